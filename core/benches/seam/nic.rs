@@ -1,0 +1,421 @@
+//! As much of the NIC as an RDMA write needs, in the shape of the whole: work requests and
+//! completions in rings, keys and bounds checked, sequence numbers, coalesced acknowledgements,
+//! and every request kept until the peer is known to have it.
+//!
+//! It recovers from no loss: it counts what a whole NIC would repair, and the seam fails if it
+//! finds any.
+
+use doorbell_core::encap::{Full, Path};
+use doorbell_core::memory::Region;
+use doorbell_core::payload::{Payload, WordBytes};
+use doorbell_core::wire::{
+    Aeth, Bth, DmaLength, Extensions, Gid, Headers, Imm, Malformed, Msn, Opcode, Operation, Packet,
+    Psn, Qpn, RemoteAddr, Reth, Rkey, Syndrome, Verdict,
+};
+
+use crate::device::{Device, Inbox, Outbox};
+
+/// Nanoseconds by the device's clock.
+pub type Time = u64;
+
+/// Receives that may be posted.
+const RECEIVES: usize = 64;
+const RETRY_AFTER: Time = 50_000_000;
+
+/// What a program asks of the NIC.
+pub struct WorkRequest {
+    pub id: u64,
+    pub address: RemoteAddr,
+    pub rkey: Rkey,
+    pub imm: Option<Imm>,
+    /// Whether its completion is to be told.
+    pub signalled: bool,
+    /// Whether somebody waits for this very one.
+    pub awaited: bool,
+    pub data: Data,
+}
+
+/// Where the bytes of a request are.
+pub enum Data {
+    Inline { bytes: [u8; 16], len: u8 },
+    Region { region: Region, offset: u32, len: u32 },
+}
+
+/// What became of a request, or what a receive was taken by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion {
+    pub id: u64,
+    pub len: u32,
+    pub imm: Option<Imm>,
+}
+
+/// Memory that a peer may write, by its key.
+pub struct Registration {
+    pub rkey: Rkey,
+    pub base: RemoteAddr,
+    pub region: Region,
+}
+
+/// What was dropped, and why.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Counters {
+    pub received: u64,
+    pub malformed: u64,
+    pub strangers: u64,
+    pub out_of_sequence: u64,
+    pub refused: u64,
+    pub receiver_not_ready: u64,
+    pub acks_sent: u64,
+    pub timeouts: u64,
+}
+
+impl Counters {
+    /// What a lossless run must not have seen.
+    pub fn lost(&self) -> u64 {
+        self.out_of_sequence + self.refused + self.receiver_not_ready + self.timeouts
+    }
+}
+
+struct Requester {
+    work: rtrb::Consumer<WorkRequest>,
+    /// How many at the head of the ring were sent and not yet acknowledged.
+    sent: usize,
+    /// The sequence number of the head; with a lossless device, counted likewise.
+    first: Psn,
+    unasked: u32,
+    /// The device's ticket of each request that was sent, by sequence number.
+    tickets: Box<[u64]>,
+    timer: Timer,
+}
+
+/// When to send again what nobody has acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Timer {
+    Off,
+    /// To be set when the clock is next read.
+    Started,
+    At(Time),
+}
+
+struct Responder {
+    receives: rtrb::Consumer<u64>,
+    expected: Psn,
+    completed: Msn,
+    unacknowledged: u32,
+    ack_due: bool,
+}
+
+struct QueuePair {
+    number: Qpn,
+    peer: Qpn,
+    path: Path,
+    /// How many requests the work queue holds, sent ones included: a power of two, and the window.
+    depth: u32,
+    between: Option<(Gid, Gid)>,
+    requester: Requester,
+    responder: Responder,
+    completions: rtrb::Producer<Completion>,
+}
+
+/// The program's ends of a queue pair's rings.
+pub struct Rings {
+    pub work: rtrb::Producer<WorkRequest>,
+    pub receives: rtrb::Producer<u64>,
+    pub completions: rtrb::Consumer<Completion>,
+}
+
+pub struct Nic {
+    pairs: Vec<QueuePair>,
+    keys: Vec<Registration>,
+    pub counters: Counters,
+}
+
+impl Nic {
+    pub fn new() -> Self {
+        Self { pairs: Vec::new(), keys: Vec::new(), counters: Counters::default() }
+    }
+
+    /// The index of a key stands in its upper bits, as adapters have it.
+    pub fn register(&mut self, region: Region, base: RemoteAddr) -> Rkey {
+        let rkey = Rkey((self.keys.len() as u32) << 8 | 0x5A);
+        self.keys.push(Registration { rkey, base, region });
+        rkey
+    }
+
+    pub fn connect(
+        &mut self,
+        number: Qpn,
+        peer: Qpn,
+        path: Path,
+        depth: u32,
+        lossless: bool,
+    ) -> Rings {
+        let (work, work_out) = rtrb::RingBuffer::new(depth as usize);
+        let (receives, receives_out) = rtrb::RingBuffer::new(RECEIVES);
+        let (completions_in, completions) = rtrb::RingBuffer::new(2 * depth as usize);
+        let (source, destination) = path.outer().gids();
+        self.pairs.push(QueuePair {
+            number,
+            peer,
+            path,
+            between: (!lossless).then_some((destination, source)),
+            depth,
+            requester: Requester {
+                work: work_out,
+                sent: 0,
+                first: Psn::new(0),
+                unasked: 0,
+                tickets: vec![0; depth as usize].into(),
+                timer: Timer::Off,
+            },
+            responder: Responder {
+                receives: receives_out,
+                expected: Psn::new(0),
+                completed: Msn::new(0),
+                unacknowledged: 0,
+                ack_due: false,
+            },
+            completions: completions_in,
+        });
+        Rings { work, receives, completions }
+    }
+
+    /// Sends what doorbells announced, then what acknowledgements are due: data first, for it is
+    /// waited for.
+    #[inline]
+    pub fn transmit<D: Device>(&mut self, device: &mut D) {
+        for pair in &mut self.pairs {
+            pair.send_requests(device);
+            if !D::LOSSLESS && pair.responder.ack_due {
+                self.counters.acks_sent += u64::from(pair.send_ack(device).is_ok());
+            }
+        }
+        device.flush();
+    }
+
+    /// Completes what a lossless device has delivered.
+    #[inline]
+    pub fn collect<D: Device>(&mut self, device: &mut D) {
+        for pair in &mut self.pairs {
+            if pair.requester.sent > 0 {
+                pair.retire_delivered(device.delivered());
+            }
+        }
+    }
+
+    /// Sets and looks at the timers. The clock is read for this alone, when there is nothing
+    /// better to do.
+    pub fn expire(&mut self, now: Time) {
+        for pair in &mut self.pairs {
+            match pair.requester.timer {
+                Timer::Started => pair.requester.timer = Timer::At(now + RETRY_AFTER),
+                Timer::At(at) if at <= now => {
+                    pair.requester.timer = Timer::Started;
+                    self.counters.timeouts += 1;
+                }
+                Timer::At(_) | Timer::Off => {}
+            }
+        }
+    }
+}
+
+impl Inbox for Nic {
+    #[inline]
+    fn packet<P: Payload>(&mut self, between: Option<(Gid, Gid)>, packet: Packet<P>) {
+        self.counters.received += 1;
+        let bth = &packet.headers.bth;
+        let index = bth.destination.get() as usize & 0xFF;
+        let Some(pair) = self.pairs.get_mut(index) else {
+            self.counters.strangers += 1;
+            return;
+        };
+        if pair.number != bth.destination || pair.between != between {
+            self.counters.strangers += 1;
+            return;
+        }
+        if bth.opcode.info().is_response() {
+            pair.complete(&packet.headers, &mut self.counters);
+        } else {
+            pair.respond(&self.keys, &packet, &mut self.counters);
+        }
+    }
+
+    fn malformed(&mut self, _: Malformed) {
+        self.counters.malformed += 1;
+    }
+}
+
+/// The requester's side.
+impl QueuePair {
+    #[inline]
+    fn send_requests<D: Device>(&mut self, device: &mut D) {
+        let waiting = self.requester.work.slots();
+        if waiting == self.requester.sent {
+            return;
+        }
+        // The ring itself keeps what was sent until it is acknowledged: nothing is copied aside.
+        let Ok(chunk) = self.requester.work.read_chunk(waiting) else { return };
+        let (front, back) = chunk.as_slices();
+        for index in self.requester.sent..waiting {
+            let request = front.get(index).unwrap_or_else(|| &back[index - front.len()]);
+            let psn = self.requester.first.add(index as u32);
+            self.requester.unasked += 1;
+            let ask = request.awaited || self.requester.unasked >= self.depth / 2;
+            let headers = write_headers(request, self.peer, psn, ask && !D::LOSSLESS);
+            let pushed = match &request.data {
+                Data::Inline { bytes, len } => {
+                    device.push(&self.path, headers, &bytes[..usize::from(*len)])
+                }
+                Data::Region { region, offset, len } => {
+                    let range = *offset as usize..(*offset + *len) as usize;
+                    let bytes = WordBytes::new(region.words(), range).ok_or(Full);
+                    bytes.and_then(|bytes| device.push(&self.path, headers, bytes))
+                }
+            };
+            let Ok(ticket) = pushed else { break };
+            if ask {
+                self.requester.unasked = 0;
+            }
+            self.requester.tickets[(psn.get() & (self.depth - 1)) as usize] = ticket;
+            self.requester.sent = index + 1;
+        }
+        if !D::LOSSLESS && self.requester.timer == Timer::Off {
+            self.requester.timer = Timer::Started;
+        }
+    }
+
+    /// Takes an acknowledgement.
+    #[inline]
+    fn complete(&mut self, headers: &Headers, counters: &mut Counters) {
+        let Extensions::Aeth(aeth) = headers.extensions else { return };
+        if !matches!(aeth.syndrome.verdict(), Verdict::Ack(_)) {
+            counters.refused += 1;
+            return;
+        }
+        let reached = headers.bth.psn.distance_from(self.requester.first) + 1;
+        // An old acknowledgement repeats what is known; one of the future is a lie.
+        if reached > 0 && reached as usize <= self.requester.sent {
+            self.retire(reached as usize);
+            let idle = self.requester.sent == 0;
+            self.requester.timer = if idle { Timer::Off } else { Timer::Started };
+        }
+    }
+
+    /// Retires what a lossless device has delivered.
+    #[inline]
+    fn retire_delivered(&mut self, delivered: u64) {
+        let requester = &self.requester;
+        let ticket = |index: usize| {
+            requester.tickets[(requester.first.add(index as u32).get() & (self.depth - 1)) as usize]
+        };
+        if ticket(0) > delivered {
+            return;
+        }
+        // Tickets rise, so the delivered ones are a prefix.
+        let (mut known, mut beyond) = (1, requester.sent + 1);
+        while beyond - known > 1 {
+            let middle = known + (beyond - known) / 2;
+            if ticket(middle - 1) <= delivered { known = middle } else { beyond = middle }
+        }
+        self.retire(known);
+    }
+
+    #[inline]
+    fn retire(&mut self, count: usize) {
+        let Ok(chunk) = self.requester.work.read_chunk(count) else { return };
+        let (front, back) = chunk.as_slices();
+        for request in front.iter().chain(back).filter(|request| request.signalled) {
+            let completion = Completion { id: request.id, len: 0, imm: None };
+            // The ring has a slot for each request that the program may post.
+            let _ = self.completions.push(completion);
+        }
+        chunk.commit_all();
+        self.requester.sent -= count;
+        self.requester.first = self.requester.first.add(count as u32);
+    }
+}
+
+/// The responder's side.
+impl QueuePair {
+    #[inline]
+    fn respond<P: Payload>(
+        &mut self,
+        keys: &[Registration],
+        packet: &Packet<P>,
+        counters: &mut Counters,
+    ) {
+        let bth = &packet.headers.bth;
+        if bth.psn != self.responder.expected {
+            counters.out_of_sequence += 1;
+            return;
+        }
+        let (reth, imm) = match (bth.opcode.info().operation, packet.headers.extensions) {
+            (Operation::Write, Extensions::Reth(reth)) => (reth, None),
+            (Operation::Write, Extensions::RethImm(reth, imm)) => (reth, Some(imm)),
+            _ => {
+                counters.refused += 1;
+                return;
+            }
+        };
+        let Some((region, offset)) = granted(keys, &reth, packet.payload.len()) else {
+            counters.refused += 1;
+            return;
+        };
+        if let Some(imm) = imm {
+            let Ok(id) = self.responder.receives.pop() else {
+                counters.receiver_not_ready += 1;
+                return;
+            };
+            packet.payload.copy_to_words(region.words(), offset);
+            let completion = Completion { id, len: reth.length.0, imm: Some(imm) };
+            let _ = self.completions.push(completion);
+        } else {
+            packet.payload.copy_to_words(region.words(), offset);
+        }
+        let responder = &mut self.responder;
+        responder.expected = responder.expected.add(1);
+        responder.completed = responder.completed.add(1);
+        responder.unacknowledged += 1;
+        responder.ack_due |= bth.ack_request || responder.unacknowledged >= self.depth / 4;
+    }
+
+    #[inline]
+    fn send_ack(&mut self, outbox: &mut impl Outbox) -> Result<(), Full> {
+        let last = self.responder.expected.add(Psn::MAX.get());
+        let aeth = Aeth { syndrome: Syndrome::ACK, msn: self.responder.completed };
+        let bth = Bth::new(Opcode::RcAcknowledge, self.peer, last);
+        let headers = Headers { bth, extensions: Extensions::Aeth(aeth) };
+        outbox.push(&self.path, headers, &[][..])?;
+        self.responder.ack_due = false;
+        self.responder.unacknowledged = 0;
+        Ok(())
+    }
+}
+
+#[inline]
+fn write_headers(request: &WorkRequest, peer: Qpn, psn: Psn, ask: bool) -> Headers {
+    let len = match &request.data {
+        Data::Inline { len, .. } => u32::from(*len),
+        Data::Region { len, .. } => *len,
+    };
+    let reth = Reth { address: request.address, rkey: request.rkey, length: DmaLength(len) };
+    let (opcode, extensions) = match request.imm {
+        None => (Opcode::RcWriteOnly, Extensions::Reth(reth)),
+        Some(imm) => (Opcode::RcWriteOnlyImmediate, Extensions::RethImm(reth, imm)),
+    };
+    Headers { bth: Bth { ack_request: ask, ..Bth::new(opcode, peer, psn) }, extensions }
+}
+
+/// The memory that a request may write, if its key and bounds allow it.
+#[inline]
+fn granted<'k>(
+    keys: &'k [Registration],
+    reth: &Reth,
+    payload: usize,
+) -> Option<(&'k Region, usize)> {
+    let registration = keys.get((reth.rkey.0 >> 8) as usize)?;
+    let offset = reth.address.0.checked_sub(registration.base.0)?;
+    let end = offset.checked_add(u64::from(reth.length.0))?;
+    let fits = end <= registration.region.len() as u64 && payload == reth.length.0 as usize;
+    (fits && registration.rkey == reth.rkey).then_some((&registration.region, offset as usize))
+}

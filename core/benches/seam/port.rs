@@ -1,0 +1,260 @@
+//! A NIC and its device under Tokio: whoever waits makes the progress, and sleeps when there is
+//! none to make.
+
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use crate::device::Device;
+use crate::lock::{Guard, ProgressLock};
+use crate::nic::{Completion, Counters, Nic, Rings, Time, WorkRequest};
+use crate::sys::Sentry;
+
+/// Turns before a waiting future lets other tasks run.
+const TURNS_A_POLL: u32 = 1000;
+/// Turns between looks at the clock while nothing arrives, and while there is no end of it.
+const TURNS_A_LOOK: u32 = 64;
+const BUSY_TURNS: u32 = 16;
+
+/// The NIC, its device, and their clock.
+pub struct Engine<D> {
+    pub nic: Nic,
+    device: D,
+    start: Instant,
+    /// Turns since something was last found, and before that, without a pause.
+    idle: u32,
+    busy: u32,
+}
+
+impl<D: Device> Engine<D> {
+    fn now(&self) -> Time {
+        self.start.elapsed().as_nanos() as Time
+    }
+
+    /// Receives a burst; then sends what was posted, and what the burst called for.
+    ///
+    /// Whatever nobody waits for is left to the first turn that finds nothing: the clock, the
+    /// timers, what a lossless device has delivered. It then costs time that would be spent
+    /// waiting.
+    #[inline]
+    fn turn(&mut self, posted: bool) {
+        let found = self.device.receive(&mut self.nic) > 0;
+        if found || posted {
+            self.nic.transmit(&mut self.device);
+            self.idle = 0;
+            self.busy += 1;
+            if self.busy < BUSY_TURNS {
+                return;
+            }
+        }
+        self.busy = 0;
+        if D::LOSSLESS {
+            self.nic.collect(&mut self.device);
+            self.nic.transmit(&mut self.device);
+        } else if self.idle.is_multiple_of(TURNS_A_LOOK) {
+            let now = self.now();
+            self.nic.expire(now);
+        }
+        self.idle = self.idle.wrapping_add(1);
+    }
+}
+
+pub struct Port<D> {
+    engine: ProgressLock<Engine<D>>,
+    sentry: Sentry,
+    waiter: Mutex<Option<Waker>>,
+    waiting: AtomicBool,
+    /// Turns that a future spins before it sleeps.
+    patience: u32,
+}
+
+impl<D: Device> Port<D> {
+    pub fn new(device: D, nic: Nic, patience: u32) -> io::Result<Arc<Self>> {
+        let sentry = Sentry::new(device.readiness())?;
+        let engine = Engine { nic, device, start: Instant::now(), idle: 0, busy: 0 };
+        Ok(Arc::new(Self {
+            engine: ProgressLock::new(engine),
+            sentry,
+            waiter: Mutex::new(None),
+            waiting: AtomicBool::new(false),
+            patience,
+        }))
+    }
+
+    pub fn counters(&self) -> Counters {
+        loop {
+            if let Some(engine) = self.engine.enter() {
+                let counters = engine.nic.counters;
+                self.release(engine);
+                return counters;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Has what was posted sent, by this thread if nobody else is at it.
+    #[inline]
+    fn ring(&self) {
+        if let Some(mut engine) = self.engine.ring() {
+            let Engine { nic, device, .. } = &mut *engine;
+            nic.transmit(device);
+            self.release(engine);
+        }
+    }
+
+    #[inline]
+    fn release(&self, mut engine: Guard<'_, Engine<D>>) {
+        while let Some(mut still) = engine.leave() {
+            if still.rung() {
+                let engine = &mut *still;
+                engine.nic.transmit(&mut engine.device);
+            }
+            engine = still;
+        }
+    }
+
+    fn wait_until(&self, waker: &Waker) {
+        let mut waiter = self.waiter.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        waiter.get_or_insert_with(|| waker.clone()).clone_from(waker);
+        self.waiting.store(true, Ordering::SeqCst);
+    }
+
+    fn wake(&self) {
+        if self.waiting.swap(false, Ordering::SeqCst) {
+            let mut waiter = self.waiter.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            if let Some(waker) = waiter.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Covers the time when nobody spins: wakes with the device, runs the NIC, wakes who waits.
+    pub async fn watch(self: Arc<Self>) -> io::Result<()> {
+        let reactor = self.sentry.reactor()?;
+        loop {
+            let mut ready = reactor.readable().await?;
+            self.sentry.disarm();
+            ready.clear_ready();
+            if let Some(mut engine) = self.engine.enter() {
+                engine.device.disarm();
+                engine.turn(true);
+                self.release(engine);
+            }
+            self.wake();
+        }
+    }
+
+    /// Resolves with what `look` finds, making progress between looks.
+    #[inline]
+    pub fn until<T, L: FnMut() -> Option<T> + Unpin>(&self, look: L) -> Until<'_, D, L> {
+        Until { port: self, look, spun: 0 }
+    }
+}
+
+/// A program's queue pair and completion queue.
+pub struct QueuePair<D> {
+    pub port: Arc<Port<D>>,
+    rings: Rings,
+}
+
+impl<D: Device> QueuePair<D> {
+    pub fn new(port: Arc<Port<D>>, rings: Rings) -> Self {
+        Self { port, rings }
+    }
+
+    /// Writes a request to the work queue. Returns it if the queue is full.
+    #[inline]
+    pub fn post(&mut self, request: WorkRequest) -> Result<(), WorkRequest> {
+        self.rings.work.push(request).map_err(|rtrb::PushError::Full(request)| request)
+    }
+
+    #[inline]
+    pub fn ring(&self) {
+        self.port.ring();
+    }
+
+    #[inline]
+    pub fn post_receive(&mut self, id: u64) -> bool {
+        self.rings.receives.push(id).is_ok()
+    }
+
+    /// The next completion, if there is one.
+    #[inline]
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.rings.completions.pop().ok()
+    }
+
+    /// The next completion.
+    #[inline]
+    pub async fn completion(&mut self) -> Completion {
+        let completions = &mut self.rings.completions;
+        self.port.until(|| completions.pop().ok()).await
+    }
+}
+
+/// See [`Port::until`].
+pub struct Until<'p, D, L> {
+    port: &'p Port<D>,
+    look: L,
+    spun: u32,
+}
+
+impl<D: Device, T, L: FnMut() -> Option<T> + Unpin> Future for Until<'_, D, L> {
+    type Output = T;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let this = &mut *self;
+        if let Some(found) = (this.look)() {
+            return Poll::Ready(found);
+        }
+        let Some(mut engine) = this.port.engine.enter() else { return this.stand_by(context) };
+        for _ in 0..TURNS_A_POLL {
+            let posted = engine.rung();
+            engine.turn(posted);
+            if let Some(found) = (this.look)() {
+                this.port.release(engine);
+                return Poll::Ready(found);
+            }
+        }
+        this.spun = this.spun.saturating_add(TURNS_A_POLL);
+        if this.spun < this.port.patience {
+            this.port.release(engine);
+            return let_others_run(context);
+        }
+        this.sleep(engine, context)
+    }
+}
+
+impl<D: Device, T, L: FnMut() -> Option<T> + Unpin> Until<'_, D, L> {
+    /// Somebody else runs the NIC and will wake us.
+    fn stand_by(&mut self, context: &mut Context<'_>) -> Poll<T> {
+        self.port.wait_until(context.waker());
+        (self.look)().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Arms the device, looks once more, and only then sleeps.
+    fn sleep(&mut self, mut engine: Guard<'_, Engine<D>>, context: &mut Context<'_>) -> Poll<T> {
+        self.port.wait_until(context.waker());
+        engine.device.arm();
+        if self.port.sentry.arm().is_err() {
+            // Nothing would wake us: go on spinning.
+            self.port.release(engine);
+            return let_others_run(context);
+        }
+        engine.turn(true);
+        self.port.release(engine);
+        self.spun = 0;
+        (self.look)().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+/// Yields in Tokio's own way. A plain wake-up of ourselves would call an idle worker to steal us.
+fn let_others_run<T>(context: &mut Context<'_>) -> Poll<T> {
+    let _ = pin!(tokio::task::yield_now()).poll(context);
+    Poll::Pending
+}

@@ -1,0 +1,204 @@
+//! The programs whose speed is measured: a ping-pong and a stream, as a user would write them.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use doorbell_core::encap::Path;
+use doorbell_core::memory::Region;
+use doorbell_core::wire::{Imm, Qpn, RemoteAddr, Rkey};
+
+use crate::device::Device;
+use crate::meet::Meeting;
+use crate::nic::{Data, Nic, WorkRequest};
+use crate::port::{Port, QueuePair};
+use crate::report::Latencies;
+
+/// Both processes register the same memory at the same address, so neither has to be told.
+const BASE: RemoteAddr = RemoteAddr(0x1000_0000);
+const KEY: Rkey = Rkey(0x5A);
+const REGION: usize = 64 << 10;
+const NUMBER: Qpn = Qpn::new(0x2A00);
+
+/// Turns to spin before sleeping: some tenths of a second, so that a measurement never does.
+const PATIENT: u32 = 50_000_000;
+
+/// Requests in a work queue: a few for who waits for each, many for who does not.
+pub const SHALLOW: u32 = 128;
+pub const DEEP: u32 = 2048;
+
+/// What a program has in its hands.
+pub struct Side<D> {
+    pub queue_pair: QueuePair<D>,
+    pub region: Region,
+}
+
+/// How a receiver learns of a write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Notice {
+    /// It watches the memory.
+    Memory,
+    /// The write brings an immediate, which takes a receive and completes it.
+    Immediate,
+}
+
+/// Runs `program` with a NIC on `device`, on a worker of a runtime that has another, idle one.
+///
+/// # Errors
+/// If the runtime fails, or the NIC saw anything that a whole one would have had to repair.
+pub fn with_nic<D: Device, F, T>(
+    device: D,
+    path: Path,
+    depth: u32,
+    program: impl FnOnce(Side<D>) -> F,
+) -> io::Result<T>
+where
+    F: Future<Output = T> + Send + 'static,
+    T: Send + 'static,
+{
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let region = Region::new(REGION);
+        let mut nic = Nic::new();
+        let key = nic.register(region.clone(), BASE);
+        assert_eq!(key, KEY, "the first registration has the key that the peer expects");
+        let rings = nic.connect(NUMBER, NUMBER, path, depth, D::LOSSLESS);
+        let port = Port::new(device, nic, PATIENT)?;
+        let watch = tokio::spawn(Arc::clone(&port).watch());
+        let side = Side { queue_pair: QueuePair::new(Arc::clone(&port), rings), region };
+        let result = tokio::spawn(program(side)).await.map_err(io::Error::other)?;
+        watch.abort();
+        let counters = port.counters();
+        if counters.lost() > 0 {
+            return Err(io::Error::other(format!("the NIC saw losses: {counters:?}")));
+        }
+        Ok(result)
+    })
+}
+
+fn request(id: u64, notice: Notice, offset: u64, bytes: [u8; 16], len: u8) -> WorkRequest {
+    WorkRequest {
+        id,
+        address: RemoteAddr(BASE.0 + offset),
+        rkey: KEY,
+        imm: (notice == Notice::Immediate).then_some(Imm(id as u32)),
+        signalled: true,
+        awaited: false,
+        data: Data::Inline { bytes, len },
+    }
+}
+
+/// Two words that both say which round it is.
+fn stamp(round: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&round.to_ne_bytes());
+    bytes[8..].copy_from_slice(&round.to_ne_bytes());
+    bytes
+}
+
+/// Writes of 16 bytes, back and forth.
+pub async fn ping_pong<D: Device>(
+    mut side: Side<D>,
+    meeting: Arc<Meeting>,
+    notice: Notice,
+    rounds: u64,
+) -> Latencies {
+    let mut times = Latencies::new(rounds);
+    if notice == Notice::Immediate {
+        (0..32).for_each(|id| assert!(side.queue_pair.post_receive(id)));
+    }
+    meeting.meet();
+    for round in 1..=rounds {
+        let start = Instant::now();
+        if meeting.leads() {
+            write(&mut side, notice, round).await;
+        }
+        arrival(&mut side, notice, round).await;
+        if !meeting.leads() {
+            write(&mut side, notice, round).await;
+        }
+        times.record_round_trip(start.elapsed());
+    }
+    meeting.meet_async(&side.queue_pair.port).await;
+    times
+}
+
+async fn write<D: Device>(side: &mut Side<D>, notice: Notice, round: u64) {
+    let mut request = request(round, notice, 0, stamp(round), 16);
+    while let Err(refused) = side.queue_pair.post(request) {
+        request = refused;
+        side.queue_pair.completion().await;
+    }
+    side.queue_pair.ring();
+}
+
+async fn arrival<D: Device>(side: &mut Side<D>, notice: Notice, round: u64) {
+    match notice {
+        Notice::Memory => {
+            let region = &side.region;
+            let came = || (region.load(8) == Ok(round)).then_some(());
+            side.queue_pair.port.until(came).await;
+            // Completions of what was sent come now and then, many at a time.
+            while side.queue_pair.poll_completion().is_some() {}
+        }
+        Notice::Immediate => loop {
+            let completion = side.queue_pair.completion().await;
+            if let Some(imm) = completion.imm {
+                assert_eq!(imm, Imm(round as u32), "receives complete in the order of the writes");
+                assert!(side.queue_pair.post_receive(completion.id));
+                break;
+            }
+        },
+    }
+    assert_eq!(side.region.load(0), Ok(round), "the first word came before the last");
+}
+
+/// `count` writes of 8 bytes one way; returns how many a second were acknowledged.
+pub async fn stream<D: Device>(mut side: Side<D>, meeting: Arc<Meeting>, count: u64) -> f64 {
+    let slots = (REGION / 8) as u64;
+    if !meeting.leads() {
+        assert!(side.queue_pair.post_receive(0));
+        meeting.meet();
+        let completion = side.queue_pair.completion().await;
+        assert_eq!(completion.imm, Some(Imm(count as u32)), "the last write says how many");
+        for id in count.saturating_sub(slots) + 1..count {
+            let found = side.region.load((id % slots * 8) as usize);
+            assert_eq!(found, Ok(id), "write {id} is where it was sent");
+        }
+        meeting.meet_async(&side.queue_pair.port).await;
+        return 0.0;
+    }
+    meeting.meet();
+    let start = Instant::now();
+    let mut posted = 0;
+    let mut completed = 0;
+    while completed < count {
+        while posted < count && posted - completed < u64::from(DEEP) {
+            posted += 1;
+            if side.queue_pair.post(stream_request(posted, count, slots)).is_err() {
+                posted -= 1;
+                break;
+            }
+        }
+        side.queue_pair.ring();
+        // One completion stands for all the requests before it.
+        completed = side.queue_pair.completion().await.id;
+        while let Some(completion) = side.queue_pair.poll_completion() {
+            completed = completion.id;
+        }
+    }
+    let rate = count as f64 / start.elapsed().as_secs_f64();
+    meeting.meet_async(&side.queue_pair.port).await;
+    rate
+}
+
+fn stream_request(id: u64, count: u64, slots: u64) -> WorkRequest {
+    let last = id == count;
+    let notice = if last { Notice::Immediate } else { Notice::Memory };
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&id.to_ne_bytes());
+    let signalled = last || id.is_multiple_of(128);
+    WorkRequest { signalled, awaited: last, ..request(id, notice, id % slots * 8, bytes, 8) }
+}

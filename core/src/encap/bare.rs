@@ -1,0 +1,69 @@
+//! Packets with nothing around them, in words that two ends share.
+//!
+//! A record begins with 32 bits of the device's own, its tag, and the packet follows at once:
+//! headers and payload, not padded, no ICRC. So the BTH ends at the second word, and a write's
+//! RETH at the fourth: a small message's payload is aligned, and message and tag share a cache
+//! line. The first word is stored last and with release order: who loads it with acquire order
+//! and knows the tag may read the rest.
+//!
+//! Nothing here lends a reference into the record. The headers are copied out before anything of
+//! them is judged, for whoever shares the memory may change it at any time.
+
+use crate::memory::words;
+use crate::payload::{Payload, WordBytes};
+use crate::sync::{AtomicU64, Ordering};
+use crate::wire::{Headers, Malformed, Packet, Part, without_padding};
+
+/// The bytes of the device's tag.
+pub const TAG_LEN: usize = 4;
+
+/// The bytes that a record takes, its tag included.
+#[inline]
+pub fn record_len(headers: &Headers, payload: usize) -> usize {
+    TAG_LEN + headers.len() + payload
+}
+
+/// Writes a packet to the front of `record`, and the tag with its beginning last of all.
+///
+/// # Panics
+/// If `record` is shorter than [`record_len`].
+#[inline]
+pub fn emit(record: &[AtomicU64], tag: [u8; TAG_LEN], headers: &Headers, payload: impl Payload) {
+    let [a, b, c, d, rest @ ..] = headers.to_bytes();
+    words::copy_in(record, 8, &rest[..headers.len() - 4]);
+    payload.copy_to_words(record, TAG_LEN + headers.len());
+    let [e, f, g, h] = tag;
+    record[0].store(u64::from_ne_bytes([e, f, g, h, a, b, c, d]), Ordering::Release);
+}
+
+/// The tag in the first word of a record.
+#[inline]
+pub fn tag(first: u64) -> [u8; TAG_LEN] {
+    let [e, f, g, h, ..] = first.to_ne_bytes();
+    [e, f, g, h]
+}
+
+/// Reads the packet of `len` bytes in `record`, whose first word was loaded as `first`.
+#[inline]
+pub fn parse(
+    record: &[AtomicU64],
+    first: u64,
+    len: usize,
+) -> Result<Packet<WordBytes<'_>>, Malformed> {
+    let have = (record.len() * 8).saturating_sub(TAG_LEN);
+    if len > have {
+        return Err(Malformed::Length { part: Part::Bth, claimed: len, have });
+    }
+    let mut head = [0; Headers::MAX_LEN];
+    head[..4].copy_from_slice(&first.to_ne_bytes()[TAG_LEN..]);
+    let known = len.min(Headers::MAX_LEN);
+    if let Some(rest) = head[..known].get_mut(4..) {
+        words::copy_out(record, 8, rest);
+    }
+    let (headers, _) = Headers::parse(&head[..known])?;
+    let payload = without_padding(&headers, len - headers.len())?;
+    let start = TAG_LEN + headers.len();
+    let missing = Malformed::Length { part: Part::Payload, claimed: payload, have };
+    let payload = WordBytes::new(record, start..start + payload).ok_or(missing)?;
+    Ok(Packet { headers, payload })
+}

@@ -1,0 +1,265 @@
+//! The headers in front of a transport packet, as RoCE v1 and v2 have them.
+
+use crate::wire::{
+    Crc, EtherType, Ethernet, FlowLabel, Gid, Grh, IpId, IpProtocol, Ipv4, Ipv6, Mac, Malformed,
+    Part, Udp, UdpPort,
+};
+
+use super::STEADY_BTH;
+
+/// Which encapsulation a frame has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Version {
+    /// RoCE v1.
+    V1,
+    /// RoCE v2 over IPv4.
+    V2Ipv4,
+    /// RoCE v2 over IPv6.
+    V2Ipv6,
+}
+
+/// The outer headers of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outer {
+    /// Ethernet and a global route header.
+    V1(Ethernet, Grh),
+    /// Ethernet, IPv4 and UDP.
+    V2Ipv4(Ethernet, Ipv4, Udp),
+    /// Ethernet, IPv6 and UDP.
+    V2Ipv6(Ethernet, Ipv6, Udp),
+}
+
+/// What the CRC takes in before a packet: eight bytes of ones and the headers behind Ethernet.
+pub(super) const MAX_COVERED: usize = 8 + Ipv6::LEN + Udp::LEN;
+
+impl Outer {
+    /// The most bytes that outer headers take.
+    pub const MAX_LEN: usize = Ethernet::LEN + Ipv6::LEN + Udp::LEN;
+
+    /// Headers of no frame, to begin with.
+    pub(super) const NOWHERE: Self = {
+        let nobody = Mac([0; 6]);
+        let ethernet = Ethernet { destination: nobody, source: nobody, ethertype: EtherType::ROCE };
+        Self::V1(
+            ethernet,
+            Grh(Ipv6 {
+                traffic_class: 0,
+                flow_label: FlowLabel::new(0),
+                payload_length: 0,
+                next_header: IpProtocol::IBA,
+                hop_limit: 0,
+                source: Gid([0; 16]),
+                destination: Gid([0; 16]),
+            }),
+        )
+    };
+
+    /// The bytes that they take.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        match self {
+            Self::V1(..) => Ethernet::LEN + Grh::LEN,
+            Self::V2Ipv4(..) => Ethernet::LEN + Ipv4::LEN + Udp::LEN,
+            Self::V2Ipv6(..) => Ethernet::LEN + Ipv6::LEN + Udp::LEN,
+        }
+    }
+
+    /// Never: there is always an Ethernet header.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Which encapsulation it is.
+    #[inline]
+    pub const fn version(&self) -> Version {
+        match self {
+            Self::V1(..) => Version::V1,
+            Self::V2Ipv4(..) => Version::V2Ipv4,
+            Self::V2Ipv6(..) => Version::V2Ipv6,
+        }
+    }
+
+    /// Reads the outer headers of a frame. What is returned with them is the transport packet, or
+    /// a run of them, with the ICRC; padding that Ethernet added behind it is cut off.
+    #[inline]
+    pub fn parse(frame: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let (ethernet, rest) = Ethernet::parse(frame)?;
+        match ethernet.ethertype {
+            EtherType::IPV4 => {
+                let (ip, rest) = Ipv4::parse(rest)?;
+                let (udp, transport) = parse_udp(Part::Ipv4, ip.protocol, rest)?;
+                Ok((Self::V2Ipv4(ethernet, ip, udp), transport))
+            }
+            EtherType::IPV6 => {
+                let (ip, rest) = Ipv6::parse(rest)?;
+                let (udp, transport) = parse_udp(Part::Ipv6, ip.next_header, rest)?;
+                Ok((Self::V2Ipv6(ethernet, ip, udp), transport))
+            }
+            EtherType::ROCE => {
+                let (grh, transport) = Grh::parse(rest)?;
+                match grh.0.next_header {
+                    IpProtocol::IBA => Ok((Self::V1(ethernet, grh), transport)),
+                    found => Err(Malformed::Protocol { part: Part::Grh, found }),
+                }
+            }
+            other => Err(Malformed::EtherType(other)),
+        }
+    }
+
+    /// The headers as they stand on the wire: the first [`len`](Self::len) bytes of the array.
+    pub fn to_bytes(&self) -> [u8; Self::MAX_LEN] {
+        let mut bytes = [0; Self::MAX_LEN];
+        let (ethernet, behind) = bytes.split_at_mut(Ethernet::LEN);
+        match self {
+            Self::V1(e, grh) => {
+                ethernet.copy_from_slice(&e.to_bytes());
+                behind[..Grh::LEN].copy_from_slice(&grh.to_bytes());
+            }
+            Self::V2Ipv4(e, ip, udp) => {
+                ethernet.copy_from_slice(&e.to_bytes());
+                behind[..Ipv4::LEN].copy_from_slice(&ip.to_bytes());
+                behind[Ipv4::LEN..][..Udp::LEN].copy_from_slice(&udp.to_bytes());
+            }
+            Self::V2Ipv6(e, ip, udp) => {
+                ethernet.copy_from_slice(&e.to_bytes());
+                behind[..Ipv6::LEN].copy_from_slice(&ip.to_bytes());
+                behind[Ipv6::LEN..][..Udp::LEN].copy_from_slice(&udp.to_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// The same headers around one packet of `transport` bytes, its ICRC included.
+    #[must_use]
+    pub fn around(self, transport: usize) -> Self {
+        // A packet too long for its length field fits no frame; its sum is of no consequence.
+        let datagram = (Udp::LEN + transport) as u16;
+        match self {
+            Self::V1(e, Grh(grh)) => {
+                Self::V1(e, Grh(Ipv6 { payload_length: transport as u16, ..grh }))
+            }
+            Self::V2Ipv4(e, ip, udp) => {
+                let total_length = datagram.wrapping_add(Ipv4::LEN as u16);
+                Self::V2Ipv4(e, Ipv4 { total_length, ..ip }, Udp { length: datagram, ..udp })
+            }
+            Self::V2Ipv6(e, ip, udp) => Self::V2Ipv6(
+                e,
+                Ipv6 { payload_length: datagram, ..ip },
+                Udp { length: datagram, ..udp },
+            ),
+        }
+    }
+
+    /// Where it comes from and where it goes, as global identifiers.
+    #[inline]
+    pub fn gids(&self) -> (Gid, Gid) {
+        match self {
+            Self::V1(_, Grh(ip)) | Self::V2Ipv6(_, ip, _) => (ip.source, ip.destination),
+            Self::V2Ipv4(_, ip, _) => (ip.source.into(), ip.destination.into()),
+        }
+    }
+
+    /// The identification, of which only IPv4 has one.
+    #[inline]
+    pub const fn id(&self) -> Option<IpId> {
+        match self {
+            Self::V2Ipv4(_, ip, _) => Some(ip.id),
+            _ => None,
+        }
+    }
+
+    /// What the ICRC of a packet of `transport` bytes covers in front of it, and how many bytes of
+    /// the array that is: the headers with what routers change set to ones. The identification is
+    /// left at zero, for [`with_id`] to bring in.
+    pub(super) fn covered(&self, transport: usize) -> ([u8; MAX_COVERED], usize) {
+        let mut bytes = [0; MAX_COVERED];
+        bytes[..8].fill(0xFF);
+        let outer = self.around(transport);
+        let len = match outer {
+            Self::V1(_, Grh(ip)) => 8 + cover_ipv6(&mut bytes, ip),
+            Self::V2Ipv4(_, ip, udp) => {
+                let masked = Ipv4 { tos: 0xFF, ttl: 0xFF, id: IpId(0), ..ip };
+                let ip = &mut bytes[8..][..Ipv4::LEN];
+                ip.copy_from_slice(&masked.to_bytes());
+                ip[10..12].fill(0xFF); // the header checksum
+                8 + Ipv4::LEN + cover_udp(&mut bytes[8 + Ipv4::LEN..], udp)
+            }
+            Self::V2Ipv6(_, ip, udp) => {
+                let at = 8 + cover_ipv6(&mut bytes, ip);
+                at + cover_udp(&mut bytes[at..], udp)
+            }
+        };
+        (bytes, len)
+    }
+
+    /// The ICRC of `packet`, a transport packet without its ICRC, were it to travel alone in these
+    /// headers. Nothing is remembered: for tests and dissectors.
+    pub fn icrc(&self, packet: &[u8]) -> u32 {
+        let (covered, len) = self.covered(packet.len() + super::ICRC_LEN);
+        let crc = Crc::NEW.update(&covered[..len]);
+        let Some((first, rest)) = packet.split_first_chunk() else {
+            return crc.update(packet).finish();
+        };
+        let crc = with_id(crc.update_u64(super::steady_bth(*first)), self.id());
+        crc.update(rest).finish()
+    }
+}
+
+#[inline]
+fn parse_udp(part: Part, protocol: IpProtocol, packet: &[u8]) -> Result<(Udp, &[u8]), Malformed> {
+    if protocol != IpProtocol::UDP {
+        return Err(Malformed::Protocol { part, found: protocol });
+    }
+    let (udp, transport) = Udp::parse(packet)?;
+    if udp.destination != UdpPort::ROCE_V2 {
+        return Err(Malformed::Port(udp.destination));
+    }
+    // IP and UDP say the length twice. One frame has one length, and the ICRC covers both.
+    let (claimed, have) = (usize::from(udp.length), packet.len());
+    if claimed != have {
+        return Err(Malformed::Length { part: Part::Udp, claimed, have });
+    }
+    Ok((udp, transport))
+}
+
+#[inline]
+fn cover_ipv6(bytes: &mut [u8; MAX_COVERED], ip: Ipv6) -> usize {
+    let ip_bytes = &mut bytes[8..][..Ipv6::LEN];
+    ip_bytes.copy_from_slice(&Ipv6 { hop_limit: 0xFF, ..ip }.to_bytes());
+    // Traffic class and flow label, beside the version.
+    ip_bytes[0] |= 0x0F;
+    ip_bytes[1..4].fill(0xFF);
+    Ipv6::LEN
+}
+
+#[inline]
+fn cover_udp(bytes: &mut [u8], udp: Udp) -> usize {
+    bytes[..Udp::LEN].copy_from_slice(&udp.to_bytes());
+    bytes[6..8].fill(0xFF); // the checksum
+    Udp::LEN
+}
+
+/// What each value of the identification's two bytes does to a CRC that has since taken in the
+/// rest of the IPv4 header, UDP, and the steady part of the BTH.
+static ID_EFFECT: [[u32; 256]; 2] = {
+    // The identification is at 4 and 5 of the 20 bytes of the header.
+    let behind_low = Ipv4::LEN - 6 + Udp::LEN + STEADY_BTH;
+    let mut effect = [[0; 256]; 2];
+    let mut byte = 0;
+    while byte < 256 {
+        effect[0][byte] = Crc::effect_of(byte as u8, behind_low + 1);
+        effect[1][byte] = Crc::effect_of(byte as u8, behind_low);
+        byte += 1;
+    }
+    effect
+};
+
+/// Brings the identification into a CRC that took in outer headers without it and the steady part
+/// of the BTH: the packets of a run differ in it, and need not start over for that.
+#[inline]
+pub(super) fn with_id(crc: Crc, id: Option<IpId>) -> Crc {
+    let Some(IpId(id)) = id else { return crc };
+    let [high, low] = id.to_be_bytes();
+    crc.shifted_by(ID_EFFECT[0][usize::from(high)] ^ ID_EFFECT[1][usize::from(low)])
+}

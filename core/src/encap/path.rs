@@ -1,0 +1,133 @@
+//! The way to one peer: its outer headers, made once.
+
+use std::cell::Cell;
+
+use crate::wire::{Crc, Ethernet, InetChecksum, IpId, Ipv4, Ipv6, Udp, fold, sum_words};
+
+use super::outer::{Outer, Version, with_id};
+use super::{Remembered, STEADY_BTH, steady_bth};
+
+/// Which path it is, to those who keep them: two packets may share a frame when they share this.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PathId(pub u32);
+
+/// The outer headers from here to one peer, ready to be copied in front of a frame.
+#[derive(Clone, Debug)]
+pub struct Path {
+    id: PathId,
+    outer: Outer,
+    /// The headers as bytes, every length, identification and checksum zero.
+    template: [u8; Outer::MAX_LEN],
+    /// The sum of the IPv4 header's words in that state, not yet folded.
+    ip_sum: u32,
+    /// The sum over the addresses and the protocol, which the UDP checksum begins with.
+    pseudo_sum: u32,
+    /// The CRC of the last two kinds of packet sent: most paths see data and acknowledgements.
+    recent: Cell<Remembered>,
+    older: Cell<Remembered>,
+}
+
+impl Path {
+    /// The path of these outer headers; lengths, identification and checksums in them are ignored.
+    pub fn new(id: PathId, outer: Outer) -> Self {
+        let (outer, pseudo_sum) = match outer {
+            Outer::V1(..) => (outer, 0),
+            Outer::V2Ipv4(e, ip, udp) => {
+                let ip = Ipv4 { total_length: 0, id: IpId(0), ..ip };
+                let addresses =
+                    sum_words(&ip.source.octets()) + sum_words(&ip.destination.octets());
+                let sum = addresses + u32::from(ip.protocol.0);
+                (Outer::V2Ipv4(e, ip, Udp { length: 0, checksum: InetChecksum(0), ..udp }), sum)
+            }
+            Outer::V2Ipv6(e, ip, udp) => {
+                let ip = Ipv6 { payload_length: 0, ..ip };
+                let addresses = sum_words(&ip.source.0) + sum_words(&ip.destination.0);
+                let sum = addresses + u32::from(ip.next_header.0);
+                (Outer::V2Ipv6(e, ip, Udp { length: 0, checksum: InetChecksum(0), ..udp }), sum)
+            }
+        };
+        let mut template = outer.to_bytes();
+        let mut ip_sum = 0;
+        if outer.version() == Version::V2Ipv4 {
+            let ip = &mut template[Ethernet::LEN..][..Ipv4::LEN];
+            ip[10..12].fill(0);
+            ip_sum = sum_words(ip);
+        }
+        let nothing = Cell::new(Remembered::NOTHING);
+        Self { id, outer, template, ip_sum, pseudo_sum, recent: nothing.clone(), older: nothing }
+    }
+
+    /// Which path it is.
+    #[inline]
+    pub fn id(&self) -> PathId {
+        self.id
+    }
+
+    /// The outer headers.
+    #[inline]
+    pub fn outer(&self) -> &Outer {
+        &self.outer
+    }
+
+    /// The headers, for the front of a frame.
+    #[inline]
+    pub(super) fn template(&self) -> &[u8] {
+        &self.template[..self.outer.len()]
+    }
+
+    #[inline]
+    pub(super) fn sums(&self) -> (u32, u32) {
+        (self.ip_sum, self.pseudo_sum)
+    }
+
+    /// The CRC of a packet of `transport` bytes up to and with the steady part of its BTH.
+    #[inline]
+    pub(super) fn crc(&self, transport: usize, id: IpId, bth: [u8; STEADY_BTH]) -> Crc {
+        let bth = steady_bth(bth);
+        let mut recent = self.recent.get();
+        if !recent.fits(transport, bth) {
+            let older = self.older.replace(recent);
+            recent = match older.fits(transport, bth) {
+                true => older,
+                false => Remembered::begin(&self.outer, transport, bth),
+            };
+            self.recent.set(recent);
+        }
+        with_id(recent.crc, self.outer.id().map(|_| id))
+    }
+}
+
+/// Writes the lengths and checksums that depend on what a frame came to carry.
+#[inline]
+pub(super) fn seal(
+    frame: &mut [u8],
+    version: Version,
+    (ip_sum, pseudo_sum): (u32, u32),
+    id: IpId,
+    segmented: bool,
+) {
+    let behind = frame.len() - Ethernet::LEN;
+    let put = |frame: &mut [u8], at: usize, value: u16| {
+        frame[Ethernet::LEN + at..][..2].copy_from_slice(&value.to_be_bytes());
+    };
+    let udp_at = match version {
+        Version::V1 => return put(frame, 4, (behind - Ipv6::LEN) as u16),
+        Version::V2Ipv4 => {
+            put(frame, 2, behind as u16);
+            put(frame, 4, id.0);
+            put(frame, 10, !fold(ip_sum + behind as u32 + u32::from(id.0)));
+            Ipv4::LEN
+        }
+        Version::V2Ipv6 => {
+            put(frame, 4, (behind - Ipv6::LEN) as u16);
+            Ipv6::LEN
+        }
+    };
+    let datagram = (behind - udp_at) as u16;
+    put(frame, udp_at + 4, datagram);
+    // A lone packet goes without: its ICRC says more. Segmentation insists on a checksum, and
+    // wants the sum of the pseudo-header to begin with.
+    if segmented {
+        put(frame, udp_at + 6, fold(pseudo_sum + u32::from(datagram)));
+    }
+}

@@ -1,0 +1,199 @@
+//! Laying packets into a frame: one, or a run of them for segmentation offload.
+
+use crate::payload::Payload;
+use crate::wire::{Crc, Ethernet, Headers, IpId, padding};
+
+use super::outer::Version;
+use super::path::{self, Path, PathId};
+use super::{ICRC_LEN, STEADY_BTH};
+
+/// The longest frame that any outer headers can describe.
+const LONGEST: usize = Ethernet::LEN + u16::MAX as usize;
+
+/// The packet does not go into this frame: send it and begin another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the packet goes into another frame")]
+pub struct Full;
+
+/// How a finished frame is to be cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Segmentation {
+    /// The bytes behind the outer headers that each packet takes; the last may be shorter.
+    pub segment: u16,
+    /// The bytes of the outer headers, which each packet gets a copy of.
+    pub headers: u16,
+}
+
+/// A finished frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sealed {
+    /// Its bytes.
+    pub len: usize,
+    /// How many packets it holds.
+    pub packets: u32,
+    /// How it is to be cut, if it holds more than one packet.
+    pub segmentation: Option<Segmentation>,
+}
+
+/// A frame being filled: the outer headers once, then packets of one size back to back, the last
+/// of them possibly shorter.
+///
+/// The frame's memory stays with the device, which passes it to each call: in it the packets are
+/// encoded, and from it they leave.
+#[derive(Clone, Debug)]
+pub struct Run {
+    path: PathId,
+    version: Version,
+    sums: (u32, u32),
+    first_id: IpId,
+    headers: usize,
+    /// The size of the first packet; zero when there is none yet.
+    segment: usize,
+    filled: usize,
+    packets: u32,
+    most: u32,
+    /// Whether a shorter packet has ended the run.
+    ended: bool,
+}
+
+impl Run {
+    /// Begins a frame along `path`, of at most `most` packets. `first_id` numbers its first packet
+    /// where the path is IPv4's; segmentation counts on from there.
+    ///
+    /// # Panics
+    /// If `frame` is shorter than the path's outer headers.
+    #[inline]
+    pub fn begin(path: &Path, frame: &mut [u8], first_id: IpId, most: u32) -> Self {
+        let template = path.template();
+        frame[..template.len()].copy_from_slice(template);
+        Self {
+            path: path.id(),
+            version: path.outer().version(),
+            sums: path.sums(),
+            first_id,
+            headers: template.len(),
+            segment: 0,
+            filled: template.len(),
+            packets: 0,
+            most,
+            ended: false,
+        }
+    }
+
+    /// How many packets it holds.
+    #[inline]
+    pub fn packets(&self) -> u32 {
+        self.packets
+    }
+
+    /// Adds a packet behind the others, padding and ICRC included. It is refused, and nothing
+    /// written, when it goes elsewhere, is larger than the first, or finds no room.
+    ///
+    /// The pad count of `headers` is made here, where the payload is known.
+    #[inline]
+    pub fn push(
+        &mut self,
+        path: &Path,
+        frame: &mut [u8],
+        mut headers: Headers,
+        payload: impl Payload,
+    ) -> Result<(), Full> {
+        let pad = padding(payload.len());
+        headers.bth.pad = pad as u8;
+        let body = headers.len() + payload.len() + pad;
+        let len = body + ICRC_LEN;
+        let Some(packet) = self.claim(path, frame, len) else { return Err(Full) };
+
+        let id = IpId(self.first_id.0.wrapping_add((self.packets - 1) as u16));
+        let encode = match headers.len() {
+            12 => encode::<12>,
+            16 => encode::<16>,
+            20 => encode::<20>,
+            24 => encode::<24>,
+            28 => encode::<28>,
+            32 => encode::<32>,
+            _ => encode::<40>,
+        };
+        encode(packet, path, id, &headers, payload);
+        Ok(())
+    }
+
+    /// The next `len` bytes of the frame, if a packet of that length along `path` may have them.
+    #[inline]
+    fn claim<'f>(&mut self, path: &Path, frame: &'f mut [u8], len: usize) -> Option<&'f mut [u8]> {
+        let fits = self.packets == 0 || !self.ended && len <= self.segment;
+        if !fits || self.path != path.id() || self.packets == self.most {
+            return None;
+        }
+        // The outer headers speak of the rest of the frame in 16 bits.
+        let packet = frame.get_mut(self.filled..self.filled + len)?;
+        if self.filled + len > LONGEST {
+            return None;
+        }
+        if self.packets == 0 {
+            self.segment = len;
+        }
+        self.ended = len < self.segment;
+        self.filled += len;
+        self.packets += 1;
+        Some(packet)
+    }
+
+    /// Completes the outer headers. `frame` is the memory that the packets were pushed to.
+    #[inline]
+    pub fn seal(self, frame: &mut [u8]) -> Sealed {
+        let segmented = self.packets > 1;
+        let frame = &mut frame[..self.filled];
+        path::seal(frame, self.version, self.sums, self.first_id, segmented);
+        Sealed {
+            len: self.filled,
+            packets: self.packets,
+            segmentation: segmented.then_some(Segmentation {
+                segment: self.segment as u16,
+                headers: self.headers as u16,
+            }),
+        }
+    }
+}
+
+/// Fills `packet` with headers of `N` bytes, payload, padding and ICRC. Where the number is known,
+/// the headers stay in registers on their way to the frame and into the CRC.
+#[inline]
+fn encode<const N: usize>(
+    packet: &mut [u8],
+    path: &Path,
+    id: IpId,
+    headers: &Headers,
+    payload: impl Payload,
+) {
+    let head: [u8; N] = headers.to_bytes_of();
+    let (steady, rest) = head.split_at(STEADY_BTH);
+    let crc = path.crc(packet.len(), id, *steady.first_chunk().unwrap());
+    let (front, body) = packet.split_at_mut(N);
+    front.copy_from_slice(&head);
+    let (body, icrc) = body.split_at_mut(body.len() - ICRC_LEN);
+    let crc = place(body, payload, crc.update_short(rest));
+    icrc.copy_from_slice(&crc.finish().to_le_bytes());
+}
+
+/// Copies a payload and its padding to `out`, whose length is theirs, and takes them into `crc`.
+#[inline]
+fn place(out: &mut [u8], payload: impl Payload, crc: Crc) -> Crc {
+    // A few bytes go by way of registers: a CRC that reads back what was just written in other
+    // pieces waits for the store to reach the cache.
+    match out.len() {
+        0 => crc,
+        8 => {
+            let mut bytes = [0; 8];
+            payload.copy_to(&mut bytes);
+            out.copy_from_slice(&bytes);
+            crc.update_u64(u64::from_le_bytes(bytes))
+        }
+        _ => {
+            let (data, pad) = out.split_at_mut(payload.len());
+            payload.copy_to(data);
+            pad.fill(0);
+            crc.update(out)
+        }
+    }
+}

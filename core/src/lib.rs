@@ -1,0 +1,24 @@
+//! Doorbell's protocol, without I/O, clock or randomness of its own.
+//!
+//! What stands today is what everything above inherits:
+//!
+//! * [`wire`]: the headers of InfiniBand transport packets and of what carries them, and the
+//!   connection manager's messages. Values in, bytes out; bytes in, values or a reason out.
+//! * [`encap`]: what stands around a packet in RoCE v1 and v2, and in shared memory. It knows what
+//!   of the outer headers the ICRC covers, and lays packets back to back for segmentation offload.
+//! * [`memory`]: the two kinds of memory that there are: a [`Region`](memory::Region), which peers
+//!   may write at any time, and a [`Buf`](memory::Buf), which nobody else can.
+//! * [`payload`]: bytes that can be copied from and nothing else, which is how a packet's payload
+//!   travels from a device to a region.
+//! * [`pcap`]: capture files, read and written.
+//!
+//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic.
+
+#![forbid(unsafe_code)]
+
+pub mod encap;
+pub mod memory;
+pub mod payload;
+pub mod pcap;
+pub(crate) mod sync;
+pub mod wire;

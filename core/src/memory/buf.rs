@@ -1,0 +1,195 @@
+//! Memory that no peer can name.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use thiserror::Error;
+
+/// Owned bytes, for send and receive.
+///
+/// It is moved into a work request and comes back with the completion, so that a program cannot
+/// touch it while the NIC does. Its capacity is fixed: for a receive, that is what the NIC may
+/// fill. As a slice, it is the bytes that are filled.
+///
+/// ```
+/// use doorbell_core::memory::Buf;
+///
+/// let mut buf = Buf::with_capacity(64);
+/// buf.extend_from_slice(b"hello")?;
+/// assert_eq!(*buf, *b"hello");
+/// assert!(buf.extend_from_slice(&[0; 60]).is_err());
+/// # Ok::<(), doorbell_core::memory::BufFull>(())
+/// ```
+#[derive(Default)]
+pub struct Buf {
+    bytes: Box<[u8]>,
+    /// Invariant: at most `bytes.len()`.
+    len: usize,
+}
+
+/// More bytes than a buffer has room for. The buffer is unchanged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("{needed} bytes do not fit a buffer of {capacity}")]
+pub struct BufFull {
+    /// How many bytes it would have to hold in all.
+    pub needed: usize,
+    /// How many it can hold.
+    pub capacity: usize,
+}
+
+impl Buf {
+    /// An empty buffer that can hold `capacity` bytes.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self { bytes: vec![0; capacity].into(), len: 0 }
+    }
+
+    /// How many bytes it can hold.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// All the bytes it can hold, filled or not: what a NIC receives into, before it calls
+    /// [`set_len`](Self::set_len). Those that nothing filled have any value, but are initialised.
+    #[inline]
+    pub fn capacity_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// Declares the first `len` bytes filled.
+    ///
+    /// # Errors
+    /// When there are not so many.
+    #[inline]
+    pub fn set_len(&mut self, len: usize) -> Result<(), BufFull> {
+        if len > self.capacity() {
+            return Err(BufFull { needed: len, capacity: self.capacity() });
+        }
+        self.len = len;
+        Ok(())
+    }
+
+    /// Keeps the first `len` bytes, or all if there are fewer.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Keeps none of the bytes.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Appends all of `more`.
+    ///
+    /// # Errors
+    /// When there is not room for all of it; then none of it is appended.
+    #[inline]
+    pub fn extend_from_slice(&mut self, more: &[u8]) -> Result<(), BufFull> {
+        let start = self.len;
+        self.set_len(start.saturating_add(more.len()))?;
+        self.bytes[start..self.len].copy_from_slice(more);
+        Ok(())
+    }
+
+    /// The filled bytes as a vector, without a copy.
+    pub fn into_vec(self) -> Vec<u8> {
+        let mut vec = self.bytes.into_vec();
+        vec.truncate(self.len);
+        vec
+    }
+}
+
+/// Takes over the vector's allocation, spare capacity included, without a copy.
+impl From<Vec<u8>> for Buf {
+    fn from(mut vec: Vec<u8>) -> Self {
+        let len = vec.len();
+        vec.resize(vec.capacity(), 0);
+        Self { bytes: vec.into(), len }
+    }
+}
+
+/// A copy of the bytes, with no room for more.
+impl From<&[u8]> for Buf {
+    fn from(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.into(), len: bytes.len() }
+    }
+}
+
+impl Deref for Buf {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl DerefMut for Buf {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.len]
+    }
+}
+
+impl fmt::Debug for Buf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buf({} of {} bytes)", self.len, self.capacity())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_moves_as_three_words() {
+        assert!(size_of::<Buf>() <= 32);
+    }
+
+    #[test]
+    fn a_buffer_is_the_bytes_that_are_filled() {
+        let mut buf = Buf::with_capacity(8);
+        assert!(buf.is_empty());
+        buf.capacity_mut()[..3].copy_from_slice(b"abc");
+        buf.set_len(3).unwrap();
+        buf.extend_from_slice(b"de").unwrap();
+        buf[0] = b'A';
+        assert_eq!(*buf, *b"Abcde");
+        buf.truncate(9);
+        buf.truncate(2);
+        assert_eq!(*buf, *b"Ab");
+        buf.clear();
+        assert!(buf.is_empty());
+        assert_eq!(buf.capacity(), 8);
+    }
+
+    #[test]
+    fn what_does_not_fit_changes_nothing() {
+        let mut buf = Buf::with_capacity(4);
+        buf.extend_from_slice(b"abc").unwrap();
+        let full = BufFull { needed: 5, capacity: 4 };
+        assert_eq!(buf.extend_from_slice(b"de"), Err(full));
+        assert_eq!(buf.set_len(5), Err(full));
+        assert_eq!(*buf, *b"abc");
+        assert_eq!(full.to_string(), "5 bytes do not fit a buffer of 4");
+    }
+
+    #[test]
+    fn a_vector_goes_in_and_out_without_a_copy() {
+        let mut vec = Vec::with_capacity(100);
+        vec.extend_from_slice(b"abc");
+        let address = vec.as_ptr();
+        let buf = Buf::from(vec);
+        assert_eq!((buf.len(), buf.capacity()), (3, 100));
+        let vec = buf.into_vec();
+        assert_eq!(vec, b"abc");
+        assert_eq!(vec.as_ptr(), address);
+        assert_eq!(*Buf::from(&b"abc"[..]), *b"abc");
+    }
+
+    #[test]
+    fn debugging_a_buffer_does_not_print_its_contents() {
+        assert_eq!(format!("{:?}", Buf::from(vec![7; 3])), "Buf(3 of 3 bytes)");
+    }
+}

@@ -1,0 +1,208 @@
+//! Memory that peers may write.
+
+use super::words;
+use crate::sync::{AtomicU64, Ordering};
+use std::fmt;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why an access to a region was refused. Nothing was read or written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum AccessError {
+    /// Some byte of the range is not the region's.
+    #[error("{len} bytes at offset {offset} do not lie within a region of {region} bytes")]
+    OutOfBounds {
+        /// Where the range begins.
+        offset: usize,
+        /// How long it is.
+        len: usize,
+        /// How long the region is.
+        region: usize,
+    },
+    /// A single word was named by an offset between two words.
+    #[error("a word was asked for at offset {offset}, which is not a multiple of 8")]
+    Misaligned {
+        /// Where the word would begin.
+        offset: usize,
+    },
+}
+
+/// A handle to memory of fixed length that many may read and write at once.
+///
+/// Clones are handles to the same memory, which lives until the last is dropped: a peer's write
+/// never finds it gone. Every handle may be used from every thread. Offsets are in bytes; ranges
+/// need no alignment, single words do.
+///
+/// ```
+/// use doorbell_core::memory::Region;
+///
+/// let region = Region::new(4096);
+/// let same = region.clone();
+/// region.write_at(100, b"written by one")?;
+/// let mut read = [0; 14];
+/// same.read_at(100, &mut read)?;
+/// assert_eq!(&read, b"written by one");
+/// # Ok::<(), doorbell_core::memory::AccessError>(())
+/// ```
+///
+/// It never lends a slice of its bytes, since a slice promises that nobody writes them. For that,
+/// see [`try_private`](Self::try_private).
+#[derive(Clone)]
+pub struct Region {
+    words: Arc<[AtomicU64]>,
+    len: usize,
+}
+
+impl Region {
+    /// A region of `len` zeros.
+    pub fn new(len: usize) -> Self {
+        Self { words: (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect(), len }
+    }
+
+    /// A region that holds a copy of `bytes`.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let region = Self::new(bytes.len());
+        words::copy_in(region.words(), 0, bytes);
+        region
+    }
+
+    /// How many bytes it has.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no bytes at all.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Its memory, for those who access it through [`words`] without a check for each access.
+    ///
+    /// When the length is not a multiple of 8, the last word ends in bytes that are not the
+    /// region's; leave them alone. Every access of the region itself comes through here, too.
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        &self.words
+    }
+
+    /// Reads the bytes at `offset` into `to`, in the manner of [`words::copy_out`].
+    ///
+    /// # Errors
+    /// When the range is not within the region.
+    #[inline]
+    pub fn read_at(&self, offset: usize, to: &mut [u8]) -> Result<(), AccessError> {
+        self.check(offset, to.len())?;
+        words::copy_out(self.words(), offset, to);
+        Ok(())
+    }
+
+    /// Writes `from` to the bytes at `offset`, in the manner of [`words::copy_in`].
+    ///
+    /// # Errors
+    /// When the range is not within the region.
+    #[inline]
+    pub fn write_at(&self, offset: usize, from: &[u8]) -> Result<(), AccessError> {
+        self.check(offset, from.len())?;
+        words::copy_in(self.words(), offset, from);
+        Ok(())
+    }
+
+    /// Copies `len` bytes at `offset` to those at `at` of `to`, which may be the same region, in
+    /// the manner of [`words::copy_across`].
+    ///
+    /// # Errors
+    /// When a range is not within its region.
+    #[inline]
+    pub fn copy_to(
+        &self,
+        offset: usize,
+        to: &Region,
+        at: usize,
+        len: usize,
+    ) -> Result<(), AccessError> {
+        self.check(offset, len)?;
+        to.check(at, len)?;
+        words::copy_across(self.words(), offset, to.words(), at, len);
+        Ok(())
+    }
+
+    /// The word at `offset`, and an acquire: what was written before it was stored is in place.
+    ///
+    /// # Errors
+    /// When the offset is no multiple of 8, or the word not within the region.
+    #[inline]
+    pub fn load(&self, offset: usize) -> Result<u64, AccessError> {
+        Ok(self.word(offset)?.load(Ordering::Acquire))
+    }
+
+    /// Sets the word at `offset`, and a release: whoever loads it finds all earlier writes, too.
+    ///
+    /// # Errors
+    /// When the offset is no multiple of 8, or the word not within the region.
+    #[inline]
+    pub fn store(&self, offset: usize, value: u64) -> Result<(), AccessError> {
+        self.word(offset)?.store(value, Ordering::Release);
+        Ok(())
+    }
+
+    /// Adds to the word at `offset`, wrapping around, and returns what it was.
+    ///
+    /// # Errors
+    /// When the offset is no multiple of 8, or the word not within the region.
+    #[inline]
+    pub fn fetch_add(&self, offset: usize, value: u64) -> Result<u64, AccessError> {
+        Ok(self.word(offset)?.fetch_add(value, Ordering::AcqRel))
+    }
+
+    /// Sets the word at `offset` to `new` if it is `expected`, and returns what it was: the swap
+    /// took place when that equals `expected`.
+    ///
+    /// # Errors
+    /// When the offset is no multiple of 8, or the word not within the region.
+    #[inline]
+    pub fn compare_swap(&self, offset: usize, expected: u64, new: u64) -> Result<u64, AccessError> {
+        let word = self.word(offset)?;
+        match word.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(old) | Err(old) => Ok(old),
+        }
+    }
+
+    /// The memory as plain words, if no other handle to it is left.
+    #[cfg(not(loom))]
+    #[inline]
+    pub(super) fn exclusive(&mut self) -> Option<&mut [AtomicU64]> {
+        Arc::get_mut(&mut self.words)
+    }
+
+    /// How many other handles there are at this moment.
+    #[cfg(not(loom))]
+    pub(super) fn others(&self) -> usize {
+        Arc::strong_count(&self.words) - 1
+    }
+
+    /// Whether a range lies within the region, as it must before a byte is touched.
+    #[inline]
+    fn check(&self, offset: usize, len: usize) -> Result<(), AccessError> {
+        match offset.checked_add(len) {
+            Some(end) if end <= self.len => Ok(()),
+            _ => Err(AccessError::OutOfBounds { offset, len, region: self.len }),
+        }
+    }
+
+    #[inline]
+    fn word(&self, offset: usize) -> Result<&AtomicU64, AccessError> {
+        self.check(offset, 8)?;
+        if !offset.is_multiple_of(8) {
+            return Err(AccessError::Misaligned { offset });
+        }
+        Ok(&self.words()[offset / 8])
+    }
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Region({} bytes)", self.len)
+    }
+}

@@ -1,0 +1,215 @@
+//! Bytes in and out of memory that others write at the same time: the one way to it.
+//!
+//! Such memory is a slice of atomic 64-bit words, and byte `i` of it is byte `i % 8` of word
+//! `i / 8`, in the order of [`u64::to_ne_bytes`]. Every access is to a whole aligned word, since
+//! atomic accesses of different sizes that race are undefined in Rust. A reader may therefore see
+//! some words of a write and not yet others, but never half of a word's store.
+//!
+//! Offsets and lengths are in bytes and need no alignment. Like indexing a slice, each function
+//! panics when its range does not lie within the words; what comes from a peer is checked before,
+//! as [`Region`](super::Region) does.
+
+use crate::sync::{AtomicU64, Ordering};
+use std::ptr;
+
+/// How many bytes a word holds.
+const WORD: usize = size_of::<u64>();
+
+/// Writes `from` to the bytes at `at`.
+///
+/// Bytes beside the range keep what others write to them at the same time, even in a word that
+/// the range shares with them. The word of the highest address is stored last and with
+/// [`Release`](Ordering::Release), so whoever loads it with [`Acquire`](Ordering::Acquire) and
+/// finds the new value finds the rest in place, too.
+///
+/// Aligned words cost a store each, a part of a word a compare-and-swap.
+///
+/// ```
+/// use doorbell_core::memory::words;
+/// use std::sync::atomic::AtomicU64;
+///
+/// let memory = [const { AtomicU64::new(0) }; 4];
+/// words::copy_in(&memory, 5, b"part of three words");
+/// let mut read = [0; 8];
+/// words::copy_out(&memory, 10, &mut read);
+/// assert_eq!(&read, b"of three");
+/// ```
+///
+/// # Panics
+/// When the range does not lie within `words`.
+#[inline]
+pub fn copy_in(words: &[AtomicU64], at: usize, from: &[u8]) {
+    match touched(words, at, from.len()) {
+        [] => {}
+        [only] => put(only, at % WORD, from, Ordering::Release),
+        [first, middle @ .., last] => {
+            let (head, rest) = from.split_at(WORD - at % WORD);
+            let (whole, tail) = rest.split_at(middle.len() * WORD);
+            put(first, at % WORD, head, Ordering::Relaxed);
+            for (word, bytes) in middle.iter().zip(whole.as_chunks().0) {
+                word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+            }
+            put(last, 0, tail, Ordering::Release);
+        }
+    }
+}
+
+/// Reads the bytes at `at` into `to`.
+///
+/// The loads are relaxed. What orders them after somebody's write is an acquire that came before:
+/// that of a completion, or of a load of the word that was written last.
+///
+/// # Panics
+/// When the range does not lie within `words`.
+#[inline]
+pub fn copy_out(words: &[AtomicU64], at: usize, to: &mut [u8]) {
+    match touched(words, at, to.len()) {
+        [] => {}
+        [only] => get(only, at % WORD, to),
+        [first, middle @ .., last] => {
+            let (head, rest) = to.split_at_mut(WORD - at % WORD);
+            let (whole, tail) = rest.split_at_mut(middle.len() * WORD);
+            get(first, at % WORD, head);
+            for (word, bytes) in middle.iter().zip(whole.as_chunks_mut().0) {
+                *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+            }
+            get(last, 0, tail);
+        }
+    }
+}
+
+/// Copies `len` bytes at `from_at` of `from` to those at `to_at` of `to`.
+///
+/// It reads as [`copy_out`] and writes as [`copy_in`] do. Both ranges may lie in the same words and
+/// overlap, with the result that [`slice::copy_within`] has. A copy that overlaps itself upwards
+/// runs downwards, and then its highest word does not publish the rest.
+///
+/// # Panics
+/// When a range does not lie within its words.
+pub fn copy_across(from: &[AtomicU64], from_at: usize, to: &[AtomicU64], to_at: usize, len: usize) {
+    let source = touched(from, from_at, len);
+    match touched(to, to_at, len) {
+        [] => {}
+        [only] => carry(source, from_at % WORD, only, to_at % WORD, len, Ordering::Release),
+        [first, middle @ .., last] => {
+            let head = WORD - to_at % WORD;
+            let tail = len - head - middle.len() * WORD;
+            let at = from_at % WORD;
+            let copy_first = || carry(source, at, first, to_at % WORD, head, Ordering::Relaxed);
+            let copy_last = || carry(source, at + len - tail, last, 0, tail, Ordering::Release);
+            if overlaps_upwards(source, at, first, to_at % WORD) {
+                copy_last();
+                copy_words(source, at + head, middle, true);
+                copy_first();
+            } else {
+                copy_first();
+                copy_words(source, at + head, middle, false);
+                copy_last();
+            }
+        }
+    }
+}
+
+/// The words that a range of bytes lies in: none for no bytes, wherever these are.
+#[inline]
+fn touched(words: &[AtomicU64], at: usize, len: usize) -> &[AtomicU64] {
+    // A sum too large saturates at an index that no slice of words reaches.
+    let words = &words[at / WORD..at.saturating_add(len).div_ceil(WORD)];
+    if len == 0 { &[] } else { words }
+}
+
+/// Stores up to a word's bytes at `shift` within it.
+#[inline]
+fn put(word: &AtomicU64, shift: usize, bytes: &[u8], order: Ordering) {
+    match bytes.as_array() {
+        Some(whole) => word.store(u64::from_ne_bytes(*whole), order),
+        None => merge(word, shift, bytes),
+    }
+}
+
+/// Replaces some bytes of a word, fewer than all and more than none, and leaves the others to those
+/// who write them.
+///
+/// The compare-and-swap fails when anybody changed the word since it was read, so a neighbour's
+/// store is never written over with what stood there before. Clearing the bytes by a `fetch_and`
+/// and setting them by a `fetch_or` would keep the neighbours as well, but show a reader zeros in
+/// between; a `fetch_xor` with the difference would flip bits of a value that somebody else has
+/// replaced meanwhile, and leave bytes that nobody wrote.
+///
+/// It is a release even where the caller needs none: that costs next to nothing beside the rest.
+fn merge(word: &AtomicU64, shift: usize, bytes: &[u8]) {
+    // Little-endian, and by shifts: a word put together in memory would wait for its bytes.
+    let value = bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+    let mask = (1 << (8 * bytes.len())) - 1;
+    let (value, mask) = (u64::to_le(value << (8 * shift)), u64::to_le(mask << (8 * shift)));
+    let mut old = word.load(Ordering::Relaxed);
+    loop {
+        let new = old & !mask | value;
+        match word.compare_exchange_weak(old, new, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => old = now,
+        }
+    }
+}
+
+/// Loads up to a word's bytes from `shift` within it.
+#[inline]
+fn get(word: &AtomicU64, shift: usize, bytes: &mut [u8]) {
+    let value = word.load(Ordering::Relaxed).to_ne_bytes();
+    match bytes.as_mut_array() {
+        Some(whole) => *whole = value,
+        None => bytes.copy_from_slice(&value[shift..shift + bytes.len()]),
+    }
+}
+
+/// Copies up to a word's bytes at `at` to `shift` within a word.
+#[inline]
+fn carry(
+    from: &[AtomicU64],
+    at: usize,
+    word: &AtomicU64,
+    shift: usize,
+    len: usize,
+    order: Ordering,
+) {
+    let mut bytes = [0; WORD];
+    copy_out(from, at, &mut bytes[..len]);
+    put(word, shift, &bytes[..len], order);
+}
+
+/// Fills whole words with the bytes from `at` on.
+fn copy_words(from: &[AtomicU64], at: usize, to: &[AtomicU64], downwards: bool) {
+    let source = touched(from, at, to.len() * WORD);
+    let shift = at % WORD * 8;
+    if shift == 0 {
+        run(source.iter().zip(to), downwards, |(from, to)| {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        });
+    } else {
+        // Each word takes the upper bytes of one word and the lower ones of the next. Read as
+        // little-endian, lower means less significant on every machine.
+        run(source.array_windows().zip(to), downwards, |([low, high], to)| {
+            let low = low.load(Ordering::Relaxed).to_le() >> shift;
+            let high = high.load(Ordering::Relaxed).to_le() << (u64::BITS as usize - shift);
+            to.store(u64::from_le(low | high), Ordering::Relaxed);
+        });
+    }
+}
+
+/// Visits all items, from the back if so asked.
+#[inline]
+fn run<I: DoubleEndedIterator>(items: I, backwards: bool, visit: impl FnMut(I::Item)) {
+    if backwards {
+        items.rev().for_each(visit);
+    } else {
+        items.for_each(visit);
+    }
+}
+
+/// Whether bytes moved from `at` of `source` to `to_at` of `first` would, moved lowest first,
+/// replace some of the source before they are read.
+fn overlaps_upwards(source: &[AtomicU64], at: usize, first: &AtomicU64, to_at: usize) -> bool {
+    let (Some(start), Some(end)) = (source.first(), source.last()) else { return false };
+    (ptr::from_ref(first), to_at) > (ptr::from_ref(start), at)
+        && ptr::from_ref(first) <= ptr::from_ref(end)
+}

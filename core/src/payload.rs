@@ -1,0 +1,80 @@
+//! Bytes that can be copied from, and nothing else.
+//!
+//! What a packet carries may lie in a private buffer, in a [`Region`](crate::memory::Region) that
+//! peers write to, or in a ring that another process maps. The last two can change while they are
+//! looked at, so nobody is lent a `&[u8]` of them: a payload has a length and copies itself to
+//! where it is wanted, once.
+
+use std::ops::Range;
+
+use crate::memory::words;
+use crate::sync::AtomicU64;
+
+/// Some bytes of known length that can be copied to private bytes or to words that peers write.
+pub trait Payload: Copy {
+    /// How many bytes there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies all of them to the front of `to`, which must be long enough.
+    fn copy_to(&self, to: &mut [u8]);
+
+    /// Copies all of them into `to`, from byte `at` on; they must fit.
+    fn copy_to_words(&self, to: &[AtomicU64], at: usize);
+}
+
+impl Payload for &[u8] {
+    #[inline]
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    #[inline]
+    fn copy_to(&self, to: &mut [u8]) {
+        to[..self.len()].copy_from_slice(self);
+    }
+
+    #[inline]
+    fn copy_to_words(&self, to: &[AtomicU64], at: usize) {
+        words::copy_in(to, at, self);
+    }
+}
+
+/// A stretch of bytes within words that somebody else may write.
+#[derive(Clone, Copy)]
+pub struct WordBytes<'a> {
+    words: &'a [AtomicU64],
+    at: usize,
+    len: usize,
+}
+
+impl<'a> WordBytes<'a> {
+    /// The bytes `range` of `words`, or nothing if they do not lie within.
+    #[inline]
+    pub fn new(words: &'a [AtomicU64], range: Range<usize>) -> Option<Self> {
+        let len = range.end.checked_sub(range.start)?;
+        (range.end <= words.len() * 8).then_some(Self { words, at: range.start, len })
+    }
+}
+
+impl Payload for WordBytes<'_> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    fn copy_to(&self, to: &mut [u8]) {
+        words::copy_out(self.words, self.at, &mut to[..self.len]);
+    }
+
+    #[inline]
+    fn copy_to_words(&self, to: &[AtomicU64], at: usize) {
+        words::copy_across(self.words, self.at, to, at, self.len);
+    }
+}

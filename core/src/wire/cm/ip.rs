@@ -1,0 +1,163 @@
+//! Connections between IP addresses: what `rdma_cm` adds to a request (annex A11 of the
+//! InfiniBand specification).
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::private_data::TooLong;
+use crate::wire::malformed::{Malformed, Part, split};
+use crate::wire::numbers::{IpProtocol, ServiceId};
+
+/// A port in one of `rdma_cm`'s port spaces, which borrow the protocol numbers of TCP and UDP
+/// without using those protocols.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct CmPort(pub u16);
+
+impl fmt::Display for CmPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl ServiceId {
+    /// What stands above the protocol and the port.
+    const IP_PREFIX: u64 = 0x01;
+
+    /// The service of a port in the port space of `protocol`.
+    pub const fn from_ip_port(protocol: IpProtocol, port: CmPort) -> Self {
+        Self(Self::IP_PREFIX << 24 | (protocol.0 as u64) << 16 | port.0 as u64)
+    }
+
+    /// The service of a port in the port space of connections, `RDMA_PS_TCP`.
+    pub const fn from_tcp_port(port: CmPort) -> Self {
+        Self::from_ip_port(IpProtocol::TCP, port)
+    }
+
+    /// The service of a port in the port space of datagrams, `RDMA_PS_UDP`.
+    pub const fn from_udp_port(port: CmPort) -> Self {
+        Self::from_ip_port(IpProtocol::UDP, port)
+    }
+
+    /// The port space and the port, if it is a service of `rdma_cm`'s.
+    pub const fn ip_port(self) -> Option<(IpProtocol, CmPort)> {
+        match self.0 >> 24 {
+            Self::IP_PREFIX => Some((IpProtocol((self.0 >> 16) as u8), CmPort(self.0 as u16))),
+            _ => None,
+        }
+    }
+}
+
+/// The IP addressing in front of a request's private data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IpCm {
+    /// The requester's port. The responder's is in the [`ServiceId`].
+    pub source_port: CmPort,
+    /// The two addresses.
+    pub addresses: IpPair,
+}
+
+/// Two addresses of one family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IpPair {
+    /// Two IPv4 addresses.
+    V4 {
+        /// The requester's.
+        source: Ipv4Addr,
+        /// The responder's.
+        destination: Ipv4Addr,
+    },
+    /// Two IPv6 addresses.
+    V6 {
+        /// The requester's.
+        source: Ipv6Addr,
+        /// The responder's.
+        destination: Ipv6Addr,
+    },
+}
+
+impl IpPair {
+    /// The requester's address.
+    pub const fn source(self) -> IpAddr {
+        match self {
+            Self::V4 { source, .. } => IpAddr::V4(source),
+            Self::V6 { source, .. } => IpAddr::V6(source),
+        }
+    }
+
+    /// The responder's address.
+    pub const fn destination(self) -> IpAddr {
+        match self {
+            Self::V4 { destination, .. } => IpAddr::V4(destination),
+            Self::V6 { destination, .. } => IpAddr::V6(destination),
+        }
+    }
+}
+
+impl IpCm {
+    /// Its length on the wire.
+    pub const LEN: usize = 36;
+
+    /// Reads it in front of a request's private data, and gives what is the application's.
+    pub fn parse(private: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let (h, rest) = split::<{ Self::LEN }>(Part::IpCm, private)?;
+        if h[0] != 0 {
+            return Err(Malformed::Version { part: Part::IpCm, found: h[0] });
+        }
+        let [_, _, p, q, addresses @ ..] = *h;
+        let addresses = match h[1] >> 4 {
+            4 => IpPair::V4 { source: ipv4(&addresses, 0), destination: ipv4(&addresses, 16) },
+            6 => IpPair::V6 { source: ipv6(&addresses, 0), destination: ipv6(&addresses, 16) },
+            found => {
+                let found = u32::from(found);
+                return Err(Malformed::Field { part: Part::IpCm, field: "IP version", found });
+            }
+        };
+        Ok((Self { source_port: CmPort(u16::from_be_bytes([p, q])), addresses }, rest))
+    }
+
+    /// It as it stands on the wire.
+    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+        let mut h = [0; Self::LEN];
+        h[2..4].copy_from_slice(&self.source_port.0.to_be_bytes());
+        match self.addresses {
+            IpPair::V4 { source, destination } => {
+                h[1] = 4 << 4;
+                h[16..20].copy_from_slice(&source.octets());
+                h[32..36].copy_from_slice(&destination.octets());
+            }
+            IpPair::V6 { source, destination } => {
+                h[1] = 6 << 4;
+                h[4..20].copy_from_slice(&source.octets());
+                h[20..36].copy_from_slice(&destination.octets());
+            }
+        }
+        h
+    }
+
+    /// A request's whole private data: this, and behind it what the application says.
+    ///
+    /// `ROOM` follows from the message that it is for.
+    pub fn before<const ROOM: usize>(&self, application: &[u8]) -> Result<[u8; ROOM], TooLong> {
+        let limit = const { ROOM.checked_sub(Self::LEN).expect("no room for IP addressing") };
+        let mut private = [0; ROOM];
+        let (header, rest) = private.split_at_mut(Self::LEN);
+        header.copy_from_slice(&self.to_bytes());
+        match rest.get_mut(..application.len()) {
+            Some(room) => room.copy_from_slice(application),
+            None => return Err(TooLong { given: application.len(), limit }),
+        }
+        Ok(private)
+    }
+}
+
+/// The IPv4 address at the end of the 16 bytes from `at`.
+fn ipv4(addresses: &[u8; 32], at: usize) -> Ipv4Addr {
+    let [.., a, b, c, d] = ipv6(addresses, at).octets();
+    Ipv4Addr::new(a, b, c, d)
+}
+
+fn ipv6(addresses: &[u8; 32], at: usize) -> Ipv6Addr {
+    let mut octets = [0; 16];
+    octets.copy_from_slice(&addresses[at..at + 16]);
+    Ipv6Addr::from(octets)
+}

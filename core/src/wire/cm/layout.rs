@@ -1,0 +1,195 @@
+//! A message's layout, declared once: both reading and writing follow from it.
+//!
+//! Every type knows how many bits it has on the wire, so a layout is the fields in their order and
+//! the reserved gaps between them. Bits are moved one at a time: messages are few, a connection
+//! has five, and in return no field needs a shift or a mask of its own.
+
+use crate::wire::malformed::Malformed;
+use crate::wire::numbers::*;
+
+/// Something with a fixed number of bits in a message.
+pub(super) trait Field<'bytes>: Sized {
+    /// How many bits it has on the wire.
+    const BITS: usize;
+
+    /// Takes the next [`BITS`](Self::BITS) bits.
+    fn read(from: &mut Reader<'bytes>) -> Result<Self, Malformed>;
+
+    /// Puts as many.
+    fn write(&self, to: &mut Writer<'_>);
+}
+
+/// Reads a message from its first bit to its last.
+///
+/// It panics beyond the end of the bytes. [`Mad`](super::Mad) gives it a whole datagram, and every
+/// layout is checked to be of that length when this crate is compiled.
+pub(super) struct Reader<'bytes> {
+    bytes: &'bytes [u8],
+    at: usize,
+}
+
+impl<'bytes> Reader<'bytes> {
+    pub(super) fn new(bytes: &'bytes [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    pub(super) fn take<T: Field<'bytes>>(&mut self) -> Result<T, Malformed> {
+        T::read(self)
+    }
+
+    /// The next `count` bits, at most 64, right-aligned.
+    pub(super) fn bits(&mut self, count: usize) -> u64 {
+        let bits = self.at..self.at + count;
+        self.at = bits.end;
+        bits.fold(0, |value, at| value << 1 | u64::from(self.bytes[at / 8] >> (7 - at % 8) & 1))
+    }
+
+    /// The next `count` bytes, in place.
+    pub(super) fn bytes(&mut self, count: usize) -> &'bytes [u8] {
+        debug_assert!(self.at.is_multiple_of(8), "bytes begin at a byte");
+        let start = self.at / 8;
+        self.skip(8 * count);
+        &self.bytes[start..start + count]
+    }
+
+    /// Leaves out reserved bits: they are not to be judged.
+    pub(super) fn skip(&mut self, count: usize) {
+        self.at += count;
+    }
+}
+
+/// Writes a message from its first bit to its last, over bytes that were set to zero.
+pub(super) struct Writer<'out> {
+    out: &'out mut [u8],
+    at: usize,
+}
+
+impl<'out> Writer<'out> {
+    pub(super) fn new(out: &'out mut [u8]) -> Self {
+        out.fill(0);
+        Self { out, at: 0 }
+    }
+
+    /// The low `count` bits of `value`.
+    pub(super) fn bits(&mut self, value: u64, count: usize) {
+        for shift in (0..count).rev() {
+            self.out[self.at / 8] |= ((value >> shift & 1) as u8) << (7 - self.at % 8);
+            self.at += 1;
+        }
+    }
+
+    /// `bytes` in the room of `room`; what they leave of it stays zero.
+    pub(super) fn bytes(&mut self, bytes: &[u8], room: usize) {
+        debug_assert!(self.at.is_multiple_of(8), "bytes begin at a byte");
+        let start = self.at / 8;
+        self.skip(8 * room);
+        self.out[start..start + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Leaves reserved bits zero.
+    pub(super) fn skip(&mut self, count: usize) {
+        self.at += count;
+    }
+}
+
+/// Declares a structure by its layout: fields in the order of the wire, each as wide as its type,
+/// `reserved` bits where they stand.
+macro_rules! layout {
+    ($(#[$doc:meta])* $vis:vis struct $name:ident $(<$lt:lifetime>)? {
+        $($(#[$field_doc:meta])* $field:ident: $type:ty $(, reserved $gap:literal)?;)+
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        $vis struct $name $(<$lt>)? {
+            $($(#[$field_doc])* $vis $field: $type,)+
+        }
+
+        impl<'bytes $(: $lt, $lt)?> $crate::wire::cm::layout::Field<'bytes> for $name $(<$lt>)? {
+            const BITS: usize =
+                0 $(+ <$type as $crate::wire::cm::layout::Field<'bytes>>::BITS $(+ $gap)?)+;
+
+            fn read(
+                from: &mut $crate::wire::cm::layout::Reader<'bytes>,
+            ) -> Result<Self, $crate::wire::Malformed> {
+                $(
+                    let $field = from.take()?;
+                    $(from.skip($gap);)?
+                )+
+                Ok(Self { $($field),+ })
+            }
+
+            fn write(&self, to: &mut $crate::wire::cm::layout::Writer<'_>) {
+                $(
+                    self.$field.write(to);
+                    $(to.skip($gap);)?
+                )+
+            }
+        }
+    };
+}
+pub(super) use layout;
+
+/// Fields whose whole representation travels.
+macro_rules! whole_field {
+    ($($name:ident)+) => {$(
+        impl Field<'_> for $name {
+            const BITS: usize = 8 * size_of::<Self>();
+
+            fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+                Ok(Self(from.bits(Self::BITS) as _))
+            }
+
+            fn write(&self, to: &mut Writer<'_>) {
+                to.bits(u64::from(self.0), Self::BITS);
+            }
+        }
+    )+};
+}
+pub(super) use whole_field;
+
+/// Fields of which some low bits travel.
+macro_rules! narrow_field {
+    ($($name:ident)+) => {$(
+        impl Field<'_> for $name {
+            const BITS: usize = $name::BITS as usize;
+
+            fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+                Ok(Self::new(from.bits(<Self as Field>::BITS) as _))
+            }
+
+            fn write(&self, to: &mut Writer<'_>) {
+                to.bits(u64::from(self.get()), <Self as Field>::BITS);
+            }
+        }
+    )+};
+}
+pub(super) use narrow_field;
+
+whole_field! { CaGuid CommId Lid Pkey Qkey ServiceId TransactionId }
+narrow_field! { FlowLabel Psn Qpn }
+
+impl Field<'_> for bool {
+    const BITS: usize = 1;
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(from.bits(1) != 0)
+    }
+
+    fn write(&self, to: &mut Writer<'_>) {
+        to.bits(u64::from(*self), 1);
+    }
+}
+
+impl Field<'_> for Gid {
+    const BITS: usize = 128;
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let mut gid = [0; 16];
+        gid.copy_from_slice(from.bytes(16));
+        Ok(Self(gid))
+    }
+
+    fn write(&self, to: &mut Writer<'_>) {
+        to.bytes(&self.0, 16);
+    }
+}

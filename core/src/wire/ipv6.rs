@@ -1,0 +1,98 @@
+//! The IPv6 header, and InfiniBand's global route header, which has the same form.
+
+use super::malformed::{Malformed, Part, split};
+use super::numbers::{FlowLabel, Gid, IpProtocol};
+
+/// The fields that an IPv6 header and a global route header share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ipv6 {
+    /// Traffic class: DSCP and the two ECN bits.
+    pub traffic_class: u8,
+    /// A label for routers to keep a flow together by.
+    pub flow_label: FlowLabel,
+    /// How many bytes follow the header.
+    pub payload_length: u16,
+    /// What follows.
+    pub next_header: IpProtocol,
+    /// How many routers it may still cross.
+    pub hop_limit: u8,
+    /// Where it comes from.
+    pub source: Gid,
+    /// Where it goes.
+    pub destination: Gid,
+}
+
+/// The global route header of RoCE version 1: an [`Ipv6`] header by another name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grh(pub Ipv6);
+
+impl Ipv6 {
+    /// Its length on the wire.
+    pub const LEN: usize = 40;
+
+    /// Reads the header in front of `packet`; what it carries is cut to the length it gives.
+    #[inline]
+    pub fn parse(packet: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        Self::parse_as(Part::Ipv6, packet)
+    }
+
+    #[inline]
+    fn parse_as(part: Part, packet: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let (h, rest) = split::<{ Self::LEN }>(part, packet)?;
+        let first = u32::from_be_bytes([h[0], h[1], h[2], h[3]]);
+        if first >> 28 != 6 {
+            return Err(Malformed::Version { part, found: (first >> 28) as u8 });
+        }
+        let gid = |at: usize| {
+            let mut gid = [0; 16];
+            gid.copy_from_slice(&h[at..at + 16]);
+            Gid(gid)
+        };
+        let header = Self {
+            traffic_class: (first >> 20) as u8,
+            flow_label: FlowLabel::new(first),
+            payload_length: u16::from_be_bytes([h[4], h[5]]),
+            next_header: IpProtocol(h[6]),
+            hop_limit: h[7],
+            source: gid(8),
+            destination: gid(24),
+        };
+        let claimed = usize::from(header.payload_length);
+        match rest.get(..claimed) {
+            Some(payload) => Ok((header, payload)),
+            None => Err(Malformed::Length { part, claimed, have: rest.len() }),
+        }
+    }
+
+    /// The header as it stands on the wire.
+    #[inline]
+    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+        let mut h = [0; Self::LEN];
+        let first = 6 << 28 | u32::from(self.traffic_class) << 20 | self.flow_label.get();
+        h[0..4].copy_from_slice(&first.to_be_bytes());
+        h[4..6].copy_from_slice(&self.payload_length.to_be_bytes());
+        h[6] = self.next_header.0;
+        h[7] = self.hop_limit;
+        h[8..24].copy_from_slice(&self.source.0);
+        h[24..40].copy_from_slice(&self.destination.0);
+        h
+    }
+}
+
+impl Grh {
+    /// Its length on the wire.
+    pub const LEN: usize = Ipv6::LEN;
+
+    /// Reads the header in front of `packet`; what it carries is cut to the length it gives.
+    #[inline]
+    pub fn parse(packet: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let (header, rest) = Ipv6::parse_as(Part::Grh, packet)?;
+        Ok((Self(header), rest))
+    }
+
+    /// The header as it stands on the wire.
+    #[inline]
+    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+        self.0.to_bytes()
+    }
+}

@@ -1,0 +1,57 @@
+//! What crosses the wire: every header, read in place and written in place.
+//!
+//! A header is a plain value. `parse` reads it from the front of some bytes and returns the rest;
+//! `to_bytes` gives the bytes to put in front. Neither allocates, neither trusts a length, and
+//! what can't be read says why with a [`Malformed`]. Every integer has a type of its own
+//! ([`Psn`], [`Qpn`], [`Rkey`], …), and one table ([`Opcode::info`]) knows what each opcode
+//! means.
+//!
+//! ```
+//! use doorbell_core::wire::{Bth, Extensions, Headers, Opcode, Packet, Psn, Qpn};
+//!
+//! let headers = Headers {
+//!     bth: Bth::new(Opcode::RcSendOnly, Qpn::new(0x11), Psn::new(7)),
+//!     extensions: Extensions::None,
+//! };
+//! let mut packet = headers.to_bytes()[..headers.len()].to_vec();
+//! packet.extend_from_slice(b"ring");
+//!
+//! let read = Packet::parse(&packet)?;
+//! assert_eq!(read.headers, headers);
+//! assert_eq!(read.payload, b"ring");
+//! # Ok::<(), doorbell_core::wire::Malformed>(())
+//! ```
+//!
+//! The outer headers (Ethernet, IP, UDP, GRH) and the ICRC are put around a packet by
+//! [`encap`](crate::encap).
+
+mod bth;
+pub mod cm;
+mod crc;
+mod ethernet;
+mod extensions;
+mod ipv4;
+mod ipv6;
+mod malformed;
+mod numbers;
+mod opcode;
+mod packet;
+mod syndrome;
+mod udp;
+
+pub use bth::Bth;
+pub use crc::Crc;
+pub use ethernet::Ethernet;
+pub use extensions::{Aeth, AtomicEth, Deth, Extensions, Layout, Reth};
+pub use ipv4::Ipv4;
+pub use ipv6::{Grh, Ipv6};
+pub use malformed::{Malformed, Part};
+pub use numbers::*;
+pub use opcode::{Opcode, OpcodeInfo, Operation, PayloadRule, Position, Service};
+pub use packet::{Headers, Packet, padding};
+pub use syndrome::{Credits, Nak, RnrTimer, Syndrome, Verdict};
+pub use udp::Udp;
+
+pub(crate) use ipv4::{fold, sum_words};
+pub(crate) use malformed::split;
+pub(crate) use packet::without_padding;

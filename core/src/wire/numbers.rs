@@ -1,0 +1,334 @@
+//! A type for every integer that crosses the wire, so that none is taken for another.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Declares wire integers of full width: any value of the representation is legal.
+macro_rules! wire_integer {
+    ($($(#[$doc:meta])* $name:ident($repr:ty) = $format:literal;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        #[repr(transparent)]
+        pub struct $name(pub $repr);
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "(", $format, ")"), self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, $format, self.0)
+            }
+        }
+    )+};
+}
+
+/// Declares wire integers narrower than their representation: [`new`](Psn::new) keeps the low bits.
+macro_rules! narrow_integer {
+    ($($(#[$doc:meta])* $name:ident($repr:ty, $bits:literal bits) = $format:literal;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        #[repr(transparent)]
+        pub struct $name($repr);
+
+        impl $name {
+            /// How many bits it has on the wire.
+            pub const BITS: u32 = $bits;
+            /// The largest value.
+            pub const MAX: Self = Self((1 << $bits) - 1);
+
+            /// The low bits of `value`; higher ones are cut off, as sequence arithmetic wants it.
+            #[inline]
+            pub const fn new(value: $repr) -> Self {
+                Self(value & Self::MAX.0)
+            }
+
+            /// The value, right-aligned.
+            #[inline]
+            pub const fn get(self) -> $repr {
+                self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "(", $format, ")"), self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, $format, self.0)
+            }
+        }
+    )+};
+}
+
+pub(crate) use {narrow_integer, wire_integer};
+
+wire_integer! {
+    /// The key that grants a peer access to a region.
+    Rkey(u32) = "{:#010x}";
+    /// The key by which a work request names local memory.
+    Lkey(u32) = "{:#010x}";
+    /// The partition key; the top bit tells full from limited membership.
+    Pkey(u16) = "{:#06x}";
+    /// The key that a datagram must carry to be accepted.
+    Qkey(u32) = "{:#010x}";
+    /// Four bytes that travel beside a message into its receive completion.
+    Imm(u32) = "{:#010x}";
+    /// An address in a peer's registered memory.
+    RemoteAddr(u64) = "{:#x}";
+    /// The length of a whole RDMA message in bytes, as the RETH carries it.
+    DmaLength(u32) = "{}";
+    /// A 64-bit operand or result of an atomic operation.
+    AtomicValue(u64) = "{:#x}";
+    /// The type field of an Ethernet frame.
+    EtherType(u16) = "{:#06x}";
+    /// The protocol number of an IPv4 header, the next header of an IPv6 one.
+    IpProtocol(u8) = "{}";
+    /// The identification of an IPv4 packet, which the ICRC covers.
+    IpId(u16) = "{}";
+    /// A UDP port.
+    UdpPort(u16) = "{}";
+    /// A checksum of the Internet family (IPv4 header, UDP).
+    InetChecksum(u16) = "{:#06x}";
+    /// The name of a service that a connection request asks for.
+    ServiceId(u64) = "{:#018x}";
+    /// A connection manager's name for one end of a connection being made.
+    CommId(u32) = "{:#010x}";
+    /// Pairs a management datagram with its answer.
+    TransactionId(u64) = "{:#018x}";
+    /// The globally unique identifier of a channel adapter.
+    CaGuid(u64) = "{:#018x}";
+    /// A local identifier of a subnet; RoCE has none and writes 0xFFFF.
+    Lid(u16) = "{:#06x}";
+}
+
+narrow_integer! {
+    /// A packet sequence number: 24 bits that wrap.
+    Psn(u32, 24 bits) = "{}";
+    /// A message sequence number: 24 bits that wrap.
+    Msn(u32, 24 bits) = "{}";
+    /// The number of a queue pair.
+    Qpn(u32, 24 bits) = "{:#08x}";
+    /// The flow label of an IPv6 header or GRH.
+    FlowLabel(u32, 20 bits) = "{:#07x}";
+}
+
+impl Psn {
+    /// The number `count` packets later.
+    #[inline]
+    #[must_use]
+    pub const fn add(self, count: u32) -> Self {
+        Self::new(self.0.wrapping_add(count))
+    }
+
+    /// How far `self` lies ahead of `other`, negative when behind: half the circle each way.
+    #[inline]
+    pub const fn distance_from(self, other: Self) -> i32 {
+        // Shifted to the top of the word, the subtraction wraps where the sequence does.
+        ((self.0 << 8).wrapping_sub(other.0 << 8)) as i32 >> 8
+    }
+}
+
+impl Msn {
+    /// The number `count` messages later.
+    #[inline]
+    #[must_use]
+    pub const fn add(self, count: u32) -> Self {
+        Self::new(self.0.wrapping_add(count))
+    }
+}
+
+impl Qpn {
+    /// The queue pair that takes management datagrams.
+    pub const GSI: Self = Self(1);
+    /// The destination of a multicast datagram.
+    pub const MULTICAST: Self = Self(0xFF_FFFF);
+}
+
+impl Pkey {
+    /// Full membership in the default partition: what RoCE uses.
+    pub const DEFAULT: Self = Self(0xFFFF);
+
+    /// Whether two ends are of one partition: the low 15 bits agree.
+    #[inline]
+    pub const fn same_partition(self, other: Self) -> bool {
+        (self.0 ^ other.0) & 0x7FFF == 0
+    }
+}
+
+impl Qkey {
+    /// The key of QP 1.
+    pub const GSI: Self = Self(0x8001_0000);
+}
+
+impl Lid {
+    /// What stands where RoCE has no local identifier.
+    pub const PERMISSIVE: Self = Self(0xFFFF);
+}
+
+impl EtherType {
+    /// IPv4.
+    pub const IPV4: Self = Self(0x0800);
+    /// IPv6.
+    pub const IPV6: Self = Self(0x86DD);
+    /// RoCE version 1: a GRH follows.
+    pub const ROCE: Self = Self(0x8915);
+}
+
+impl IpProtocol {
+    /// TCP.
+    pub const TCP: Self = Self(6);
+    /// UDP.
+    pub const UDP: Self = Self(17);
+    /// The InfiniBand transport header: what a GRH's next header says.
+    pub const IBA: Self = Self(0x1B);
+}
+
+impl UdpPort {
+    /// The port that RoCE version 2 is sent to.
+    pub const ROCE_V2: Self = Self(4791);
+}
+
+/// An Ethernet address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Mac(pub [u8; 6]);
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl fmt::Debug for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mac({self})")
+    }
+}
+
+/// A global identifier: 128 bits that name a port, in the form of an IPv6 address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Gid(pub [u8; 16]);
+
+impl Gid {
+    /// The identifier that RoCE derives from an Ethernet address: `fe80::` and the modified EUI-64.
+    pub const fn from_mac(mac: Mac) -> Self {
+        let [a, b, c, d, e, f] = mac.0;
+        Self([0xFE, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xFF, 0xFE, d, e, f])
+    }
+
+    /// The IPv4 address behind `::ffff:a.b.c.d`, if it is of that form.
+    pub fn to_ipv4(self) -> Option<Ipv4Addr> {
+        Ipv6Addr::from(self.0).to_ipv4_mapped()
+    }
+}
+
+impl From<Ipv4Addr> for Gid {
+    fn from(ip: Ipv4Addr) -> Self {
+        Self(ip.to_ipv6_mapped().octets())
+    }
+}
+
+impl From<Ipv6Addr> for Gid {
+    fn from(ip: Ipv6Addr) -> Self {
+        Self(ip.octets())
+    }
+}
+
+impl From<Gid> for Ipv6Addr {
+    fn from(gid: Gid) -> Self {
+        Self::from(gid.0)
+    }
+}
+
+impl fmt::Display for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ipv6Addr::from(self.0).fmt(f)
+    }
+}
+
+impl fmt::Debug for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gid({self})")
+    }
+}
+
+/// The largest payload of a packet on a path, by its code on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum PathMtu {
+    /// 256 bytes.
+    Mtu256 = 1,
+    /// 512 bytes.
+    Mtu512 = 2,
+    /// 1024 bytes.
+    Mtu1024 = 3,
+    /// 2048 bytes.
+    Mtu2048 = 4,
+    /// 4096 bytes.
+    Mtu4096 = 5,
+}
+
+impl PathMtu {
+    /// All of them, smallest first.
+    pub const ALL: [Self; 5] =
+        [Self::Mtu256, Self::Mtu512, Self::Mtu1024, Self::Mtu2048, Self::Mtu4096];
+
+    /// The payload in bytes.
+    #[inline]
+    pub const fn bytes(self) -> usize {
+        128 << self as u8
+    }
+
+    /// What a 4-bit code on the wire means, if anything.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1..=5 => Some(Self::ALL[code as usize - 1]),
+            _ => None,
+        }
+    }
+
+    /// The largest that fits an interface's MTU beside every header that may precede it:
+    /// 80 bytes, the allowance that the Linux kernel makes.
+    pub fn fitting(interface_mtu: usize) -> Option<Self> {
+        Self::ALL.into_iter().rev().find(|mtu| mtu.bytes() + 80 <= interface_mtu)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_numbers_compare_across_the_wrap() {
+        let last = Psn::MAX;
+        assert_eq!(last.add(1), Psn::new(0));
+        assert_eq!(Psn::new(3).distance_from(last), 4);
+        assert_eq!(last.distance_from(Psn::new(3)), -4);
+        assert_eq!(Psn::new(1 << 23).distance_from(Psn::new(0)), -(1 << 23));
+    }
+
+    #[test]
+    fn a_gid_comes_from_an_address_of_either_kind() {
+        let ip = Ipv4Addr::new(10, 77, 0, 2);
+        assert_eq!(Gid::from(ip).to_string(), "::ffff:10.77.0.2");
+        assert_eq!(Gid::from(ip).to_ipv4(), Some(ip));
+        let mac = Mac([0x52, 0x54, 0, 0x12, 0x34, 0x56]);
+        assert_eq!(Gid::from_mac(mac).to_string(), "fe80::5054:ff:fe12:3456");
+        assert_eq!(Gid::from_mac(mac).to_ipv4(), None);
+    }
+
+    #[test]
+    fn the_path_mtu_leaves_room_for_the_headers() {
+        let fits = |mtu| PathMtu::fitting(mtu).map(PathMtu::bytes);
+        assert_eq!(fits(1500), Some(1024));
+        assert_eq!(fits(4175), Some(2048));
+        assert_eq!(fits(4176), Some(4096));
+        assert_eq!(fits(335), None);
+    }
+}

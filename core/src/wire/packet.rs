@@ -1,0 +1,91 @@
+//! A transport packet: base transport header, extension headers, payload, padding.
+
+use super::bth::Bth;
+use super::extensions::Extensions;
+use super::malformed::{Malformed, Part, split};
+
+/// Everything in front of a packet's payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Headers {
+    /// The base transport header.
+    pub bth: Bth,
+    /// The extension headers that the opcode asks for.
+    pub extensions: Extensions,
+}
+
+impl Headers {
+    /// The most bytes that headers take.
+    pub const MAX_LEN: usize = Bth::LEN + Extensions::MAX_LEN;
+
+    /// The bytes that they take.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        Bth::LEN + self.extensions.layout().len()
+    }
+
+    /// Never: a packet has a base transport header.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Reads the headers in front of `packet`; the rest is payload and padding.
+    #[inline]
+    pub fn parse(packet: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let (h, rest) = split::<{ Bth::LEN }>(Part::Bth, packet)?;
+        let bth = Bth::from_bytes(h)?;
+        let (extensions, rest) = Extensions::parse(bth.opcode.layout(), rest)?;
+        Ok((Self { bth, extensions }, rest))
+    }
+
+    /// x
+    #[inline]
+    pub(crate) fn to_bytes_of<const N: usize>(&self) -> [u8; N] {
+        let bytes = self.to_bytes();
+        let mut out = [0; N];
+        out.copy_from_slice(&bytes[..N]);
+        out
+    }
+
+    /// The headers as they stand on the wire: the first [`len`](Self::len) bytes of the array.
+    #[inline]
+    pub fn to_bytes(&self) -> [u8; Self::MAX_LEN] {
+        debug_assert_eq!(self.bth.opcode.layout(), self.extensions.layout(), "{self:?}");
+        let mut bytes = [0; Self::MAX_LEN];
+        bytes[..Bth::LEN].copy_from_slice(&self.bth.to_bytes());
+        self.extensions.emit(&mut bytes[Bth::LEN..]);
+        bytes
+    }
+}
+
+/// A packet whose headers were read and whose payload still lies where it arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packet<P> {
+    /// Its headers.
+    pub headers: Headers,
+    /// What it carries, the padding taken off.
+    pub payload: P,
+}
+
+impl<'a> Packet<&'a [u8]> {
+    /// Reads a packet that ends with its padding: the ICRC, where there is one, is not part of it.
+    #[inline]
+    pub fn parse(packet: &'a [u8]) -> Result<Self, Malformed> {
+        let (headers, padded) = Headers::parse(packet)?;
+        let payload = without_padding(&headers, padded.len())?;
+        Ok(Self { headers, payload: &padded[..payload] })
+    }
+}
+
+/// The length of a payload that takes `padded` bytes with its padding.
+#[inline]
+pub(crate) fn without_padding(headers: &Headers, padded: usize) -> Result<usize, Malformed> {
+    let pad = usize::from(headers.bth.pad);
+    padded.checked_sub(pad).ok_or(Malformed::Padding { pad, payload: padded })
+}
+
+/// How many bytes of padding a payload takes to end at a multiple of four.
+#[inline]
+pub const fn padding(payload: usize) -> usize {
+    payload.wrapping_neg() & 3
+}

@@ -1,0 +1,188 @@
+//! The syndrome of an acknowledgement: accepted, not ready, or refused.
+
+use std::fmt;
+use std::time::Duration;
+
+/// The eight bits of an acknowledgement that say what became of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Syndrome(u8);
+
+/// What a [`Syndrome`] means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Accepted, with end-to-end credits where the responder counts them.
+    Ack(Option<Credits>),
+    /// No receive was posted: try again after this time.
+    ReceiverNotReady(RnrTimer),
+    /// Refused.
+    Nak(Nak),
+    /// A value that the specification reserves.
+    Reserved,
+}
+
+/// Why a request was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Nak {
+    /// A packet is missing: send again from the one named.
+    SequenceError = 0,
+    /// The request is not one that this queue pair takes.
+    InvalidRequest = 1,
+    /// The key, the bounds or the rights do not allow it.
+    RemoteAccess = 2,
+    /// The responder could not carry it out.
+    RemoteOperation = 3,
+    /// A reliable datagram that is not allowed.
+    InvalidRdRequest = 4,
+}
+
+/// End-to-end credits by their 5-bit code: how many more messages the responder has receives for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Credits(u8);
+
+/// How long to wait before trying again, by its 5-bit code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RnrTimer(u8);
+
+impl Syndrome {
+    /// Accepted, credits not counted: what most responders send.
+    pub const ACK: Self = Self(0x1F);
+
+    /// The syndrome of this code.
+    #[inline]
+    pub const fn from_code(code: u8) -> Self {
+        Self(code)
+    }
+
+    /// The code on the wire.
+    #[inline]
+    pub const fn code(self) -> u8 {
+        self.0
+    }
+
+    /// Accepted, with credits.
+    pub const fn ack_with(credits: Credits) -> Self {
+        Self(credits.0)
+    }
+
+    /// Not ready.
+    pub const fn not_ready(timer: RnrTimer) -> Self {
+        Self(0x20 | timer.0)
+    }
+
+    /// Refused.
+    pub const fn nak(reason: Nak) -> Self {
+        Self(0x60 | reason as u8)
+    }
+
+    /// What it means.
+    #[inline]
+    pub const fn verdict(self) -> Verdict {
+        let low = self.0 & 0x1F;
+        // The top bit is reserved: with it set, nothing is known of the rest.
+        match (self.0 >> 5, low) {
+            (0, 0x1F) => Verdict::Ack(None),
+            (0, _) => Verdict::Ack(Some(Credits(low))),
+            (1, _) => Verdict::ReceiverNotReady(RnrTimer(low)),
+            (3, 0) => Verdict::Nak(Nak::SequenceError),
+            (3, 1) => Verdict::Nak(Nak::InvalidRequest),
+            (3, 2) => Verdict::Nak(Nak::RemoteAccess),
+            (3, 3) => Verdict::Nak(Nak::RemoteOperation),
+            (3, 4) => Verdict::Nak(Nak::InvalidRdRequest),
+            _ => Verdict::Reserved,
+        }
+    }
+}
+
+impl fmt::Debug for Syndrome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Syndrome({:#04x}: {:?})", self.0, self.verdict())
+    }
+}
+
+impl Credits {
+    /// What the codes 0 to 30 stand for: 0 to 4, then in steps of two thirds and three quarters.
+    const COUNTS: [u16; 31] = [
+        0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
+        2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
+    ];
+
+    /// The largest credit not above `messages`: a responder may promise less than it has.
+    pub fn at_most(messages: usize) -> Self {
+        Self(Self::COUNTS.iter().rposition(|&count| usize::from(count) <= messages).unwrap_or(0)
+            as u8)
+    }
+
+    /// How many messages it stands for.
+    #[inline]
+    pub const fn messages(self) -> u16 {
+        Self::COUNTS[self.0 as usize]
+    }
+}
+
+impl RnrTimer {
+    /// The codes' times in units of ten microseconds.
+    const TENS: [u16; 32] = [
+        // 655.36 ms does not fit and is given as 0: see `delay`.
+        0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
+        2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+    ];
+
+    /// The shortest time that is not below `delay`, or the longest there is.
+    pub fn at_least(delay: Duration) -> Self {
+        let found = (1..32).map(Self).find(|timer| timer.delay() >= delay);
+        found.unwrap_or(Self(0))
+    }
+
+    /// The timer of a 5-bit code; higher bits are cut off.
+    pub const fn from_code(code: u8) -> Self {
+        Self(code & 0x1F)
+    }
+
+    /// The code on the wire.
+    pub const fn code(self) -> u8 {
+        self.0
+    }
+
+    /// The time to wait.
+    #[inline]
+    pub const fn delay(self) -> Duration {
+        match Self::TENS[self.0 as usize] {
+            0 => Duration::from_micros(655_360),
+            tens => Duration::from_micros(tens as u64 * 10),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn syndromes_say_what_was_put_in() {
+        assert_eq!(Syndrome::ACK.verdict(), Verdict::Ack(None));
+        for messages in [0, 1, 4, 5, 7, 100, 32768, 1 << 20] {
+            let credits = Credits::at_most(messages);
+            assert!(usize::from(credits.messages()) <= messages);
+            assert_eq!(Syndrome::ack_with(credits).verdict(), Verdict::Ack(Some(credits)));
+        }
+        assert_eq!(Syndrome::nak(Nak::RemoteAccess).code(), 0x62);
+        assert_eq!(Syndrome::from_code(0x60).verdict(), Verdict::Nak(Nak::SequenceError));
+        for reserved in [0x40, 0x65, 0x80, 0xFF] {
+            assert_eq!(Syndrome::from_code(reserved).verdict(), Verdict::Reserved);
+        }
+    }
+
+    #[test]
+    fn a_receiver_not_ready_timer_is_never_shorter_than_asked() {
+        assert_eq!(RnrTimer::from_code(0).delay(), Duration::from_micros(655_360));
+        assert_eq!(RnrTimer::from_code(14).delay(), Duration::from_micros(1_280));
+        assert_eq!(RnrTimer::from_code(31).delay(), Duration::from_micros(491_520));
+        for micros in [0, 10, 11, 1_000, 491_520, 500_000, 655_360] {
+            let timer = RnrTimer::at_least(Duration::from_micros(micros));
+            assert!(timer.delay() >= Duration::from_micros(micros));
+            assert_eq!(Syndrome::not_ready(timer).verdict(), Verdict::ReceiverNotReady(timer));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The UDP header.
+
+use super::malformed::{Malformed, Part, split};
+use super::numbers::{InetChecksum, UdpPort};
+
+/// Ports, length and checksum.
+///
+/// The checksum is carried, not verified: RoCE may send none, segmentation offload leaves it to
+/// the interface, and the ICRC protects more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Udp {
+    /// The sender's port: in RoCE a label of the flow, for routers to spread by.
+    pub source: UdpPort,
+    /// The receiver's port.
+    pub destination: UdpPort,
+    /// The length of header and payload; the outermost, where a frame carries a run of packets.
+    pub length: u16,
+    /// The checksum, or zero.
+    pub checksum: InetChecksum,
+}
+
+impl Udp {
+    /// Its length on the wire.
+    pub const LEN: usize = 8;
+
+    /// Reads the header in front of `datagram`; its payload is cut to the length it gives.
+    #[inline]
+    pub fn parse(datagram: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let (h, rest) = split::<{ Self::LEN }>(Part::Udp, datagram)?;
+        let be16 = |at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
+        let header = Self {
+            source: UdpPort(be16(0)),
+            destination: UdpPort(be16(2)),
+            length: be16(4),
+            checksum: InetChecksum(be16(6)),
+        };
+        let claimed = usize::from(header.length);
+        match claimed.checked_sub(Self::LEN).and_then(|payload| rest.get(..payload)) {
+            Some(payload) => Ok((header, payload)),
+            None => Err(Malformed::Length { part: Part::Udp, claimed, have: datagram.len() }),
+        }
+    }
+
+    /// The header as it stands on the wire.
+    #[inline]
+    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+        let mut h = [0; Self::LEN];
+        h[0..2].copy_from_slice(&self.source.0.to_be_bytes());
+        h[2..4].copy_from_slice(&self.destination.0.to_be_bytes());
+        h[4..6].copy_from_slice(&self.length.to_be_bytes());
+        h[6..8].copy_from_slice(&self.checksum.0.to_be_bytes());
+        h
+    }
+}

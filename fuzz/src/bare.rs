@@ -1,0 +1,68 @@
+//! Packets with nothing around them, in words.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use doorbell_core::encap::bare::{self, TAG_LEN};
+use doorbell_core::memory::words;
+use doorbell_core::payload::Payload;
+use doorbell_core::wire::{Malformed, Packet, Part};
+
+use super::input::Input;
+
+/// A record in words. The input is the length that is claimed for it, its first word as it was
+/// loaded, and the words: the first of them may have changed since.
+pub fn bare(data: &[u8]) {
+    let mut input = Input(data);
+    let claimed = match input.u16() {
+        0xFFFF => usize::MAX - usize::from(input.u8()),
+        claimed => usize::from(claimed),
+    };
+    let first = input.array();
+    let record = words_of(input.0, input.0.len() / 8);
+    let have = (record.len() * 8).saturating_sub(TAG_LEN);
+
+    let parsed = bare::parse(&record, u64::from_ne_bytes(first), claimed);
+    assert_eq!(bare::tag(u64::from_ne_bytes(first)), first[..TAG_LEN]);
+    if claimed > have {
+        let error = Malformed::Length { part: Part::Bth, claimed, have };
+        return assert_eq!(parsed.err(), Some(error));
+    }
+    // It is the packet that these bytes are anywhere else.
+    let mut flat = first.to_vec();
+    flat.extend(input.0.get(8..record.len() * 8).unwrap_or_default());
+    let elsewhere = Packet::parse(&flat[TAG_LEN..][..claimed]);
+    let mut packet = match (parsed, elsewhere) {
+        (Ok(packet), Ok(same)) => {
+            assert_eq!(packet.headers, same.headers);
+            assert_eq!(bytes_of(packet.payload), same.payload);
+            packet
+        }
+        (parsed, elsewhere) => return assert_eq!(parsed.err(), elsewhere.err()),
+    };
+
+    // Records are not padded. What stands behind one is somebody else's.
+    packet.headers.bth.pad = 0;
+    let len = bare::record_len(&packet.headers, packet.payload.len());
+    let out = words_of(&[0xA5; 8].repeat(len.div_ceil(8) + 1), len.div_ceil(8) + 1);
+    bare::emit(&out, [1, 2, 3, 4], &packet.headers, packet.payload);
+    let first = out[0].load(Ordering::Acquire);
+    assert_eq!(bare::tag(first), [1, 2, 3, 4]);
+    let again = bare::parse(&out, first, len - TAG_LEN).expect("what was emitted parses");
+    assert_eq!(again.headers, packet.headers);
+    assert_eq!(bytes_of(again.payload), bytes_of(packet.payload));
+    let mut behind = vec![0; out.len() * 8 - len];
+    words::copy_out(&out, len, &mut behind);
+    assert!(behind.iter().all(|&byte| byte == 0xA5), "written beyond the record");
+}
+
+fn words_of(bytes: &[u8], count: usize) -> Vec<AtomicU64> {
+    let words: Vec<_> = (0..count).map(|_| AtomicU64::new(0)).collect();
+    words::copy_in(&words, 0, &bytes[..count * 8]);
+    words
+}
+
+fn bytes_of(payload: impl Payload) -> Vec<u8> {
+    let mut bytes = vec![0; payload.len()];
+    payload.copy_to(&mut bytes);
+    bytes
+}

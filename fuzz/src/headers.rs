@@ -1,0 +1,111 @@
+//! Single headers: what parses is emitted to the very bytes that it was parsed from.
+
+use doorbell_core::wire::{
+    Ethernet, Extensions, Grh, Headers, Ipv4, Ipv6, Layout, Malformed, Opcode, Packet, Udp,
+};
+
+use super::check::{can_be_shown, inside, is_rest};
+
+/// The Ethernet header.
+pub fn ethernet(data: &[u8]) {
+    let Ok((header, rest)) = Ethernet::parse(data) else {
+        return assert!(data.len() < Ethernet::LEN);
+    };
+    assert_eq!(header.to_bytes(), data[..Ethernet::LEN]);
+    assert_eq!(is_rest(data, rest, Ethernet::LEN), 0);
+    can_be_shown(&header);
+}
+
+/// IPv4, IPv6 and the global route header: each is given the input.
+pub fn ip(data: &[u8]) {
+    if let Ok((header, payload)) = Ipv4::parse(data) {
+        let mut bytes = [0; Ipv4::LEN];
+        bytes.copy_from_slice(&data[..Ipv4::LEN]);
+        // In one's complement zero is written in two ways, and a checksum may be received in
+        // either. It is sent as zeros.
+        if bytes[10..12] == [0xFF; 2] {
+            bytes[10..12].fill(0);
+        }
+        assert_eq!(header.to_bytes(), bytes);
+        is_rest(data, payload, Ipv4::LEN);
+        assert_eq!(payload.len(), usize::from(header.total_length) - Ipv4::LEN);
+        can_be_shown(&header);
+    }
+    let ipv6 = Ipv6::parse(data);
+    if let Ok((header, payload)) = ipv6 {
+        assert_eq!(header.to_bytes(), data[..Ipv6::LEN]);
+        is_rest(data, payload, Ipv6::LEN);
+        assert_eq!(payload.len(), usize::from(header.payload_length));
+        can_be_shown(&header);
+    }
+    match (Grh::parse(data), ipv6) {
+        (Ok((grh, payload)), Ok((ipv6, same))) => {
+            assert_eq!((grh.0, payload), (ipv6, same));
+            assert_eq!(grh.to_bytes(), ipv6.to_bytes());
+        }
+        (grh, ipv6) => assert!(grh.is_err() && ipv6.is_err(), "{grh:?} but {ipv6:?}"),
+    }
+}
+
+/// The UDP header.
+pub fn udp(data: &[u8]) {
+    let Ok((header, payload)) = Udp::parse(data) else { return };
+    assert_eq!(header.to_bytes(), data[..Udp::LEN]);
+    is_rest(data, payload, Udp::LEN);
+    assert_eq!(payload.len(), usize::from(header.length) - Udp::LEN);
+    can_be_shown(&header);
+}
+
+const LAYOUTS: [Layout; 10] = [
+    Layout::None,
+    Layout::Reth,
+    Layout::RethImm,
+    Layout::Imm,
+    Layout::Ieth,
+    Layout::Aeth,
+    Layout::AethAtomicAck,
+    Layout::Atomic,
+    Layout::Deth,
+    Layout::DethImm,
+];
+
+/// A packet: base transport header, extension headers, payload. The extension headers of every
+/// layout are tried on the input as well.
+pub fn packet(data: &[u8]) {
+    for layout in LAYOUTS {
+        extensions(layout, data);
+    }
+    let headers = Headers::parse(data);
+    match Packet::parse(data) {
+        Ok(packet) => {
+            assert_eq!(headers.map(|(headers, _)| headers), Ok(packet.headers));
+            let len = packet.headers.len();
+            assert_eq!(packet.headers.to_bytes()[..len], data[..len]);
+            let cut = is_rest(data, packet.payload, len);
+            assert_eq!(cut, usize::from(packet.headers.bth.pad));
+            can_be_shown(&packet.headers);
+        }
+        Err(Malformed::Padding { pad, payload }) => {
+            let (headers, rest) = headers.expect("padding is judged behind the headers");
+            assert_eq!((pad, payload), (headers.bth.pad.into(), rest.len()));
+            assert!(payload < pad);
+        }
+        Err(Malformed::Opcode(code)) => {
+            assert!(data[0] == code && Opcode::from_code(code).is_none());
+        }
+        Err(error) => assert_eq!(headers, Err(error)),
+    }
+}
+
+fn extensions(layout: Layout, data: &[u8]) {
+    let Ok((extensions, rest)) = Extensions::parse(layout, data) else {
+        return assert!(data.len() < layout.len());
+    };
+    assert_eq!(extensions.layout(), layout);
+    let mut bytes = [0xA5; Extensions::MAX_LEN];
+    extensions.emit(&mut bytes);
+    assert_eq!(bytes[..layout.len()], data[..layout.len()]);
+    assert!(bytes[layout.len()..].iter().all(|&byte| byte == 0xA5), "{layout:?} is longer");
+    assert_eq!(inside(data, rest), layout.len());
+    assert_eq!(rest.len(), data.len() - layout.len());
+}

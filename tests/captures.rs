@@ -1,0 +1,130 @@
+//! The frames of real peers, recorded on the wire, are read and written exactly.
+//!
+//! The captures in `tests/captures` hold what the Linux kernel's software RoCE and its tools sent
+//! (`tests/captures/README.md` says which). Another folder of captures is read as well when the
+//! variable `DOORBELL_CAPTURES` names it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use doorbell::encap::{Opener, Outer};
+use doorbell::pcap::Reader;
+use doorbell::wire::cm::Mad;
+use doorbell::wire::{
+    EtherType, Ethernet, Extensions, Ipv4, Ipv6, Malformed, Packet, Qpn, padding,
+};
+
+#[derive(Default, Debug)]
+struct Tally {
+    files: usize,
+    roce: usize,
+    mads: usize,
+    others: usize,
+}
+
+#[test]
+fn every_recorded_frame_reads_verifies_and_writes_back_byte_for_byte() {
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
+    let tally = check_folder(&ours);
+    // What the folder holds is known, so a reader that overlooks frames is found out.
+    assert_eq!((tally.files, tally.roce, tally.mads, tally.others), (11, 281, 7, 185));
+    if let Some(folder) = std::env::var_os("DOORBELL_CAPTURES") {
+        check_folder(Path::new(&folder));
+    }
+}
+
+fn check_folder(folder: &Path) -> Tally {
+    let mut tally = Tally::default();
+    for path in captures(folder) {
+        let file = std::fs::read(&path).expect("the capture can be read");
+        let name = path.display();
+        for (index, record) in Reader::new(&file).expect("a capture").enumerate() {
+            let record = record.unwrap_or_else(|why| panic!("{name}, frame {}: {why}", index + 1));
+            check_frame(record.data, &mut tally)
+                .unwrap_or_else(|why| panic!("{name}, frame {}: {why}", index + 1));
+        }
+        tally.files += 1;
+    }
+    report(&format!(
+        "{}: {} RoCE frames in {} files read, verified and written back, {} of them with a \
+         management datagram; {} frames of other protocols passed over",
+        folder.display(),
+        tally.roce,
+        tally.files,
+        tally.mads,
+        tally.others,
+    ));
+    tally
+}
+
+fn captures(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder)
+        .unwrap_or_else(|why| panic!("{} can't be read: {why}", folder.display()));
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.expect("an entry of the folder").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "pcap"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn check_frame(frame: &[u8], tally: &mut Tally) -> Result<(), Malformed> {
+    let (outer, _) = match Outer::parse(frame) {
+        Ok(parsed) => parsed,
+        Err(Malformed::EtherType(_) | Malformed::Protocol { .. } | Malformed::Port(_)) => {
+            tally.others += 1;
+            return check_other(frame);
+        }
+        Err(why) => return Err(why),
+    };
+    let mut opener = Opener::default();
+    let packets = opener.open(frame, None)?.collect::<Result<Vec<_>, _>>()?;
+    let [packet] = packets[..] else { panic!("{} packets in one frame", packets.len()) };
+
+    assert_eq!(usize::from(packet.headers.bth.pad), padding(packet.payload.len()));
+    let written = write_back(&outer, &packet);
+    assert_eq!(written, frame[..written.len()], "{outer:?} {packet:?}");
+    assert!(frame[written.len()..].iter().all(|&byte| byte == 0), "Ethernet's padding is zero");
+    tally.roce += 1;
+
+    if packet.headers.bth.destination == Qpn::GSI {
+        assert!(matches!(packet.headers.extensions, Extensions::Deth(_)));
+        let mad = Mad::parse(packet.payload)?;
+        let mut written = [0xAA; Mad::LEN];
+        mad.emit(&mut written);
+        assert_eq!(written, packet.payload, "{mad:?}");
+        tally.mads += 1;
+    }
+    Ok(())
+}
+
+/// Of other protocols, the headers that RoCE shares with them.
+fn check_other(frame: &[u8]) -> Result<(), Malformed> {
+    let (ethernet, rest) = Ethernet::parse(frame)?;
+    assert_eq!(ethernet.to_bytes(), frame[..Ethernet::LEN]);
+    match ethernet.ethertype {
+        EtherType::IPV4 => assert_eq!(Ipv4::parse(rest)?.0.to_bytes(), rest[..Ipv4::LEN]),
+        EtherType::IPV6 => assert_eq!(Ipv6::parse(rest)?.0.to_bytes(), rest[..Ipv6::LEN]),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Writes a frame from nothing but what was read of it.
+fn write_back(outer: &Outer, packet: &Packet<&[u8]>) -> Vec<u8> {
+    let headers = &packet.headers;
+    let mut body = headers.to_bytes()[..headers.len()].to_vec();
+    body.extend_from_slice(packet.payload);
+    body.resize(body.len() + usize::from(headers.bth.pad), 0);
+
+    let mut frame = outer.to_bytes()[..outer.len()].to_vec();
+    let icrc = outer.icrc(&body);
+    frame.extend(body);
+    frame.extend(icrc.to_le_bytes());
+    frame
+}
+
+/// Tells even when the test passes: the harness would keep `println!` to itself.
+fn report(line: &str) {
+    writeln!(std::io::stderr(), "{line}").expect("standard error is open");
+}

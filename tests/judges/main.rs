@@ -1,0 +1,146 @@
+//! Programs that have nothing to do with us judge the frames that we build.
+//!
+//! tshark takes them apart: what it reads must be what was put in, field by field, and it must
+//! have nothing to complain of. It shows the ICRC but does not check it; scapy computes it, for
+//! RoCE v2 over IPv4 and over IPv6. Nobody here judges the ICRC of RoCE v1.
+//!
+//! A judge that is not installed is named on standard error, with the way to install it, and its
+//! tests pass without it; where the variable `CI` is set, they fail.
+
+mod frames;
+mod judge;
+mod management;
+mod reading;
+mod scapy;
+mod segments;
+mod tshark;
+
+use doorbell::encap::{Opener, Version};
+use doorbell::pcap::Reader;
+use doorbell::wire::Packet;
+
+use frames::{Frame, every_message, every_opcode};
+use judge::{Scratch, report};
+use scapy::{Judged, SCAPY};
+use segments::{Laid, runs};
+use tshark::TSHARK;
+
+/// Every frame that we build of one packet.
+fn alone() -> Vec<Frame> {
+    every_opcode().into_iter().chain(every_message()).collect()
+}
+
+fn bytes(frames: &[Frame]) -> impl Iterator<Item = &[u8]> + Clone {
+    frames.iter().map(|frame| &frame.bytes[..])
+}
+
+fn count(frames: &[Frame], version: Version) -> usize {
+    frames.iter().filter(|frame| frame.outer.version() == version).count()
+}
+
+/// All frames that the runs are cut into.
+fn all_segments() -> Vec<Frame> {
+    runs().into_iter().flat_map(|run| run.segments).collect()
+}
+
+#[test]
+fn tshark_reads_in_every_frame_what_was_put_in() {
+    if !TSHARK.is_here() {
+        return;
+    }
+    let frames = alone();
+    tshark::check(&frames, &Scratch::new());
+    report(&format!(
+        "tshark: {} frames judged, {} of them of RoCE v1, {} over IPv4, {} over IPv6",
+        frames.len(),
+        count(&frames, Version::V1),
+        count(&frames, Version::V2Ipv4),
+        count(&frames, Version::V2Ipv6),
+    ));
+}
+
+#[test]
+fn tshark_reads_what_a_run_is_cut_into() {
+    if !TSHARK.is_here() {
+        return;
+    }
+    let frames = all_segments();
+    tshark::check(&frames, &Scratch::new());
+    report(&format!("tshark: {} segments of runs judged", frames.len()));
+}
+
+#[test]
+fn scapy_computes_the_icrc_of_every_frame_as_we_do() {
+    if !SCAPY.is_here() {
+        return;
+    }
+    let frames = alone();
+    let judged = scapy::check(bytes(&frames), &Scratch::new());
+    let (ipv4, ipv6) = (count(&frames, Version::V2Ipv4), count(&frames, Version::V2Ipv6));
+    assert_eq!(judged, Judged { ipv4, ipv6 }, "scapy judges every frame of RoCE v2");
+    report(&format!(
+        "scapy: {ipv4} frames over IPv4 and {ipv6} over IPv6 judged; of the {} of RoCE v1 it has \
+         no opinion",
+        count(&frames, Version::V1),
+    ));
+}
+
+#[test]
+fn scapy_computes_the_icrc_of_what_a_run_is_cut_into_as_we_do() {
+    if !SCAPY.is_here() {
+        return;
+    }
+    let frames = all_segments();
+    let judged = scapy::check(bytes(&frames), &Scratch::new());
+    let (ipv4, ipv6) = (count(&frames, Version::V2Ipv4), count(&frames, Version::V2Ipv6));
+    assert_eq!(judged, Judged { ipv4, ipv6 }, "scapy judges every segment");
+    report(&format!("scapy: {ipv4} segments of runs over IPv4 and {ipv6} over IPv6 judged"));
+}
+
+/// Who judges the judge: the Linux kernel's software RoCE, which adapters understand.
+#[test]
+fn scapy_computes_the_icrc_of_every_recorded_frame_as_the_kernel_did() {
+    if !SCAPY.is_here() {
+        return;
+    }
+    let mut frames = Vec::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/captures");
+    for entry in std::fs::read_dir(folder).expect("the folder of captures can be read") {
+        let path = entry.expect("an entry of the folder").path();
+        if path.extension().is_some_and(|extension| extension == "pcap") {
+            let file = std::fs::read(&path).expect("the capture can be read");
+            let records = Reader::new(&file).expect("a capture");
+            frames.extend(records.map(|record| record.expect("a record").data.to_vec()));
+        }
+    }
+    let judged = scapy::check(frames.iter().map(|frame| &frame[..]), &Scratch::new());
+    // What the folder holds is known; the rest of it is of other protocols.
+    assert_eq!(judged, Judged { ipv4: 273, ipv6: 8 });
+    report("scapy: 273 recorded frames over IPv4 and 8 over IPv6 judged");
+}
+
+#[test]
+fn a_run_opens_to_the_same_packets_whole_and_cut() {
+    let mut opener = Opener::default();
+    for Laid { bytes, sealed, segments } in runs() {
+        let segment = sealed.segmentation.expect("there are several packets").segment;
+        let arrival = opener.open(&bytes, Some(segment)).expect("a frame");
+        let whole: Vec<_> = arrival.collect::<Result<_, _>>().expect("every ICRC holds");
+        let expected: Vec<_> = segments
+            .iter()
+            .map(|Frame { headers, payload, .. }| Packet {
+                headers: *headers,
+                payload: &payload[..],
+            })
+            .collect();
+        assert_eq!(whole, expected);
+
+        for (frame, expected) in segments.iter().zip(&expected) {
+            let mut stranger = Opener::default();
+            let arrival = stranger.open(&frame.bytes, None).expect("a frame");
+            assert_eq!(arrival.outer(), &frame.outer);
+            let alone: Vec<_> = arrival.collect::<Result<_, _>>().expect("the ICRC holds");
+            assert_eq!(alone, [*expected]);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! tshark: takes frames apart, and says what it thinks of them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use crate::frames::Frame;
+use crate::judge::{Judge, Scratch, run};
+use crate::reading::{Reading, readings};
+
+pub const TSHARK: Judge =
+    Judge { name: "tshark", install: "apt-get install tshark", probe: &["tshark", "--version"] };
+
+/// What tshark says about a frame as a whole.
+const LAYERS: &str = "frame.protocols";
+const MALFORMED: &str = "_ws.malformed";
+const SEVERITY: &str = "_ws.expert.severity";
+const COMPLAINT: &str = "_ws.expert.message";
+const ABOUT: [&str; 4] = [LAYERS, MALFORMED, SEVERITY, COMPLAINT];
+
+/// The places in an InfiniBand packet where dissectors guess what the payload might be. Ours is
+/// noise, and would now and then be taken for the beginning of something, which is then malformed.
+const GUESSED_AT: &str = "infiniband.";
+
+/// Has tshark read `frames`, and compares everything that it reads with what was put in.
+pub fn check(frames: &[Frame], scratch: &Scratch) {
+    let capture = scratch.capture(frames.iter().map(|frame| &frame.bytes[..]));
+    let expected: Vec<_> = frames.iter().map(readings).collect();
+    let fields: BTreeSet<_> = expected.iter().flatten().map(|(field, _)| *field).collect();
+    let columns: Vec<_> = ABOUT.into_iter().chain(fields).collect();
+    let lines = dissect(&capture, &columns, scratch);
+    assert_eq!(lines.len(), frames.len(), "tshark gives a line for each frame");
+    let mut complaints = Vec::new();
+    for ((frame, expected), line) in frames.iter().zip(&expected).zip(&lines) {
+        let shown: Vec<_> = columns.iter().copied().zip(line.split('\t')).collect();
+        assert_eq!(shown.len(), columns.len(), "{line:?}");
+        for complaint in judge(expected, &shown) {
+            complaints.push(format!("{complaint}\n    {:?}", frame.headers));
+        }
+    }
+    let (count, complaints) = (complaints.len(), complaints.join("\n"));
+    assert!(complaints.is_empty(), "tshark disagrees in {count} places:\n{complaints}");
+}
+
+/// What is wrong with a frame in which `shown` was read.
+fn judge(expected: &[Reading], shown: &[(&str, &str)]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let said = shown.iter().find(|(column, _)| *column == COMPLAINT).map_or("", |(_, text)| text);
+    for &(column, text) in shown {
+        let right = match column {
+            LAYERS => text.split(':').any(|layer| layer == "infiniband"),
+            MALFORMED => text.is_empty(),
+            SEVERITY => text.split(',').filter(|one| !one.is_empty()).all(is_mere_note),
+            COMPLAINT => true, // the severity decides
+            field => match expected.iter().find(|(name, _)| *name == field) {
+                Some((_, value)) => value.is(text),
+                None => text.is_empty(),
+            },
+        };
+        if !right && column == SEVERITY {
+            complaints.push(format!("it complains ({text}): {said}"));
+        } else if !right {
+            let wanted = expected.iter().find(|(name, _)| *name == column);
+            let wanted = wanted.map_or("nothing".into(), |(_, value)| format!("{value:02x?}"));
+            complaints.push(format!("{column} is {text:?}, where it should be {wanted}"));
+        }
+    }
+    complaints
+}
+
+/// Whether the severity is less than a warning's.
+fn is_mere_note(severity: &str) -> bool {
+    const WARNING: u32 = 0x60_0000;
+    severity.parse().is_ok_and(|severity: u32| severity < WARNING)
+}
+
+fn dissect(capture: &Path, columns: &[&str], scratch: &Scratch) -> Vec<String> {
+    let mut command = tshark(scratch);
+    for guesser in guessers(scratch) {
+        match &guesser[..] {
+            // It guesses, but frames are read with it as well: only the guessing is put away.
+            "ethertype" => command.args(["--disable-heuristic", "eth_over_ib"]),
+            guesser => command.args(["--disable-protocol", guesser]),
+        };
+    }
+    for preference in [
+        "ip.check_checksum:TRUE",
+        "udp.check_checksum:TRUE",
+        // IPv6 asks for a checksum, but for tunnels that agree to do without (RFC 6935). RoCE is
+        // such a case: the ICRC says more, and the kernel's frames have none either.
+        "udp.ignore_ipv6_zero_checksum:TRUE",
+    ] {
+        command.args(["-o", preference]);
+    }
+    command.args(["-n", "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a"]);
+    for column in columns {
+        command.args(["-e", column]);
+    }
+    run(command.arg("-r").arg(capture))
+}
+
+/// tshark without what its user may have configured.
+fn tshark(scratch: &Scratch) -> Command {
+    let mut command = Command::new("tshark");
+    command.env("WIRESHARK_CONFIG_DIR", scratch.path());
+    command
+}
+
+/// The dissectors that guess.
+fn guessers(scratch: &Scratch) -> BTreeSet<String> {
+    let lines = run(tshark(scratch).args(["-G", "heuristic-decodes"]));
+    let guessers = lines.iter().filter(|line| line.starts_with(GUESSED_AT));
+    guessers.filter_map(|line| line.split('\t').nth(1)).map(str::to_owned).collect()
+}
