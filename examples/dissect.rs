@@ -27,8 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Err(why) => writeln!(out, "{why}")?,
                 Ok(packet) => {
                     let bth = packet.headers.bth;
-                    let (to, psn, len) = (bth.destination, bth.psn, packet.payload.len());
-                    writeln!(out, "{:?} to {to}, psn {psn}, {len} bytes", bth.opcode)?;
+                    let (to, psn, len) = (bth.destination(), bth.psn(), packet.payload.len());
+                    writeln!(out, "{:?} to {to}, psn {psn}, {len} bytes", bth.opcode())?;
                 }
             }
         }

@@ -21,7 +21,7 @@
 //! for record in Reader::new(file)? {
 //!     // Packets whose ICRC does not hold are errors here.
 //!     for packet in opener.open(record?.data, None)? {
-//!         opcodes.push(packet?.headers.bth.opcode);
+//!         opcodes.push(packet?.headers.bth.opcode());
 //!     }
 //! }
 //! assert_eq!(opcodes.len(), 29);

@@ -81,13 +81,13 @@ fn check_frame(frame: &[u8], tally: &mut Tally) -> Result<(), Malformed> {
     let packets = opener.open(frame, None)?.collect::<Result<Vec<_>, _>>()?;
     let [packet] = packets[..] else { panic!("{} packets in one frame", packets.len()) };
 
-    assert_eq!(usize::from(packet.headers.bth.pad), padding(packet.payload.len()));
+    assert_eq!(usize::from(packet.headers.bth.pad()), padding(packet.payload.len()));
     let written = write_back(&outer, &packet);
     assert_eq!(written, frame[..written.len()], "{outer:?} {packet:?}");
     assert!(frame[written.len()..].iter().all(|&byte| byte == 0), "Ethernet's padding is zero");
     tally.roce += 1;
 
-    if packet.headers.bth.destination == Qpn::GSI {
+    if packet.headers.bth.destination() == Qpn::GSI {
         assert!(matches!(packet.headers.extensions, Extensions::Deth(_)));
         let mad = Mad::parse(packet.payload)?;
         let mut written = [0xAA; Mad::LEN];
@@ -115,7 +115,7 @@ fn write_back(outer: &Outer, packet: &Packet<&[u8]>) -> Vec<u8> {
     let headers = &packet.headers;
     let mut body = headers.to_bytes()[..headers.len()].to_vec();
     body.extend_from_slice(packet.payload);
-    body.resize(body.len() + usize::from(headers.bth.pad), 0);
+    body.resize(body.len() + usize::from(headers.bth.pad()), 0);
 
     let mut frame = outer.to_bytes()[..outer.len()].to_vec();
     let icrc = outer.icrc(&body);

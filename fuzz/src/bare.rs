@@ -41,7 +41,7 @@ pub fn bare(data: &[u8]) {
     };
 
     // Records are not padded. What stands behind one is somebody else's.
-    packet.headers.bth.pad = 0;
+    packet.headers.bth = packet.headers.bth.with_pad(0);
     let len = bare::record_len(&packet.headers, packet.payload.len());
     let out = words_of(&[0xA5; 8].repeat(len.div_ceil(8) + 1), len.div_ceil(8) + 1);
     bare::emit(&out, [1, 2, 3, 4], &packet.headers, packet.payload);

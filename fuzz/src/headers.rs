@@ -82,12 +82,12 @@ pub fn packet(data: &[u8]) {
             let len = packet.headers.len();
             assert_eq!(packet.headers.to_bytes()[..len], data[..len]);
             let cut = is_rest(data, packet.payload, len);
-            assert_eq!(cut, usize::from(packet.headers.bth.pad));
+            assert_eq!(cut, usize::from(packet.headers.bth.pad()));
             can_be_shown(&packet.headers);
         }
         Err(Malformed::Padding { pad, payload }) => {
             let (headers, rest) = headers.expect("padding is judged behind the headers");
-            assert_eq!((pad, payload), (headers.bth.pad.into(), rest.len()));
+            assert_eq!((pad, payload), (headers.bth.pad().into(), rest.len()));
             assert!(payload < pad);
         }
         Err(Malformed::Opcode(code)) => {

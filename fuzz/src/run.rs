@@ -111,7 +111,7 @@ impl<'p> Frame<'p> {
         assert_eq!(pushed.is_ok(), fits);
         if fits {
             let mut headers = headers;
-            headers.bth.pad = pad as u8;
+            headers.bth = headers.bth.with_pad(pad as u8);
             if self.pushed.is_empty() {
                 self.segment = len;
             }

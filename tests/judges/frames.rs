@@ -180,15 +180,12 @@ impl Values {
     pub fn headers(&mut self, opcode: Opcode) -> Headers {
         let bth = Bth::new(opcode, self.qpn(), Psn::new(self.u24()));
         let notifies = opcode == Opcode::Cnp;
-        let bth = Bth {
-            solicited: self.flag(),
-            migrated: self.flag(),
-            pkey: Pkey(self.u32() as u16),
-            fecn: self.flag(),
-            becn: self.flag() || notifies,
-            ack_request: self.flag(),
-            ..bth
-        };
+        let bth = bth
+            .with_solicited(self.flag())
+            .with_migrated(self.flag())
+            .with_pkey(Pkey(self.u32() as u16))
+            .with_congestion(self.flag(), self.flag() || notifies)
+            .with_ack_request(self.flag());
         Headers { bth, extensions: self.extensions(opcode.layout()) }
     }
 }
@@ -219,7 +216,7 @@ pub fn described(
     mut headers: Headers,
     payload: Vec<u8>,
 ) -> Frame {
-    headers.bth.pad = padding(payload.len()) as u8;
+    headers.bth = headers.bth.with_pad(padding(payload.len()) as u8);
     let outer = outer.around(bytes.len() - outer.len());
     let outer = match outer {
         Outer::V2Ipv4(e, ip, udp) => Outer::V2Ipv4(e, Ipv4 { id, ..ip }, udp),

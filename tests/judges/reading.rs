@@ -128,16 +128,16 @@ fn datagram(udp: &Udp) -> [Reading; 4] {
 
 fn base(bth: &Bth) -> [Reading; 10] {
     [
-        number("infiniband.bth.opcode", bth.opcode.code()),
-        number("infiniband.bth.se", bth.solicited),
-        number("infiniband.bth.m", bth.migrated),
-        number("infiniband.bth.padcnt", bth.pad),
+        number("infiniband.bth.opcode", bth.opcode().code()),
+        number("infiniband.bth.se", bth.solicited()),
+        number("infiniband.bth.m", bth.migrated()),
+        number("infiniband.bth.padcnt", bth.pad()),
         number("infiniband.bth.tver", 0_u8),
-        number("infiniband.bth.p_key", bth.pkey.0),
-        number("infiniband.bth.destqp", bth.destination.get()),
-        number("infiniband.bth.a", bth.ack_request),
+        number("infiniband.bth.p_key", bth.pkey().0),
+        number("infiniband.bth.destqp", bth.destination().get()),
+        number("infiniband.bth.a", bth.ack_request()),
         number("infiniband.bth.reserved7", 0_u8),
-        number("infiniband.bth.psn", bth.psn.get()),
+        number("infiniband.bth.psn", bth.psn().get()),
     ]
 }
 
@@ -204,7 +204,7 @@ fn deth(deth: Deth) -> Vec<Reading> {
 fn body(frame: &Frame) -> Vec<Reading> {
     // tshark does not take the padding off.
     let mut padded = frame.padded();
-    if frame.headers.bth.opcode == Opcode::Cnp {
+    if frame.headers.bth.opcode() == Opcode::Cnp {
         // An opcode that tshark 4.0 does not know: what follows the BTH stays in one piece.
         padded.extend(frame.icrc());
         return vec![bytes("infiniband.vendor", padded)];

@@ -44,7 +44,7 @@ fn message(values: &mut Values, packets: u32, last: usize) -> Vec<(Headers, Vec<
             _ if last == 0 => (Opcode::RcSendOnly, 0),
             _ => (Opcode::RcSendLast, last),
         };
-        let bth = Bth { opcode, psn: first.bth.psn.add(index), ..first.bth };
+        let bth = first.bth.with_opcode(opcode).with_psn(first.bth.psn().add(index));
         (Headers { bth, extensions: Extensions::None }, values.bytes(len))
     };
     (0..packets).map(packet).collect()

@@ -2,9 +2,9 @@
 
 use std::os::fd::RawFd;
 
-use doorbell_core::encap::{Full, Path};
+use doorbell_core::encap::{Full, Outer, Path};
 use doorbell_core::payload::Payload;
-use doorbell_core::wire::{Gid, Headers, Malformed, Packet};
+use doorbell_core::wire::{Headers, Malformed, Packet};
 
 /// Where a NIC's packets go. Packets along one path that follow each other share a frame where
 /// the device can do that; the NIC need not know.
@@ -22,12 +22,20 @@ pub trait Outbox {
 
 /// Where a device's packets go.
 pub trait Inbox {
-    /// A packet from one end of the network to another, its ICRC found right. Where the device
-    /// has no addresses, being a wire between two processes, there are none to compare.
-    fn packet<P: Payload>(&mut self, between: Option<(Gid, Gid)>, packet: Packet<P>);
+    /// A packet, its ICRC found right.
+    fn packet<P: Payload>(&mut self, flow: Flow, packet: &Packet<P>);
 
     /// Bytes that were no packet.
     fn malformed(&mut self, why: Malformed);
+}
+
+/// Where a packet came from and went to.
+#[derive(Clone, Copy)]
+pub enum Flow<'o> {
+    /// A wire between two processes has no addresses.
+    Wire,
+    /// The number changes when the addresses do, so that they need be judged only then.
+    Network(u64, &'o Outer),
 }
 
 pub trait Device: Outbox + Send + 'static {

@@ -8,7 +8,7 @@ use doorbell_core::encap::{Full, Opener, Path, Run};
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::{EtherType, Headers, IpId};
 
-use crate::device::{Burst, Device, Inbox, Outbox};
+use crate::device::{Burst, Device, Flow, Inbox, Outbox};
 use crate::sys::{PacketSocket, ReceiveRing};
 use crate::virtio;
 
@@ -66,11 +66,12 @@ impl Ethernet {
     fn deliver(opener: &mut Opener, frame: &[u8], segment: Option<u16>, inbox: &mut impl Inbox) {
         match opener.open(frame, segment) {
             Err(why) => inbox.malformed(why),
-            Ok(arrival) => {
-                let between = arrival.outer().gids();
-                for packet in arrival {
+            Ok(mut arrival) => {
+                while let Some(packet) = arrival.next() {
                     match packet {
-                        Ok(packet) => inbox.packet(Some(between), packet),
+                        Ok(packet) => {
+                            inbox.packet(Flow::Network(arrival.flow(), arrival.outer()), &packet);
+                        }
                         Err(why) => inbox.malformed(why),
                     }
                 }

@@ -9,11 +9,11 @@ use doorbell_core::encap::{Full, Path};
 use doorbell_core::memory::Region;
 use doorbell_core::payload::{Payload, WordBytes};
 use doorbell_core::wire::{
-    Aeth, Bth, DmaLength, Extensions, Gid, Headers, Imm, Malformed, Msn, Opcode, Operation, Packet,
+    Aeth, Bth, DmaLength, Extensions, Headers, Imm, Malformed, Msn, Opcode, Operation, Packet,
     Psn, Qpn, RemoteAddr, Reth, Rkey, Syndrome, Verdict,
 };
 
-use crate::device::{Device, Inbox, Outbox};
+use crate::device::{Device, Flow, Inbox, Outbox};
 
 /// Nanoseconds by the device's clock.
 pub type Time = u64;
@@ -111,7 +111,8 @@ struct QueuePair {
     path: Path,
     /// How many requests the work queue holds, sent ones included: a power of two, and the window.
     depth: u32,
-    between: Option<(Gid, Gid)>,
+    /// The flow whose addresses were last found to be the peer's and ours.
+    known_flow: u64,
     requester: Requester,
     responder: Responder,
     completions: rtrb::Producer<Completion>,
@@ -148,17 +149,15 @@ impl Nic {
         peer: Qpn,
         path: Path,
         depth: u32,
-        lossless: bool,
     ) -> Rings {
         let (work, work_out) = rtrb::RingBuffer::new(depth as usize);
         let (receives, receives_out) = rtrb::RingBuffer::new(RECEIVES);
         let (completions_in, completions) = rtrb::RingBuffer::new(2 * depth as usize);
-        let (source, destination) = path.outer().gids();
         self.pairs.push(QueuePair {
             number,
             peer,
             path,
-            between: (!lossless).then_some((destination, source)),
+            known_flow: 0,
             depth,
             requester: Requester {
                 work: work_out,
@@ -221,27 +220,43 @@ impl Nic {
 
 impl Inbox for Nic {
     #[inline]
-    fn packet<P: Payload>(&mut self, between: Option<(Gid, Gid)>, packet: Packet<P>) {
+    fn packet<P: Payload>(&mut self, flow: Flow, packet: &Packet<P>) {
         self.counters.received += 1;
         let bth = &packet.headers.bth;
-        let index = bth.destination.get() as usize & 0xFF;
+        let index = bth.destination().get() as usize & 0xFF;
         let Some(pair) = self.pairs.get_mut(index) else {
             self.counters.strangers += 1;
             return;
         };
-        if pair.number != bth.destination || pair.between != between {
+        if pair.number != bth.destination() || !pair.is_between(flow) {
             self.counters.strangers += 1;
             return;
         }
-        if bth.opcode.info().is_response() {
+        if bth.opcode().info().is_response() {
             pair.complete(&packet.headers, &mut self.counters);
         } else {
-            pair.respond(&self.keys, &packet, &mut self.counters);
+            pair.respond(&self.keys, packet, &mut self.counters);
         }
     }
 
     fn malformed(&mut self, _: Malformed) {
         self.counters.malformed += 1;
+    }
+}
+
+impl QueuePair {
+    #[inline]
+    fn is_between(&mut self, flow: Flow) -> bool {
+        match flow {
+            Flow::Wire => true,
+            Flow::Network(flow, _) if flow == self.known_flow => true,
+            Flow::Network(flow, outer) => {
+                let (source, destination) = outer.gids();
+                let ours = self.path.outer().gids() == (destination, source);
+                self.known_flow = if ours { flow } else { self.known_flow };
+                ours
+            }
+        }
     }
 }
 
@@ -292,7 +307,7 @@ impl QueuePair {
             counters.refused += 1;
             return;
         }
-        let reached = headers.bth.psn.distance_from(self.requester.first) + 1;
+        let reached = headers.bth.psn().distance_from(self.requester.first) + 1;
         // An old acknowledgement repeats what is known; one of the future is a lie.
         if reached > 0 && reached as usize <= self.requester.sent {
             self.retire(reached as usize);
@@ -345,11 +360,11 @@ impl QueuePair {
         counters: &mut Counters,
     ) {
         let bth = &packet.headers.bth;
-        if bth.psn != self.responder.expected {
+        if bth.psn() != self.responder.expected {
             counters.out_of_sequence += 1;
             return;
         }
-        let (reth, imm) = match (bth.opcode.info().operation, packet.headers.extensions) {
+        let (reth, imm) = match (bth.opcode().info().operation, packet.headers.extensions) {
             (Operation::Write, Extensions::Reth(reth)) => (reth, None),
             (Operation::Write, Extensions::RethImm(reth, imm)) => (reth, Some(imm)),
             _ => {
@@ -376,7 +391,7 @@ impl QueuePair {
         responder.expected = responder.expected.add(1);
         responder.completed = responder.completed.add(1);
         responder.unacknowledged += 1;
-        responder.ack_due |= bth.ack_request || responder.unacknowledged >= self.depth / 4;
+        responder.ack_due |= bth.ack_request() || responder.unacknowledged >= self.depth / 4;
     }
 
     #[inline]
@@ -403,7 +418,7 @@ fn write_headers(request: &WorkRequest, peer: Qpn, psn: Psn, ask: bool) -> Heade
         None => (Opcode::RcWriteOnly, Extensions::Reth(reth)),
         Some(imm) => (Opcode::RcWriteOnlyImmediate, Extensions::RethImm(reth, imm)),
     };
-    Headers { bth: Bth { ack_request: ask, ..Bth::new(opcode, peer, psn) }, extensions }
+    Headers { bth: Bth::new(opcode, peer, psn).with_ack_request(ask), extensions }
 }
 
 /// The memory that a request may write, if its key and bounds allow it.

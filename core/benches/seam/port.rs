@@ -166,10 +166,17 @@ impl<D: Device> QueuePair<D> {
         Self { port, rings }
     }
 
-    /// Writes a request to the work queue. Returns it if the queue is full.
+    /// Whether the work queue has room for no further request.
     #[inline]
-    pub fn post(&mut self, request: WorkRequest) -> Result<(), WorkRequest> {
-        self.rings.work.push(request).map_err(|rtrb::PushError::Full(request)| request)
+    pub fn is_full(&self) -> bool {
+        self.rings.work.is_full()
+    }
+
+    /// Writes a request to the work queue, which must not be full.
+    #[inline]
+    pub fn post(&mut self, request: WorkRequest) {
+        let posted = self.rings.work.push(request).is_ok();
+        assert!(posted, "the work queue is full");
     }
 
     #[inline]

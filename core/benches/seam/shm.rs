@@ -13,7 +13,7 @@ use doorbell_core::encap::{Full, Path, bare};
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::{Headers, Malformed, Part};
 
-use crate::device::{Burst, Device, Inbox, Outbox};
+use crate::device::{Burst, Device, Flow, Inbox, Outbox};
 use crate::sys::{SharedWords, clear_event, signal_event};
 
 const LINE: usize = 8;
@@ -134,7 +134,7 @@ impl SharedMemory {
         }
         let record = Self::lines(&self.words, self.incoming, self.read, lines);
         match bare::parse(record, first, len) {
-            Ok(packet) => inbox.packet(None, packet),
+            Ok(packet) => inbox.packet(Flow::Wire, &packet),
             Err(why) => inbox.malformed(why),
         }
         self.read += lines;

@@ -64,7 +64,7 @@ where
         let mut nic = Nic::new();
         let key = nic.register(region.clone(), BASE);
         assert_eq!(key, KEY, "the first registration has the key that the peer expects");
-        let rings = nic.connect(NUMBER, NUMBER, path, depth, D::LOSSLESS);
+        let rings = nic.connect(NUMBER, NUMBER, path, depth);
         let port = Port::new(device, nic, PATIENT)?;
         let watch = tokio::spawn(Arc::clone(&port).watch());
         let side = Side { queue_pair: QueuePair::new(Arc::clone(&port), rings), region };
@@ -126,11 +126,10 @@ pub async fn ping_pong<D: Device>(
 }
 
 async fn write<D: Device>(side: &mut Side<D>, notice: Notice, round: u64) {
-    let mut request = request(round, notice, 0, stamp(round), 16);
-    while let Err(refused) = side.queue_pair.post(request) {
-        request = refused;
+    while side.queue_pair.is_full() {
         side.queue_pair.completion().await;
     }
+    side.queue_pair.post(request(round, notice, 0, stamp(round), 16));
     side.queue_pair.ring();
 }
 
@@ -175,12 +174,9 @@ pub async fn stream<D: Device>(mut side: Side<D>, meeting: Arc<Meeting>, count: 
     let mut posted = 0;
     let mut completed = 0;
     while completed < count {
-        while posted < count && posted - completed < u64::from(DEEP) {
+        while posted < count && !side.queue_pair.is_full() {
             posted += 1;
-            if side.queue_pair.post(stream_request(posted, count, slots)).is_err() {
-                posted -= 1;
-                break;
-            }
+            side.queue_pair.post(stream_request(posted, count, slots));
         }
         side.queue_pair.ring();
         // One completion stands for all the requests before it.

@@ -15,6 +15,8 @@ pub struct Opener {
     transport: usize,
     /// The CRC of these headers and the steady part of a packet's BTH.
     remembered: Remembered,
+    /// How often headers came that were not those of the frame before.
+    changes: u64,
 }
 
 impl Default for Opener {
@@ -25,6 +27,7 @@ impl Default for Opener {
             // More than any frame has: the first is not taken for a repetition.
             transport: usize::MAX,
             remembered: Remembered::NOTHING,
+            changes: 0,
         }
     }
 }
@@ -87,6 +90,7 @@ impl Opener {
         self.bytes[..outer.len()].copy_from_slice(&frame[..outer.len()]);
         self.transport = rest.len();
         self.remembered = Remembered::NOTHING;
+        self.changes += 1;
         Ok(rest)
     }
 
@@ -106,6 +110,13 @@ impl<'f> Arrival<'f, '_> {
     #[inline]
     pub fn outer(&self) -> &Outer {
         &self.opener.outer
+    }
+
+    /// A number that frames share only if they follow each other with the same outer headers, but
+    /// for the identification: who has judged the addresses of one need not judge the other's.
+    #[inline]
+    pub fn flow(&self) -> u64 {
+        self.opener.changes
     }
 
     #[inline]

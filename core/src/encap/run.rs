@@ -5,7 +5,7 @@ use crate::wire::{Crc, Ethernet, Headers, IpId, padding};
 
 use super::outer::Version;
 use super::path::{self, Path, PathId};
-use super::{ICRC_LEN, STEADY_BTH};
+use super::ICRC_LEN;
 
 /// The longest frame that any outer headers can describe.
 const LONGEST: usize = Ethernet::LEN + u16::MAX as usize;
@@ -99,22 +99,17 @@ impl Run {
         payload: impl Payload,
     ) -> Result<(), Full> {
         let pad = padding(payload.len());
-        headers.bth.pad = pad as u8;
+        headers.bth = headers.bth.with_pad(pad as u8);
         let body = headers.len() + payload.len() + pad;
         let len = body + ICRC_LEN;
         let Some(packet) = self.claim(path, frame, len) else { return Err(Full) };
 
         let id = IpId(self.first_id.0.wrapping_add((self.packets - 1) as u16));
-        let encode = match headers.len() {
-            12 => encode::<12>,
-            16 => encode::<16>,
-            20 => encode::<20>,
-            24 => encode::<24>,
-            28 => encode::<28>,
-            32 => encode::<32>,
-            _ => encode::<40>,
-        };
-        encode(packet, path, id, &headers, payload);
+        let crc = path.crc(len, id, headers.bth.steady());
+        let (packet, icrc) = packet.split_at_mut(body);
+        let crc = headers.emit_summed(packet, crc);
+        let crc = place(&mut packet[headers.len()..], payload, crc);
+        icrc.copy_from_slice(&crc.finish().to_le_bytes());
         Ok(())
     }
 
@@ -156,39 +151,14 @@ impl Run {
     }
 }
 
-/// Fills `packet` with headers of `N` bytes, payload, padding and ICRC. Where the number is known,
-/// the headers stay in registers on their way to the frame and into the CRC.
-#[inline]
-fn encode<const N: usize>(
-    packet: &mut [u8],
-    path: &Path,
-    id: IpId,
-    headers: &Headers,
-    payload: impl Payload,
-) {
-    let head: [u8; N] = headers.to_bytes_of();
-    let (steady, rest) = head.split_at(STEADY_BTH);
-    let crc = path.crc(packet.len(), id, *steady.first_chunk().unwrap());
-    let (front, body) = packet.split_at_mut(N);
-    front.copy_from_slice(&head);
-    let (body, icrc) = body.split_at_mut(body.len() - ICRC_LEN);
-    let crc = place(body, payload, crc.update_short(rest));
-    icrc.copy_from_slice(&crc.finish().to_le_bytes());
-}
-
 /// Copies a payload and its padding to `out`, whose length is theirs, and takes them into `crc`.
 #[inline]
 fn place(out: &mut [u8], payload: impl Payload, crc: Crc) -> Crc {
-    // A few bytes go by way of registers: a CRC that reads back what was just written in other
-    // pieces waits for the store to reach the cache.
+    // A few bytes go by way of registers, like the headers.
     match out.len() {
         0 => crc,
-        8 => {
-            let mut bytes = [0; 8];
-            payload.copy_to(&mut bytes);
-            out.copy_from_slice(&bytes);
-            crc.update_u64(u64::from_le_bytes(bytes))
-        }
+        8 => place_few::<8>(out, payload, crc),
+        16 => place_few::<16>(out, payload, crc),
         _ => {
             let (data, pad) = out.split_at_mut(payload.len());
             payload.copy_to(data);
@@ -196,4 +166,12 @@ fn place(out: &mut [u8], payload: impl Payload, crc: Crc) -> Crc {
             crc.update(out)
         }
     }
+}
+
+#[inline]
+fn place_few<const N: usize>(out: &mut [u8], payload: impl Payload, crc: Crc) -> Crc {
+    let mut bytes = [0; N];
+    payload.copy_to(&mut bytes[..]);
+    out.copy_from_slice(&bytes);
+    crc.update_short(&bytes)
 }

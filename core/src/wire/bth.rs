@@ -1,36 +1,35 @@
 //! The base transport header, in front of every InfiniBand packet.
 
+use std::fmt;
+
 use super::malformed::{Malformed, Part};
 use super::numbers::{Pkey, Psn, Qpn};
 use super::opcode::Opcode;
 
 /// The base transport header: what the packet is, whom it is for, and its place in the sequence.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// It keeps the form of the wire, twelve bytes, and a field is taken out when it is asked for: most
+/// packets are asked for few. Reserved bits are kept as they came, since the ICRC covers some of
+/// them; they mean nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Bth {
-    /// What the packet is and which headers follow.
-    pub opcode: Opcode,
-    /// Whether the receiver of the message should be woken: a solicited event.
-    pub solicited: bool,
-    /// The migration state. Adapters send it set; it is not judged.
-    pub migrated: bool,
-    /// How many bytes of padding, 0 to 3, stand behind the payload.
-    pub pad: u8,
-    /// The partition of the sender.
-    pub pkey: Pkey,
-    /// Forward congestion notification. Routers may change it: the ICRC does not cover it.
-    pub fecn: bool,
-    /// Backward congestion notification. Routers may change it: the ICRC does not cover it.
-    pub becn: bool,
-    /// The queue pair that it is for.
-    pub destination: Qpn,
-    /// Whether the sender asks for an acknowledgement.
-    pub ack_request: bool,
-    /// The packet's place in its sequence.
-    pub psn: Psn,
-    /// The reserved bits, six behind BECN and seven behind the acknowledgement request: sent as
-    /// zero, ignored on receipt, kept because the ICRC covers some of them.
-    pub reserved: (u8, u8),
+    opcode: Opcode,
+    /// Solicited event 1, migrated 1, pad count 2, version 4.
+    flags: u8,
+    pkey: Pkey,
+    /// FECN 1, BECN 1, reserved 6, destination 24.
+    destination: u32,
+    /// Acknowledgement request 1, reserved 7, PSN 24.
+    psn: u32,
 }
+
+const SOLICITED: u8 = 0x80;
+const MIGRATED: u8 = 0x40;
+const PAD_SHIFT: u32 = 4;
+const VERSION: u8 = 0x0F;
+const FECN: u32 = 1 << 31;
+const BECN: u32 = 1 << 30;
+const ACK_REQUEST: u32 = 1 << 31;
 
 impl Bth {
     /// Its length on the wire.
@@ -40,57 +39,217 @@ impl Bth {
     /// sends it: migrated, in the default partition.
     #[inline]
     pub const fn new(opcode: Opcode, destination: Qpn, psn: Psn) -> Self {
-        Self {
-            opcode,
-            solicited: false,
-            migrated: true,
-            pad: 0,
-            pkey: Pkey::DEFAULT,
-            fecn: false,
-            becn: false,
-            destination,
-            ack_request: false,
-            psn,
-            reserved: (0, 0),
-        }
+        let (destination, psn) = (destination.get(), psn.get());
+        Self { opcode, flags: MIGRATED, pkey: Pkey::DEFAULT, destination, psn }
     }
 
     /// Reads the header.
     #[inline]
     pub fn from_bytes(h: &[u8; Self::LEN]) -> Result<Self, Malformed> {
-        let opcode = Opcode::from_code(h[0]).ok_or(Malformed::Opcode(h[0]))?;
-        if h[1] & 0xF != 0 {
-            return Err(Malformed::Version { part: Part::Bth, found: h[1] & 0xF });
+        let [code, flags, p, q, a, b, c, d, e, f, g, i] = *h;
+        let Some(opcode) = Opcode::from_code(code) else { return Err(Malformed::Opcode(code)) };
+        if flags & VERSION != 0 {
+            return Err(Malformed::Version { part: Part::Bth, found: flags & VERSION });
         }
         Ok(Self {
             opcode,
-            solicited: h[1] & 0x80 != 0,
-            migrated: h[1] & 0x40 != 0,
-            pad: h[1] >> 4 & 3,
-            pkey: Pkey(u16::from_be_bytes([h[2], h[3]])),
-            fecn: h[4] & 0x80 != 0,
-            becn: h[4] & 0x40 != 0,
-            destination: Qpn::new(u32::from_be_bytes([h[4], h[5], h[6], h[7]])),
-            ack_request: h[8] & 0x80 != 0,
-            psn: Psn::new(u32::from_be_bytes([h[8], h[9], h[10], h[11]])),
-            reserved: (h[4] & 0x3F, h[8] & 0x7F),
+            flags,
+            pkey: Pkey(u16::from_be_bytes([p, q])),
+            destination: u32::from_be_bytes([a, b, c, d]),
+            psn: u32::from_be_bytes([e, f, g, i]),
         })
     }
 
     /// The header as it stands on the wire.
     #[inline]
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
-        let mut h = [0; Self::LEN];
-        h[0] = self.opcode.code();
-        let flags = u8::from(self.solicited) << 7 | u8::from(self.migrated) << 6 | self.pad << 4;
-        h[1] = flags;
-        h[2..4].copy_from_slice(&self.pkey.0.to_be_bytes());
-        let congestion = u32::from(self.fecn) << 31
-            | u32::from(self.becn) << 30
-            | u32::from(self.reserved.0) << 24;
-        h[4..8].copy_from_slice(&(congestion | self.destination.get()).to_be_bytes());
-        let ack = u32::from(self.ack_request) << 31 | u32::from(self.reserved.1) << 24;
-        h[8..12].copy_from_slice(&(ack | self.psn.get()).to_be_bytes());
-        h
+        let [a, b, c, d, e, f, g, h] = self.steady();
+        let [i, j, k, l] = self.psn.to_be_bytes();
+        [a, b, c, d, e, f, g, h, i, j, k, l]
+    }
+
+    /// All but the last word, in which the sequence number stands: what a flow's packets of one
+    /// kind have in common.
+    #[inline]
+    pub(crate) fn steady(&self) -> [u8; 8] {
+        let [p, q] = self.pkey.0.to_be_bytes();
+        let [a, b, c, d] = self.destination.to_be_bytes();
+        [self.opcode.code(), self.flags, p, q, a, b, c, d]
+    }
+
+    /// The last word, its first byte in the low bits.
+    #[inline]
+    pub(crate) fn last_word(&self) -> u32 {
+        u32::from_le_bytes(self.psn.to_be_bytes())
+    }
+
+    /// What the packet is and which headers follow.
+    #[inline]
+    pub const fn opcode(&self) -> Opcode {
+        self.opcode
+    }
+
+    /// The queue pair that it is for.
+    #[inline]
+    pub const fn destination(&self) -> Qpn {
+        Qpn::new(self.destination)
+    }
+
+    /// The packet's place in its sequence.
+    #[inline]
+    pub const fn psn(&self) -> Psn {
+        Psn::new(self.psn)
+    }
+
+    /// The partition of the sender.
+    #[inline]
+    pub const fn pkey(&self) -> Pkey {
+        self.pkey
+    }
+
+    /// How many bytes of padding, 0 to 3, stand behind the payload.
+    #[inline]
+    pub const fn pad(&self) -> u8 {
+        self.flags >> PAD_SHIFT & 3
+    }
+
+    /// Whether the sender asks for an acknowledgement.
+    #[inline]
+    pub const fn ack_request(&self) -> bool {
+        self.psn & ACK_REQUEST != 0
+    }
+
+    /// Whether the receiver of the message should be woken: a solicited event.
+    #[inline]
+    pub const fn solicited(&self) -> bool {
+        self.flags & SOLICITED != 0
+    }
+
+    /// The migration state. Adapters send it set; it is not judged.
+    #[inline]
+    pub const fn migrated(&self) -> bool {
+        self.flags & MIGRATED != 0
+    }
+
+    /// Forward congestion notification. Routers may set it: the ICRC does not cover it.
+    #[inline]
+    pub const fn fecn(&self) -> bool {
+        self.destination & FECN != 0
+    }
+
+    /// Backward congestion notification. Routers may set it: the ICRC does not cover it.
+    #[inline]
+    pub const fn becn(&self) -> bool {
+        self.destination & BECN != 0
+    }
+
+    /// The same of another opcode.
+    #[inline]
+    #[must_use]
+    pub const fn with_opcode(self, opcode: Opcode) -> Self {
+        Self { opcode, ..self }
+    }
+
+    /// The same at another place of the sequence.
+    #[inline]
+    #[must_use]
+    pub const fn with_psn(self, psn: Psn) -> Self {
+        Self { psn: self.psn & !Psn::MAX.get() | psn.get(), ..self }
+    }
+
+    /// The same in another partition.
+    #[inline]
+    #[must_use]
+    pub const fn with_pkey(self, pkey: Pkey) -> Self {
+        Self { pkey, ..self }
+    }
+
+    /// The same with another pad count, of which the low two bits are taken.
+    #[inline]
+    #[must_use]
+    pub const fn with_pad(self, pad: u8) -> Self {
+        Self { flags: self.flags & !(3 << PAD_SHIFT) | (pad & 3) << PAD_SHIFT, ..self }
+    }
+
+    /// The same, asking for an acknowledgement or not.
+    #[inline]
+    #[must_use]
+    pub const fn with_ack_request(self, asked: bool) -> Self {
+        Self { psn: self.psn & !ACK_REQUEST | (asked as u32) << 31, ..self }
+    }
+
+    /// The same, soliciting an event or not.
+    #[inline]
+    #[must_use]
+    pub const fn with_solicited(self, solicited: bool) -> Self {
+        Self { flags: self.flags & !SOLICITED | (solicited as u8) << 7, ..self }
+    }
+
+    /// The same in another migration state.
+    #[inline]
+    #[must_use]
+    pub const fn with_migrated(self, migrated: bool) -> Self {
+        Self { flags: self.flags & !MIGRATED | (migrated as u8) << 6, ..self }
+    }
+
+    /// The same with these congestion notifications, forward and backward.
+    #[inline]
+    #[must_use]
+    pub const fn with_congestion(self, fecn: bool, becn: bool) -> Self {
+        let destination = self.destination & !(FECN | BECN);
+        Self { destination: destination | (fecn as u32) << 31 | (becn as u32) << 30, ..self }
+    }
+}
+
+impl fmt::Debug for Bth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bth")
+            .field("opcode", &self.opcode())
+            .field("destination", &self.destination())
+            .field("psn", &self.psn())
+            .field("pkey", &self.pkey())
+            .field("pad", &self.pad())
+            .field("ack_request", &self.ack_request())
+            .field("solicited", &self.solicited())
+            .field("migrated", &self.migrated())
+            .field("fecn", &self.fecn())
+            .field("becn", &self.becn())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_field_is_changed_alone() {
+        let reserved = [0x0A, 0x40, 0xFF, 0xFF, 0x3F, 0, 0, 9, 0x7F, 0, 0, 1];
+        let plain = Bth::from_bytes(&reserved).unwrap();
+        let all = plain
+            .with_opcode(Opcode::RcSendOnly)
+            .with_psn(Psn::MAX)
+            .with_pkey(Pkey(0x8001))
+            .with_pad(2)
+            .with_ack_request(true)
+            .with_solicited(true)
+            .with_migrated(false)
+            .with_congestion(true, true);
+        assert_eq!(all.to_bytes(), [4, 0xA0, 0x80, 1, 0xFF, 0, 0, 9, 0xFF, 0xFF, 0xFF, 0xFF]);
+        assert_eq!((all.opcode(), all.psn()), (Opcode::RcSendOnly, Psn::MAX));
+        assert_eq!((all.destination(), all.pkey(), all.pad()), (Qpn::new(9), Pkey(0x8001), 2));
+        assert!(all.ack_request() && all.solicited() && !all.migrated());
+        assert!(all.fecn() && all.becn());
+        let back = all
+            .with_opcode(Opcode::RcWriteOnly)
+            .with_psn(Psn::new(1))
+            .with_pkey(Pkey::DEFAULT)
+            .with_pad(0)
+            .with_ack_request(false)
+            .with_solicited(false)
+            .with_migrated(true)
+            .with_congestion(false, false);
+        assert_eq!(back, plain);
+        assert_eq!(back.to_bytes(), reserved);
     }
 }

@@ -1,6 +1,7 @@
 //! A transport packet: base transport header, extension headers, payload, padding.
 
 use super::bth::Bth;
+use super::crc::Crc;
 use super::extensions::Extensions;
 use super::malformed::{Malformed, Part, split};
 
@@ -34,27 +35,28 @@ impl Headers {
     pub fn parse(packet: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let (h, rest) = split::<{ Bth::LEN }>(Part::Bth, packet)?;
         let bth = Bth::from_bytes(h)?;
-        let (extensions, rest) = Extensions::parse(bth.opcode.layout(), rest)?;
+        let (extensions, rest) = Extensions::parse(bth.opcode().layout(), rest)?;
         Ok((Self { bth, extensions }, rest))
-    }
-
-    /// x
-    #[inline]
-    pub(crate) fn to_bytes_of<const N: usize>(&self) -> [u8; N] {
-        let bytes = self.to_bytes();
-        let mut out = [0; N];
-        out.copy_from_slice(&bytes[..N]);
-        out
     }
 
     /// The headers as they stand on the wire: the first [`len`](Self::len) bytes of the array.
     #[inline]
     pub fn to_bytes(&self) -> [u8; Self::MAX_LEN] {
-        debug_assert_eq!(self.bth.opcode.layout(), self.extensions.layout(), "{self:?}");
+        debug_assert_eq!(self.bth.opcode().layout(), self.extensions.layout(), "{self:?}");
         let mut bytes = [0; Self::MAX_LEN];
         bytes[..Bth::LEN].copy_from_slice(&self.bth.to_bytes());
         self.extensions.emit(&mut bytes[Bth::LEN..]);
         bytes
+    }
+
+    /// Writes the headers to the front of `out`, and takes all but the steady part of the BTH into
+    /// `crc`.
+    #[inline]
+    pub(crate) fn emit_summed(&self, out: &mut [u8], crc: Crc) -> Crc {
+        debug_assert_eq!(self.bth.opcode().layout(), self.extensions.layout(), "{self:?}");
+        let (bth, extensions) = out.split_at_mut(Bth::LEN);
+        bth.copy_from_slice(&self.bth.to_bytes());
+        self.extensions.emit_summed(extensions, crc.update_u32(self.bth.last_word()))
     }
 }
 
@@ -80,7 +82,7 @@ impl<'a> Packet<&'a [u8]> {
 /// The length of a payload that takes `padded` bytes with its padding.
 #[inline]
 pub(crate) fn without_padding(headers: &Headers, padded: usize) -> Result<usize, Malformed> {
-    let pad = usize::from(headers.bth.pad);
+    let pad = usize::from(headers.bth.pad());
     padded.checked_sub(pad).ok_or(Malformed::Padding { pad, payload: padded })
 }
 
