@@ -12,6 +12,10 @@ use crate::device::{Burst, Device, Flow, Inbox, Outbox};
 use crate::sys::{PacketSocket, ReceiveRing};
 use crate::virtio;
 
+/// Room for a packet of 4096 bytes in any headers, in slots that do not all fall on the same
+/// lines of the cache.
+const SLOT: usize = 69 * 64;
+const SLOTS: usize = 2048;
 /// The longest frame: what an IP length field can say, and the Ethernet header.
 const LONGEST: usize = 65535 + 14;
 
@@ -38,7 +42,7 @@ impl Ethernet {
     /// A frame a packet.
     pub fn singles(interface: &str, protocol: EtherType) -> io::Result<Self> {
         let socket = PacketSocket::open(interface, protocol.0, false)?;
-        let ring = ReceiveRing::new(&socket)?;
+        let ring = ReceiveRing::new(&socket, SLOT, SLOTS)?;
         Ok(Self::new(socket, Intake::Ring(ring), 1))
     }
 

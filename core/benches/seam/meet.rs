@@ -67,6 +67,6 @@ impl Meeting {
         let here = self.word(self.side).fetch_add(1, Ordering::AcqRel) + 1;
         let other = self.word(1 - self.side);
         let came = || (other.load(Ordering::Acquire) >= here).then_some(());
-        port.until(came).await;
+        let _ = port.until(came).await;
     }
 }

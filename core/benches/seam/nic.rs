@@ -120,9 +120,36 @@ struct QueuePair {
 
 /// The program's ends of a queue pair's rings.
 pub struct Rings {
-    pub work: rtrb::Producer<WorkRequest>,
-    pub receives: rtrb::Producer<u64>,
-    pub completions: rtrb::Consumer<Completion>,
+    work: rtrb::Producer<WorkRequest>,
+    receives: rtrb::Producer<u64>,
+    completions: rtrb::Consumer<Completion>,
+}
+
+impl Rings {
+    /// Whether the work queue has room for no further request.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.work.is_full()
+    }
+
+    /// Writes a request to the work queue, which must not be full.
+    #[inline]
+    pub fn post(&mut self, request: WorkRequest) {
+        let posted = self.work.push(request).is_ok();
+        assert!(posted, "the work queue is full");
+    }
+
+    /// Posts a receive, of which there may be [`RECEIVES`].
+    #[inline]
+    pub fn post_receive(&mut self, id: u64) {
+        assert!(self.receives.push(id).is_ok(), "the receive queue is full");
+    }
+
+    /// The next completion, if there is one.
+    #[inline]
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop().ok()
+    }
 }
 
 pub struct Nic {

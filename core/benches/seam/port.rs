@@ -2,6 +2,7 @@
 //! none to make.
 
 use std::future::Future;
+use std::marker::PhantomData;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +12,11 @@ use std::time::Instant;
 
 use crate::device::Device;
 use crate::lock::{Guard, ProgressLock};
-use crate::nic::{Completion, Counters, Nic, Rings, Time, WorkRequest};
+use crate::nic::{Counters, Nic, Time};
 use crate::sys::Sentry;
 
 /// Turns before a waiting future lets other tasks run.
-const TURNS_A_POLL: u32 = 1000;
+const TURNS_A_POLL: u32 = 10_000;
 /// Turns between looks at the clock while nothing arrives, and while there is no end of it.
 const TURNS_A_LOOK: u32 = 64;
 const BUSY_TURNS: u32 = 16;
@@ -98,7 +99,7 @@ impl<D: Device> Port<D> {
 
     /// Has what was posted sent, by this thread if nobody else is at it.
     #[inline]
-    fn ring(&self) {
+    pub fn ring(&self) {
         if let Some(mut engine) = self.engine.ring() {
             let Engine { nic, device, .. } = &mut *engine;
             nic.transmit(device);
@@ -148,58 +149,50 @@ impl<D: Device> Port<D> {
         }
     }
 
-    /// Resolves with what `look` finds, making progress between looks.
+    /// Resolves with what `look` finds, making progress between looks, and with the NIC in hand:
+    /// what is posted before it is let go leaves at once.
     #[inline]
     pub fn until<T, L: FnMut() -> Option<T> + Unpin>(&self, look: L) -> Until<'_, D, L> {
         Until { port: self, look, spun: 0 }
     }
+
+    #[inline]
+    fn in_hand<'p>(&'p self, engine: Option<Guard<'p, Engine<D>>>) -> InHand<'p, D> {
+        InHand { port: self, engine, stays_here: PhantomData }
+    }
 }
 
-/// A program's queue pair and completion queue.
-pub struct QueuePair<D> {
-    pub port: Arc<Port<D>>,
-    rings: Rings,
+/// The NIC, still held by whoever found what it waited for, unless somebody else has it.
+///
+/// To answer a message is then one taking of the lock and not two, and the processor need not
+/// finish with what was received before it begins with the answer. It can't be kept over an
+/// await: a task that could be moved to another thread does not compile with it.
+pub struct InHand<'p, D: Device> {
+    port: &'p Port<D>,
+    engine: Option<Guard<'p, Engine<D>>>,
+    stays_here: PhantomData<*const ()>,
 }
 
-impl<D: Device> QueuePair<D> {
-    pub fn new(port: Arc<Port<D>>, rings: Rings) -> Self {
-        Self { port, rings }
-    }
-
-    /// Whether the work queue has room for no further request.
+impl<D: Device> InHand<'_, D> {
+    /// Has what was posted sent.
     #[inline]
-    pub fn is_full(&self) -> bool {
-        self.rings.work.is_full()
+    pub fn ring(mut self) {
+        match &mut self.engine {
+            Some(engine) => {
+                let Engine { nic, device, .. } = &mut **engine;
+                nic.transmit(device);
+            }
+            None => self.port.ring(),
+        }
     }
+}
 
-    /// Writes a request to the work queue, which must not be full.
+impl<D: Device> Drop for InHand<'_, D> {
     #[inline]
-    pub fn post(&mut self, request: WorkRequest) {
-        let posted = self.rings.work.push(request).is_ok();
-        assert!(posted, "the work queue is full");
-    }
-
-    #[inline]
-    pub fn ring(&self) {
-        self.port.ring();
-    }
-
-    #[inline]
-    pub fn post_receive(&mut self, id: u64) -> bool {
-        self.rings.receives.push(id).is_ok()
-    }
-
-    /// The next completion, if there is one.
-    #[inline]
-    pub fn poll_completion(&mut self) -> Option<Completion> {
-        self.rings.completions.pop().ok()
-    }
-
-    /// The next completion.
-    #[inline]
-    pub async fn completion(&mut self) -> Completion {
-        let completions = &mut self.rings.completions;
-        self.port.until(|| completions.pop().ok()).await
+    fn drop(&mut self) {
+        if let Some(engine) = self.engine.take() {
+            self.port.release(engine);
+        }
     }
 }
 
@@ -210,22 +203,21 @@ pub struct Until<'p, D, L> {
     spun: u32,
 }
 
-impl<D: Device, T, L: FnMut() -> Option<T> + Unpin> Future for Until<'_, D, L> {
-    type Output = T;
+impl<'p, D: Device, T, L: FnMut() -> Option<T> + Unpin> Future for Until<'p, D, L> {
+    type Output = (T, InHand<'p, D>);
 
     #[inline]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         if let Some(found) = (this.look)() {
-            return Poll::Ready(found);
+            return Poll::Ready((found, this.port.in_hand(this.port.engine.enter())));
         }
         let Some(mut engine) = this.port.engine.enter() else { return this.stand_by(context) };
         for _ in 0..TURNS_A_POLL {
             let posted = engine.rung();
             engine.turn(posted);
             if let Some(found) = (this.look)() {
-                this.port.release(engine);
-                return Poll::Ready(found);
+                return Poll::Ready((found, this.port.in_hand(Some(engine))));
             }
         }
         this.spun = this.spun.saturating_add(TURNS_A_POLL);
@@ -237,15 +229,26 @@ impl<D: Device, T, L: FnMut() -> Option<T> + Unpin> Future for Until<'_, D, L> {
     }
 }
 
-impl<D: Device, T, L: FnMut() -> Option<T> + Unpin> Until<'_, D, L> {
+impl<'p, D: Device, T, L: FnMut() -> Option<T> + Unpin> Until<'p, D, L> {
     /// Somebody else runs the NIC and will wake us.
-    fn stand_by(&mut self, context: &mut Context<'_>) -> Poll<T> {
+    fn stand_by(&mut self, context: &mut Context<'_>) -> Poll<(T, InHand<'p, D>)> {
         self.port.wait_until(context.waker());
-        (self.look)().map_or(Poll::Pending, Poll::Ready)
+        self.last_look()
+    }
+
+    fn last_look(&mut self) -> Poll<(T, InHand<'p, D>)> {
+        match (self.look)() {
+            Some(found) => Poll::Ready((found, self.port.in_hand(None))),
+            None => Poll::Pending,
+        }
     }
 
     /// Arms the device, looks once more, and only then sleeps.
-    fn sleep(&mut self, mut engine: Guard<'_, Engine<D>>, context: &mut Context<'_>) -> Poll<T> {
+    fn sleep(
+        &mut self,
+        mut engine: Guard<'p, Engine<D>>,
+        context: &mut Context<'_>,
+    ) -> Poll<(T, InHand<'p, D>)> {
         self.port.wait_until(context.waker());
         engine.device.arm();
         if self.port.sentry.arm().is_err() {
@@ -256,7 +259,7 @@ impl<D: Device, T, L: FnMut() -> Option<T> + Unpin> Until<'_, D, L> {
         engine.turn(true);
         self.port.release(engine);
         self.spun = 0;
-        (self.look)().map_or(Poll::Pending, Poll::Ready)
+        self.last_look()
     }
 }
 

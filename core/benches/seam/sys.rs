@@ -110,6 +110,14 @@ impl PacketSocket {
         check(result, "bind to the interface").map(drop)
     }
 
+    /// Sends a frame in the plainest way, for the floor.
+    pub fn send_plainly(&self, frame: &[u8]) -> io::Result<()> {
+        // SAFETY: the kernel reads the bytes of a live slice.
+        let sent =
+            unsafe { libc::send(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+        check(sent as c_int, "send").map(drop)
+    }
+
     #[inline]
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         let (fd, nowhere) = (self.fd.as_raw_fd(), ptr::null::<c_void>());
@@ -141,6 +149,8 @@ impl AsRawFd for PacketSocket {
         self.fd.as_raw_fd()
     }
 }
+
+const PAGE: usize = 4096;
 
 /// Memory mapped from a descriptor, unmapped when dropped.
 struct Mapping {
@@ -210,33 +220,35 @@ impl SharedWords {
 /// The ring into which the kernel puts a packet socket's frames.
 pub struct ReceiveRing {
     mapping: Mapping,
+    slot: usize,
+    slots: usize,
     at: usize,
     /// Slots behind `at` that were read and not yet given back.
     owed: usize,
 }
 
-const SLOT: usize = 16 << 10;
-const SLOTS: usize = 2048;
-const BLOCK: usize = 1 << 20;
-
 impl ReceiveRing {
-    pub fn new(socket: &PacketSocket) -> io::Result<Self> {
+    /// A ring of `slots` slots of `slot` bytes, a multiple of 16, each for one frame and 66 bytes
+    /// about it.
+    pub fn new(socket: &PacketSocket, slot: usize, slots: usize) -> io::Result<Self> {
         let (fd, level) = (socket.as_raw_fd(), libc::SOL_PACKET);
         let version = libc::tpacket_versions::TPACKET_V2;
         set_option(fd, level, libc::PACKET_VERSION, &version, "PACKET_VERSION")?;
+        let len = (slot * slots).next_multiple_of(PAGE);
         let request = libc::tpacket_req {
-            tp_block_size: BLOCK as u32,
-            tp_block_nr: (SLOTS * SLOT / BLOCK) as u32,
-            tp_frame_size: SLOT as u32,
-            tp_frame_nr: SLOTS as u32,
+            tp_block_size: len as u32,
+            tp_block_nr: 1,
+            tp_frame_size: slot as u32,
+            tp_frame_nr: (len / slot) as u32,
         };
         set_option(fd, level, libc::PACKET_RX_RING, &request, "PACKET_RX_RING")?;
-        Ok(Self { mapping: Mapping::new(fd, SLOTS * SLOT)?, at: 0, owed: 0 })
+        Ok(Self { mapping: Mapping::new(fd, len)?, slot, slots: len / slot, at: 0, owed: 0 })
     }
 
     fn slot(&self, index: usize) -> *mut u8 {
-        // SAFETY: index < SLOTS, so the slot lies within the mapping.
-        unsafe { self.mapping.at.as_ptr().add(index % SLOTS * SLOT) }
+        debug_assert!(index < self.slots);
+        // SAFETY: every index is one of the ring's, and the ring lies within the mapping.
+        unsafe { self.mapping.at.as_ptr().add(index * self.slot) }
     }
 
     fn status(&self, index: usize) -> &AtomicU32 {
@@ -260,23 +272,25 @@ impl ReceiveRing {
         // kernel has written its header, and the frame is cut to what the slot can hold.
         let frame = unsafe {
             let header = &*self.slot(self.at).cast::<libc::tpacket2_hdr>();
-            let start = usize::from(header.tp_mac).min(SLOT);
-            let len = (header.tp_snaplen as usize).min(SLOT - start);
+            let start = usize::from(header.tp_mac).min(self.slot);
+            let len = (header.tp_snaplen as usize).min(self.slot - start);
             std::slice::from_raw_parts(self.slot(self.at).add(start), len)
         };
         let result = take(frame);
-        self.at = (self.at + 1) % SLOTS;
+        // A division would cost as much as the look at the frame.
+        self.at = if self.at + 1 == self.slots { 0 } else { self.at + 1 };
         self.owed += 1;
-        if self.owed > SLOTS / 4 {
+        if self.owed > self.slots / 4 {
             self.give_back();
         }
         Some(result)
     }
 
+    /// Gives back what is owed.
     #[inline]
-    fn give_back(&mut self) {
+    pub fn give_back(&mut self) {
         while self.owed > 0 {
-            let index = self.at + SLOTS - self.owed;
+            let index = self.at.checked_sub(self.owed).unwrap_or(self.at + self.slots - self.owed);
             self.status(index).store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.owed -= 1;
         }

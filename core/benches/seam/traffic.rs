@@ -11,8 +11,8 @@ use doorbell_core::wire::{Imm, Qpn, RemoteAddr, Rkey};
 
 use crate::device::Device;
 use crate::meet::Meeting;
-use crate::nic::{Data, Nic, WorkRequest};
-use crate::port::{Port, QueuePair};
+use crate::nic::{Data, Nic, Rings, WorkRequest};
+use crate::port::{InHand, Port};
 use crate::report::Latencies;
 
 /// Both processes register the same memory at the same address, so neither has to be told.
@@ -29,8 +29,9 @@ pub const SHALLOW: u32 = 128;
 pub const DEEP: u32 = 2048;
 
 /// What a program has in its hands.
-pub struct Side<D> {
-    pub queue_pair: QueuePair<D>,
+pub struct Side<D: Device> {
+    pub port: Arc<Port<D>>,
+    pub rings: Rings,
     pub region: Region,
 }
 
@@ -67,7 +68,7 @@ where
         let rings = nic.connect(NUMBER, NUMBER, path, depth);
         let port = Port::new(device, nic, PATIENT)?;
         let watch = tokio::spawn(Arc::clone(&port).watch());
-        let side = Side { queue_pair: QueuePair::new(Arc::clone(&port), rings), region };
+        let side = Side { port: Arc::clone(&port), rings, region };
         let result = tokio::spawn(program(side)).await.map_err(io::Error::other)?;
         watch.abort();
         let counters = port.counters();
@@ -98,75 +99,88 @@ fn stamp(round: u64) -> [u8; 16] {
     bytes
 }
 
-/// Writes of 16 bytes, back and forth.
+/// Writes of 16 bytes, back and forth: each is posted with the NIC still in hand from the one
+/// that it answers.
 pub async fn ping_pong<D: Device>(
-    mut side: Side<D>,
+    side: Side<D>,
     meeting: Arc<Meeting>,
     notice: Notice,
     rounds: u64,
 ) -> Latencies {
+    let Side { port, mut rings, region } = side;
     let mut times = Latencies::new(rounds);
     if notice == Notice::Immediate {
-        (0..32).for_each(|id| assert!(side.queue_pair.post_receive(id)));
+        (0..32).for_each(|id| rings.post_receive(id));
     }
     meeting.meet();
-    for round in 1..=rounds {
-        let start = Instant::now();
-        if meeting.leads() {
-            write(&mut side, notice, round).await;
-        }
-        arrival(&mut side, notice, round).await;
-        if !meeting.leads() {
-            write(&mut side, notice, round).await;
-        }
-        times.record_round_trip(start.elapsed());
+    let mut start = Instant::now();
+    if meeting.leads() {
+        rings.post(request(1, notice, 0, stamp(1), 16));
+        port.ring();
     }
-    meeting.meet_async(&side.queue_pair.port).await;
+    for round in 1..=rounds {
+        while rings.is_full() {
+            let _ = port.until(|| rings.poll_completion()).await;
+        }
+        let nic = arrival(&port, &mut rings, &region, notice, round).await;
+        if meeting.leads() {
+            times.record_round_trip(start.elapsed());
+            start = Instant::now();
+        }
+        let next = round + u64::from(meeting.leads());
+        if next <= rounds {
+            rings.post(request(next, notice, 0, stamp(next), 16));
+            nic.ring();
+        }
+    }
+    meeting.meet_async(&port).await;
     times
 }
 
-async fn write<D: Device>(side: &mut Side<D>, notice: Notice, round: u64) {
-    while side.queue_pair.is_full() {
-        side.queue_pair.completion().await;
-    }
-    side.queue_pair.post(request(round, notice, 0, stamp(round), 16));
-    side.queue_pair.ring();
-}
-
-async fn arrival<D: Device>(side: &mut Side<D>, notice: Notice, round: u64) {
-    match notice {
+/// Waits for the write of a round; returns with the NIC in hand.
+#[inline]
+async fn arrival<'p, D: Device>(
+    port: &'p Port<D>,
+    rings: &mut Rings,
+    region: &Region,
+    notice: Notice,
+    round: u64,
+) -> InHand<'p, D> {
+    let nic = match notice {
         Notice::Memory => {
-            let region = &side.region;
             let came = || (region.load(8) == Ok(round)).then_some(());
-            side.queue_pair.port.until(came).await;
+            let ((), nic) = port.until(came).await;
             // Completions of what was sent come now and then, many at a time.
-            while side.queue_pair.poll_completion().is_some() {}
+            while rings.poll_completion().is_some() {}
+            nic
         }
-        Notice::Immediate => loop {
-            let completion = side.queue_pair.completion().await;
-            if let Some(imm) = completion.imm {
-                assert_eq!(imm, Imm(round as u32), "receives complete in the order of the writes");
-                assert!(side.queue_pair.post_receive(completion.id));
-                break;
-            }
-        },
-    }
-    assert_eq!(side.region.load(0), Ok(round), "the first word came before the last");
+        Notice::Immediate => {
+            let received = || rings.poll_completion().filter(|done| done.imm.is_some());
+            let (completion, nic) = port.until(received).await;
+            let in_order = Some(Imm(round as u32));
+            assert_eq!(completion.imm, in_order, "receives complete in the order of the writes");
+            rings.post_receive(completion.id);
+            nic
+        }
+    };
+    assert_eq!(region.load(0), Ok(round), "the first word came before the last");
+    nic
 }
 
 /// `count` writes of 8 bytes one way; returns how many a second were acknowledged.
-pub async fn stream<D: Device>(mut side: Side<D>, meeting: Arc<Meeting>, count: u64) -> f64 {
+pub async fn stream<D: Device>(side: Side<D>, meeting: Arc<Meeting>, count: u64) -> f64 {
+    let Side { port, mut rings, region } = side;
     let slots = (REGION / 8) as u64;
     if !meeting.leads() {
-        assert!(side.queue_pair.post_receive(0));
+        rings.post_receive(0);
         meeting.meet();
-        let completion = side.queue_pair.completion().await;
-        assert_eq!(completion.imm, Some(Imm(count as u32)), "the last write says how many");
+        let imm = port.until(|| rings.poll_completion()).await.0.imm;
+        assert_eq!(imm, Some(Imm(count as u32)), "the last write says how many there were");
         for id in count.saturating_sub(slots) + 1..count {
-            let found = side.region.load((id % slots * 8) as usize);
+            let found = region.load((id % slots * 8) as usize);
             assert_eq!(found, Ok(id), "write {id} is where it was sent");
         }
-        meeting.meet_async(&side.queue_pair.port).await;
+        meeting.meet_async(&port).await;
         return 0.0;
     }
     meeting.meet();
@@ -174,19 +188,19 @@ pub async fn stream<D: Device>(mut side: Side<D>, meeting: Arc<Meeting>, count: 
     let mut posted = 0;
     let mut completed = 0;
     while completed < count {
-        while posted < count && !side.queue_pair.is_full() {
+        while posted < count && !rings.is_full() {
             posted += 1;
-            side.queue_pair.post(stream_request(posted, count, slots));
+            rings.post(stream_request(posted, count, slots));
         }
-        side.queue_pair.ring();
+        port.ring();
         // One completion stands for all the requests before it.
-        completed = side.queue_pair.completion().await.id;
-        while let Some(completion) = side.queue_pair.poll_completion() {
+        completed = port.until(|| rings.poll_completion()).await.0.id;
+        while let Some(completion) = rings.poll_completion() {
             completed = completion.id;
         }
     }
     let rate = count as f64 / start.elapsed().as_secs_f64();
-    meeting.meet_async(&side.queue_pair.port).await;
+    meeting.meet_async(&port).await;
     rate
 }
 
