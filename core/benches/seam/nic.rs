@@ -78,12 +78,20 @@ impl Counters {
 
 struct Requester {
     work: rtrb::Consumer<WorkRequest>,
-    /// How many at the head of the ring were sent and not yet acknowledged.
+    flight: Flight,
+}
+
+/// The requests at the head of the work queue that were sent and are not yet known to be there.
+struct Flight {
+    peer: Qpn,
+    path: Path,
     sent: usize,
     /// The sequence number of the head; with a lossless device, counted likewise.
     first: Psn,
+    /// Packets sent since an acknowledgement was last asked for.
     unasked: u32,
-    /// The device's ticket of each request that was sent, by sequence number.
+    /// The device's ticket of each request, by its sequence number: a power of two of them, as
+    /// many as the work queue holds. That is the window, too.
     tickets: Box<[u64]>,
     timer: Timer,
 }
@@ -103,14 +111,12 @@ struct Responder {
     completed: Msn,
     unacknowledged: u32,
     ack_due: bool,
+    /// After how many packets to acknowledge unasked.
+    most_unacknowledged: u32,
 }
 
 struct QueuePair {
     number: Qpn,
-    peer: Qpn,
-    path: Path,
-    /// How many requests the work queue holds, sent ones included: a power of two, and the window.
-    depth: u32,
     /// The flow whose addresses were last found to be the peer's and ours.
     known_flow: u64,
     requester: Requester,
@@ -120,6 +126,8 @@ struct QueuePair {
 
 /// The program's ends of a queue pair's rings.
 pub struct Rings {
+    /// The queue pair that they are of.
+    pair: usize,
     work: rtrb::Producer<WorkRequest>,
     receives: rtrb::Producer<u64>,
     completions: rtrb::Consumer<Completion>,
@@ -182,17 +190,18 @@ impl Nic {
         let (completions_in, completions) = rtrb::RingBuffer::new(2 * depth as usize);
         self.pairs.push(QueuePair {
             number,
-            peer,
-            path,
             known_flow: 0,
-            depth,
             requester: Requester {
                 work: work_out,
-                sent: 0,
-                first: Psn::new(0),
-                unasked: 0,
-                tickets: vec![0; depth as usize].into(),
-                timer: Timer::Off,
+                flight: Flight {
+                    peer,
+                    path,
+                    sent: 0,
+                    first: Psn::new(0),
+                    unasked: 0,
+                    tickets: vec![0; depth as usize].into(),
+                    timer: Timer::Off,
+                },
             },
             responder: Responder {
                 receives: receives_out,
@@ -200,10 +209,11 @@ impl Nic {
                 completed: Msn::new(0),
                 unacknowledged: 0,
                 ack_due: false,
+                most_unacknowledged: depth / 4,
             },
             completions: completions_in,
         });
-        Rings { work, receives, completions }
+        Rings { pair: self.pairs.len() - 1, work, receives, completions }
     }
 
     /// Sends what doorbells announced, then what acknowledgements are due: data first, for it is
@@ -219,12 +229,30 @@ impl Nic {
         device.flush();
     }
 
+    /// Sends a request while its program has the NIC in hand: straight from where it is, if none
+    /// waits before it, and enters it in the work queue afterwards. What follows the frame costs
+    /// its receiver nothing.
+    #[inline]
+    pub fn send_now<D: Device>(&mut self, device: &mut D, rings: &mut Rings, request: WorkRequest) {
+        let pair = &mut self.pairs[rings.pair];
+        let Requester { work, flight } = &mut pair.requester;
+        let sent = work.slots() == flight.sent && flight.send(device, &request).is_ok();
+        if sent {
+            device.flush();
+        }
+        rings.post(request);
+        if !sent {
+            self.transmit(device);
+        }
+    }
+
     /// Completes what a lossless device has delivered.
     #[inline]
     pub fn collect<D: Device>(&mut self, device: &mut D) {
         for pair in &mut self.pairs {
-            if pair.requester.sent > 0 {
-                pair.retire_delivered(device.delivered());
+            if pair.requester.flight.sent > 0 {
+                let count = pair.requester.flight.delivered(device.delivered());
+                pair.retire(count);
             }
         }
     }
@@ -233,10 +261,10 @@ impl Nic {
     /// better to do.
     pub fn expire(&mut self, now: Time) {
         for pair in &mut self.pairs {
-            match pair.requester.timer {
-                Timer::Started => pair.requester.timer = Timer::At(now + RETRY_AFTER),
+            match pair.requester.flight.timer {
+                Timer::Started => pair.requester.flight.timer = Timer::At(now + RETRY_AFTER),
                 Timer::At(at) if at <= now => {
-                    pair.requester.timer = Timer::Started;
+                    pair.requester.flight.timer = Timer::Started;
                     self.counters.timeouts += 1;
                 }
                 Timer::At(_) | Timer::Off => {}
@@ -279,7 +307,7 @@ impl QueuePair {
             Flow::Network(flow, _) if flow == self.known_flow => true,
             Flow::Network(flow, outer) => {
                 let (source, destination) = outer.gids();
-                let ours = self.path.outer().gids() == (destination, source);
+                let ours = self.requester.flight.path.outer().gids() == (destination, source);
                 self.known_flow = if ours { flow } else { self.known_flow };
                 ours
             }
@@ -289,40 +317,22 @@ impl QueuePair {
 
 /// The requester's side.
 impl QueuePair {
+    /// Sends what stands in the work queue, which itself keeps it until it is acknowledged:
+    /// nothing is copied aside.
     #[inline]
     fn send_requests<D: Device>(&mut self, device: &mut D) {
-        let waiting = self.requester.work.slots();
-        if waiting == self.requester.sent {
+        let Requester { work, flight } = &mut self.requester;
+        let waiting = work.slots();
+        if waiting == flight.sent {
             return;
         }
-        // The ring itself keeps what was sent until it is acknowledged: nothing is copied aside.
-        let Ok(chunk) = self.requester.work.read_chunk(waiting) else { return };
+        let Ok(chunk) = work.read_chunk(waiting) else { return };
         let (front, back) = chunk.as_slices();
-        for index in self.requester.sent..waiting {
+        for index in flight.sent..waiting {
             let request = front.get(index).unwrap_or_else(|| &back[index - front.len()]);
-            let psn = self.requester.first.add(index as u32);
-            self.requester.unasked += 1;
-            let ask = request.awaited || self.requester.unasked >= self.depth / 2;
-            let headers = write_headers(request, self.peer, psn, ask && !D::LOSSLESS);
-            let pushed = match &request.data {
-                Data::Inline { bytes, len } => {
-                    device.push(&self.path, headers, &bytes[..usize::from(*len)])
-                }
-                Data::Region { region, offset, len } => {
-                    let range = *offset as usize..(*offset + *len) as usize;
-                    let bytes = WordBytes::new(region.words(), range).ok_or(Full);
-                    bytes.and_then(|bytes| device.push(&self.path, headers, bytes))
-                }
-            };
-            let Ok(ticket) = pushed else { break };
-            if ask {
-                self.requester.unasked = 0;
+            if flight.send(device, request).is_err() {
+                break;
             }
-            self.requester.tickets[(psn.get() & (self.depth - 1)) as usize] = ticket;
-            self.requester.sent = index + 1;
-        }
-        if !D::LOSSLESS && self.requester.timer == Timer::Off {
-            self.requester.timer = Timer::Started;
         }
     }
 
@@ -334,32 +344,12 @@ impl QueuePair {
             counters.refused += 1;
             return;
         }
-        let reached = headers.bth.psn().distance_from(self.requester.first) + 1;
+        let flight = &self.requester.flight;
+        let reached = headers.bth.psn().distance_from(flight.first) + 1;
         // An old acknowledgement repeats what is known; one of the future is a lie.
-        if reached > 0 && reached as usize <= self.requester.sent {
+        if reached > 0 && reached as usize <= flight.sent {
             self.retire(reached as usize);
-            let idle = self.requester.sent == 0;
-            self.requester.timer = if idle { Timer::Off } else { Timer::Started };
         }
-    }
-
-    /// Retires what a lossless device has delivered.
-    #[inline]
-    fn retire_delivered(&mut self, delivered: u64) {
-        let requester = &self.requester;
-        let ticket = |index: usize| {
-            requester.tickets[(requester.first.add(index as u32).get() & (self.depth - 1)) as usize]
-        };
-        if ticket(0) > delivered {
-            return;
-        }
-        // Tickets rise, so the delivered ones are a prefix.
-        let (mut known, mut beyond) = (1, requester.sent + 1);
-        while beyond - known > 1 {
-            let middle = known + (beyond - known) / 2;
-            if ticket(middle - 1) <= delivered { known = middle } else { beyond = middle }
-        }
-        self.retire(known);
     }
 
     #[inline]
@@ -372,8 +362,58 @@ impl QueuePair {
             let _ = self.completions.push(completion);
         }
         chunk.commit_all();
-        self.requester.sent -= count;
-        self.requester.first = self.requester.first.add(count as u32);
+        let flight = &mut self.requester.flight;
+        flight.sent -= count;
+        flight.first = flight.first.add(count as u32);
+        flight.timer = if flight.sent == 0 { Timer::Off } else { Timer::Started };
+    }
+}
+
+impl Flight {
+    #[inline]
+    fn slot(&self, index: usize) -> usize {
+        self.first.add(index as u32).get() as usize & (self.tickets.len() - 1)
+    }
+
+    /// Sends the request that follows those in flight.
+    #[inline]
+    fn send<D: Device>(&mut self, device: &mut D, request: &WorkRequest) -> Result<(), Full> {
+        let psn = self.first.add(self.sent as u32);
+        let ask = request.awaited || self.unasked as usize >= self.tickets.len() / 2 - 1;
+        let headers = write_headers(request, self.peer, psn, ask && !D::LOSSLESS);
+        let ticket = match &request.data {
+            Data::Inline { bytes, len } => {
+                device.push(&self.path, headers, &bytes[..usize::from(*len)])?
+            }
+            Data::Region { region, offset, len } => {
+                let range = *offset as usize..(*offset + *len) as usize;
+                device.push(&self.path, headers, WordBytes::new(region.words(), range).ok_or(Full)?)?
+            }
+        };
+        let slot = self.slot(self.sent);
+        self.tickets[slot] = ticket;
+        self.sent += 1;
+        self.unasked = if ask { 0 } else { self.unasked + 1 };
+        if self.timer == Timer::Off {
+            self.timer = Timer::Started;
+        }
+        Ok(())
+    }
+
+    /// How many of those in flight a lossless device has delivered.
+    #[inline]
+    fn delivered(&self, delivered: u64) -> usize {
+        let there = |index: usize| self.tickets[self.slot(index)] <= delivered;
+        if self.sent == 0 || !there(0) {
+            return 0;
+        }
+        // Tickets rise, so the delivered ones are a prefix.
+        let (mut known, mut beyond) = (1, self.sent + 1);
+        while beyond - known > 1 {
+            let middle = known + (beyond - known) / 2;
+            if there(middle - 1) { known = middle } else { beyond = middle }
+        }
+        known
     }
 }
 
@@ -418,16 +458,16 @@ impl QueuePair {
         responder.expected = responder.expected.add(1);
         responder.completed = responder.completed.add(1);
         responder.unacknowledged += 1;
-        responder.ack_due |= bth.ack_request() || responder.unacknowledged >= self.depth / 4;
+        responder.ack_due |= bth.ack_request() || responder.unacknowledged >= responder.most_unacknowledged;
     }
 
     #[inline]
     fn send_ack(&mut self, outbox: &mut impl Outbox) -> Result<(), Full> {
         let last = self.responder.expected.add(Psn::MAX.get());
         let aeth = Aeth { syndrome: Syndrome::ACK, msn: self.responder.completed };
-        let bth = Bth::new(Opcode::RcAcknowledge, self.peer, last);
+        let bth = Bth::new(Opcode::RcAcknowledge, self.requester.flight.peer, last);
         let headers = Headers { bth, extensions: Extensions::Aeth(aeth) };
-        outbox.push(&self.path, headers, &[][..])?;
+        outbox.push(&self.requester.flight.path, headers, &[][..])?;
         self.responder.ack_due = false;
         self.responder.unacknowledged = 0;
         Ok(())

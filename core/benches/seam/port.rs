@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crate::device::Device;
 use crate::lock::{Guard, ProgressLock};
-use crate::nic::{Counters, Nic, Time};
+use crate::nic::{Counters, Nic, Rings, Time, WorkRequest};
 use crate::sys::Sentry;
 
 /// Turns before a waiting future lets other tasks run.
@@ -174,15 +174,18 @@ pub struct InHand<'p, D: Device> {
 }
 
 impl<D: Device> InHand<'_, D> {
-    /// Has what was posted sent.
+    /// Posts a request to a work queue, which must not be full, and has it sent.
     #[inline]
-    pub fn ring(mut self) {
+    pub fn post(mut self, rings: &mut Rings, request: WorkRequest) {
         match &mut self.engine {
             Some(engine) => {
                 let Engine { nic, device, .. } = &mut **engine;
-                nic.transmit(device);
+                nic.send_now(device, rings, request);
             }
-            None => self.port.ring(),
+            None => {
+                rings.post(request);
+                self.port.ring();
+            }
         }
     }
 }

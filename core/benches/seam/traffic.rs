@@ -129,8 +129,7 @@ pub async fn ping_pong<D: Device>(
         }
         let next = round + u64::from(meeting.leads());
         if next <= rounds {
-            rings.post(request(next, notice, 0, stamp(next), 16));
-            nic.ring();
+            nic.post(&mut rings, request(next, notice, 0, stamp(next), 16));
         }
     }
     meeting.meet_async(&port).await;
