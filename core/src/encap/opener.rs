@@ -1,6 +1,8 @@
 //! Taking a received frame apart into packets whose ICRC held.
 
-use crate::wire::{Bth, Crc, Ethernet, IpId, Malformed, Packet, Part, fold, sum_words};
+use crate::wire::{
+    Bth, Crc, Ethernet, Grh, IpId, Ipv4, Malformed, Packet, Part, Udp, fold, sum_words,
+};
 
 use super::outer::{Outer, with_id};
 use super::{ICRC_LEN, Remembered, STEADY_BTH, steady_bth};
@@ -61,21 +63,18 @@ impl Opener {
     /// What follows the outer headers, if they are those of the frame before.
     #[inline]
     fn repeated<'f>(&mut self, frame: &'f [u8]) -> Option<&'f [u8]> {
-        let (headers, rest) = frame.split_at_checked(self.outer.len())?;
-        let rest = rest.get(..self.transport)?;
-        if let Outer::V2Ipv4(_, ip, _) = &mut self.outer {
-            // Packets of one flow differ in the identification and thereby in the checksum: their
-            // sum is the same.
-            let (id, sum) = (Ethernet::LEN + 4, Ethernet::LEN + 10);
-            let both = |h: &[u8]| fold(sum_words(&h[id..id + 2]) + sum_words(&h[sum..sum + 2]));
-            let same = both(headers) == both(&self.bytes)
-                && headers[..id] == self.bytes[..id]
-                && headers[id + 2..sum] == self.bytes[id + 2..sum]
-                && headers[sum + 2..] == self.bytes[sum + 2..headers.len()];
-            ip.id = IpId(u16::from_be_bytes([headers[id], headers[id + 1]]));
-            return same.then_some(rest);
-        }
-        (headers == &self.bytes[..headers.len()]).then_some(rest)
+        // Of known lengths, so that the comparison is a few instructions and no call.
+        let same = match &mut self.outer {
+            Outer::V1(..) => same::<{ Ethernet::LEN + Grh::LEN }>(frame, &self.bytes),
+            Outer::V2Ipv6(..) => same::<{ Outer::MAX_LEN }>(frame, &self.bytes),
+            Outer::V2Ipv4(_, ip, _) => {
+                let (id, same) = same_but_id(frame, &self.bytes)?;
+                ip.id = id;
+                same
+            }
+        };
+        let rest = frame.get(self.outer.len()..)?.get(..self.transport)?;
+        same.then_some(rest)
     }
 
     #[cold]
@@ -103,6 +102,30 @@ impl Opener {
         }
         self.remembered.crc
     }
+}
+
+/// Whether a frame begins with the `N` bytes that `bytes` does.
+#[inline]
+fn same<const N: usize>(frame: &[u8], bytes: &[u8]) -> bool {
+    frame.first_chunk::<N>().is_some_and(|headers| Some(headers) == bytes.first_chunk::<N>())
+}
+
+/// The identification of a frame over IPv4, and whether its other outer headers are those in
+/// `bytes`. The checksum differs with the identification: the sum of both is the same.
+#[inline]
+fn same_but_id(frame: &[u8], bytes: &[u8]) -> Option<(IpId, bool)> {
+    const LEN: usize = Ethernet::LEN + Ipv4::LEN + Udp::LEN;
+    const ID: usize = Ethernet::LEN + 4;
+    const CHECKSUM: usize = Ethernet::LEN + 10;
+    let (mut ours, mut theirs) = (*frame.first_chunk::<LEN>()?, *bytes.first_chunk::<LEN>()?);
+    let id = IpId(u16::from_be_bytes([ours[ID], ours[ID + 1]]));
+    let sum = |h: &[u8; LEN]| fold(sum_words(&h[ID..ID + 2]) + sum_words(&h[CHECKSUM..][..2]));
+    let same_sum = sum(&ours) == sum(&theirs);
+    for headers in [&mut ours, &mut theirs] {
+        headers[ID..ID + 2].fill(0);
+        headers[CHECKSUM..CHECKSUM + 2].fill(0);
+    }
+    Some((id, same_sum && ours == theirs))
 }
 
 impl<'f> Arrival<'f, '_> {

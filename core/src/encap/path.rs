@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::wire::{Crc, Ethernet, InetChecksum, IpId, Ipv4, Ipv6, Udp, fold, sum_words};
+use crate::wire::{Crc, Ethernet, Grh, InetChecksum, IpId, Ipv4, Ipv6, Udp, fold, sum_words};
 
 use super::outer::{Outer, Version, with_id};
 use super::{Remembered, STEADY_BTH, steady_bth};
@@ -69,10 +69,17 @@ impl Path {
         &self.outer
     }
 
-    /// The headers, for the front of a frame.
+    /// Copies the headers to the front of a frame, which must be long enough.
     #[inline]
-    pub(super) fn template(&self) -> &[u8] {
-        &self.template[..self.outer.len()]
+    pub(super) fn put_template(&self, frame: &mut [u8]) {
+        // Of known lengths, so that it is a few instructions and no call.
+        const V1: usize = Ethernet::LEN + Grh::LEN;
+        const V2_IPV4: usize = Ethernet::LEN + Ipv4::LEN + Udp::LEN;
+        match self.outer.version() {
+            Version::V1 => frame[..V1].copy_from_slice(&self.template[..V1]),
+            Version::V2Ipv4 => frame[..V2_IPV4].copy_from_slice(&self.template[..V2_IPV4]),
+            Version::V2Ipv6 => frame[..Outer::MAX_LEN].copy_from_slice(&self.template),
+        }
     }
 
     #[inline]

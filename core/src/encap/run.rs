@@ -64,16 +64,16 @@ impl Run {
     /// If `frame` is shorter than the path's outer headers.
     #[inline]
     pub fn begin(path: &Path, frame: &mut [u8], first_id: IpId, most: u32) -> Self {
-        let template = path.template();
-        frame[..template.len()].copy_from_slice(template);
+        let headers = path.outer().len();
+        path.put_template(frame);
         Self {
             path: path.id(),
             version: path.outer().version(),
             sums: path.sums(),
             first_id,
-            headers: template.len(),
+            headers,
             segment: 0,
-            filled: template.len(),
+            filled: headers,
             packets: 0,
             most,
             ended: false,
