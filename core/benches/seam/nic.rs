@@ -9,8 +9,8 @@ use doorbell_core::encap::{Full, Path};
 use doorbell_core::memory::Region;
 use doorbell_core::payload::{Payload, WordBytes};
 use doorbell_core::wire::{
-    Aeth, Bth, DmaLength, Extensions, Headers, Imm, Malformed, Msn, Opcode, Operation, Packet,
-    Psn, Qpn, RemoteAddr, Reth, Rkey, Syndrome, Verdict,
+    Aeth, Bth, DmaLength, Extensions, Headers, Imm, Malformed, Msn, Opcode, Operation, Packet, Psn,
+    Qpn, RemoteAddr, Reth, Rkey, Syndrome, Verdict,
 };
 
 use crate::device::{Device, Flow, Inbox, Outbox};
@@ -178,13 +178,7 @@ impl Nic {
         rkey
     }
 
-    pub fn connect(
-        &mut self,
-        number: Qpn,
-        peer: Qpn,
-        path: Path,
-        depth: u32,
-    ) -> Rings {
+    pub fn connect(&mut self, number: Qpn, peer: Qpn, path: Path, depth: u32) -> Rings {
         let (work, work_out) = rtrb::RingBuffer::new(depth as usize);
         let (receives, receives_out) = rtrb::RingBuffer::new(RECEIVES);
         let (completions_in, completions) = rtrb::RingBuffer::new(2 * depth as usize);
@@ -387,7 +381,11 @@ impl Flight {
             }
             Data::Region { region, offset, len } => {
                 let range = *offset as usize..(*offset + *len) as usize;
-                device.push(&self.path, headers, WordBytes::new(region.words(), range).ok_or(Full)?)?
+                device.push(
+                    &self.path,
+                    headers,
+                    WordBytes::new(region.words(), range).ok_or(Full)?,
+                )?
             }
         };
         let slot = self.slot(self.sent);
@@ -458,7 +456,8 @@ impl QueuePair {
         responder.expected = responder.expected.add(1);
         responder.completed = responder.completed.add(1);
         responder.unacknowledged += 1;
-        responder.ack_due |= bth.ack_request() || responder.unacknowledged >= responder.most_unacknowledged;
+        responder.ack_due |=
+            bth.ack_request() || responder.unacknowledged >= responder.most_unacknowledged;
     }
 
     #[inline]

@@ -2,8 +2,8 @@
 //! none to make.
 
 use std::future::Future;
-use std::marker::PhantomData;
 use std::io;
+use std::marker::PhantomData;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -149,6 +149,14 @@ impl<D: Device> Port<D> {
         }
     }
 
+    /// Runs the NIC once, unless somebody else does.
+    pub fn make_progress(&self) {
+        if let Some(mut engine) = self.engine.enter() {
+            engine.turn(true);
+            self.release(engine);
+        }
+    }
+
     /// Resolves with what `look` finds, making progress between looks, and with the NIC in hand:
     /// what is posted before it is let go leaves at once.
     #[inline]
@@ -216,7 +224,7 @@ impl<'p, D: Device, T, L: FnMut() -> Option<T> + Unpin> Future for Until<'p, D, 
             return Poll::Ready((found, this.port.in_hand(this.port.engine.enter())));
         }
         let Some(mut engine) = this.port.engine.enter() else { return this.stand_by(context) };
-        for _ in 0..TURNS_A_POLL {
+        for _ in 0..TURNS_A_POLL.min(this.port.patience.max(1)) {
             let posted = engine.rung();
             engine.turn(posted);
             if let Some(found) = (this.look)() {

@@ -17,7 +17,7 @@ use crate::ethernet::Ethernet;
 use crate::meet::{self, Meeting};
 use crate::shm::{self, SharedMemory};
 use crate::sys::{self, SharedWords};
-use crate::traffic::{self, DEEP, Notice, SHALLOW};
+use crate::traffic::{self, DEEP, IMPATIENT, Notice, PATIENT, SHALLOW};
 use crate::{floor, report};
 
 const MTU: &str = "9000";
@@ -183,31 +183,37 @@ impl Role {
 
     fn ethernet(&self, meeting: &Arc<Meeting>, round: u32) -> io::Result<()> {
         const PINGS: u64 = 100_000;
+        const NAPS: u64 = 10_000;
         const WRITES: u64 = 200_000;
         let interface = INTERFACES[self.side];
         self.tell(|| println!("raw Ethernet, veth, MTU {MTU}, round {round}"));
 
         let floor = floor::frame(meeting, interface, PINGS)?;
-        let ping = |notice| {
+        let ping = |notice, patience, rounds| {
             let device = Ethernet::singles(interface, EtherType::ROCE)?;
             let meeting = Arc::clone(meeting);
-            let program = |side| traffic::ping_pong(side, meeting, notice, PINGS);
-            traffic::with_nic(device, self.path_v1(), SHALLOW, program)
+            let program = |side| traffic::ping_pong(side, meeting, notice, rounds);
+            traffic::with_nic(device, self.path_v1(), (SHALLOW, patience), program)
         };
-        let (memory, immediate) = (ping(Notice::Memory)?, ping(Notice::Immediate)?);
+        let memory = ping(Notice::Memory, PATIENT, PINGS)?;
+        let immediate = ping(Notice::Immediate, PATIENT, PINGS)?;
+        let asleep = ping(Notice::Immediate, IMPATIENT, NAPS)?;
         self.tell(|| {
             let floor = report::latency("the bare frame, 16 bytes, one way", floor);
             let memory = report::latency("RDMA write, 16 bytes, seen in memory", memory);
             report::ratio("÷ the bare frame", memory / floor);
             let immediate = report::latency("RDMA write with immediate, completion", immediate);
             report::ratio("÷ the bare frame", immediate / floor);
+            report::latency("the same, asleep between messages", asleep);
         });
 
         let floor = floor::runs(meeting, interface, Duration::from_millis(10))?;
         let stream = |path, protocol| {
             let device = Ethernet::runs(interface, protocol, SEGMENTS)?;
             let meeting = Arc::clone(meeting);
-            traffic::with_nic(device, path, DEEP, |side| traffic::stream(side, meeting, WRITES))
+            traffic::with_nic(device, path, (DEEP, PATIENT), |side| {
+                traffic::stream(side, meeting, WRITES)
+            })
         };
         let v4 = stream(self.path_v4(), EtherType::IPV4)?;
         let v6 = stream(self.path_v6(), EtherType::IPV6)?;
@@ -223,27 +229,31 @@ impl Role {
 
     fn shm(&self, meeting: &Arc<Meeting>, round: u32) -> io::Result<()> {
         const PINGS: u64 = 1_000_000;
+        const NAPS: u64 = 10_000;
         const WRITES: u64 = 50_000_000;
         self.tell(|| println!("shared memory, round {round}"));
 
         let floor = floor::line(meeting, PINGS);
-        let ping = |notice| {
+        let ping = |notice, patience, rounds| {
             let device = self.shared_memory(meeting)?;
             let meeting = Arc::clone(meeting);
-            let program = |side| traffic::ping_pong(side, meeting, notice, PINGS);
-            traffic::with_nic(device, self.path_v1(), SHALLOW, program)
+            let program = |side| traffic::ping_pong(side, meeting, notice, rounds);
+            traffic::with_nic(device, self.path_v1(), (SHALLOW, patience), program)
         };
-        let (memory, immediate) = (ping(Notice::Memory)?, ping(Notice::Immediate)?);
+        let memory = ping(Notice::Memory, PATIENT, PINGS)?;
+        let immediate = ping(Notice::Immediate, PATIENT, PINGS)?;
+        let asleep = ping(Notice::Immediate, IMPATIENT, NAPS)?;
         let device = self.shared_memory(meeting)?;
         let (path, also) = (self.path_v1(), Arc::clone(meeting));
         let program = |side| traffic::stream(side, also, WRITES);
-        let rate = traffic::with_nic(device, path, DEEP, program)?;
+        let rate = traffic::with_nic(device, path, (DEEP, PATIENT), program)?;
         self.tell(|| {
             let floor = report::latency("a cache line, one way", floor);
             let memory = report::latency("RDMA write, 16 bytes, seen in memory", memory);
             report::excess("above the cache line", memory - floor);
             let immediate = report::latency("RDMA write with immediate, completion", immediate);
             report::excess("above the cache line", immediate - floor);
+            report::latency("the same, asleep between messages", asleep);
             report::rate("RDMA writes, 8 bytes", rate);
         });
         Ok(())

@@ -22,7 +22,9 @@ const REGION: usize = 64 << 10;
 const NUMBER: Qpn = Qpn::new(0x2A00);
 
 /// Turns to spin before sleeping: some tenths of a second, so that a measurement never does.
-const PATIENT: u32 = 50_000_000;
+pub const PATIENT: u32 = 50_000_000;
+/// To sleep whenever a first burst of turns finds nothing.
+pub const IMPATIENT: u32 = 0;
 
 /// Requests in a work queue: a few for who waits for each, many for who does not.
 pub const SHALLOW: u32 = 128;
@@ -51,7 +53,7 @@ pub enum Notice {
 pub fn with_nic<D: Device, F, T>(
     device: D,
     path: Path,
-    depth: u32,
+    (depth, patience): (u32, u32),
     program: impl FnOnce(Side<D>) -> F,
 ) -> io::Result<T>
 where
@@ -66,7 +68,7 @@ where
         let key = nic.register(region.clone(), BASE);
         assert_eq!(key, KEY, "the first registration has the key that the peer expects");
         let rings = nic.connect(NUMBER, NUMBER, path, depth);
-        let port = Port::new(device, nic, PATIENT)?;
+        let port = Port::new(device, nic, patience)?;
         let watch = tokio::spawn(Arc::clone(&port).watch());
         let side = Side { port: Arc::clone(&port), rings, region };
         let result = tokio::spawn(program(side)).await.map_err(io::Error::other)?;
@@ -154,7 +156,13 @@ async fn arrival<'p, D: Device>(
             nic
         }
         Notice::Immediate => {
-            let received = || rings.poll_completion().filter(|done| done.imm.is_some());
+            // Past all that was sent: a look that leaves something behind sleeps on it for ever.
+            let received = || loop {
+                let completion = rings.poll_completion()?;
+                if completion.imm.is_some() {
+                    break Some(completion);
+                }
+            };
             let (completion, nic) = port.until(received).await;
             let in_order = Some(Imm(round as u32));
             assert_eq!(completion.imm, in_order, "receives complete in the order of the writes");
@@ -175,7 +183,7 @@ pub async fn stream<D: Device>(side: Side<D>, meeting: Arc<Meeting>, count: u64)
         meeting.meet();
         let imm = port.until(|| rings.poll_completion()).await.0.imm;
         assert_eq!(imm, Some(Imm(count as u32)), "the last write says how many there were");
-        for id in count.saturating_sub(slots) + 1..count {
+        for id in count.saturating_sub(slots) + 1..=count {
             let found = region.load((id % slots * 8) as usize);
             assert_eq!(found, Ok(id), "write {id} is where it was sent");
         }
@@ -183,13 +191,14 @@ pub async fn stream<D: Device>(side: Side<D>, meeting: Arc<Meeting>, count: u64)
         return 0.0;
     }
     meeting.meet();
+    let last = Region::from_bytes(&count.to_ne_bytes());
     let start = Instant::now();
     let mut posted = 0;
     let mut completed = 0;
     while completed < count {
         while posted < count && !rings.is_full() {
             posted += 1;
-            rings.post(stream_request(posted, count, slots));
+            rings.post(stream_request(posted, count, slots, &last));
         }
         port.ring();
         // One completion stands for all the requests before it.
@@ -203,11 +212,17 @@ pub async fn stream<D: Device>(side: Side<D>, meeting: Arc<Meeting>, count: u64)
     rate
 }
 
-fn stream_request(id: u64, count: u64, slots: u64) -> WorkRequest {
-    let last = id == count;
-    let notice = if last { Notice::Immediate } else { Notice::Memory };
+/// A small write with its bytes inside; the last one brings an immediate, too, and takes its bytes
+/// from registered memory.
+fn stream_request(id: u64, count: u64, slots: u64, last: &Region) -> WorkRequest {
+    let offset = id % slots * 8;
+    if id == count {
+        let data = Data::Region { region: last.clone(), offset: 0, len: 8 };
+        let request = request(id, Notice::Immediate, offset, [0; 16], 8);
+        return WorkRequest { awaited: true, data, ..request };
+    }
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&id.to_ne_bytes());
-    let signalled = last || id.is_multiple_of(128);
-    WorkRequest { signalled, awaited: last, ..request(id, notice, id % slots * 8, bytes, 8) }
+    let signalled = id.is_multiple_of(128);
+    WorkRequest { signalled, ..request(id, Notice::Memory, offset, bytes, 8) }
 }

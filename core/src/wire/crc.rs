@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn tables_and_folding_agree_however_the_message_is_cut() {
-        let message: Vec<u8> = (0..300u32).map(|i| (i * i >> 3) as u8).collect();
+        let message: Vec<u8> = (0..300u32).map(|i| ((i * i) >> 3) as u8).collect();
         for len in 0..message.len() {
             let whole = crc32fast::hash(&message[..len]);
             assert_eq!(Crc::NEW.update_short(&message[..len]).finish(), whole);
