@@ -15,8 +15,8 @@ use super::input::Input;
 
 const ICRC_LEN: usize = 4;
 
-/// The longest frame whose lengths IPv4 can express, Ethernet header included. What becomes of
-/// packets in a longer one is not promised.
+/// The longest frame whose lengths IPv4 can express, Ethernet header included: a run never grows
+/// beyond it, whatever memory it is given.
 const LONGEST_FRAME: usize = Ethernet::LEN + u16::MAX as usize;
 
 /// What payloads are stretches of, as bytes and as words.
@@ -37,7 +37,7 @@ type Pushed = (Headers, &'static [u8]);
 /// identification, what the outer headers are made of, and then the packets.
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
-    let mut memory = vec![FRESH; (Outer::MAX_LEN + usize::from(input.u16())).min(LONGEST_FRAME)];
+    let mut memory = vec![FRESH; Outer::MAX_LEN + usize::from(input.u16())];
     let most = u32::from(input.u8());
     let mut id = IpId(input.u16());
     let paths = paths(&mut input);
@@ -103,7 +103,7 @@ impl<'p> Frame<'p> {
         let fits = joins
             && path.id() == self.path.id()
             && self.pushed.len() < self.most as usize
-            && self.filled + len <= memory.len();
+            && self.filled + len <= memory.len().min(LONGEST_FRAME);
         let pushed = match in_words {
             Some(words) => self.run.push(path, memory, headers, words),
             None => self.run.push(path, memory, headers, payload),

@@ -175,3 +175,62 @@ fn place_few<const N: usize>(out: &mut [u8], payload: impl Payload, crc: Crc) ->
     out.copy_from_slice(&bytes);
     crc.update_short(&bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encap::{Opener, Outer};
+    use crate::wire::{
+        Bth, EtherType, Extensions, FlowLabel, Gid, InetChecksum, IpProtocol, Ipv6, Mac, Opcode,
+        Psn, Qpn, Udp, UdpPort,
+    };
+
+    fn path() -> Path {
+        let mac = Mac([2, 0, 0, 0, 0, 1]);
+        let ethernet = Ethernet { destination: mac, source: mac, ethertype: EtherType::IPV6 };
+        let ip = Ipv6 {
+            traffic_class: 0,
+            flow_label: FlowLabel::new(0),
+            payload_length: 0,
+            next_header: IpProtocol::UDP,
+            hop_limit: 64,
+            source: Gid::from_mac(mac),
+            destination: Gid::from_mac(mac),
+        };
+        let (source, destination) = (UdpPort(0xC000), UdpPort::ROCE_V2);
+        let udp = Udp { source, destination, length: 0, checksum: InetChecksum(0) };
+        Path::new(PathId(0), Outer::V2Ipv6(ethernet, ip, udp))
+    }
+
+    fn middle(psn: u32) -> Headers {
+        let bth = Bth::new(Opcode::RcSendMiddle, Qpn::new(2), Psn::new(psn));
+        Headers { bth, extensions: Extensions::None }
+    }
+
+    /// The outer headers' lengths once wrapped where the memory was longer than they can say.
+    #[test]
+    fn a_run_ends_where_the_lengths_of_its_headers_do() {
+        let (path, mut frame) = (path(), vec![0; 80_000]);
+        let mut run = Run::begin(&path, &mut frame, IpId(0), 128);
+        let fitting = (0..128)
+            .take_while(|&psn| run.push(&path, &mut frame, middle(psn), &[7; 4096][..]).is_ok());
+        let fitting = fitting.count();
+        let sealed = run.seal(&mut frame);
+        assert_eq!((fitting, sealed.packets), (15, 15));
+        let segment = sealed.segmentation.expect("a run").segment;
+        let mut opener = Opener::default();
+        let packets = opener.open(&frame[..sealed.len], Some(segment)).expect("headers");
+        assert_eq!(packets.filter(|packet| packet.is_ok()).count(), 15);
+    }
+
+    #[test]
+    fn a_shorter_packet_is_the_last() {
+        let (path, mut frame) = (path(), vec![0; 4096]);
+        let mut run = Run::begin(&path, &mut frame, IpId(0), 128);
+        assert_eq!(run.push(&path, &mut frame, middle(0), &[1; 64][..]), Ok(()));
+        assert_eq!(run.push(&path, &mut frame, middle(1), &[1; 65][..]), Err(Full));
+        assert_eq!(run.push(&path, &mut frame, middle(1), &[1; 8][..]), Ok(()));
+        assert_eq!(run.push(&path, &mut frame, middle(2), &[1; 8][..]), Err(Full));
+        assert_eq!(run.packets(), 2);
+    }
+}
