@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;
 
-use doorbell_core::encap::{Arrival, Opener, Outer, Path, PathId, Run, Segmentation};
+use doorbell_core::encap::{Arrival, Opener, Outer, Path, PathId, Run, Segmentation, Version};
 use doorbell_core::memory::words;
 use doorbell_core::payload::{Payload, WordBytes};
 use doorbell_core::wire::{
@@ -85,6 +85,8 @@ impl<'p> Frame<'p> {
         let (pushed, filled) = (Vec::new(), path.outer().len());
         memory.fill(FRESH);
         let run = Run::begin(path, memory, id, most);
+        // Nothing could cut a run of RoCE v1.
+        let most = if path.outer().version() == Version::V1 { most.min(1) } else { most };
         Self { path, run, id, most, pushed, filled, segment: 0, last: 0 }
     }
 

@@ -95,7 +95,10 @@ impl Outbox for Ethernet {
             match run.push(path, frame, headers, payload) {
                 Ok(()) => return Ok(0),
                 // A packet that does not fit an empty frame will fit none.
-                Err(Full) if run.packets() == 0 => return Err(Full),
+                Err(Full) if run.packets() == 0 => {
+                    self.run = None;
+                    return Err(Full);
+                }
                 Err(Full) => self.flush(),
             }
         }

@@ -6,6 +6,7 @@
 //! the NIC is sent by that thread, and none is forgotten between its last look and its release.
 
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -23,6 +24,8 @@ unsafe impl<T: Send> Sync for ProgressLock<T> {}
 
 pub struct Guard<'l, T> {
     lock: &'l ProgressLock<T>,
+    /// It lends the inside, and so may be shared between threads only where the inside may.
+    lends: PhantomData<&'l mut T>,
 }
 
 impl<T> ProgressLock<T> {
@@ -30,11 +33,17 @@ impl<T> ProgressLock<T> {
         Self { state: AtomicU32::new(0), inside: UnsafeCell::new(inside) }
     }
 
+    /// For whoever has just set HELD.
+    #[inline]
+    fn guard(&self) -> Guard<'_, T> {
+        Guard { lock: self, lends: PhantomData }
+    }
+
     /// Takes the lock if it is free.
     #[inline]
     pub fn enter(&self) -> Option<Guard<'_, T>> {
         let taken = self.state.compare_exchange(0, HELD, Ordering::Acquire, Ordering::Relaxed);
-        taken.is_ok().then(|| Guard { lock: self })
+        taken.is_ok().then(|| self.guard())
     }
 
     /// Says that work was posted: takes the lock if it is free, for the caller to see to the work;
@@ -45,7 +54,7 @@ impl<T> ProgressLock<T> {
             return Some(guard);
         }
         let before = self.state.fetch_or(HELD | RUNG, Ordering::AcqRel);
-        (before & HELD == 0).then(|| Guard { lock: self })
+        (before & HELD == 0).then(|| self.guard())
     }
 }
 
@@ -63,8 +72,8 @@ impl<'l, T> Guard<'l, T> {
     pub fn leave(self) -> Option<Guard<'l, T>> {
         let lock = self.lock;
         std::mem::forget(self);
-        let left = lock.state.compare_exchange(HELD, 0, Ordering::Release, Ordering::Relaxed);
-        left.is_err().then(|| Guard { lock })
+        let left = lock.state.compare_exchange(HELD, 0, Ordering::SeqCst, Ordering::Relaxed);
+        left.is_err().then(|| lock.guard())
     }
 }
 
@@ -88,7 +97,8 @@ impl<T> DerefMut for Guard<'_, T> {
 
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
-        // Only while unwinding: everybody else leaves.
+        // Only while unwinding: everybody else leaves. The panic ends the measurement, so nobody
+        // is kept from what it left behind.
         self.lock.state.store(0, Ordering::Release);
     }
 }

@@ -352,8 +352,7 @@ impl QueuePair {
         let (front, back) = chunk.as_slices();
         for request in front.iter().chain(back).filter(|request| request.signalled) {
             let completion = Completion { id: request.id, len: 0, imm: None };
-            // The ring has a slot for each request that the program may post.
-            let _ = self.completions.push(completion);
+            assert!(self.completions.push(completion).is_ok(), "the program left completions lie");
         }
         chunk.commit_all();
         let flight = &mut self.requester.flight;
@@ -448,7 +447,7 @@ impl QueuePair {
             };
             packet.payload.copy_to_words(region.words(), offset);
             let completion = Completion { id, len: reth.length.0, imm: Some(imm) };
-            let _ = self.completions.push(completion);
+            assert!(self.completions.push(completion).is_ok(), "the program left completions lie");
         } else {
             packet.payload.copy_to_words(region.words(), offset);
         }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io;
 use std::marker::PhantomData;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
@@ -36,20 +36,21 @@ impl<D: Device> Engine<D> {
         self.start.elapsed().as_nanos() as Time
     }
 
-    /// Receives a burst; then sends what was posted, and what the burst called for.
+    /// Receives a burst; then sends what was posted, and what the burst called for. Whether there
+    /// was a burst.
     ///
     /// Whatever nobody waits for is left to the first turn that finds nothing: the clock, the
     /// timers, what a lossless device has delivered. It then costs time that would be spent
     /// waiting.
     #[inline]
-    fn turn(&mut self, posted: bool) {
+    fn turn(&mut self, posted: bool) -> bool {
         let found = self.device.receive(&mut self.nic) > 0;
         if found || posted {
             self.nic.transmit(&mut self.device);
             self.idle = 0;
             self.busy += 1;
             if self.busy < BUSY_TURNS {
-                return;
+                return found;
             }
         }
         self.busy = 0;
@@ -61,6 +62,7 @@ impl<D: Device> Engine<D> {
             self.nic.expire(now);
         }
         self.idle = self.idle.wrapping_add(1);
+        found
     }
 }
 
@@ -108,7 +110,17 @@ impl<D: Device> Port<D> {
     }
 
     #[inline]
-    fn release(&self, mut engine: Guard<'_, Engine<D>>) {
+    fn release(&self, engine: Guard<'_, Engine<D>>) {
+        self.leave_asleep(engine);
+        // Somebody may have stood by because we were at it.
+        if self.waiting.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// Leaves the NIC without waking who waits: for that one itself.
+    #[inline]
+    fn leave_asleep(&self, mut engine: Guard<'_, Engine<D>>) {
         while let Some(mut still) = engine.leave() {
             if still.rung() {
                 let engine = &mut *still;
@@ -118,6 +130,7 @@ impl<D: Device> Port<D> {
         }
     }
 
+    /// Registers the one who waits: a port has one at a time.
     fn wait_until(&self, waker: &Waker) {
         let mut waiter = self.waiter.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         waiter.get_or_insert_with(|| waker.clone()).clone_from(waker);
@@ -133,7 +146,9 @@ impl<D: Device> Port<D> {
         }
     }
 
-    /// Covers the time when nobody spins: wakes with the device, runs the NIC, wakes who waits.
+    /// Wakes with the device that a sleeper has armed, runs the NIC, and wakes the sleeper. A side
+    /// that only ever waits for nothing, being written to, is not served here: that is for the
+    /// whole product's background task.
     pub async fn watch(self: Arc<Self>) -> io::Result<()> {
         let reactor = self.sentry.reactor()?;
         loop {
@@ -142,7 +157,7 @@ impl<D: Device> Port<D> {
             ready.clear_ready();
             if let Some(mut engine) = self.engine.enter() {
                 engine.device.disarm();
-                engine.turn(true);
+                while engine.turn(true) {}
                 self.release(engine);
             }
             self.wake();
@@ -241,15 +256,23 @@ impl<'p, D: Device, T, L: FnMut() -> Option<T> + Unpin> Future for Until<'p, D, 
 }
 
 impl<'p, D: Device, T, L: FnMut() -> Option<T> + Unpin> Until<'p, D, L> {
-    /// Somebody else runs the NIC and will wake us.
+    /// Somebody else runs the NIC, and wakes us when leaving it. Whoever left before we said that
+    /// we wait has not seen it: then the NIC is free now.
     fn stand_by(&mut self, context: &mut Context<'_>) -> Poll<(T, InHand<'p, D>)> {
         self.port.wait_until(context.waker());
+        fence(Ordering::SeqCst);
+        if let Some(engine) = self.port.engine.enter() {
+            self.port.release(engine);
+        }
         self.last_look()
     }
 
     fn last_look(&mut self) -> Poll<(T, InHand<'p, D>)> {
         match (self.look)() {
-            Some(found) => Poll::Ready((found, self.port.in_hand(None))),
+            Some(found) => {
+                self.port.waiting.store(false, Ordering::SeqCst);
+                Poll::Ready((found, self.port.in_hand(None)))
+            }
             None => Poll::Pending,
         }
     }
@@ -267,8 +290,10 @@ impl<'p, D: Device, T, L: FnMut() -> Option<T> + Unpin> Until<'p, D, L> {
             self.port.release(engine);
             return let_others_run(context);
         }
-        engine.turn(true);
-        self.port.release(engine);
+        // Until there is nothing left: a burst begins with one frame, and what lay behind it would
+        // wake nobody any more.
+        while engine.turn(true) {}
+        self.port.leave_asleep(engine);
         self.spun = 0;
         self.last_look()
     }

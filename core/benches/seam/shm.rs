@@ -35,6 +35,8 @@ pub struct SharedMemory {
     written: u64,
     read: u64,
     burst: Burst,
+    /// Whether the writer's record made no sense: where the next one begins is then unknown.
+    broken: bool,
     /// How far the reader was when last looked at.
     taken: u64,
     /// How far the writer was told that we have read.
@@ -58,6 +60,7 @@ impl SharedMemory {
             written: 0,
             read: 0,
             burst: Burst::new(),
+            broken: false,
             taken: 0,
             announced: 0,
             strewn_until: 0,
@@ -114,6 +117,9 @@ impl SharedMemory {
     /// Hands the next record to `inbox`, if it is there.
     #[inline]
     fn take_record(&mut self, inbox: &mut impl Inbox) -> bool {
+        if self.broken {
+            return false;
+        }
         let first_line = Self::lines(&self.words, self.incoming, self.read, 1);
         let first = first_line[0].load(Ordering::Acquire);
         let [a, b, c, d] = bare::tag(first);
@@ -130,6 +136,7 @@ impl SharedMemory {
         if lines > to_end {
             let have = to_end as usize * LINE * 8;
             inbox.malformed(Malformed::Length { part: Part::Payload, claimed: len, have });
+            self.broken = true;
             return false;
         }
         let record = Self::lines(&self.words, self.incoming, self.read, lines);
@@ -153,7 +160,8 @@ impl SharedMemory {
 /// the words that were there before.
 #[inline]
 fn tag(line: u64, len: usize) -> [u8; bare::TAG_LEN] {
-    let lap = (line / LINES + 1) as u16;
+    // Never 0: a cleared line must not seem to be of any lap.
+    let lap = (line / LINES % u64::from(u16::MAX)) as u16 + 1;
     let [a, b] = lap.to_ne_bytes();
     let [c, d] = (len as u16).to_ne_bytes();
     [a, b, c, d]

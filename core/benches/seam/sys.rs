@@ -1,4 +1,4 @@
-//! What the seam asks of Linux, and all of its unsafe code: packet sockets and their receive ring,
+//! What the seam asks of Linux, and, but for the lock, all of its unsafe code: packet sockets and their receive ring,
 //! shared memory, a private epoll, namespaces, processors.
 
 use std::ffi::CString;
@@ -231,6 +231,7 @@ impl ReceiveRing {
     /// A ring of `slots` slots of `slot` bytes, a multiple of 16, each for one frame and 66 bytes
     /// about it.
     pub fn new(socket: &PacketSocket, slot: usize, slots: usize) -> io::Result<Self> {
+        assert!(slot.is_multiple_of(16), "the kernel aligns slots to 16 bytes");
         let (fd, level) = (socket.as_raw_fd(), libc::SOL_PACKET);
         let version = libc::tpacket_versions::TPACKET_V2;
         set_option(fd, level, libc::PACKET_VERSION, &version, "PACKET_VERSION")?;

@@ -23,13 +23,15 @@ pub fn record_len(headers: &Headers, payload: usize) -> usize {
     TAG_LEN + headers.len() + payload
 }
 
-/// Writes a packet to the front of `record`, and the tag with its beginning last of all.
+/// Writes a packet to the front of `record`, and the tag with its beginning last of all. Records
+/// are not padded, whatever pad count the headers came with.
 ///
 /// # Panics
 /// If `record` is shorter than [`record_len`].
 #[inline]
 pub fn emit(record: &[AtomicU64], tag: [u8; TAG_LEN], headers: &Headers, payload: impl Payload) {
-    let [a, b, c, d, rest @ ..] = headers.to_bytes();
+    let bare = Headers { bth: headers.bth.with_pad(0), ..*headers };
+    let [a, b, c, d, rest @ ..] = bare.to_bytes();
     words::copy_in(record, 8, &rest[..headers.len() - 4]);
     payload.copy_to_words(record, TAG_LEN + headers.len());
     let [e, f, g, h] = tag;
@@ -66,4 +68,25 @@ pub fn parse(
     let missing = Malformed::Length { part: Part::Payload, claimed: payload, have };
     let payload = WordBytes::new(record, start..start + payload).ok_or(missing)?;
     Ok(Packet { headers, payload })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::wire::{Bth, Extensions, Opcode, Psn, Qpn};
+
+    /// Headers that came padded from elsewhere once took the padding from the payload.
+    #[test]
+    fn a_record_keeps_its_whole_payload_whatever_pad_count_it_is_given() {
+        let record = [const { AtomicU64::new(0) }; 8];
+        let bth = Bth::new(Opcode::RcSendOnly, Qpn::new(2), Psn::new(0)).with_pad(3);
+        let headers = Headers { bth, extensions: Extensions::None };
+        emit(&record, [1, 2, 3, 4], &headers, &b"complete"[..]);
+        let first = record[0].load(Ordering::Acquire);
+        assert_eq!(tag(first), [1, 2, 3, 4]);
+        let packet = parse(&record, first, headers.len() + 8).expect("a packet");
+        let mut payload = [0; 8];
+        packet.payload.copy_to(&mut payload);
+        assert_eq!((&payload, packet.headers.bth.pad()), (b"complete", 0));
+    }
 }

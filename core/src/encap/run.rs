@@ -57,25 +57,26 @@ pub struct Run {
 }
 
 impl Run {
-    /// Begins a frame along `path`, of at most `most` packets. `first_id` numbers its first packet
+    /// Begins a frame along `path`, of at most `most` packets; of one, if the path is RoCE v1's,
+    /// which nothing could cut. `first_id` numbers its first packet
     /// where the path is IPv4's; segmentation counts on from there.
     ///
     /// # Panics
     /// If `frame` is shorter than the path's outer headers.
     #[inline]
     pub fn begin(path: &Path, frame: &mut [u8], first_id: IpId, most: u32) -> Self {
-        let headers = path.outer().len();
+        let (headers, version) = (path.outer().len(), path.outer().version());
         path.put_template(frame);
         Self {
             path: path.id(),
-            version: path.outer().version(),
+            version,
             sums: path.sums(),
             first_id,
             headers,
             segment: 0,
             filled: headers,
             packets: 0,
-            most,
+            most: if version == Version::V1 { most.min(1) } else { most },
             ended: false,
         }
     }

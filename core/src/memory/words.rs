@@ -110,7 +110,7 @@ pub fn copy_across(from: &[AtomicU64], from_at: usize, to: &[AtomicU64], to_at: 
     }
 }
 
-/// The words that a range of bytes lies in: none for no bytes, wherever these are.
+/// The words that a range of bytes lies in: none for no bytes.
 #[inline]
 fn touched(words: &[AtomicU64], at: usize, len: usize) -> &[AtomicU64] {
     // A sum too large saturates at an index that no slice of words reaches.
