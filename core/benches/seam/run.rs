@@ -82,6 +82,8 @@ fn stage(transport: &str, rounds: u32) -> io::Result<()> {
     let fds = [&meeting, &segment, &events[0], &events[1]].map(|fd| fd.as_raw_fd().to_string());
     if transport == "ethernet" && !sys::is_root() {
         sys::enter_new_user()?;
+        // Interfaces are made from here, and the network that we came from is not ours.
+        sys::enter_new_network()?;
     }
     let start = |side: usize| -> io::Result<Child> {
         Command::new(std::env::current_exe()?)
