@@ -96,7 +96,8 @@ impl SharedMemory {
             // A record does not wrap: a tag of no length sends the reader to the beginning.
             self.clear_ahead(self.written + skipped);
             let line = Self::lines(&self.words, self.outgoing, self.written, 1);
-            line[0].store(u64::from_ne_bytes(pad_tag(tag(self.written, 0))), Ordering::Release);
+            let [a, b, c, d] = tag(self.written, 0);
+            line[0].store(u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]), Ordering::Release);
             self.written += skipped;
         }
         Ok(self.written)
@@ -165,11 +166,6 @@ fn tag(line: u64, len: usize) -> [u8; bare::TAG_LEN] {
     let [a, b] = lap.to_ne_bytes();
     let [c, d] = (len as u16).to_ne_bytes();
     [a, b, c, d]
-}
-
-#[inline]
-fn pad_tag([a, b, c, d]: [u8; bare::TAG_LEN]) -> [u8; 8] {
-    [a, b, c, d, 0, 0, 0, 0]
 }
 
 #[inline]
