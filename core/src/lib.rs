@@ -14,7 +14,7 @@
 //!
 //! Nothing here allocates in proportion to what a peer claims, and nothing received can panic.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod encap;
 pub mod memory;

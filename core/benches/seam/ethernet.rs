@@ -15,7 +15,7 @@ use crate::virtio;
 /// Room for a packet of 4096 bytes in any headers, in slots that do not all fall on the same
 /// lines of the cache.
 const SLOT: usize = 69 * 64;
-const SLOTS: usize = 2048;
+const SLOTS: usize = 512;
 /// The longest frame: what an IP length field can say, and the Ethernet header.
 const LONGEST: usize = 65535 + 14;
 
@@ -106,7 +106,7 @@ impl Outbox for Ethernet {
 
     #[inline]
     fn flush(&mut self) {
-        let Some(run) = self.run.take() else { return };
+        let Some(run) = &self.run else { return };
         let (header, frame) = self.outgoing.split_at_mut(virtio::LEN);
         let sealed = run.seal(frame);
         self.next_id = self.next_id.wrapping_add(sealed.packets as u16);
@@ -119,6 +119,7 @@ impl Outbox for Ethernet {
         };
         // A frame that the interface refuses is a frame lost: the protocol above copes or says so.
         let _ = self.socket.send(bytes);
+        self.run = None;
     }
 
     fn delivered(&mut self) -> u64 {

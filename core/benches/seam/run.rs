@@ -186,7 +186,7 @@ impl Role {
     fn ethernet(&self, meeting: &Arc<Meeting>, round: u32) -> io::Result<()> {
         const PINGS: u64 = 100_000;
         const NAPS: u64 = 10_000;
-        const WRITES: u64 = 200_000;
+        const WRITES: u64 = 20_000_000;
         let interface = INTERFACES[self.side];
         self.tell(|| println!("raw Ethernet, veth, MTU {MTU}, round {round}"));
 
@@ -209,7 +209,7 @@ impl Role {
             report::latency("the same, asleep between messages", asleep);
         });
 
-        let floor = floor::runs(meeting, interface, Duration::from_millis(10))?;
+        let floor = floor::runs(meeting, interface, Duration::from_secs(1))?;
         let stream = |path, protocol| {
             let device = Ethernet::runs(interface, protocol, SEGMENTS)?;
             let meeting = Arc::clone(meeting);

@@ -118,8 +118,9 @@ impl PacketSocket {
         check(sent as c_int, "send").map(drop)
     }
 
+    /// Sends a frame, and says whether the interface took it.
     #[inline]
-    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+    pub fn send(&self, frame: &[u8]) -> bool {
         let (fd, nowhere) = (self.fd.as_raw_fd(), ptr::null::<c_void>());
         // SAFETY: the kernel reads the bytes of a live slice.
         //
@@ -128,7 +129,7 @@ impl PacketSocket {
         let sent = unsafe {
             libc::syscall(libc::SYS_sendto, fd, frame.as_ptr(), frame.len(), 0, nowhere, 0)
         };
-        check(sent as c_int, "send").map(drop)
+        sent >= 0
     }
 
     /// The next frame, copied to `buffer`, or `None` when there is none.

@@ -1,9 +1,9 @@
 //! Laying packets into a frame: one, or a run of them for segmentation offload.
 
 use crate::payload::Payload;
-use crate::wire::{Crc, Ethernet, Headers, IpId, padding};
+use crate::wire::{Ethernet, Headers, IpId, padding};
 
-use super::ICRC_LEN;
+use super::{ICRC_LEN, STEADY_BTH};
 use super::outer::Version;
 use super::path::{self, Path, PathId};
 
@@ -108,8 +108,9 @@ impl Run {
         let id = IpId(self.first_id.0.wrapping_add((self.packets - 1) as u16));
         let crc = path.crc(len, id, headers.bth.steady());
         let (packet, icrc) = packet.split_at_mut(body);
-        let crc = headers.emit_summed(packet, crc);
-        let crc = place(&mut packet[headers.len()..], payload, crc);
+        headers.emit(packet);
+        place(&mut packet[headers.len()..], payload);
+        let crc = crc.update(&packet[STEADY_BTH..]);
         icrc.copy_from_slice(&crc.finish().to_le_bytes());
         Ok(())
     }
@@ -137,7 +138,7 @@ impl Run {
 
     /// Completes the outer headers. `frame` is the memory that the packets were pushed to.
     #[inline]
-    pub fn seal(self, frame: &mut [u8]) -> Sealed {
+    pub fn seal(&self, frame: &mut [u8]) -> Sealed {
         let segmented = self.packets > 1;
         let frame = &mut frame[..self.filled];
         path::seal(frame, self.version, self.sums, self.first_id, segmented);
@@ -152,29 +153,27 @@ impl Run {
     }
 }
 
-/// Copies a payload and its padding to `out`, whose length is theirs, and takes them into `crc`.
+/// Copies a payload and its padding to `out`, whose length is theirs.
 #[inline]
-fn place(out: &mut [u8], payload: impl Payload, crc: Crc) -> Crc {
+fn place(out: &mut [u8], payload: impl Payload) {
     // A few bytes go by way of registers, like the headers.
     match out.len() {
-        0 => crc,
-        8 => place_few::<8>(out, payload, crc),
-        16 => place_few::<16>(out, payload, crc),
+        0 => {}
+        8 => place_few::<8>(out, payload),
+        16 => place_few::<16>(out, payload),
         _ => {
             let (data, pad) = out.split_at_mut(payload.len());
             payload.copy_to(data);
             pad.fill(0);
-            crc.update(out)
         }
     }
 }
 
 #[inline]
-fn place_few<const N: usize>(out: &mut [u8], payload: impl Payload, crc: Crc) -> Crc {
+fn place_few<const N: usize>(out: &mut [u8], payload: impl Payload) {
     let mut bytes = [0; N];
     payload.copy_to(&mut bytes[..]);
     out.copy_from_slice(&bytes);
-    crc.update_short(&bytes)
 }
 
 #[cfg(test)]

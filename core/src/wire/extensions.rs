@@ -1,6 +1,5 @@
 //! The extension headers, which stand between the base transport header and the payload.
 
-use super::crc::Crc;
 use super::malformed::{Malformed, Part};
 use super::numbers::{AtomicValue, DmaLength, Imm, Msn, Qkey, Qpn, RemoteAddr, Rkey};
 use super::syndrome::Syndrome;
@@ -65,22 +64,10 @@ impl Reth {
     #[inline]
     fn to_bytes(self) -> [u8; Self::LEN] {
         let mut h = [0; Self::LEN];
-        h[0..8].copy_from_slice(&self.address.0.to_be_bytes());
-        h[8..12].copy_from_slice(&self.rkey.0.to_be_bytes());
-        h[12..16].copy_from_slice(&self.length.0.to_be_bytes());
-        h
-    }
-}
-
-impl Reth {
-    #[inline]
-    fn emit_summed(self, out: &mut [u8], crc: Crc) -> Crc {
-        let address = self.address.0.to_be_bytes();
         let key_and_length = u64::from(self.rkey.0) << 32 | u64::from(self.length.0);
-        let key_and_length = key_and_length.to_be_bytes();
-        out[..8].copy_from_slice(&address);
-        out[8..16].copy_from_slice(&key_and_length);
-        crc.update_u64(u64::from_le_bytes(address)).update_u64(u64::from_le_bytes(key_and_length))
+        h[..8].copy_from_slice(&self.address.0.to_be_bytes());
+        h[8..].copy_from_slice(&key_and_length.to_be_bytes());
+        h
     }
 }
 
@@ -288,32 +275,6 @@ impl Extensions {
             Self::DethImm(deth, imm) => {
                 out[..8].copy_from_slice(&deth.to_bytes());
                 out[8..12].copy_from_slice(&imm.0.to_be_bytes());
-            }
-        }
-    }
-
-    /// Writes the headers to the front of `out` as [`emit`](Self::emit) does, and takes them into
-    /// `crc`: from the registers that they are in, for a CRC that reads back bytes just written in
-    /// other pieces waits until they have reached the cache.
-    #[inline]
-    pub(crate) fn emit_summed(&self, out: &mut [u8], crc: Crc) -> Crc {
-        match *self {
-            Self::None => crc,
-            Self::Reth(reth) => reth.emit_summed(out, crc),
-            Self::RethImm(reth, imm) => {
-                let crc = reth.emit_summed(out, crc);
-                let imm = imm.0.to_be_bytes();
-                out[Reth::LEN..][..4].copy_from_slice(&imm);
-                crc.update_u32(u32::from_le_bytes(imm))
-            }
-            Self::Aeth(aeth) => {
-                let aeth = aeth.to_bytes();
-                out[..Aeth::LEN].copy_from_slice(&aeth);
-                crc.update_u32(u32::from_le_bytes(aeth))
-            }
-            _ => {
-                self.emit(out);
-                crc.update_short(&out[..self.layout().len()])
             }
         }
     }

@@ -1,7 +1,6 @@
 //! A transport packet: base transport header, extension headers, payload, padding.
 
 use super::bth::Bth;
-use super::crc::Crc;
 use super::extensions::Extensions;
 use super::malformed::{Malformed, Part, split};
 
@@ -49,14 +48,18 @@ impl Headers {
         bytes
     }
 
-    /// Writes the headers to the front of `out`, and takes all but the steady part of the BTH into
-    /// `crc`.
+    /// Writes the headers to the front of `out`.
+    ///
+    /// # Panics
+    /// If `out` is shorter than [they are](Self::len).
     #[inline]
-    pub(crate) fn emit_summed(&self, out: &mut [u8], crc: Crc) -> Crc {
+    pub fn emit(&self, out: &mut [u8]) {
         debug_assert_eq!(self.bth.opcode().layout(), self.extensions.layout(), "{self:?}");
         let (bth, extensions) = out.split_at_mut(Bth::LEN);
-        bth.copy_from_slice(&self.bth.to_bytes());
-        self.extensions.emit_summed(extensions, crc.update_u32(self.bth.last_word()))
+        // In the pieces in which the CRC reads it.
+        bth[..8].copy_from_slice(&self.bth.steady());
+        bth[8..].copy_from_slice(&self.bth.last_word().to_le_bytes());
+        self.extensions.emit(extensions);
     }
 }
 

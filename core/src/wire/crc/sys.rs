@@ -1,0 +1,97 @@
+//! A few bytes at once by carry-less multiplication, on processors that have it.
+//!
+//! A CRC is the remainder of the message, taken as a polynomial. Each word of it can be multiplied
+//! by what its place stands for, independently of the others, and only the sum is reduced: three
+//! multiplications after one another however many words there were, no table to be fetched, and a
+//! third of the instructions. (The method is Intel's: Gopal et al., "Fast CRC Computation for
+//! Generic Polynomials Using PCLMULQDQ Instruction", 2009.)
+//!
+//! The one thing unsafe here is that the processor must have the instructions, which [`update`]
+//! asks it.
+
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m128i, _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_setzero_si128,
+    _mm_unpackhi_epi64, _mm_xor_si128,
+};
+
+use super::POLYNOMIAL;
+
+/// The most bytes taken at once.
+pub const MOST: usize = 8 * PLACES.len();
+
+/// Takes `bytes`, at most [`MOST`] of them, into a register: if the processor can, and they are
+/// a multiple of four, as every whole packet is.
+#[inline]
+pub fn update(register: u32, bytes: &[u8]) -> Option<u32> {
+    let whole = bytes.len().is_multiple_of(4) && bytes.len() <= MOST;
+    if !whole || !is_x86_feature_detected!("pclmulqdq") {
+        return None;
+    }
+    // SAFETY: the processor has just said that it has the instructions.
+    Some(unsafe { multiply(register, bytes) })
+}
+
+#[target_feature(enable = "pclmulqdq")]
+fn multiply(register: u32, bytes: &[u8]) -> u32 {
+    // Zeros in front of a message change nothing, so that a half word goes first as a whole one.
+    let (half, words) = bytes.as_rchunks::<8>();
+    let mut places = PLACES.iter();
+    let mut sum = _mm_setzero_si128();
+    let mut first = 0;
+    for (word, &place) in words.iter().rev().zip(&mut places) {
+        sum = _mm_xor_si128(sum, product(u64::from_le_bytes(*word), place));
+        first = place;
+    }
+    let mut front = u64::from(register);
+    if let (Some(half), Some(&place)) = (half.first_chunk::<4>(), places.next()) {
+        front = (front ^ u64::from(u32::from_le_bytes(*half))) << 32;
+        first = place;
+    }
+    reduce(_mm_xor_si128(sum, product(front, first)))
+}
+
+#[target_feature(enable = "pclmulqdq")]
+fn product(a: u64, b: u64) -> __m128i {
+    _mm_clmulepi64_si128::<0>(_mm_cvtsi64_si128(a as i64), _mm_cvtsi64_si128(b as i64))
+}
+
+/// The remainder of a sum of products: 96 bits to 64, and these by Barrett's method to 32.
+#[target_feature(enable = "pclmulqdq")]
+fn reduce(sum: __m128i) -> u32 {
+    let low = _mm_cvtsi128_si64(sum) as u64;
+    let folded = _mm_xor_si128(sum, product(low, power(64)));
+    let rest = _mm_cvtsi128_si64(_mm_unpackhi_epi64(folded, folded)) as u64;
+    let low_half = |x: __m128i| _mm_cvtsi128_si64(x) as u64 & 0xFFFF_FFFF;
+    let quotient = low_half(product(rest & 0xFFFF_FFFF, RECIPROCAL));
+    let multiple = _mm_cvtsi128_si64(product(quotient, u64::from(POLYNOMIAL) << 1 | 1)) as u64;
+    ((rest ^ multiple) >> 32) as u32
+}
+
+/// What a word stands for by the number of words behind it; and the register stands 32 bits above
+/// the message.
+static PLACES: [u64; 16] = {
+    let mut places = [0; 16];
+    let mut behind = 0;
+    while behind < 16 {
+        places[behind] = power(64 * behind + 32);
+        behind += 1;
+    }
+    places
+};
+
+/// The quotient of x⁶⁴ and the polynomial, lowest power first.
+const RECIPROCAL: u64 = 0x1_F701_1641;
+
+/// The remainder of xⁿ, as a word whose highest bit stands for x⁰. It is of one power less, for
+/// the product of two such words is one place short of a word of twice the length.
+const fn power(n: usize) -> u64 {
+    let mut remainder = 1u32 << 31;
+    let mut i = 1;
+    while i < n {
+        remainder = remainder >> 1 ^ if remainder & 1 == 1 { POLYNOMIAL } else { 0 };
+        i += 1;
+    }
+    (remainder as u64) << 32
+}
