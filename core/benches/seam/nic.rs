@@ -163,12 +163,14 @@ impl Rings {
 pub struct Nic {
     pairs: Vec<QueuePair>,
     keys: Vec<Registration>,
+    /// Whether something may have to be sent: an acknowledgement, or what was posted.
+    pub owes: bool,
     pub counters: Counters,
 }
 
 impl Nic {
     pub fn new() -> Self {
-        Self { pairs: Vec::new(), keys: Vec::new(), counters: Counters::default() }
+        Self { pairs: Vec::new(), keys: Vec::new(), owes: false, counters: Counters::default() }
     }
 
     /// The index of a key stands in its upper bits, as adapters have it.
@@ -214,6 +216,7 @@ impl Nic {
     /// waited for.
     #[inline]
     pub fn transmit<D: Device>(&mut self, device: &mut D) {
+        self.owes = false;
         for pair in &mut self.pairs {
             pair.send_requests(device);
             if !D::LOSSLESS && pair.responder.ack_due {
@@ -284,7 +287,7 @@ impl Inbox for Nic {
         if bth.opcode().info().is_response() {
             pair.complete(&packet.headers, &mut self.counters);
         } else {
-            pair.respond(&self.keys, packet, &mut self.counters);
+            self.owes |= pair.respond(&self.keys, packet, &mut self.counters);
         }
     }
 
@@ -416,34 +419,35 @@ impl Flight {
 
 /// The responder's side.
 impl QueuePair {
+    /// Does as a request says. Whether an acknowledgement is due.
     #[inline]
     fn respond<P: Payload>(
         &mut self,
         keys: &[Registration],
         packet: &Packet<P>,
         counters: &mut Counters,
-    ) {
+    ) -> bool {
         let bth = &packet.headers.bth;
         if bth.psn() != self.responder.expected {
             counters.out_of_sequence += 1;
-            return;
+            return false;
         }
         let (reth, imm) = match (bth.opcode().info().operation, packet.headers.extensions) {
             (Operation::Write, Extensions::Reth(reth)) => (reth, None),
             (Operation::Write, Extensions::RethImm(reth, imm)) => (reth, Some(imm)),
             _ => {
                 counters.refused += 1;
-                return;
+                return false;
             }
         };
         let Some((region, offset)) = granted(keys, &reth, packet.payload.len()) else {
             counters.refused += 1;
-            return;
+            return false;
         };
         if let Some(imm) = imm {
             let Ok(id) = self.responder.receives.pop() else {
                 counters.receiver_not_ready += 1;
-                return;
+                return false;
             };
             packet.payload.copy_to_words(region.words(), offset);
             let completion = Completion { id, len: reth.length.0, imm: Some(imm) };
@@ -457,6 +461,7 @@ impl QueuePair {
         responder.unacknowledged += 1;
         responder.ack_due |=
             bth.ack_request() || responder.unacknowledged >= responder.most_unacknowledged;
+        responder.ack_due
     }
 
     #[inline]

@@ -36,32 +36,43 @@ impl<D: Device> Engine<D> {
         self.start.elapsed().as_nanos() as Time
     }
 
-    /// Receives a burst; then sends what was posted, and what the burst called for. Whether there
-    /// was a burst.
+    /// Receives a burst, or else does what nobody waits for: the clock, the timers, what a lossless
+    /// device has delivered. Whether there was a burst.
     ///
-    /// Whatever nobody waits for is left to the first turn that finds nothing: the clock, the
-    /// timers, what a lossless device has delivered. It then costs time that would be spent
-    /// waiting.
+    /// What the burst calls for is owed until [`settle`](Self::settle): the answer of whoever
+    /// waited for it goes first, and acknowledgements follow behind it.
     #[inline]
-    fn turn(&mut self, posted: bool) -> bool {
+    fn turn(&mut self) -> bool {
         let found = self.device.receive(&mut self.nic) > 0;
-        if found || posted {
-            self.nic.transmit(&mut self.device);
+        if found {
             self.idle = 0;
             self.busy += 1;
             if self.busy < BUSY_TURNS {
-                return found;
+                return true;
             }
         }
         self.busy = 0;
         if D::LOSSLESS {
             self.nic.collect(&mut self.device);
-            self.nic.transmit(&mut self.device);
+            self.nic.owes = true;
         } else if self.idle.is_multiple_of(TURNS_A_LOOK) {
             let now = self.now();
             self.nic.expire(now);
         }
         self.idle = self.idle.wrapping_add(1);
+        found
+    }
+
+    /// Sends what was posted, and what bursts called for.
+    #[inline]
+    fn settle(&mut self) {
+        self.nic.transmit(&mut self.device);
+    }
+
+    /// A turn and all that it calls for.
+    fn whole_turn(&mut self) -> bool {
+        let found = self.turn();
+        self.settle();
         found
     }
 }
@@ -103,8 +114,7 @@ impl<D: Device> Port<D> {
     #[inline]
     pub fn ring(&self) {
         if let Some(mut engine) = self.engine.ring() {
-            let Engine { nic, device, .. } = &mut *engine;
-            nic.transmit(device);
+            engine.settle();
             self.release(engine);
         }
     }
@@ -121,10 +131,12 @@ impl<D: Device> Port<D> {
     /// Leaves the NIC without waking who waits: for that one itself.
     #[inline]
     fn leave_asleep(&self, mut engine: Guard<'_, Engine<D>>) {
+        if engine.nic.owes {
+            engine.settle();
+        }
         while let Some(mut still) = engine.leave() {
             if still.rung() {
-                let engine = &mut *still;
-                engine.nic.transmit(&mut engine.device);
+                still.settle();
             }
             engine = still;
         }
@@ -157,7 +169,7 @@ impl<D: Device> Port<D> {
             ready.clear_ready();
             if let Some(mut engine) = self.engine.enter() {
                 engine.device.disarm();
-                while engine.turn(true) {}
+                while engine.whole_turn() {}
                 self.release(engine);
             }
             self.wake();
@@ -167,7 +179,7 @@ impl<D: Device> Port<D> {
     /// Runs the NIC once, unless somebody else does.
     pub fn make_progress(&self) {
         if let Some(mut engine) = self.engine.enter() {
-            engine.turn(true);
+            engine.whole_turn();
             self.release(engine);
         }
     }
@@ -240,10 +252,13 @@ impl<'p, D: Device, T, L: FnMut() -> Option<T> + Unpin> Future for Until<'p, D, 
         }
         let Some(mut engine) = this.port.engine.enter() else { return this.stand_by(context) };
         for _ in 0..TURNS_A_POLL.min(this.port.patience.max(1)) {
-            let posted = engine.rung();
-            engine.turn(posted);
+            engine.nic.owes |= engine.rung();
+            engine.turn();
             if let Some(found) = (this.look)() {
                 return Poll::Ready((found, this.port.in_hand(Some(engine))));
+            }
+            if engine.nic.owes {
+                engine.settle();
             }
         }
         this.spun = this.spun.saturating_add(TURNS_A_POLL);
@@ -292,7 +307,7 @@ impl<'p, D: Device, T, L: FnMut() -> Option<T> + Unpin> Until<'p, D, L> {
         }
         // Until there is nothing left: a burst begins with one frame, and what lay behind it would
         // wake nobody any more.
-        while engine.turn(true) {}
+        while engine.whole_turn() {}
         self.port.leave_asleep(engine);
         self.spun = 0;
         self.last_look()

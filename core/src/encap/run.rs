@@ -3,9 +3,9 @@
 use crate::payload::Payload;
 use crate::wire::{Ethernet, Headers, IpId, padding};
 
-use super::{ICRC_LEN, STEADY_BTH};
 use super::outer::Version;
 use super::path::{self, Path, PathId};
+use super::{ICRC_LEN, STEADY_BTH};
 
 /// The longest frame that any outer headers can describe.
 const LONGEST: usize = Ethernet::LEN + u16::MAX as usize;
