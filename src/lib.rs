@@ -30,7 +30,7 @@
 
 #![forbid(unsafe_code)]
 
-pub use doorbell_core::{encap, memory, payload, pcap, wire};
+pub use doorbell_core::{encap, memory, nic, payload, pcap, time, wire};
 
 /// The README's example is compiled and run with the tests.
 #[cfg(doctest)]

@@ -18,7 +18,9 @@
 
 pub mod encap;
 pub mod memory;
+pub mod nic;
 pub mod payload;
 pub mod pcap;
 pub(crate) mod sync;
+pub mod time;
 pub mod wire;

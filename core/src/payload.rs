@@ -26,6 +26,10 @@ pub trait Payload: Copy {
 
     /// Copies all of them into `to`, from byte `at` on; they must fit.
     fn copy_to_words(&self, to: &[AtomicU64], at: usize);
+
+    /// Some of them: `len` from byte `at` on, which must be there.
+    #[must_use]
+    fn part(&self, at: usize, len: usize) -> Self;
 }
 
 impl Payload for &[u8] {
@@ -42,6 +46,11 @@ impl Payload for &[u8] {
     #[inline]
     fn copy_to_words(&self, to: &[AtomicU64], at: usize) {
         words::copy_in(to, at, self);
+    }
+
+    #[inline]
+    fn part(&self, at: usize, len: usize) -> Self {
+        &self[at..at + len]
     }
 }
 
@@ -76,5 +85,11 @@ impl Payload for WordBytes<'_> {
     #[inline]
     fn copy_to_words(&self, to: &[AtomicU64], at: usize) {
         words::copy_across(self.words, self.at, to, at, self.len);
+    }
+
+    #[inline]
+    fn part(&self, at: usize, len: usize) -> Self {
+        assert!(at + len <= self.len, "{len} bytes from {at} on, of {}", self.len);
+        Self { words: self.words, at: self.at + at, len }
     }
 }

@@ -1,0 +1,139 @@
+//! What all queue pairs of a NIC share, and what each is handed to do its work.
+
+use std::collections::VecDeque;
+
+use crate::time::Time;
+use crate::wire::Qpn;
+
+use super::completion::{Cause, Completion};
+use super::counters::Counters;
+use super::keys::Keys;
+use super::pair::QueuePair;
+use super::queues::Completions;
+use super::responder::Due;
+use super::timers::Timers;
+
+/// Something that a program should hear of without asking each queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A completion came to a queue that was [armed](super::Nic::arm) for it.
+    Completion(CompletionQueueId),
+    /// A queue pair broke, or was told to stop.
+    Broken(Qpn, Cause),
+    /// A draining queue pair has nothing under way any more.
+    Drained(Qpn),
+}
+
+/// Which completion queue of a NIC.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CompletionQueueId(pub(super) u32);
+
+/// Events are few; a program that never asks for them loses the latest.
+const MOST_EVENTS: usize = 4096;
+
+pub(super) struct Common {
+    /// The time when it was last told.
+    pub now: Time,
+    pub lossless: bool,
+    pub keys: Keys,
+    pub completions: Vec<Option<Completions>>,
+    pub counters: Counters,
+    pub timers: Timers,
+    /// Places of queue pairs that may have something to send, each once.
+    pub active: VecDeque<u32>,
+    /// Of those that wait for room in a completion queue.
+    pub starved: Vec<u32>,
+    /// Of those that owe their peer an answer, each once.
+    pub answers: VecDeque<u32>,
+    /// Of those with requests under way on a lossless device.
+    pub flying: Vec<u32>,
+    pub events: VecDeque<Event>,
+}
+
+/// A completion queue that a queue pair uses, and that is therefore there.
+#[inline]
+pub(super) fn in_use(queues: &mut [Option<Completions>], queue: u32) -> &mut Completions {
+    queues[queue as usize].as_mut().expect("a queue that is in use is not taken down")
+}
+
+impl Common {
+    /// Enters a queue pair among those that may have something to send.
+    #[inline]
+    pub fn activate(&mut self, pair: &mut QueuePair) {
+        if !pair.active {
+            pair.active = true;
+            self.active.push_back(pair.shared.place);
+        }
+    }
+
+    /// Notes that a queue pair owes its peer an answer. A refusal says all that an acknowledgement
+    /// does, and more.
+    #[inline]
+    pub fn owe(&mut self, pair: &mut QueuePair, answer: Due) {
+        match pair.responder.due {
+            Due::Nothing => {
+                self.answers.push_back(pair.shared.place);
+                pair.responder.due = answer;
+            }
+            Due::Ack => pair.responder.due = answer,
+            Due::Nak(_) => {}
+        }
+    }
+
+    #[inline]
+    fn queue(&mut self, queue: u32) -> &mut Completions {
+        in_use(&mut self.completions, queue)
+    }
+
+    /// Promises a slot of a completion queue.
+    #[inline]
+    pub fn reserve(&mut self, queue: u32) -> bool {
+        self.queue(queue).reserve()
+    }
+
+    /// Gives a promised slot back.
+    #[inline]
+    pub fn release(&mut self, queue: u32) {
+        self.queue(queue).release();
+    }
+
+    /// Fills a promised slot.
+    #[inline]
+    pub fn complete(&mut self, queue: u32, completion: Completion) {
+        self.complete_with(queue, completion, false);
+    }
+
+    /// Fills a promised slot, perhaps with an event.
+    #[inline]
+    pub fn complete_with(&mut self, queue: u32, completion: Completion, solicited: bool) {
+        match completion.outcome {
+            Ok(_) => self.counters.completed += 1,
+            Err(_) => self.counters.failed += 1,
+        }
+        if self.queue(queue).complete(completion, solicited) {
+            self.tell(Event::Completion(CompletionQueueId(queue)));
+        }
+    }
+
+    pub fn tell_broken(&mut self, qpn: Qpn, cause: Cause) {
+        self.tell(Event::Broken(qpn, cause));
+    }
+
+    #[cold]
+    pub fn tell(&mut self, event: Event) {
+        if self.events.len() < MOST_EVENTS {
+            self.events.push_back(event);
+        }
+    }
+}
+
+impl Common {
+    /// Takes a queue pair off every list.
+    pub fn forget(&mut self, place: u32) {
+        self.timers.disarm(place);
+        self.active.retain(|&other| other != place);
+        self.answers.retain(|&other| other != place);
+        self.starved.retain(|&other| other != place);
+        self.flying.retain(|&other| other != place);
+    }
+}

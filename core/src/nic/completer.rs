@@ -1,0 +1,123 @@
+//! The completer: what the peer answers.
+
+use crate::wire::{Aeth, Extensions, Headers, Msn, Nak, Psn, Verdict};
+
+use super::common::Common;
+use super::completion::{Cause, Completion, Done};
+use super::pair::QueuePair;
+use super::planted::{Bug, planted};
+use super::work::{Data, Memory, Operation};
+
+impl QueuePair {
+    /// Takes an answer.
+    #[inline]
+    pub fn answered(&mut self, headers: &Headers, common: &mut Common) {
+        if !self.state.requests() {
+            common.counters.wrong_state += 1;
+            return;
+        }
+        let Extensions::Aeth(aeth) = headers.extensions else {
+            // Answers to reads and atomics, which were not asked for.
+            common.counters.stray_answers += 1;
+            return;
+        };
+        let psn = headers.bth.psn();
+        match aeth.syndrome.verdict() {
+            Verdict::Ack(credits) => {
+                let last = credits.map(|credits| aeth.msn.add(u32::from(credits.messages())));
+                self.acked(psn, last, common);
+            }
+            Verdict::Nak(Nak::SequenceError) => self.missed(psn, common),
+            Verdict::ReceiverNotReady(timer) => {
+                if self.refused(psn, common) {
+                    common.counters.rnr_naks_received += 1;
+                    self.wait_for_receiver(psn, timer.delay(), common);
+                }
+            }
+            Verdict::Nak(nak) => self.refused_for_good(psn, aeth, nak, common),
+            Verdict::Reserved => {
+                let cause = Cause::BadAnswer(aeth.syndrome.code());
+                if self.refused(psn, common) {
+                    self.break_with(cause, true, common);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn acked(&mut self, psn: Psn, last: Option<Msn>, common: &mut Common) {
+        if !self.is_under_way(psn) && !planted(Bug::BelievesAnyAcknowledgement) {
+            // The newest acknowledgement again brings news of receives; others bring nothing.
+            if psn.add(1) == self.oldest() {
+                self.credited(last);
+                common.activate(self);
+            }
+            common.counters.stray_answers += 1;
+            return;
+        }
+        common.counters.acks_received += 1;
+        self.credited(last);
+        self.acknowledged(psn, common);
+    }
+
+    /// A packet is missing over there: everything before it has arrived.
+    fn missed(&mut self, psn: Psn, common: &mut Common) {
+        if !self.refused(psn, common) {
+            return;
+        }
+        common.counters.sequence_naks_received += 1;
+        if !self.gave_up(common) {
+            self.go_back(psn, common);
+        }
+    }
+
+    fn refused_for_good(&mut self, psn: Psn, aeth: Aeth, nak: Nak, common: &mut Common) {
+        if !self.refused(psn, common) {
+            return;
+        }
+        common.counters.fatal_naks_received += 1;
+        let cause = match nak {
+            Nak::InvalidRequest | Nak::InvalidRdRequest => Cause::PeerInvalidRequest,
+            Nak::RemoteAccess => Cause::PeerAccess,
+            Nak::RemoteOperation => Cause::PeerOperation,
+            Nak::SequenceError => Cause::BadAnswer(aeth.syndrome.code()),
+        };
+        self.break_with(cause, true, common);
+    }
+
+    /// A refusal of packet `psn` says that everything before it has arrived. Whether it is about a
+    /// packet that is under way at all.
+    fn refused(&mut self, psn: Psn, common: &mut Common) -> bool {
+        if !self.is_under_way(psn) {
+            common.counters.stray_answers += 1;
+            return false;
+        }
+        if psn != self.oldest() {
+            self.acknowledged(psn.add(Psn::MAX.get()), common);
+        }
+        true
+    }
+
+    /// Completes the request at the head of the queue.
+    #[inline]
+    pub(super) fn complete_front(&mut self, common: &mut Common) {
+        let Some(posted) = self.requester.pop() else { return };
+        let request = posted.request;
+        let queue = self.send_completions;
+        if !request.signalled {
+            common.counters.completed += 1;
+            return common.release(queue);
+        }
+        let memory = match request.data {
+            Data::Inline(_) => Memory::None,
+            Data::Memory(memory) => memory,
+        };
+        let done = match request.operation {
+            Operation::Send => Done::Sent,
+            Operation::Write { .. } => Done::Written,
+        };
+        let (id, qpn) = (request.id, self.number());
+        common
+            .complete(queue, Completion { id, qpn, outcome: Ok(done), len: 0, imm: None, memory });
+    }
+}

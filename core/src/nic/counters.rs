@@ -1,0 +1,56 @@
+//! What a NIC has seen, above all what it dropped, repeated and retried, and why.
+
+/// Counts since the NIC was made. Every packet that arrives is counted once among the received,
+/// and once more where it was not simply taken.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counters {
+    /// Packets taken from the device, malformed ones not among them.
+    pub received: u64,
+    /// Packets given to the device.
+    pub sent: u64,
+    /// Requests completed with success.
+    pub completed: u64,
+    /// Requests completed with a failure, flushed ones among them.
+    pub failed: u64,
+
+    /// Dropped: not a packet, or its ICRC did not hold.
+    pub malformed: u64,
+    /// Dropped: for no queue pair of this NIC.
+    pub no_such_queue_pair: u64,
+    /// Dropped: from or to other addresses than the queue pair's.
+    pub strangers: u64,
+    /// Dropped: of another partition.
+    pub other_partition: u64,
+    /// Dropped: of a service, or an operation, that the queue pair does not have.
+    pub wrong_service: u64,
+    /// Dropped: the queue pair was not in a state to take it.
+    pub wrong_state: u64,
+    /// Dropped: acknowledgements of what was acknowledged already, or never sent.
+    pub stray_answers: u64,
+
+    /// Requests that had been taken before, and were acknowledged again.
+    pub duplicates: u64,
+    /// Requests from beyond a gap: dropped, and the first of each gap refused.
+    pub out_of_sequence: u64,
+    /// Refusals sent because a packet was missing.
+    pub sequence_naks_sent: u64,
+    /// Refusals sent because no receive was posted.
+    pub rnr_naks_sent: u64,
+    /// Refusals sent because a request was not one, or was not allowed.
+    pub fatal_naks_sent: u64,
+    /// Acknowledgements sent.
+    pub acks_sent: u64,
+
+    /// Acknowledgements received.
+    pub acks_received: u64,
+    /// Refusals received because a packet was missing.
+    pub sequence_naks_received: u64,
+    /// Refusals received because no receive was posted.
+    pub rnr_naks_received: u64,
+    /// Refusals received for good.
+    pub fatal_naks_received: u64,
+    /// Times that nothing was heard for so long that everything unacknowledged was sent again.
+    pub timeouts: u64,
+    /// Packets sent again.
+    pub retransmitted: u64,
+}

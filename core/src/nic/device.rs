@@ -1,0 +1,61 @@
+//! What the NIC asks of a device, and what a device tells the NIC.
+
+use crate::encap::{Full, Opener, Outer, Path, PathId};
+use crate::payload::Payload;
+use crate::wire::{Headers, Malformed, Packet};
+
+/// Where packets leave: encoded in the device's own memory, merged into runs where it can.
+pub trait Outbox {
+    /// Encodes a packet behind those that wait. The ticket says, on a lossless device, when it has
+    /// arrived: tickets of one path rise with every packet.
+    ///
+    /// # Errors
+    /// When there is no room at this moment. Nothing was taken; the NIC offers it again.
+    fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full>;
+
+    /// Sends what was pushed.
+    fn flush(&mut self);
+
+    /// The highest ticket of `path` whose packet the peer's NIC has taken *and answered for*: a
+    /// refusal of it, if there is one, can already be received here. Asked of a lossless device
+    /// only.
+    fn delivered(&mut self, path: PathId) -> u64;
+}
+
+/// Whom a packet comes from, as far as the device knows.
+#[derive(Clone, Copy, Debug)]
+pub enum Flow<'a> {
+    /// By a link of its own, which leads nowhere else.
+    Link(PathId),
+    /// By a network: the outer headers, and a number that is the same only if they are. It is the
+    /// one of [`Arrival::flow`](crate::encap::Arrival::flow).
+    Network(u64, &'a Outer),
+}
+
+/// Where packets arrive.
+pub trait Inbox {
+    /// Takes a packet, whose payload lies where it arrived.
+    fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>);
+
+    /// Hears of a packet, or a frame, that was not one.
+    fn malformed(&mut self, why: Malformed);
+
+    /// Takes a frame apart, and takes its packets. `segment` is the size of each, where the device
+    /// says that it received a run.
+    #[inline]
+    fn frame(&mut self, opener: &mut Opener, frame: &[u8], segment: Option<u16>) {
+        match opener.open(frame, segment) {
+            Err(why) => self.malformed(why),
+            Ok(mut arrival) => {
+                while let Some(packet) = arrival.next() {
+                    match packet {
+                        Ok(packet) => {
+                            self.packet(Flow::Network(arrival.flow(), arrival.outer()), &packet);
+                        }
+                        Err(why) => self.malformed(why),
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Part of a request's data, as the payload of one packet.
+
+use crate::payload::{Payload, WordBytes};
+use crate::sync::AtomicU64;
+
+use super::completion::Cause;
+use super::keys::{Domain, Keys, Rights};
+use super::work::{Data, Memory, Segment};
+
+/// Bytes of a request's data, wherever they lie.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    Bytes(&'a [u8]),
+    Words(WordBytes<'a>),
+    Pieces(Pieces<'a>),
+}
+
+/// Bytes that lie in several segments, whose keys were found to be good.
+#[derive(Clone, Copy)]
+pub(super) struct Pieces<'a> {
+    keys: &'a Keys,
+    domain: Domain,
+    segments: &'a [Segment],
+    at: usize,
+    len: usize,
+}
+
+/// The bytes `at..at + len` of `data`, if the keys allow it.
+#[inline]
+pub(super) fn gather<'a>(
+    keys: &'a Keys,
+    domain: Domain,
+    data: &'a Data,
+    at: usize,
+    len: usize,
+) -> Result<Source<'a>, Cause> {
+    let memory = match data {
+        Data::Inline(inline) => return Ok(Source::Bytes(&inline.bytes()[at..at + len])),
+        Data::Memory(memory) => memory,
+    };
+    match memory {
+        Memory::None => Ok(Source::Bytes(&[])),
+        Memory::Buf(buf) => Ok(Source::Bytes(&buf[at..at + len])),
+        Memory::Segment(segment) => {
+            let (region, start) = allowed(keys, domain, 0, segment, Rights::NONE)?;
+            let bytes = WordBytes::new(region.words(), start + at..start + at + len);
+            Ok(bytes.map_or(Source::Bytes(&[]), Source::Words))
+        }
+        Memory::List(segments) => {
+            for (index, segment) in segments.iter().enumerate() {
+                allowed(keys, domain, index, segment, Rights::NONE)?;
+            }
+            Ok(Source::Pieces(Pieces { keys, domain, segments, at, len }))
+        }
+    }
+}
+
+/// The memory of a segment, or what is wrong with it as the cause that it is.
+#[inline]
+pub(super) fn allowed<'a>(
+    keys: &'a Keys,
+    domain: Domain,
+    index: usize,
+    segment: &Segment,
+    needed: Rights,
+) -> Result<(&'a crate::memory::Region, usize), Cause> {
+    keys.local(domain, segment, needed)
+        .map_err(|why| Cause::LocalProtection { segment: index as u16, why })
+}
+
+/// Calls `each` with the segments that hold the bytes `at..at + len` of all of them: the index, where
+/// in the segment the bytes begin, how many they are, and where they stand in the range.
+#[inline]
+pub(super) fn pieces(
+    segments: &[Segment],
+    at: usize,
+    len: usize,
+    mut each: impl FnMut(usize, usize, usize, usize),
+) {
+    let (mut skip, mut done) = (at, 0);
+    for (index, segment) in segments.iter().enumerate() {
+        let segment = segment.len as usize;
+        if skip >= segment {
+            skip -= segment;
+            continue;
+        }
+        let count = (segment - skip).min(len - done);
+        if count > 0 {
+            each(index, skip, count, done);
+        }
+        (skip, done) = (0, done + count);
+        if done == len {
+            break;
+        }
+    }
+}
+
+impl<'a> Pieces<'a> {
+    /// Calls `each` with every piece and where it stands in the payload.
+    fn each(&self, mut each: impl FnMut(WordBytes<'a>, usize)) {
+        pieces(self.segments, self.at, self.len, |index, from, count, done| {
+            let segment = &self.segments[index];
+            let found = self.keys.local(self.domain, segment, Rights::NONE).ok();
+            let words = found.and_then(|(region, start)| {
+                WordBytes::new(region.words(), start + from..start + from + count)
+            });
+            if let Some(words) = words {
+                each(words, done);
+            }
+        });
+    }
+}
+
+impl Payload for Source<'_> {
+    #[inline]
+    fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Words(words) => words.len(),
+            Self::Pieces(pieces) => pieces.len,
+        }
+    }
+
+    #[inline]
+    fn copy_to(&self, to: &mut [u8]) {
+        match self {
+            Self::Bytes(bytes) => bytes.copy_to(to),
+            Self::Words(words) => words.copy_to(to),
+            Self::Pieces(pieces) => {
+                pieces.each(|words, at| words.copy_to(&mut to[at..at + words.len()]));
+            }
+        }
+    }
+
+    #[inline]
+    fn copy_to_words(&self, to: &[AtomicU64], at: usize) {
+        match self {
+            Self::Bytes(bytes) => bytes.copy_to_words(to, at),
+            Self::Words(words) => words.copy_to_words(to, at),
+            Self::Pieces(pieces) => {
+                pieces.each(|words, further| words.copy_to_words(to, at + further));
+            }
+        }
+    }
+
+    #[inline]
+    fn part(&self, at: usize, len: usize) -> Self {
+        match self {
+            Self::Bytes(bytes) => Self::Bytes(&bytes[at..at + len]),
+            Self::Words(words) => Self::Words(words.part(at, len)),
+            Self::Pieces(pieces) => Self::Pieces(Pieces { at: pieces.at + at, len, ..*pieces }),
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Protection: domains, registrations, and the keys that name them.
+//!
+//! A key is 32 bits: the low ones, as many as the table needs, say which entry, and the rest are
+//! random. With a table of 4096 entries a guess is right once in a million, and a wrong one from a
+//! peer costs it the queue pair. Addresses are random, too, and no two registrations share any.
+
+use std::fmt;
+use std::ops::BitOr;
+
+use thiserror::Error;
+
+use crate::memory::Region;
+use crate::wire::{RemoteAddr, Rkey};
+
+use super::random::Random;
+use super::work::Segment;
+
+/// The key by which the program's own requests name registered memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Lkey(pub u32);
+
+/// A protection domain: keys of one are good for queue pairs of the same only.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Domain(pub(super) u32);
+
+/// What may be done with registered memory, or by a queue pair's peer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rights(u8);
+
+impl Rights {
+    /// Only to be read by the program's own requests, which is always allowed.
+    pub const NONE: Self = Self(0);
+    /// Receives may put messages there.
+    pub const LOCAL_WRITE: Self = Self(1);
+    /// Peers may write there.
+    pub const REMOTE_WRITE: Self = Self(2);
+    /// Peers may read there.
+    pub const REMOTE_READ: Self = Self(4);
+    /// Peers may do atomic operations there.
+    pub const REMOTE_ATOMIC: Self = Self(8);
+
+    /// Whether all of `others` are among these.
+    #[inline]
+    pub const fn include(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+}
+
+impl BitOr for Rights {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Why memory may not be used as a request wants to. The number is the request's key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum KeyError {
+    /// There is no such key.
+    #[error("key {0:#010x} is unknown: never given, or revoked")]
+    Unknown(u32),
+    /// It is of another protection domain.
+    #[error("key {0:#010x} belongs to another protection domain than the queue pair")]
+    Domain(u32),
+    /// Some of the bytes are not registered with it.
+    #[error("not all of the bytes lie within what key {0:#010x} was given for")]
+    Bounds(u32),
+    /// It does not grant that.
+    #[error("key {0:#010x} was registered without the right for this")]
+    Rights(u32),
+}
+
+/// What a registration gave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Registration {
+    /// The key for the program's own requests.
+    pub lkey: Lkey,
+    /// The key for peers, to be told to them with the address.
+    pub rkey: Rkey,
+    /// The address of the first byte, by both keys.
+    pub address: RemoteAddr,
+    /// How many bytes there are.
+    pub len: u64,
+}
+
+impl Registration {
+    /// A part of it, for the program's own requests. Whether it is one is found out there.
+    #[inline]
+    pub fn segment(&self, offset: u64, len: u32) -> Segment {
+        Segment { address: self.address.0.wrapping_add(offset), len, lkey: self.lkey }
+    }
+}
+
+/// Every entry of the table is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("all {0} registrations of this NIC are taken: deregister some, or configure more")]
+pub struct TableFull(pub usize);
+
+struct Entry {
+    domain: Domain,
+    rights: Rights,
+    lkey: u32,
+    rkey: u32,
+    base: u64,
+    region: Region,
+}
+
+/// Registrations by their keys.
+pub(super) struct Keys {
+    entries: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    /// The bits of a key that say which entry.
+    mask: u32,
+}
+
+/// Addresses have 47 bits, as user space has, and come in units of a page.
+const ADDRESS_BITS: u32 = 47;
+const PAGE: u64 = 4096;
+
+impl Keys {
+    pub fn new(capacity: usize) -> Self {
+        let capacity = capacity.next_power_of_two().clamp(1, 1 << 20);
+        Self {
+            entries: (0..capacity).map(|_| None).collect(),
+            free: (0..capacity as u32).rev().collect(),
+            mask: capacity as u32 - 1,
+        }
+    }
+
+    pub fn register(
+        &mut self,
+        random: &mut Random,
+        domain: Domain,
+        region: Region,
+        rights: Rights,
+    ) -> Result<Registration, TableFull> {
+        let index = self.free.pop().ok_or(TableFull(self.entries.len()))?;
+        let key = |random: &mut Random| random.u32() & !self.mask | index;
+        let lkey = key(random);
+        // The two are never the same, or a peer's key would do for the program's own requests.
+        let rkey = key(random);
+        let rkey = if rkey == lkey { rkey ^ 1 << 31 } else { rkey };
+        let (len, base) = (region.len() as u64, self.unused_address(random, region.len() as u64));
+        self.entries[index as usize] = Some(Entry { domain, rights, lkey, rkey, base, region });
+        Ok(Registration { lkey: Lkey(lkey), rkey: Rkey(rkey), address: RemoteAddr(base), len })
+    }
+
+    /// A random place that no registration has. There is room: the table holds 2²⁰ at most.
+    fn unused_address(&self, random: &mut Random, len: u64) -> u64 {
+        loop {
+            let base = random.u64() >> (64 - ADDRESS_BITS) & !(PAGE - 1);
+            let end = base.saturating_add(len);
+            let apart = |e: &Entry| end <= e.base || e.base + e.region.len() as u64 <= base;
+            if base >= PAGE && self.entries.iter().flatten().all(apart) {
+                return base;
+            }
+        }
+    }
+
+    /// Takes a registration back. From now on no peer, and no request, reaches the memory by it.
+    pub fn deregister(&mut self, lkey: Lkey) -> Result<Region, KeyError> {
+        let slot = &mut self.entries[(lkey.0 & self.mask) as usize];
+        match slot.take_if(|entry| entry.lkey == lkey.0) {
+            Some(entry) => {
+                self.free.push(lkey.0 & self.mask);
+                Ok(entry.region)
+            }
+            None => Err(KeyError::Unknown(lkey.0)),
+        }
+    }
+
+    #[inline]
+    fn entry(&self, key: u32) -> Result<&Entry, KeyError> {
+        self.entries[(key & self.mask) as usize].as_ref().ok_or(KeyError::Unknown(key))
+    }
+
+    /// The memory of a segment, and where in it the segment begins, for the program's own requests.
+    #[inline]
+    pub fn local(
+        &self,
+        domain: Domain,
+        segment: &Segment,
+        needed: Rights,
+    ) -> Result<(&Region, usize), KeyError> {
+        let key = segment.lkey.0;
+        let entry = self.entry(key)?;
+        if entry.lkey != key {
+            return Err(KeyError::Unknown(key));
+        }
+        entry.check(key, domain, needed, segment.address, u64::from(segment.len))
+    }
+
+    /// The memory that a peer names, and where in it the range begins.
+    #[inline]
+    pub fn remote(
+        &self,
+        domain: Domain,
+        rkey: Rkey,
+        needed: Rights,
+        address: RemoteAddr,
+        len: u64,
+    ) -> Result<(&Region, usize), KeyError> {
+        let entry = self.entry(rkey.0)?;
+        if entry.rkey != rkey.0 {
+            return Err(KeyError::Unknown(rkey.0));
+        }
+        entry.check(rkey.0, domain, needed, address.0, len)
+    }
+}
+
+impl Entry {
+    #[inline]
+    fn check(
+        &self,
+        key: u32,
+        domain: Domain,
+        needed: Rights,
+        address: u64,
+        len: u64,
+    ) -> Result<(&Region, usize), KeyError> {
+        if self.domain != domain {
+            return Err(KeyError::Domain(key));
+        }
+        if !self.rights.include(needed) {
+            return Err(KeyError::Rights(key));
+        }
+        let offset = address.checked_sub(self.base).ok_or(KeyError::Bounds(key))?;
+        match offset.checked_add(len) {
+            Some(end) if end <= self.region.len() as u64 => Ok((&self.region, offset as usize)),
+            _ => Err(KeyError::Bounds(key)),
+        }
+    }
+}
+
+impl fmt::Debug for Lkey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lkey({:#010x})", self.0)
+    }
+}
+
+impl fmt::Debug for Rights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = [
+            (Self::LOCAL_WRITE, "local write"),
+            (Self::REMOTE_WRITE, "remote write"),
+            (Self::REMOTE_READ, "remote read"),
+            (Self::REMOTE_ATOMIC, "remote atomic"),
+        ];
+        let given = names.iter().filter(|(right, _)| self.include(*right)).map(|(_, name)| name);
+        f.debug_set().entries(given).finish()
+    }
+}

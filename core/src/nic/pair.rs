@@ -1,0 +1,453 @@
+//! A queue pair: its states, the ways between them, and what breaks it.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::encap::Path;
+use crate::time::Time;
+use crate::wire::{PathMtu, Pkey, Psn, Qpn, RnrTimer};
+
+use super::common::{Common, Event};
+use super::completion::{Cause, Completion, Failure};
+use super::device::Flow;
+use super::keys::{Domain, Rights};
+use super::queues::Shared;
+use super::requester::{Requester, Turn};
+use super::responder::{Due, Responder};
+use super::work::{Data, Memory};
+
+/// The state of a queue pair.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum State {
+    /// Made, and of no use yet.
+    Reset,
+    /// Takes receives, and no packets.
+    Init,
+    /// Receives.
+    ReadyToReceive,
+    /// Receives and sends.
+    ReadyToSend,
+    /// Receives, finishes what was begun, and begins nothing.
+    Draining,
+    /// Broken, or told to stop: everything posted is flushed.
+    Error,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 6] = [
+        Self::Reset,
+        Self::Init,
+        Self::ReadyToReceive,
+        Self::ReadyToSend,
+        Self::Draining,
+        Self::Error,
+    ];
+
+    #[inline]
+    pub(super) fn from_code(code: u8) -> Self {
+        Self::ALL[usize::from(code) % Self::ALL.len()]
+    }
+
+    /// Whether sends may be posted.
+    #[inline]
+    pub const fn takes_sends(self) -> bool {
+        matches!(self, Self::ReadyToSend | Self::Draining | Self::Error)
+    }
+
+    /// Whether receives may be posted.
+    #[inline]
+    pub const fn takes_receives(self) -> bool {
+        !matches!(self, Self::Reset)
+    }
+
+    /// Whether requests of the peer are taken.
+    #[inline]
+    pub(super) const fn responds(self) -> bool {
+        matches!(self, Self::ReadyToReceive | Self::ReadyToSend | Self::Draining)
+    }
+
+    /// Whether requests are sent, and their answers taken.
+    #[inline]
+    pub(super) const fn requests(self) -> bool {
+        matches!(self, Self::ReadyToSend | Self::Draining)
+    }
+
+    /// Whether a queue pair may go from here to there: the whole diagram.
+    pub const fn may_become(self, next: Self) -> bool {
+        use State::{Draining, Error, Init, ReadyToReceive, ReadyToSend, Reset};
+        match next {
+            Reset | Error => !matches!((self, next), (Reset, Error)),
+            Init => matches!(self, Reset | Init),
+            ReadyToReceive => matches!(self, Init),
+            ReadyToSend => matches!(self, ReadyToReceive | Draining),
+            Draining => matches!(self, ReadyToSend),
+        }
+    }
+}
+
+/// A change of a queue pair's state, with what the new one needs to know.
+#[derive(Debug)]
+pub enum Change {
+    /// To take receives, and what its peer may do with this side's memory.
+    Init {
+        /// What the peer may do, where the registration allows it, too.
+        rights: Rights,
+        /// The partition.
+        pkey: Pkey,
+    },
+    /// To receive from a peer.
+    ReadyToReceive(Box<Connection>),
+    /// To send, and how to insist.
+    ReadyToSend(Sending),
+    /// To finish what was begun and begin nothing.
+    Drain,
+    /// To begin again after draining.
+    Resume,
+    /// To flush everything.
+    Error,
+    /// To forget the connection. Nothing may be outstanding.
+    Reset,
+}
+
+/// Who the peer is, and how this side answers.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// The peer's queue pair.
+    pub peer: Qpn,
+    /// The way to it.
+    pub path: Path,
+    /// The most payload that a packet carries.
+    pub mtu: PathMtu,
+    /// The peer's first sequence number.
+    pub expected: Psn,
+    /// How long a peer is to wait when no receive is posted.
+    pub not_ready: RnrTimer,
+    /// After how many packets to acknowledge unasked.
+    pub ack_every: u32,
+    /// After how long to acknowledge unasked, at the latest.
+    pub ack_delay: Duration,
+    /// Whether acknowledgements say how many receives are posted.
+    pub credits: bool,
+}
+
+impl Connection {
+    /// A connection with the customary answers: acknowledging every 16 packets, or after 50 µs,
+    /// and saying how many receives are posted.
+    pub fn new(peer: Qpn, path: Path, mtu: PathMtu, expected: Psn) -> Self {
+        Self {
+            peer,
+            path,
+            mtu,
+            expected,
+            not_ready: RnrTimer::at_least(Duration::from_micros(100)),
+            ack_every: 16,
+            ack_delay: Duration::from_micros(50),
+            credits: true,
+        }
+    }
+}
+
+/// How a queue pair sends, and how it insists.
+#[derive(Clone, Copy, Debug)]
+pub struct Sending {
+    /// This side's first sequence number.
+    pub first: Psn,
+    /// The most packets that are unacknowledged at a time.
+    pub window: u32,
+    /// The time without an answer after which everything unacknowledged is sent again, as long as
+    /// nothing is known of the path; what is learned of it replaces this.
+    pub timeout: Duration,
+    /// How often to send again without an answer before giving up.
+    pub retries: u8,
+    /// How often to come back to a peer without receives; 7 is for ever.
+    pub rnr_retries: u8,
+    /// Whether to ask for an acknowledgement of each message, as standard peers must be.
+    pub ask_each: bool,
+}
+
+impl Sending {
+    /// The customary insistence: a window of 128 packets, 7 retries, 2 ms before anything is known.
+    pub fn new(first: Psn) -> Self {
+        Self {
+            first,
+            window: 128,
+            timeout: Duration::from_millis(2),
+            retries: 7,
+            rnr_retries: 7,
+            ask_each: false,
+        }
+    }
+}
+
+/// Why a queue pair was not changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum ChangeError {
+    /// There is no such queue pair.
+    #[error("{0} is not a queue pair of this NIC")]
+    NoSuchQueuePair(Qpn),
+    /// There is no such way.
+    #[error("{qpn} can't go from {from:?} to {to:?}")]
+    Transition {
+        /// The queue pair.
+        qpn: Qpn,
+        /// Its state.
+        from: State,
+        /// The state asked for.
+        to: State,
+    },
+    /// It still has requests.
+    #[error(
+        "{qpn} has {outstanding} requests outstanding: go to the error state and poll for them first"
+    )]
+    Outstanding {
+        /// The queue pair.
+        qpn: Qpn,
+        /// How many.
+        outstanding: usize,
+    },
+    /// The window can't be that.
+    #[error("a window of {0} packets: it must be from 1 to 8388607, half the sequence numbers")]
+    Window(u32),
+}
+
+/// A queue pair. Its fields are what both of its sides need.
+pub(super) struct QueuePair {
+    pub shared: Shared,
+    pub state: State,
+    /// Whether it is in the list of those that may have something to send.
+    pub active: bool,
+    pub mtu: PathMtu,
+    pub domain: Domain,
+    pub rights: Rights,
+    pub pkey: Pkey,
+    pub peer: Qpn,
+    pub send_completions: u32,
+    pub receive_completions: u32,
+    /// The flow whose addresses were last found to be the peer's and ours.
+    known_flow: u64,
+    pub path: Option<Path>,
+    pub requester: Requester,
+    pub responder: Responder,
+    /// What broke it, and whether that was the first of its unfinished requests.
+    pub cause: Cause,
+    pub blamed: bool,
+}
+
+impl QueuePair {
+    pub fn new(
+        shared: Shared,
+        domain: Domain,
+        (send_completions, receive_completions): (u32, u32),
+        requester: Requester,
+        responder: Responder,
+    ) -> Self {
+        Self {
+            shared,
+            state: State::Reset,
+            active: false,
+            mtu: PathMtu::Mtu256,
+            domain,
+            rights: Rights::NONE,
+            pkey: Pkey::DEFAULT,
+            peer: Qpn::new(0),
+            send_completions,
+            receive_completions,
+            known_flow: 0,
+            path: None,
+            requester,
+            responder,
+            cause: Cause::Told,
+            blamed: false,
+        }
+    }
+
+    #[inline]
+    pub fn number(&self) -> Qpn {
+        self.shared.qpn
+    }
+
+    /// Requests and receives that were posted and are not complete.
+    pub fn outstanding(&self) -> usize {
+        self.requester.outstanding() + self.responder.outstanding()
+    }
+
+    fn enter(&mut self, state: State) {
+        tracing::debug!(qpn = self.number().get(), from = ?self.state, to = ?state, "state");
+        self.state = state;
+        self.shared.state.store(state as u8, Ordering::Release);
+    }
+
+    /// Goes to another state, if there is a way.
+    pub fn change(&mut self, change: Change, common: &mut Common) -> Result<(), ChangeError> {
+        let qpn = self.number();
+        let to = match &change {
+            Change::Init { .. } => State::Init,
+            Change::ReadyToReceive(_) => State::ReadyToReceive,
+            Change::ReadyToSend(_) | Change::Resume => State::ReadyToSend,
+            Change::Drain => State::Draining,
+            Change::Error => State::Error,
+            Change::Reset => State::Reset,
+        };
+        let resumes = matches!(change, Change::Resume);
+        let from_drain = self.state == State::Draining;
+        if !self.state.may_become(to) || to == State::ReadyToSend && resumes != from_drain {
+            return Err(ChangeError::Transition { qpn, from: self.state, to });
+        }
+        match change {
+            Change::Init { rights, pkey } => (self.rights, self.pkey) = (rights, pkey),
+            Change::ReadyToReceive(connection) => self.connect(*connection),
+            Change::ReadyToSend(sending) => {
+                if !(1..1 << 23).contains(&sending.window) {
+                    return Err(ChangeError::Window(sending.window));
+                }
+                self.requester.start(sending, common.lossless);
+            }
+            Change::Drain | Change::Resume => {}
+            Change::Error => {
+                self.break_with(Cause::Told, false, common);
+                return Ok(());
+            }
+            Change::Reset => match self.outstanding() {
+                0 => self.forget(common),
+                outstanding => return Err(ChangeError::Outstanding { qpn, outstanding }),
+            },
+        }
+        self.enter(to);
+        if to == State::Draining && self.requester.begun == 0 {
+            common.tell(Event::Drained(qpn));
+        }
+        common.activate(self);
+        Ok(())
+    }
+
+    fn connect(&mut self, connection: Connection) {
+        self.peer = connection.peer;
+        self.mtu = connection.mtu;
+        self.known_flow = 0;
+        self.responder.start(&connection);
+        self.path = Some(connection.path);
+    }
+
+    fn forget(&mut self, common: &mut Common) {
+        common.timers.disarm(self.shared.place);
+        self.path = None;
+        self.requester.forget();
+        self.responder.forget();
+    }
+
+    /// Breaks the queue pair: what is posted is flushed, by and by, as its completions find room.
+    /// With `blamed`, the first unfinished request is what broke it.
+    #[cold]
+    pub fn break_with(&mut self, cause: Cause, blamed: bool, common: &mut Common) {
+        if self.state == State::Error {
+            return;
+        }
+        tracing::debug!(qpn = self.number().get(), %cause, "broken");
+        (self.cause, self.blamed) = (cause, blamed);
+        self.enter(State::Error);
+        self.requester.stop();
+        common.timers.disarm(self.shared.place);
+        common.tell_broken(self.number(), cause);
+        common.activate(self);
+    }
+
+    /// Flushes what there is room to tell of.
+    pub fn flush(&mut self, common: &mut Common) -> Turn {
+        match self.flush_sends(common) & self.flush_receives(common) {
+            true => Turn::Idle,
+            false => Turn::Starved,
+        }
+    }
+
+    fn flush_sends(&mut self, common: &mut Common) -> bool {
+        let (queue, qpn, cause) = (self.send_completions, self.number(), self.cause);
+        while self.requester.outstanding() > 0 {
+            let reserved = self.requester.begun > 0 || common.reserve(queue);
+            if !reserved {
+                return false;
+            }
+            let Some(posted) = self.requester.pop() else { break };
+            let failure = match std::mem::take(&mut self.blamed) {
+                true => Failure::Broke(cause),
+                false => Failure::Flushed(cause),
+            };
+            let memory = match posted.request.data {
+                Data::Inline(_) => Memory::None,
+                Data::Memory(memory) => memory,
+            };
+            let id = posted.request.id;
+            common.complete(queue, Completion::failed(id, qpn, failure, memory));
+        }
+        true
+    }
+
+    fn flush_receives(&mut self, common: &mut Common) -> bool {
+        let (queue, qpn, cause) = (self.receive_completions, self.number(), self.cause);
+        if let Some(receive) = self.responder.take_unfinished() {
+            let failure = match cause {
+                Cause::TooLong { .. } => Failure::Broke(cause),
+                _ => Failure::Flushed(cause),
+            };
+            common.complete(queue, Completion::failed(receive.id, qpn, failure, receive.memory));
+        }
+        while self.responder.outstanding() > 0 {
+            if !common.reserve(queue) {
+                return false;
+            }
+            let Some(receive) = self.responder.pop_receive() else {
+                common.release(queue);
+                break;
+            };
+            let failure = Failure::Flushed(cause);
+            common.complete(queue, Completion::failed(receive.id, qpn, failure, receive.memory));
+        }
+        true
+    }
+
+    /// Whether a packet came by the way that leads to the peer.
+    #[inline]
+    pub fn is_between(&mut self, flow: Flow<'_>) -> bool {
+        let Some(path) = &self.path else { return false };
+        match flow {
+            Flow::Link(link) => link == path.id(),
+            Flow::Network(flow, _) if flow == self.known_flow => true,
+            Flow::Network(flow, outer) => {
+                let (source, destination) = outer.gids();
+                let ours = path.outer().gids() == (destination, source);
+                if ours {
+                    self.known_flow = flow;
+                }
+                ours
+            }
+        }
+    }
+
+    /// Does what the time has come for, and says when to be called again.
+    pub fn expire(&mut self, common: &mut Common) {
+        if self.responder.ack_at.is_some_and(|at| at <= common.now) {
+            self.responder.ack_at = None;
+            common.owe(self, Due::Ack);
+        }
+        self.requester_expire(common);
+        self.arm(common);
+    }
+
+    /// Has the timer go off at the next moment that matters.
+    #[inline]
+    pub fn arm(&self, common: &mut Common) {
+        let times = [self.responder.ack_at, self.requester.retry_at, self.requester.resume_at];
+        if let Some(at) = times.into_iter().flatten().min() {
+            common.timers.arm(self.shared.place, at);
+        }
+    }
+
+    /// Makes sure that the timer goes off at `at` at the latest.
+    #[inline]
+    pub fn arm_by(&self, at: Time, common: &mut Common) {
+        common.timers.arm(self.shared.place, at);
+    }
+}

@@ -1,0 +1,284 @@
+//! The rings between programs and their NIC: work queues, receive queues, completion queues.
+//!
+//! Each has one end here and one there, of which either may be on any thread. A request stays in
+//! its ring until it is complete: the ring is the retransmission state, and its depth the bound on
+//! what is outstanding. A completion's slot is reserved when its request is begun, so a completion
+//! queue can't overflow: while it is full, requests wait in their queues, and receives count as
+//! not posted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use thiserror::Error;
+
+use crate::wire::Qpn;
+
+use super::completion::Completion;
+use super::doorbells::Doorbells;
+use super::pair::State;
+use super::work::{LONGEST_MESSAGE, ReceiveRequest, WorkRequest};
+
+/// Why a request was not posted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum PostError {
+    /// As many requests as the queue holds are outstanding.
+    #[error(
+        "the queue of {qpn} holds {depth} requests, and all are outstanding: poll for completions"
+    )]
+    Full {
+        /// The queue pair.
+        qpn: Qpn,
+        /// How many requests its queue holds.
+        depth: usize,
+    },
+    /// The queue pair takes no such requests in its state.
+    #[error("{qpn} is in state {state:?}, where {what} can't be posted")]
+    State {
+        /// The queue pair.
+        qpn: Qpn,
+        /// Its state.
+        state: State,
+        /// What was to be posted.
+        what: &'static str,
+    },
+    /// The message is longer than any may be.
+    #[error("a message of {len} bytes is longer than {LONGEST_MESSAGE}")]
+    TooLong {
+        /// Its length.
+        len: u64,
+    },
+}
+
+/// A request that was not posted, and why.
+#[derive(Debug, Error)]
+#[error("{why}")]
+pub struct Refused<R: std::fmt::Debug> {
+    /// Why not.
+    pub why: PostError,
+    /// The request, unchanged.
+    pub request: Box<R>,
+}
+
+/// A request in its ring.
+pub(super) struct Posted {
+    pub request: WorkRequest,
+    pub len: u32,
+}
+
+/// What the program's ends of a queue pair share with the NIC.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub qpn: Qpn,
+    pub place: u32,
+    pub state: Arc<AtomicU8>,
+    pub doorbells: Arc<Doorbells>,
+}
+
+impl Shared {
+    #[inline]
+    fn state(&self) -> State {
+        State::from_code(self.state.load(Ordering::Acquire))
+    }
+}
+
+/// The program's end of a send queue.
+pub struct SendQueue {
+    shared: Shared,
+    ring: rtrb::Producer<Posted>,
+}
+
+/// The program's end of a receive queue.
+pub struct ReceiveQueue {
+    shared: Shared,
+    ring: rtrb::Producer<ReceiveRequest>,
+}
+
+/// The program's end of a completion queue.
+pub struct CompletionQueue {
+    ring: rtrb::Consumer<Completion>,
+}
+
+impl SendQueue {
+    pub(super) fn new(shared: Shared, depth: usize) -> (Self, rtrb::Consumer<Posted>) {
+        let (ring, taken) = rtrb::RingBuffer::new(depth);
+        (Self { shared, ring }, taken)
+    }
+
+    /// The queue pair.
+    pub fn qpn(&self) -> Qpn {
+        self.shared.qpn
+    }
+
+    /// How many more requests there is room for.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.ring.slots()
+    }
+
+    /// Writes a request to the queue. The NIC learns of it when the [doorbell](Self::ring) is
+    /// rung, of several requests at once if the program likes.
+    ///
+    /// # Errors
+    /// When the queue is full, the queue pair not ready to send, or the message too long. The
+    /// request comes back.
+    #[inline]
+    pub fn post(&mut self, request: WorkRequest) -> Result<(), Refused<WorkRequest>> {
+        let state = self.shared.state();
+        let len = request.data.len();
+        if !state.takes_sends() || len > u64::from(LONGEST_MESSAGE) {
+            return Err(self.refuse(request, state, len));
+        }
+        let posted = self.ring.push(Posted { request, len: len as u32 });
+        posted.map_err(|rtrb::PushError::Full(posted)| self.refuse(posted.request, state, len))
+    }
+
+    #[cold]
+    fn refuse(&self, request: WorkRequest, state: State, len: u64) -> Refused<WorkRequest> {
+        let qpn = self.shared.qpn;
+        let why = match state.takes_sends() {
+            false => PostError::State { qpn, state, what: "a send" },
+            true if len > u64::from(LONGEST_MESSAGE) => PostError::TooLong { len },
+            true => PostError::Full { qpn, depth: self.ring.buffer().capacity() },
+        };
+        Refused { why, request: Box::new(request) }
+    }
+
+    /// Tells the NIC that there is work. It is done in the NIC's next turn.
+    #[inline]
+    pub fn ring(&self) {
+        self.shared.doorbells.ring(self.shared.place);
+    }
+}
+
+impl ReceiveQueue {
+    pub(super) fn new(shared: Shared, depth: usize) -> (Self, rtrb::Consumer<ReceiveRequest>) {
+        let (ring, taken) = rtrb::RingBuffer::new(depth);
+        (Self { shared, ring }, taken)
+    }
+
+    /// The queue pair.
+    pub fn qpn(&self) -> Qpn {
+        self.shared.qpn
+    }
+
+    /// How many more receives there is room for.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.ring.slots()
+    }
+
+    /// Posts a receive, for which no doorbell is needed: the NIC looks when a message comes.
+    ///
+    /// # Errors
+    /// When the queue is full, or the queue pair is reset. The receive comes back.
+    #[inline]
+    pub fn post(&mut self, receive: ReceiveRequest) -> Result<(), Refused<ReceiveRequest>> {
+        let state = self.shared.state();
+        if !state.takes_receives() {
+            return Err(self.refuse(receive, state));
+        }
+        let posted = self.ring.push(receive);
+        posted.map_err(|rtrb::PushError::Full(receive)| self.refuse(receive, state))?;
+        // Whatever is posted to a broken queue pair is to be flushed. The state is looked at again
+        // since it may have broken meanwhile, and the NIC not have seen this receive.
+        if self.shared.state() == State::Error {
+            self.shared.doorbells.ring(self.shared.place);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn refuse(&self, receive: ReceiveRequest, state: State) -> Refused<ReceiveRequest> {
+        let qpn = self.shared.qpn;
+        let why = match state.takes_receives() {
+            false => PostError::State { qpn, state, what: "a receive" },
+            true => PostError::Full { qpn, depth: self.ring.buffer().capacity() },
+        };
+        Refused { why, request: Box::new(receive) }
+    }
+}
+
+impl CompletionQueue {
+    /// The next completion, if there is one.
+    #[inline]
+    pub fn poll(&mut self) -> Option<Completion> {
+        self.ring.pop().ok()
+    }
+
+    /// How many completions wait.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.ring.slots()
+    }
+
+    /// Whether none waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+}
+
+/// Which completions call for an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notify {
+    /// Any.
+    Any,
+    /// Failures, and receives that the peer solicited an event for.
+    Solicited,
+}
+
+/// The NIC's end of a completion queue.
+pub(super) struct Completions {
+    ring: rtrb::Producer<Completion>,
+    /// Free slots when last counted, less what was pushed since.
+    free: usize,
+    /// Slots promised to requests that were begun.
+    reserved: usize,
+    pub armed: Option<Notify>,
+    /// How many queues of queue pairs end here.
+    pub users: usize,
+}
+
+impl Completions {
+    pub fn new(capacity: usize) -> (Self, CompletionQueue) {
+        let (ring, taken) = rtrb::RingBuffer::new(capacity);
+        let own = Self { ring, free: capacity, reserved: 0, armed: None, users: 0 };
+        (own, CompletionQueue { ring: taken })
+    }
+
+    /// Promises a slot, if there is one.
+    #[inline]
+    pub fn reserve(&mut self) -> bool {
+        if self.free <= self.reserved {
+            self.free = self.ring.slots();
+        }
+        let room = self.free > self.reserved;
+        self.reserved += usize::from(room);
+        room
+    }
+
+    /// Gives a promised slot back unused.
+    #[inline]
+    pub fn release(&mut self) {
+        self.reserved -= 1;
+    }
+
+    /// Fills a promised slot. Whether that calls for an event.
+    #[inline]
+    pub fn complete(&mut self, completion: Completion, solicited: bool) -> bool {
+        let notable = match self.armed {
+            None => false,
+            Some(Notify::Any) => true,
+            Some(Notify::Solicited) => solicited || completion.outcome.is_err(),
+        };
+        self.reserved -= 1;
+        self.free -= 1;
+        // A promised slot is there: that is what the promise is.
+        let pushed = self.ring.push(completion);
+        debug_assert!(pushed.is_ok(), "a reserved slot was not there");
+        if notable {
+            self.armed = None;
+        }
+        notable
+    }
+}

@@ -1,0 +1,470 @@
+//! The requester: what is sent, in which packets, and what is sent again.
+//!
+//! Requests stay in the work queue until they are complete, those sent at its head. A cursor says
+//! which packet of which request is next; to send again is to set it back. Of the head only the
+//! sequence number is kept: the others' follow from the lengths.
+
+use std::time::Duration;
+
+use crate::time::Time;
+use crate::wire::{Bth, DmaLength, Extensions, Headers, Msn, Opcode, PathMtu, Psn, Reth};
+
+use super::common::{Common, Event};
+use super::completion::Cause;
+use super::device::Outbox;
+use super::gather::gather;
+use super::pair::{QueuePair, Sending, State};
+use super::planted::{Bug, planted};
+use super::queues::Posted;
+use super::rto::Rto;
+use super::work::Operation;
+
+/// How a turn of sending ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Turn {
+    /// There is nothing to send until something happens.
+    Idle,
+    /// There is more.
+    More,
+    /// A completion queue has no room.
+    Starved,
+    /// The device has no room.
+    DeviceFull,
+}
+
+pub(super) struct Requester {
+    work: rtrb::Consumer<Posted>,
+    /// The first packet that is not acknowledged, and how many of the same request stand before it.
+    oldest: Psn,
+    acknowledged: u32,
+    /// The packet at the cursor: the next to be sent.
+    next: Psn,
+    /// The packet that was never sent yet.
+    top: Psn,
+    /// The cursor: how many requests stand before it, and how many packets of its own.
+    at: usize,
+    packet: u32,
+    /// Requests at the head that were begun: their completions have a slot.
+    pub begun: usize,
+    /// Messages completed before the head.
+    completed: Msn,
+    /// The last message that the peer has a receive for, as far as it said.
+    credit: Option<Msn>,
+    sending: Sending,
+    /// Packets since an acknowledgement was last asked for.
+    unasked: u32,
+    tries: u8,
+    rnr_tries: u8,
+    pub rto: Rto,
+    pub retry_at: Option<Time>,
+    /// When to come back to a peer that had no receive.
+    pub resume_at: Option<Time>,
+    /// The device's ticket of each request's last packet, by its place in a ring as long as the
+    /// queue, on a lossless device.
+    tickets: Box<[u64]>,
+    flying: bool,
+}
+
+/// How many packets a message takes.
+#[inline]
+fn packets(len: u32, mtu: PathMtu) -> u32 {
+    len.div_ceil(mtu.bytes() as u32).max(1)
+}
+
+impl Requester {
+    pub fn new(work: rtrb::Consumer<Posted>) -> Self {
+        let zero = Psn::new(0);
+        let sending = Sending::new(zero);
+        Self {
+            work,
+            oldest: zero,
+            acknowledged: 0,
+            next: zero,
+            top: zero,
+            at: 0,
+            packet: 0,
+            begun: 0,
+            completed: Msn::new(0),
+            credit: None,
+            rto: Rto::new(sending.timeout),
+            sending,
+            unasked: 0,
+            tries: 0,
+            rnr_tries: 0,
+            retry_at: None,
+            resume_at: None,
+            tickets: Box::default(),
+            flying: false,
+        }
+    }
+
+    pub fn start(&mut self, sending: Sending, lossless: bool) {
+        let first = sending.first;
+        (self.oldest, self.next, self.top) = (first, first, first);
+        self.rto = Rto::new(sending.timeout);
+        self.sending = sending;
+        if lossless && self.tickets.is_empty() {
+            self.tickets = vec![0; self.work.buffer().capacity().next_power_of_two()].into();
+        }
+    }
+
+    pub fn forget(&mut self) {
+        self.stop();
+        (self.acknowledged, self.at, self.packet, self.unasked) = (0, 0, 0, 0);
+        (self.completed, self.credit) = (Msn::new(0), None);
+        (self.tries, self.rnr_tries) = (0, 0);
+    }
+
+    pub fn stop(&mut self) {
+        (self.retry_at, self.resume_at) = (None, None);
+        self.rto.abandon();
+    }
+
+    pub fn outstanding(&self) -> usize {
+        self.work.slots()
+    }
+
+    /// Takes the request at the head out of the queue, unfinished.
+    pub fn pop(&mut self) -> Option<Posted> {
+        let posted = self.work.pop().ok()?;
+        self.begun = self.begun.saturating_sub(1);
+        self.at = self.at.saturating_sub(1);
+        Some(posted)
+    }
+
+    /// How many packets are unacknowledged.
+    #[inline]
+    fn under_way(&self) -> u32 {
+        self.next.distance_from(self.oldest).max(0) as u32
+    }
+
+    /// Whether anything is sent and not acknowledged, or was and is to be sent again.
+    #[inline]
+    fn waits(&self) -> bool {
+        self.begun > 0
+    }
+
+    /// Sets the cursor back, or forth, to a packet of a request that was begun.
+    fn seek(&mut self, psn: Psn, mtu: PathMtu) {
+        (self.next, self.packet, self.at) = (psn, 0, self.begun);
+        let Ok(chunk) = self.work.read_chunk(self.begun) else { return };
+        let (front, back) = chunk.as_slices();
+        let mut left = self.acknowledged + psn.distance_from(self.oldest).max(0) as u32;
+        for (index, posted) in front.iter().chain(back).enumerate() {
+            let packets = packets(posted.len, mtu);
+            if left < packets {
+                (self.at, self.packet) = (index, left);
+                return;
+            }
+            left -= packets;
+        }
+    }
+
+    /// How many packets the request at the head takes.
+    #[inline]
+    fn front_packets(&self, mtu: PathMtu) -> u32 {
+        self.work.peek().map_or(1, |posted| packets(posted.len, mtu))
+    }
+
+    #[inline]
+    fn slot(&self, index: usize) -> usize {
+        (self.completed.get() as usize + index) & self.tickets.len().wrapping_sub(1)
+    }
+}
+
+impl QueuePair {
+    /// Sends some of what may be sent.
+    #[inline]
+    pub fn send<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O, most: u32) -> Turn {
+        for _ in 0..most {
+            if !self.state.requests() || self.requester.resume_at.is_some() {
+                return Turn::Idle;
+            }
+            let r = &mut self.requester;
+            let waiting = if r.at < r.begun { r.begun } else { r.work.slots() };
+            if r.at == waiting || r.under_way() >= r.sending.window {
+                return Turn::Idle;
+            }
+            if r.at == r.begun {
+                if self.state == State::Draining || !self.may_begin() {
+                    return Turn::Idle;
+                }
+                if !common.reserve(self.send_completions) {
+                    return Turn::Starved;
+                }
+                self.requester.begun += 1;
+            }
+            match self.send_packet(common, outbox) {
+                Ok(()) => {}
+                Err(Stop::DeviceFull) => return Turn::DeviceFull,
+                // Those before it come first, and it is looked at again when they are complete.
+                Err(Stop::Refused(_)) if self.requester.at > 0 => return Turn::Idle,
+                Err(Stop::Refused(cause)) => {
+                    self.break_with(cause, true, common);
+                    return Turn::More;
+                }
+            }
+        }
+        Turn::More
+    }
+
+    /// Whether the request at the cursor, which is not begun, may be: fences and credits allow it.
+    #[inline]
+    fn may_begin(&mut self) -> bool {
+        let r = &mut self.requester;
+        let Ok(chunk) = r.work.read_chunk(r.at + 1) else { return false };
+        let (front, back) = chunk.as_slices();
+        let posted = front.get(r.at).unwrap_or_else(|| &back[r.at - front.len()]);
+        if r.at == 0 {
+            // With nothing under way, a request may always go and ask.
+            return true;
+        }
+        let request = &posted.request;
+        let takes_receive = request.operation == Operation::Send || request.imm.is_some();
+        let covered = match r.credit {
+            Some(last) if takes_receive => {
+                let message = r.completed.add(r.at as u32 + 1);
+                Psn::new(last.get()).distance_from(Psn::new(message.get())) >= 0
+            }
+            _ => true,
+        };
+        covered && !request.fenced
+    }
+
+    /// Sends the packet at the cursor.
+    #[inline]
+    fn send_packet<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> Result<(), Stop> {
+        let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
+        let Some(path) = &self.path else { return Err(Stop::DeviceFull) };
+        let Ok(chunk) = r.work.read_chunk(r.at + 1) else { return Err(Stop::DeviceFull) };
+        let (front, back) = chunk.as_slices();
+        let posted = front.get(r.at).unwrap_or_else(|| &back[r.at - front.len()]);
+        let request = &posted.request;
+
+        let offset = r.packet * mtu;
+        let len = (posted.len - offset).min(mtu);
+        let ends = offset + len == posted.len;
+        let payload =
+            gather(&common.keys, self.domain, &request.data, offset as usize, len as usize)
+                .map_err(Stop::Refused)?;
+
+        let again = r.next != r.top;
+        let ask = !common.lossless
+            && (ends && (request.awaited || r.sending.ask_each || again)
+                || r.unasked + 1 >= r.sending.window.div_ceil(2)
+                || ends && r.at == 0 && r.credit.is_some_and(|last| last == r.completed));
+        let (opcode, extensions) = headers(posted, r.packet == 0, ends);
+        let solicited = ends && request.solicited;
+        let bth = Bth::new(opcode, self.peer, r.next)
+            .with_pkey(self.pkey)
+            .with_ack_request(ask)
+            .with_solicited(solicited);
+        let ticket = outbox
+            .push(path, Headers { bth, extensions }, payload)
+            .map_err(|_| Stop::DeviceFull)?;
+
+        common.counters.sent += 1;
+        common.counters.retransmitted += u64::from(again);
+        self.requester.sent(again, ask, ends, ticket, common.now);
+        self.watch(common);
+        Ok(())
+    }
+
+    /// Sees to it that what was sent is not forgotten.
+    #[inline]
+    fn watch(&mut self, common: &mut Common) {
+        let r = &mut self.requester;
+        if common.lossless {
+            if !r.flying {
+                r.flying = true;
+                common.flying.push(self.shared.place);
+            }
+        } else if r.retry_at.is_none() {
+            let at = common.now + r.rto.time();
+            r.retry_at = Some(at);
+            self.arm_by(at, common);
+        }
+    }
+
+    /// Completes what a lossless device says was delivered. Whether anything is still under way.
+    pub fn collect<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> bool {
+        let Some(path) = &self.path else { return false };
+        let delivered = outbox.delivered(path.id());
+        while self.requester.waits() {
+            let r = &self.requester;
+            // A request is there when its last packet is, and that was sent.
+            if r.at == 0 || r.tickets[r.slot(0)] > delivered {
+                break;
+            }
+            let rest = r.front_packets(self.mtu) - r.acknowledged;
+            self.acknowledged(r.oldest.add(rest - 1), common);
+        }
+        self.requester.flying = self.requester.waits() && self.state.requests();
+        self.requester.flying
+    }
+
+    /// Sends again from `psn` on.
+    pub(super) fn go_back(&mut self, psn: Psn, common: &mut Common) {
+        if planted(Bug::GoesBackToTheNewest) {
+            return self.requester.seek(self.requester.top, self.mtu);
+        }
+        self.requester.seek(psn, self.mtu);
+        self.requester.rto.abandon();
+        common.activate(self);
+    }
+
+    /// Counts a try that failed. Whether it was the last.
+    pub(super) fn gave_up(&mut self, common: &mut Common) -> bool {
+        let r = &mut self.requester;
+        if r.tries < r.sending.retries {
+            r.tries += 1;
+            return false;
+        }
+        let cause = Cause::NoAnswer { tries: r.tries + 1 };
+        self.break_with(cause, true, common);
+        true
+    }
+
+    /// Waits as a peer without receives asked for, unless that was once too often.
+    pub(super) fn wait_for_receiver(&mut self, psn: Psn, wait: Duration, common: &mut Common) {
+        let r = &mut self.requester;
+        if r.sending.rnr_retries < 7 && r.rnr_tries >= r.sending.rnr_retries {
+            let cause = Cause::ReceiverNotReady { tries: r.rnr_tries + 1, wait };
+            return self.break_with(cause, true, common);
+        }
+        r.rnr_tries = r.rnr_tries.saturating_add(1);
+        let at = common.now + wait;
+        (r.resume_at, r.retry_at) = (Some(at), None);
+        self.go_back(psn, common);
+        self.arm_by(at, common);
+    }
+
+    pub fn requester_expire(&mut self, common: &mut Common) {
+        if self.requester.resume_at.is_some_and(|at| at <= common.now) {
+            self.requester.resume_at = None;
+            common.activate(self);
+        }
+        if self.requester.retry_at.is_some_and(|at| at <= common.now) {
+            self.requester.retry_at = None;
+            if self.requester.waits() && self.state.requests() {
+                common.counters.timeouts += 1;
+                tracing::debug!(qpn = self.number().get(), tries = self.requester.tries, "timeout");
+                if !self.gave_up(common) {
+                    self.requester.rto.back_off();
+                    self.go_back(self.requester.oldest, common);
+                    self.watch(common);
+                }
+            }
+        }
+    }
+
+    /// Takes everything up to and with `psn` as received by the peer, and completes what is
+    /// complete. It must be a packet that was sent.
+    pub(super) fn acknowledged(&mut self, psn: Psn, common: &mut Common) {
+        let (beyond, mtu) = (psn.add(1), self.mtu);
+        let r = &mut self.requester;
+        r.acknowledged += beyond.distance_from(r.oldest).max(0) as u32;
+        r.oldest = beyond;
+        while self.requester.waits() {
+            let packets = self.requester.front_packets(mtu);
+            if self.requester.acknowledged < packets {
+                break;
+            }
+            self.requester.acknowledged -= packets;
+            self.requester.completed = self.requester.completed.add(1);
+            self.complete_front(common);
+        }
+        let r = &mut self.requester;
+        (r.tries, r.rnr_tries) = (0, 0);
+        // What is sent again may be acknowledged before it is reached.
+        if r.next.distance_from(beyond) < 0 {
+            r.seek(beyond, mtu);
+        }
+        if !common.lossless {
+            r.rto.acknowledged(psn, common.now);
+            r.retry_at = r.waits().then(|| common.now + r.rto.time());
+            if let Some(at) = r.retry_at {
+                self.arm_by(at, common);
+            }
+        }
+        if self.state == State::Draining && !self.requester.waits() {
+            common.tell(Event::Drained(self.number()));
+        }
+        common.activate(self);
+    }
+
+    /// What the peer said of its receives.
+    #[inline]
+    pub(super) fn credited(&mut self, last: Option<Msn>) {
+        self.requester.credit = last;
+    }
+
+    /// Whether `psn` was sent and is not acknowledged.
+    #[inline]
+    pub(super) fn is_under_way(&self, psn: Psn) -> bool {
+        let r = &self.requester;
+        psn.distance_from(r.oldest) >= 0 && psn.distance_from(r.top) < 0
+    }
+
+    /// The packet that comes after all that were acknowledged.
+    #[inline]
+    pub(super) fn oldest(&self) -> Psn {
+        self.requester.oldest
+    }
+}
+
+impl Requester {
+    /// Moves the cursor behind the packet that was sent.
+    #[inline]
+    fn sent(&mut self, again: bool, ask: bool, ends: bool, ticket: u64, now: Time) {
+        if !again {
+            self.top = self.next.add(1);
+            if ask {
+                self.rto.sample(self.next, now);
+            }
+        }
+        self.next = self.next.add(1);
+        self.unasked = if ask { 0 } else { self.unasked + 1 };
+        self.packet += 1;
+        if ends {
+            if !self.tickets.is_empty() {
+                let slot = self.slot(self.at);
+                self.tickets[slot] = ticket;
+            }
+            (self.at, self.packet) = (self.at + 1, 0);
+        }
+    }
+}
+
+/// Why a packet was not sent.
+enum Stop {
+    DeviceFull,
+    Refused(Cause),
+}
+
+/// The opcode and extension headers of a request's packet.
+#[inline]
+fn headers(posted: &Posted, begins: bool, ends: bool) -> (Opcode, Extensions) {
+    let request = &posted.request;
+    let imm = request.imm.filter(|_| ends);
+    let Operation::Write { address, rkey } = request.operation else {
+        let opcode = match (begins, ends, imm) {
+            (true, true, None) => Opcode::RcSendOnly,
+            (true, true, Some(_)) => Opcode::RcSendOnlyImmediate,
+            (true, false, _) => Opcode::RcSendFirst,
+            (false, false, _) => Opcode::RcSendMiddle,
+            (false, true, None) => Opcode::RcSendLast,
+            (false, true, Some(_)) => Opcode::RcSendLastImmediate,
+        };
+        return (opcode, imm.map_or(Extensions::None, Extensions::Imm));
+    };
+    let reth = Reth { address, rkey, length: DmaLength(posted.len) };
+    match (begins, ends, imm) {
+        (true, true, None) => (Opcode::RcWriteOnly, Extensions::Reth(reth)),
+        (true, true, Some(imm)) => (Opcode::RcWriteOnlyImmediate, Extensions::RethImm(reth, imm)),
+        (true, false, _) => (Opcode::RcWriteFirst, Extensions::Reth(reth)),
+        (false, false, _) => (Opcode::RcWriteMiddle, Extensions::None),
+        (false, true, None) => (Opcode::RcWriteLast, Extensions::None),
+        (false, true, Some(imm)) => (Opcode::RcWriteLastImmediate, Extensions::Imm(imm)),
+    }
+}

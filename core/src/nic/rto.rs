@@ -1,0 +1,121 @@
+//! How long to wait for an answer before sending again: learned from the path, as TCP does
+//! (RFC 6298), from packets that asked for an answer and were sent once (Karn's rule).
+
+use std::time::Duration;
+
+use crate::time::Time;
+use crate::wire::Psn;
+
+/// Below this, a turn of the peer that came late would count as a loss.
+const SHORTEST: Duration = Duration::from_micros(200);
+const LONGEST: Duration = Duration::from_secs(4);
+
+pub(super) struct Rto {
+    /// The time in force.
+    time: Duration,
+    /// What it is once an answer came again.
+    settled: Duration,
+    /// The smoothed round trip and its deviation, in nanoseconds; none before the first.
+    smoothed: Option<(u64, u64)>,
+    /// A packet whose answer will tell a round trip, and when it was sent.
+    sample: Option<(Psn, Time)>,
+}
+
+impl Rto {
+    pub fn new(initial: Duration) -> Self {
+        let time = initial.clamp(SHORTEST, LONGEST);
+        Self { time, settled: time, smoothed: None, sample: None }
+    }
+
+    #[inline]
+    pub fn time(&self) -> Duration {
+        self.time
+    }
+
+    /// A packet that asks for an answer was sent for the first time.
+    #[inline]
+    pub fn sample(&mut self, psn: Psn, now: Time) {
+        self.sample.get_or_insert((psn, now));
+    }
+
+    /// Something is sent again: no answer tells any more which of the two it answers.
+    pub fn abandon(&mut self) {
+        self.sample = None;
+    }
+
+    /// Nothing was heard for the time in force.
+    pub fn back_off(&mut self) {
+        self.time = (self.time * 2).min(LONGEST);
+        self.abandon();
+    }
+
+    /// Everything up to `psn` was acknowledged.
+    #[inline]
+    pub fn acknowledged(&mut self, psn: Psn, now: Time) {
+        self.time = self.settled;
+        if let Some((sampled, sent)) = self.sample
+            && psn.distance_from(sampled) >= 0
+        {
+            self.sample = None;
+            self.learn(now.since(sent).as_nanos() as u64);
+        }
+    }
+
+    fn learn(&mut self, round_trip: u64) {
+        let (smoothed, deviation) = match self.smoothed {
+            None => (round_trip, round_trip / 2),
+            Some((smoothed, deviation)) => {
+                let error = smoothed.abs_diff(round_trip);
+                ((7 * smoothed + round_trip) / 8, (3 * deviation + error) / 4)
+            }
+        };
+        self.smoothed = Some((smoothed, deviation));
+        self.settled = Duration::from_nanos(smoothed + 4 * deviation).clamp(SHORTEST, LONGEST);
+        self.time = self.settled;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Time {
+        Time::from_nanos(micros * 1000)
+    }
+
+    #[test]
+    fn it_is_learned_from_the_path_and_doubles_while_nothing_is_heard() {
+        let mut rto = Rto::new(Duration::from_millis(10));
+        assert_eq!(rto.time(), Duration::from_millis(10));
+        rto.sample(Psn::new(5), at(0));
+        rto.sample(Psn::new(6), at(500));
+        rto.acknowledged(Psn::new(4), at(900));
+        assert_eq!(rto.time(), Duration::from_millis(10), "the sample was not answered yet");
+        rto.acknowledged(Psn::new(6), at(1000));
+        assert_eq!(rto.time(), Duration::from_millis(3), "1 ms and four times half of it");
+        rto.back_off();
+        rto.back_off();
+        assert_eq!(rto.time(), Duration::from_millis(12));
+        rto.acknowledged(Psn::new(7), at(2000));
+        assert_eq!(rto.time(), Duration::from_millis(3));
+    }
+
+    #[test]
+    fn what_was_sent_twice_tells_nothing() {
+        let mut rto = Rto::new(Duration::from_millis(10));
+        rto.sample(Psn::new(5), at(0));
+        rto.abandon();
+        rto.acknowledged(Psn::new(5), at(50));
+        assert_eq!(rto.time(), Duration::from_millis(10));
+    }
+
+    #[test]
+    fn it_stays_within_its_bounds() {
+        let mut rto = Rto::new(Duration::ZERO);
+        assert_eq!(rto.time(), SHORTEST);
+        for _ in 0..40 {
+            rto.back_off();
+        }
+        assert_eq!(rto.time(), LONGEST);
+    }
+}

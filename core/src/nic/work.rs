@@ -1,0 +1,284 @@
+//! What a program asks of the NIC: work requests, receives, and the memory they name.
+
+use std::fmt;
+
+use crate::memory::Buf;
+use crate::wire::{Imm, RemoteAddr, Rkey};
+
+use super::keys::Lkey;
+
+/// The most bytes of one message.
+pub const LONGEST_MESSAGE: u32 = 1 << 31;
+
+/// The most bytes that a request carries in itself.
+pub const MOST_INLINE: usize = 64;
+
+/// A part of registered memory, by the key that its registration gave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Segment {
+    /// Where it begins, by the registration's addresses.
+    pub address: u64,
+    /// How many bytes it has.
+    pub len: u32,
+    /// The key.
+    pub lkey: Lkey,
+}
+
+/// Memory that a request takes with it, and its completion brings back.
+#[derive(Default)]
+pub enum Memory {
+    /// None.
+    #[default]
+    None,
+    /// A buffer: its filled bytes to be sent, or its whole capacity to be received into.
+    Buf(Buf),
+    /// A part of registered memory.
+    Segment(Segment),
+    /// Several of them, gathered or scattered in their order.
+    List(Box<[Segment]>),
+}
+
+/// A few bytes that travel in the request itself.
+#[derive(Clone, Copy)]
+pub struct Inline {
+    len: u8,
+    bytes: [u8; MOST_INLINE],
+}
+
+/// What a request sends.
+pub enum Data {
+    /// A copy of a few bytes, made when it was posted.
+    Inline(Inline),
+    /// Bytes that stay where they are until the request completes.
+    Memory(Memory),
+}
+
+/// What a request does with its data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// Puts it into the peer's next receive, and completes that.
+    Send,
+    /// Puts it into the peer's registered memory. With an immediate, a receive is completed, too.
+    Write {
+        /// Where, by the addresses of the peer's registration.
+        address: RemoteAddr,
+        /// The peer's key.
+        rkey: Rkey,
+    },
+}
+
+/// A request to send something.
+pub struct WorkRequest {
+    /// The program's own, returned with the completion.
+    pub id: u64,
+    /// What to do.
+    pub operation: Operation,
+    /// With what.
+    pub data: Data,
+    /// Four bytes that go with the message into the receive's completion.
+    pub imm: Option<Imm>,
+    /// Whether success is told. Failure always is.
+    pub signalled: bool,
+    /// Whether somebody waits for this very completion, which is then hastened.
+    pub awaited: bool,
+    /// Whether the peer is to be woken for the receive that this completes.
+    pub solicited: bool,
+    /// Whether to wait, before beginning, until all requests before are complete.
+    pub fenced: bool,
+}
+
+/// A place for a message that is to come.
+pub struct ReceiveRequest {
+    /// The program's own, returned with the completion.
+    pub id: u64,
+    /// Where to put the message.
+    pub memory: Memory,
+}
+
+impl WorkRequest {
+    /// A signalled send.
+    pub fn send(id: u64, data: impl Into<Data>) -> Self {
+        Self {
+            id,
+            operation: Operation::Send,
+            data: data.into(),
+            imm: None,
+            signalled: true,
+            awaited: false,
+            solicited: false,
+            fenced: false,
+        }
+    }
+
+    /// A signalled write to a peer's memory.
+    pub fn write(id: u64, address: RemoteAddr, rkey: Rkey, data: impl Into<Data>) -> Self {
+        Self { operation: Operation::Write { address, rkey }, ..Self::send(id, data) }
+    }
+
+    /// The same with an immediate.
+    #[must_use]
+    pub fn with_imm(self, imm: Imm) -> Self {
+        Self { imm: Some(imm), ..self }
+    }
+
+    /// The same, its success told to nobody.
+    #[must_use]
+    pub fn unsignalled(self) -> Self {
+        Self { signalled: false, ..self }
+    }
+
+    /// The same, hastened, for somebody waits for it.
+    #[must_use]
+    pub fn awaited(self) -> Self {
+        Self { awaited: true, ..self }
+    }
+
+    /// The same, waking the peer.
+    #[must_use]
+    pub fn solicited(self) -> Self {
+        Self { solicited: true, ..self }
+    }
+
+    /// The same, behind everything before it.
+    #[must_use]
+    pub fn fenced(self) -> Self {
+        Self { fenced: true, ..self }
+    }
+}
+
+impl Inline {
+    /// A copy of `bytes`, if they are not more than [`MOST_INLINE`].
+    #[inline]
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let mut inline = Self { len: u8::try_from(bytes.len()).ok()?, bytes: [0; MOST_INLINE] };
+        inline.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(inline)
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl Memory {
+    /// How many bytes it offers to be sent.
+    #[inline]
+    pub fn filled(&self) -> u64 {
+        match self {
+            Self::Buf(buf) => buf.len() as u64,
+            other => other.room(),
+        }
+    }
+
+    /// How many bytes may be received into it.
+    #[inline]
+    pub fn room(&self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Buf(buf) => buf.capacity() as u64,
+            Self::Segment(segment) => u64::from(segment.len),
+            Self::List(list) => list.iter().map(|segment| u64::from(segment.len)).sum(),
+        }
+    }
+
+    /// The parts of registered memory that it consists of.
+    #[inline]
+    pub(super) fn segments(&self) -> &[Segment] {
+        match self {
+            Self::None | Self::Buf(_) => &[],
+            Self::Segment(segment) => std::slice::from_ref(segment),
+            Self::List(list) => list,
+        }
+    }
+}
+
+impl Data {
+    /// How many bytes it sends.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Inline(inline) => u64::from(inline.len),
+            Self::Memory(memory) => memory.filled(),
+        }
+    }
+
+    /// Whether it sends no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<Inline> for Data {
+    #[inline]
+    fn from(inline: Inline) -> Self {
+        Self::Inline(inline)
+    }
+}
+
+impl<M: Into<Memory>> From<M> for Data {
+    #[inline]
+    fn from(memory: M) -> Self {
+        Self::Memory(memory.into())
+    }
+}
+
+impl From<Buf> for Memory {
+    #[inline]
+    fn from(buf: Buf) -> Self {
+        Self::Buf(buf)
+    }
+}
+
+impl From<Segment> for Memory {
+    #[inline]
+    fn from(segment: Segment) -> Self {
+        Self::Segment(segment)
+    }
+}
+
+impl From<Box<[Segment]>> for Memory {
+    #[inline]
+    fn from(list: Box<[Segment]>) -> Self {
+        Self::List(list)
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => write!(f, "None"),
+            Self::Buf(buf) => buf.fmt(f),
+            Self::Segment(segment) => segment.fmt(f),
+            Self::List(list) => list.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inline(inline) => write!(f, "Inline({} bytes)", inline.len),
+            Self::Memory(memory) => memory.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for WorkRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkRequest")
+            .field("id", &self.id)
+            .field("operation", &self.operation)
+            .field("data", &self.data)
+            .field("imm", &self.imm)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ReceiveRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ReceiveRequest {{ id: {}, memory: {:?} }}", self.id, self.memory)
+    }
+}

@@ -1,0 +1,72 @@
+//! A simulated Ethernet: stations, switches and cables in one place, in virtual time, by one seed.
+//!
+//! A [`Network`] moves frames, from the Ethernet header on and without the check sum, between
+//! stations. It knows nothing of what is in them, except the addresses that a switch learns and
+//! the two bits by which it tells of congestion. Nothing happens by itself: [`Network::step`] goes
+//! on to the next event that concerns a station and returns it.
+//!
+//! * Cables have latency, bandwidth, an MTU, and [`Faults`] in each direction: loss, duplication,
+//!   corruption, reordering. They can be cut, and healed, and changed while frames are on them.
+//! * Switches learn addresses, flood what they don't know, queue, mark, and drop what does not fit.
+//! * Stations have one interface and one timer. A partition keeps some of them from the rest; a
+//!   restart makes one forget.
+//!
+//! The same seed and the same calls give the same run, down to [`Network::trace_hash`]. So a
+//! failure is replayed by its seed, and [`Network::start_recording`] turns the replay into a
+//! capture file.
+//!
+//! Here a station repeats a question, over a cable that loses half of all frames, until the answer
+//! is there:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use doorbell_kit::{Event, Faults, LinkConfig, Network, Time};
+//!
+//! let mut network = Network::new(3);
+//! let (client, server) = (network.station(), network.station());
+//! let lossy = LinkConfig::default().with_faults(Faults { loss: 0.5, ..Faults::NONE });
+//! network.link(client, server, lossy);
+//!
+//! network.wake_at(client, Some(Time::ZERO));
+//! let answered = loop {
+//!     let second = Time::ZERO + Duration::from_secs(1);
+//!     match network.step(second) {
+//!         Some((who, Event::Wake)) => {
+//!             network.send(who, b"a question, as an Ethernet frame".to_vec());
+//!             network.wake_at(who, Some(network.now() + Duration::from_millis(1)));
+//!         }
+//!         Some((who, Event::Frame(frame))) if who == server => network.send(server, frame),
+//!         Some((_, Event::Frame(_))) => break network.now(),
+//!         None => panic!("no answer within a second"),
+//!     }
+//! };
+//! // Lost four times, there or back. The fifth time it is a microsecond each way.
+//! assert_eq!(answered, Time::from_nanos(4_002_000));
+//! assert_eq!(network.counters().lost, 4);
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod agenda;
+mod config;
+mod counters;
+mod ecn;
+mod fabric;
+mod faults;
+mod lane;
+mod luck;
+mod network;
+mod partition;
+mod recording;
+mod switch;
+mod timers;
+mod trace;
+mod traffic;
+
+pub use config::{Bandwidth, LinkConfig, SwitchConfig};
+pub use counters::Counters;
+pub use doorbell_core::time::Time;
+pub use fabric::{Fabric, NodeId};
+pub use faults::Faults;
+pub use network::{End, Event, LinkId, Network, StationId, SwitchId};

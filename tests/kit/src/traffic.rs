@@ -1,0 +1,176 @@
+//! How a frame goes through the network, from one happening to the next.
+
+use crate::Time;
+use crate::agenda::Happening;
+use crate::ecn;
+use crate::faults::corrupt;
+use crate::lane::{Begun, Flight, LaneId, Socket};
+use crate::luck::Luck;
+use crate::network::{Event, Network, StationId, SwitchId};
+use crate::switch::{Port, Route};
+use crate::trace::Seen;
+
+impl Network {
+    pub(crate) fn send_frame(&mut self, from: StationId, frame: Vec<u8>) {
+        self.counters.sent += 1;
+        self.trace.take(self.now, Seen::Sent, from.0, &frame);
+        self.recording.see(self.now, &frame);
+        match self.stations[from.index()] {
+            Some(out) => self.join(out, Flight { frame, origin: from, hops: 0, altered: false }),
+            None => self.counters.undeliverable += 1,
+        }
+    }
+
+    /// Lets happen what is due, and returns what a station experiences by it.
+    pub(crate) fn happen(&mut self, what: Happening) -> Option<(StationId, Event)> {
+        match what {
+            Happening::Woke(station) => {
+                self.trace.take(self.now, Seen::Woke, station.0, &[]);
+                return Some((station, Event::Wake));
+            }
+            Happening::Departed(lane) => {
+                self.depart(lane);
+                self.begin(lane);
+            }
+            Happening::Arrived(lane, flight) => match self.lanes[lane.index()].to {
+                Socket::Station(station) => return self.deliver(station, flight),
+                Socket::Switch(switch, port) => {
+                    let across = self.now + self.switches[switch.index()].config.latency;
+                    self.agenda.enter(across, Happening::Crossed(switch, port, flight));
+                }
+            },
+            Happening::Crossed(switch, port, flight) => self.forward(switch, port, flight),
+        }
+        None
+    }
+
+    /// Puts a frame into the queue of a lane, if it may go there.
+    fn join(&mut self, id: LaneId, mut flight: Flight) {
+        let lane = &mut self.lanes[id.index()];
+        if !lane.fits(&flight.frame) {
+            self.counters.oversized += 1;
+            return;
+        }
+        if let Socket::Switch(switch, _) = lane.from {
+            let config = &self.switches[switch.index()].config;
+            let waiting = lane.queued_bytes();
+            if waiting + flight.frame.len() > config.buffer {
+                self.counters.tail_dropped += 1;
+                return;
+            }
+            let congested = config.ecn_threshold.is_some_and(|threshold| waiting > threshold);
+            if congested && ecn::mark(&mut flight.frame) {
+                self.counters.marked += 1;
+                flight.altered = true;
+            }
+        }
+        if lane.join(flight) {
+            self.begin(id);
+        }
+    }
+
+    /// Begins to send the first frame of a lane's queue, and those behind it that take no time.
+    fn begin(&mut self, id: LaneId) {
+        loop {
+            match self.lanes[id.index()].begin() {
+                Begun::Idle => return,
+                Begun::AtOnce => self.depart(id),
+                Begun::Takes(time) => {
+                    return self.agenda.enter(self.now + time, Happening::Departed(id));
+                }
+            }
+        }
+    }
+
+    /// The last bit of a lane's first frame has left: what becomes of it is decided.
+    fn depart(&mut self, id: LaneId) {
+        let lane = &mut self.lanes[id.index()];
+        let Some(flight) = lane.depart() else { return };
+        if !lane.whole {
+            self.counters.cut += 1;
+            return;
+        }
+        let arrival = self.now + lane.latency;
+        let luck = lane.luck();
+        if lane.judge.is_perfect() {
+            return self.agenda.enter(arrival, Happening::Arrived(id, flight));
+        }
+        self.suffer(id, flight, arrival, luck);
+    }
+
+    /// Lets a frame have the faults that strike it.
+    fn suffer(&mut self, id: LaneId, mut flight: Flight, arrival: Time, mut luck: Luck) {
+        let fate = self.lanes[id.index()].judge.judge(&mut luck);
+        if fate.lost {
+            self.counters.lost += 1;
+            return;
+        }
+        let copy = fate.copy.map(|copied| (flight.clone(), copied));
+        if fate.corrupted {
+            self.corrupt(&mut flight, &mut luck);
+        }
+        let mut held_back = arrival;
+        if let Some(time) = fate.held_back {
+            self.counters.reordered += 1;
+            held_back = arrival + time;
+        }
+        self.agenda.enter(held_back, Happening::Arrived(id, flight));
+        if let Some((mut copy, copied)) = copy {
+            self.counters.duplicated += 1;
+            if copied.corrupted {
+                self.corrupt(&mut copy, &mut luck);
+            }
+            self.agenda.enter(arrival + copied.later, Happening::Arrived(id, copy));
+        }
+    }
+
+    fn corrupt(&mut self, flight: &mut Flight, luck: &mut Luck) {
+        self.counters.corrupted += 1;
+        flight.altered = true;
+        corrupt(&mut flight.frame, luck);
+    }
+
+    /// Sends on what has gone through a switch.
+    fn forward(&mut self, id: SwitchId, came_in: Port, mut flight: Flight) {
+        flight.hops += 1;
+        if flight.hops as usize > self.switches.len() {
+            // On a way without a loop, each switch is met once.
+            self.counters.looped += 1;
+            return;
+        }
+        match self.switches[id.index()].route(came_in, &flight.frame) {
+            Route::To(lane) => self.join(lane, flight),
+            Route::Flood => self.flood(id, came_in, flight),
+            Route::Filter => self.counters.filtered += 1,
+            Route::Nowhere => self.counters.undeliverable += 1,
+        }
+    }
+
+    fn flood(&mut self, id: SwitchId, came_in: Port, flight: Flight) {
+        let count = self.switches[id.index()].ports().len() as u32;
+        let mut others = (0..count).filter(|port| *port != came_in.0);
+        let Some(last) = others.next_back() else {
+            self.counters.undeliverable += 1;
+            return;
+        };
+        let out = |network: &Self, port: u32| network.switches[id.index()].ports()[port as usize];
+        for port in others {
+            self.counters.flooded += 1;
+            self.join(out(self, port), flight.clone());
+        }
+        self.join(out(self, last), flight);
+    }
+
+    fn deliver(&mut self, station: StationId, flight: Flight) -> Option<(StationId, Event)> {
+        if self.sides.are_apart(flight.origin, station) {
+            self.counters.partitioned += 1;
+            return None;
+        }
+        self.counters.delivered += 1;
+        self.trace.take(self.now, Seen::Arrived, station.0, &flight.frame);
+        if flight.altered {
+            self.recording.see(self.now, &flight.frame);
+        }
+        Some((station, Event::Frame(flight.frame)))
+    }
+}

@@ -1,0 +1,3 @@
+//! Reliable connections between NICs on a simulated fabric.
+
+mod smoke;
