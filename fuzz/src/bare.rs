@@ -40,7 +40,7 @@ pub fn bare(data: &[u8]) {
         (parsed, elsewhere) => return assert_eq!(parsed.err(), elsewhere.err()),
     };
 
-    // Records are not padded. What stands behind one is somebody else's.
+    // Records are not padded, but take whole words. What stands behind is somebody else's.
     packet.headers.bth = packet.headers.bth.with_pad(0);
     let len = bare::record_len(&packet.headers, packet.payload.len());
     let out = words_of(&[0xA5; 8].repeat(len.div_ceil(8) + 1), len.div_ceil(8) + 1);
@@ -50,8 +50,9 @@ pub fn bare(data: &[u8]) {
     let again = bare::parse(&out, first, len - TAG_LEN).expect("what was emitted parses");
     assert_eq!(again.headers, packet.headers);
     assert_eq!(bytes_of(again.payload), bytes_of(packet.payload));
-    let mut behind = vec![0; out.len() * 8 - len];
-    words::copy_out(&out, len, &mut behind);
+    let end = len.next_multiple_of(8);
+    let mut behind = vec![0; out.len() * 8 - end];
+    words::copy_out(&out, end, &mut behind);
     assert!(behind.iter().all(|&byte| byte == 0xA5), "written beyond the record");
 }
 

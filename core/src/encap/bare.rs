@@ -9,13 +9,17 @@
 //! Nothing here lends a reference into the record. The headers are copied out before anything of
 //! them is judged, for whoever shares the memory may change it at any time.
 
-use crate::memory::words;
 use crate::payload::{Payload, WordBytes};
 use crate::sync::{AtomicU64, Ordering};
-use crate::wire::{Headers, Malformed, Packet, Part, without_padding};
+use crate::wire::{Bth, Extensions, Headers, Malformed, Packet, Part, without_padding};
 
 /// The bytes of the device's tag.
 pub const TAG_LEN: usize = 4;
+
+/// Where the BTH ends: with a word.
+const BTH_END: usize = TAG_LEN + Bth::LEN;
+/// The bytes of whole words that the longest extension headers lie in.
+const EXTENSIONS: usize = Extensions::MAX_LEN.next_multiple_of(8);
 
 /// The bytes that a record takes, its tag included.
 #[inline]
@@ -24,16 +28,26 @@ pub fn record_len(headers: &Headers, payload: usize) -> usize {
 }
 
 /// Writes a packet to the front of `record`, and the tag with its beginning last of all. Records
-/// are not padded, whatever pad count the headers came with.
+/// are not padded, whatever pad count the headers came with; but they take whole words, and what is
+/// left over of the last may be overwritten.
 ///
 /// # Panics
 /// If `record` is shorter than [`record_len`].
 #[inline]
 pub fn emit(record: &[AtomicU64], tag: [u8; TAG_LEN], headers: &Headers, payload: impl Payload) {
-    let bare = Headers { bth: headers.bth.with_pad(0), ..*headers };
-    let [a, b, c, d, rest @ ..] = bare.to_bytes();
-    words::copy_in(record, 8, &rest[..headers.len() - 4]);
-    payload.copy_to_words(record, TAG_LEN + headers.len());
+    let [a, b, c, d, behind @ ..] = headers.bth.with_pad(0).to_bytes();
+    record[1].store(u64::from_ne_bytes(behind), Ordering::Relaxed);
+    let start = TAG_LEN + headers.len();
+    if start > BTH_END {
+        let mut bytes = [0; EXTENSIONS];
+        headers.extensions.emit(&mut bytes);
+        // Whole words, of which the last may reach into the payload's place: that comes afterwards.
+        let words = record[BTH_END / 8..start.div_ceil(8)].iter();
+        for (word, bytes) in words.zip(bytes.as_chunks().0) {
+            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
+    }
+    payload.copy_to_words(record, start);
     let [e, f, g, h] = tag;
     record[0].store(u64::from_ne_bytes([e, f, g, h, a, b, c, d]), Ordering::Release);
 }
@@ -56,13 +70,23 @@ pub fn parse(
     if len > have {
         return Err(Malformed::Length { part: Part::Bth, claimed: len, have });
     }
-    let mut head = [0; Headers::MAX_LEN];
-    head[..4].copy_from_slice(&first.to_ne_bytes()[TAG_LEN..]);
-    let known = len.min(Headers::MAX_LEN);
-    if let Some(rest) = head[..known].get_mut(4..) {
-        words::copy_out(record, 8, rest);
+    let Some(second) = record.get(1).filter(|_| len >= Bth::LEN) else {
+        return Err(Malformed::Truncated { part: Part::Bth, need: Bth::LEN, have: len });
+    };
+    let [_, _, _, _, a, b, c, d] = first.to_ne_bytes();
+    let [e, f, g, h, i, j, k, l] = second.load(Ordering::Relaxed).to_ne_bytes();
+    let bth = Bth::from_bytes(&[a, b, c, d, e, f, g, h, i, j, k, l])?;
+    let mut extensions = Extensions::None;
+    let layout = bth.opcode().layout();
+    if !layout.is_empty() {
+        let mut bytes = [0; EXTENSIONS];
+        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(&record[BTH_END / 8..]) {
+            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        let known = (len - Bth::LEN).min(EXTENSIONS);
+        (extensions, _) = Extensions::parse(layout, &bytes[..known])?;
     }
-    let (headers, _) = Headers::parse(&head[..known])?;
+    let headers = Headers { bth, extensions };
     let payload = without_padding(&headers, len - headers.len())?;
     let start = TAG_LEN + headers.len();
     let missing = Malformed::Length { part: Part::Payload, claimed: payload, have };
@@ -73,7 +97,7 @@ pub fn parse(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::wire::{Bth, Extensions, Opcode, Psn, Qpn};
+    use crate::wire::{Opcode, Psn, Qpn};
 
     /// Headers that came padded from elsewhere once took the padding from the payload.
     #[test]

@@ -39,6 +39,18 @@ const WORD: usize = size_of::<u64>();
 /// When the range does not lie within `words`.
 #[inline]
 pub fn copy_in(words: &[AtomicU64], at: usize, from: &[u8]) {
+    if is_few_words(at, from.len()) {
+        let words = &words[at / WORD..][..from.len() / WORD];
+        for (word, bytes) in words.iter().zip(from.as_chunks().0) {
+            word.store(u64::from_ne_bytes(*bytes), Ordering::Release);
+        }
+        return;
+    }
+    copy_in_any(words, at, from);
+}
+
+#[inline(never)]
+fn copy_in_any(words: &[AtomicU64], at: usize, from: &[u8]) {
     match touched(words, at, from.len()) {
         [] => {}
         [only] => put(only, at % WORD, from, Ordering::Release),
@@ -63,6 +75,18 @@ pub fn copy_in(words: &[AtomicU64], at: usize, from: &[u8]) {
 /// When the range does not lie within `words`.
 #[inline]
 pub fn copy_out(words: &[AtomicU64], at: usize, to: &mut [u8]) {
+    if is_few_words(at, to.len()) {
+        let words = &words[at / WORD..][..to.len() / WORD];
+        for (word, bytes) in words.iter().zip(to.as_chunks_mut().0) {
+            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        return;
+    }
+    copy_out_any(words, at, to);
+}
+
+#[inline(never)]
+fn copy_out_any(words: &[AtomicU64], at: usize, to: &mut [u8]) {
     match touched(words, at, to.len()) {
         [] => {}
         [only] => get(only, at % WORD, to),
@@ -108,6 +132,13 @@ pub fn copy_across(from: &[AtomicU64], from_at: usize, to: &[AtomicU64], to_at: 
             }
         }
     }
+}
+
+/// Whether a range is a few whole words: for those, working out where it begins and ends would cost
+/// more than the copy.
+#[inline]
+fn is_few_words(at: usize, len: usize) -> bool {
+    len <= 8 * WORD && (at | len).is_multiple_of(WORD)
 }
 
 /// The words that a range of bytes lies in: none for no bytes.

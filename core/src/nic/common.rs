@@ -98,13 +98,13 @@ impl Common {
     }
 
     /// Fills a promised slot.
-    #[inline]
+    #[inline(always)]
     pub fn complete(&mut self, queue: u32, completion: Completion) {
         self.complete_with(queue, completion, false);
     }
 
     /// Fills a promised slot, perhaps with an event.
-    #[inline]
+    #[inline(always)]
     pub fn complete_with(&mut self, queue: u32, completion: Completion, solicited: bool) {
         match completion.outcome {
             Ok(_) => self.counters.completed += 1,

@@ -3,10 +3,9 @@
 use crate::wire::{Aeth, Extensions, Headers, Msn, Nak, Psn, Verdict};
 
 use super::common::Common;
-use super::completion::{Cause, Completion, Done};
+use super::completion::{Cause, Completion};
 use super::pair::QueuePair;
 use super::planted::{Bug, planted};
-use super::work::{Data, Memory, Operation};
 
 impl QueuePair {
     /// Takes an answer.
@@ -31,7 +30,7 @@ impl QueuePair {
             Verdict::ReceiverNotReady(timer) => {
                 if self.refused(psn, common) {
                     common.counters.rnr_naks_received += 1;
-                    self.wait_for_receiver(psn, timer.delay(), common);
+                    self.wait_for_receiver(psn, timer, common);
                 }
             }
             Verdict::Nak(nak) => self.refused_for_good(psn, aeth, nak, common),
@@ -101,23 +100,26 @@ impl QueuePair {
     /// Completes the request at the head of the queue.
     #[inline]
     pub(super) fn complete_front(&mut self, common: &mut Common) {
-        let Some(posted) = self.requester.pop() else { return };
-        let request = posted.request;
-        let queue = self.send_completions;
-        if !request.signalled {
-            common.counters.completed += 1;
-            return common.release(queue);
+        let (qpn, queue) = (self.number(), self.send_completions);
+        self.requester.completed = self.requester.completed.add(1);
+        let completion = self.requester.pop(|posted| {
+            let request = &mut posted.request;
+            request.signalled.then(|| Completion {
+                id: request.id,
+                qpn,
+                outcome: Ok(request.operation.done()),
+                len: 0,
+                imm: None,
+                memory: request.data.take_memory(),
+            })
+        });
+        match completion {
+            Some(Some(completion)) => common.complete(queue, completion),
+            Some(None) => {
+                common.counters.completed += 1;
+                common.release(queue);
+            }
+            None => {}
         }
-        let memory = match request.data {
-            Data::Inline(_) => Memory::None,
-            Data::Memory(memory) => memory,
-        };
-        let done = match request.operation {
-            Operation::Send => Done::Sent,
-            Operation::Write { .. } => Done::Written,
-        };
-        let (id, qpn) = (request.id, self.number());
-        common
-            .complete(queue, Completion { id, qpn, outcome: Ok(done), len: 0, imm: None, memory });
     }
 }

@@ -203,6 +203,9 @@ mod tests {
 }
 
 /// Every interleaving of a few rings and answers, by loom's model of memory.
+///
+/// They fail with any weaker order for the bells, but not with relaxed ones for the summary: loom
+/// never lets one read-modify-write overtake another of the same thread, and hardware may.
 #[cfg(all(test, loom))]
 mod interleavings {
     use loom::sync::Arc;

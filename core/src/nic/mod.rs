@@ -55,6 +55,7 @@ mod queues;
 mod random;
 mod requester;
 mod responder;
+mod ring;
 mod rto;
 mod timers;
 mod work;

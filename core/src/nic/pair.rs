@@ -16,7 +16,6 @@ use super::keys::{Domain, Rights};
 use super::queues::Shared;
 use super::requester::{Requester, Turn};
 use super::responder::{Due, Responder};
-use super::work::{Data, Memory};
 
 /// The state of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -49,7 +48,7 @@ impl State {
 
     #[inline]
     pub(super) fn from_code(code: u8) -> Self {
-        Self::ALL[usize::from(code) % Self::ALL.len()]
+        Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::Error)
     }
 
     /// Whether sends may be posted.
@@ -370,17 +369,16 @@ impl QueuePair {
             if !reserved {
                 return false;
             }
-            let Some(posted) = self.requester.pop() else { break };
             let failure = match std::mem::take(&mut self.blamed) {
                 true => Failure::Broke(cause),
                 false => Failure::Flushed(cause),
             };
-            let memory = match posted.request.data {
-                Data::Inline(_) => Memory::None,
-                Data::Memory(memory) => memory,
-            };
-            let id = posted.request.id;
-            common.complete(queue, Completion::failed(id, qpn, failure, memory));
+            let completion = self.requester.pop(|posted| {
+                let memory = posted.request.data.take_memory();
+                Completion::failed(posted.request.id, qpn, failure, memory)
+            });
+            let Some(completion) = completion else { break };
+            common.complete(queue, completion);
         }
         true
     }

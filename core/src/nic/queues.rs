@@ -16,6 +16,7 @@ use crate::wire::Qpn;
 use super::completion::Completion;
 use super::doorbells::Doorbells;
 use super::pair::State;
+use super::ring::{Consumer, Producer, ring};
 use super::work::{LONGEST_MESSAGE, ReceiveRequest, WorkRequest};
 
 /// Why a request was not posted.
@@ -84,23 +85,23 @@ impl Shared {
 /// The program's end of a send queue.
 pub struct SendQueue {
     shared: Shared,
-    ring: rtrb::Producer<Posted>,
+    ring: Producer<Posted>,
 }
 
 /// The program's end of a receive queue.
 pub struct ReceiveQueue {
     shared: Shared,
-    ring: rtrb::Producer<ReceiveRequest>,
+    ring: Producer<ReceiveRequest>,
 }
 
 /// The program's end of a completion queue.
 pub struct CompletionQueue {
-    ring: rtrb::Consumer<Completion>,
+    ring: Consumer<Completion>,
 }
 
 impl SendQueue {
-    pub(super) fn new(shared: Shared, depth: usize) -> (Self, rtrb::Consumer<Posted>) {
-        let (ring, taken) = rtrb::RingBuffer::new(depth);
+    pub(super) fn new(shared: Shared, depth: usize) -> (Self, Consumer<Posted>) {
+        let (ring, taken) = ring(depth);
         (Self { shared, ring }, taken)
     }
 
@@ -112,7 +113,7 @@ impl SendQueue {
     /// How many more requests there is room for.
     #[inline]
     pub fn room(&self) -> usize {
-        self.ring.slots()
+        self.ring.room()
     }
 
     /// Writes a request to the queue. The NIC learns of it when the [doorbell](Self::ring) is
@@ -129,7 +130,7 @@ impl SendQueue {
             return Err(self.refuse(request, state, len));
         }
         let posted = self.ring.push(Posted { request, len: len as u32 });
-        posted.map_err(|rtrb::PushError::Full(posted)| self.refuse(posted.request, state, len))
+        posted.map_err(|posted| self.refuse(posted.request, state, len))
     }
 
     #[cold]
@@ -138,7 +139,7 @@ impl SendQueue {
         let why = match state.takes_sends() {
             false => PostError::State { qpn, state, what: "a send" },
             true if len > u64::from(LONGEST_MESSAGE) => PostError::TooLong { len },
-            true => PostError::Full { qpn, depth: self.ring.buffer().capacity() },
+            true => PostError::Full { qpn, depth: self.ring.depth() },
         };
         Refused { why, request: Box::new(request) }
     }
@@ -151,8 +152,8 @@ impl SendQueue {
 }
 
 impl ReceiveQueue {
-    pub(super) fn new(shared: Shared, depth: usize) -> (Self, rtrb::Consumer<ReceiveRequest>) {
-        let (ring, taken) = rtrb::RingBuffer::new(depth);
+    pub(super) fn new(shared: Shared, depth: usize) -> (Self, Consumer<ReceiveRequest>) {
+        let (ring, taken) = ring(depth);
         (Self { shared, ring }, taken)
     }
 
@@ -164,7 +165,7 @@ impl ReceiveQueue {
     /// How many more receives there is room for.
     #[inline]
     pub fn room(&self) -> usize {
-        self.ring.slots()
+        self.ring.room()
     }
 
     /// Posts a receive, for which no doorbell is needed: the NIC looks when a message comes.
@@ -178,7 +179,7 @@ impl ReceiveQueue {
             return Err(self.refuse(receive, state));
         }
         let posted = self.ring.push(receive);
-        posted.map_err(|rtrb::PushError::Full(receive)| self.refuse(receive, state))?;
+        posted.map_err(|receive| self.refuse(receive, state))?;
         // Whatever is posted to a broken queue pair is to be flushed. The state is looked at again
         // since it may have broken meanwhile, and the NIC not have seen this receive.
         if self.shared.state() == State::Error {
@@ -192,7 +193,7 @@ impl ReceiveQueue {
         let qpn = self.shared.qpn;
         let why = match state.takes_receives() {
             false => PostError::State { qpn, state, what: "a receive" },
-            true => PostError::Full { qpn, depth: self.ring.buffer().capacity() },
+            true => PostError::Full { qpn, depth: self.ring.depth() },
         };
         Refused { why, request: Box::new(receive) }
     }
@@ -202,19 +203,19 @@ impl CompletionQueue {
     /// The next completion, if there is one.
     #[inline]
     pub fn poll(&mut self) -> Option<Completion> {
-        self.ring.pop().ok()
+        self.ring.pop()
     }
 
     /// How many completions wait.
     #[inline]
     pub fn len(&self) -> usize {
-        self.ring.slots()
+        self.ring.waiting()
     }
 
     /// Whether none waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.ring.is_empty()
+        self.len() == 0
     }
 }
 
@@ -229,7 +230,7 @@ pub enum Notify {
 
 /// The NIC's end of a completion queue.
 pub(super) struct Completions {
-    ring: rtrb::Producer<Completion>,
+    ring: Producer<Completion>,
     /// Free slots when last counted, less what was pushed since.
     free: usize,
     /// Slots promised to requests that were begun.
@@ -241,7 +242,7 @@ pub(super) struct Completions {
 
 impl Completions {
     pub fn new(capacity: usize) -> (Self, CompletionQueue) {
-        let (ring, taken) = rtrb::RingBuffer::new(capacity);
+        let (ring, taken) = ring(capacity);
         let own = Self { ring, free: capacity, reserved: 0, armed: None, users: 0 };
         (own, CompletionQueue { ring: taken })
     }
@@ -250,7 +251,7 @@ impl Completions {
     #[inline]
     pub fn reserve(&mut self) -> bool {
         if self.free <= self.reserved {
-            self.free = self.ring.slots();
+            self.free = self.ring.room();
         }
         let room = self.free > self.reserved;
         self.reserved += usize::from(room);
@@ -264,7 +265,7 @@ impl Completions {
     }
 
     /// Fills a promised slot. Whether that calls for an event.
-    #[inline]
+    #[inline(always)]
     pub fn complete(&mut self, completion: Completion, solicited: bool) -> bool {
         let notable = match self.armed {
             None => false,

@@ -1,13 +1,12 @@
 //! The requester: what is sent, in which packets, and what is sent again.
 //!
 //! Requests stay in the work queue until they are complete, those sent at its head. A cursor says
-//! which packet of which request is next; to send again is to set it back. Of the head only the
-//! sequence number is kept: the others' follow from the lengths.
-
-use std::time::Duration;
+//! which packet of which request is next; to send again is to set it back. No request's sequence
+//! numbers are kept: they follow from the lengths, and from how many packets of the head are
+//! acknowledged.
 
 use crate::time::Time;
-use crate::wire::{Bth, DmaLength, Extensions, Headers, Msn, Opcode, PathMtu, Psn, Reth};
+use crate::wire::{Bth, DmaLength, Extensions, Headers, Msn, Opcode, PathMtu, Psn, Reth, RnrTimer};
 
 use super::common::{Common, Event};
 use super::completion::Cause;
@@ -16,6 +15,7 @@ use super::gather::gather;
 use super::pair::{QueuePair, Sending, State};
 use super::planted::{Bug, planted};
 use super::queues::Posted;
+use super::ring::Consumer;
 use super::rto::Rto;
 use super::work::Operation;
 
@@ -33,7 +33,7 @@ pub(super) enum Turn {
 }
 
 pub(super) struct Requester {
-    work: rtrb::Consumer<Posted>,
+    work: Consumer<Posted>,
     /// The first packet that is not acknowledged, and how many of the same request stand before it.
     oldest: Psn,
     acknowledged: u32,
@@ -47,7 +47,7 @@ pub(super) struct Requester {
     /// Requests at the head that were begun: their completions have a slot.
     pub begun: usize,
     /// Messages completed before the head.
-    completed: Msn,
+    pub completed: Msn,
     /// The last message that the peer has a receive for, as far as it said.
     credit: Option<Msn>,
     sending: Sending,
@@ -65,14 +65,8 @@ pub(super) struct Requester {
     flying: bool,
 }
 
-/// How many packets a message takes.
-#[inline]
-fn packets(len: u32, mtu: PathMtu) -> u32 {
-    len.div_ceil(mtu.bytes() as u32).max(1)
-}
-
 impl Requester {
-    pub fn new(work: rtrb::Consumer<Posted>) -> Self {
+    pub fn new(work: Consumer<Posted>) -> Self {
         let zero = Psn::new(0);
         let sending = Sending::new(zero);
         Self {
@@ -104,7 +98,7 @@ impl Requester {
         self.rto = Rto::new(sending.timeout);
         self.sending = sending;
         if lossless && self.tickets.is_empty() {
-            self.tickets = vec![0; self.work.buffer().capacity().next_power_of_two()].into();
+            self.tickets = vec![0; self.work.slots()].into();
         }
     }
 
@@ -121,15 +115,16 @@ impl Requester {
     }
 
     pub fn outstanding(&self) -> usize {
-        self.work.slots()
+        self.work.waiting()
     }
 
-    /// Takes the request at the head out of the queue, unfinished.
-    pub fn pop(&mut self) -> Option<Posted> {
-        let posted = self.work.pop().ok()?;
+    /// Takes the request at the head out of the queue: what `part` takes of it.
+    #[inline]
+    pub fn pop<R>(&mut self, part: impl FnOnce(&mut Posted) -> R) -> Option<R> {
+        let taken = self.work.pop_part(part)?;
         self.begun = self.begun.saturating_sub(1);
         self.at = self.at.saturating_sub(1);
-        Some(posted)
+        Some(taken)
     }
 
     /// How many packets are unacknowledged.
@@ -147,11 +142,9 @@ impl Requester {
     /// Sets the cursor back, or forth, to a packet of a request that was begun.
     fn seek(&mut self, psn: Psn, mtu: PathMtu) {
         (self.next, self.packet, self.at) = (psn, 0, self.begun);
-        let Ok(chunk) = self.work.read_chunk(self.begun) else { return };
-        let (front, back) = chunk.as_slices();
         let mut left = self.acknowledged + psn.distance_from(self.oldest).max(0) as u32;
-        for (index, posted) in front.iter().chain(back).enumerate() {
-            let packets = packets(posted.len, mtu);
+        for index in 0..self.begun {
+            let packets = self.packets(index, mtu);
             if left < packets {
                 (self.at, self.packet) = (index, left);
                 return;
@@ -160,10 +153,17 @@ impl Requester {
         }
     }
 
-    /// How many packets the request at the head takes.
+    /// How many packets the request behind `index` others takes.
     #[inline]
-    fn front_packets(&self, mtu: PathMtu) -> u32 {
-        self.work.peek().map_or(1, |posted| packets(posted.len, mtu))
+    fn packets(&mut self, index: usize, mtu: PathMtu) -> u32 {
+        self.work.peek(index).map_or(1, |posted| mtu.packets(posted.len))
+    }
+
+    /// Whether the peer may have no receive for messages behind the one at `index`.
+    #[inline]
+    fn reaches_credit(&self, index: usize) -> bool {
+        let message = Psn::new(self.completed.get()).add(index as u32 + 1);
+        self.credit.is_some_and(|last| message.distance_from(Psn::new(last.get())) >= 0)
     }
 
     #[inline]
@@ -181,7 +181,7 @@ impl QueuePair {
                 return Turn::Idle;
             }
             let r = &mut self.requester;
-            let waiting = if r.at < r.begun { r.begun } else { r.work.slots() };
+            let waiting = if r.at < r.begun { r.begun } else { r.work.len() };
             if r.at == waiting || r.under_way() >= r.sending.window {
                 return Turn::Idle;
             }
@@ -212,23 +212,15 @@ impl QueuePair {
     #[inline]
     fn may_begin(&mut self) -> bool {
         let r = &mut self.requester;
-        let Ok(chunk) = r.work.read_chunk(r.at + 1) else { return false };
-        let (front, back) = chunk.as_slices();
-        let posted = front.get(r.at).unwrap_or_else(|| &back[r.at - front.len()]);
         if r.at == 0 {
             // With nothing under way, a request may always go and ask.
             return true;
         }
+        let uncovered = r.reaches_credit(r.at - 1);
+        let Some(posted) = r.work.peek(r.at) else { return false };
         let request = &posted.request;
         let takes_receive = request.operation == Operation::Send || request.imm.is_some();
-        let covered = match r.credit {
-            Some(last) if takes_receive => {
-                let message = r.completed.add(r.at as u32 + 1);
-                Psn::new(last.get()).distance_from(Psn::new(message.get())) >= 0
-            }
-            _ => true,
-        };
-        covered && !request.fenced
+        !(uncovered && takes_receive || request.fenced)
     }
 
     /// Sends the packet at the cursor.
@@ -236,9 +228,8 @@ impl QueuePair {
     fn send_packet<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> Result<(), Stop> {
         let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
         let Some(path) = &self.path else { return Err(Stop::DeviceFull) };
-        let Ok(chunk) = r.work.read_chunk(r.at + 1) else { return Err(Stop::DeviceFull) };
-        let (front, back) = chunk.as_slices();
-        let posted = front.get(r.at).unwrap_or_else(|| &back[r.at - front.len()]);
+        let reaches_credit = r.reaches_credit(r.at);
+        let Some(posted) = r.work.peek(r.at) else { return Err(Stop::DeviceFull) };
         let request = &posted.request;
 
         let offset = r.packet * mtu;
@@ -252,7 +243,7 @@ impl QueuePair {
         let ask = !common.lossless
             && (ends && (request.awaited || r.sending.ask_each || again)
                 || r.unasked + 1 >= r.sending.window.div_ceil(2)
-                || ends && r.at == 0 && r.credit.is_some_and(|last| last == r.completed));
+                || ends && reaches_credit);
         let (opcode, extensions) = headers(posted, r.packet == 0, ends);
         let solicited = ends && request.solicited;
         let bth = Bth::new(opcode, self.peer, r.next)
@@ -290,14 +281,18 @@ impl QueuePair {
     pub fn collect<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> bool {
         let Some(path) = &self.path else { return false };
         let delivered = outbox.delivered(path.id());
-        while self.requester.waits() {
-            let r = &self.requester;
-            // A request is there when its last packet is, and that was sent.
-            if r.at == 0 || r.tickets[r.slot(0)] > delivered {
-                break;
-            }
-            let rest = r.front_packets(self.mtu) - r.acknowledged;
-            self.acknowledged(r.oldest.add(rest - 1), common);
+        // A request is there when its last packet is, and that was sent.
+        let before = self.requester.completed;
+        while let r = &mut self.requester
+            && r.at > 0
+            && r.tickets[r.slot(0)] <= delivered
+        {
+            let rest = r.packets(0, self.mtu) - r.acknowledged;
+            (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
+            self.complete_front(common);
+        }
+        if self.requester.completed != before {
+            self.progressed(common);
         }
         self.requester.flying = self.requester.waits() && self.state.requests();
         self.requester.flying
@@ -326,14 +321,14 @@ impl QueuePair {
     }
 
     /// Waits as a peer without receives asked for, unless that was once too often.
-    pub(super) fn wait_for_receiver(&mut self, psn: Psn, wait: Duration, common: &mut Common) {
+    pub(super) fn wait_for_receiver(&mut self, psn: Psn, wait: RnrTimer, common: &mut Common) {
         let r = &mut self.requester;
         if r.sending.rnr_retries < 7 && r.rnr_tries >= r.sending.rnr_retries {
             let cause = Cause::ReceiverNotReady { tries: r.rnr_tries + 1, wait };
             return self.break_with(cause, true, common);
         }
         r.rnr_tries = r.rnr_tries.saturating_add(1);
-        let at = common.now + wait;
+        let at = common.now + wait.delay();
         (r.resume_at, r.retry_at) = (Some(at), None);
         self.go_back(psn, common);
         self.arm_by(at, common);
@@ -366,27 +361,29 @@ impl QueuePair {
         r.acknowledged += beyond.distance_from(r.oldest).max(0) as u32;
         r.oldest = beyond;
         while self.requester.waits() {
-            let packets = self.requester.front_packets(mtu);
+            let packets = self.requester.packets(0, mtu);
             if self.requester.acknowledged < packets {
                 break;
             }
             self.requester.acknowledged -= packets;
-            self.requester.completed = self.requester.completed.add(1);
             self.complete_front(common);
         }
         let r = &mut self.requester;
-        (r.tries, r.rnr_tries) = (0, 0);
         // What is sent again may be acknowledged before it is reached.
         if r.next.distance_from(beyond) < 0 {
             r.seek(beyond, mtu);
         }
-        if !common.lossless {
-            r.rto.acknowledged(psn, common.now);
-            r.retry_at = r.waits().then(|| common.now + r.rto.time());
-            if let Some(at) = r.retry_at {
-                self.arm_by(at, common);
-            }
+        r.rto.acknowledged(psn, common.now);
+        r.retry_at = r.waits().then(|| common.now + r.rto.time());
+        if let Some(at) = r.retry_at {
+            self.arm_by(at, common);
         }
+        self.progressed(common);
+    }
+
+    /// The peer has taken something: whatever waited for that may go on.
+    fn progressed(&mut self, common: &mut Common) {
+        (self.requester.tries, self.requester.rnr_tries) = (0, 0);
         if self.state == State::Draining && !self.requester.waits() {
             common.tell(Event::Drained(self.number()));
         }

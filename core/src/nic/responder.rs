@@ -17,6 +17,7 @@ use super::keys::{KeyError, Keys, Rights};
 use super::pair::{Connection, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::Completions;
+use super::ring::Consumer;
 use super::work::{Memory, ReceiveRequest};
 
 /// What is owed to the peer.
@@ -47,7 +48,7 @@ enum Doing {
 }
 
 pub(super) struct Responder {
-    receives: rtrb::Consumer<ReceiveRequest>,
+    receives: Consumer<ReceiveRequest>,
     expected: Psn,
     completed: Msn,
     doing: Doing,
@@ -79,7 +80,7 @@ impl Refusal {
 }
 
 impl Responder {
-    pub fn new(receives: rtrb::Consumer<ReceiveRequest>) -> Self {
+    pub fn new(receives: Consumer<ReceiveRequest>) -> Self {
         Self {
             receives,
             expected: Psn::new(0),
@@ -114,14 +115,14 @@ impl Responder {
     }
 
     pub fn outstanding(&self) -> usize {
-        self.receives.slots() + usize::from(matches!(self.doing, Doing::Send { .. }))
+        self.receives.waiting() + usize::from(matches!(self.doing, Doing::Send { .. }))
     }
 
     pub fn pop_receive(&mut self) -> Option<ReceiveRequest> {
         if planted(Bug::FlushesNoReceives) {
-            while self.receives.pop().is_ok() {}
+            while self.receives.pop().is_some() {}
         }
-        self.receives.pop().ok()
+        self.receives.pop()
     }
 
     /// The receive of a message that did not arrive whole; its completion has a slot.
@@ -135,7 +136,7 @@ impl Responder {
     /// The number of the message that is being received, and the credit that goes with it.
     fn syndrome(&self) -> Syndrome {
         match self.credits {
-            true => Syndrome::ack_with(Credits::at_most(self.receives.slots())),
+            true => Syndrome::ack_with(Credits::at_most(self.receives.waiting())),
             false => Syndrome::ACK,
         }
     }
@@ -144,13 +145,13 @@ impl Responder {
 /// Takes a receive from the queue, and promises it a completion.
 #[inline]
 fn take_receive(
-    receives: &mut rtrb::Consumer<ReceiveRequest>,
+    receives: &mut Consumer<ReceiveRequest>,
     completions: &mut Completions,
 ) -> Result<ReceiveRequest, Refusal> {
     if !completions.reserve() {
         return Err(Refusal::NotReady);
     }
-    receives.pop().map_err(|_| {
+    receives.pop().ok_or_else(|| {
         completions.release();
         Refusal::NotReady
     })
@@ -257,7 +258,7 @@ impl QueuePair {
             return Err(Refusal::INVALID);
         }
         let (mut receive, filled) = match info.begins() {
-            true if planted(Bug::DropsWithoutReceive) && self.responder.receives.is_empty() => {
+            true if planted(Bug::DropsWithoutReceive) && self.responder.receives.waiting() == 0 => {
                 return Ok(());
             }
             true => {

@@ -2,7 +2,7 @@
 //!
 //! A queue pair's deadline moves with nearly every packet, later each time, and hardly ever comes.
 //! So a timer that is armed for an earlier time is left where it is, and its owner, who finds
-//! nothing due when it fires, arms it anew: that is a comparison a packet and a wake-up an interval.
+//! nothing due when it fires, arms it anew: a comparison a packet, and a wake-up an interval.
 //!
 //! The wheel counts ticks. Each of its levels has 64 slots, and a slot covers one tick on the first
 //! level, and on every other as much as the whole level below. A timer hangs in the first level
@@ -87,8 +87,8 @@ impl Timers {
     /// When to call [`expire`](Self::expire) next: not after the tick at which the first timer
     /// fires. Nothing, if none is armed.
     ///
-    /// It may be earlier if a timer was disarmed or is more than an hour ahead. Then nothing fires,
-    /// but the next time returned is a later one.
+    /// It may be earlier if a timer was disarmed or moved, or is more than an hour ahead. Then
+    /// nothing fires, but the next time returned is a later one.
     #[inline]
     pub fn next(&self) -> Option<Time> {
         (self.next != NEVER).then(|| Time::from_nanos(self.next.saturating_mul(TICK)))
@@ -213,7 +213,7 @@ const fn shift(level: usize) -> u32 {
     SLOTS.trailing_zeros() * level as u32
 }
 
-/// The how manieth slot of a level a tick lies in, counted from the clock's beginning.
+/// Which slot of a level a tick lies in, counted from the clock's beginning.
 const fn block(tick: u64, level: usize) -> u64 {
     tick >> shift(level)
 }
@@ -518,12 +518,13 @@ mod tests {
                     }
                     Step::Wait(delay) => {
                         now += delay;
-                        while let Some(next) = both.timers.next().filter(|next| *next <= nanos(now)) {
+                        let now = nanos(now);
+                        while let Some(next) = both.timers.next().filter(|next| *next <= now) {
                             both.expire(next.as_nanos());
                             both.check_next();
                             prop_assert!(both.timers.next().is_none_or(|later| later > next));
                         }
-                        both.expire(now);
+                        both.expire(now.as_nanos());
                     }
                 }
                 both.check_next();

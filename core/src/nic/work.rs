@@ -5,6 +5,7 @@ use std::fmt;
 use crate::memory::Buf;
 use crate::wire::{Imm, RemoteAddr, Rkey};
 
+use super::completion::Done;
 use super::keys::Lkey;
 
 /// The most bytes of one message.
@@ -194,7 +195,27 @@ impl Memory {
     }
 }
 
+impl Operation {
+    /// What has been done when it was.
+    #[inline]
+    pub(super) const fn done(self) -> Done {
+        match self {
+            Self::Send => Done::Sent,
+            Self::Write { .. } => Done::Written,
+        }
+    }
+}
+
 impl Data {
+    /// The memory that it took with it.
+    #[inline]
+    pub(super) fn take_memory(&mut self) -> Memory {
+        match self {
+            Self::Inline(_) => Memory::None,
+            Self::Memory(memory) => std::mem::take(memory),
+        }
+    }
+
     /// How many bytes it sends.
     #[inline]
     pub fn len(&self) -> u64 {

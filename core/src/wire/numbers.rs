@@ -285,6 +285,15 @@ impl PathMtu {
         128 << self as u8
     }
 
+    /// How many packets a message of `len` bytes takes: one, if it is empty.
+    #[inline]
+    pub const fn packets(self, len: u32) -> u32 {
+        // Not a division, which the compiler can't know to be by a power of two.
+        let shift = 7 + self as u32;
+        let (whole, rest) = (len >> shift, len & ((1 << shift) - 1));
+        whole + (rest > 0 || len == 0) as u32
+    }
+
     /// What a 4-bit code on the wire means, if anything.
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
@@ -303,6 +312,13 @@ impl PathMtu {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_takes_as_many_packets_as_it_fills_or_begins() {
+        let packets = |len| PathMtu::Mtu1024.packets(len);
+        assert_eq!([0, 1, 1024, 1025, 2048].map(packets), [1, 1, 1, 2, 2]);
+        assert_eq!(PathMtu::Mtu256.packets(1 << 31), 1 << 23);
+    }
 
     #[test]
     fn sequence_numbers_compare_across_the_wrap() {

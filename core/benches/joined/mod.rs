@@ -1,0 +1,285 @@
+//! Two NICs joined in memory: what the benchmarks of the NIC run on.
+
+use std::net::Ipv4Addr;
+
+use doorbell_core::encap::{Full, Opener, Outer, Path, PathId, Run, bare};
+use doorbell_core::memory::{Buf, Region};
+use doorbell_core::nic::{
+    Change, CompletionQueue, Config, Connection, Flow, Inbox, Inline, Memory, Nic, Outbox,
+    QueuePairConfig, ReceiveQueue, ReceiveRequest, Registration, Rights, Seed, SendQueue, Sending,
+    WorkRequest,
+};
+use doorbell_core::payload::Payload;
+use doorbell_core::time::Time;
+use doorbell_core::wire::{
+    EtherType, Ethernet, Headers, InetChecksum, IpId, IpProtocol, Ipv4, Mac, PathMtu, Pkey, Psn,
+    Qpn, Udp, UdpPort,
+};
+use std::sync::atomic::AtomicU64;
+
+/// The frame that is being filled, and what was sealed. It never grows once it is warm.
+pub(super) struct Cable {
+    memory: Vec<u8>,
+    run: Option<Run>,
+    most: u32,
+    /// The frames of this burst, by their lengths and the sizes of their packets; they lie one
+    /// behind another, each in its own part of the memory.
+    sealed: Vec<(usize, Option<u16>)>,
+}
+
+/// Longer than any frame.
+const PART: usize = 1 << 16;
+const PARTS: usize = 160;
+
+impl Cable {
+    fn new(most: u32) -> Self {
+        let memory = vec![0; PART * PARTS];
+        Self { memory, run: None, most, sealed: Vec::with_capacity(PARTS) }
+    }
+}
+
+impl Outbox for Cable {
+    #[inline]
+    fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
+        loop {
+            if self.sealed.len() == PARTS {
+                return Err(Full);
+            }
+            let frame = &mut self.memory[self.sealed.len() * PART..][..PART];
+            let run = self.run.get_or_insert_with(|| Run::begin(path, frame, IpId(0), self.most));
+            match run.push(path, frame, headers, payload) {
+                Ok(()) => return Ok(0),
+                Err(Full) if run.packets() == 0 => return Err(Full),
+                Err(Full) => self.flush(),
+            }
+        }
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        let Some(run) = &self.run else { return };
+        let frame = &mut self.memory[self.sealed.len() * PART..][..PART];
+        let sealed = run.seal(frame);
+        self.sealed.push((sealed.len, sealed.segmentation.map(|cut| cut.segment)));
+        self.run = None;
+    }
+
+    fn delivered(&mut self, _: PathId) -> u64 {
+        unreachable!("frames can be lost")
+    }
+}
+
+/// A ring of words that loses nothing, as two processes would share one.
+pub(super) struct Ring {
+    words: Vec<AtomicU64>,
+    /// Where each record begins, and its length; and how many were ever pushed and taken.
+    records: Vec<(usize, usize)>,
+    at: usize,
+    pushed: u64,
+    pub(super) taken: u64,
+}
+
+impl Ring {
+    fn new() -> Self {
+        let words = (0..1 << 18).map(|_| AtomicU64::new(0)).collect();
+        Self { words, records: Vec::with_capacity(1024), at: 0, pushed: 0, taken: 0 }
+    }
+}
+
+impl Outbox for Ring {
+    #[inline]
+    fn push(&mut self, _: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
+        let words = bare::record_len(&headers, payload.len()).div_ceil(8);
+        if self.at + words > self.words.len() || self.records.len() == self.records.capacity() {
+            return Err(Full);
+        }
+        bare::emit(&self.words[self.at..self.at + words], [1; 4], &headers, payload);
+        self.records.push((self.at, headers.len() + payload.len()));
+        self.at += words.next_multiple_of(8);
+        self.pushed += 1;
+        Ok(self.pushed)
+    }
+
+    fn flush(&mut self) {}
+
+    #[inline]
+    fn delivered(&mut self, _: PathId) -> u64 {
+        self.taken
+    }
+}
+
+/// What a program and its NIC have at one end.
+pub(super) struct End<O> {
+    pub(super) nic: Nic,
+    pub(super) out: O,
+    opener: Opener,
+    pub(super) pairs: Vec<(Qpn, SendQueue, ReceiveQueue)>,
+    pub(super) queue: CompletionQueue,
+    pub(super) region: Region,
+    pub(super) memory: Registration,
+}
+
+pub(super) const DEPTH: usize = 256;
+/// Enough for a burst, and for those that are not acknowledged yet.
+const RECEIVES: usize = 64;
+
+impl<O: Outbox> End<O> {
+    fn new(out: O, pairs: usize, lossless: bool, seed: u64) -> Self {
+        let config = Config { queue_pairs: pairs, lossless, ..Config::default() };
+        let mut nic = Nic::new(config, Seed::from_number(seed)).expect("a numbering");
+        let domain = nic.domain();
+        let (queue_id, queue) = nic.completion_queue(4096).expect("a queue");
+        let region = Region::new(4 << 20);
+        let rights = Rights::LOCAL_WRITE | Rights::REMOTE_WRITE;
+        let memory = nic.register(domain, region.clone(), rights).expect("room");
+        let config = QueuePairConfig {
+            domain,
+            send_completions: queue_id,
+            receive_completions: queue_id,
+            send_depth: DEPTH,
+            receive_depth: DEPTH,
+        };
+        let made = |_| {
+            let ends = nic.queue_pair(&config).expect("room");
+            (ends.qpn, ends.send, ends.receive)
+        };
+        let pairs = (0..pairs).map(made).collect();
+        Self { nic, out, opener: Opener::default(), pairs, queue, region, memory }
+    }
+
+    fn connect(&mut self, index: usize, peer: Qpn, outer: Outer, mtu: PathMtu) {
+        let path = Path::new(PathId(0), outer);
+        let init = Change::Init { rights: Rights::REMOTE_WRITE, pkey: Pkey::DEFAULT };
+        let connection = Connection::new(peer, path, mtu, Psn::new(0));
+        let sending = Sending { window: 512, ..Sending::new(Psn::new(0)) };
+        let changes =
+            [init, Change::ReadyToReceive(Box::new(connection)), Change::ReadyToSend(sending)];
+        for change in changes {
+            self.nic.change(self.pairs[index].0, change).expect("a new queue pair");
+        }
+    }
+
+    /// Posts a receive whose buffer a completion brought back, or a new one.
+    #[inline]
+    pub(super) fn post_receive(&mut self, index: usize, memory: Memory) {
+        let receive = ReceiveRequest { id: 1, memory };
+        self.pairs[index].2.post(receive).expect("room");
+    }
+
+    #[inline]
+    pub(super) fn post_send(&mut self, index: usize, bytes: &[u8; 16]) {
+        let inline = Inline::new(bytes).expect("few bytes");
+        self.pairs[index].1.post(WorkRequest::send(2, inline)).expect("room");
+    }
+}
+
+fn outer(from: u8, to: u8) -> Outer {
+    let mac = |n| Mac([2, 0xDB, 0, 0, 0, n]);
+    let ethernet = Ethernet { destination: mac(to), source: mac(from), ethertype: EtherType::IPV4 };
+    let ip = Ipv4 {
+        tos: 0,
+        total_length: 0,
+        id: IpId(0),
+        dont_fragment: true,
+        ttl: 64,
+        protocol: IpProtocol::UDP,
+        source: Ipv4Addr::new(10, 0, 0, from),
+        destination: Ipv4Addr::new(10, 0, 0, to),
+    };
+    let (source, destination) = (UdpPort(0xC000), UdpPort::ROCE_V2);
+    Outer::V2Ipv4(ethernet, ip, Udp { source, destination, length: 0, checksum: InetChecksum(0) })
+}
+
+fn joined<O: Outbox>(
+    out: impl Fn() -> O,
+    pairs: usize,
+    mtu: PathMtu,
+    lossless: bool,
+) -> (End<O>, End<O>) {
+    let (mut a, mut b) = (End::new(out(), pairs, lossless, 1), End::new(out(), pairs, lossless, 2));
+    for index in 0..pairs {
+        let (qpn_a, qpn_b) = (a.pairs[index].0, b.pairs[index].0);
+        a.connect(index, qpn_b, outer(1, 2), mtu);
+        b.connect(index, qpn_a, outer(2, 1), mtu);
+        for _ in 0..RECEIVES {
+            b.post_receive(index, Memory::Buf(Buf::with_capacity(64)));
+        }
+    }
+    (a, b)
+}
+
+/// Two ends with RoCE v2 frames between them, of up to `most` packets.
+pub(super) fn by_cable(pairs: usize, mtu: PathMtu, most: u32) -> (End<Cable>, End<Cable>) {
+    joined(|| Cable::new(most), pairs, mtu, false)
+}
+
+/// Two ends with rings of bare records between them.
+pub(super) fn by_ring(pairs: usize, mtu: PathMtu) -> (End<Ring>, End<Ring>) {
+    joined(Ring::new, pairs, mtu, true)
+}
+
+/// Has one end send, and the other receive.
+pub(super) trait Carry: Outbox + Sized {
+    fn carry(from: &mut End<Self>, to: &mut End<Self>);
+
+    /// A turn of both ends: data, and what it called for.
+    #[inline]
+    fn turn(a: &mut End<Self>, b: &mut End<Self>) {
+        Self::carry(a, b);
+        Self::carry(b, a);
+    }
+}
+
+impl Carry for Cable {
+    #[inline]
+    fn carry(from: &mut End<Self>, to: &mut End<Self>) {
+        from.nic.transmit(&mut from.out);
+        for (index, (len, segment)) in from.out.sealed.drain(..).enumerate() {
+            let frame = &from.out.memory[index * PART..][..len];
+            to.nic.frame(&mut to.opener, frame, segment);
+        }
+    }
+}
+
+impl Carry for Ring {
+    #[inline]
+    fn carry(from: &mut End<Self>, to: &mut End<Self>) {
+        from.nic.transmit(&mut from.out);
+        let ring = &mut from.out;
+        for (at, len) in ring.records.drain(..) {
+            let record = &ring.words[at..at + (len + bare::TAG_LEN).div_ceil(8)];
+            let first = record[0].load(std::sync::atomic::Ordering::Acquire);
+            match bare::parse(record, first, len) {
+                Ok(packet) => to.nic.packet(Flow::Link(PathId(0)), &packet),
+                Err(why) => to.nic.malformed(why),
+            }
+        }
+        (ring.at, ring.taken) = (0, ring.pushed);
+        from.nic.collect(&mut from.out);
+    }
+}
+
+/// Reliable sends of 16 bytes, from the post to both completions, the receives posted again.
+#[inline]
+pub(super) fn send<O: Carry>(a: &mut End<O>, b: &mut End<O>, index: usize, burst: usize) {
+    for _ in 0..burst {
+        a.post_send(index, b"sixteen bytes...");
+    }
+    a.pairs[index].1.ring();
+    O::carry(a, b);
+    while let Some(completion) = b.queue.poll() {
+        b.post_receive(index, completion.memory);
+    }
+    if b.nic.has_work() {
+        O::carry(b, a);
+    }
+    while let Some(completion) = a.queue.poll() {
+        assert!(completion.outcome.is_ok(), "{completion:?}");
+    }
+}
+
+/// Lets the time go on at both ends.
+pub(super) fn advance<O: Outbox>(a: &mut End<O>, b: &mut End<O>, nanos: u64) {
+    a.nic.advance(Time::from_nanos(nanos));
+    b.nic.advance(Time::from_nanos(nanos));
+}

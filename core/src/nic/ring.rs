@@ -1,0 +1,294 @@
+//! A ring between two threads: one writes at its tail, one reads at its head.
+//!
+//! The reader may look at what stands behind the head without taking it, so that a work queue keeps
+//! its requests until they are complete. Each side remembers how far it last saw the other, and
+//! reads the other's index, and the cache line that it is on, only when that is used up.
+//!
+//! The unsafe part is the slots: the indices say whose each is. A slot is the writer's from when
+//! the reader's head has passed it until the writer's tail passes it, and the reader's otherwise.
+
+#![allow(unsafe_code)]
+
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::sync::{AtomicUsize, Ordering, UnsafeCell};
+
+/// An index alone on its cache lines: processors fetch them in pairs.
+#[repr(align(128))]
+struct Index(AtomicUsize);
+
+struct Ring<T> {
+    slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
+    /// How many were ever taken, and written; modulo the word's size, like all indices here.
+    head: Index,
+    tail: Index,
+}
+
+// SAFETY: a value is reached by one side at a time, as the indices say, and moves between threads.
+unsafe impl<T: Send> Sync for Ring<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Send for Ring<T> {}
+
+/// Where the slots are, known to each end without a look at what both share.
+struct Slots<T> {
+    first: NonNull<UnsafeCell<MaybeUninit<T>>>,
+    /// Their number less one; it is a power of two.
+    mask: usize,
+}
+
+impl<T> Slots<T> {
+    /// The slot of an index. It must not be used longer than the ring lives.
+    #[inline]
+    fn at(&self, index: usize) -> &UnsafeCell<MaybeUninit<T>> {
+        // SAFETY: the mask keeps it within the slots, and whoever has `self` has an `Arc` of the
+        // ring beside it, which never moves or drops them before.
+        unsafe { self.first.add(index & self.mask).as_ref() }
+    }
+}
+
+// SAFETY: it is a way to the ring's slots, which are as safe to share as the ring is.
+unsafe impl<T: Send> Send for Slots<T> {}
+
+/// The end that writes.
+pub(super) struct Producer<T> {
+    slots: Slots<T>,
+    ring: Arc<Ring<T>>,
+    tail: usize,
+    /// The reader's head, as last seen.
+    head: usize,
+    depth: usize,
+}
+
+/// The end that reads.
+pub(super) struct Consumer<T> {
+    slots: Slots<T>,
+    ring: Arc<Ring<T>>,
+    head: usize,
+    /// The writer's tail, as last seen.
+    tail: usize,
+}
+
+/// A ring that holds `depth` values.
+pub(super) fn ring<T>(depth: usize) -> (Producer<T>, Consumer<T>) {
+    let slots =
+        (0..depth.max(1).next_power_of_two()).map(|_| UnsafeCell::new(MaybeUninit::uninit()));
+    let index = || Index(AtomicUsize::new(0));
+    let ring = Arc::new(Ring { slots: slots.collect(), head: index(), tail: index() });
+    let producer =
+        Producer { slots: ring.slots(), ring: Arc::clone(&ring), tail: 0, head: 0, depth };
+    (producer, Consumer { slots: ring.slots(), ring, head: 0, tail: 0 })
+}
+
+impl<T> Ring<T> {
+    fn slots(&self) -> Slots<T> {
+        Slots { first: NonNull::from(&self.slots[0]), mask: self.slots.len() - 1 }
+    }
+}
+
+impl<T> Producer<T> {
+    /// How many values the ring holds.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// How many more there is room for.
+    #[inline]
+    pub fn room(&self) -> usize {
+        let head = self.ring.head.0.load(Ordering::Acquire);
+        self.depth - self.tail.wrapping_sub(head)
+    }
+
+    /// Writes a value, unless the ring is full.
+    #[inline(always)]
+    pub fn push(&mut self, value: T) -> Result<(), T> {
+        if self.tail.wrapping_sub(self.head) >= self.depth {
+            self.head = self.ring.head.0.load(Ordering::Acquire);
+            if self.tail.wrapping_sub(self.head) >= self.depth {
+                return Err(value);
+            }
+        }
+        self.slots.at(self.tail).with_mut(|slot| {
+            // SAFETY: fewer than the ring's length are between head and tail, so this slot holds
+            // no value, and the reader does not touch it before the tail has passed it.
+            unsafe { (*slot).write(value) };
+        });
+        self.tail = self.tail.wrapping_add(1);
+        self.ring.tail.0.store(self.tail, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl<T> Consumer<T> {
+    /// How many values stand in the ring.
+    #[inline]
+    pub fn len(&mut self) -> usize {
+        self.tail = self.ring.tail.0.load(Ordering::Acquire);
+        self.tail.wrapping_sub(self.head)
+    }
+
+    /// How many stand in it, for whoever only looks.
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.ring.tail.0.load(Ordering::Acquire).wrapping_sub(self.head)
+    }
+
+    /// How many values it may come to hold at most.
+    pub fn slots(&self) -> usize {
+        self.slots.mask + 1
+    }
+
+    /// The value that stands behind `index` others, left where it is.
+    #[inline]
+    pub fn peek(&mut self, index: usize) -> Option<&T> {
+        if index >= self.tail.wrapping_sub(self.head) && index >= self.len() {
+            return None;
+        }
+        let at = self.head.wrapping_add(index);
+        // SAFETY: the slot is between head and tail, so it holds a value, which the writer leaves
+        // alone until the head has passed it; and the head can't pass while `self` is borrowed.
+        Some(self.slots.at(at).with(|slot| unsafe { (*slot).assume_init_ref() }))
+    }
+
+    /// Takes what `part` takes of the value at the head, and drops the rest of it where it is.
+    #[inline]
+    pub fn pop_part<R>(&mut self, part: impl FnOnce(&mut T) -> R) -> Option<R> {
+        if self.head == self.tail && self.len() == 0 {
+            return None;
+        }
+        let taken = self.slots.at(self.head).with_mut(|slot| {
+            // SAFETY: the slot holds a value, which is the reader's until the head passes it.
+            let value = unsafe { (*slot).assume_init_mut() };
+            let taken = part(value);
+            // SAFETY: the head passes the slot now, so this is the last that is seen of it.
+            unsafe { (*slot).assume_init_drop() };
+            taken
+        });
+        self.head = self.head.wrapping_add(1);
+        self.ring.head.0.store(self.head, Ordering::Release);
+        Some(taken)
+    }
+
+    /// Takes the value at the head.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        if self.head == self.tail && self.len() == 0 {
+            return None;
+        }
+        // SAFETY: the slot holds a value, and the head passes it now: it is read once.
+        let value = self.slots.at(self.head).with(|slot| unsafe { (*slot).assume_init_read() });
+        self.head = self.head.wrapping_add(1);
+        self.ring.head.0.store(self.head, Ordering::Release);
+        Some(value)
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    fn drop(&mut self) {
+        let (mut at, tail) =
+            (self.head.0.load(Ordering::Relaxed), self.tail.0.load(Ordering::Relaxed));
+        while at != tail {
+            self.slots[at & (self.slots.len() - 1)].with_mut(|slot| {
+                // SAFETY: both ends are gone, and what lies between the indices was not taken.
+                unsafe { (*slot).assume_init_drop() };
+            });
+            at = at.wrapping_add(1);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_out_as_they_went_in_and_may_be_looked_at_before() {
+        let (mut producer, mut consumer) = ring(3);
+        assert_eq!((consumer.pop(), consumer.peek(0)), (None::<u32>, None));
+        for round in 0..10 {
+            for value in 0..3 {
+                assert_eq!(producer.push(round * 3 + value), Ok(()));
+            }
+            assert_eq!((producer.push(99), producer.room()), (Err(99), 0));
+            assert_eq!(consumer.peek(2), Some(&(round * 3 + 2)));
+            assert_eq!(consumer.peek(3), None);
+            for value in 0..3 {
+                assert_eq!(
+                    (consumer.len(), consumer.pop()),
+                    (3 - value, Some(round * 3 + value as u32))
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_not_taken_is_dropped_once() {
+        let value = Arc::new(());
+        let (mut producer, mut consumer) = ring(4);
+        for _ in 0..4 {
+            producer.push(Arc::clone(&value)).expect("room");
+        }
+        drop(consumer.pop());
+        drop((producer, consumer));
+        assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn two_threads_lose_nothing() {
+        let (mut producer, mut consumer) = ring(5);
+        let writer = std::thread::spawn(move || {
+            for mut value in (0..100_000u64).map(Box::new) {
+                while let Err(back) = producer.push(value) {
+                    value = back;
+                    std::hint::spin_loop();
+                }
+            }
+        });
+        let mut next = 0;
+        while next < 100_000 {
+            match consumer.pop() {
+                Some(value) => {
+                    assert_eq!(*value, next);
+                    next += 1;
+                }
+                None => std::hint::spin_loop(),
+            }
+        }
+        writer.join().expect("the writer");
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::thread;
+
+    #[test]
+    fn a_value_is_whole_and_its_slot_is_used_again() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ring(1);
+            let writer = thread::spawn(move || {
+                let mut pushed = 0;
+                for _ in 0..3 {
+                    pushed += u64::from(producer.push(Box::new(pushed)).is_ok());
+                }
+                pushed
+            });
+            let mut taken = 0;
+            for _ in 0..3 {
+                if let Some(seen) = consumer.peek(0).map(|value| **value) {
+                    assert_eq!(seen, taken);
+                    assert_eq!(consumer.pop(), Some(Box::new(taken)));
+                    taken += 1;
+                }
+            }
+            let pushed = writer.join().unwrap();
+            while let Some(value) = consumer.pop() {
+                assert_eq!(*value, taken);
+                taken += 1;
+            }
+            assert_eq!(pushed, taken);
+        });
+    }
+}
