@@ -77,6 +77,11 @@ fn what_was_laid_into_frames_comes_out_of_them() {
     explore("run", bodies::run, &pushes());
 }
 
+#[test]
+fn nothing_that_happens_to_a_nic_breaks_its_promises() {
+    explore("nic", bodies::nic, &happenings());
+}
+
 /// Gives a body its seeds, their truncations and mutations, and names the input that fails.
 fn explore(name: &str, body: fn(&[u8]), seeds: &[Vec<u8>]) {
     assert!(!seeds.is_empty());
@@ -338,6 +343,12 @@ fn records() -> Vec<Vec<u8>> {
         input
     };
     packets().into_iter().map(record).collect()
+}
+
+/// What happens to a NIC: any bytes are a list of that.
+fn happenings() -> Vec<Vec<u8>> {
+    let mut random = Random(0x41C);
+    (0..200).map(|index| (0..10 * index).map(|_| random.next() as u8).collect()).collect()
 }
 
 /// Sequences of packets for [`bodies::run`]: of every opcode, of one size, and of falling sizes.

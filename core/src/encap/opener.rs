@@ -1,8 +1,6 @@
 //! Taking a received frame apart into packets whose ICRC held.
 
-use crate::wire::{
-    Bth, Crc, Ethernet, Grh, IpId, Ipv4, Malformed, Packet, Part, Udp, fold, sum_words,
-};
+use crate::wire::{Bth, Crc, Ethernet, Grh, IpId, Ipv4, Malformed, Packet, Part, Udp, fold};
 
 use super::outer::{Outer, with_id};
 use super::{ICRC_LEN, Remembered, STEADY_BTH, steady_bth};
@@ -123,15 +121,25 @@ fn same_but_id(frame: &[u8], bytes: &[u8]) -> Option<(IpId, bool)> {
     const LEN: usize = Ethernet::LEN + Ipv4::LEN + Udp::LEN;
     const ID: usize = Ethernet::LEN + 4;
     const CHECKSUM: usize = Ethernet::LEN + 10;
-    let (mut ours, mut theirs) = (*frame.first_chunk::<LEN>()?, *bytes.first_chunk::<LEN>()?);
-    let id = IpId(u16::from_be_bytes([ours[ID], ours[ID + 1]]));
-    let sum = |h: &[u8; LEN]| fold(sum_words(&h[ID..ID + 2]) + sum_words(&h[CHECKSUM..][..2]));
-    let same_sum = sum(&ours) == sum(&theirs);
-    for headers in [&mut ours, &mut theirs] {
-        headers[ID..ID + 2].fill(0);
-        headers[CHECKSUM..CHECKSUM + 2].fill(0);
-    }
-    Some((id, same_sum && ours == theirs))
+    let (ours, theirs) = (frame.first_chunk::<LEN>()?, bytes.first_chunk::<LEN>()?);
+    let at = |h: &[u8; LEN], at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
+    let sum = |h| fold(u32::from(at(h, ID)) + u32::from(at(h, CHECKSUM)));
+    // The identification lies in the third word, with all of the checksum in the fourth.
+    const { assert!(ID / 8 == 2 && (ID + 1) / 8 == 2 && CHECKSUM / 8 == 3 && (CHECKSUM + 1) / 8 == 3) };
+    let masks = [!0, !0, without(ID), without(CHECKSUM), !0];
+    let ((a, a_rest), (b, b_rest)) = (ours.as_chunks::<8>(), theirs.as_chunks::<8>());
+    let differences = a.iter().zip(b).zip(masks).fold(0, |all, ((a, b), mask)| {
+        all | (u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b)) & mask
+    });
+    let same = differences == 0 && a_rest == b_rest && sum(ours) == sum(theirs);
+    Some((IpId(at(ours, ID)), same))
+}
+
+/// A word of ones but for the two bytes of a header that begin at `at`.
+const fn without(at: usize) -> u64 {
+    let mut bytes = [0xFF; 8];
+    (bytes[at % 8], bytes[at % 8 + 1]) = (0, 0);
+    u64::from_ne_bytes(bytes)
 }
 
 impl<'f> Arrival<'f, '_> {

@@ -4,7 +4,7 @@ use crate::wire::{Aeth, Extensions, Headers, Msn, Nak, Psn, Verdict};
 
 use super::common::Common;
 use super::completion::{Cause, Completion};
-use super::pair::QueuePair;
+use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 
 impl QueuePair {
@@ -37,7 +37,7 @@ impl QueuePair {
             Verdict::Reserved => {
                 let cause = Cause::BadAnswer(aeth.syndrome.code());
                 if self.refused(psn, common) {
-                    self.break_with(cause, true, common);
+                    self.break_with(cause, Blamed::Request, common);
                 }
             }
         }
@@ -81,7 +81,7 @@ impl QueuePair {
             Nak::RemoteOperation => Cause::PeerOperation,
             Nak::SequenceError => Cause::BadAnswer(aeth.syndrome.code()),
         };
-        self.break_with(cause, true, common);
+        self.break_with(cause, Blamed::Request, common);
     }
 
     /// A refusal of packet `psn` says that everything before it has arrived. Whether it is about a

@@ -91,7 +91,7 @@ use common::Common;
 use doorbells::Doorbells;
 use keys::Keys;
 use numbering::Numbers;
-use pair::QueuePair;
+use pair::{Blamed, QueuePair};
 use queues::{Completions, Shared};
 use random::Random;
 use requester::{Requester, Turn};
@@ -334,7 +334,7 @@ impl Nic {
         let (Some(place), Some(pair)) = (place, found) else {
             return Err(ResourceError::NoSuchQueuePair(qpn));
         };
-        pair.break_with(Cause::Told, false, &mut self.common);
+        pair.break_with(Cause::Told, Blamed::Nothing, &mut self.common);
         if pair.flush(&mut self.common) == Turn::Starved {
             let outstanding = pair.outstanding();
             return Err(ResourceError::Outstanding { qpn, outstanding });

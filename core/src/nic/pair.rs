@@ -213,6 +213,19 @@ pub enum ChangeError {
     Window(u32),
 }
 
+/// What of a queue pair broke it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Blamed {
+    Nothing,
+    /// The first unfinished request.
+    Request,
+    /// The receive that was being filled.
+    Receive,
+}
+
+/// After how long a broken queue pair is flushed once more.
+const FLUSHED_AGAIN: Duration = Duration::from_millis(1);
+
 /// A queue pair. Its fields are what both of its sides need.
 pub(super) struct QueuePair {
     pub shared: Shared,
@@ -231,9 +244,9 @@ pub(super) struct QueuePair {
     pub path: Option<Path>,
     pub requester: Requester,
     pub responder: Responder,
-    /// What broke it, and whether that was the first of its unfinished requests.
+    /// What broke it, and which of its requests did.
     pub cause: Cause,
-    pub blamed: bool,
+    pub blamed: Blamed,
 }
 
 impl QueuePair {
@@ -260,7 +273,7 @@ impl QueuePair {
             requester,
             responder,
             cause: Cause::Told,
-            blamed: false,
+            blamed: Blamed::Nothing,
         }
     }
 
@@ -307,7 +320,7 @@ impl QueuePair {
             }
             Change::Drain | Change::Resume => {}
             Change::Error => {
-                self.break_with(Cause::Told, false, common);
+                self.break_with(Cause::Told, Blamed::Nothing, common);
                 return Ok(());
             }
             Change::Reset => match self.outstanding() {
@@ -339,9 +352,8 @@ impl QueuePair {
     }
 
     /// Breaks the queue pair: what is posted is flushed, by and by, as its completions find room.
-    /// With `blamed`, the first unfinished request is what broke it.
     #[cold]
-    pub fn break_with(&mut self, cause: Cause, blamed: bool, common: &mut Common) {
+    pub fn break_with(&mut self, cause: Cause, blamed: Blamed, common: &mut Common) {
         if self.state == State::Error {
             return;
         }
@@ -349,7 +361,10 @@ impl QueuePair {
         (self.cause, self.blamed) = (cause, blamed);
         self.enter(State::Error);
         self.requester.stop();
-        common.timers.disarm(self.shared.place);
+        self.responder.ack_at = None;
+        // A program that posts a receive at this moment may see the state before, and not ring; and
+        // what it posts may not be seen yet when it is first flushed. Later, one of them is.
+        common.timers.arm(self.shared.place, common.now + FLUSHED_AGAIN);
         common.tell_broken(self.number(), cause);
         common.activate(self);
     }
@@ -362,17 +377,23 @@ impl QueuePair {
         }
     }
 
+    /// Why the next of these was not carried out: it is blamed once, if at all.
+    fn failure_of(&mut self, which: Blamed) -> Failure {
+        if self.blamed != which {
+            return Failure::Flushed(self.cause);
+        }
+        self.blamed = Blamed::Nothing;
+        Failure::Broke(self.cause)
+    }
+
     fn flush_sends(&mut self, common: &mut Common) -> bool {
-        let (queue, qpn, cause) = (self.send_completions, self.number(), self.cause);
+        let (queue, qpn) = (self.send_completions, self.number());
         while self.requester.outstanding() > 0 {
             let reserved = self.requester.begun > 0 || common.reserve(queue);
             if !reserved {
                 return false;
             }
-            let failure = match std::mem::take(&mut self.blamed) {
-                true => Failure::Broke(cause),
-                false => Failure::Flushed(cause),
-            };
+            let failure = self.failure_of(Blamed::Request);
             let completion = self.requester.pop(|posted| {
                 let memory = posted.request.data.take_memory();
                 Completion::failed(posted.request.id, qpn, failure, memory)
@@ -386,10 +407,7 @@ impl QueuePair {
     fn flush_receives(&mut self, common: &mut Common) -> bool {
         let (queue, qpn, cause) = (self.receive_completions, self.number(), self.cause);
         if let Some(receive) = self.responder.take_unfinished() {
-            let failure = match cause {
-                Cause::TooLong { .. } => Failure::Broke(cause),
-                _ => Failure::Flushed(cause),
-            };
+            let failure = self.failure_of(Blamed::Receive);
             common.complete(queue, Completion::failed(receive.id, qpn, failure, receive.memory));
         }
         while self.responder.outstanding() > 0 {
@@ -426,6 +444,9 @@ impl QueuePair {
 
     /// Does what the time has come for, and says when to be called again.
     pub fn expire(&mut self, common: &mut Common) {
+        if self.state == State::Error {
+            return common.activate(self);
+        }
         if self.responder.ack_at.is_some_and(|at| at <= common.now) {
             self.responder.ack_at = None;
             common.owe(self, Due::Ack);

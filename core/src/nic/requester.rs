@@ -12,7 +12,7 @@ use super::common::{Common, Event};
 use super::completion::Cause;
 use super::device::Outbox;
 use super::gather::gather;
-use super::pair::{QueuePair, Sending, State};
+use super::pair::{Blamed, QueuePair, Sending, State};
 use super::planted::{Bug, planted};
 use super::queues::Posted;
 use super::ring::Consumer;
@@ -200,7 +200,7 @@ impl QueuePair {
                 // Those before it come first, and it is looked at again when they are complete.
                 Err(Stop::Refused(_)) if self.requester.at > 0 => return Turn::Idle,
                 Err(Stop::Refused(cause)) => {
-                    self.break_with(cause, true, common);
+                    self.break_with(cause, Blamed::Request, common);
                     return Turn::More;
                 }
             }
@@ -316,7 +316,7 @@ impl QueuePair {
             return false;
         }
         let cause = Cause::NoAnswer { tries: r.tries + 1 };
-        self.break_with(cause, true, common);
+        self.break_with(cause, Blamed::Request, common);
         true
     }
 
@@ -325,7 +325,7 @@ impl QueuePair {
         let r = &mut self.requester;
         if r.sending.rnr_retries < 7 && r.rnr_tries >= r.sending.rnr_retries {
             let cause = Cause::ReceiverNotReady { tries: r.rnr_tries + 1, wait };
-            return self.break_with(cause, true, common);
+            return self.break_with(cause, Blamed::Request, common);
         }
         r.rnr_tries = r.rnr_tries.saturating_add(1);
         let at = common.now + wait.delay();

@@ -14,7 +14,7 @@ use super::completion::{Cause, Completion, Done};
 use super::device::Outbox;
 use super::gather::{allowed, pieces};
 use super::keys::{KeyError, Keys, Rights};
-use super::pair::{Connection, QueuePair};
+use super::pair::{Blamed, Connection, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::Completions;
 use super::ring::Consumer;
@@ -180,7 +180,11 @@ impl QueuePair {
             Err(Refusal::Fatal(nak, cause)) => {
                 common.counters.fatal_naks_sent += 1;
                 common.owe(self, Due::Nak(Syndrome::nak(nak)));
-                self.break_with(cause, false, common);
+                let blamed = match cause {
+                    Cause::TooLong { .. } | Cause::LocalProtection { .. } => Blamed::Receive,
+                    _ => Blamed::Nothing,
+                };
+                self.break_with(cause, blamed, common);
             }
         }
     }
