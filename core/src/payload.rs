@@ -40,7 +40,12 @@ impl Payload for &[u8] {
 
     #[inline]
     fn copy_to(&self, to: &mut [u8]) {
-        to[..self.len()].copy_from_slice(self);
+        // Of known length, a copy is a load and a store, and no call.
+        match self.len() {
+            8 => copy::<8>(self, to),
+            16 => copy::<16>(self, to),
+            len => to[..len].copy_from_slice(self),
+        }
     }
 
     #[inline]
@@ -52,6 +57,11 @@ impl Payload for &[u8] {
     fn part(&self, at: usize, len: usize) -> Self {
         &self[at..at + len]
     }
+}
+
+#[inline]
+fn copy<const N: usize>(from: &[u8], to: &mut [u8]) {
+    to[..N].copy_from_slice(&from[..N]);
 }
 
 /// A stretch of bytes within words that somebody else may write.

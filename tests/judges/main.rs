@@ -7,6 +7,7 @@
 //! A judge that is not installed is named on standard error, with the way to install it, and its
 //! tests pass without it; where the variable `CI` is set, they fail.
 
+mod fabric;
 mod frames;
 mod judge;
 mod management;
@@ -67,6 +68,30 @@ fn tshark_reads_what_a_run_is_cut_into() {
     let frames = all_segments();
     tshark::check(&frames, &Scratch::new());
     report(&format!("tshark: {} segments of runs judged", frames.len()));
+}
+
+#[test]
+fn tshark_has_nothing_to_say_against_a_connection_with_every_kind_of_trouble() {
+    if !TSHARK.is_here() {
+        return;
+    }
+    for version in [Version::V1, Version::V2Ipv4, Version::V2Ipv6] {
+        let scratch = Scratch::new();
+        let capture = scratch.path().join("fabric.pcap");
+        fabric::trouble(version, &capture);
+        let found = tshark::check_capture(&capture, &scratch);
+        // Sends and writes of one packet and of several, with and without immediates, and answers.
+        let opcodes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 17].map(|opcode| opcode.to_string());
+        assert!(found.keys().eq(sorted(&opcodes)), "{version:?}: {found:?}");
+        let count: usize = found.values().sum();
+        report(&format!("tshark: {count} frames of a lossy connection judged, {version:?}"));
+    }
+}
+
+fn sorted(names: &[String]) -> impl Iterator<Item = &String> {
+    let mut names: Vec<_> = names.iter().collect();
+    names.sort();
+    names.into_iter()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! tshark: takes frames apart, and says what it thinks of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -40,6 +40,25 @@ pub fn check(frames: &[Frame], scratch: &Scratch) {
     }
     let (count, complaints) = (complaints.len(), complaints.join("\n"));
     assert!(complaints.is_empty(), "tshark disagrees in {count} places:\n{complaints}");
+}
+
+/// Has tshark read a capture, of which it must take every frame apart to InfiniBand without a
+/// complaint. Gives how many there are of each opcode.
+pub fn check_capture(capture: &Path, scratch: &Scratch) -> BTreeMap<String, usize> {
+    const OPCODE: &str = "infiniband.bth.opcode";
+    let columns: Vec<_> = ABOUT.into_iter().chain([OPCODE]).collect();
+    let (mut found, mut complaints) = (BTreeMap::new(), Vec::new());
+    for (number, line) in (1..).zip(dissect(capture, &columns, scratch)) {
+        let shown: Vec<_> = columns.iter().copied().zip(line.split('\t')).collect();
+        let Some(&(_, opcode)) = shown.get(ABOUT.len()) else { panic!("{line:?}") };
+        *found.entry(opcode.to_owned()).or_default() += 1;
+        for complaint in judge(&[], &shown[..ABOUT.len()]) {
+            complaints.push(format!("frame {number}: {complaint}"));
+        }
+    }
+    let (count, complaints) = (complaints.len(), complaints.join("\n"));
+    assert!(complaints.is_empty(), "tshark disagrees in {count} places:\n{complaints}");
+    found
 }
 
 /// What is wrong with a frame in which `shown` was read.

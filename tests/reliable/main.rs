@@ -1,3 +1,15 @@
 //! Reliable connections between NICs on a simulated fabric.
 
-mod smoke;
+mod acks;
+mod common;
+mod crowd;
+mod goodput;
+mod keys;
+mod lossless;
+mod messages;
+mod partition;
+mod posting;
+mod random;
+mod receivers;
+mod regressions;
+mod states;

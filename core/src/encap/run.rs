@@ -156,24 +156,10 @@ impl Run {
 /// Copies a payload and its padding to `out`, whose length is theirs.
 #[inline]
 fn place(out: &mut [u8], payload: impl Payload) {
-    // A few bytes go by way of registers, like the headers.
-    match out.len() {
-        0 => {}
-        8 => place_few::<8>(out, payload),
-        16 => place_few::<16>(out, payload),
-        _ => {
-            let (data, pad) = out.split_at_mut(payload.len());
-            payload.copy_to(data);
-            pad.fill(0);
-        }
+    payload.copy_to(out);
+    for byte in &mut out[payload.len()..] {
+        *byte = 0;
     }
-}
-
-#[inline]
-fn place_few<const N: usize>(out: &mut [u8], payload: impl Payload) {
-    let mut bytes = [0; N];
-    payload.copy_to(&mut bytes[..]);
-    out.copy_from_slice(&bytes);
 }
 
 #[cfg(test)]

@@ -91,10 +91,13 @@ impl Common {
         self.queue(queue).reserve()
     }
 
-    /// Gives a promised slot back.
+    /// Gives a promised slot back, to those that wait for one.
     #[inline]
     pub fn release(&mut self, queue: u32) {
         self.queue(queue).release();
+        if !self.starved.is_empty() {
+            self.active.extend(self.starved.drain(..));
+        }
     }
 
     /// Fills a promised slot.

@@ -1,6 +1,6 @@
 //! The completer: what the peer answers.
 
-use crate::wire::{Aeth, Extensions, Headers, Msn, Nak, Psn, Verdict};
+use crate::wire::{Aeth, Extensions, Headers, Msn, Nak, Opcode, Psn, Verdict};
 
 use super::common::Common;
 use super::completion::{Cause, Completion};
@@ -15,7 +15,8 @@ impl QueuePair {
             common.counters.wrong_state += 1;
             return;
         }
-        let Extensions::Aeth(aeth) = headers.extensions else {
+        let answer = (headers.bth.opcode(), headers.extensions);
+        let (Opcode::RcAcknowledge, Extensions::Aeth(aeth)) = answer else {
             // Answers to reads and atomics, which were not asked for.
             common.counters.stray_answers += 1;
             return;
@@ -28,7 +29,10 @@ impl QueuePair {
             }
             Verdict::Nak(Nak::SequenceError) => self.missed(psn, common),
             Verdict::ReceiverNotReady(timer) => {
-                if self.refused(psn, common) {
+                // While nothing is sent, it can only be the same refusal again.
+                if self.waits_for_receiver() {
+                    common.counters.stray_answers += 1;
+                } else if self.refused(psn, common) {
                     common.counters.rnr_naks_received += 1;
                     self.wait_for_receiver(psn, timer, common);
                 }

@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::memory::Region;
 use crate::wire::{RemoteAddr, Rkey};
 
+use super::planted::{Bug, planted};
 use super::random::Random;
 use super::work::Segment;
 
@@ -185,7 +186,7 @@ impl Keys {
     ) -> Result<(&Region, usize), KeyError> {
         let key = segment.lkey.0;
         let entry = self.entry(key)?;
-        if entry.lkey != key {
+        if entry.lkey != key && !planted(Bug::ComparesNoKeys) {
             return Err(KeyError::Unknown(key));
         }
         entry.check(key, domain, needed, segment.address, u64::from(segment.len))
@@ -202,7 +203,7 @@ impl Keys {
         len: u64,
     ) -> Result<(&Region, usize), KeyError> {
         let entry = self.entry(rkey.0)?;
-        if entry.rkey != rkey.0 {
+        if entry.rkey != rkey.0 && !planted(Bug::ComparesNoKeys) {
             return Err(KeyError::Unknown(rkey.0));
         }
         entry.check(rkey.0, domain, needed, address.0, len)
@@ -219,13 +220,14 @@ impl Entry {
         address: u64,
         len: u64,
     ) -> Result<(&Region, usize), KeyError> {
-        if self.domain != domain {
+        if self.domain != domain && !planted(Bug::IgnoresDomains) {
             return Err(KeyError::Domain(key));
         }
         if !self.rights.include(needed) {
             return Err(KeyError::Rights(key));
         }
         let offset = address.checked_sub(self.base).ok_or(KeyError::Bounds(key))?;
+        let len = len - u64::from(len > 0 && planted(Bug::OffByOneBounds));
         match offset.checked_add(len) {
             Some(end) if end <= self.region.len() as u64 => Ok((&self.region, offset as usize)),
             _ => Err(KeyError::Bounds(key)),

@@ -339,6 +339,8 @@ impl Nic {
             let outstanding = pair.outstanding();
             return Err(ResourceError::Outstanding { qpn, outstanding });
         }
+        // Nobody would ever complete what is posted from now on: it is refused.
+        pair.enter(State::Reset);
         let queues = [pair.send_completions, pair.receive_completions];
         self.common.forget(place as u32);
         self.pairs[place] = None;

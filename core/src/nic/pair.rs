@@ -287,7 +287,7 @@ impl QueuePair {
         self.requester.outstanding() + self.responder.outstanding()
     }
 
-    fn enter(&mut self, state: State) {
+    pub(super) fn enter(&mut self, state: State) {
         tracing::debug!(qpn = self.number().get(), from = ?self.state, to = ?state, "state");
         self.state = state;
         self.shared.state.store(state as u8, Ordering::Release);
@@ -345,7 +345,11 @@ impl QueuePair {
     }
 
     fn forget(&mut self, common: &mut Common) {
-        common.timers.disarm(self.shared.place);
+        let place = self.shared.place;
+        common.timers.disarm(place);
+        // What is owed to the old peer must not be said to the next.
+        common.answers.retain(|&other| other != place);
+        self.responder.due = Due::Nothing;
         self.path = None;
         self.requester.forget();
         self.responder.forget();
@@ -468,5 +472,15 @@ impl QueuePair {
     #[inline]
     pub fn arm_by(&self, at: Time, common: &mut Common) {
         common.timers.arm(self.shared.place, at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_queue_pair_takes_no_more_than_a_kibibyte_beside_its_queues() {
+        assert!(size_of::<QueuePair>() <= 1024, "{} bytes", size_of::<QueuePair>());
     }
 }

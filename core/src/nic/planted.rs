@@ -28,8 +28,8 @@ pub enum Bug {
     MisplacesTheLastPacket,
     /// Refusals are not remembered, and each packet behind a gap is refused anew.
     RefusesEachPacket,
-    /// An immediate's completion comes when the message begins.
-    CompletesEarly,
+    /// The packet that is expected is acknowledged before it has come.
+    AcknowledgesAhead,
 }
 
 impl Bug {
@@ -46,7 +46,7 @@ impl Bug {
         Self::FlushesNoReceives,
         Self::MisplacesTheLastPacket,
         Self::RefusesEachPacket,
-        Self::CompletesEarly,
+        Self::AcknowledgesAhead,
     ];
 }
 

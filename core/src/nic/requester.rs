@@ -62,6 +62,9 @@ pub(super) struct Requester {
     /// The device's ticket of each request's last packet, by its place in a ring as long as the
     /// queue, on a lossless device.
     tickets: Box<[u64]>,
+    /// There, a packet in the middle of a message, and its ticket: a message longer than the window
+    /// could not go on before all of it had arrived.
+    mark: Option<(u64, Psn)>,
     flying: bool,
 }
 
@@ -88,6 +91,7 @@ impl Requester {
             retry_at: None,
             resume_at: None,
             tickets: Box::default(),
+            mark: None,
             flying: false,
         }
     }
@@ -110,7 +114,7 @@ impl Requester {
     }
 
     pub fn stop(&mut self) {
-        (self.retry_at, self.resume_at) = (None, None);
+        (self.retry_at, self.resume_at, self.mark) = (None, None, None);
         self.rto.abandon();
     }
 
@@ -142,6 +146,7 @@ impl Requester {
     /// Sets the cursor back, or forth, to a packet of a request that was begun.
     fn seek(&mut self, psn: Psn, mtu: PathMtu) {
         (self.next, self.packet, self.at) = (psn, 0, self.begun);
+        self.mark = None;
         let mut left = self.acknowledged + psn.distance_from(self.oldest).max(0) as u32;
         for index in 0..self.begun {
             let packets = self.packets(index, mtu);
@@ -193,6 +198,9 @@ impl QueuePair {
                     return Turn::Starved;
                 }
                 self.requester.begun += 1;
+            } else if r.packet == 0 && r.next != r.top && !self.may_begin() {
+                // What was begun before the peer said how many receives it has, and then refused.
+                return Turn::Idle;
             }
             match self.send_packet(common, outbox) {
                 Ok(()) => {}
@@ -208,7 +216,7 @@ impl QueuePair {
         Turn::More
     }
 
-    /// Whether the request at the cursor, which is not begun, may be: fences and credits allow it.
+    /// Whether the request at the cursor may be begun, or begun again: fences and credits allow it.
     #[inline]
     fn may_begin(&mut self) -> bool {
         let r = &mut self.requester;
@@ -279,7 +287,12 @@ impl QueuePair {
 
     /// Completes what a lossless device says was delivered. Whether anything is still under way.
     pub fn collect<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> bool {
-        let Some(path) = &self.path else { return false };
+        let path = self.path.as_ref().filter(|_| self.state.requests());
+        let Some(path) = path else {
+            // What is broken is flushed, whatever was delivered of it.
+            self.requester.flying = false;
+            return false;
+        };
         let delivered = outbox.delivered(path.id());
         // A request is there when its last packet is, and that was sent.
         let before = self.requester.completed;
@@ -291,7 +304,15 @@ impl QueuePair {
             (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
             self.complete_front(common);
         }
-        if self.requester.completed != before {
+        let mark = self.requester.mark.take_if(|(ticket, _)| *ticket <= delivered);
+        if let Some((_, psn)) = mark.filter(|(_, psn)| self.is_under_way(*psn)) {
+            // The messages before it are complete, so it is of the one at the head.
+            let r = &mut self.requester;
+            let beyond = psn.add(1);
+            r.acknowledged += beyond.distance_from(r.oldest) as u32;
+            r.oldest = beyond;
+        }
+        if self.requester.completed != before || mark.is_some() {
             self.progressed(common);
         }
         self.requester.flying = self.requester.waits() && self.state.requests();
@@ -315,7 +336,7 @@ impl QueuePair {
             r.tries += 1;
             return false;
         }
-        let cause = Cause::NoAnswer { tries: r.tries + 1 };
+        let cause = Cause::NoAnswer { tries: r.tries.saturating_add(1) };
         self.break_with(cause, Blamed::Request, common);
         true
     }
@@ -328,6 +349,9 @@ impl QueuePair {
             return self.break_with(cause, Blamed::Request, common);
         }
         r.rnr_tries = r.rnr_tries.saturating_add(1);
+        // It is a refusal, but an answer: the peer is there.
+        r.tries = 0;
+        r.rto.answered();
         let at = common.now + wait.delay();
         (r.resume_at, r.retry_at) = (Some(at), None);
         self.go_back(psn, common);
@@ -403,6 +427,11 @@ impl QueuePair {
         psn.distance_from(r.oldest) >= 0 && psn.distance_from(r.top) < 0
     }
 
+    /// Whether the peer asked to be given time to post a receive.
+    pub(super) fn waits_for_receiver(&self) -> bool {
+        self.requester.resume_at.is_some()
+    }
+
     /// The packet that comes after all that were acknowledged.
     #[inline]
     pub(super) fn oldest(&self) -> Psn {
@@ -429,6 +458,8 @@ impl Requester {
                 self.tickets[slot] = ticket;
             }
             (self.at, self.packet) = (self.at + 1, 0);
+        } else if !self.tickets.is_empty() && self.mark.is_none() {
+            self.mark = Some((ticket, self.next.add(Psn::MAX.get())));
         }
     }
 }

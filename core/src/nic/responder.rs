@@ -14,7 +14,7 @@ use super::completion::{Cause, Completion, Done};
 use super::device::Outbox;
 use super::gather::{allowed, pieces};
 use super::keys::{KeyError, Keys, Rights};
-use super::pair::{Blamed, Connection, QueuePair};
+use super::pair::{Blamed, Connection, QueuePair, State};
 use super::planted::{Bug, planted};
 use super::queues::Completions;
 use super::ring::Consumer;
@@ -111,7 +111,6 @@ impl Responder {
         self.refused = false;
         self.unanswered = 0;
         self.ack_at = None;
-        // An answer that is owed leaves the list when its turn comes, with nobody to be sent to.
     }
 
     pub fn outstanding(&self) -> usize {
@@ -163,6 +162,10 @@ impl QueuePair {
     pub fn respond<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
         if !self.state.responds() {
             common.counters.wrong_state += 1;
+            if common.lossless && self.state == State::Error {
+                // Its device says that it was delivered: the peer would take it for done.
+                common.owe(self, Due::Nak(Syndrome::nak(Nak::RemoteOperation)));
+            }
             return;
         }
         let bth = &packet.headers.bth;
@@ -372,7 +375,9 @@ impl QueuePair {
             let needed = Rights::REMOTE_WRITE;
             common.keys.remote(self.domain, rkey, needed, address, u64::from(len))
         });
-        // Nothing is written before the receive is there that the completion takes.
+        let place = place.transpose().map_err(Refusal::access)?;
+        // Nothing is written before the receive is there that the completion takes, and none is
+        // taken for what may not be written.
         let receive = match imm {
             Some(imm) => {
                 let receives = &mut self.responder.receives;
@@ -381,8 +386,7 @@ impl QueuePair {
             }
             None => None,
         };
-        if let Some(place) = place {
-            let (region, start) = place.map_err(Refusal::access)?;
+        if let Some((region, start)) = place {
             packet.payload.copy_to_words(region.words(), start);
         }
         self.responder.doing = match info.ends() {
@@ -455,6 +459,7 @@ impl QueuePair {
         };
         let (psn, syndrome) = match r.due {
             Due::Nothing => return true,
+            Due::Ack if planted(Bug::AcknowledgesAhead) => (r.expected, r.syndrome()),
             Due::Ack => (r.expected.add(Psn::MAX.get()), r.syndrome()),
             Due::Nak(syndrome) => (r.expected, syndrome),
         };

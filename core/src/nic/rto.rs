@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::time::Time;
 use crate::wire::Psn;
 
-/// Below this, a turn of the peer that came late would count as a loss.
+/// With less than this beyond the round trip, a turn of the peer that came late would count as a
+/// loss.
 const SHORTEST: Duration = Duration::from_micros(200);
 const LONGEST: Duration = Duration::from_secs(4);
 
@@ -49,6 +50,11 @@ impl Rto {
         self.abandon();
     }
 
+    /// An answer came, though not one that acknowledges.
+    pub fn answered(&mut self) {
+        self.time = self.settled;
+    }
+
     /// Everything up to `psn` was acknowledged.
     #[inline]
     pub fn acknowledged(&mut self, psn: Psn, now: Time) {
@@ -70,7 +76,10 @@ impl Rto {
             }
         };
         self.smoothed = Some((smoothed, deviation));
-        self.settled = Duration::from_nanos(smoothed + 4 * deviation).clamp(SHORTEST, LONGEST);
+        // On a steady path the deviation vanishes. But packets that did not ask for an answer get
+        // one later than those that did, by as much as the peer delays it.
+        let margin = Duration::from_nanos(4 * deviation).max(SHORTEST);
+        self.settled = (Duration::from_nanos(smoothed) + margin).min(LONGEST);
         self.time = self.settled;
     }
 }
@@ -98,6 +107,24 @@ mod tests {
         assert_eq!(rto.time(), Duration::from_millis(12));
         rto.acknowledged(Psn::new(7), at(2000));
         assert_eq!(rto.time(), Duration::from_millis(3));
+    }
+
+    #[test]
+    fn on_a_steady_path_a_peer_still_has_time_to_delay_its_answer() {
+        let mut rto = Rto::new(Duration::from_millis(10));
+        for number in 0..100 {
+            rto.sample(Psn::new(number), at(0));
+            rto.acknowledged(Psn::new(number), at(150));
+        }
+        assert_eq!(rto.time(), Duration::from_micros(150) + SHORTEST);
+    }
+
+    #[test]
+    fn any_answer_ends_the_doubling() {
+        let mut rto = Rto::new(Duration::from_millis(10));
+        rto.back_off();
+        rto.answered();
+        assert_eq!(rto.time(), Duration::from_millis(10));
     }
 
     #[test]

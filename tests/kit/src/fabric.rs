@@ -25,6 +25,8 @@ pub type NodeId = usize;
 pub struct Fabric {
     /// The network. A lossless fabric counts on it to be that: no faults, no full switches.
     pub network: Network,
+    /// How many packets a NIC's device takes before it is full, and has to send them first.
+    pub room: usize,
     nodes: Vec<Node>,
     version: Version,
     lossless: bool,
@@ -49,6 +51,7 @@ const LONGEST: usize = 4096 + 128;
 /// A station's interface, as the NIC's device.
 struct Port {
     frames: VecDeque<Vec<u8>>,
+    room: usize,
     next_id: u16,
     /// Tickets given, and found delivered, by the number of the path.
     tickets: Vec<u64>,
@@ -61,6 +64,7 @@ impl Port {
     fn new(peers: usize) -> Self {
         Self {
             frames: VecDeque::new(),
+            room: usize::MAX,
             next_id: 0,
             tickets: vec![0; peers],
             delivered: vec![0; peers],
@@ -71,6 +75,9 @@ impl Port {
 
 impl Outbox for Port {
     fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
+        if self.frames.len() >= self.room {
+            return Err(Full);
+        }
         let mut frame = vec![0; LONGEST];
         let mut run = Run::begin(path, &mut frame, IpId(self.next_id), 1);
         run.push(path, &mut frame, headers, payload)?;
@@ -144,7 +151,8 @@ impl Fabric {
     pub fn new(seed: u64, version: Version, config: Config) -> Self {
         let lossless = config.lossless;
         let network = Network::new(seed);
-        Self { network, nodes: Vec::new(), version, lossless, seed, config }
+        let (nodes, room) = (Vec::new(), usize::MAX);
+        Self { network, room, nodes, version, lossless, seed, config }
     }
 
     /// Adds a node: a station, and a NIC at it.
@@ -235,18 +243,19 @@ impl Fabric {
     pub fn turn(&mut self, node: NodeId) {
         let now = self.network.now();
         let Node { nic, station, port, .. } = &mut self.nodes[node];
+        port.room = self.room.max(1);
         nic.advance(now);
         loop {
             nic.transmit(port);
             if self.lossless {
                 nic.collect(port);
             }
+            for frame in port.frames.drain(..) {
+                self.network.send(*station, frame);
+            }
             if !nic.has_work() {
                 break;
             }
-        }
-        for frame in port.frames.drain(..) {
-            self.network.send(*station, frame);
         }
         for peer in 0..port.taken.len() {
             let (news, taken) = port.taken[peer];

@@ -1,0 +1,169 @@
+//! Acknowledgements: how many, how soon, and how long they are waited for.
+
+use std::time::Duration;
+
+use doorbell::memory::Buf;
+use doorbell::nic::*;
+use doorbell::wire::{Aeth, Bth, Extensions, Headers, Msn, Opcode, Packet, Psn, Syndrome};
+use doorbell_kit::{Faults, LinkConfig};
+
+use crate::common::{Setup, outcomes, short};
+
+fn setup(latency: Duration) -> Setup {
+    let cable = LinkConfig { latency, mtu: 9000, ..LinkConfig::default() };
+    Setup { cable, ..Setup::default() }
+}
+
+#[test]
+fn a_stream_that_nobody_waits_for_is_acknowledged_every_so_many_packets() {
+    for every in [1, 4, 16] {
+        const MESSAGES: u64 = 640;
+        let setup = Setup { depth: MESSAGES as usize, capacity: 1024, ..Setup::default() };
+        // The window is so large that it asks for nothing by itself.
+        let mut two = setup.connected(|connection, sending| {
+            connection.ack_every = every;
+            sending.window = 1 << 14;
+        });
+        two.b.receives(MESSAGES, 8);
+        (0..MESSAGES).for_each(|id| two.a.post(short(id)));
+        two.run(MESSAGES as usize, MESSAGES as usize);
+        let (sender, receiver) = two.counters();
+        let expected = MESSAGES / u64::from(every);
+        let range = expected..=expected + expected / 8 + 2;
+        assert!(range.contains(&receiver.acks_sent), "{every}: {receiver:?}");
+        assert_eq!((sender.sent, sender.retransmitted), (MESSAGES, 0));
+    }
+}
+
+#[test]
+fn the_last_of_a_stream_is_acknowledged_after_a_while_unasked() {
+    let mut two = setup(Duration::from_micros(1)).connected(|_, _| {});
+    two.b.receives(3, 8);
+    (0..3).for_each(|id| two.a.post(short(id)));
+    two.run(0, 3);
+    assert!(two.a.queue.is_empty());
+    two.run(3, 0);
+    let took = two.fabric.now().as_nanos();
+    // There, 50 µs, a tick of the timer at most, and back.
+    assert!((52_000..57_000).contains(&took), "{took} ns");
+    assert_eq!(two.counters().1.acks_sent, 1);
+}
+
+#[test]
+fn an_awaited_message_is_acknowledged_in_the_turn_that_received_it() {
+    let mut two = setup(Duration::from_micros(10)).connected(|_, _| {});
+    two.b.receives(10, 8);
+    for id in 0..10 {
+        let before = two.fabric.now();
+        two.a.post(short(id).awaited());
+        let (at_a, _) = two.run(1, 1);
+        assert_eq!(outcomes(&at_a), [(id, Ok(Done::Sent))]);
+        assert_eq!(two.fabric.now().since(before), Duration::from_micros(20), "there and back");
+    }
+    assert_eq!(two.counters().1.acks_sent, 10);
+}
+
+/// Learns a path by awaited messages, then has one lost. Gives how long that took.
+fn recovery(latency: Duration, learn: u64) -> Duration {
+    let setup = setup(latency);
+    let mut two = setup.connected(|_, sending| sending.timeout = Duration::from_millis(50));
+    two.b.receives(40, 8);
+    for id in 0..learn {
+        two.a.post(short(id).awaited());
+        two.run(1, 1);
+    }
+    let station = two.fabric.station(two.b.node);
+    two.fabric.network.partition(&[station]);
+    let before = two.fabric.now();
+    two.a.post(short(99).awaited());
+    two.run_for(latency);
+    two.fabric.network.heal_partitions();
+    two.run(1, 1);
+    assert_eq!(two.counters().0.timeouts, 1);
+    two.fabric.now().since(before)
+}
+
+#[test]
+fn a_loss_is_noticed_the_sooner_the_shorter_the_path_was_found_to_be() {
+    let unknown = recovery(Duration::from_micros(5), 0);
+    let (short, long) =
+        (recovery(Duration::from_micros(5), 20), recovery(Duration::from_millis(2), 20));
+    assert!(unknown >= Duration::from_millis(50), "{unknown:?}");
+    assert!(short < Duration::from_micros(500), "{short:?}");
+    assert!((Duration::from_millis(8)..Duration::from_millis(20)).contains(&long), "{long:?}");
+}
+
+/// The time-out once came to be the round trip alone, when that was steady. A message that nobody
+/// waits for is acknowledged later than that, and was sent twice.
+#[test]
+fn an_acknowledgement_that_takes_its_time_is_not_taken_for_lost() {
+    for micros in [1, 30, 60, 74, 90, 99, 120, 500] {
+        let mut two = setup(Duration::from_micros(micros)).connected(|_, _| {});
+        two.b.receives(60, 8);
+        for id in 0..50 {
+            two.a.post(short(id).awaited());
+            two.run(1, 1);
+        }
+        for id in 50..60 {
+            two.a.post(short(id));
+            two.run(1, 1);
+        }
+        let counters = two.counters().0;
+        assert_eq!((counters.timeouts, counters.retransmitted), (0, 0), "{micros} µs");
+    }
+}
+
+#[test]
+fn nothing_is_sent_in_vain_on_a_path_that_loses_nothing() {
+    let mut two = setup(Duration::from_micros(20)).connected(|_, _| {});
+    two.b.receives(60, 20_000);
+    for id in 0..60 {
+        two.a.post(WorkRequest::send(id, Memory::Buf(Buf::from(vec![1; 20_000]))));
+    }
+    two.run(60, 60);
+    let (sender, receiver) = two.counters();
+    assert_eq!((sender.retransmitted, sender.timeouts), (0, 0));
+    assert_eq!((receiver.duplicates, receiver.out_of_sequence), (0, 0));
+    assert_eq!(sender.sent, 60 * 20);
+}
+
+/// Copies of refusals were once each a refusal: two that were doubled on the way were four tries.
+#[test]
+fn a_refusal_that_comes_twice_is_one() {
+    let mut setup = setup(Duration::from_micros(1));
+    let faults = Faults { duplication: 1.0, ..Faults::NONE };
+    setup.cable = LinkConfig { back: faults, ..setup.cable };
+    let mut two = setup.connected(|_, sending| sending.rnr_retries = 3);
+    two.a.post(short(1));
+    two.run_for(Duration::from_micros(250));
+    two.b.receives(1, 8);
+    let (at_a, _) = two.run(1, 1);
+    assert_eq!(outcomes(&at_a), [(1, Ok(Done::Sent))]);
+}
+
+/// Answers to reads carry an acknowledgement, too, and were once taken for one.
+#[test]
+fn an_answer_to_what_was_not_asked_acknowledges_nothing() {
+    let first = Psn::new(7);
+    let mut two = Setup::default().connected(|connection, sending| {
+        (connection.expected, sending.first) = (first, first);
+    });
+    two.a.post(short(1));
+    two.fabric.turn(two.a.node);
+    let (path, own) = (two.fabric.path(two.a.node, two.b.node), two.a.qpn);
+    let nic = two.fabric.nic(two.a.node);
+    for opcode in [
+        Opcode::RcReadResponseFirst,
+        Opcode::RcReadResponseLast,
+        Opcode::RcReadResponseOnly,
+        Opcode::RcAcknowledge,
+    ] {
+        assert!(two.a.queue.is_empty(), "before {opcode:?}");
+        let aeth = Aeth { syndrome: Syndrome::ACK, msn: Msn::new(1) };
+        let headers =
+            Headers { bth: Bth::new(opcode, own, first), extensions: Extensions::Aeth(aeth) };
+        nic.packet(Flow::Link(path.id()), &Packet { headers, payload: &[][..] });
+    }
+    assert_eq!(outcomes(&two.a.poll()), [(1, Ok(Done::Sent))]);
+    assert_eq!(nic.counters().stray_answers, 3);
+}

@@ -1,0 +1,224 @@
+//! What may be posted and made, and how much of it.
+
+use std::time::Duration;
+
+use doorbell::memory::{Buf, Region};
+use doorbell::nic::*;
+use doorbell::wire::Qpn;
+
+use crate::common::{Setup, Two, outcomes, pattern, short};
+
+fn nic(config: Config) -> Nic {
+    Nic::new(config, Seed::from_number(1)).unwrap()
+}
+
+#[test]
+fn a_full_queue_gives_the_request_back() {
+    let mut two = Setup { depth: 4, ..Setup::default() }.connected(|_, _| {});
+    let qpn = two.a.qpn;
+    for id in 0..4 {
+        assert_eq!((two.a.send.room(), two.a.receive.room()), (4 - id, 4 - id));
+        two.a.post(short(id as u64));
+        two.a.receive(id as u64, Memory::None);
+    }
+    let data = Memory::Buf(Buf::from(pattern(99)));
+    let refused = two.a.send.post(WorkRequest::send(7, data)).unwrap_err();
+    assert_eq!(refused.why, PostError::Full { qpn, depth: 4 });
+    let Data::Memory(Memory::Buf(buf)) = refused.request.data else { panic!("the same data") };
+    assert_eq!((refused.request.id, &buf[..]), (7, &pattern(99)[..]));
+    let memory = Buf::from(pattern(33)).into();
+    let refused = two.a.receive.post(ReceiveRequest { id: 8, memory }).unwrap_err();
+    assert_eq!(refused.why, PostError::Full { qpn, depth: 4 });
+    assert_eq!((refused.request.id, refused.request.memory.filled()), (8, 33));
+
+    // A request leaves its place when it completes, not when it is sent.
+    two.fabric.turn(two.a.node);
+    assert_eq!(two.a.send.room(), 0);
+    two.b.receives(4, 8);
+    two.run(4, 4);
+    assert_eq!(two.a.send.room(), 4);
+}
+
+#[test]
+fn a_message_of_more_than_two_gibibytes_is_refused() {
+    let mut two = Two::new();
+    let (_, registration) = two.a.open(&mut two.fabric, 64);
+    let longest = registration.segment(0, LONGEST_MESSAGE);
+    let one = registration.segment(0, 1);
+    for data in [
+        Memory::Segment(registration.segment(0, LONGEST_MESSAGE + 1)),
+        Memory::List([longest, one].into()),
+        Memory::List([registration.segment(0, u32::MAX); 3].into()),
+    ] {
+        let len = data.filled();
+        let refused = two.a.send.post(WorkRequest::send(1, data)).unwrap_err();
+        assert_eq!(refused.why, PostError::TooLong { len });
+        assert_eq!(refused.request.data.len(), len);
+    }
+    assert!(two.a.send.post(WorkRequest::send(1, longest)).is_ok());
+}
+
+#[test]
+fn tables_that_are_full_say_so_and_what_is_given_back_is_used_again() {
+    let mut nic = nic(Config { queue_pairs: 3, registrations: 3, ..Config::default() });
+    let domain = nic.domain();
+    let (id, _queue) = nic.completion_queue(1).unwrap();
+    let config = QueuePairConfig {
+        domain,
+        send_completions: id,
+        receive_completions: id,
+        send_depth: 1,
+        receive_depth: 1,
+    };
+    let pairs: Vec<_> = (0..3).map(|_| nic.queue_pair(&config).unwrap()).collect();
+    let full = ResourceError::QueuePairsFull(3);
+    assert_eq!(nic.queue_pair(&config).err(), Some(full));
+    nic.drop_queue_pair(pairs[1].qpn).unwrap();
+    assert!(nic.queue_pair(&config).is_ok());
+    assert_eq!(nic.queue_pair(&config).err(), Some(full));
+
+    // Rounded up to a power of two.
+    let register = |nic: &mut Nic| nic.register(domain, Region::new(10), Rights::NONE);
+    let kept: Vec<_> = (0..4).map(|_| register(&mut nic).unwrap()).collect();
+    assert_eq!(register(&mut nic), Err(TableFull(4)));
+    assert!(nic.deregister(kept[2].lkey).is_ok());
+    let gone = KeyError::Unknown(kept[2].lkey.0);
+    assert_eq!(nic.deregister(kept[2].lkey).err(), Some(gone));
+    let again = register(&mut nic).unwrap();
+    assert_eq!(register(&mut nic), Err(TableFull(4)));
+    assert!(nic.deregister(kept[2].lkey).is_err(), "the old key is none for the new entry");
+    assert!(nic.deregister(again.lkey).is_ok());
+}
+
+#[test]
+fn queues_must_exist_and_hold_something() {
+    let mut nic = nic(Config::default());
+    let domain = nic.domain();
+    let (good, _queue) = nic.completion_queue(1).unwrap();
+    let (dropped, _other) = nic.completion_queue(1).unwrap();
+    nic.drop_completion_queue(dropped).unwrap();
+    assert_eq!(nic.completion_queue(0).err(), Some(ResourceError::NoDepth));
+    let config = |send, receive, send_depth, receive_depth| QueuePairConfig {
+        domain,
+        send_completions: send,
+        receive_completions: receive,
+        send_depth,
+        receive_depth,
+    };
+    let none = Some(ResourceError::NoSuchCompletionQueue(dropped));
+    assert_eq!(nic.queue_pair(&config(good, dropped, 1, 1)).err(), none);
+    assert_eq!(nic.queue_pair(&config(dropped, good, 1, 1)).err(), none);
+    for (sends, receives) in [(0, 1), (1, 0)] {
+        let refused = nic.queue_pair(&config(good, good, sends, receives)).err();
+        assert_eq!(refused, Some(ResourceError::NoDepth));
+    }
+    // Nothing of those that failed remains.
+    assert_eq!(nic.drop_completion_queue(good), Ok(()));
+}
+
+#[test]
+fn queue_pair_numbers_carry_tag_and_shard_and_are_never_reserved_ones() {
+    let with = |tag, tag_bits, shard, shard_bits, number| {
+        let numbering = Numbering { tag, tag_bits, shard, shard_bits };
+        let config = Config { queue_pairs: 1 << 20, registrations: 1, numbering, lossless: false };
+        Nic::new(config, Seed::from_number(number))
+    };
+    assert_eq!(with(0, 17, 0, 4, 1).err(), Some(NumberingError::TooManyBits(21)));
+    let huge = Some(NumberingError::TooManyBits(u32::MAX));
+    assert_eq!(with(0, u32::MAX, 0, 4, 1).err(), huge);
+    assert_eq!(with(8, 3, 1, 1, 1).err(), Some(NumberingError::TooLarge { tag: 8, shard: 1 }));
+    assert_eq!(with(7, 3, 2, 1, 1).err(), Some(NumberingError::TooLarge { tag: 7, shard: 2 }));
+
+    // The lowest numbers and the highest: 0, 1 and 0xFFFFFF are not given out.
+    for (tag, shard, reserved) in [(0, 0, 2), (0xFFF, 0xF, 1), (0x123, 4, 0)] {
+        for seed in 0..20 {
+            let mut nic = with(tag, 12, shard, 4, seed).unwrap();
+            let domain = nic.domain();
+            let (id, _queue) = nic.completion_queue(1).unwrap();
+            let config = QueuePairConfig {
+                domain,
+                send_completions: id,
+                receive_completions: id,
+                send_depth: 1,
+                receive_depth: 1,
+            };
+            let made = std::iter::from_fn(|| nic.queue_pair(&config).ok().map(|ends| ends.qpn));
+            let mut made: Vec<u32> = made.map(Qpn::get).collect();
+            made.sort_unstable();
+            made.dedup();
+            assert_eq!(made.len(), 256 - reserved, "all that the bits allow");
+            assert!(made.iter().all(|number| number >> 8 == tag << 4 | shard));
+            assert!(made.iter().all(|number| ![0, 1, 0xFF_FFFF].contains(number)));
+        }
+    }
+}
+
+#[test]
+fn unsignalled_requests_tell_nothing_but_their_failure() {
+    let mut two = Two::new();
+    two.b.receives(3, 10);
+    for id in 0..3 {
+        let request = short(id);
+        two.a.post(if id == 2 { request } else { request.unsignalled() });
+    }
+    let (at_a, _) = two.run(1, 3);
+    assert_eq!(outcomes(&at_a), [(2, Ok(Done::Sent))]);
+    assert_eq!(two.counters().0.completed, 3);
+    let (_, place) = two.b.open(&mut two.fabric, 8);
+    let outside = crate::common::at(&place, 1);
+    let data = crate::common::inline(&[1; 8]);
+    two.a.post(WorkRequest::write(5, outside, place.rkey, data).unsignalled());
+    two.a.post(short(6).unsignalled());
+    let (at_a, _) = two.run(2, 0);
+    let cause = Cause::PeerAccess;
+    let expected = [(5, Err(Failure::Broke(cause))), (6, Err(Failure::Flushed(cause)))];
+    assert_eq!(outcomes(&at_a), expected);
+}
+
+#[test]
+fn a_fenced_request_waits_until_all_before_it_are_complete() {
+    let mut two = Two::new();
+    two.b.receives(3, 10);
+    two.a.post(short(0));
+    two.a.post(short(1).fenced());
+    two.a.post(short(2));
+    two.fabric.turn(two.a.node);
+    // The third waits behind the second.
+    assert_eq!(two.counters().0.sent, 1);
+    two.run(1, 1);
+    two.fabric.turn(two.a.node);
+    assert_eq!(two.counters().0.sent, 3);
+    let (at_a, _) = two.run(2, 2);
+    assert_eq!(outcomes(&at_a), [(1, Ok(Done::Sent)), (2, Ok(Done::Sent))]);
+}
+
+#[test]
+fn a_queue_that_is_armed_tells_once_and_of_what_was_asked() {
+    let mut two = Two::new();
+    let (node, queue) = (two.b.node, two.b.queue_id);
+    let arrival = Event::Completion(queue);
+    let hear = |two: &mut Two, notify: Option<Notify>, request: WorkRequest| {
+        if let Some(notify) = notify {
+            two.fabric.nic(node).arm(queue, notify).unwrap();
+        }
+        two.b.receive(0, Buf::with_capacity(10));
+        two.a.post(request);
+        two.run(1, 1);
+        two.fabric.nic(node).event()
+    };
+    assert_eq!(hear(&mut two, None, short(0)), None);
+    assert_eq!(hear(&mut two, Some(Notify::Any), short(0)), Some(arrival));
+    assert_eq!(hear(&mut two, None, short(0)), None, "once only");
+    assert_eq!(hear(&mut two, Some(Notify::Solicited), short(0)), None);
+    assert_eq!(hear(&mut two, None, short(0).solicited()), Some(arrival), "still armed");
+    assert_eq!(hear(&mut two, None, short(0).solicited()), None);
+
+    // A failure is always worth it; what broke the queue pair is told by itself.
+    two.fabric.nic(node).arm(queue, Notify::Solicited).unwrap();
+    two.b.receives(2, 10);
+    two.fabric.nic(node).change(two.b.qpn, Change::Error).unwrap();
+    two.run_for(Duration::from_micros(1));
+    let nic = two.fabric.nic(node);
+    let told = [nic.event(), nic.event(), nic.event()];
+    assert_eq!(told, [Some(Event::Broken(two.b.qpn, Cause::Told)), Some(arrival), None]);
+}

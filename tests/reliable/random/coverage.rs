@@ -1,0 +1,195 @@
+//! What occurred in all runs together.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use doorbell::nic::{Cause, Done, Event, Failure, KeyError, PostError, State};
+use doorbell::wire::{Opcode, Syndrome, Verdict};
+
+/// How often each thing occurred, by its name.
+pub struct Coverage {
+    counts: BTreeMap<String, u64>,
+    /// Packets by their opcode, and acknowledgements by their syndrome: too many for names.
+    opcodes: [u64; 256],
+    syndromes: [u64; 256],
+}
+
+/// Everything that a fabric of our own NICs can show. What is left out can't occur there:
+///
+/// * Opcodes of reads, atomics, sends that invalidate, and of other services: this NIC sends none.
+/// * `Cause::BadAnswer`, and the syndromes that InfiniBand reserves: only a peer that breaks the
+///   standard sends them.
+const EXPECTED: &[&str] = &[
+    "opcode RcSendFirst",
+    "opcode RcSendMiddle",
+    "opcode RcSendLast",
+    "opcode RcSendLastImmediate",
+    "opcode RcSendOnly",
+    "opcode RcSendOnlyImmediate",
+    "opcode RcWriteFirst",
+    "opcode RcWriteMiddle",
+    "opcode RcWriteLast",
+    "opcode RcWriteLastImmediate",
+    "opcode RcWriteOnly",
+    "opcode RcWriteOnlyImmediate",
+    "opcode RcAcknowledge",
+    "answer Ack without credits",
+    "answer Ack with credits",
+    "answer ReceiverNotReady",
+    "answer SequenceError",
+    "answer InvalidRequest",
+    "answer RemoteAccess",
+    "answer RemoteOperation",
+    "state Reset",
+    "state Init",
+    "state ReadyToReceive",
+    "state ReadyToSend",
+    "state Draining",
+    "state Error",
+    "done Sent",
+    "done Written",
+    "done Received",
+    "done ReceivedWrite",
+    "broke LocalProtection",
+    "broke LocalProtection of a receive",
+    "broke TooLong of a receive",
+    "broke NoAnswer",
+    "broke ReceiverNotReady",
+    "broke PeerInvalidRequest",
+    "broke PeerAccess",
+    "broke PeerOperation",
+    "flushed Told",
+    "flushed LocalProtection",
+    "flushed TooLong",
+    "flushed NoAnswer",
+    "flushed ReceiverNotReady",
+    "flushed PeerInvalidRequest",
+    "flushed PeerAccess",
+    "flushed PeerOperation",
+    "flushed InvalidRequest",
+    "flushed Access",
+    "own key Unknown",
+    "own key Domain",
+    "own key Bounds",
+    "own key Rights",
+    "peer's key Unknown",
+    "peer's key Domain",
+    "peer's key Bounds",
+    "peer's key Rights",
+    "refused Full",
+    "refused State",
+    "refused TooLong",
+    "event Completion",
+    "event Broken",
+    "event Drained",
+];
+
+/// The name of a variant.
+fn name(of: &impl fmt::Debug) -> String {
+    let whole = format!("{of:?}");
+    let end = whole.find(|c: char| !c.is_alphanumeric()).unwrap_or(whole.len());
+    whole[..end].to_owned()
+}
+
+impl Coverage {
+    fn count(&mut self, what: String) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    /// A packet, by its opcode and, if it is an acknowledgement, its syndrome.
+    pub fn packet(&mut self, opcode: u8, syndrome: u8) {
+        self.opcodes[usize::from(opcode)] += 1;
+        if opcode == Opcode::RcAcknowledge.code() {
+            self.syndromes[usize::from(syndrome)] += 1;
+        }
+    }
+
+    fn named(&self) -> BTreeMap<String, u64> {
+        let mut counts = self.counts.clone();
+        for code in 0..=u8::MAX {
+            let opcode = match Opcode::from_code(code) {
+                Some(opcode) => format!("opcode {opcode:?}"),
+                None => format!("opcode {code:#04x}"),
+            };
+            *counts.entry(opcode).or_default() += self.opcodes[usize::from(code)];
+            let answer = match Syndrome::from_code(code).verdict() {
+                Verdict::Ack(None) => "Ack without credits".to_owned(),
+                Verdict::Ack(Some(_)) => "Ack with credits".to_owned(),
+                Verdict::ReceiverNotReady(_) => "ReceiverNotReady".to_owned(),
+                Verdict::Nak(nak) => name(&nak),
+                Verdict::Reserved => "Reserved".to_owned(),
+            };
+            let answer = format!("answer {answer}");
+            *counts.entry(answer).or_default() += self.syndromes[usize::from(code)];
+        }
+        counts.retain(|_, count| *count > 0);
+        counts
+    }
+
+    pub fn state(&mut self, state: Option<State>) {
+        if let Some(state) = state {
+            self.count(format!("state {state:?}"));
+        }
+    }
+
+    pub fn outcome(&mut self, outcome: Result<Done, Failure>, of_receive: bool) {
+        let suffix = if of_receive { " of a receive" } else { "" };
+        match outcome {
+            Ok(done) => self.count(format!("done {done:?}")),
+            Err(Failure::Broke(cause)) => self.count(format!("broke {}{suffix}", name(&cause))),
+            Err(Failure::Flushed(cause)) => self.count(format!("flushed {}", name(&cause))),
+        }
+    }
+
+    pub fn refused(&mut self, why: &PostError) {
+        self.count(format!("refused {}", name(why)));
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        self.count(format!("event {}", name(event)));
+        let key = |why: &KeyError| name(why);
+        match event {
+            Event::Broken(_, Cause::LocalProtection { why, .. }) => {
+                self.count(format!("own key {}", key(why)));
+            }
+            Event::Broken(_, Cause::Access(why)) => {
+                self.count(format!("peer's key {}", key(why)));
+            }
+            _ => {}
+        }
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        for (what, count) in &other.counts {
+            *self.counts.entry(what.clone()).or_default() += count;
+        }
+        for code in 0..256 {
+            self.opcodes[code] += other.opcodes[code];
+            self.syndromes[code] += other.syndromes[code];
+        }
+    }
+
+    /// What never occurred and should have, and what did and can't.
+    pub fn gaps(&self) -> Vec<String> {
+        let counts = self.named();
+        let missing = EXPECTED.iter().filter(|&&what| !counts.contains_key(what));
+        let missing = missing.map(|what| format!("never: {what}"));
+        let odd = counts.keys().filter(|what| !EXPECTED.contains(&what.as_str()));
+        missing.chain(odd.map(|what| format!("unexpectedly: {what}"))).collect()
+    }
+}
+
+impl Default for Coverage {
+    fn default() -> Self {
+        Self { counts: BTreeMap::new(), opcodes: [0; 256], syndromes: [0; 256] }
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (what, count) in self.named() {
+            writeln!(f, "{count:>9}  {what}")?;
+        }
+        Ok(())
+    }
+}

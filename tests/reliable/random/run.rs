@@ -1,0 +1,298 @@
+//! A program run on a fabric, and held against the model at every step.
+
+mod act;
+mod begin;
+mod end;
+mod judge;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use doorbell::encap::Version;
+use doorbell::nic::{
+    Cause, Change, CompletionQueue, CompletionQueueId, Config, Domain, Event, Notify,
+    QueuePairConfig, QueuePairEnds, State,
+};
+use doorbell::pcap::Reader;
+use doorbell::time::Time;
+use doorbell::wire::Qpn;
+use doorbell_kit::{Fabric, LinkConfig};
+
+use super::coverage::Coverage;
+use super::dice::Dice;
+use super::memory::{Image, Traps};
+use super::model::{Check, Flow, ensure};
+use super::program::{End, Program, Revoked};
+
+/// The longest that a round may take, in virtual time and in events.
+const LIMIT: Duration = Duration::from_secs(60);
+const MOST_STEPS: usize = 3_000_000;
+
+/// Room for the frames of any run.
+const RECORDED: usize = 1 << 28;
+
+/// What a run was like.
+pub struct Report {
+    pub result: Check,
+    pub hash: u64,
+    pub pcap: Vec<u8>,
+    pub coverage: Coverage,
+}
+
+struct Run<'p> {
+    program: &'p Program,
+    fabric: Fabric,
+    dice: Dice,
+    coverage: Coverage,
+    domains: Vec<Domain>,
+    traps: Vec<Traps>,
+    queues: Vec<Queue>,
+    sides: Vec<[Side; 2]>,
+    /// What each end of each connection sends.
+    flows: Vec<[Flow; 2]>,
+    steps: usize,
+}
+
+struct Queue {
+    node: usize,
+    id: CompletionQueueId,
+    ends: CompletionQueue,
+    /// What it was armed for, and how many completions came since that call for an event.
+    armed: Option<(Notify, usize)>,
+    events: usize,
+}
+
+/// One end of a connection.
+struct Side {
+    ends: QueuePairEnds,
+    memory: Option<Images>,
+    /// What broke it, and whether the program did.
+    broken: Option<Cause>,
+    told: bool,
+    state: State,
+    /// Requests that were under way no more when it had drained.
+    drained: Option<usize>,
+    /// What was taken from it, and what its bytes were then.
+    revoked: Option<(Revoked, Vec<u8>)>,
+}
+
+struct Images {
+    source: Image,
+    target: Image,
+    landing: Image,
+}
+
+impl Images {
+    fn image(&self, what: Revoked) -> &Image {
+        match what {
+            Revoked::Source => &self.source,
+            Revoked::Target => &self.target,
+            Revoked::Landing => &self.landing,
+        }
+    }
+}
+
+/// Runs a program.
+pub fn run(program: &Program) -> Report {
+    let mut run = Run::new(program);
+    // A panic is a failure like any other, and has a capture, too.
+    let caught = catch_unwind(AssertUnwindSafe(|| run.all()));
+    let result = caught.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(format!("a panic: {}", text.unwrap_or("of no words")))
+    });
+    let network = &run.fabric.network;
+    let (hash, pcap) = (network.trace_hash(), network.pcap());
+    if network.counters().corrupted == 0 {
+        run.look_at_packets(&pcap);
+    }
+    Report { result, hash, pcap, coverage: run.coverage }
+}
+
+impl<'p> Run<'p> {
+    fn new(program: &'p Program) -> Self {
+        let net = &program.net;
+        let config = Config {
+            queue_pairs: 8,
+            registrations: 64,
+            lossless: net.lossless,
+            ..Config::default()
+        };
+        let mut fabric = Fabric::new(program.seed, net.version, config);
+        fabric.room = net.room;
+        fabric.network.start_recording(RECORDED);
+        let cable = LinkConfig {
+            latency: net.latency,
+            bandwidth: net.bandwidth,
+            mtu: 9000,
+            ..LinkConfig::default()
+        };
+        let cable = cable.with_faults(net.faults);
+        let switch = net.switch.map(|config| fabric.network.switch(config));
+        for _ in 0..program.nodes {
+            let node = fabric.node();
+            let station = fabric.station(node);
+            if let Some(switch) = switch {
+                fabric.network.link(station, switch, cable);
+            }
+        }
+        if switch.is_none() {
+            let (a, b) = (fabric.station(0), fabric.station(1));
+            fabric.network.link(a, b, cable);
+        }
+        let mut dice = Dice::new(program.seed ^ 0xD1CE);
+        let domains: Vec<Domain> =
+            (0..program.nodes).map(|node| fabric.nic(node).domain()).collect();
+        let traps = (0..program.nodes)
+            .map(|node| Traps::new(fabric.nic(node), domains[node], &mut dice))
+            .collect();
+        let queues: Vec<Queue> = program
+            .queues
+            .iter()
+            .map(|queue| {
+                let made = fabric.nic(queue.node).completion_queue(queue.capacity);
+                let (id, ends) = made.expect("a capacity");
+                Queue { node: queue.node, id, ends, armed: None, events: 0 }
+            })
+            .collect();
+        let mut side = |end: &End| {
+            let config = QueuePairConfig {
+                domain: domains[end.node],
+                send_completions: queues[end.send_queue].id,
+                receive_completions: queues[end.receive_queue].id,
+                send_depth: end.send_depth,
+                receive_depth: end.receive_depth,
+            };
+            let ends = fabric.nic(end.node).queue_pair(&config).expect("a place in the table");
+            let (memory, broken, state) = (None, None, State::Reset);
+            Side { ends, memory, broken, told: false, state, drained: None, revoked: None }
+        };
+        let sides = program.pairs.iter().map(|[a, b]| [side(a), side(b)]).collect();
+        let coverage = Coverage::default();
+        let flows = Vec::new();
+        Self { program, fabric, dice, coverage, domains, traps, queues, sides, flows, steps: 0 }
+    }
+
+    fn all(&mut self) -> Check {
+        let program = self.program;
+        for (number, round) in program.rounds.iter().enumerate() {
+            let last = number + 1 == program.rounds.len();
+            self.prepare(round)?;
+            self.connect(number)?;
+            for op in &round.ops {
+                self.op(*op)?;
+            }
+            self.finish()?;
+            self.stop(last && round.dropped)?;
+            self.settle()?;
+            self.check_round()?;
+            self.forget(last && round.dropped)?;
+        }
+        self.check_counters()
+    }
+
+    /// Every end of every connection.
+    fn every_end(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        (0..self.sides.len()).flat_map(|pair| [(pair, 0), (pair, 1)])
+    }
+
+    fn end(&self, pair: usize, end: usize) -> &'p End {
+        &self.program.pairs[pair][end]
+    }
+
+    fn memory(&self, pair: usize, end: usize) -> &Images {
+        self.sides[pair][end].memory.as_ref().expect("memory is there during a round")
+    }
+
+    fn change(&mut self, pair: usize, end: usize, change: Change) -> Check {
+        let (qpn, node) = (self.sides[pair][end].ends.qpn, self.end(pair, end).node);
+        let changed = self.fabric.nic(node).change(qpn, change);
+        changed.map_err(|why| format!("end {end} of pair {pair}: {why}"))
+    }
+
+    /// Looks whether a queue pair is in a state.
+    fn enter(&mut self, pair: usize, end: usize, state: State) -> Check {
+        let (qpn, node) = (self.sides[pair][end].ends.qpn, self.end(pair, end).node);
+        let found = self.fabric.nic(node).state(qpn);
+        self.coverage.state(found);
+        ensure!(found == Some(state), "end {end} of pair {pair} is {found:?}, not {state:?}");
+        self.sides[pair][end].state = state;
+        Ok(())
+    }
+
+    fn turn(&mut self, node: usize) -> Check {
+        self.fabric.turn(node);
+        self.hear(node)
+    }
+
+    /// Goes on to the next event. Whether there was one.
+    fn step(&mut self, until: Time) -> Result<bool, String> {
+        self.steps += 1;
+        ensure!(self.steps < MOST_STEPS, "no end after {MOST_STEPS} events");
+        match self.fabric.step(until) {
+            None => Ok(false),
+            Some(node) => self.hear(node).map(|()| true),
+        }
+    }
+
+    /// Takes the events of a node's NIC.
+    fn hear(&mut self, node: usize) -> Check {
+        while let Some(event) = self.fabric.nic(node).event() {
+            self.coverage.event(&event);
+            match event {
+                Event::Completion(id) => {
+                    let queue = self.queues.iter_mut().find(|q| q.node == node && q.id == id);
+                    queue.ok_or("an event of an unknown queue")?.events += 1;
+                }
+                Event::Broken(qpn, cause) => {
+                    let (pair, end) = self.find(node, qpn)?;
+                    if self.fabric.nic(node).state(qpn).is_some() {
+                        self.enter(pair, end, State::Error)?;
+                    }
+                    let side = &mut self.sides[pair][end];
+                    ensure!(side.broken.is_none(), "broken twice: {:?}, {cause}", side.broken);
+                    side.broken = Some(cause);
+                }
+                Event::Drained(qpn) => {
+                    let (pair, end) = self.find(node, qpn)?;
+                    self.enter(pair, end, State::Draining)?;
+                    let taken = self.taken(pair, end);
+                    let side = &mut self.sides[pair][end];
+                    ensure!(side.drained.is_none(), "drained twice");
+                    side.drained = Some(taken);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&self, node: usize, qpn: Qpn) -> Result<(usize, usize), String> {
+        let is = |&(pair, end): &(usize, usize)| {
+            self.end(pair, end).node == node && self.sides[pair][end].ends.qpn == qpn
+        };
+        self.every_end().find(is).ok_or(format!("node {node} has no queue pair {qpn}"))
+    }
+
+    /// How many sends are complete.
+    fn taken(&self, pair: usize, end: usize) -> usize {
+        let depth = self.end(pair, end).send_depth;
+        let room = self.sides[pair][end].ends.send.room();
+        self.flows[pair][end].posted - (depth - room)
+    }
+
+    /// Counts packets by what they are. Only of networks that corrupt nothing.
+    fn look_at_packets(&mut self, pcap: &[u8]) {
+        let at = match self.program.net.version {
+            Version::V1 => 14 + 40,
+            Version::V2Ipv4 => 14 + 20 + 8,
+            Version::V2Ipv6 => 14 + 40 + 8,
+        };
+        for record in Reader::new(pcap).expect("a capture") {
+            let frame = record.expect("a whole capture").data;
+            if let (Some(&opcode), Some(&syndrome)) = (frame.get(at), frame.get(at + 12)) {
+                self.coverage.packet(opcode, syndrome);
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What random programs found: each the smallest run that went wrong.
+
+use std::time::Duration;
+
+use doorbell::memory::Buf;
+use doorbell::nic::*;
+
+use crate::common::{Setup, at, pattern, short};
+
+fn lossless() -> Setup {
+    let mut setup = Setup::default();
+    setup.config.lossless = true;
+    setup
+}
+
+/// A device that can't lose told only of whole messages. One that was longer than the window waited
+/// for its own end.
+#[test]
+fn a_message_longer_than_the_window_arrives_over_a_device_that_cannot_lose() {
+    for window in [1, 2, 7] {
+        let mut two = lossless().connected(|_, sending| sending.window = window);
+        let (region, place) = two.b.open(&mut two.fabric, 20_000);
+        for id in 0..3 {
+            let data = Memory::Buf(Buf::from(pattern(20_000)));
+            two.a.post(WorkRequest::write(id, at(&place, 0), place.rkey, data));
+        }
+        let (sent, _) = two.run(3, 0);
+        assert!(sent.iter().all(|completion| completion.outcome == Ok(Done::Written)));
+        let mut bytes = vec![0; 20_000];
+        region.read_at(0, &mut bytes).unwrap();
+        assert_eq!(bytes, pattern(20_000));
+    }
+}
+
+/// A broken queue pair dropped what came and said nothing. A device that can't lose had delivered
+/// it, and so it was told as received.
+#[test]
+fn what_comes_to_a_broken_queue_pair_is_not_done_although_it_was_delivered() {
+    let mut two = lossless().connected(|_, _| {});
+    two.b.receives(3, 8);
+    two.fabric.nic(two.b.node).change(two.b.qpn, Change::Error).unwrap();
+    (0..3).for_each(|id| two.a.post(short(id)));
+    let (sent, _) = two.run(3, 3);
+    assert_eq!(sent[0].outcome, Err(Failure::Broke(Cause::PeerOperation)));
+    for completion in &sent[1..] {
+        assert_eq!(completion.outcome, Err(Failure::Flushed(Cause::PeerOperation)));
+    }
+}
+
+/// An unsignalled request gave its slot of the completion queue back when it was done, and nobody
+/// told those that waited for one. Over a device that acknowledges nothing, that was for ever.
+#[test]
+fn a_slot_that_an_unsignalled_request_gives_back_goes_to_who_waits_for_it() {
+    let mut setup = lossless();
+    setup.capacity = 1;
+    let mut two = setup.connected(|_, _| {});
+    let (_, place) = two.b.open(&mut two.fabric, 8);
+    for id in 0..5 {
+        let data = Memory::Buf(Buf::from(pattern(8)));
+        let request = WorkRequest::write(id, at(&place, 0), place.rkey, data);
+        two.a.post(if id < 4 { request.unsignalled() } else { request });
+    }
+    let done = two.fabric.run_until(Duration::from_secs(1), |_| !two.a.queue.is_empty());
+    assert!(done, "the requests behind the first wait");
+    assert_eq!(two.a.queue.poll().map(|completion| completion.id), Some(4));
+}
