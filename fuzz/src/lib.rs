@@ -1,8 +1,9 @@
-//! What every parser promises for every input, as plain functions over bytes.
+//! What every parser promises for every input, and the NIC, as plain functions over bytes.
 //!
-//! Each body takes arbitrary bytes, gives them to one parser, and panics when what comes back
-//! breaks a promise. The targets in `fuzz_targets` feed them from libFuzzer; `cargo test` feeds
-//! them recorded frames and mutations of those (`core/tests/fuzz_bodies.rs`).
+//! Each body takes arbitrary bytes, gives them to one parser or takes them for what happens to a
+//! NIC, and panics when what comes back breaks a promise. The targets in `fuzz_targets` feed them
+//! from libFuzzer; `cargo test` feeds them recorded frames and mutations of those
+//! (`core/tests/fuzz_bodies.rs`).
 //!
 //! No parser allocates at all: what it returns borrows from the input or is of fixed size. So
 //! nothing grows with a length that a peer claims, by construction: it needs no check beside that
@@ -17,6 +18,7 @@ mod frames;
 mod headers;
 mod input;
 mod management;
+mod nic;
 mod run;
 
 pub use bare::bare;
@@ -24,4 +26,5 @@ pub use capture::pcap;
 pub use frames::{opener, outer};
 pub use headers::{ethernet, ip, packet, udp};
 pub use management::{ip_cm, mad};
+pub use nic::nic;
 pub use run::run;
