@@ -51,6 +51,8 @@ pub(super) struct Requester {
     /// The last message that the peer has a receive for, as far as it said.
     credit: Option<Msn>,
     sending: Sending,
+    /// How much of the window is open: all of it, but for a while after a time-out.
+    open: u32,
     /// Packets since an acknowledgement was last asked for.
     unasked: u32,
     tries: u8,
@@ -84,6 +86,7 @@ impl Requester {
             completed: Msn::new(0),
             credit: None,
             rto: Rto::new(sending.timeout),
+            open: sending.window,
             sending,
             unasked: 0,
             tries: 0,
@@ -100,7 +103,7 @@ impl Requester {
         let first = sending.first;
         (self.oldest, self.next, self.top) = (first, first, first);
         self.rto = Rto::new(sending.timeout);
-        self.sending = sending;
+        (self.sending, self.open) = (sending, sending.window);
         if lossless && self.tickets.is_empty() {
             self.tickets = vec![0; self.work.slots()].into();
         }
@@ -187,7 +190,7 @@ impl QueuePair {
             }
             let r = &mut self.requester;
             let waiting = if r.at < r.begun { r.begun } else { r.work.len() };
-            if r.at == waiting || r.under_way() >= r.sending.window {
+            if r.at == waiting || r.under_way() >= r.open {
                 return Turn::Idle;
             }
             if r.at == r.begun {
@@ -250,7 +253,7 @@ impl QueuePair {
         let again = r.next != r.top;
         let ask = !common.lossless
             && (ends && (request.awaited || r.sending.ask_each || again)
-                || r.unasked + 1 >= r.sending.window.div_ceil(2)
+                || r.unasked + 1 >= r.open.div_ceil(2)
                 || ends && reaches_credit);
         let (opcode, extensions) = headers(posted, r.packet == 0, ends);
         let solicited = ends && request.solicited;
@@ -369,6 +372,9 @@ impl QueuePair {
                 common.counters.timeouts += 1;
                 tracing::debug!(qpn = self.number().get(), tries = self.requester.tries, "timeout");
                 if !self.gave_up(common) {
+                    // One packet asks whether the peer is there, and what it has: to send all of
+                    // the window again at once would often be for nothing.
+                    self.requester.open = 1;
                     self.requester.rto.back_off();
                     self.go_back(self.requester.oldest, common);
                     self.watch(common);
@@ -407,7 +413,9 @@ impl QueuePair {
 
     /// The peer has taken something: whatever waited for that may go on.
     fn progressed(&mut self, common: &mut Common) {
-        (self.requester.tries, self.requester.rnr_tries) = (0, 0);
+        let r = &mut self.requester;
+        (r.tries, r.rnr_tries) = (0, 0);
+        r.open = r.sending.window.min(r.open * 2);
         if self.state == State::Draining && !self.requester.waits() {
             common.tell(Event::Drained(self.number()));
         }
