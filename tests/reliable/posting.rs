@@ -62,7 +62,7 @@ fn a_message_of_more_than_two_gibibytes_is_refused() {
 fn tables_that_are_full_say_so_and_what_is_given_back_is_used_again() {
     let mut nic = nic(Config { queue_pairs: 3, registrations: 3, ..Config::default() });
     let domain = nic.domain();
-    let (id, _queue) = nic.completion_queue(1).unwrap();
+    let (id, _queue) = nic.completion_queue(5).unwrap();
     let config = QueuePairConfig {
         domain,
         send_completions: id,
@@ -94,7 +94,8 @@ fn tables_that_are_full_say_so_and_what_is_given_back_is_used_again() {
 fn queues_must_exist_and_hold_something() {
     let mut nic = nic(Config::default());
     let domain = nic.domain();
-    let (good, _queue) = nic.completion_queue(1).unwrap();
+    let (good, _queue) = nic.completion_queue(2).unwrap();
+    let (small, _small) = nic.completion_queue(1).unwrap();
     let (dropped, _other) = nic.completion_queue(1).unwrap();
     nic.drop_completion_queue(dropped).unwrap();
     assert_eq!(nic.completion_queue(0).err(), Some(ResourceError::NoDepth));
@@ -112,8 +113,13 @@ fn queues_must_exist_and_hold_something() {
         let refused = nic.queue_pair(&config(good, good, sends, receives)).err();
         assert_eq!(refused, Some(ResourceError::NoDepth));
     }
+    // One entry for what is received, and one more for what is sent.
+    let too_small = |has, needs| Some(ResourceError::QueueTooSmall { queue: small, has, needs });
+    assert_eq!(nic.queue_pair(&config(small, small, 1, 1)).err(), too_small(1, 2));
     // Nothing of those that failed remains.
     assert_eq!(nic.drop_completion_queue(good), Ok(()));
+    assert!(nic.queue_pair(&config(small, dropped, 1, 1)).is_err());
+    assert_eq!(nic.drop_completion_queue(small), Ok(()));
 }
 
 #[test]
@@ -134,7 +140,7 @@ fn queue_pair_numbers_carry_tag_and_shard_and_are_never_reserved_ones() {
         for seed in 0..20 {
             let mut nic = with(tag, 12, shard, 4, seed).unwrap();
             let domain = nic.domain();
-            let (id, _queue) = nic.completion_queue(1).unwrap();
+            let (id, _queue) = nic.completion_queue(257).unwrap();
             let config = QueuePairConfig {
                 domain,
                 send_completions: id,

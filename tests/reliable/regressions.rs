@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorbell::memory::Buf;
 use doorbell::nic::*;
 
-use crate::common::{Setup, at, pattern, short};
+use crate::common::{Setup, at, inline, pattern, short};
 
 fn lossless() -> Setup {
     let mut setup = Setup::default();
@@ -52,7 +52,8 @@ fn what_comes_to_a_broken_queue_pair_is_not_done_although_it_was_delivered() {
 #[test]
 fn a_slot_that_an_unsignalled_request_gives_back_goes_to_who_waits_for_it() {
     let mut setup = lossless();
-    setup.capacity = 1;
+    // One for what is sent: the other is kept for what is received.
+    setup.capacity = 2;
     let mut two = setup.connected(|_, _| {});
     let (_, place) = two.b.open(&mut two.fabric, 8);
     for id in 0..5 {
@@ -63,4 +64,23 @@ fn a_slot_that_an_unsignalled_request_gives_back_goes_to_who_waits_for_it() {
     let done = two.fabric.run_until(Duration::from_secs(1), |_| !two.a.queue.is_empty());
     assert!(done, "the requests behind the first wait");
     assert_eq!(two.a.queue.poll().map(|completion| completion.id), Some(4));
+}
+
+/// Nobody has to turn the NIC after polling: with the queue empty again, it once waited for ever.
+#[test]
+fn what_waits_for_room_among_the_completions_goes_on_by_itself() {
+    let mut two = Setup { capacity: 2, ..Setup::default() }.connected(|_, _| {});
+    for id in 0..5 {
+        two.a.send.post(WorkRequest::send(id, inline(b"flushed"))).unwrap();
+    }
+    let (node, qpn) = (two.a.node, two.a.send.qpn());
+    two.fabric.nic(node).change(qpn, Change::Error).unwrap();
+    let mut flushed = 0;
+    let all = two.fabric.run_until(Duration::from_secs(1), |_| {
+        while two.a.queue.poll().is_some() {
+            flushed += 1;
+        }
+        flushed == 5
+    });
+    assert!(all, "{flushed} of 5");
 }

@@ -1,6 +1,7 @@
 //! What all queue pairs of a NIC share, and what each is handed to do its work.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::time::Time;
 use crate::wire::Qpn;
@@ -9,7 +10,7 @@ use super::completion::{Cause, Completion};
 use super::counters::Counters;
 use super::keys::Keys;
 use super::pair::QueuePair;
-use super::queues::Completions;
+use super::queues::{Completions, Purpose};
 use super::responder::Due;
 use super::timers::Timers;
 
@@ -27,6 +28,9 @@ pub enum Event {
 /// Which completion queue of a NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CompletionQueueId(pub(super) u32);
+
+/// How long a queue pair waits for room in a completion queue before it looks again by itself.
+const STARVED_FOR: Duration = Duration::from_micros(500);
 
 /// Events are few; a program that never asks for them loses the latest.
 const MOST_EVENTS: usize = 4096;
@@ -87,14 +91,28 @@ impl Common {
 
     /// Promises a slot of a completion queue.
     #[inline]
-    pub fn reserve(&mut self, queue: u32) -> bool {
-        self.queue(queue).reserve()
+    pub fn reserve(&mut self, queue: u32, purpose: Purpose) -> bool {
+        self.queue(queue).reserve(purpose)
     }
 
     /// Gives a promised slot back, to those that wait for one.
     #[inline]
-    pub fn release(&mut self, queue: u32) {
-        self.queue(queue).release();
+    pub fn release(&mut self, queue: u32, purpose: Purpose) {
+        self.queue(queue).release(purpose);
+        self.feed();
+    }
+
+    /// Enters a queue pair among those that wait for room in a completion queue. Each turn looks
+    /// again, and if there is none, the timer sees to one.
+    #[cold]
+    pub fn starve(&mut self, place: u32) {
+        self.starved.push(place);
+        self.timers.arm(place, self.now + STARVED_FOR);
+    }
+
+    /// Has those that wait for room look again.
+    #[inline]
+    pub fn feed(&mut self) {
         if !self.starved.is_empty() {
             self.active.extend(self.starved.drain(..));
         }
@@ -102,18 +120,24 @@ impl Common {
 
     /// Fills a promised slot.
     #[inline(always)]
-    pub fn complete(&mut self, queue: u32, completion: Completion) {
-        self.complete_with(queue, completion, false);
+    pub fn complete(&mut self, queue: u32, completion: Completion, purpose: Purpose) {
+        self.complete_with(queue, completion, purpose, false);
     }
 
     /// Fills a promised slot, perhaps with an event.
     #[inline(always)]
-    pub fn complete_with(&mut self, queue: u32, completion: Completion, solicited: bool) {
+    pub fn complete_with(
+        &mut self,
+        queue: u32,
+        completion: Completion,
+        purpose: Purpose,
+        solicited: bool,
+    ) {
         match completion.outcome {
             Ok(_) => self.counters.completed += 1,
             Err(_) => self.counters.failed += 1,
         }
-        if self.queue(queue).complete(completion, solicited) {
+        if self.queue(queue).complete(completion, purpose, solicited) {
             self.tell(Event::Completion(CompletionQueueId(queue)));
         }
     }

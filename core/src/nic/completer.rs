@@ -6,6 +6,7 @@ use super::common::Common;
 use super::completion::{Cause, Completion};
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
+use super::queues::Purpose;
 
 impl QueuePair {
     /// Takes an answer.
@@ -118,10 +119,10 @@ impl QueuePair {
             })
         });
         match completion {
-            Some(Some(completion)) => common.complete(queue, completion),
+            Some(Some(completion)) => common.complete(queue, completion, Purpose::Send),
             Some(None) => {
                 common.counters.completed += 1;
-                common.release(queue);
+                common.release(queue, Purpose::Send);
             }
             None => {}
         }

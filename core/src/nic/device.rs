@@ -28,7 +28,8 @@ pub enum Flow<'a> {
     /// By a link of its own, which leads nowhere else.
     Link(PathId),
     /// By a network: the outer headers, and a number that is the same only if they are. It is the
-    /// one of [`Arrival::flow`](crate::encap::Arrival::flow).
+    /// one of [`Arrival::flow`](crate::encap::Arrival::flow), so a NIC is given the packets of one
+    /// [`Opener`] only.
     Network(u64, &'a Outer),
 }
 

@@ -148,6 +148,17 @@ pub enum ResourceError {
     /// A queue of no entries holds nothing.
     #[error("a queue must hold at least one entry")]
     NoDepth,
+    /// A completion queue has too few entries. Each receive queue that ends in it has one that
+    /// nothing else takes, and what is sent needs one more.
+    #[error("{queue:?} has {has} entries, and needs {needs}: one a receive queue, one for sends")]
+    QueueTooSmall {
+        /// The completion queue.
+        queue: CompletionQueueId,
+        /// How many entries it has.
+        has: usize,
+        /// How many it needs.
+        needs: usize,
+    },
     /// A completion queue is in use.
     #[error("{users} queues of queue pairs end in {queue:?}: take them down first")]
     InUse {
@@ -185,7 +196,9 @@ pub struct QueuePairEnds {
 pub struct Nic {
     common: Common,
     pairs: Vec<Option<Box<QueuePair>>>,
-    free: Vec<u32>,
+    /// Places in the order in which they were left, so that a number is long out of use before it
+    /// is used again.
+    free: VecDeque<u32>,
     numbers: Numbers,
     random: Random,
     doorbells: Arc<Doorbells>,
@@ -204,7 +217,7 @@ impl Nic {
         let mut random = Random::new(seed);
         let numbers = Numbers::new(config.numbering, random.u32())?;
         let capacity = config.queue_pairs.clamp(1, numbers.capacity());
-        let places = (0..capacity as u32).rev();
+        let places = 0..capacity as u32;
         Ok(Self {
             common: Common {
                 now: Time::ZERO,
@@ -283,35 +296,50 @@ impl Nic {
     /// # Errors
     /// When there is none, or it is in use.
     pub fn drop_completion_queue(&mut self, queue: CompletionQueueId) -> Result<(), ResourceError> {
-        match self.users(queue)? {
+        let found = self.completions(queue)?;
+        match found.senders + found.receivers {
             0 => self.common.completions[queue.0 as usize] = None,
-            &mut users => return Err(ResourceError::InUse { queue, users }),
+            users => return Err(ResourceError::InUse { queue, users }),
         }
         Ok(())
     }
 
-    fn users(&mut self, queue: CompletionQueueId) -> Result<&mut usize, ResourceError> {
-        let found = self.common.completions.get_mut(queue.0 as usize);
-        let found = found.and_then(Option::as_mut).map(|queue| &mut queue.users);
+    fn completions(&mut self, queue: CompletionQueueId) -> Result<&mut Completions, ResourceError> {
+        let found = self.common.completions.get_mut(queue.0 as usize).and_then(Option::as_mut);
         found.ok_or(ResourceError::NoSuchCompletionQueue(queue))
+    }
+
+    /// Whether a completion queue has slots enough for so many more queues to end there.
+    fn check_room(
+        &mut self,
+        queue: CompletionQueueId,
+        senders: usize,
+        receivers: usize,
+    ) -> Result<(), ResourceError> {
+        match self.completions(queue)?.has_and_needs(senders, receivers) {
+            (has, needs) if has < needs => Err(ResourceError::QueueTooSmall { queue, has, needs }),
+            _ => Ok(()),
+        }
     }
 
     /// Makes a queue pair, in the reset state.
     ///
     /// # Errors
-    /// When the table is full, a completion queue does not exist, or a depth is none.
+    /// When the table is full, a completion queue does not exist or is too small, or a depth is
+    /// none.
     pub fn queue_pair(&mut self, config: &QueuePairConfig) -> Result<QueuePairEnds, ResourceError> {
         let queues = (config.send_completions, config.receive_completions);
         if config.send_depth == 0 || config.receive_depth == 0 {
             return Err(ResourceError::NoDepth);
         }
-        self.users(queues.0)?;
-        self.users(queues.1)?;
+        let shared = usize::from(queues.0 == queues.1);
+        self.check_room(queues.0, 1, shared)?;
+        self.check_room(queues.1, shared, 1)?;
         let full = ResourceError::QueuePairsFull(self.pairs.len());
-        let place = self.free.pop().ok_or(full)?;
+        let place = self.free.pop_front().ok_or(full)?;
         let qpn = self.numbers.number(place).ok_or(full)?;
-        *self.users(queues.0)? += 1;
-        *self.users(queues.1)? += 1;
+        self.completions(queues.0)?.senders += 1;
+        self.completions(queues.1)?.receivers += 1;
         let state = Arc::new(AtomicU8::new(State::Reset as u8));
         let shared = Shared { qpn, place, state, doorbells: Arc::clone(&self.doorbells) };
         let (send, sends) = SendQueue::new(shared.clone(), config.send_depth);
@@ -341,13 +369,12 @@ impl Nic {
         }
         // Nobody would ever complete what is posted from now on: it is refused.
         pair.enter(State::Reset);
-        let queues = [pair.send_completions, pair.receive_completions];
+        let queues = (pair.send_completions, pair.receive_completions);
         self.common.forget(place as u32);
         self.pairs[place] = None;
-        self.free.push(place as u32);
-        for queue in queues {
-            *self.users(CompletionQueueId(queue))? -= 1;
-        }
+        self.free.push_back(place as u32);
+        self.completions(CompletionQueueId(queues.0))?.senders -= 1;
+        self.completions(CompletionQueueId(queues.1))?.receivers -= 1;
         Ok(())
     }
 
@@ -419,9 +446,7 @@ impl Nic {
                 common.activate(pair);
             }
         });
-        while let Some(place) = common.starved.pop() {
-            common.active.push_back(place);
-        }
+        common.feed();
         self.send(outbox);
         self.answer(outbox);
         outbox.flush();
@@ -439,7 +464,7 @@ impl Nic {
             match turn {
                 Turn::Idle => pair.active = false,
                 Turn::More => common.active.push_back(place),
-                Turn::Starved => common.starved.push(place),
+                Turn::Starved => common.starve(place),
                 Turn::DeviceFull => return common.active.push_front(place),
             }
         }
@@ -476,9 +501,7 @@ impl Nic {
     /// # Errors
     /// When there is no such queue.
     pub fn arm(&mut self, queue: CompletionQueueId, notify: Notify) -> Result<(), ResourceError> {
-        let found = self.common.completions.get_mut(queue.0 as usize).and_then(Option::as_mut);
-        let found = found.ok_or(ResourceError::NoSuchCompletionQueue(queue))?;
-        found.armed = Some(notify);
+        self.completions(queue)?.armed = Some(notify);
         Ok(())
     }
 

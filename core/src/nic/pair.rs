@@ -13,7 +13,7 @@ use super::common::{Common, Event};
 use super::completion::{Cause, Completion, Failure};
 use super::device::Flow;
 use super::keys::{Domain, Rights};
-use super::queues::Shared;
+use super::queues::{Purpose, Shared};
 use super::requester::{Requester, Turn};
 use super::responder::{Due, Responder};
 
@@ -393,7 +393,7 @@ impl QueuePair {
     fn flush_sends(&mut self, common: &mut Common) -> bool {
         let (queue, qpn) = (self.send_completions, self.number());
         while self.requester.outstanding() > 0 {
-            let reserved = self.requester.begun > 0 || common.reserve(queue);
+            let reserved = self.requester.begun > 0 || common.reserve(queue, Purpose::Flush);
             if !reserved {
                 return false;
             }
@@ -403,7 +403,7 @@ impl QueuePair {
                 Completion::failed(posted.request.id, qpn, failure, memory)
             });
             let Some(completion) = completion else { break };
-            common.complete(queue, completion);
+            common.complete(queue, completion, Purpose::Flush);
         }
         true
     }
@@ -412,18 +412,20 @@ impl QueuePair {
         let (queue, qpn, cause) = (self.receive_completions, self.number(), self.cause);
         if let Some(receive) = self.responder.take_unfinished() {
             let failure = self.failure_of(Blamed::Receive);
-            common.complete(queue, Completion::failed(receive.id, qpn, failure, receive.memory));
+            let completion = Completion::failed(receive.id, qpn, failure, receive.memory);
+            common.complete(queue, completion, Purpose::Receive);
         }
         while self.responder.outstanding() > 0 {
-            if !common.reserve(queue) {
+            if !common.reserve(queue, Purpose::Flush) {
                 return false;
             }
             let Some(receive) = self.responder.pop_receive() else {
-                common.release(queue);
+                common.release(queue, Purpose::Flush);
                 break;
             };
             let failure = Failure::Flushed(cause);
-            common.complete(queue, Completion::failed(receive.id, qpn, failure, receive.memory));
+            let completion = Completion::failed(receive.id, qpn, failure, receive.memory);
+            common.complete(queue, completion, Purpose::Flush);
         }
         true
     }
@@ -448,6 +450,10 @@ impl QueuePair {
 
     /// Does what the time has come for, and says when to be called again.
     pub fn expire(&mut self, common: &mut Common) {
+        if self.active {
+            // It may be for want of room that it is.
+            common.feed();
+        }
         if self.state == State::Error {
             return common.activate(self);
         }

@@ -228,51 +228,81 @@ pub enum Notify {
     Solicited,
 }
 
+/// What a slot of a completion queue is wanted for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// A request that is to be sent, and will hold the slot until it is acknowledged.
+    Send,
+    /// A message that is being received.
+    Receive,
+    /// Something that is to be flushed now.
+    Flush,
+}
+
 /// The NIC's end of a completion queue.
+///
+/// Of the slots, one for each receive queue is kept from what is to be sent. Otherwise requests
+/// could hold all slots on either side, and wait for ever for the other to receive.
 pub(super) struct Completions {
     ring: Producer<Completion>,
     /// Free slots when last counted, less what was pushed since.
     free: usize,
-    /// Slots promised to requests that were begun.
+    /// Slots promised, and how many of them for messages that are being received.
     reserved: usize,
+    receiving: usize,
     pub armed: Option<Notify>,
-    /// How many queues of queue pairs end here.
-    pub users: usize,
+    /// How many send queues, and how many receive queues, end here.
+    pub senders: usize,
+    pub receivers: usize,
 }
 
 impl Completions {
     pub fn new(capacity: usize) -> (Self, CompletionQueue) {
         let (ring, taken) = ring(capacity);
-        let own = Self { ring, free: capacity, reserved: 0, armed: None, users: 0 };
+        let (free, reserved, receiving) = (capacity, 0, 0);
+        let own = Self { ring, free, reserved, receiving, armed: None, senders: 0, receivers: 0 };
         (own, CompletionQueue { ring: taken })
+    }
+
+    /// How many slots it has, and how many it needs for so many more queues to end here.
+    pub fn has_and_needs(&self, senders: usize, receivers: usize) -> (usize, usize) {
+        let needs = self.receivers + receivers + usize::from(self.senders + senders > 0);
+        (self.ring.depth(), needs)
     }
 
     /// Promises a slot, if there is one.
     #[inline]
-    pub fn reserve(&mut self) -> bool {
-        if self.free <= self.reserved {
+    pub fn reserve(&mut self, purpose: Purpose) -> bool {
+        let kept = match purpose {
+            Purpose::Send => self.receivers.saturating_sub(self.receiving),
+            Purpose::Receive | Purpose::Flush => 0,
+        };
+        let taken = self.reserved + kept;
+        if self.free <= taken {
             self.free = self.ring.room();
         }
-        let room = self.free > self.reserved;
+        let room = self.free > taken;
         self.reserved += usize::from(room);
+        self.receiving += usize::from(room && purpose == Purpose::Receive);
         room
     }
 
     /// Gives a promised slot back unused.
     #[inline]
-    pub fn release(&mut self) {
+    pub fn release(&mut self, purpose: Purpose) {
         self.reserved -= 1;
+        self.receiving -= usize::from(purpose == Purpose::Receive);
     }
 
     /// Fills a promised slot. Whether that calls for an event.
     #[inline(always)]
-    pub fn complete(&mut self, completion: Completion, solicited: bool) -> bool {
+    pub fn complete(&mut self, completion: Completion, purpose: Purpose, solicited: bool) -> bool {
         let notable = match self.armed {
             None => false,
             Some(Notify::Any) => true,
             Some(Notify::Solicited) => solicited || completion.outcome.is_err(),
         };
-        self.reserved -= 1;
+        self.release(purpose);
         self.free -= 1;
         // A promised slot is there: that is what the promise is.
         let pushed = self.ring.push(completion);

@@ -14,7 +14,7 @@ use super::device::Outbox;
 use super::gather::gather;
 use super::pair::{Blamed, QueuePair, Sending, State};
 use super::planted::{Bug, planted};
-use super::queues::Posted;
+use super::queues::{Posted, Purpose};
 use super::ring::Consumer;
 use super::rto::Rto;
 use super::work::Operation;
@@ -197,7 +197,7 @@ impl QueuePair {
                 if self.state == State::Draining || !self.may_begin() {
                     return Turn::Idle;
                 }
-                if !common.reserve(self.send_completions) {
+                if !common.reserve(self.send_completions, Purpose::Send) {
                     return Turn::Starved;
                 }
                 self.requester.begun += 1;

@@ -16,7 +16,7 @@ use super::gather::{allowed, pieces};
 use super::keys::{KeyError, Keys, Rights};
 use super::pair::{Blamed, Connection, QueuePair, State};
 use super::planted::{Bug, planted};
-use super::queues::Completions;
+use super::queues::{Completions, Purpose};
 use super::ring::Consumer;
 use super::work::{Memory, ReceiveRequest};
 
@@ -147,11 +147,11 @@ fn take_receive(
     receives: &mut Consumer<ReceiveRequest>,
     completions: &mut Completions,
 ) -> Result<ReceiveRequest, Refusal> {
-    if !completions.reserve() {
+    if !completions.reserve(Purpose::Receive) {
         return Err(Refusal::NotReady);
     }
     receives.pop().ok_or_else(|| {
-        completions.release();
+        completions.release(Purpose::Receive);
         Refusal::NotReady
     })
 }
@@ -446,7 +446,7 @@ impl QueuePair {
         }
         let (qpn, queue) = (self.number(), self.receive_completions);
         let completion = Completion { id, qpn, outcome: Ok(done), len, imm, memory };
-        common.complete_with(queue, completion, solicited);
+        common.complete_with(queue, completion, Purpose::Receive, solicited);
     }
 
     /// Sends the answer that is owed. Whether the device took it.

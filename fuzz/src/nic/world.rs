@@ -66,7 +66,7 @@ impl World {
         let mut nic = Nic::new(config, Seed::from_number(kind.into())).expect("a numbering");
         let domains = [nic.domain(), nic.domain()];
         // The first is small, so that queue pairs wait for it.
-        let queues = [1 + usize::from(kind >> 1 & 3), 64, 512]
+        let queues = [9 + usize::from(kind >> 1 & 3), 64, 512]
             .map(|capacity| nic.completion_queue(capacity).expect("a capacity"));
         let memory = Memories::new(&mut nic, domains[0], domains[1]);
         let pairs = std::array::from_fn(|index| Pair {

@@ -246,7 +246,7 @@ impl Program {
         let net = Net::draw(&mut dice, mood, nodes);
         let mut pairs: Vec<[End; 2]> =
             (0..dice.pick(&[1, 1, 2, 2, 3, 4])).map(|_| ends(&mut dice, mood, nodes)).collect();
-        let queues = queues(&mut dice, mood, nodes, &mut pairs);
+        let queues = queues(&mut dice, nodes, &mut pairs);
         let count = if dice.percent(20) { 2 } else { 1 };
         let mut rounds: Vec<Round> = (0..count)
             .map(|_| {
@@ -341,30 +341,22 @@ fn ends(dice: &mut Dice, mood: Mood, nodes: usize) -> [End; 2] {
 
 /// Draws completion queues and deals them out.
 ///
-/// A request under way keeps a slot of its queue. So where sends and receives share one, there
-/// must be more slots than the sends can keep, or two nodes may each wait for the other to receive.
-/// And a message whose sender is broken keeps its receive's slot: where that may happen, there is
-/// one for each queue pair.
-fn queues(dice: &mut Dice, mood: Mood, nodes: usize, pairs: &mut [[End; 2]]) -> Vec<Queue> {
+/// Often they have no more entries than they must.
+fn queues(dice: &mut Dice, nodes: usize, pairs: &mut [[End; 2]]) -> Vec<Queue> {
     let mut queues = Vec::new();
     for node in 0..nodes {
         let first = queues.len();
         let count = dice.between(1, 3);
-        let (mut sends, mut receives) = (vec![0; count], vec![0; count]);
+        let (mut sends, mut receives) = (vec![0usize; count], vec![0usize; count]);
         for end in pairs.iter_mut().flatten().filter(|end| end.node == node) {
             let (send, receive) = (dice.below(count), dice.below(count));
             (end.send_queue, end.receive_queue) = (first + send, first + receive);
-            sends[send] += end.send_depth;
+            sends[send] += 1;
             receives[receive] += 1;
         }
         for (sends, receives) in sends.into_iter().zip(receives) {
-            let needed = match (sends, receives) {
-                (_, 0) => 1,
-                (0, _) if mood == Mood::Patient => 1,
-                (0, receives) => receives,
-                (sends, receives) => sends + receives,
-            };
-            let capacity = needed + dice.pick(&[0, 0, 1, 3, 20, 100]);
+            let needed: usize = receives + usize::from(sends > 0);
+            let capacity = needed.max(1) + dice.pick(&[0, 0, 1, 3, 20, 100]);
             queues.push(Queue { node, capacity });
         }
     }
