@@ -12,22 +12,22 @@ use doorbell_core::wire::{Crc, PathMtu, RemoteAddr};
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod joined;
 
-use joined::{Carry, End, advance, by_cable, by_ring, send};
+use joined::{Carry, End, advance, by_cable, by_ring, send, send_burst};
 
 fn one_send(c: &mut Criterion) {
     let mut group = c.benchmark_group("one 16-byte send, both sides");
     let (mut a, mut b) = by_cable(1, PathMtu::Mtu4096, 1);
-    group.bench_function("RoCE v2", |bench| bench.iter(|| send(&mut a, &mut b, 0, 1)));
+    group.bench_function("RoCE v2", |bench| bench.iter(|| send(&mut a, &mut b, 0)));
     let (mut a, mut b) = by_ring(1, PathMtu::Mtu4096);
-    group.bench_function("lossless", |bench| bench.iter(|| send(&mut a, &mut b, 0, 1)));
+    group.bench_function("lossless", |bench| bench.iter(|| send(&mut a, &mut b, 0)));
     group.finish();
 
     let mut group = c.benchmark_group("16 sends of 16 bytes, both sides");
     group.throughput(Throughput::Elements(16));
     let (mut a, mut b) = by_cable(1, PathMtu::Mtu4096, 16);
-    group.bench_function("RoCE v2", |bench| bench.iter(|| send(&mut a, &mut b, 0, 16)));
+    group.bench_function("RoCE v2", |bench| bench.iter(|| send_burst(&mut a, &mut b, 0, 16)));
     let (mut a, mut b) = by_ring(1, PathMtu::Mtu4096);
-    group.bench_function("lossless", |bench| bench.iter(|| send(&mut a, &mut b, 0, 16)));
+    group.bench_function("lossless", |bench| bench.iter(|| send_burst(&mut a, &mut b, 0, 16)));
     group.finish();
 }
 
@@ -41,13 +41,13 @@ fn many_pairs(c: &mut Criterion) {
         for index in 0..pairs {
             now += 1000;
             advance(&mut a, &mut b, now);
-            send(&mut a, &mut b, index, 1);
+            send(&mut a, &mut b, index);
         }
         group.bench_function(BenchmarkId::from_parameter(pairs), |bench| {
             bench.iter(|| {
                 now += 200;
                 advance(&mut a, &mut b, now);
-                send(&mut a, &mut b, 0, 1);
+                send(&mut a, &mut b, 0);
             });
         });
         let mut index = 0;
@@ -56,7 +56,7 @@ fn many_pairs(c: &mut Criterion) {
                 now += 200;
                 index = if index + 1 == pairs { 0 } else { index + 1 };
                 advance(&mut a, &mut b, now);
-                send(&mut a, &mut b, index, 1);
+                send(&mut a, &mut b, index);
             });
         });
     }

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use doorbell::encap::{Full, Path, PathId};
 use doorbell::memory::{Buf, Region};
 use doorbell::nic::*;
-use doorbell::wire::Qpn;
+use doorbell::payload::Payload;
+use doorbell::wire::{Headers, Psn, Qpn};
 
-use crate::common::{Setup, Two, outcomes, pattern, short};
+use crate::common::{End, Setup, Two, inline, outcomes, pattern, short};
 
 fn nic(config: Config) -> Nic {
     Nic::new(config, Seed::from_number(1)).unwrap()
@@ -227,4 +229,40 @@ fn a_queue_that_is_armed_tells_once_and_of_what_was_asked() {
     let nic = two.fabric.nic(node);
     let told = [nic.event(), nic.event(), nic.event()];
     assert_eq!(told, [Some(Event::Broken(two.b.qpn, Cause::Told)), Some(arrival), None]);
+}
+
+/// With the NIC in hand, a request leaves without a doorbell; one that stands behind others leaves
+/// behind them, and one for a queue pair of another NIC rings there.
+#[test]
+fn what_is_posted_with_the_nic_in_hand_leaves_at_once_and_in_order() {
+    struct Sent(Vec<Psn>);
+    impl Outbox for Sent {
+        fn push(&mut self, _: &Path, headers: Headers, _: impl Payload) -> Result<u64, Full> {
+            self.0.push(headers.bth.psn());
+            Ok(0)
+        }
+
+        fn flush(&mut self) {}
+
+        fn delivered(&mut self, _: PathId) -> u64 {
+            unreachable!("frames can be lost")
+        }
+    }
+
+    let mut two = Setup::default().connected(|_, sending| sending.first = Psn::new(7));
+    let mut sent = Sent(Vec::new());
+    let End { node, send, .. } = &mut two.a;
+    let nic = two.fabric.nic(*node);
+    let request = |id| WorkRequest::send(id, inline(b"at once"));
+    nic.post(send, request(1), &mut sent).unwrap();
+    assert_eq!(sent.0, [7].map(Psn::new));
+    send.post(request(2)).unwrap();
+    nic.post(send, request(3), &mut sent).unwrap();
+    assert_eq!(sent.0, [7, 8, 9].map(Psn::new));
+    assert!(!nic.has_work());
+
+    let theirs = two.fabric.nic(two.b.node);
+    theirs.post(&mut two.a.send, request(4), &mut sent).unwrap();
+    assert_eq!(sent.0.len(), 3);
+    assert!(two.fabric.nic(two.a.node).has_work(), "its doorbell rings");
 }

@@ -128,7 +128,7 @@ impl<O: Outbox> End<O> {
         let config = Config { queue_pairs: pairs, lossless, ..Config::default() };
         let mut nic = Nic::new(config, Seed::from_number(seed)).expect("a numbering");
         let domain = nic.domain();
-        let (queue_id, queue) = nic.completion_queue(4096).expect("a queue");
+        let (queue_id, queue) = nic.completion_queue(4096 + pairs).expect("a queue");
         let region = Region::new(4 << 20);
         let rights = Rights::LOCAL_WRITE | Rights::REMOTE_WRITE;
         let memory = nic.register(domain, region.clone(), rights).expect("room");
@@ -220,7 +220,14 @@ pub(super) fn by_ring(pairs: usize, mtu: PathMtu) -> (End<Ring>, End<Ring>) {
 
 /// Has one end send, and the other receive.
 pub(super) trait Carry: Outbox + Sized {
-    fn carry(from: &mut End<Self>, to: &mut End<Self>);
+    /// Takes what one end's device was given to the other's NIC.
+    fn deliver(from: &mut End<Self>, to: &mut End<Self>);
+
+    #[inline]
+    fn carry(from: &mut End<Self>, to: &mut End<Self>) {
+        from.nic.transmit(&mut from.out);
+        Self::deliver(from, to);
+    }
 
     /// A turn of both ends: data, and what it called for.
     #[inline]
@@ -232,8 +239,7 @@ pub(super) trait Carry: Outbox + Sized {
 
 impl Carry for Cable {
     #[inline]
-    fn carry(from: &mut End<Self>, to: &mut End<Self>) {
-        from.nic.transmit(&mut from.out);
+    fn deliver(from: &mut End<Self>, to: &mut End<Self>) {
         for (index, (len, segment)) in from.out.sealed.drain(..).enumerate() {
             let frame = &from.out.memory[index * PART..][..len];
             to.nic.frame(&mut to.opener, frame, segment);
@@ -243,8 +249,7 @@ impl Carry for Cable {
 
 impl Carry for Ring {
     #[inline]
-    fn carry(from: &mut End<Self>, to: &mut End<Self>) {
-        from.nic.transmit(&mut from.out);
+    fn deliver(from: &mut End<Self>, to: &mut End<Self>) {
         let ring = &mut from.out;
         for (at, len) in ring.records.drain(..) {
             let record = &ring.words[at..at + (len + bare::TAG_LEN).div_ceil(8)];
@@ -259,14 +264,32 @@ impl Carry for Ring {
     }
 }
 
-/// Reliable sends of 16 bytes, from the post to both completions, the receives posted again.
+const MESSAGE: &[u8; 16] = b"sixteen bytes...";
+
+/// One reliable send of 16 bytes, with the NIC in hand, from the post to both completions, the
+/// receive posted again.
 #[inline]
-pub(super) fn send<O: Carry>(a: &mut End<O>, b: &mut End<O>, index: usize, burst: usize) {
+pub(super) fn send<O: Carry>(a: &mut End<O>, b: &mut End<O>, index: usize) {
+    let inline = Inline::new(MESSAGE).expect("few bytes");
+    let request = WorkRequest::send(2, inline);
+    a.nic.post(&mut a.pairs[index].1, request, &mut a.out).expect("room");
+    O::deliver(a, b);
+    finish(a, b, index);
+}
+
+/// A burst of them, posted to the queue with one doorbell.
+#[inline]
+pub(super) fn send_burst<O: Carry>(a: &mut End<O>, b: &mut End<O>, index: usize, burst: usize) {
     for _ in 0..burst {
-        a.post_send(index, b"sixteen bytes...");
+        a.post_send(index, MESSAGE);
     }
     a.pairs[index].1.ring();
     O::carry(a, b);
+    finish(a, b, index);
+}
+
+#[inline]
+fn finish<O: Carry>(a: &mut End<O>, b: &mut End<O>, index: usize) {
     while let Some(completion) = b.queue.poll() {
         b.post_receive(index, completion.memory);
     }

@@ -409,6 +409,24 @@ fn find(
     pairs.get_mut(numbers.place(qpn)?)?.as_deref_mut()
 }
 
+/// Has a queue pair, which is taken off the list, send or flush what it can, and enters it where it
+/// belongs then. Not if the device has no room: whether it had.
+#[inline]
+fn serve<O: Outbox>(pair: &mut QueuePair, common: &mut Common, outbox: &mut O) -> bool {
+    let turn = match pair.state {
+        State::Error => pair.flush(common),
+        _ => pair.send(common, outbox, QUANTUM),
+    };
+    let place = pair.shared.place;
+    match turn {
+        Turn::Idle => pair.active = false,
+        Turn::More => common.active.push_back(place),
+        Turn::Starved => common.starve(place),
+        Turn::DeviceFull => return false,
+    }
+    true
+}
+
 /// Progress.
 impl Nic {
     /// Tells the time, and does what it has come for. The time that packets are sent and received
@@ -436,6 +454,35 @@ impl Nic {
         !common.active.is_empty() || !common.answers.is_empty() || self.doorbells.any()
     }
 
+    /// Posts a request, and sends it at once: for whoever has the NIC in hand, and needs no doorbell
+    /// to call it. What else there is to do is left to the next turn.
+    ///
+    /// # Errors
+    /// As [`SendQueue::post`].
+    #[inline]
+    pub fn post<O: Outbox>(
+        &mut self,
+        queue: &mut SendQueue,
+        request: WorkRequest,
+        outbox: &mut O,
+    ) -> Result<(), Refused<WorkRequest>> {
+        queue.post(request)?;
+        let ours = queue.rings(&self.doorbells);
+        match find(&mut self.pairs, self.numbers, queue.qpn()).filter(|_| ours) {
+            Some(pair) if !pair.active => {
+                pair.active = true;
+                if !serve(pair, &mut self.common, outbox) {
+                    self.common.active.push_back(pair.shared.place);
+                }
+                outbox.flush();
+            }
+            // Others, or requests before this one, have their turn first.
+            Some(_) => self.transmit(outbox),
+            None => queue.ring(),
+        }
+        Ok(())
+    }
+
     /// Sends what was posted, as far as it may be sent, and then what is owed to peers: data goes
     /// first, for somebody waits for it.
     #[inline]
@@ -457,15 +504,8 @@ impl Nic {
         let Self { common, pairs, .. } = self;
         while let Some(place) = common.active.pop_front() {
             let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
-            let turn = match pair.state {
-                State::Error => pair.flush(common),
-                _ => pair.send(common, outbox, QUANTUM),
-            };
-            match turn {
-                Turn::Idle => pair.active = false,
-                Turn::More => common.active.push_back(place),
-                Turn::Starved => common.starve(place),
-                Turn::DeviceFull => return common.active.push_front(place),
+            if !serve(pair, common, outbox) {
+                return common.active.push_front(place);
             }
         }
     }

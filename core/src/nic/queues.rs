@@ -77,9 +77,30 @@ pub(super) struct Shared {
 
 impl Shared {
     #[inline]
+    fn is_in(&self, states: Among) -> bool {
+        states.0 >> self.state.load(Ordering::Acquire) & 1 != 0
+    }
+
     fn state(&self) -> State {
         State::from_code(self.state.load(Ordering::Acquire))
     }
+}
+
+/// Some of the states, a bit for each code: to look one up takes no comparison for each.
+#[derive(Clone, Copy)]
+struct Among(u8);
+
+impl Among {
+    const TAKING_SENDS: Self = {
+        let (mut bits, mut code) = (0, 0);
+        while code < State::ALL.len() {
+            bits |= (State::ALL[code].takes_sends() as u8) << code;
+            code += 1;
+        }
+        Self(bits)
+    };
+    const TAKING_RECEIVES: Self = Self(0b11_1111 & !(1 << State::Reset as u8));
+    const BROKEN: Self = Self(1 << State::Error as u8);
 }
 
 /// The program's end of a send queue.
@@ -124,24 +145,29 @@ impl SendQueue {
     /// request comes back.
     #[inline]
     pub fn post(&mut self, request: WorkRequest) -> Result<(), Refused<WorkRequest>> {
-        let state = self.shared.state();
         let len = request.data.len();
-        if !state.takes_sends() || len > u64::from(LONGEST_MESSAGE) {
-            return Err(self.refuse(request, state, len));
+        if !self.shared.is_in(Among::TAKING_SENDS) || len > u64::from(LONGEST_MESSAGE) {
+            return Err(self.refuse(request, len));
         }
         let posted = self.ring.push(Posted { request, len: len as u32 });
-        posted.map_err(|posted| self.refuse(posted.request, state, len))
+        posted.map_err(|posted| self.refuse(posted.request, len))
     }
 
     #[cold]
-    fn refuse(&self, request: WorkRequest, state: State, len: u64) -> Refused<WorkRequest> {
-        let qpn = self.shared.qpn;
+    fn refuse(&self, request: WorkRequest, len: u64) -> Refused<WorkRequest> {
+        let (qpn, state) = (self.shared.qpn, self.shared.state());
         let why = match state.takes_sends() {
             false => PostError::State { qpn, state, what: "a send" },
             true if len > u64::from(LONGEST_MESSAGE) => PostError::TooLong { len },
             true => PostError::Full { qpn, depth: self.ring.depth() },
         };
         Refused { why, request: Box::new(request) }
+    }
+
+    /// Whether it is the NIC with these doorbells that it belongs to.
+    #[inline]
+    pub(super) fn rings(&self, doorbells: &Arc<Doorbells>) -> bool {
+        Arc::ptr_eq(&self.shared.doorbells, doorbells)
     }
 
     /// Tells the NIC that there is work. It is done in the NIC's next turn.
@@ -174,23 +200,21 @@ impl ReceiveQueue {
     /// When the queue is full, or the queue pair is reset. The receive comes back.
     #[inline]
     pub fn post(&mut self, receive: ReceiveRequest) -> Result<(), Refused<ReceiveRequest>> {
-        let state = self.shared.state();
-        if !state.takes_receives() {
-            return Err(self.refuse(receive, state));
+        if !self.shared.is_in(Among::TAKING_RECEIVES) {
+            return Err(self.refuse(receive));
         }
-        let posted = self.ring.push(receive);
-        posted.map_err(|receive| self.refuse(receive, state))?;
+        self.ring.push(receive).map_err(|receive| self.refuse(receive))?;
         // Whatever is posted to a broken queue pair is to be flushed. The state is looked at again
         // since it may have broken meanwhile, and the NIC not have seen this receive.
-        if self.shared.state() == State::Error {
+        if self.shared.is_in(Among::BROKEN) {
             self.shared.doorbells.ring(self.shared.place);
         }
         Ok(())
     }
 
     #[cold]
-    fn refuse(&self, receive: ReceiveRequest, state: State) -> Refused<ReceiveRequest> {
-        let qpn = self.shared.qpn;
+    fn refuse(&self, receive: ReceiveRequest) -> Refused<ReceiveRequest> {
+        let (qpn, state) = (self.shared.qpn, self.shared.state());
         let why = match state.takes_receives() {
             false => PostError::State { qpn, state, what: "a receive" },
             true => PostError::Full { qpn, depth: self.ring.depth() },
