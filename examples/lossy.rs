@@ -13,7 +13,7 @@ use doorbell::nic::{
     ResourceError, Rights, WorkRequest,
 };
 use doorbell::wire::{Imm, PathMtu};
-use doorbell_kit::{Fabric, Faults, LinkConfig};
+use doorbell_kit::{Bandwidth, Fabric, Faults, LinkConfig, Time};
 
 /// A queue pair, with one completion queue for sends and receives.
 fn queue_pair(nic: &mut Nic) -> Result<(Domain, QueuePairEnds, CompletionQueue), ResourceError> {
@@ -33,14 +33,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut fabric = Fabric::new(2026, Version::V2Ipv4, Config::default());
     let (client, server) = (fabric.node(), fabric.node());
     let lossy = Faults { loss: 0.02, reordering: 0.02, ..Faults::NONE };
-    let cable = LinkConfig { mtu: 9000, ..LinkConfig::default() }.with_faults(lossy);
+    let bandwidth = Bandwidth::gigabits_per_second(25);
+    let cable = LinkConfig { mtu: 9000, bandwidth, ..LinkConfig::default() }.with_faults(lossy);
     let (one, other) = (fabric.station(client), fabric.station(server));
     fabric.network.link(one, other, cable);
     fabric.network.start_recording(64 << 20);
 
     let (_, mut his, mut his_completions) = queue_pair(fabric.nic(client))?;
     let (domain, mut hers, mut her_completions) = queue_pair(fabric.nic(server))?;
-    fabric.connect((client, his.qpn), (server, hers.qpn), PathMtu::Mtu4096, |_, _| {});
+    // As many packets under way as fill the cable: whatever is lost, the rest of them goes again.
+    let (one, other) = ((client, his.qpn), (server, hers.qpn));
+    fabric.connect(one, other, PathMtu::Mtu4096, |_, sending| sending.window = 8);
 
     // The server lends memory, and waits for word.
     let region = Region::new(1 << 20);
@@ -66,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(there, bytes);
 
     let sent = *fabric.nic(client).counters();
-    let took = fabric.now().since(doorbell_kit::Time::ZERO);
+    let took = fabric.now().since(Time::ZERO);
     println!("{took:?}, {} packets sent, {} of them again", sent.sent, sent.retransmitted);
     let capture = std::env::temp_dir().join("lossy.pcap");
     fabric.network.write_pcap(&capture)?;

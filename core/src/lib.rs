@@ -8,11 +8,15 @@
 //!   of the outer headers the ICRC covers, and lays packets back to back for segmentation offload.
 //! * [`memory`]: the two kinds of memory that there are: a [`Region`](memory::Region), which peers
 //!   may write at any time, and a [`Buf`](memory::Buf), which nobody else can.
+//! * [`nic`]: the network adapter itself: packets and time in; packets, a time-out and completions
+//!   out.
 //! * [`payload`]: bytes that can be copied from and nothing else, which is how a packet's payload
 //!   travels from a device to a region.
 //! * [`pcap`]: capture files, read and written.
 //!
-//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic.
+//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic. Two
+//! files have unsafe code, each with its reason: the rings between a program and its NIC, and the
+//! CRC by the processor's carry-less multiplication.
 
 #![deny(unsafe_code)]
 
