@@ -90,16 +90,16 @@ impl QueuePair {
     }
 
     /// A refusal of packet `psn` says that everything before it has arrived. Whether it is about a
-    /// packet that is under way at all.
+    /// packet that is under way at all: what was missing may have come while the refusal waited to
+    /// be sent, which then speaks of a packet that is yet to be.
     fn refused(&mut self, psn: Psn, common: &mut Common) -> bool {
-        if !self.is_under_way(psn) {
-            common.counters.stray_answers += 1;
-            return false;
+        let before = psn.add(Psn::MAX.get());
+        if self.is_under_way(before) {
+            self.acknowledged(before, common);
         }
-        if psn != self.oldest() {
-            self.acknowledged(psn.add(Psn::MAX.get()), common);
-        }
-        true
+        let about_something = self.is_under_way(psn);
+        common.counters.stray_answers += u64::from(!about_something);
+        about_something
     }
 
     /// Completes the request at the head of the queue.
