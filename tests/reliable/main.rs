@@ -3,6 +3,7 @@
 mod acks;
 mod common;
 mod crowd;
+mod devices;
 mod goodput;
 mod keys;
 mod lossless;

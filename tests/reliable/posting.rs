@@ -100,7 +100,9 @@ fn queues_must_exist_and_hold_something() {
     let (small, _small) = nic.completion_queue(1).unwrap();
     let (dropped, _other) = nic.completion_queue(1).unwrap();
     nic.drop_completion_queue(dropped).unwrap();
-    assert_eq!(nic.completion_queue(0).err(), Some(ResourceError::NoDepth));
+    assert_eq!(nic.completion_queue(0).err(), Some(ResourceError::Depth(0)));
+    let huge = ResourceError::Depth(usize::MAX);
+    assert_eq!(nic.completion_queue(usize::MAX).err(), Some(huge));
     let config = |send, receive, send_depth, receive_depth| QueuePairConfig {
         domain,
         send_completions: send,
@@ -113,7 +115,7 @@ fn queues_must_exist_and_hold_something() {
     assert_eq!(nic.queue_pair(&config(dropped, good, 1, 1)).err(), none);
     for (sends, receives) in [(0, 1), (1, 0)] {
         let refused = nic.queue_pair(&config(good, good, sends, receives)).err();
-        assert_eq!(refused, Some(ResourceError::NoDepth));
+        assert_eq!(refused, Some(ResourceError::Depth(0)));
     }
     // One entry for what is received, and one more for what is sent.
     let too_small = |has, needs| Some(ResourceError::QueueTooSmall { queue: small, has, needs });

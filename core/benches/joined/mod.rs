@@ -260,7 +260,8 @@ impl Carry for Ring {
             }
         }
         (ring.at, ring.taken) = (0, ring.pushed);
-        from.nic.collect(&mut from.out);
+        from.nic.look(&mut from.out);
+        from.nic.collect();
     }
 }
 

@@ -29,11 +29,11 @@ pub enum Event {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CompletionQueueId(pub(super) u32);
 
-/// How long a queue pair waits for room in a completion queue before it looks again by itself.
-const STARVED_FOR: Duration = Duration::from_micros(500);
+/// So many events there may be before those of a queue pair that is taken down go with it.
+const MOST_LEFT: usize = 4096;
 
-/// Events are few; a program that never asks for them loses the latest.
-const MOST_EVENTS: usize = 4096;
+/// How long a queue pair waits for room in a completion queue before it looks again by itself.
+const STARVED_FOR: Duration = Duration::from_millis(5);
 
 pub(super) struct Common {
     /// The time when it was last told.
@@ -49,6 +49,8 @@ pub(super) struct Common {
     pub starved: Vec<u32>,
     /// Of those that owe their peer an answer, each once.
     pub answers: VecDeque<u32>,
+    /// Whether some of these found no room in the device.
+    pub behind: bool,
     /// Of those with requests under way on a lossless device.
     pub flying: Vec<u32>,
     pub events: VecDeque<Event>,
@@ -80,6 +82,7 @@ impl Common {
                 pair.responder.due = answer;
             }
             Due::Ack => pair.responder.due = answer,
+            Due::Nak(_) if answer.is_fatal() => pair.responder.due = answer,
             Due::Nak(_) => {}
         }
     }
@@ -142,13 +145,17 @@ impl Common {
         }
     }
 
-    pub fn tell_broken(&mut self, qpn: Qpn, cause: Cause) {
-        self.tell(Event::Broken(qpn, cause));
-    }
-
+    /// Enters an event. The same is not told again before it is taken, so there are at most as many
+    /// as completion queues, twice as many as queue pairs, and [`MOST_LEFT`] of those that are gone.
     #[cold]
     pub fn tell(&mut self, event: Event) {
-        if self.events.len() < MOST_EVENTS {
+        let same = |other: &Event| match (event, other) {
+            (Event::Broken(qpn, _), Event::Broken(other, _)) => qpn == *other,
+            (event, other) => event == *other,
+        };
+        // Completions, which may come by the thousand, are flagged; the others are rare.
+        let told = !matches!(event, Event::Completion(_)) && self.events.iter().any(same);
+        if !told {
             self.events.push_back(event);
         }
     }
@@ -156,7 +163,13 @@ impl Common {
 
 impl Common {
     /// Takes a queue pair off every list.
-    pub fn forget(&mut self, place: u32) {
+    pub fn forget(&mut self, place: u32, qpn: Qpn) {
+        if self.events.len() >= MOST_LEFT {
+            self.events.retain(|event| match event {
+                Event::Broken(other, _) | Event::Drained(other) => *other != qpn,
+                Event::Completion(_) => true,
+            });
+        }
         self.timers.disarm(place);
         self.active.retain(|&other| other != place);
         self.answers.retain(|&other| other != place);

@@ -66,7 +66,8 @@ impl QueuePair {
 
     /// A packet is missing over there: everything before it has arrived.
     fn missed(&mut self, psn: Psn, common: &mut Common) {
-        if !self.refused(psn, common) {
+        // While it waits for a receive, nothing is missing that was not refused before.
+        if !self.refused(psn, common) || self.waits_for_receiver() {
             return;
         }
         common.counters.sequence_naks_received += 1;

@@ -49,7 +49,7 @@ pub struct Counters {
     pub rnr_naks_received: u64,
     /// Refusals received for good.
     pub fatal_naks_received: u64,
-    /// Times that nothing was heard for so long that everything unacknowledged was sent again.
+    /// Times that nothing was heard for so long that the oldest packet was sent again.
     pub timeouts: u64,
     /// Packets sent again.
     pub retransmitted: u64,

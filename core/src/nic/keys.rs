@@ -121,7 +121,7 @@ const PAGE: u64 = 4096;
 
 impl Keys {
     pub fn new(capacity: usize) -> Self {
-        let capacity = capacity.next_power_of_two().clamp(1, 1 << 20);
+        let capacity = capacity.clamp(1, 1 << 20).next_power_of_two();
         Self {
             entries: (0..capacity).map(|_| None).collect(),
             free: (0..capacity as u32).rev().collect(),

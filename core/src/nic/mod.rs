@@ -98,15 +98,25 @@ use requester::{Requester, Turn};
 use responder::Responder;
 use timers::Timers;
 
+/// The most entries of a queue.
+const DEEPEST: usize = 1 << 24;
+
+fn check_depth(entries: usize) -> Result<(), ResourceError> {
+    match (1..=DEEPEST).contains(&entries) {
+        true => Ok(()),
+        false => Err(ResourceError::Depth(entries)),
+    }
+}
+
 /// Packets that a queue pair sends before the next has its turn.
 const QUANTUM: u32 = 32;
 
 /// How large a NIC's tables are, and what its device is like.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// The most queue pairs; the numbering may allow fewer.
+    /// The most queue pairs, at least one; the numbering may allow fewer.
     pub queue_pairs: usize,
-    /// The most registrations, rounded up to a power of two.
+    /// The most registrations, rounded up to a power of two; from 1 to 2²⁰.
     pub registrations: usize,
     /// Which queue pair numbers are this NIC's.
     pub numbering: Numbering,
@@ -145,9 +155,9 @@ pub enum ResourceError {
     /// There is no such completion queue.
     #[error("{0:?} is not a completion queue of this NIC")]
     NoSuchCompletionQueue(CompletionQueueId),
-    /// A queue of no entries holds nothing.
-    #[error("a queue must hold at least one entry")]
-    NoDepth,
+    /// A queue of no entries holds nothing, and one of very many no computer does.
+    #[error("a queue of {0} entries: it must have from 1 to {DEEPEST}")]
+    Depth(usize),
     /// A completion queue has too few entries. Each receive queue that ends in it has one that
     /// nothing else takes, and what is sent needs one more.
     #[error("{queue:?} has {has} entries, and needs {needs}: one a receive queue, one for sends")]
@@ -229,6 +239,7 @@ impl Nic {
                 active: VecDeque::with_capacity(capacity),
                 starved: Vec::with_capacity(capacity),
                 answers: VecDeque::with_capacity(capacity),
+                behind: false,
                 flying: Vec::with_capacity(capacity),
                 events: VecDeque::new(),
             },
@@ -278,9 +289,7 @@ impl Nic {
         &mut self,
         capacity: usize,
     ) -> Result<(CompletionQueueId, CompletionQueue), ResourceError> {
-        if capacity == 0 {
-            return Err(ResourceError::NoDepth);
-        }
+        check_depth(capacity)?;
         let (own, programs) = Completions::new(capacity);
         let queues = &mut self.common.completions;
         let place = queues.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -329,9 +338,8 @@ impl Nic {
     /// none.
     pub fn queue_pair(&mut self, config: &QueuePairConfig) -> Result<QueuePairEnds, ResourceError> {
         let queues = (config.send_completions, config.receive_completions);
-        if config.send_depth == 0 || config.receive_depth == 0 {
-            return Err(ResourceError::NoDepth);
-        }
+        check_depth(config.send_depth)?;
+        check_depth(config.receive_depth)?;
         let shared = usize::from(queues.0 == queues.1);
         self.check_room(queues.0, 1, shared)?;
         self.check_room(queues.1, shared, 1)?;
@@ -370,7 +378,7 @@ impl Nic {
         // Nobody would ever complete what is posted from now on: it is refused.
         pair.enter(State::Reset);
         let queues = (pair.send_completions, pair.receive_completions);
-        self.common.forget(place as u32);
+        self.common.forget(place as u32, qpn);
         self.pairs[place] = None;
         self.free.push_back(place as u32);
         self.completions(CompletionQueueId(queues.0))?.senders -= 1;
@@ -494,6 +502,11 @@ impl Nic {
             }
         });
         common.feed();
+        // What the device had no room for goes before everything else, or a stream of data would
+        // keep it waiting for ever.
+        if common.behind {
+            self.answer(outbox);
+        }
         self.send(outbox);
         self.answer(outbox);
         outbox.flush();
@@ -505,7 +518,7 @@ impl Nic {
         while let Some(place) = common.active.pop_front() {
             let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
             if !serve(pair, common, outbox) {
-                return common.active.push_front(place);
+                return common.active.push_back(place);
             }
         }
     }
@@ -513,22 +526,36 @@ impl Nic {
     #[inline]
     fn answer<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;
+        common.behind = false;
         while let Some(place) = common.answers.pop_front() {
             let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
             if !pair.answer(common, outbox) {
+                common.behind = true;
                 return common.answers.push_front(place);
             }
         }
     }
 
-    /// Completes what a lossless device has delivered. To be called when a burst of received
-    /// packets has ended; other devices need no call.
-    pub fn collect<O: Outbox>(&mut self, outbox: &mut O) {
+    /// Notes what a lossless device has delivered. To be called before a burst of packets is
+    /// received, and [`collect`](Self::collect) when there are no more of them: a refusal is there
+    /// before the progress that it contradicts, and must be seen before that is believed. Other
+    /// devices need neither call.
+    pub fn look<O: Outbox>(&mut self, outbox: &mut O) {
+        let Self { common, pairs, .. } = self;
+        for &place in &common.flying {
+            if let Some(pair) = pairs[place as usize].as_deref_mut() {
+                pair.look(outbox);
+            }
+        }
+    }
+
+    /// Completes what was delivered when it was last [looked](Self::look) for.
+    pub fn collect(&mut self) {
         let Self { common, pairs, .. } = self;
         let mut index = 0;
         while let Some(&place) = common.flying.get(index) {
             let pair = pairs[place as usize].as_deref_mut();
-            match pair.is_some_and(|pair| pair.collect(common, outbox)) {
+            match pair.is_some_and(|pair| pair.collect(common)) {
                 true => index += 1,
                 false => drop(common.flying.swap_remove(index)),
             }
@@ -547,7 +574,13 @@ impl Nic {
 
     /// The next event, if there is one.
     pub fn event(&mut self) -> Option<Event> {
-        self.common.events.pop_front()
+        let event = self.common.events.pop_front()?;
+        if let Event::Completion(queue) = event
+            && let Ok(queue) = self.completions(queue)
+        {
+            queue.told = false;
+        }
+        Some(event)
     }
 
     /// What has been counted so far.

@@ -157,9 +157,13 @@ pub struct Sending {
     pub first: Psn,
     /// The most packets that are unacknowledged at a time.
     pub window: u32,
-    /// The time without an answer after which everything unacknowledged is sent again, as long as
-    /// nothing is known of the path; what is learned of it replaces this.
+    /// The time without an answer after which to send again, as long as nothing is known of the
+    /// path; from 200 µs to 4 s. What is learned of the path replaces it, until the path falls
+    /// silent: then it is doubled with each try.
     pub timeout: Duration,
+    /// The longest that the peer delays an acknowledgement that nobody asked for: its
+    /// [`ack_delay`](Connection::ack_delay).
+    pub peer_delay: Duration,
     /// How often to send again without an answer before giving up.
     pub retries: u8,
     /// How often to come back to a peer without receives; 7 is for ever.
@@ -169,16 +173,24 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// The customary insistence: a window of 128 packets, 7 retries, 2 ms before anything is known.
+    /// The customary insistence towards a peer of this kind, which acknowledges unasked: a window of
+    /// 128 packets, 7 retries, 2 ms before anything is known.
     pub fn new(first: Psn) -> Self {
         Self {
             first,
             window: 128,
             timeout: Duration::from_millis(2),
+            peer_delay: Duration::from_micros(50),
             retries: 7,
             rnr_retries: 7,
             ask_each: false,
         }
+    }
+
+    /// The same towards a standard peer, an adapter or the kernel's driver, which acknowledges only
+    /// what it is asked to.
+    pub fn to_standard_peer(first: Psn) -> Self {
+        Self { ask_each: true, ..Self::new(first) }
     }
 }
 
@@ -369,7 +381,7 @@ impl QueuePair {
         // A program that posts a receive at this moment may see the state before, and not ring; and
         // what it posts may not be seen yet when it is first flushed. Later, one of them is.
         common.timers.arm(self.shared.place, common.now + FLUSHED_AGAIN);
-        common.tell_broken(self.number(), cause);
+        common.tell(Event::Broken(self.number(), cause));
         common.activate(self);
     }
 

@@ -275,6 +275,8 @@ pub(super) struct Completions {
     reserved: usize,
     receiving: usize,
     pub armed: Option<Notify>,
+    /// Whether there is an event that nobody has taken yet.
+    pub told: bool,
     /// How many send queues, and how many receive queues, end here.
     pub senders: usize,
     pub receivers: usize,
@@ -284,7 +286,8 @@ impl Completions {
     pub fn new(capacity: usize) -> (Self, CompletionQueue) {
         let (ring, taken) = ring(capacity);
         let (free, reserved, receiving) = (capacity, 0, 0);
-        let own = Self { ring, free, reserved, receiving, armed: None, senders: 0, receivers: 0 };
+        let (armed, told, senders, receivers) = (None, false, 0, 0);
+        let own = Self { ring, free, reserved, receiving, armed, told, senders, receivers };
         (own, CompletionQueue { ring: taken })
     }
 
@@ -331,9 +334,10 @@ impl Completions {
         // A promised slot is there: that is what the promise is.
         let pushed = self.ring.push(completion);
         debug_assert!(pushed.is_ok(), "a reserved slot was not there");
-        if notable {
-            self.armed = None;
+        if !notable {
+            return false;
         }
-        notable
+        self.armed = None;
+        !std::mem::replace(&mut self.told, true)
     }
 }

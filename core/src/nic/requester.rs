@@ -64,6 +64,8 @@ pub(super) struct Requester {
     /// The device's ticket of each request's last packet, by its place in a ring as long as the
     /// queue, on a lossless device.
     tickets: Box<[u64]>,
+    /// There, the last ticket that is known to be delivered.
+    delivered: u64,
     /// There, a packet in the middle of a message, and its ticket: a message longer than the window
     /// could not go on before all of it had arrived.
     mark: Option<(u64, Psn)>,
@@ -85,7 +87,7 @@ impl Requester {
             begun: 0,
             completed: Msn::new(0),
             credit: None,
-            rto: Rto::new(sending.timeout),
+            rto: Rto::new(sending.timeout, sending.peer_delay),
             open: sending.window,
             sending,
             unasked: 0,
@@ -94,6 +96,7 @@ impl Requester {
             retry_at: None,
             resume_at: None,
             tickets: Box::default(),
+            delivered: 0,
             mark: None,
             flying: false,
         }
@@ -102,7 +105,7 @@ impl Requester {
     pub fn start(&mut self, sending: Sending, lossless: bool) {
         let first = sending.first;
         (self.oldest, self.next, self.top) = (first, first, first);
-        self.rto = Rto::new(sending.timeout);
+        self.rto = Rto::new(sending.timeout, sending.peer_delay);
         (self.sending, self.open) = (sending, sending.window);
         if lossless && self.tickets.is_empty() {
             self.tickets = vec![0; self.work.slots()].into();
@@ -288,15 +291,21 @@ impl QueuePair {
         }
     }
 
-    /// Completes what a lossless device says was delivered. Whether anything is still under way.
-    pub fn collect<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> bool {
-        let path = self.path.as_ref().filter(|_| self.state.requests());
-        let Some(path) = path else {
+    /// Notes what a lossless device says was delivered.
+    pub fn look<O: Outbox>(&mut self, outbox: &mut O) {
+        if let Some(path) = &self.path {
+            self.requester.delivered = outbox.delivered(path.id());
+        }
+    }
+
+    /// Completes what was delivered. Whether anything is still under way.
+    pub fn collect(&mut self, common: &mut Common) -> bool {
+        if !self.state.requests() {
             // What is broken is flushed, whatever was delivered of it.
             self.requester.flying = false;
             return false;
-        };
-        let delivered = outbox.delivered(path.id());
+        }
+        let delivered = self.requester.delivered;
         // A request is there when its last packet is, and that was sent.
         let before = self.requester.completed;
         while let r = &mut self.requester
@@ -376,8 +385,8 @@ impl QueuePair {
                     // the window again at once would often be for nothing.
                     self.requester.open = 1;
                     self.requester.rto.back_off();
+                    // The timer is set again when that is sent.
                     self.go_back(self.requester.oldest, common);
-                    self.watch(common);
                 }
             }
         }
@@ -404,7 +413,9 @@ impl QueuePair {
             r.seek(beyond, mtu);
         }
         r.rto.acknowledged(psn, common.now);
-        r.retry_at = r.waits().then(|| common.now + r.rto.time());
+        // What came from the peer ends the wait that it asked for.
+        r.resume_at = None;
+        r.retry_at = (r.under_way() > 0).then(|| common.now + r.rto.time());
         if let Some(at) = r.retry_at {
             self.arm_by(at, common);
         }

@@ -6,7 +6,7 @@ use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::{
     Aeth, Bth, Credits, Extensions, Headers, Imm, Msn, Nak, Opcode, Operation, Packet, Psn,
-    RemoteAddr, Reth, Rkey, RnrTimer, Service, Syndrome,
+    RemoteAddr, Reth, Rkey, RnrTimer, Service, Syndrome, Verdict,
 };
 
 use super::common::{Common, in_use};
@@ -18,7 +18,7 @@ use super::pair::{Blamed, Connection, QueuePair, State};
 use super::planted::{Bug, planted};
 use super::queues::{Completions, Purpose};
 use super::ring::Consumer;
-use super::work::{Memory, ReceiveRequest};
+use super::work::{LONGEST_MESSAGE, Memory, ReceiveRequest};
 
 /// What is owed to the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +28,14 @@ pub(super) enum Due {
     Ack,
     /// A refusal of the packet that is expected, which acknowledges all before it.
     Nak(Syndrome),
+}
+
+impl Due {
+    /// Whether it refuses for good.
+    pub fn is_fatal(self) -> bool {
+        let Self::Nak(syndrome) = self else { return false };
+        matches!(syndrome.verdict(), Verdict::Nak(nak) if nak != Nak::SequenceError)
+    }
 }
 
 /// The message that is being received.
@@ -308,7 +316,7 @@ impl QueuePair {
     ) -> Result<u32, Refusal> {
         let (room, at, len) = (memory.room(), filled as usize, payload.len());
         let end = u64::from(filled) + len as u64;
-        if end > room {
+        if end > room.min(LONGEST_MESSAGE.into()) {
             let cause = Cause::TooLong { room: u32::try_from(room).unwrap_or(u32::MAX) };
             return Err(Refusal::Fatal(Nak::InvalidRequest, cause));
         }
@@ -414,7 +422,7 @@ impl QueuePair {
         keys: &Keys,
     ) -> Result<(RemoteAddr, Rkey, u32, u32), Refusal> {
         let Reth { address, rkey, length } = reth;
-        if length.0 > super::work::LONGEST_MESSAGE {
+        if length.0 > LONGEST_MESSAGE {
             return Err(Refusal::INVALID);
         }
         // A write of nothing touches no memory, and its key is not looked at.

@@ -83,7 +83,8 @@ pub(super) fn ring<T>(depth: usize) -> (Producer<T>, Consumer<T>) {
 
 impl<T> Ring<T> {
     fn slots(&self) -> Slots<T> {
-        Slots { first: NonNull::from(&self.slots[0]), mask: self.slots.len() - 1 }
+        // Of the whole slice, for a pointer made of one slot reaches no other.
+        Slots { first: NonNull::from(&*self.slots).cast(), mask: self.slots.len() - 1 }
     }
 }
 

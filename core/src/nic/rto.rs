@@ -16,6 +16,10 @@ pub(super) struct Rto {
     time: Duration,
     /// What it is once an answer came again.
     settled: Duration,
+    /// What it was while nothing was known: a path that falls silent is a path unknown.
+    initial: Duration,
+    /// The least beyond the round trip.
+    margin: Duration,
     /// The smoothed round trip and its deviation, in nanoseconds; none before the first.
     smoothed: Option<(u64, u64)>,
     /// A packet whose answer will tell a round trip, and when it was sent.
@@ -23,9 +27,11 @@ pub(super) struct Rto {
 }
 
 impl Rto {
-    pub fn new(initial: Duration) -> Self {
-        let time = initial.clamp(SHORTEST, LONGEST);
-        Self { time, settled: time, smoothed: None, sample: None }
+    /// With this time to begin with, for a peer that delays its answers by so much at most.
+    pub fn new(initial: Duration, peer_delay: Duration) -> Self {
+        let (time, margin) = (initial.clamp(SHORTEST, LONGEST), SHORTEST.max(peer_delay * 2));
+        let time = time.max(margin);
+        Self { time, settled: time, initial: time, margin, smoothed: None, sample: None }
     }
 
     #[inline]
@@ -46,7 +52,7 @@ impl Rto {
 
     /// Nothing was heard for the time in force.
     pub fn back_off(&mut self) {
-        self.time = (self.time * 2).min(LONGEST);
+        self.time = (self.time * 2).max(self.initial).min(LONGEST);
         self.abandon();
     }
 
@@ -78,7 +84,7 @@ impl Rto {
         self.smoothed = Some((smoothed, deviation));
         // On a steady path the deviation vanishes. But packets that did not ask for an answer get
         // one later than those that did, by as much as the peer delays it.
-        let margin = Duration::from_nanos(4 * deviation).max(SHORTEST);
+        let margin = Duration::from_nanos(4 * deviation).max(self.margin);
         self.settled = (Duration::from_nanos(smoothed) + margin).min(LONGEST);
         self.time = self.settled;
     }
@@ -94,7 +100,7 @@ mod tests {
 
     #[test]
     fn it_is_learned_from_the_path_and_doubles_while_nothing_is_heard() {
-        let mut rto = Rto::new(Duration::from_millis(10));
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
         assert_eq!(rto.time(), Duration::from_millis(10));
         rto.sample(Psn::new(5), at(0));
         rto.sample(Psn::new(6), at(500));
@@ -104,14 +110,14 @@ mod tests {
         assert_eq!(rto.time(), Duration::from_millis(3), "1 ms and four times half of it");
         rto.back_off();
         rto.back_off();
-        assert_eq!(rto.time(), Duration::from_millis(12));
+        assert_eq!(rto.time(), Duration::from_millis(20), "from what it was at first");
         rto.acknowledged(Psn::new(7), at(2000));
         assert_eq!(rto.time(), Duration::from_millis(3));
     }
 
     #[test]
     fn on_a_steady_path_a_peer_still_has_time_to_delay_its_answer() {
-        let mut rto = Rto::new(Duration::from_millis(10));
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
         for number in 0..100 {
             rto.sample(Psn::new(number), at(0));
             rto.acknowledged(Psn::new(number), at(150));
@@ -121,7 +127,7 @@ mod tests {
 
     #[test]
     fn any_answer_ends_the_doubling() {
-        let mut rto = Rto::new(Duration::from_millis(10));
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
         rto.back_off();
         rto.answered();
         assert_eq!(rto.time(), Duration::from_millis(10));
@@ -129,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_was_sent_twice_tells_nothing() {
-        let mut rto = Rto::new(Duration::from_millis(10));
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
         rto.sample(Psn::new(5), at(0));
         rto.abandon();
         rto.acknowledged(Psn::new(5), at(50));
@@ -138,7 +144,7 @@ mod tests {
 
     #[test]
     fn it_stays_within_its_bounds() {
-        let mut rto = Rto::new(Duration::ZERO);
+        let mut rto = Rto::new(Duration::ZERO, Duration::ZERO);
         assert_eq!(rto.time(), SHORTEST);
         for _ in 0..40 {
             rto.back_off();

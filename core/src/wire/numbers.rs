@@ -71,8 +71,6 @@ pub(crate) use {narrow_integer, wire_integer};
 wire_integer! {
     /// The key that grants a peer access to a region.
     Rkey(u32) = "{:#010x}";
-    /// The key by which a work request names local memory.
-    Lkey(u32) = "{:#010x}";
     /// The partition key; the top bit tells full from limited membership.
     Pkey(u16) = "{:#06x}";
     /// The key that a datagram must carry to be accepted.
@@ -154,10 +152,10 @@ impl Pkey {
     /// Full membership in the default partition: what RoCE uses.
     pub const DEFAULT: Self = Self(0xFFFF);
 
-    /// Whether two ends are of one partition: the low 15 bits agree.
+    /// Whether two ends may talk: the low 15 bits agree, and one of them is a full member.
     #[inline]
     pub const fn same_partition(self, other: Self) -> bool {
-        (self.0 ^ other.0) & 0x7FFF == 0
+        (self.0 ^ other.0) & 0x7FFF == 0 && (self.0 | other.0) & 0x8000 != 0
     }
 }
 

@@ -227,7 +227,8 @@ impl World {
 
     fn collect(&mut self, index: usize, input: &mut Input<'_>) {
         self.port.deliver(index, u64::from(input.u8() & 3));
-        self.nic.collect(&mut self.port);
+        self.nic.look(&mut self.port);
+        self.nic.collect();
     }
 
     fn post_send(&mut self, index: usize, input: &mut Input<'_>) {

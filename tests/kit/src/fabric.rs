@@ -248,7 +248,9 @@ impl Fabric {
         loop {
             nic.transmit(port);
             if self.lossless {
-                nic.collect(port);
+                // Each frame is a burst of its own here, and was taken before this.
+                nic.look(port);
+                nic.collect();
             }
             for frame in port.frames.drain(..) {
                 self.network.send(*station, frame);

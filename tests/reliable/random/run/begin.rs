@@ -198,6 +198,7 @@ impl Run<'_> {
                 retries: own.retries,
                 rnr_retries: own.rnr_retries,
                 ask_each: own.ask_each,
+                peer_delay: peer.ack_delay,
             };
             self.change(pair, end, Change::ReadyToSend(sending))?;
             self.enter(pair, end, State::ReadyToSend)?;
