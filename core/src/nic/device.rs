@@ -17,8 +17,9 @@ pub trait Outbox {
     fn flush(&mut self);
 
     /// The highest ticket of `path` whose packet the peer's NIC has taken *and answered for*: a
-    /// refusal of it, if there is one, can already be received here. Asked of a lossless device
-    /// only.
+    /// refusal of it, if there is one, can already be received here. So a device tells how far its
+    /// NIC has come only after a transmit that followed, and that left
+    /// [nothing owed](super::Nic::has_work). Asked of a lossless device only.
     fn delivered(&mut self, path: PathId) -> u64;
 }
 

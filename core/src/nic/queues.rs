@@ -15,8 +15,8 @@ use crate::wire::Qpn;
 
 use super::completion::Completion;
 use super::doorbells::Doorbells;
-use super::pair::State;
 use super::ring::{Consumer, Producer, ring};
+use super::states::State;
 use super::work::{LONGEST_MESSAGE, ReceiveRequest, WorkRequest};
 
 /// Why a request was not posted.

@@ -12,11 +12,12 @@ use super::common::{Common, Event};
 use super::completion::Cause;
 use super::device::Outbox;
 use super::gather::gather;
-use super::pair::{Blamed, QueuePair, Sending, State};
+use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::{Posted, Purpose};
 use super::ring::Consumer;
 use super::rto::Rto;
+use super::states::{Sending, State};
 use super::work::Operation;
 
 /// How a turn of sending ended.

@@ -14,10 +14,11 @@ use super::completion::{Cause, Completion, Done};
 use super::device::Outbox;
 use super::gather::{allowed, pieces};
 use super::keys::{KeyError, Keys, Rights};
-use super::pair::{Blamed, Connection, QueuePair, State};
+use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::{Completions, Purpose};
 use super::ring::Consumer;
+use super::states::{Connection, State};
 use super::work::{LONGEST_MESSAGE, Memory, ReceiveRequest};
 
 /// What is owed to the peer.

@@ -1,0 +1,321 @@
+//! Making and taking down: what a NIC's tables hold.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+
+use thiserror::Error;
+
+use crate::memory::Region;
+use crate::time::Time;
+use crate::wire::{Psn, Qpn};
+
+use super::common::{Common, CompletionQueueId};
+use super::completion::Cause;
+use super::counters::Counters;
+use super::doorbells::Doorbells;
+use super::keys::{Domain, KeyError, Keys, Lkey, Registration, Rights, TableFull};
+use super::numbering::{Numbering, NumberingError, Numbers};
+use super::pair::{Blamed, QueuePair};
+use super::queues::{CompletionQueue, Completions, ReceiveQueue, SendQueue, Shared};
+use super::random::{Random, Seed};
+use super::requester::{Requester, Turn};
+use super::responder::Responder;
+use super::states::{Change, ChangeError, State};
+use super::timers::Timers;
+use super::{Nic, find};
+
+/// The most entries of a queue.
+const DEEPEST: usize = 1 << 24;
+
+fn check_depth(entries: usize) -> Result<(), ResourceError> {
+    match (1..=DEEPEST).contains(&entries) {
+        true => Ok(()),
+        false => Err(ResourceError::Depth(entries)),
+    }
+}
+
+/// How large a NIC's tables are, and what its device is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// The most queue pairs, at least one; the numbering may allow fewer.
+    pub queue_pairs: usize,
+    /// The most registrations, rounded up to a power of two; from 1 to 2²⁰.
+    pub registrations: usize,
+    /// Which queue pair numbers are this NIC's.
+    pub numbering: Numbering,
+    /// Whether the device can't lose, repeat or reorder, and tells how far packets were taken.
+    pub lossless: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let numbering = Numbering::default();
+        Self { queue_pairs: 1024, registrations: 4096, numbering, lossless: false }
+    }
+}
+
+/// Where a queue pair's completions go, and how deep its queues are.
+#[derive(Clone, Copy, Debug)]
+pub struct QueuePairConfig {
+    /// The protection domain.
+    pub domain: Domain,
+    /// For the completions of sends.
+    pub send_completions: CompletionQueueId,
+    /// For the completions of receives; it may be the same.
+    pub receive_completions: CompletionQueueId,
+    /// How many sends may be outstanding.
+    pub send_depth: usize,
+    /// How many receives may be outstanding.
+    pub receive_depth: usize,
+}
+
+/// Why something was not made, or not taken down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum ResourceError {
+    /// The table is full.
+    #[error("all {0} queue pairs of this NIC are taken: take some down, or configure more")]
+    QueuePairsFull(usize),
+    /// There is no such completion queue.
+    #[error("{0:?} is not a completion queue of this NIC")]
+    NoSuchCompletionQueue(CompletionQueueId),
+    /// A queue of no entries holds nothing, and one of very many no computer does.
+    #[error("a queue of {0} entries: it must have from 1 to {DEEPEST}")]
+    Depth(usize),
+    /// A completion queue has too few entries. Each receive queue that ends in it has one that
+    /// nothing else takes, and what is sent needs one more.
+    #[error("{queue:?} has {has} entries, and needs {needs}: one a receive queue, one for sends")]
+    QueueTooSmall {
+        /// The completion queue.
+        queue: CompletionQueueId,
+        /// How many entries it has.
+        has: usize,
+        /// How many it needs.
+        needs: usize,
+    },
+    /// A completion queue is in use.
+    #[error("{users} queues of queue pairs end in {queue:?}: take them down first")]
+    InUse {
+        /// The completion queue.
+        queue: CompletionQueueId,
+        /// How many.
+        users: usize,
+    },
+    /// There is no such queue pair.
+    #[error("{0} is not a queue pair of this NIC")]
+    NoSuchQueuePair(Qpn),
+    /// A queue pair's requests are not all flushed.
+    #[error(
+        "{qpn} has {outstanding} requests outstanding: poll its completion queues, which are full"
+    )]
+    Outstanding {
+        /// The queue pair.
+        qpn: Qpn,
+        /// How many.
+        outstanding: usize,
+    },
+}
+
+/// A queue pair's ends for its program.
+pub struct QueuePairEnds {
+    /// Its number, which the peer must be told.
+    pub qpn: Qpn,
+    /// Where sends and writes are posted.
+    pub send: SendQueue,
+    /// Where receives are posted.
+    pub receive: ReceiveQueue,
+}
+
+/// Making and taking down.
+impl Nic {
+    /// A NIC with empty tables.
+    ///
+    /// # Errors
+    /// When the numbering can't be.
+    pub fn new(config: Config, seed: Seed) -> Result<Self, NumberingError> {
+        let mut random = Random::new(seed);
+        let numbers = Numbers::new(config.numbering, random.u32())?;
+        let capacity = config.queue_pairs.clamp(1, numbers.capacity());
+        let places = 0..capacity as u32;
+        Ok(Self {
+            common: Common {
+                now: Time::ZERO,
+                lossless: config.lossless,
+                keys: Keys::new(config.registrations),
+                completions: Vec::new(),
+                counters: Counters::default(),
+                timers: Timers::new(capacity),
+                active: VecDeque::with_capacity(capacity),
+                starved: Vec::with_capacity(capacity),
+                answers: VecDeque::with_capacity(capacity),
+                behind: false,
+                flying: Vec::with_capacity(capacity),
+                events: VecDeque::new(),
+            },
+            pairs: (0..capacity).map(|_| None).collect(),
+            free: places.filter(|&place| numbers.number(place).is_some()).collect(),
+            numbers,
+            random,
+            doorbells: Arc::new(Doorbells::new(capacity)),
+            domains: 0,
+            fired: Vec::with_capacity(capacity),
+        })
+    }
+
+    /// A new protection domain.
+    pub fn domain(&mut self) -> Domain {
+        self.domains += 1;
+        Domain(self.domains)
+    }
+
+    /// Registers memory, and gives its keys and its address.
+    ///
+    /// # Errors
+    /// When the table is full.
+    pub fn register(
+        &mut self,
+        domain: Domain,
+        region: Region,
+        rights: Rights,
+    ) -> Result<Registration, TableFull> {
+        self.common.keys.register(&mut self.random, domain, region, rights)
+    }
+
+    /// Takes a registration back: when this returns, no peer and no request reaches the memory by
+    /// its keys any more.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn deregister(&mut self, lkey: Lkey) -> Result<Region, KeyError> {
+        self.common.keys.deregister(lkey)
+    }
+
+    /// Makes a completion queue of `capacity` entries.
+    ///
+    /// # Errors
+    /// When that is none.
+    pub fn completion_queue(
+        &mut self,
+        capacity: usize,
+    ) -> Result<(CompletionQueueId, CompletionQueue), ResourceError> {
+        check_depth(capacity)?;
+        let (own, programs) = Completions::new(capacity);
+        let queues = &mut self.common.completions;
+        let place = queues.iter().position(Option::is_none).unwrap_or_else(|| {
+            queues.push(None);
+            queues.len() - 1
+        });
+        queues[place] = Some(own);
+        Ok((CompletionQueueId(place as u32), programs))
+    }
+
+    /// Takes a completion queue down; its program may still poll what is in it.
+    ///
+    /// # Errors
+    /// When there is none, or it is in use.
+    pub fn drop_completion_queue(&mut self, queue: CompletionQueueId) -> Result<(), ResourceError> {
+        let found = self.completions(queue)?;
+        match found.senders + found.receivers {
+            0 => self.common.completions[queue.0 as usize] = None,
+            users => return Err(ResourceError::InUse { queue, users }),
+        }
+        Ok(())
+    }
+
+    pub(super) fn completions(
+        &mut self,
+        queue: CompletionQueueId,
+    ) -> Result<&mut Completions, ResourceError> {
+        let found = self.common.completions.get_mut(queue.0 as usize).and_then(Option::as_mut);
+        found.ok_or(ResourceError::NoSuchCompletionQueue(queue))
+    }
+
+    /// Whether a completion queue has slots enough for so many more queues to end there.
+    fn check_room(
+        &mut self,
+        queue: CompletionQueueId,
+        senders: usize,
+        receivers: usize,
+    ) -> Result<(), ResourceError> {
+        match self.completions(queue)?.has_and_needs(senders, receivers) {
+            (has, needs) if has < needs => Err(ResourceError::QueueTooSmall { queue, has, needs }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a queue pair, in the reset state.
+    ///
+    /// # Errors
+    /// When the table is full, a completion queue does not exist or is too small, or a depth is
+    /// none.
+    pub fn queue_pair(&mut self, config: &QueuePairConfig) -> Result<QueuePairEnds, ResourceError> {
+        let queues = (config.send_completions, config.receive_completions);
+        check_depth(config.send_depth)?;
+        check_depth(config.receive_depth)?;
+        let shared = usize::from(queues.0 == queues.1);
+        self.check_room(queues.0, 1, shared)?;
+        self.check_room(queues.1, shared, 1)?;
+        let full = ResourceError::QueuePairsFull(self.pairs.len());
+        let place = self.free.pop_front().ok_or(full)?;
+        let qpn = self.numbers.number(place).ok_or(full)?;
+        self.completions(queues.0)?.senders += 1;
+        self.completions(queues.1)?.receivers += 1;
+        let state = Arc::new(AtomicU8::new(State::Reset as u8));
+        let shared = Shared { qpn, place, state, doorbells: Arc::clone(&self.doorbells) };
+        let (send, sends) = SendQueue::new(shared.clone(), config.send_depth);
+        let (receive, receives) = ReceiveQueue::new(shared.clone(), config.receive_depth);
+        let queues = (queues.0.0, queues.1.0);
+        let sides = (Requester::new(sends), Responder::new(receives));
+        let pair = QueuePair::new(shared, config.domain, queues, sides.0, sides.1);
+        self.pairs[place as usize] = Some(Box::new(pair));
+        Ok(QueuePairEnds { qpn, send, receive })
+    }
+
+    /// Takes a queue pair down. What is posted is flushed first.
+    ///
+    /// # Errors
+    /// When there is none, or its completion queues have no room for what must be flushed; then it
+    /// is in the error state.
+    pub fn drop_queue_pair(&mut self, qpn: Qpn) -> Result<(), ResourceError> {
+        let place = self.numbers.place(qpn).filter(|&place| place < self.pairs.len());
+        let found = place.and_then(|place| self.pairs[place].as_mut());
+        let (Some(place), Some(pair)) = (place, found) else {
+            return Err(ResourceError::NoSuchQueuePair(qpn));
+        };
+        pair.break_with(Cause::Told, Blamed::Nothing, &mut self.common);
+        if pair.flush(&mut self.common) == Turn::Starved {
+            let outstanding = pair.outstanding();
+            return Err(ResourceError::Outstanding { qpn, outstanding });
+        }
+        // Nobody would ever complete what is posted from now on: it is refused.
+        pair.enter(State::Reset);
+        let queues = (pair.send_completions, pair.receive_completions);
+        self.common.forget(place as u32, qpn);
+        self.pairs[place] = None;
+        self.free.push_back(place as u32);
+        self.completions(CompletionQueueId(queues.0))?.senders -= 1;
+        self.completions(CompletionQueueId(queues.1))?.receivers -= 1;
+        Ok(())
+    }
+
+    /// Changes the state of a queue pair.
+    ///
+    /// # Errors
+    /// When there is none, or no way from its state.
+    pub fn change(&mut self, qpn: Qpn, change: Change) -> Result<(), ChangeError> {
+        let Self { pairs, common, numbers, .. } = self;
+        let pair = find(pairs, *numbers, qpn).ok_or(ChangeError::NoSuchQueuePair(qpn))?;
+        pair.change(change, common)
+    }
+
+    /// The state of a queue pair.
+    pub fn state(&self, qpn: Qpn) -> Option<State> {
+        let pair = self.numbers.place(qpn).and_then(|place| self.pairs.get(place)?.as_ref());
+        pair.filter(|pair| pair.number() == qpn).map(|pair| pair.state)
+    }
+
+    /// A first sequence number that nobody can guess.
+    pub fn first_psn(&mut self) -> Psn {
+        Psn::new(self.random.u32())
+    }
+}

@@ -1,0 +1,218 @@
+//! The states of a queue pair, the ways between them, and what each needs to know.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::encap::Path;
+use crate::wire::{PathMtu, Pkey, Psn, Qpn, RnrTimer};
+
+use super::keys::Rights;
+
+/// The state of a queue pair.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum State {
+    /// Made, and of no use yet.
+    Reset,
+    /// Takes receives, and no packets.
+    Init,
+    /// Receives.
+    ReadyToReceive,
+    /// Receives and sends.
+    ReadyToSend,
+    /// Receives, finishes what was begun, and begins nothing.
+    Draining,
+    /// Broken, or told to stop: everything posted is flushed.
+    Error,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 6] = [
+        Self::Reset,
+        Self::Init,
+        Self::ReadyToReceive,
+        Self::ReadyToSend,
+        Self::Draining,
+        Self::Error,
+    ];
+
+    #[inline]
+    pub(super) fn from_code(code: u8) -> Self {
+        Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::Error)
+    }
+
+    /// Whether sends may be posted.
+    #[inline]
+    pub const fn takes_sends(self) -> bool {
+        matches!(self, Self::ReadyToSend | Self::Draining | Self::Error)
+    }
+
+    /// Whether receives may be posted.
+    #[inline]
+    pub const fn takes_receives(self) -> bool {
+        !matches!(self, Self::Reset)
+    }
+
+    /// Whether requests of the peer are taken.
+    #[inline]
+    pub(super) const fn responds(self) -> bool {
+        matches!(self, Self::ReadyToReceive | Self::ReadyToSend | Self::Draining)
+    }
+
+    /// Whether requests are sent, and their answers taken.
+    #[inline]
+    pub(super) const fn requests(self) -> bool {
+        matches!(self, Self::ReadyToSend | Self::Draining)
+    }
+
+    /// Whether a queue pair may go from here to there: the whole diagram.
+    pub const fn may_become(self, next: Self) -> bool {
+        use State::{Draining, Error, Init, ReadyToReceive, ReadyToSend, Reset};
+        match next {
+            Reset | Error => !matches!((self, next), (Reset, Error)),
+            Init => matches!(self, Reset | Init),
+            ReadyToReceive => matches!(self, Init),
+            ReadyToSend => matches!(self, ReadyToReceive | Draining),
+            Draining => matches!(self, ReadyToSend),
+        }
+    }
+}
+
+/// A change of a queue pair's state, with what the new one needs to know.
+#[derive(Debug)]
+pub enum Change {
+    /// To take receives, and what its peer may do with this side's memory.
+    Init {
+        /// What the peer may do, where the registration allows it, too.
+        rights: Rights,
+        /// The partition.
+        pkey: Pkey,
+    },
+    /// To receive from a peer.
+    ReadyToReceive(Box<Connection>),
+    /// To send, and how to insist.
+    ReadyToSend(Sending),
+    /// To finish what was begun and begin nothing.
+    Drain,
+    /// To begin again after draining.
+    Resume,
+    /// To flush everything.
+    Error,
+    /// To forget the connection. Nothing may be outstanding.
+    Reset,
+}
+
+/// Who the peer is, and how this side answers.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// The peer's queue pair.
+    pub peer: Qpn,
+    /// The way to it.
+    pub path: Path,
+    /// The most payload that a packet carries.
+    pub mtu: PathMtu,
+    /// The peer's first sequence number.
+    pub expected: Psn,
+    /// How long a peer is to wait when no receive is posted.
+    pub not_ready: RnrTimer,
+    /// After how many packets to acknowledge unasked.
+    pub ack_every: u32,
+    /// After how long to acknowledge unasked, at the latest.
+    pub ack_delay: Duration,
+    /// Whether acknowledgements say how many receives are posted.
+    pub credits: bool,
+}
+
+impl Connection {
+    /// A connection with the customary answers: acknowledging every 16 packets, or after 50 µs,
+    /// and saying how many receives are posted.
+    pub fn new(peer: Qpn, path: Path, mtu: PathMtu, expected: Psn) -> Self {
+        Self {
+            peer,
+            path,
+            mtu,
+            expected,
+            not_ready: RnrTimer::at_least(Duration::from_micros(100)),
+            ack_every: 16,
+            ack_delay: Duration::from_micros(50),
+            credits: true,
+        }
+    }
+}
+
+/// How a queue pair sends, and how it insists.
+#[derive(Clone, Copy, Debug)]
+pub struct Sending {
+    /// This side's first sequence number.
+    pub first: Psn,
+    /// The most packets that are unacknowledged at a time.
+    pub window: u32,
+    /// The time without an answer after which to send again, as long as nothing is known of the
+    /// path; from 200 µs to 4 s. What is learned of the path replaces it, until the path falls
+    /// silent: then it is doubled with each try.
+    pub timeout: Duration,
+    /// The longest that the peer delays an acknowledgement that nobody asked for: its
+    /// [`ack_delay`](Connection::ack_delay).
+    pub peer_delay: Duration,
+    /// How often to send again without an answer before giving up.
+    pub retries: u8,
+    /// How often to come back to a peer without receives; 7 is for ever.
+    pub rnr_retries: u8,
+    /// Whether to ask for an acknowledgement of each message, as standard peers must be.
+    pub ask_each: bool,
+}
+
+impl Sending {
+    /// The customary insistence towards a peer of this kind, which acknowledges unasked: a window of
+    /// 128 packets, 7 retries, 2 ms before anything is known.
+    pub fn new(first: Psn) -> Self {
+        Self {
+            first,
+            window: 128,
+            timeout: Duration::from_millis(2),
+            peer_delay: Duration::from_micros(50),
+            retries: 7,
+            rnr_retries: 7,
+            ask_each: false,
+        }
+    }
+
+    /// The same towards a standard peer, an adapter or the kernel's driver, which acknowledges only
+    /// what it is asked to.
+    pub fn to_standard_peer(first: Psn) -> Self {
+        Self { ask_each: true, ..Self::new(first) }
+    }
+}
+
+/// Why a queue pair was not changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum ChangeError {
+    /// There is no such queue pair.
+    #[error("{0} is not a queue pair of this NIC")]
+    NoSuchQueuePair(Qpn),
+    /// There is no such way.
+    #[error("{qpn} can't go from {from:?} to {to:?}")]
+    Transition {
+        /// The queue pair.
+        qpn: Qpn,
+        /// Its state.
+        from: State,
+        /// The state asked for.
+        to: State,
+    },
+    /// It still has requests.
+    #[error(
+        "{qpn} has {outstanding} requests outstanding: go to the error state and poll for them first"
+    )]
+    Outstanding {
+        /// The queue pair.
+        qpn: Qpn,
+        /// How many.
+        outstanding: usize,
+    },
+    /// The window can't be that.
+    #[error("a window of {0} packets: it must be from 1 to 8388607, half the sequence numbers")]
+    Window(u32),
+}
