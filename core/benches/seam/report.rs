@@ -44,6 +44,22 @@ pub fn ratio(what: &str, ratio: f64) {
     println!("  → {what:<56} {ratio:7.2}");
 }
 
-pub fn excess(what: &str, micros: f64) {
-    println!("  → {what:<56} {:7.0} ns", micros * 1e3);
+/// The mean of a floor that was measured before and behind something, unless the two disagree: then
+/// there is nothing that it could be compared with.
+fn floor([before, behind]: [f64; 2]) -> Option<f64> {
+    let apart = (before / behind).max(behind / before);
+    (apart < 1.1).then_some((before + behind) / 2.0)
+}
+
+fn compare(what: &str, compared: Option<String>) {
+    let compared = compared.unwrap_or_else(|| "?   the machine changed meanwhile".to_owned());
+    println!("  → {what:<56} {compared}");
+}
+
+pub fn times_floor(what: &str, micros: f64, floors: [f64; 2]) {
+    compare(what, floor(floors).map(|floor| format!("{:7.2}", micros / floor)));
+}
+
+pub fn excess(what: &str, micros: f64, floors: [f64; 2]) {
+    compare(what, floor(floors).map(|floor| format!("{:7.0} ns", (micros - floor) * 1e3)));
 }

@@ -190,22 +190,29 @@ impl Role {
         let interface = INTERFACES[self.side];
         self.tell(|| println!("raw Ethernet, veth, MTU {MTU}, round {round}"));
 
-        let floor = floor::frame(meeting, interface, PINGS)?;
+        let floor = || floor::frame(meeting, interface, PINGS);
         let ping = |notice, patience, rounds| {
             let device = Ethernet::singles(interface, EtherType::ROCE)?;
             let meeting = Arc::clone(meeting);
             let program = |side| traffic::ping_pong(side, meeting, notice, rounds);
             traffic::with_nic(device, self.path_v1(), (SHALLOW, patience), program)
         };
+        // The machine may change its mind about what a cache line costs at any moment: each is
+        // compared with what stood before and behind it.
+        let before = floor()?;
         let memory = ping(Notice::Memory, PATIENT, PINGS)?;
+        let between = floor()?;
         let immediate = ping(Notice::Immediate, PATIENT, PINGS)?;
+        let after = floor()?;
         let asleep = ping(Notice::Immediate, IMPATIENT, NAPS)?;
         self.tell(|| {
-            let floor = report::latency("the bare frame, 16 bytes, one way", floor);
+            let before = report::latency("the bare frame, 16 bytes, one way", before);
             let memory = report::latency("RDMA write, 16 bytes, seen in memory", memory);
-            report::ratio("÷ the bare frame", memory / floor);
+            let between = report::latency("the bare frame again", between);
+            report::times_floor("÷ the bare frame", memory, [before, between]);
             let immediate = report::latency("RDMA write with immediate, completion", immediate);
-            report::ratio("÷ the bare frame", immediate / floor);
+            let after = report::latency("the bare frame again", after);
+            report::times_floor("÷ the bare frame", immediate, [between, after]);
             report::latency("the same, asleep between messages", asleep);
         });
 
@@ -235,26 +242,31 @@ impl Role {
         const WRITES: u64 = 50_000_000;
         self.tell(|| println!("shared memory, round {round}"));
 
-        let floor = floor::line(meeting, PINGS);
+        let floor = || floor::line(meeting, PINGS);
         let ping = |notice, patience, rounds| {
             let device = self.shared_memory(meeting)?;
             let meeting = Arc::clone(meeting);
             let program = |side| traffic::ping_pong(side, meeting, notice, rounds);
             traffic::with_nic(device, self.path_v1(), (SHALLOW, patience), program)
         };
+        let before = floor();
         let memory = ping(Notice::Memory, PATIENT, PINGS)?;
+        let between = floor();
         let immediate = ping(Notice::Immediate, PATIENT, PINGS)?;
+        let after = floor();
         let asleep = ping(Notice::Immediate, IMPATIENT, NAPS)?;
         let device = self.shared_memory(meeting)?;
         let (path, also) = (self.path_v1(), Arc::clone(meeting));
         let program = |side| traffic::stream(side, also, WRITES);
         let rate = traffic::with_nic(device, path, (DEEP, PATIENT), program)?;
         self.tell(|| {
-            let floor = report::latency("a cache line, one way", floor);
+            let before = report::latency("a cache line, one way", before);
             let memory = report::latency("RDMA write, 16 bytes, seen in memory", memory);
-            report::excess("above the cache line", memory - floor);
+            let between = report::latency("a cache line again", between);
+            report::excess("above the cache line", memory, [before, between]);
             let immediate = report::latency("RDMA write with immediate, completion", immediate);
-            report::excess("above the cache line", immediate - floor);
+            let after = report::latency("a cache line again", after);
+            report::excess("above the cache line", immediate, [between, after]);
             report::latency("the same, asleep between messages", asleep);
             report::rate("RDMA writes, 8 bytes", rate);
         });
