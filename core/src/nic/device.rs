@@ -18,8 +18,8 @@ pub trait Outbox {
 
     /// The highest ticket of `path` whose packet the peer's NIC has taken *and answered for*: a
     /// refusal of it, if there is one, can already be received here. So a device tells how far its
-    /// NIC has come only after a transmit that followed, and that left
-    /// [nothing owed](super::Nic::has_work). Asked of a lossless device only.
+    /// NIC has come only after a transmit that followed, and while it
+    /// [owes](super::Nic::owes) nothing. Asked of a lossless device only.
     fn delivered(&mut self, path: PathId) -> u64;
 }
 

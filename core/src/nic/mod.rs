@@ -173,6 +173,13 @@ impl Nic {
         !common.active.is_empty() || !common.answers.is_empty() || self.doorbells.any()
     }
 
+    /// Whether a peer is still to be answered: until then, a lossless device does not tell it how far
+    /// this NIC has come.
+    #[inline]
+    pub fn owes(&self) -> bool {
+        !self.common.answers.is_empty()
+    }
+
     /// Posts a request, and sends it at once: for whoever has the NIC in hand, and needs no doorbell
     /// to call it. What else there is to do is left to the next turn.
     ///

@@ -25,7 +25,7 @@ pub type NodeId = usize;
 pub struct Fabric {
     /// The network. A lossless fabric counts on it to be that: no faults, no full switches.
     pub network: Network,
-    /// How many packets a NIC's device takes before it is full, and has to send them first.
+    /// How many packets a NIC's device takes before it is full, and needs a microsecond to send them.
     pub room: usize,
     nodes: Vec<Node>,
     version: Version,
@@ -44,6 +44,9 @@ struct Node {
 
 /// An EtherType that IEEE 802 leaves to local experiments: how far a lossless peer has come.
 const PROGRESS: EtherType = EtherType(0x88B5);
+
+/// How long a full device takes to have room again.
+const SENT_AFTER: Duration = Duration::from_micros(1);
 
 /// The longest frame that a port encodes.
 const LONGEST: usize = 4096 + 128;
@@ -252,21 +255,24 @@ impl Fabric {
                 nic.look(port);
                 nic.collect();
             }
-            for frame in port.frames.drain(..) {
-                self.network.send(*station, frame);
-            }
-            if !nic.has_work() {
+            if !nic.has_work() || port.frames.len() >= port.room {
                 break;
             }
         }
+        for frame in port.frames.drain(..) {
+            self.network.send(*station, frame);
+        }
         for peer in 0..port.taken.len() {
             let (news, taken) = port.taken[peer];
-            if self.lossless && news {
+            if self.lossless && news && !nic.owes() {
                 port.taken[peer].0 = false;
                 self.network.send(*station, progress(node, peer, taken));
             }
         }
-        self.network.wake_at(*station, nic.next_timeout());
+        // What a full device had no room for goes when that has sent what it was given.
+        let again = nic.has_work().then(|| now + SENT_AFTER);
+        let wake = [again, nic.next_timeout()].into_iter().flatten().min();
+        self.network.wake_at(*station, wake);
     }
 
     /// Goes on to the next thing that happens to a node, until `until` at most: the node, whose NIC
