@@ -97,6 +97,29 @@ fn progress_is_not_believed_before_the_refusal_that_came_with_it() {
     assert_eq!(two.counters().0.rnr_naks_received, 1);
 }
 
+/// Tickets are a path's. Those of the last connection once completed what the next had only sent.
+#[test]
+fn what_one_path_delivered_says_nothing_of_the_next() {
+    let mut two = lossless().connected(|_, _| {});
+    let (a, qpn) = (two.a.node, two.a.qpn);
+    let mut device = Held::new(9);
+    two.a.post(short(0));
+    two.fabric.nic(a).transmit(&mut device);
+    device.delivered = 1000;
+    two.fabric.nic(a).look(&mut device);
+    two.fabric.nic(a).collect();
+    assert_eq!(outcomes(&two.a.poll()), [(0, Ok(Done::Sent))]);
+
+    let path = two.fabric.path(a, two.b.node);
+    let connection = Connection::new(two.b.qpn, path, PathMtu::Mtu1024, Psn::new(0));
+    two.fabric.nic(a).change(qpn, Change::Reset).unwrap();
+    two.fabric.ready(a, qpn, connection, Sending::new(Psn::new(0)));
+    two.a.post(short(1));
+    two.fabric.nic(a).transmit(&mut Held::new(9));
+    two.fabric.nic(a).collect();
+    assert_eq!(outcomes(&two.a.poll()), []);
+}
+
 #[test]
 fn a_refusal_for_good_goes_before_one_that_is_not() {
     let mut two = Setup::default().connected(|_, sending| sending.retries = 2);

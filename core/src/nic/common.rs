@@ -140,22 +140,19 @@ impl Common {
             Ok(_) => self.counters.completed += 1,
             Err(_) => self.counters.failed += 1,
         }
-        if self.queue(queue).complete(completion, purpose, solicited) {
-            self.tell(Event::Completion(CompletionQueueId(queue)));
+        let found = in_use(&mut self.completions, queue);
+        if found.complete(completion, purpose, solicited)
+            && !std::mem::replace(&mut found.told, true)
+        {
+            self.events.push_back(Event::Completion(CompletionQueueId(queue)));
         }
     }
 
-    /// Enters an event. The same is not told again before it is taken, so there are at most as many
-    /// as completion queues, twice as many as queue pairs, and [`MOST_LEFT`] of those that are gone.
+    /// Enters an event, unless it was `told` and not taken yet. So there are at most as many as
+    /// completion queues, twice as many as queue pairs, and [`MOST_LEFT`] of those that are gone.
     #[cold]
-    pub fn tell(&mut self, event: Event) {
-        let same = |other: &Event| match (event, other) {
-            (Event::Broken(qpn, _), Event::Broken(other, _)) => qpn == *other,
-            (event, other) => event == *other,
-        };
-        // Completions, which may come by the thousand, are flagged; the others are rare.
-        let told = !matches!(event, Event::Completion(_)) && self.events.iter().any(same);
-        if !told {
+    pub fn tell(&mut self, event: Event, told: &mut bool) {
+        if !std::mem::replace(told, true) {
             self.events.push_back(event);
         }
     }

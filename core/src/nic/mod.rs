@@ -293,10 +293,17 @@ impl Nic {
     /// The next event, if there is one.
     pub fn event(&mut self) -> Option<Event> {
         let event = self.common.events.pop_front()?;
-        if let Event::Completion(queue) = event
-            && let Ok(queue) = self.completions(queue)
-        {
-            queue.told = false;
+        let Self { common, pairs, numbers, .. } = self;
+        let told = match event {
+            Event::Completion(queue) => {
+                let found = common.completions.get_mut(queue.0 as usize).and_then(Option::as_mut);
+                found.map(|queue| &mut queue.told)
+            }
+            Event::Broken(qpn, _) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_broken),
+            Event::Drained(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_drained),
+        };
+        if let Some(told) = told {
+            *told = false;
         }
         Some(event)
     }

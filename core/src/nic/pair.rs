@@ -50,6 +50,9 @@ pub(super) struct QueuePair {
     /// What broke it, and which of its requests did.
     pub cause: Cause,
     pub blamed: Blamed,
+    /// Whether there are events of its breaking, and of its draining, that nobody has taken yet.
+    pub told_broken: bool,
+    pub told_drained: bool,
 }
 
 impl QueuePair {
@@ -77,6 +80,8 @@ impl QueuePair {
             responder,
             cause: Cause::Told,
             blamed: Blamed::Nothing,
+            told_broken: false,
+            told_drained: false,
         }
     }
 
@@ -133,7 +138,7 @@ impl QueuePair {
         }
         self.enter(to);
         if to == State::Draining && self.requester.begun == 0 {
-            common.tell(Event::Drained(qpn));
+            common.tell(Event::Drained(qpn), &mut self.told_drained);
         }
         common.activate(self);
         Ok(())
@@ -172,7 +177,7 @@ impl QueuePair {
         // A program that posts a receive at this moment may see the state before, and not ring; and
         // what it posts may not be seen yet when it is first flushed. Later, one of them is.
         common.timers.arm(self.shared.place, common.now + FLUSHED_AGAIN);
-        common.tell(Event::Broken(self.number(), cause));
+        common.tell(Event::Broken(self.number(), cause), &mut self.told_broken);
         common.activate(self);
     }
 

@@ -334,10 +334,9 @@ impl Completions {
         // A promised slot is there: that is what the promise is.
         let pushed = self.ring.push(completion);
         debug_assert!(pushed.is_ok(), "a reserved slot was not there");
-        if !notable {
-            return false;
+        if notable {
+            self.armed = None;
         }
-        self.armed = None;
-        !std::mem::replace(&mut self.told, true)
+        notable
     }
 }

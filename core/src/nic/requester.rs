@@ -108,6 +108,8 @@ impl Requester {
         (self.oldest, self.next, self.top) = (first, first, first);
         self.rto = Rto::new(sending.timeout, sending.peer_delay);
         (self.sending, self.open) = (sending, sending.window);
+        // Another path has other tickets.
+        self.delivered = 0;
         if lossless && self.tickets.is_empty() {
             self.tickets = vec![0; self.work.slots()].into();
         }
@@ -429,7 +431,7 @@ impl QueuePair {
         (r.tries, r.rnr_tries) = (0, 0);
         r.open = r.sending.window.min(r.open * 2);
         if self.state == State::Draining && !self.requester.waits() {
-            common.tell(Event::Drained(self.number()));
+            common.tell(Event::Drained(self.number()), &mut self.told_drained);
         }
         common.activate(self);
     }
