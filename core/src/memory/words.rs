@@ -39,10 +39,14 @@ const WORD: usize = size_of::<u64>();
 /// When the range does not lie within `words`.
 #[inline]
 pub fn copy_in(words: &[AtomicU64], at: usize, from: &[u8]) {
-    if is_few_words(at, from.len()) {
+    // A word or two of the words are most messages; that needs no loop, and no ends to be found.
+    if at.is_multiple_of(WORD)
+        && let ([one], []) | ([one, _], []) = from.as_chunks()
+    {
         let words = &words[at / WORD..][..from.len() / WORD];
-        for (word, bytes) in words.iter().zip(from.as_chunks().0) {
-            word.store(u64::from_ne_bytes(*bytes), Ordering::Release);
+        words[0].store(u64::from_ne_bytes(*one), Ordering::Release);
+        if let ([_, two], []) = from.as_chunks() {
+            words[1].store(u64::from_ne_bytes(*two), Ordering::Release);
         }
         return;
     }
@@ -75,10 +79,13 @@ fn copy_in_any(words: &[AtomicU64], at: usize, from: &[u8]) {
 /// When the range does not lie within `words`.
 #[inline]
 pub fn copy_out(words: &[AtomicU64], at: usize, to: &mut [u8]) {
-    if is_few_words(at, to.len()) {
-        let words = &words[at / WORD..][..to.len() / WORD];
-        for (word, bytes) in words.iter().zip(to.as_chunks_mut().0) {
-            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+    if at.is_multiple_of(WORD)
+        && let ([one], []) | ([one, _], []) = to.as_chunks_mut()
+    {
+        let words = &words[at / WORD..];
+        *one = words[0].load(Ordering::Relaxed).to_ne_bytes();
+        if let ([_, two], []) = to.as_chunks_mut() {
+            *two = words[1].load(Ordering::Relaxed).to_ne_bytes();
         }
         return;
     }
@@ -132,13 +139,6 @@ pub fn copy_across(from: &[AtomicU64], from_at: usize, to: &[AtomicU64], to_at: 
             }
         }
     }
-}
-
-/// Whether a range is a few whole words: for those, working out where it begins and ends would cost
-/// more than the copy.
-#[inline]
-fn is_few_words(at: usize, len: usize) -> bool {
-    len <= 8 * WORD && (at | len).is_multiple_of(WORD)
 }
 
 /// The words that a range of bytes lies in: none for no bytes.

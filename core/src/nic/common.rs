@@ -12,6 +12,7 @@ use super::keys::Keys;
 use super::pair::QueuePair;
 use super::queues::{Completions, Purpose};
 use super::responder::Due;
+use super::ring::Slot;
 use super::timers::Timers;
 
 /// Something that a program should hear of without asking each queue.
@@ -121,31 +122,33 @@ impl Common {
         }
     }
 
-    /// Fills a promised slot.
+    /// A promised slot of a completion queue, to be filled with a success at once. An event goes with
+    /// it if the queue was armed for that.
     #[inline(always)]
-    pub fn complete(&mut self, queue: u32, completion: Completion, purpose: Purpose) {
-        self.complete_with(queue, completion, purpose, false);
-    }
-
-    /// Fills a promised slot, perhaps with an event.
-    #[inline(always)]
-    pub fn complete_with(
+    pub fn succeeded(
         &mut self,
         queue: u32,
-        completion: Completion,
         purpose: Purpose,
         solicited: bool,
-    ) {
-        match completion.outcome {
-            Ok(_) => self.counters.completed += 1,
-            Err(_) => self.counters.failed += 1,
-        }
-        let found = in_use(&mut self.completions, queue);
-        if found.complete(completion, purpose, solicited)
-            && !std::mem::replace(&mut found.told, true)
-        {
+    ) -> Slot<'_, Completion> {
+        self.counters.completed += 1;
+        self.redeem(queue, purpose, solicited)
+    }
+
+    /// Fills a promised slot with a failure.
+    #[cold]
+    pub fn failed(&mut self, queue: u32, purpose: Purpose, completion: Completion) {
+        self.counters.failed += 1;
+        self.redeem(queue, purpose, true).fill(completion);
+    }
+
+    #[inline(always)]
+    fn redeem(&mut self, queue: u32, purpose: Purpose, urgent: bool) -> Slot<'_, Completion> {
+        let (slot, untold) = in_use(&mut self.completions, queue).redeem(purpose, urgent);
+        if untold {
             self.events.push_back(Event::Completion(CompletionQueueId(queue)));
         }
+        slot
     }
 
     /// Enters an event, unless it was `told` and not taken yet. So there are at most as many as

@@ -108,24 +108,22 @@ impl QueuePair {
     pub(super) fn complete_front(&mut self, common: &mut Common) {
         let (qpn, queue) = (self.number(), self.send_completions);
         self.requester.completed = self.requester.completed.add(1);
-        let completion = self.requester.pop(|posted| {
-            let request = &mut posted.request;
-            request.signalled.then(|| Completion {
+        let Some(posted) = self.requester.front() else { return };
+        let request = &mut posted.request;
+        if request.signalled {
+            let slot = common.succeeded(queue, Purpose::Send, false);
+            slot.fill(Completion {
                 id: request.id,
                 qpn,
                 outcome: Ok(request.operation.done()),
                 len: 0,
                 imm: None,
                 memory: request.data.take_memory(),
-            })
-        });
-        match completion {
-            Some(Some(completion)) => common.complete(queue, completion, Purpose::Send),
-            Some(None) => {
-                common.counters.completed += 1;
-                common.release(queue, Purpose::Send);
-            }
-            None => {}
+            });
+        } else {
+            common.counters.completed += 1;
+            common.release(queue, Purpose::Send);
         }
+        self.requester.drop_front();
     }
 }

@@ -1,16 +1,17 @@
 //! Part of a request's data, as the payload of one packet.
 
+use std::ops::Range;
+
 use crate::payload::{Payload, WordBytes};
 use crate::sync::AtomicU64;
 
 use super::completion::Cause;
 use super::keys::{Domain, Keys, Rights};
-use super::work::{Data, Memory, Segment};
+use super::work::Segment;
 
-/// Bytes of a request's data, wherever they lie.
+/// Bytes of registered memory that a request names.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'a> {
-    Bytes(&'a [u8]),
     Words(WordBytes<'a>),
     Pieces(Pieces<'a>),
 }
@@ -25,34 +26,25 @@ pub(super) struct Pieces<'a> {
     len: usize,
 }
 
-/// The bytes `at..at + len` of `data`, if the keys allow it.
+/// A part of the registered memory that `segments` name, if the keys allow it.
 #[inline]
 pub(super) fn gather<'a>(
     keys: &'a Keys,
     domain: Domain,
-    data: &'a Data,
-    at: usize,
-    len: usize,
+    segments: &'a [Segment],
+    part: Range<usize>,
 ) -> Result<Source<'a>, Cause> {
-    let memory = match data {
-        Data::Inline(inline) => return Ok(Source::Bytes(&inline.bytes()[at..at + len])),
-        Data::Memory(memory) => memory,
-    };
-    match memory {
-        Memory::None => Ok(Source::Bytes(&[])),
-        Memory::Buf(buf) => Ok(Source::Bytes(&buf[at..at + len])),
-        Memory::Segment(segment) => {
-            let (region, start) = allowed(keys, domain, 0, segment, Rights::NONE)?;
-            let bytes = WordBytes::new(region.words(), start + at..start + at + len);
-            Ok(bytes.map_or(Source::Bytes(&[]), Source::Words))
-        }
-        Memory::List(segments) => {
-            for (index, segment) in segments.iter().enumerate() {
-                allowed(keys, domain, index, segment, Rights::NONE)?;
+    for (index, segment) in segments.iter().enumerate() {
+        let (region, start) = allowed(keys, domain, index, segment, Rights::NONE)?;
+        if segments.len() == 1 {
+            let words = WordBytes::new(region.words(), start + part.start..start + part.end);
+            if let Some(words) = words {
+                return Ok(Source::Words(words));
             }
-            Ok(Source::Pieces(Pieces { keys, domain, segments, at, len }))
         }
     }
+    let (at, len) = (part.start, part.len());
+    Ok(Source::Pieces(Pieces { keys, domain, segments, at, len }))
 }
 
 /// The memory of a segment, or what is wrong with it as the cause that it is.
@@ -115,7 +107,6 @@ impl Payload for Source<'_> {
     #[inline]
     fn len(&self) -> usize {
         match self {
-            Self::Bytes(bytes) => bytes.len(),
             Self::Words(words) => words.len(),
             Self::Pieces(pieces) => pieces.len,
         }
@@ -124,7 +115,6 @@ impl Payload for Source<'_> {
     #[inline]
     fn copy_to(&self, to: &mut [u8]) {
         match self {
-            Self::Bytes(bytes) => bytes.copy_to(to),
             Self::Words(words) => words.copy_to(to),
             Self::Pieces(pieces) => {
                 pieces.each(|words, at| words.copy_to(&mut to[at..at + words.len()]));
@@ -135,7 +125,6 @@ impl Payload for Source<'_> {
     #[inline]
     fn copy_to_words(&self, to: &[AtomicU64], at: usize) {
         match self {
-            Self::Bytes(bytes) => bytes.copy_to_words(to, at),
             Self::Words(words) => words.copy_to_words(to, at),
             Self::Pieces(pieces) => {
                 pieces.each(|words, further| words.copy_to_words(to, at + further));
@@ -146,7 +135,6 @@ impl Payload for Source<'_> {
     #[inline]
     fn part(&self, at: usize, len: usize) -> Self {
         match self {
-            Self::Bytes(bytes) => Self::Bytes(&bytes[at..at + len]),
             Self::Words(words) => Self::Words(words.part(at, len)),
             Self::Pieces(pieces) => Self::Pieces(Pieces { at: pieces.at + at, len, ..*pieces }),
         }

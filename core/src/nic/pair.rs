@@ -206,12 +206,10 @@ impl QueuePair {
                 return false;
             }
             let failure = self.failure_of(Blamed::Request);
-            let completion = self.requester.pop(|posted| {
-                let memory = posted.request.data.take_memory();
-                Completion::failed(posted.request.id, qpn, failure, memory)
-            });
-            let Some(completion) = completion else { break };
-            common.complete(queue, completion, Purpose::Flush);
+            let Some(posted) = self.requester.front() else { break };
+            let (id, memory) = (posted.request.id, posted.request.data.take_memory());
+            common.failed(queue, Purpose::Flush, Completion::failed(id, qpn, failure, memory));
+            self.requester.drop_front();
         }
         true
     }
@@ -221,7 +219,7 @@ impl QueuePair {
         if let Some(receive) = self.responder.take_unfinished() {
             let failure = self.failure_of(Blamed::Receive);
             let completion = Completion::failed(receive.id, qpn, failure, receive.memory);
-            common.complete(queue, completion, Purpose::Receive);
+            common.failed(queue, Purpose::Receive, completion);
         }
         while self.responder.outstanding() > 0 {
             if !common.reserve(queue, Purpose::Flush) {
@@ -233,7 +231,7 @@ impl QueuePair {
             };
             let failure = Failure::Flushed(cause);
             let completion = Completion::failed(receive.id, qpn, failure, receive.memory);
-            common.complete(queue, completion, Purpose::Flush);
+            common.failed(queue, Purpose::Flush, completion);
         }
         true
     }

@@ -15,7 +15,7 @@ use crate::wire::Qpn;
 
 use super::completion::Completion;
 use super::doorbells::Doorbells;
-use super::ring::{Consumer, Producer, ring};
+use super::ring::{Consumer, Producer, Slot, ring};
 use super::states::State;
 use super::work::{LONGEST_MESSAGE, ReceiveRequest, WorkRequest};
 
@@ -146,11 +146,12 @@ impl SendQueue {
     #[inline]
     pub fn post(&mut self, request: WorkRequest) -> Result<(), Refused<WorkRequest>> {
         let len = request.data.len();
-        if !self.shared.is_in(Among::TAKING_SENDS) || len > u64::from(LONGEST_MESSAGE) {
-            return Err(self.refuse(request, len));
+        let allowed = self.shared.is_in(Among::TAKING_SENDS) && len <= u64::from(LONGEST_MESSAGE);
+        match self.ring.slot().filter(|_| allowed) {
+            Some(slot) => slot.fill(Posted { request, len: len as u32 }),
+            None => return Err(self.refuse(request, len)),
         }
-        let posted = self.ring.push(Posted { request, len: len as u32 });
-        posted.map_err(|posted| self.refuse(posted.request, len))
+        Ok(())
     }
 
     #[cold]
@@ -200,10 +201,11 @@ impl ReceiveQueue {
     /// When the queue is full, or the queue pair is reset. The receive comes back.
     #[inline]
     pub fn post(&mut self, receive: ReceiveRequest) -> Result<(), Refused<ReceiveRequest>> {
-        if !self.shared.is_in(Among::TAKING_RECEIVES) {
-            return Err(self.refuse(receive));
+        let allowed = self.shared.is_in(Among::TAKING_RECEIVES);
+        match self.ring.slot().filter(|_| allowed) {
+            Some(slot) => slot.fill(receive),
+            None => return Err(self.refuse(receive)),
         }
-        self.ring.push(receive).map_err(|receive| self.refuse(receive))?;
         // Whatever is posted to a broken queue pair is to be flushed. The state is looked at again
         // since it may have broken meanwhile, and the NIC not have seen this receive.
         if self.shared.is_in(Among::BROKEN) {
@@ -269,8 +271,6 @@ pub(super) enum Purpose {
 /// could hold all slots on either side, and wait for ever for the other to receive.
 pub(super) struct Completions {
     ring: Producer<Completion>,
-    /// Free slots when last counted, less what was pushed since.
-    free: usize,
     /// Slots promised, and how many of them for messages that are being received.
     reserved: usize,
     receiving: usize,
@@ -285,9 +285,9 @@ pub(super) struct Completions {
 impl Completions {
     pub fn new(capacity: usize) -> (Self, CompletionQueue) {
         let (ring, taken) = ring(capacity);
-        let (free, reserved, receiving) = (capacity, 0, 0);
-        let (armed, told, senders, receivers) = (None, false, 0, 0);
-        let own = Self { ring, free, reserved, receiving, armed, told, senders, receivers };
+        let (reserved, receiving, armed, told) = (0, 0, None, false);
+        let (senders, receivers) = (0, 0);
+        let own = Self { ring, reserved, receiving, armed, told, senders, receivers };
         (own, CompletionQueue { ring: taken })
     }
 
@@ -305,10 +305,10 @@ impl Completions {
             Purpose::Receive | Purpose::Flush => 0,
         };
         let taken = self.reserved + kept;
-        if self.free <= taken {
-            self.free = self.ring.room();
+        if self.ring.known_room() <= taken {
+            self.ring.look();
         }
-        let room = self.free > taken;
+        let room = self.ring.known_room() > taken;
         self.reserved += usize::from(room);
         self.receiving += usize::from(room && purpose == Purpose::Receive);
         room
@@ -321,22 +321,21 @@ impl Completions {
         self.receiving -= usize::from(purpose == Purpose::Receive);
     }
 
-    /// Fills a promised slot. Whether that calls for an event.
+    /// A promised slot, to be filled now. Whether that calls for an event, being `urgent` or not,
+    /// which nobody has been told of yet.
     #[inline(always)]
-    pub fn complete(&mut self, completion: Completion, purpose: Purpose, solicited: bool) -> bool {
+    pub fn redeem(&mut self, purpose: Purpose, urgent: bool) -> (Slot<'_, Completion>, bool) {
+        self.release(purpose);
         let notable = match self.armed {
             None => false,
             Some(Notify::Any) => true,
-            Some(Notify::Solicited) => solicited || completion.outcome.is_err(),
+            Some(Notify::Solicited) => urgent,
         };
-        self.release(purpose);
-        self.free -= 1;
-        // A promised slot is there: that is what the promise is.
-        let pushed = self.ring.push(completion);
-        debug_assert!(pushed.is_ok(), "a reserved slot was not there");
+        let mut untold = false;
         if notable {
             self.armed = None;
+            untold = !std::mem::replace(&mut self.told, true);
         }
-        notable
+        (self.ring.slot().expect("a promised slot is there: that is what the promise is"), untold)
     }
 }

@@ -5,13 +5,14 @@
 //! numbers are kept: they follow from the lengths, and from how many packets of the head are
 //! acknowledged.
 
+use crate::encap::{Full, Path};
 use crate::time::Time;
 use crate::wire::{Bth, DmaLength, Extensions, Headers, Msn, Opcode, PathMtu, Psn, Reth, RnrTimer};
 
 use super::common::{Common, Event};
 use super::completion::Cause;
 use super::device::Outbox;
-use super::gather::gather;
+use super::gather::{Source, gather};
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::{Posted, Purpose};
@@ -131,13 +132,18 @@ impl Requester {
         self.work.waiting()
     }
 
-    /// Takes the request at the head out of the queue: what `part` takes of it.
+    /// The request at the head of the queue.
     #[inline]
-    pub fn pop<R>(&mut self, part: impl FnOnce(&mut Posted) -> R) -> Option<R> {
-        let taken = self.work.pop_part(part)?;
+    pub fn front(&mut self) -> Option<&mut Posted> {
+        self.work.front()
+    }
+
+    /// Drops it, with what is left in it.
+    #[inline]
+    pub fn drop_front(&mut self) {
+        self.work.drop_front();
         self.begun = self.begun.saturating_sub(1);
         self.at = self.at.saturating_sub(1);
-        Some(taken)
     }
 
     /// How many packets are unacknowledged.
@@ -173,47 +179,31 @@ impl Requester {
         self.work.peek(index).map_or(1, |posted| mtu.packets(posted.len))
     }
 
-    /// Whether the peer may have no receive for messages behind the one at `index`.
-    #[inline]
-    fn reaches_credit(&self, index: usize) -> bool {
-        let message = Psn::new(self.completed.get()).add(index as u32 + 1);
-        self.credit.is_some_and(|last| message.distance_from(Psn::new(last.get())) >= 0)
-    }
-
     #[inline]
     fn slot(&self, index: usize) -> usize {
         (self.completed.get() as usize + index) & self.tickets.len().wrapping_sub(1)
     }
 }
 
+/// Whether the peer has said that it has receives, and none for messages behind the one that comes
+/// `index` others after those that are `completed`.
+#[inline]
+fn reaches(credit: Option<Msn>, completed: Msn, index: usize) -> bool {
+    let message = Psn::new(completed.get()).add(index as u32 + 1);
+    credit.is_some_and(|last| message.distance_from(Psn::new(last.get())) >= 0)
+}
+
 impl QueuePair {
     /// Sends some of what may be sent.
     #[inline]
     pub fn send<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O, most: u32) -> Turn {
+        if !self.state.requests() || self.requester.resume_at.is_some() {
+            return Turn::Idle;
+        }
         for _ in 0..most {
-            if !self.state.requests() || self.requester.resume_at.is_some() {
-                return Turn::Idle;
-            }
-            let r = &mut self.requester;
-            let waiting = if r.at < r.begun { r.begun } else { r.work.len() };
-            if r.at == waiting || r.under_way() >= r.open {
-                return Turn::Idle;
-            }
-            if r.at == r.begun {
-                if self.state == State::Draining || !self.may_begin() {
-                    return Turn::Idle;
-                }
-                if !common.reserve(self.send_completions, Purpose::Send) {
-                    return Turn::Starved;
-                }
-                self.requester.begun += 1;
-            } else if r.packet == 0 && r.next != r.top && !self.may_begin() {
-                // What was begun before the peer said how many receives it has, and then refused.
-                return Turn::Idle;
-            }
             match self.send_packet(common, outbox) {
                 Ok(()) => {}
-                Err(Stop::DeviceFull) => return Turn::DeviceFull,
+                Err(Stop::Turn(turn)) => return turn,
                 // Those before it come first, and it is looked at again when they are complete.
                 Err(Stop::Refused(_)) if self.requester.at > 0 => return Turn::Idle,
                 Err(Stop::Refused(cause)) => {
@@ -225,55 +215,64 @@ impl QueuePair {
         Turn::More
     }
 
-    /// Whether the request at the cursor may be begun, or begun again: fences and credits allow it.
-    #[inline]
-    fn may_begin(&mut self) -> bool {
-        let r = &mut self.requester;
-        if r.at == 0 {
-            // With nothing under way, a request may always go and ask.
-            return true;
-        }
-        let uncovered = r.reaches_credit(r.at - 1);
-        let Some(posted) = r.work.peek(r.at) else { return false };
-        let request = &posted.request;
-        let takes_receive = request.operation == Operation::Send || request.imm.is_some();
-        !(uncovered && takes_receive || request.fenced)
-    }
-
-    /// Sends the packet at the cursor.
+    /// Sends the packet at the cursor, if it may be sent.
     #[inline]
     fn send_packet<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> Result<(), Stop> {
         let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
-        let Some(path) = &self.path else { return Err(Stop::DeviceFull) };
-        let reaches_credit = r.reaches_credit(r.at);
-        let Some(posted) = r.work.peek(r.at) else { return Err(Stop::DeviceFull) };
+        if r.under_way() >= r.open {
+            return Err(Stop::Turn(Turn::Idle));
+        }
+        let (credit, completed, at) = (r.credit, r.completed, r.at);
+        let again = r.next != r.top;
+        let (Some(path), Some(posted)) = (&self.path, r.work.peek(at)) else {
+            return Err(Stop::Turn(Turn::Idle));
+        };
         let request = &posted.request;
+        // What was begun before the peer said how many receives it has, and then refused, has to
+        // wait for one as well. But with nothing under way, a request may always go and ask.
+        if r.packet == 0 && (at == r.begun || again) {
+            let uncovered = at > 0 && request.takes_receive() && reaches(credit, completed, at - 1);
+            if uncovered || at > 0 && request.fenced {
+                return Err(Stop::Turn(Turn::Idle));
+            }
+        }
+        if at == r.begun {
+            if self.state == State::Draining {
+                return Err(Stop::Turn(Turn::Idle));
+            }
+            if !common.reserve(self.send_completions, Purpose::Send) {
+                return Err(Stop::Turn(Turn::Starved));
+            }
+            r.begun += 1;
+        }
 
         let offset = r.packet * mtu;
         let len = (posted.len - offset).min(mtu);
         let ends = offset + len == posted.len;
-        let payload =
-            gather(&common.keys, self.domain, &request.data, offset as usize, len as usize)
-                .map_err(Stop::Refused)?;
-
-        let again = r.next != r.top;
         let ask = !common.lossless
             && (ends && (request.awaited || r.sending.ask_each || again)
                 || r.unasked + 1 >= r.open.div_ceil(2)
-                || ends && reaches_credit);
+                || ends && reaches(credit, completed, at));
         let (opcode, extensions) = headers(posted, r.packet == 0, ends);
-        let solicited = ends && request.solicited;
         let bth = Bth::new(opcode, self.peer, r.next)
             .with_pkey(self.pkey)
             .with_ack_request(ask)
-            .with_solicited(solicited);
-        let ticket = outbox
-            .push(path, Headers { bth, extensions }, payload)
-            .map_err(|_| Stop::DeviceFull)?;
+            .with_solicited(ends && request.solicited);
+        let headers = Headers { bth, extensions };
+        let range = offset as usize..(offset + len) as usize;
+        let ticket = match request.data.bytes() {
+            Some(bytes) => outbox.push(path, headers, &bytes[range]),
+            None => {
+                let payload = gather(&common.keys, self.domain, request.data.segments(), range)
+                    .map_err(Stop::Refused)?;
+                push_gathered(outbox, path, headers, payload)
+            }
+        };
+        let ticket = ticket.map_err(|_| Stop::Turn(Turn::DeviceFull))?;
 
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(again);
-        self.requester.sent(again, ask, ends, ticket, common.now);
+        r.sent(again, ask, ends, ticket, common.now);
         self.watch(common);
         Ok(())
     }
@@ -488,8 +487,21 @@ impl Requester {
 
 /// Why a packet was not sent.
 enum Stop {
-    DeviceFull,
+    /// This is how the turn ends.
+    Turn(Turn),
+    /// The request can't be carried out.
     Refused(Cause),
+}
+
+/// Apart from what lies in one piece, so that the way of that is short.
+#[inline(never)]
+fn push_gathered<O: Outbox>(
+    outbox: &mut O,
+    path: &Path,
+    headers: Headers,
+    payload: Source<'_>,
+) -> Result<u64, Full> {
+    outbox.push(path, headers, payload)
 }
 
 /// The opcode and extension headers of a request's packet.

@@ -13,7 +13,7 @@ use super::common::{Common, in_use};
 use super::completion::{Cause, Completion, Done};
 use super::device::Outbox;
 use super::gather::{allowed, pieces};
-use super::keys::{KeyError, Keys, Rights};
+use super::keys::{Domain, KeyError, Keys, Rights};
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::{Completions, Purpose};
@@ -150,16 +150,16 @@ impl Responder {
     }
 }
 
-/// Takes a receive from the queue, and promises it a completion.
+/// The next receive, left in its queue, with a promise of its completion.
 #[inline]
-fn take_receive(
-    receives: &mut Consumer<ReceiveRequest>,
+fn next_receive<'a>(
+    receives: &'a mut Consumer<ReceiveRequest>,
     completions: &mut Completions,
-) -> Result<ReceiveRequest, Refusal> {
+) -> Result<&'a mut ReceiveRequest, Refusal> {
     if !completions.reserve(Purpose::Receive) {
         return Err(Refusal::NotReady);
     }
-    receives.pop().ok_or_else(|| {
+    receives.front().ok_or_else(|| {
         completions.release(Purpose::Receive);
         Refusal::NotReady
     })
@@ -273,83 +273,46 @@ impl QueuePair {
         if info.begins() != matches!(self.responder.doing, Doing::Nothing) {
             return Err(Refusal::INVALID);
         }
-        let (mut receive, filled) = match info.begins() {
-            true if planted(Bug::DropsWithoutReceive) && self.responder.receives.waiting() == 0 => {
+        let (domain, responder) = (self.domain, &mut self.responder);
+        let solicited = packet.headers.bth.solicited();
+        if info.begins() {
+            if planted(Bug::DropsWithoutReceive) && responder.receives.waiting() == 0 {
                 return Ok(());
             }
-            true => {
-                let queue = in_use(&mut common.completions, self.receive_completions);
-                (take_receive(&mut self.responder.receives, queue)?, 0)
-            }
-            false => match std::mem::replace(&mut self.responder.doing, Doing::Nothing) {
-                Doing::Send { receive, filled } => (receive, filled),
-                other => {
-                    self.responder.doing = other;
-                    return Err(Refusal::INVALID);
+            let queue = in_use(&mut common.completions, self.receive_completions);
+            let receive = next_receive(&mut responder.receives, queue)?;
+            if info.ends() {
+                // Most messages: filled where it stands in the queue, and completed from there.
+                let put = put(&mut receive.memory, 0, packet.payload, &common.keys, domain);
+                if let Ok(filled) = put {
+                    let (id, memory) = (receive.id, std::mem::take(&mut receive.memory));
+                    responder.receives.drop_front();
+                    self.complete_receive(
+                        id,
+                        memory,
+                        Done::Received,
+                        filled,
+                        imm,
+                        solicited,
+                        common,
+                    );
+                    return Ok(());
                 }
-            },
-        };
-        let put = self.put(&mut receive.memory, filled, packet.payload, &common.keys);
-        let filled = match put {
-            Ok(filled) => filled,
-            Err(refusal) => {
-                self.responder.doing = Doing::Send { receive, filled };
-                return Err(refusal);
             }
+            if let Some(receive) = responder.receives.pop() {
+                responder.doing = Doing::Send { receive, filled: 0 };
+            }
+        }
+        let Doing::Send { receive, filled } = &mut responder.doing else {
+            return Err(Refusal::INVALID);
         };
+        let (at, memory) = (*filled, &mut receive.memory);
+        *filled = put(memory, at, packet.payload, &common.keys, domain)?;
         if info.ends() {
-            let solicited = packet.headers.bth.solicited();
-            self.complete_receive(receive, Done::Received, filled, imm, solicited, common);
-        } else {
-            self.responder.doing = Doing::Send { receive, filled };
+            let (len, id, memory) = (*filled, receive.id, std::mem::take(memory));
+            responder.doing = Doing::Nothing;
+            self.complete_receive(id, memory, Done::Received, len, imm, solicited, common);
         }
-        Ok(())
-    }
-
-    /// Puts a packet's payload behind what is filled of a receive. How much is filled then.
-    #[inline]
-    fn put<P: Payload>(
-        &self,
-        memory: &mut Memory,
-        filled: u32,
-        payload: P,
-        keys: &Keys,
-    ) -> Result<u32, Refusal> {
-        let (room, at, len) = (memory.room(), filled as usize, payload.len());
-        let end = u64::from(filled) + len as u64;
-        if end > room.min(LONGEST_MESSAGE.into()) {
-            let cause = Cause::TooLong { room: u32::try_from(room).unwrap_or(u32::MAX) };
-            return Err(Refusal::Fatal(Nak::InvalidRequest, cause));
-        }
-        if let Memory::Buf(buf) = memory {
-            payload.copy_to(&mut buf.capacity_mut()[at..at + len]);
-            return Ok(end as u32);
-        }
-        self.scatter(memory, at, payload, keys)?;
-        Ok(end as u32)
-    }
-
-    fn scatter<P: Payload>(
-        &self,
-        memory: &Memory,
-        at: usize,
-        payload: P,
-        keys: &Keys,
-    ) -> Result<(), Refusal> {
-        let segments = memory.segments();
-        let place = |index: usize| {
-            allowed(keys, self.domain, index, &segments[index], Rights::LOCAL_WRITE)
-                .map_err(|cause| Refusal::Fatal(Nak::RemoteOperation, cause))
-        };
-        // All or nothing: each segment is looked at before a byte is written.
-        for index in 0..segments.len() {
-            place(index)?;
-        }
-        pieces(segments, at, payload.len(), |index, from, count, done| {
-            if let Ok((region, start)) = place(index) {
-                payload.part(done, count).copy_to_words(region.words(), start + from);
-            }
-        });
         Ok(())
     }
 
@@ -391,7 +354,8 @@ impl QueuePair {
             Some(imm) => {
                 let receives = &mut self.responder.receives;
                 let queue = in_use(&mut common.completions, self.receive_completions);
-                Some((take_receive(receives, queue)?, imm))
+                next_receive(receives, queue)?;
+                receives.pop().map(|receive| (receive, imm))
             }
             None => None,
         };
@@ -408,7 +372,8 @@ impl QueuePair {
         if let Some((receive, imm)) = receive {
             let solicited = packet.headers.bth.solicited();
             let done = Done::ReceivedWrite;
-            self.complete_receive(receive, done, total, Some(imm), solicited, common);
+            let ReceiveRequest { id, memory } = receive;
+            self.complete_receive(id, memory, done, total, Some(imm), solicited, common);
         } else if info.ends() {
             self.responder.completed = self.responder.completed.add(1);
         }
@@ -438,9 +403,11 @@ impl QueuePair {
     }
 
     #[inline]
+    #[allow(clippy::too_many_arguments, reason = "as many as a completion has parts")]
     fn complete_receive(
         &mut self,
-        receive: ReceiveRequest,
+        id: u64,
+        mut memory: Memory,
         done: Done,
         len: u32,
         imm: Option<Imm>,
@@ -448,14 +415,13 @@ impl QueuePair {
         common: &mut Common,
     ) {
         self.responder.completed = self.responder.completed.add(1);
-        let ReceiveRequest { id, mut memory } = receive;
         if let (Memory::Buf(buf), Done::Received) = (&mut memory, done) {
             // It was filled so far, so there is room.
             let _ = buf.set_len(len as usize);
         }
         let (qpn, queue) = (self.number(), self.receive_completions);
-        let completion = Completion { id, qpn, outcome: Ok(done), len, imm, memory };
-        common.complete_with(queue, completion, Purpose::Receive, solicited);
+        let slot = common.succeeded(queue, Purpose::Receive, solicited);
+        slot.fill(Completion { id, qpn, outcome: Ok(done), len, imm, memory });
     }
 
     /// Sends the answer that is owed. Whether the device took it.
@@ -483,4 +449,51 @@ impl QueuePair {
         (r.due, r.unanswered, r.ack_at) = (Due::Nothing, 0, None);
         true
     }
+}
+
+/// Puts a packet's payload behind what is filled of a receive. How much is filled then.
+#[inline]
+fn put<P: Payload>(
+    memory: &mut Memory,
+    filled: u32,
+    payload: P,
+    keys: &Keys,
+    domain: Domain,
+) -> Result<u32, Refusal> {
+    let (room, at, len) = (memory.room(), filled as usize, payload.len());
+    let end = u64::from(filled) + len as u64;
+    if end > room.min(LONGEST_MESSAGE.into()) {
+        let cause = Cause::TooLong { room: u32::try_from(room).unwrap_or(u32::MAX) };
+        return Err(Refusal::Fatal(Nak::InvalidRequest, cause));
+    }
+    if let Memory::Buf(buf) = memory {
+        payload.copy_to(&mut buf.capacity_mut()[at..at + len]);
+        return Ok(end as u32);
+    }
+    scatter(memory, at, payload, keys, domain)?;
+    Ok(end as u32)
+}
+
+fn scatter<P: Payload>(
+    memory: &Memory,
+    at: usize,
+    payload: P,
+    keys: &Keys,
+    domain: Domain,
+) -> Result<(), Refusal> {
+    let segments = memory.segments();
+    let place = |index: usize| {
+        allowed(keys, domain, index, &segments[index], Rights::LOCAL_WRITE)
+            .map_err(|cause| Refusal::Fatal(Nak::RemoteOperation, cause))
+    };
+    // All or nothing: each segment is looked at before a byte is written.
+    for index in 0..segments.len() {
+        place(index)?;
+    }
+    pieces(segments, at, payload.len(), |index, from, count, done| {
+        if let Ok((region, start)) = place(index) {
+            payload.part(done, count).copy_to_words(region.words(), start + from);
+        }
+    });
+    Ok(())
 }

@@ -10,7 +10,7 @@
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use crate::sync::{AtomicUsize, Ordering, UnsafeCell};
@@ -101,23 +101,62 @@ impl<T> Producer<T> {
         self.depth - self.tail.wrapping_sub(head)
     }
 
-    /// Writes a value, unless the ring is full.
-    #[inline(always)]
-    pub fn push(&mut self, value: T) -> Result<(), T> {
-        if self.tail.wrapping_sub(self.head) >= self.depth {
-            self.head = self.ring.head.0.load(Ordering::Acquire);
-            if self.tail.wrapping_sub(self.head) >= self.depth {
-                return Err(value);
+    /// How many there was room for when the reader was last looked at: perhaps there is more.
+    #[inline]
+    pub fn known_room(&self) -> usize {
+        self.depth - self.tail.wrapping_sub(self.head)
+    }
+
+    /// Looks how far the reader is.
+    #[inline]
+    pub fn look(&mut self) {
+        self.head = self.ring.head.0.load(Ordering::Acquire);
+    }
+
+    /// The slot to be written next, unless the ring is full. Whoever has it can build a value where
+    /// it is to be, with nothing left that may fail.
+    #[inline]
+    pub fn slot(&mut self) -> Option<Slot<'_, T>> {
+        if self.known_room() == 0 {
+            self.look();
+            if self.known_room() == 0 {
+                return None;
             }
         }
-        self.slots.at(self.tail).with_mut(|slot| {
-            // SAFETY: fewer than the ring's length are between head and tail, so this slot holds
-            // no value, and the reader does not touch it before the tail has passed it.
+        Some(Slot { producer: self })
+    }
+
+    /// Writes a value, unless the ring is full.
+    #[cfg(test)]
+    pub fn push(&mut self, value: T) -> Result<(), T> {
+        match self.slot() {
+            Some(slot) => {
+                slot.fill(value);
+                Ok(())
+            }
+            None => Err(value),
+        }
+    }
+}
+
+/// A slot that is the writer's.
+pub(super) struct Slot<'a, T> {
+    producer: &'a mut Producer<T>,
+}
+
+impl<T> Slot<'_, T> {
+    /// Writes a value, and hands it to the reader.
+    #[inline(always)]
+    pub fn fill(self, value: T) {
+        let producer = self.producer;
+        producer.slots.at(producer.tail).with_mut(|slot| {
+            // SAFETY: fewer than the ring's length were between head and tail when this was made,
+            // and nothing was written since, so the slot holds no value, and the reader does not
+            // touch it before the tail has passed it.
             unsafe { (*slot).write(value) };
         });
-        self.tail = self.tail.wrapping_add(1);
-        self.ring.tail.0.store(self.tail, Ordering::Release);
-        Ok(())
+        producer.tail = producer.tail.wrapping_add(1);
+        producer.ring.tail.0.store(producer.tail, Ordering::Release);
     }
 }
 
@@ -152,36 +191,42 @@ impl<T> Consumer<T> {
         Some(self.slots.at(at).with(|slot| unsafe { (*slot).assume_init_ref() }))
     }
 
-    /// Takes what `part` takes of the value at the head, and drops the rest of it where it is.
+    /// The value at the head, left where it is.
     #[inline]
-    pub fn pop_part<R>(&mut self, part: impl FnOnce(&mut T) -> R) -> Option<R> {
+    pub fn front(&mut self) -> Option<&mut T> {
         if self.head == self.tail && self.len() == 0 {
             return None;
         }
-        let taken = self.slots.at(self.head).with_mut(|slot| {
-            // SAFETY: the slot holds a value, which is the reader's until the head passes it.
-            let value = unsafe { (*slot).assume_init_mut() };
-            let taken = part(value);
-            // SAFETY: the head passes the slot now, so this is the last that is seen of it.
-            unsafe { (*slot).assume_init_drop() };
-            taken
-        });
-        self.head = self.head.wrapping_add(1);
-        self.ring.head.0.store(self.head, Ordering::Release);
-        Some(taken)
+        // SAFETY: the slot holds a value, which is the reader's until the head passes it; and the
+        // head can't pass while `self` is borrowed.
+        Some(self.slots.at(self.head).with_mut(|slot| unsafe { (*slot).assume_init_mut() }))
+    }
+
+    /// Drops the value at the head, where it is, if there is one.
+    #[inline]
+    pub fn drop_front(&mut self) {
+        if let Some(value) = self.front() {
+            // SAFETY: the head passes the slot now, so this is the last that is seen of the value.
+            unsafe { ptr::drop_in_place(value) };
+            self.pass();
+        }
     }
 
     /// Takes the value at the head.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
-        if self.head == self.tail && self.len() == 0 {
-            return None;
-        }
         // SAFETY: the slot holds a value, and the head passes it now: it is read once.
-        let value = self.slots.at(self.head).with(|slot| unsafe { (*slot).assume_init_read() });
+        let value = self.front().map(|value| unsafe { ptr::read(value) });
+        if value.is_some() {
+            self.pass();
+        }
+        value
+    }
+
+    #[inline]
+    fn pass(&mut self) {
         self.head = self.head.wrapping_add(1);
         self.ring.head.0.store(self.head, Ordering::Release);
-        Some(value)
     }
 }
 

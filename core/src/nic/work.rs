@@ -206,7 +206,34 @@ impl Operation {
     }
 }
 
+impl WorkRequest {
+    /// Whether the peer needs a receive for it.
+    #[inline]
+    pub(super) const fn takes_receive(&self) -> bool {
+        matches!(self.operation, Operation::Send) || self.imm.is_some()
+    }
+}
+
 impl Data {
+    /// The bytes that it sends, if they lie in private memory, in one piece.
+    #[inline]
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Inline(inline) => Some(inline.bytes()),
+            Self::Memory(Memory::Buf(buf)) => Some(buf),
+            Self::Memory(_) => None,
+        }
+    }
+
+    /// The parts of registered memory that it consists of otherwise.
+    #[inline]
+    pub(super) fn segments(&self) -> &[Segment] {
+        match self {
+            Self::Inline(_) => &[],
+            Self::Memory(memory) => memory.segments(),
+        }
+    }
+
     /// The memory that it took with it.
     #[inline]
     pub(super) fn take_memory(&mut self) -> Memory {
