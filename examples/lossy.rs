@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         done.is_some() && heard.is_some()
     });
     println!("client: {:?}", done.ok_or("the write did not complete")?.outcome?);
-    println!("server: {:?}", heard.ok_or("nothing was heard of it")?.imm);
+    println!("server: {:?}", heard.ok_or("nothing was heard of it")?.attached);
     let mut there = vec![0; bytes.len()];
     region.read_at(0, &mut there)?;
     assert_eq!(there, bytes);

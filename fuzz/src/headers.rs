@@ -56,7 +56,7 @@ pub fn udp(data: &[u8]) {
     can_be_shown(&header);
 }
 
-const LAYOUTS: [Layout; 10] = [
+const LAYOUTS: [Layout; 12] = [
     Layout::None,
     Layout::Reth,
     Layout::RethImm,
@@ -67,6 +67,8 @@ const LAYOUTS: [Layout; 10] = [
     Layout::Atomic,
     Layout::Deth,
     Layout::DethImm,
+    Layout::Metadata,
+    Layout::RethMetadata,
 ];
 
 /// A packet: base transport header, extension headers, payload. The extension headers of every

@@ -150,6 +150,11 @@ impl Values {
         Aeth { syndrome: self.syndrome(), msn: Msn::new(self.u24()) }
     }
 
+    fn metadata(&mut self) -> Metadata {
+        let (bytes, len) = (self.u64().to_be_bytes(), self.u32() as usize % 9);
+        Metadata::new(&bytes[..len]).expect("few bytes")
+    }
+
     fn deth(&mut self) -> Deth {
         Deth { qkey: Qkey(self.u32()), source: self.qpn(), reserved: 0 }
     }
@@ -173,6 +178,8 @@ impl Values {
             }),
             Layout::Deth => Extensions::Deth(self.deth()),
             Layout::DethImm => Extensions::DethImm(self.deth(), Imm(self.u32())),
+            Layout::Metadata => Extensions::Metadata(self.metadata()),
+            Layout::RethMetadata => Extensions::RethMetadata(self.reth(), self.metadata()),
         }
     }
 

@@ -165,6 +165,8 @@ fn extensions(headers: &Headers) -> Vec<Reading> {
         ],
         Extensions::Deth(header) => deth(header),
         Extensions::DethImm(header, imm) => with(deth(header), immediate(imm)),
+        // Our own, which it can't know.
+        Extensions::Metadata(_) | Extensions::RethMetadata(..) => Vec::new(),
     }
 }
 
@@ -204,8 +206,11 @@ fn deth(deth: Deth) -> Vec<Reading> {
 fn body(frame: &Frame) -> Vec<Reading> {
     // tshark does not take the padding off.
     let mut padded = frame.padded();
-    if frame.headers.bth.opcode() == Opcode::Cnp {
+    let ours = frame.headers.bth.opcode().code() >= 0xC0;
+    if frame.headers.bth.opcode() == Opcode::Cnp || ours {
         // An opcode that tshark 4.0 does not know: what follows the BTH stays in one piece.
+        let headers = frame.headers.to_bytes();
+        padded.splice(..0, headers[Bth::LEN..frame.headers.len()].iter().copied());
         padded.extend(frame.icrc());
         return vec![bytes("infiniband.vendor", padded)];
     }

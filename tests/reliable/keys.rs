@@ -108,7 +108,7 @@ fn a_write_of_nothing_needs_no_key() {
     let (at_a, at_b) = two.run(2, 1);
     assert_eq!(outcomes(&at_a), [(1, Ok(Done::Written)), (2, Ok(Done::Written))]);
     assert_eq!((at_b[0].outcome, at_b[0].len), (Ok(Done::ReceivedWrite), 0));
-    assert_eq!(at_b[0].imm, Some(Imm(9)));
+    assert_eq!(at_b[0].attached.imm(), Some(Imm(9)));
 }
 
 /// Revokes a key when the first packets of a long write are there. Gives what completed where.

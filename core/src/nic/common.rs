@@ -78,13 +78,18 @@ impl Common {
     #[inline]
     pub fn owe(&mut self, pair: &mut QueuePair, answer: Due) {
         match pair.responder.due {
-            Due::Nothing => {
-                self.answers.push_back(pair.shared.place);
-                pair.responder.due = answer;
-            }
-            Due::Ack => pair.responder.due = answer,
+            Due::Nothing | Due::Ack => pair.responder.due = answer,
             Due::Nak(_) if answer.is_fatal() => pair.responder.due = answer,
             Due::Nak(_) => {}
+        }
+        self.owe_answer(pair);
+    }
+
+    /// Enters a queue pair among those that owe their peer an answer.
+    #[inline]
+    pub fn owe_answer(&mut self, pair: &mut QueuePair) {
+        if !std::mem::replace(&mut pair.responder.listed, true) {
+            self.answers.push_back(pair.shared.place);
         }
     }
 

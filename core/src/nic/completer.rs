@@ -1,28 +1,123 @@
 //! The completer: what the peer answers.
 
-use crate::wire::{Aeth, Extensions, Headers, Msn, Nak, Opcode, Psn, Verdict};
+use crate::payload::Payload;
+use crate::wire::{Aeth, AtomicValue, Extensions, Msn, Nak, Operation, Packet, Psn, Verdict};
 
 use super::common::Common;
 use super::completion::{Cause, Completion};
+use super::gather::scatter;
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::Purpose;
+use super::work::{self, Attachment, Data, Memory};
 
 impl QueuePair {
     /// Takes an answer.
     #[inline]
-    pub fn answered(&mut self, headers: &Headers, common: &mut Common) {
+    pub fn answered<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
+        let headers = &packet.headers;
         if !self.state.requests() {
             common.counters.wrong_state += 1;
             return;
         }
-        let answer = (headers.bth.opcode(), headers.extensions);
-        let (Opcode::RcAcknowledge, Extensions::Aeth(aeth)) = answer else {
-            // Answers to reads and atomics, which were not asked for.
+        match (headers.bth.opcode().info().operation, headers.extensions) {
+            (Operation::Acknowledge, Extensions::Aeth(aeth)) => {
+                self.judged(headers.bth.psn(), aeth, common);
+            }
+            (
+                Operation::AtomicAcknowledge,
+                Extensions::AethAtomicAck(aeth, AtomicValue(before)),
+            ) => {
+                self.brought_result(headers.bth.psn(), aeth, before, common);
+            }
+            (Operation::ReadResponse, _) => self.brought_data(packet, common),
+            _ => common.counters.stray_answers += 1,
+        }
+    }
+
+    /// Whether what answers `psn` is the answer that comes next: everything before it has arrived
+    /// over there, and has been answered.
+    fn is_next(&mut self, psn: Psn, common: &mut Common) -> bool {
+        let before = psn.add(Psn::MAX.get());
+        if self.is_under_way(psn) && self.is_under_way(before) {
+            self.acknowledged(before, common);
+        }
+        let next = self.is_under_way(psn) && psn == self.oldest();
+        common.counters.stray_answers += u64::from(!next);
+        next
+    }
+
+    /// What an answer says of the peer's receives.
+    fn heard(&mut self, aeth: Aeth) {
+        if let Verdict::Ack(credits) = aeth.syndrome.verdict() {
+            let last = credits.map(|credits| aeth.msn.add(u32::from(credits.messages())));
+            self.credited(last);
+        }
+    }
+
+    /// Takes the result of an atomic operation.
+    #[inline(never)]
+    fn brought_result(&mut self, psn: Psn, aeth: Aeth, before: u64, common: &mut Common) {
+        if !self.is_next(psn, common) {
+            return;
+        }
+        let atomic = self.requester.front().is_some_and(|posted| {
+            let operation = posted.request.operation;
+            operation.asks() && !matches!(operation, work::Operation::Read { .. })
+        });
+        if !atomic {
+            common.counters.stray_answers += 1;
+            return;
+        }
+        common.counters.answers_received += 1;
+        self.heard(aeth);
+        if self.answered_oldest() {
+            self.complete_front(before, common);
+        }
+        self.moved(psn, common);
+    }
+
+    /// Takes a packet of what was read. Whether it calls itself first, middle or last is of no
+    /// matter: a peer that was asked for the rest of a read answers in either way.
+    #[inline(never)]
+    fn brought_data<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
+        let psn = packet.headers.bth.psn();
+        if !self.is_next(psn, common) {
+            return;
+        }
+        let (mtu, at) = (self.mtu.bytes(), self.read_so_far());
+        let domain = self.domain;
+        let Some(posted) = self.requester.front() else { return };
+        let (len, request) = (posted.len as usize, &mut posted.request);
+        let (work::Operation::Read { .. }, Data::Memory(memory)) =
+            (request.operation, &mut request.data)
+        else {
             common.counters.stray_answers += 1;
             return;
         };
-        let psn = headers.bth.psn();
+        let (found, expected) = (packet.payload.len(), (len - at).min(mtu));
+        if found != expected {
+            let (found, expected) = (found as u16, expected as u16);
+            let cause = Cause::AnswerLength { found, expected };
+            return self.break_with(cause, Blamed::Request, common);
+        }
+        let at = if planted(Bug::MisplacesAnswers) { 0 } else { at };
+        if let Err(cause) = scatter(memory, at, packet.payload, &common.keys, domain) {
+            return self.break_with(cause, Blamed::Request, common);
+        }
+        common.counters.answers_received += 1;
+        if let Extensions::Aeth(aeth) = packet.headers.extensions {
+            self.heard(aeth);
+        }
+        if self.answered_oldest() {
+            self.complete_front(0, common);
+        }
+        self.moved(psn, common);
+    }
+
+    /// Takes an acknowledgement, or a refusal.
+    #[inline]
+    fn judged(&mut self, psn: Psn, aeth: Aeth, common: &mut Common) {
         match aeth.syndrome.verdict() {
             Verdict::Ack(credits) => {
                 let last = credits.map(|credits| aeth.msn.add(u32::from(credits.messages())));
@@ -103,23 +198,26 @@ impl QueuePair {
         about_something
     }
 
-    /// Completes the request at the head of the queue.
+    /// Completes the request at the head of the queue; `before` is what an atomic operation found.
     #[inline]
-    pub(super) fn complete_front(&mut self, common: &mut Common) {
+    pub(super) fn complete_front(&mut self, before: u64, common: &mut Common) {
         let (qpn, queue) = (self.number(), self.send_completions);
         self.requester.completed = self.requester.completed.add(1);
         let Some(posted) = self.requester.front() else { return };
         let request = &mut posted.request;
         if request.signalled {
             let slot = common.succeeded(queue, Purpose::Send, false);
-            slot.fill(Completion {
-                id: request.id,
-                qpn,
-                outcome: Ok(request.operation.done()),
-                len: 0,
-                imm: None,
-                memory: request.data.take_memory(),
-            });
+            let (id, mut memory) = (request.id, request.data.take_memory());
+            let mut len = 0;
+            if let work::Operation::Read { .. } = request.operation {
+                len = posted.len;
+                if let Memory::Buf(buf) = &mut memory {
+                    // It was all filled, so there is room.
+                    let _ = buf.set_len(len as usize);
+                }
+            }
+            let outcome = Ok(request.operation.done(before));
+            slot.fill(Completion { id, qpn, outcome, len, attached: Attachment::Nothing, memory });
         } else {
             common.counters.completed += 1;
             common.release(queue, Purpose::Send);

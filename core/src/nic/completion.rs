@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-use crate::wire::{Imm, Qpn, RnrTimer};
+use crate::wire::{Qpn, RnrTimer};
 
 use super::keys::KeyError;
-use super::work::Memory;
+use super::work::{Attachment, Memory};
 
 /// What became of a request: each that was posted has one in the end, but for unsignalled ones
 /// that succeeded.
@@ -17,10 +17,10 @@ pub struct Completion {
     pub qpn: Qpn,
     /// What was done, or why it was not.
     pub outcome: Result<Done, Failure>,
-    /// The bytes of a message received or written; nothing for one's own requests.
+    /// The bytes of a message received, written by the peer, or read; otherwise nothing.
     pub len: u32,
-    /// The immediate that a message received brought with it.
-    pub imm: Option<Imm>,
+    /// What a message received brought with it.
+    pub attached: Attachment,
     /// The memory that the request took with it.
     pub memory: Memory,
 }
@@ -32,6 +32,13 @@ pub enum Done {
     Sent,
     /// The data is in the peer's memory.
     Written,
+    /// What was in the peer's memory is in the request's.
+    Read,
+    /// The peer's word was replaced or added to, or left alone because it was not as expected.
+    Atomic {
+        /// What it was before.
+        before: u64,
+    },
     /// A message was received.
     Received,
     /// A peer wrote to this side's memory, and said so: the receive itself was not filled.
@@ -97,10 +104,24 @@ pub enum Cause {
     /// The peer answered what makes no sense.
     #[error("the peer's answer makes no sense (syndrome {0:#04x})")]
     BadAnswer(u8),
+    /// An answer to a read has another length than it must.
+    #[error("an answer to the read carried {found} bytes where {expected} were to come")]
+    AnswerLength {
+        /// What it carried.
+        found: u16,
+        /// What it had to.
+        expected: u16,
+    },
+    /// The connection was made without reads and atomic operations.
+    #[error("the peer takes no reads and atomic operations: connect with a depth for them")]
+    NoReads,
+    /// The peer takes no metadata.
+    #[error("the peer has not offered to take metadata: send it in a message of its own")]
+    NoMetadata,
     /// A peer's request was not one, and was refused.
     #[error("a request of the peer's was invalid, and was refused")]
     InvalidRequest,
-    /// A peer's request named memory that it may not write.
+    /// A peer's request named memory that it may not use so.
     #[error("a request of the peer's was refused access: {0}")]
     Access(KeyError),
 }
@@ -108,7 +129,7 @@ pub enum Cause {
 impl Completion {
     /// Of a request that was not carried out.
     pub(super) fn failed(id: u64, qpn: Qpn, failure: Failure, memory: Memory) -> Self {
-        Self { id, qpn, outcome: Err(failure), len: 0, imm: None, memory }
+        Self { id, qpn, outcome: Err(failure), len: 0, attached: Attachment::Nothing, memory }
     }
 }
 
@@ -119,6 +140,6 @@ mod tests {
     /// It is moved into the ring and out of it with every request.
     #[test]
     fn a_completion_is_small() {
-        assert_eq!(size_of::<Completion>(), 72);
+        assert_eq!(size_of::<Completion>(), 88);
     }
 }

@@ -40,9 +40,15 @@ pub struct Counters {
     pub fatal_naks_sent: u64,
     /// Acknowledgements sent.
     pub acks_sent: u64,
+    /// Packets of what peers read, and results of their atomic operations, sent.
+    pub answers_sent: u64,
 
     /// Acknowledgements received.
     pub acks_received: u64,
+    /// Packets of what was read, and results of atomic operations, received.
+    pub answers_received: u64,
+    /// Answers found missing, because a later one came.
+    pub answers_missed: u64,
     /// Refusals received because a packet was missing.
     pub sequence_naks_received: u64,
     /// Refusals received because no receive was posted.

@@ -1,4 +1,4 @@
-//! Part of a request's data, as the payload of one packet.
+//! Part of a request's memory, from or to the payload of one packet.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::sync::AtomicU64;
 
 use super::completion::Cause;
 use super::keys::{Domain, Keys, Rights};
-use super::work::Segment;
+use super::work::{Memory, Segment};
 
 /// Bytes of registered memory that a request names.
 #[derive(Clone, Copy)]
@@ -58,6 +58,42 @@ pub(super) fn allowed<'a>(
 ) -> Result<(&'a crate::memory::Region, usize), Cause> {
     keys.local(domain, segment, needed)
         .map_err(|why| Cause::LocalProtection { segment: index as u16, why })
+}
+
+/// Puts a payload into memory, from byte `at` on, where there is room for it: all of it, or nothing
+/// if the keys do not allow it.
+#[inline]
+pub(super) fn scatter<P: Payload>(
+    memory: &mut Memory,
+    at: usize,
+    payload: P,
+    keys: &Keys,
+    domain: Domain,
+) -> Result<(), Cause> {
+    if let Memory::Buf(buf) = memory {
+        payload.copy_to(&mut buf.capacity_mut()[at..at + payload.len()]);
+        return Ok(());
+    }
+    scatter_to_segments(memory.segments(), at, payload, keys, domain)
+}
+
+fn scatter_to_segments<P: Payload>(
+    segments: &[Segment],
+    at: usize,
+    payload: P,
+    keys: &Keys,
+    domain: Domain,
+) -> Result<(), Cause> {
+    let place = |index: usize| allowed(keys, domain, index, &segments[index], Rights::LOCAL_WRITE);
+    for index in 0..segments.len() {
+        place(index)?;
+    }
+    pieces(segments, at, payload.len(), |index, from, count, done| {
+        if let Ok((region, start)) = place(index) {
+            payload.part(done, count).copy_to_words(region.words(), start + from);
+        }
+    });
+    Ok(())
 }
 
 /// Calls `each` with the segments that hold the bytes `at..at + len` of all of them: the index, where

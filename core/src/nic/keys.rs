@@ -102,7 +102,8 @@ struct Entry {
     domain: Domain,
     rights: Rights,
     lkey: u32,
-    rkey: u32,
+    /// None after it was taken back.
+    rkey: Option<u32>,
     base: u64,
     region: Region,
 }
@@ -143,7 +144,8 @@ impl Keys {
         let rkey = key(random);
         let rkey = if rkey == lkey { rkey ^ 1 << 31 } else { rkey };
         let (len, base) = (region.len() as u64, self.unused_address(random, region.len() as u64));
-        self.entries[index as usize] = Some(Entry { domain, rights, lkey, rkey, base, region });
+        let entry = Entry { domain, rights, lkey, rkey: Some(rkey), base, region };
+        self.entries[index as usize] = Some(entry);
         Ok(Registration { lkey: Lkey(lkey), rkey: Rkey(rkey), address: RemoteAddr(base), len })
     }
 
@@ -169,6 +171,37 @@ impl Keys {
             }
             None => Err(KeyError::Unknown(lkey.0)),
         }
+    }
+
+    /// Whether a peer may take a remote key back.
+    #[inline(never)]
+    pub fn may_invalidate(&self, domain: Domain, rkey: Rkey) -> Result<(), KeyError> {
+        self.remote(domain, rkey, Rights::NONE, self.entry(rkey.0)?.base(), 0).map(|_| ())
+    }
+
+    /// Takes a remote key back. The memory stays registered for the program's own requests.
+    pub fn invalidate(&mut self, rkey: Rkey) {
+        let entry = self.entries[(rkey.0 & self.mask) as usize].as_mut();
+        if let Some(entry) = entry.filter(|entry| entry.rkey == Some(rkey.0))
+            && !planted(Bug::KeepsInvalidated)
+        {
+            entry.rkey = None;
+        }
+    }
+
+    /// Gives a registration a new remote key; the old one, if there is one, is of no use any more.
+    pub fn renew(&mut self, random: &mut Random, lkey: Lkey) -> Result<Rkey, KeyError> {
+        let (mask, index) = (self.mask, lkey.0 & self.mask);
+        let entry = self.entries[index as usize].as_mut().filter(|entry| entry.lkey == lkey.0);
+        let entry = entry.ok_or(KeyError::Unknown(lkey.0))?;
+        let rkey = loop {
+            let key = random.u32() & !mask | index;
+            if key != lkey.0 && Some(key) != entry.rkey {
+                break key;
+            }
+        };
+        entry.rkey = Some(rkey);
+        Ok(Rkey(rkey))
     }
 
     #[inline]
@@ -203,7 +236,7 @@ impl Keys {
         len: u64,
     ) -> Result<(&Region, usize), KeyError> {
         let entry = self.entry(rkey.0)?;
-        if entry.rkey != rkey.0 && !planted(Bug::ComparesNoKeys) {
+        if entry.rkey != Some(rkey.0) && !planted(Bug::ComparesNoKeys) {
             return Err(KeyError::Unknown(rkey.0));
         }
         entry.check(rkey.0, domain, needed, address.0, len)
@@ -211,6 +244,10 @@ impl Keys {
 }
 
 impl Entry {
+    fn base(&self) -> RemoteAddr {
+        RemoteAddr(self.base)
+    }
+
     #[inline]
     fn check(
         &self,

@@ -43,7 +43,7 @@
 //! | `states`, `pair` | a queue pair's states, the ways between them, and what breaks it |
 //! | `requester`, `rto` | what is sent, and sent again |
 //! | `completer` | what the peer answers |
-//! | `responder` | what the peer requests |
+//! | `responder`, `reads` | what the peer requests, and asks of this side's memory |
 //! | `common`, `timers`, `doorbells` | what queue pairs share |
 //! | `device` | what a device must do, and is told |
 
@@ -61,6 +61,7 @@ mod pair;
 mod planted;
 mod queues;
 mod random;
+mod reads;
 mod requester;
 mod resources;
 mod responder;
@@ -83,8 +84,8 @@ pub use random::Seed;
 pub use resources::{Config, QueuePairConfig, QueuePairEnds, ResourceError};
 pub use states::{Change, ChangeError, Connection, Sending, State};
 pub use work::{
-    Data, Inline, LONGEST_MESSAGE, MOST_INLINE, Memory, Operation, ReceiveRequest, Segment,
-    WorkRequest,
+    Attachment, Data, Inline, LONGEST_MESSAGE, MOST_INLINE, Memory, Operation, ReceiveRequest,
+    Segment, WorkRequest,
 };
 
 use std::collections::VecDeque;
@@ -100,6 +101,7 @@ use numbering::Numbers;
 use pair::QueuePair;
 use random::Random;
 use requester::Turn;
+use responder::{Answered, Due};
 
 /// Packets that a queue pair sends before the next has its turn.
 const QUANTUM: u32 = 32;
@@ -173,11 +175,15 @@ impl Nic {
         !common.active.is_empty() || !common.answers.is_empty() || self.doorbells.any()
     }
 
-    /// Whether a peer is still to be answered: until then, a lossless device does not tell it how far
-    /// this NIC has come.
+    /// Whether a peer is still to be refused something: until then, a lossless device does not tell it
+    /// how far this NIC has come.
     #[inline]
     pub fn owes(&self) -> bool {
-        !self.common.answers.is_empty()
+        let refuses = |&place: &u32| {
+            let pair = self.pairs[place as usize].as_deref();
+            pair.is_some_and(|pair| matches!(pair.responder.due, Due::Nak(_)))
+        };
+        self.common.answers.iter().any(refuses)
     }
 
     /// Posts a request, and sends it at once: for whoever has the NIC in hand, and needs no doorbell
@@ -241,15 +247,21 @@ impl Nic {
         }
     }
 
+    /// Each that owes its peer something has one turn, so that a long answer keeps nobody waiting.
     #[inline]
     fn answer<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;
         common.behind = false;
-        while let Some(place) = common.answers.pop_front() {
+        for _ in 0..common.answers.len() {
+            let Some(place) = common.answers.pop_front() else { break };
             let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
-            if !pair.answer(common, outbox) {
-                common.behind = true;
-                return common.answers.push_front(place);
+            match pair.answer(common, outbox, QUANTUM) {
+                Answered::All => pair.responder.listed = false,
+                Answered::Some => common.answers.push_back(place),
+                Answered::DeviceFull => {
+                    common.behind = true;
+                    return common.answers.push_front(place);
+                }
             }
         }
     }
@@ -336,7 +348,7 @@ impl Inbox for Nic {
         if info.service != Service::Rc {
             common.counters.wrong_service += 1;
         } else if info.is_response() {
-            pair.answered(&packet.headers, common);
+            pair.answered(packet, common);
         } else {
             pair.respond(packet, common);
         }

@@ -12,7 +12,7 @@ use super::completion::{Cause, Completion, Failure};
 use super::device::Flow;
 use super::keys::{Domain, Rights};
 use super::queues::{Purpose, Shared};
-use super::requester::{Requester, Turn};
+use super::requester::{MOST_UNDER_WAY, Requester, Turn};
 use super::responder::{Due, Responder};
 use super::states::{Change, ChangeError, Connection, State};
 
@@ -121,7 +121,7 @@ impl QueuePair {
             Change::Init { rights, pkey } => (self.rights, self.pkey) = (rights, pkey),
             Change::ReadyToReceive(connection) => self.connect(*connection),
             Change::ReadyToSend(sending) => {
-                if !(1..1 << 23).contains(&sending.window) {
+                if !(1..=MOST_UNDER_WAY).contains(&sending.window) {
                     return Err(ChangeError::Window(sending.window));
                 }
                 self.requester.start(sending, common.lossless);
@@ -157,7 +157,7 @@ impl QueuePair {
         common.timers.disarm(place);
         // What is owed to the old peer must not be said to the next.
         common.answers.retain(|&other| other != place);
-        self.responder.due = Due::Nothing;
+        (self.responder.due, self.responder.listed) = (Due::Nothing, false);
         self.path = None;
         self.requester.forget();
         self.responder.forget();
@@ -174,6 +174,10 @@ impl QueuePair {
         self.enter(State::Error);
         self.requester.stop();
         self.responder.ack_at = None;
+        // What was asked for before a request was refused is answered before the refusal.
+        if !self.responder.due.is_fatal() {
+            self.responder.answers.forget();
+        }
         // A program that posts a receive at this moment may see the state before, and not ring; and
         // what it posts may not be seen yet when it is first flushed. Later, one of them is.
         common.timers.arm(self.shared.place, common.now + FLUSHED_AGAIN);

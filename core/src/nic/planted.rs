@@ -30,11 +30,21 @@ pub enum Bug {
     RefusesEachPacket,
     /// The packet that is expected is acknowledged before it has come.
     AcknowledgesAhead,
+    /// An atomic operation that comes twice is carried out twice.
+    RepeatsAtomics,
+    /// What answers the rest of a read is put where the read began.
+    MisplacesAnswers,
+    /// An acknowledgement completes reads whose answers have not come.
+    TakesReadsForAnswered,
+    /// A key that was to be taken back is still good.
+    KeepsInvalidated,
+    /// A request that waits for reads before it does not.
+    IgnoresFences,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 17] = [
         Self::TakesDuplicates,
         Self::IgnoresGaps,
         Self::GoesBackToTheNewest,
@@ -47,6 +57,11 @@ impl Bug {
         Self::MisplacesTheLastPacket,
         Self::RefusesEachPacket,
         Self::AcknowledgesAhead,
+        Self::RepeatsAtomics,
+        Self::MisplacesAnswers,
+        Self::TakesReadsForAnswered,
+        Self::KeepsInvalidated,
+        Self::IgnoresFences,
     ];
 }
 

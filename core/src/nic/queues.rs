@@ -42,6 +42,15 @@ pub enum PostError {
         /// What was to be posted.
         what: &'static str,
     },
+    /// It is no request that could be carried out.
+    #[error(
+        "{operation} can't go with such data or attachment: reads need memory to put what is read, \
+         atomic operations take no data, keys are invalidated by sends, metadata goes with writes"
+    )]
+    Unfit {
+        /// What was to be done.
+        operation: &'static str,
+    },
     /// The message is longer than any may be.
     #[error("a message of {len} bytes is longer than {LONGEST_MESSAGE}")]
     TooLong {
@@ -145,22 +154,23 @@ impl SendQueue {
     /// request comes back.
     #[inline]
     pub fn post(&mut self, request: WorkRequest) -> Result<(), Refused<WorkRequest>> {
-        let len = request.data.len();
-        let allowed = self.shared.is_in(Among::TAKING_SENDS) && len <= u64::from(LONGEST_MESSAGE);
-        match self.ring.slot().filter(|_| allowed) {
-            Some(slot) => slot.fill(Posted { request, len: len as u32 }),
-            None => return Err(self.refuse(request, len)),
+        let len = request.len().filter(|&len| len <= u64::from(LONGEST_MESSAGE));
+        let len = len.filter(|_| self.shared.is_in(Among::TAKING_SENDS));
+        match (self.ring.slot(), len) {
+            (Some(slot), Some(len)) => slot.fill(Posted { request, len: len as u32 }),
+            _ => return Err(self.refuse(request)),
         }
         Ok(())
     }
 
     #[cold]
-    fn refuse(&self, request: WorkRequest, len: u64) -> Refused<WorkRequest> {
+    fn refuse(&self, request: WorkRequest) -> Refused<WorkRequest> {
         let (qpn, state) = (self.shared.qpn, self.shared.state());
-        let why = match state.takes_sends() {
-            false => PostError::State { qpn, state, what: "a send" },
-            true if len > u64::from(LONGEST_MESSAGE) => PostError::TooLong { len },
-            true => PostError::Full { qpn, depth: self.ring.depth() },
+        let why = match request.len() {
+            _ if !state.takes_sends() => PostError::State { qpn, state, what: "a send" },
+            None => PostError::Unfit { operation: request.operation.name() },
+            Some(len) if len > u64::from(LONGEST_MESSAGE) => PostError::TooLong { len },
+            Some(_) => PostError::Full { qpn, depth: self.ring.depth() },
         };
         Refused { why, request: Box::new(request) }
     }

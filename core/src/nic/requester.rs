@@ -7,7 +7,10 @@
 
 use crate::encap::{Full, Path};
 use crate::time::Time;
-use crate::wire::{Bth, DmaLength, Extensions, Headers, Msn, Opcode, PathMtu, Psn, Reth, RnrTimer};
+use crate::wire::{
+    AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Msn, Opcode, PathMtu, Psn,
+    RemoteAddr, Reth, RnrTimer,
+};
 
 use super::common::{Common, Event};
 use super::completion::Cause;
@@ -19,7 +22,12 @@ use super::queues::{Posted, Purpose};
 use super::ring::Consumer;
 use super::rto::Rto;
 use super::states::{Sending, State};
-use super::work::Operation;
+use super::work::{Attachment, Operation};
+
+/// The most packets, there and back, that may be unacknowledged: half of all sequence numbers, or
+/// those before could not be told from those behind. Of a read that takes more, the rest is asked
+/// for when some have come.
+pub(super) const MOST_UNDER_WAY: u32 = (1 << 23) - 1;
 
 /// How a turn of sending ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +56,10 @@ pub(super) struct Requester {
     packet: u32,
     /// Requests at the head that were begun: their completions have a slot.
     pub begun: usize,
+    /// How many of them ask for something: reads and atomic operations.
+    asking: u32,
+    /// The answer that was found missing, and asked for again.
+    chased: Option<Psn>,
     /// Messages completed before the head.
     pub completed: Msn,
     /// The last message that the peer has a receive for, as far as it said.
@@ -87,6 +99,8 @@ impl Requester {
             at: 0,
             packet: 0,
             begun: 0,
+            asking: 0,
+            chased: None,
             completed: Msn::new(0),
             credit: None,
             rto: Rto::new(sending.timeout, sending.peer_delay),
@@ -119,6 +133,7 @@ impl Requester {
     pub fn forget(&mut self) {
         self.stop();
         (self.acknowledged, self.at, self.packet, self.unasked) = (0, 0, 0, 0);
+        (self.asking, self.chased) = (0, None);
         (self.completed, self.credit) = (Msn::new(0), None);
         (self.tries, self.rnr_tries) = (0, 0);
     }
@@ -141,6 +156,9 @@ impl Requester {
     /// Drops it, with what is left in it.
     #[inline]
     pub fn drop_front(&mut self) {
+        if self.begun > 0 {
+            self.asking -= u32::from(self.asks_first());
+        }
         self.work.drop_front();
         self.begun = self.begun.saturating_sub(1);
         self.at = self.at.saturating_sub(1);
@@ -177,6 +195,12 @@ impl Requester {
     #[inline]
     fn packets(&mut self, index: usize, mtu: PathMtu) -> u32 {
         self.work.peek(index).map_or(1, |posted| mtu.packets(posted.len))
+    }
+
+    /// Whether the request at the head is one that only an answer completes.
+    #[inline]
+    fn asks_first(&mut self) -> bool {
+        self.work.front().is_some_and(|posted| posted.request.operation.asks())
     }
 
     #[inline]
@@ -230,20 +254,30 @@ impl QueuePair {
         let request = &posted.request;
         // What was begun before the peer said how many receives it has, and then refused, has to
         // wait for one as well. But with nothing under way, a request may always go and ask.
-        if r.packet == 0 && (at == r.begun || again) {
-            let uncovered = at > 0 && request.takes_receive() && reaches(credit, completed, at - 1);
-            if uncovered || at > 0 && request.fenced {
-                return Err(Stop::Turn(Turn::Idle));
-            }
+        let uncovered = at > 0 && request.takes_receive() && reaches(credit, completed, at - 1);
+        if uncovered && r.packet == 0 && (at == r.begun || again) {
+            return Err(Stop::Turn(Turn::Idle));
         }
         if at == r.begun {
-            if self.state == State::Draining {
+            let waits = r.asking > 0 && request.fenced && !planted(Bug::IgnoresFences);
+            if self.state == State::Draining || waits {
                 return Err(Stop::Turn(Turn::Idle));
+            }
+            let asks = request.operation.asks();
+            if asks && r.asking >= r.sending.reads.into() {
+                return Err(match r.sending.reads {
+                    0 => Stop::Refused(Cause::NoReads),
+                    _ => Stop::Turn(Turn::Idle),
+                });
             }
             if !common.reserve(self.send_completions, Purpose::Send) {
                 return Err(Stop::Turn(Turn::Starved));
             }
             r.begun += 1;
+            r.asking += u32::from(asks);
+        }
+        if request.operation.asks() {
+            return self.ask(common, outbox);
         }
 
         let offset = r.packet * mtu;
@@ -253,6 +287,11 @@ impl QueuePair {
             && (ends && (request.awaited || r.sending.ask_each || again)
                 || r.unasked + 1 >= r.open.div_ceil(2)
                 || ends && reaches(credit, completed, at));
+        if let Attachment::Metadata(_) = request.attached
+            && !r.sending.metadata
+        {
+            return Err(Stop::Refused(Cause::NoMetadata));
+        }
         let (opcode, extensions) = headers(posted, r.packet == 0, ends);
         let bth = Bth::new(opcode, self.peer, r.next)
             .with_pkey(self.pkey)
@@ -272,7 +311,50 @@ impl QueuePair {
 
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(again);
-        r.sent(again, ask, ends, ticket, common.now);
+        r.sent(1, ask, ends, ticket, common.now);
+        self.watch(common);
+        Ok(())
+    }
+
+    /// Sends the read or the atomic operation at the cursor, which may be in the middle of a read
+    /// of which a part was answered.
+    #[inline(never)]
+    fn ask<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> Result<(), Stop> {
+        let (r, mtu) = (&mut self.requester, self.mtu);
+        let under_way = r.under_way();
+        let (Some(path), Some(posted)) = (&self.path, r.work.peek(r.at)) else {
+            return Err(Stop::Turn(Turn::Idle));
+        };
+        let left = mtu.packets(posted.len) - r.packet;
+        let packets = left.min(MOST_UNDER_WAY - under_way);
+        let (opcode, extensions) = match posted.request.operation {
+            Operation::CompareSwap { address, rkey, compare, swap } => {
+                let (swap_or_add, compare) = (AtomicValue(swap), AtomicValue(compare));
+                let atomic = AtomicEth { address, rkey, swap_or_add, compare };
+                (Opcode::RcCompareSwap, Extensions::Atomic(atomic))
+            }
+            Operation::FetchAdd { address, rkey, add } => {
+                let (swap_or_add, compare) = (AtomicValue(add), AtomicValue(0));
+                let atomic = AtomicEth { address, rkey, swap_or_add, compare };
+                (Opcode::RcFetchAdd, Extensions::Atomic(atomic))
+            }
+            Operation::Read { address, rkey } => {
+                let at = r.packet * mtu.bytes() as u32;
+                let address = RemoteAddr(address.0.wrapping_add(at.into()));
+                let len = (posted.len - at).min(packets.saturating_mul(mtu.bytes() as u32));
+                let reth = Reth { address, rkey, length: DmaLength(len) };
+                (Opcode::RcReadRequest, Extensions::Reth(reth))
+            }
+            Operation::Send | Operation::Write { .. } => return Err(Stop::Turn(Turn::Idle)),
+        };
+        let bth = Bth::new(opcode, self.peer, r.next).with_pkey(self.pkey);
+        let ticket = outbox
+            .push(path, Headers { bth, extensions }, &[][..])
+            .map_err(|_| Stop::Turn(Turn::DeviceFull))?;
+        common.counters.sent += 1;
+        common.counters.retransmitted += u64::from(r.next != r.top);
+        // The answer is the acknowledgement.
+        r.sent(packets, true, packets == left, ticket, common.now);
         self.watch(common);
         Ok(())
     }
@@ -313,12 +395,14 @@ impl QueuePair {
         while let r = &mut self.requester
             && r.at > 0
             && r.tickets[r.slot(0)] <= delivered
+            && !r.asks_first()
         {
             let rest = r.packets(0, self.mtu) - r.acknowledged;
             (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
-            self.complete_front(common);
+            self.complete_front(0, common);
         }
-        let mark = self.requester.mark.take_if(|(ticket, _)| *ticket <= delivered);
+        let asks = self.requester.asks_first();
+        let mark = self.requester.mark.take_if(|(ticket, _)| !asks && *ticket <= delivered);
         if let Some((_, psn)) = mark.filter(|(_, psn)| self.is_under_way(*psn)) {
             // The messages before it are complete, so it is of the one at the head.
             let r = &mut self.requester;
@@ -383,6 +467,7 @@ impl QueuePair {
                 common.counters.timeouts += 1;
                 tracing::debug!(qpn = self.number().get(), tries = self.requester.tries, "timeout");
                 if !self.gave_up(common) {
+                    self.requester.chased = None;
                     // One packet asks whether the peer is there, and what it has: to send all of
                     // the window again at once would often be for nothing.
                     self.requester.open = 1;
@@ -395,29 +480,80 @@ impl QueuePair {
     }
 
     /// Takes everything up to and with `psn` as received by the peer, and completes what is
-    /// complete. It must be a packet that was sent.
+    /// complete. It must be a packet that was sent. Reads and atomic operations are only complete
+    /// when they are answered: if one is not, its answer was lost, and it is asked for again.
     pub(super) fn acknowledged(&mut self, psn: Psn, common: &mut Common) {
-        let (beyond, mtu) = (psn.add(1), self.mtu);
-        let r = &mut self.requester;
-        r.acknowledged += beyond.distance_from(r.oldest).max(0) as u32;
-        r.oldest = beyond;
+        let beyond = psn.add(1);
+        let before = self.requester.oldest;
+        let mut missing = false;
         while self.requester.waits() {
-            let packets = self.requester.packets(0, mtu);
-            if self.requester.acknowledged < packets {
+            let r = &mut self.requester;
+            let left = beyond.distance_from(r.oldest).max(0) as u32;
+            let rest = r.packets(0, self.mtu) - r.acknowledged;
+            missing = left > 0 && r.asks_first() && !planted(Bug::TakesReadsForAnswered);
+            if missing || left < rest {
                 break;
             }
-            self.requester.acknowledged -= packets;
-            self.complete_front(common);
+            (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
+            self.complete_front(0, common);
         }
         let r = &mut self.requester;
-        // What is sent again may be acknowledged before it is reached.
-        if r.next.distance_from(beyond) < 0 {
-            r.seek(beyond, mtu);
+        if !missing {
+            r.acknowledged += beyond.distance_from(r.oldest).max(0) as u32;
+            r.oldest = beyond;
         }
+        if r.oldest != before {
+            self.moved(psn, common);
+        }
+        if missing {
+            self.chase(common);
+        }
+    }
+
+    /// Asks again for the oldest answer, once.
+    #[cold]
+    fn chase(&mut self, common: &mut Common) {
+        let r = &mut self.requester;
+        if r.chased == Some(r.oldest) {
+            return;
+        }
+        r.chased = Some(r.oldest);
+        common.counters.answers_missed += 1;
+        if !self.gave_up(common) {
+            self.go_back(self.requester.oldest, common);
+        }
+    }
+
+    /// How many bytes of the read at the head have come.
+    pub(super) fn read_so_far(&self) -> usize {
+        self.requester.acknowledged as usize * self.mtu.bytes()
+    }
+
+    /// Takes the oldest packet as answered. Whether the request at the head is complete by that, for
+    /// which it must be one that asks.
+    pub(super) fn answered_oldest(&mut self) -> bool {
+        let r = &mut self.requester;
+        (r.oldest, r.acknowledged) = (r.oldest.add(1), r.acknowledged + 1);
+        let complete = r.acknowledged == r.packets(0, self.mtu);
+        if complete {
+            r.acknowledged = 0;
+        }
+        complete
+    }
+
+    /// Goes on behind what is acknowledged or answered now, up to `psn`.
+    pub(super) fn moved(&mut self, psn: Psn, common: &mut Common) {
+        let r = &mut self.requester;
+        // What is sent again may be acknowledged before it is reached.
+        if r.next.distance_from(r.oldest) < 0 {
+            r.seek(r.oldest, self.mtu);
+        }
+        r.chased = None;
         r.rto.acknowledged(psn, common.now);
         // What came from the peer ends the wait that it asked for.
         r.resume_at = None;
-        r.retry_at = (r.under_way() > 0).then(|| common.now + r.rto.time());
+        let waits = r.under_way() > 0 && !common.lossless;
+        r.retry_at = waits.then(|| common.now + r.rto.time());
         if let Some(at) = r.retry_at {
             self.arm_by(at, common);
         }
@@ -461,18 +597,20 @@ impl QueuePair {
 }
 
 impl Requester {
-    /// Moves the cursor behind the packet that was sent.
+    /// Moves the cursor behind what was sent, which is so many packets there or here.
     #[inline]
-    fn sent(&mut self, again: bool, ask: bool, ends: bool, ticket: u64, now: Time) {
-        if !again {
-            self.top = self.next.add(1);
-            if ask {
-                self.rto.sample(self.next, now);
-            }
+    fn sent(&mut self, packets: u32, ask: bool, ends: bool, ticket: u64, now: Time) {
+        let beyond = self.next.add(packets);
+        if ask && self.next == self.top {
+            self.rto.sample(self.next, now);
         }
-        self.next = self.next.add(1);
+        // A part of a read that is asked for again may reach further than it did before.
+        if beyond.distance_from(self.top) > 0 {
+            self.top = beyond;
+        }
+        self.next = beyond;
         self.unasked = if ask { 0 } else { self.unasked + 1 };
-        self.packet += 1;
+        self.packet += packets;
         if ends {
             if !self.tickets.is_empty() {
                 let slot = self.slot(self.at);
@@ -504,29 +642,47 @@ fn push_gathered<O: Outbox>(
     outbox.push(path, headers, payload)
 }
 
-/// The opcode and extension headers of a request's packet.
+/// The opcode and extension headers of a packet of a send or a write.
 #[inline]
 fn headers(posted: &Posted, begins: bool, ends: bool) -> (Opcode, Extensions) {
     let request = &posted.request;
-    let imm = request.imm.filter(|_| ends);
-    let Operation::Write { address, rkey } = request.operation else {
-        let opcode = match (begins, ends, imm) {
-            (true, true, None) => Opcode::RcSendOnly,
-            (true, true, Some(_)) => Opcode::RcSendOnlyImmediate,
-            (true, false, _) => Opcode::RcSendFirst,
-            (false, false, _) => Opcode::RcSendMiddle,
-            (false, true, None) => Opcode::RcSendLast,
-            (false, true, Some(_)) => Opcode::RcSendLastImmediate,
-        };
-        return (opcode, imm.map_or(Extensions::None, Extensions::Imm));
-    };
-    let reth = Reth { address, rkey, length: DmaLength(posted.len) };
-    match (begins, ends, imm) {
-        (true, true, None) => (Opcode::RcWriteOnly, Extensions::Reth(reth)),
-        (true, true, Some(imm)) => (Opcode::RcWriteOnlyImmediate, Extensions::RethImm(reth, imm)),
-        (true, false, _) => (Opcode::RcWriteFirst, Extensions::Reth(reth)),
-        (false, false, _) => (Opcode::RcWriteMiddle, Extensions::None),
-        (false, true, None) => (Opcode::RcWriteLast, Extensions::None),
-        (false, true, Some(imm)) => (Opcode::RcWriteLastImmediate, Extensions::Imm(imm)),
+    match request.operation {
+        Operation::Write { address, rkey } => {
+            let reth = Reth { address, rkey, length: DmaLength(posted.len) };
+            write_headers(reth, begins, ends.then_some(request.attached))
+        }
+        _ => send_headers(begins, ends.then_some(request.attached)),
+    }
+}
+
+#[inline]
+fn send_headers(begins: bool, last: Option<Attachment>) -> (Opcode, Extensions) {
+    use Attachment::{Imm, Invalidate};
+    match (begins, last) {
+        (true, None) => (Opcode::RcSendFirst, Extensions::None),
+        (false, None) => (Opcode::RcSendMiddle, Extensions::None),
+        (true, Some(Imm(imm))) => (Opcode::RcSendOnlyImmediate, Extensions::Imm(imm)),
+        (false, Some(Imm(imm))) => (Opcode::RcSendLastImmediate, Extensions::Imm(imm)),
+        (true, Some(Invalidate(key))) => (Opcode::RcSendOnlyInvalidate, Extensions::Ieth(key)),
+        (false, Some(Invalidate(key))) => (Opcode::RcSendLastInvalidate, Extensions::Ieth(key)),
+        (true, Some(_)) => (Opcode::RcSendOnly, Extensions::None),
+        (false, Some(_)) => (Opcode::RcSendLast, Extensions::None),
+    }
+}
+
+#[inline]
+fn write_headers(reth: Reth, begins: bool, last: Option<Attachment>) -> (Opcode, Extensions) {
+    use Attachment::{Imm, Metadata};
+    match (begins, last) {
+        (true, None) => (Opcode::RcWriteFirst, Extensions::Reth(reth)),
+        (false, None) => (Opcode::RcWriteMiddle, Extensions::None),
+        (true, Some(Imm(imm))) => (Opcode::RcWriteOnlyImmediate, Extensions::RethImm(reth, imm)),
+        (false, Some(Imm(imm))) => (Opcode::RcWriteLastImmediate, Extensions::Imm(imm)),
+        (true, Some(Metadata(data))) => {
+            (Opcode::RcWriteOnlyMetadata, Extensions::RethMetadata(reth, data))
+        }
+        (false, Some(Metadata(data))) => (Opcode::RcWriteLastMetadata, Extensions::Metadata(data)),
+        (true, Some(_)) => (Opcode::RcWriteOnly, Extensions::Reth(reth)),
+        (false, Some(_)) => (Opcode::RcWriteLast, Extensions::None),
     }
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::memory::Region;
 use crate::time::Time;
-use crate::wire::{Psn, Qpn};
+use crate::wire::{Psn, Qpn, Rkey};
 
 use super::common::{Common, CompletionQueueId};
 use super::completion::Cause;
@@ -188,6 +188,15 @@ impl Nic {
     /// When there is none.
     pub fn deregister(&mut self, lkey: Lkey) -> Result<Region, KeyError> {
         self.common.keys.deregister(lkey)
+    }
+
+    /// Gives a registration a new remote key, also after a peer has taken the old one back; that is
+    /// of no use any more.
+    ///
+    /// # Errors
+    /// When there is no such registration.
+    pub fn renew(&mut self, lkey: Lkey) -> Result<Rkey, KeyError> {
+        self.common.keys.renew(&mut self.random, lkey)
     }
 
     /// Makes a completion queue of `capacity` entries.

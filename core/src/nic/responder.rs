@@ -5,21 +5,22 @@ use std::time::Duration;
 use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::{
-    Aeth, Bth, Credits, Extensions, Headers, Imm, Msn, Nak, Opcode, Operation, Packet, Psn,
-    RemoteAddr, Reth, Rkey, RnrTimer, Service, Syndrome, Verdict,
+    Aeth, Bth, Credits, Extensions, Headers, Msn, Nak, Opcode, Operation, Packet, Psn, RemoteAddr,
+    Reth, Rkey, RnrTimer, Service, Syndrome, Verdict,
 };
 
 use super::common::{Common, in_use};
 use super::completion::{Cause, Completion, Done};
 use super::device::Outbox;
-use super::gather::{allowed, pieces};
+use super::gather::scatter;
 use super::keys::{Domain, KeyError, Keys, Rights};
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::{Completions, Purpose};
+use super::reads::Answers;
 use super::ring::Consumer;
 use super::states::{Connection, State};
-use super::work::{LONGEST_MESSAGE, Memory, ReceiveRequest};
+use super::work::{Attachment, LONGEST_MESSAGE, Memory, ReceiveRequest};
 
 /// What is owed to the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +38,17 @@ impl Due {
         let Self::Nak(syndrome) = self else { return false };
         matches!(syndrome.verdict(), Verdict::Nak(nak) if nak != Nak::SequenceError)
     }
+}
+
+/// How a turn of answering ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Answered {
+    /// Nothing more is owed.
+    All,
+    /// There is more.
+    Some,
+    /// The device has no room.
+    DeviceFull,
 }
 
 /// The message that is being received.
@@ -58,8 +70,8 @@ enum Doing {
 
 pub(super) struct Responder {
     receives: Consumer<ReceiveRequest>,
-    expected: Psn,
-    completed: Msn,
+    pub expected: Psn,
+    pub completed: Msn,
     doing: Doing,
     /// Whether the packet that is expected was refused, and nothing else is until it comes.
     refused: bool,
@@ -71,19 +83,37 @@ pub(super) struct Responder {
     ack_delay: Duration,
     not_ready: RnrTimer,
     credits: bool,
+    /// What is to be answered by more than an acknowledgement.
+    pub answers: Answers,
+    /// Whether it is in the list of those that owe their peer an answer.
+    pub listed: bool,
+}
+
+/// What a receive's completion says of its message.
+struct Message {
+    done: Done,
+    len: u32,
+    attached: Attachment,
+    solicited: bool,
+}
+
+/// How a requester is told that its request was taken.
+enum Told {
+    ByAck,
+    ByAnswer,
 }
 
 /// Why a request is not taken.
-enum Refusal {
+pub(super) enum Refusal {
     NotReady,
     /// For good: what the peer is told, and what is noted here.
     Fatal(Nak, Cause),
 }
 
 impl Refusal {
-    const INVALID: Self = Self::Fatal(Nak::InvalidRequest, Cause::InvalidRequest);
+    pub const INVALID: Self = Self::Fatal(Nak::InvalidRequest, Cause::InvalidRequest);
 
-    fn access(why: KeyError) -> Self {
+    pub fn access(why: KeyError) -> Self {
         Self::Fatal(Nak::RemoteAccess, Cause::Access(why))
     }
 }
@@ -103,10 +133,13 @@ impl Responder {
             ack_delay: Duration::ZERO,
             not_ready: RnrTimer::from_code(0),
             credits: false,
+            answers: Answers::default(),
+            listed: false,
         }
     }
 
     pub fn start(&mut self, connection: &Connection) {
+        self.answers.start(connection.reads);
         self.expected = connection.expected;
         self.completed = Msn::new(0);
         self.ack_every = connection.ack_every.max(1);
@@ -120,6 +153,7 @@ impl Responder {
         self.refused = false;
         self.unanswered = 0;
         self.ack_at = None;
+        self.answers.forget();
     }
 
     pub fn outstanding(&self) -> usize {
@@ -141,8 +175,19 @@ impl Responder {
         }
     }
 
-    /// The number of the message that is being received, and the credit that goes with it.
-    fn syndrome(&self) -> Syndrome {
+    /// Counts a packet as taken.
+    #[inline]
+    fn next(&mut self) {
+        self.expected = self.expected.add(1);
+        self.refused = false;
+        // The refusal of a packet that has since come need not be sent any more.
+        if self.due == Due::Nak(Syndrome::not_ready(self.not_ready)) {
+            self.due = Due::Ack;
+        }
+    }
+
+    /// An acknowledgement, and the credit that goes with it.
+    pub fn syndrome(&self) -> Syndrome {
         match self.credits {
             true => Syndrome::ack_with(Credits::at_most(self.receives.waiting())),
             false => Syndrome::ACK,
@@ -180,14 +225,17 @@ impl QueuePair {
         let bth = &packet.headers.bth;
         let ahead = bth.psn().distance_from(self.responder.expected);
         if ahead < 0 && !planted(Bug::TakesDuplicates) {
-            common.counters.duplicates += 1;
-            return common.owe(self, Due::Ack);
+            return self.repeat(&packet.headers, common);
         }
         if ahead > 0 && !planted(Bug::IgnoresGaps) {
             return self.miss(common);
         }
         match self.take(packet, common) {
-            Ok(()) => self.took(bth.ack_request(), common),
+            Ok(Told::ByAck) => self.took(bth.ack_request(), common),
+            Ok(Told::ByAnswer) => {
+                self.responder.next();
+                common.owe_answer(self);
+            }
             Err(Refusal::NotReady) => self.not_ready(common),
             Err(Refusal::Fatal(nak, cause)) => {
                 common.counters.fatal_naks_sent += 1;
@@ -198,6 +246,19 @@ impl QueuePair {
                 };
                 self.break_with(cause, blamed, common);
             }
+        }
+    }
+
+    /// A request came again.
+    #[cold]
+    fn repeat(&mut self, headers: &Headers, common: &mut Common) {
+        common.counters.duplicates += 1;
+        match headers.bth.opcode().info().operation {
+            Operation::ReadRequest => self.read_again(headers, common),
+            Operation::CompareSwap | Operation::FetchAdd => {
+                self.atomic_again(headers, common);
+            }
+            _ => common.owe(self, Due::Ack),
         }
     }
 
@@ -222,16 +283,11 @@ impl QueuePair {
     /// Counts a packet as taken, and sees to its acknowledgement.
     #[inline]
     fn took(&mut self, asked: bool, common: &mut Common) {
-        let r = &mut self.responder;
-        r.expected = r.expected.add(1);
-        r.refused = false;
-        // The refusal of a packet that has since come need not be sent any more.
-        if r.due == Due::Nak(Syndrome::not_ready(r.not_ready)) {
-            r.due = Due::Ack;
-        }
+        self.responder.next();
         if common.lossless {
             return;
         }
+        let r = &mut self.responder;
         r.unanswered += 1;
         if asked || r.unanswered >= r.ack_every {
             common.owe(self, Due::Ack);
@@ -244,18 +300,31 @@ impl QueuePair {
 
     /// Does as the expected packet says, or nothing at all.
     #[inline]
-    fn take<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) -> Result<(), Refusal> {
+    fn take<P: Payload>(
+        &mut self,
+        packet: &Packet<P>,
+        common: &mut Common,
+    ) -> Result<Told, Refusal> {
         let info = packet.headers.bth.opcode().info();
         let right_length = info.payload.allows(packet.payload.len(), self.mtu.bytes());
         if info.service != Service::Rc || !right_length {
             return Err(Refusal::INVALID);
         }
         match info.operation {
-            Operation::Send => self.take_send(packet, common),
-            Operation::Write => self.take_write(packet, common),
-            // Neither reads nor atomics are offered yet.
-            _ => Err(Refusal::INVALID),
+            Operation::Send => self.take_send(packet, common)?,
+            Operation::Write => self.take_write(packet, common)?,
+            _ if !matches!(self.responder.doing, Doing::Nothing) => return Err(Refusal::INVALID),
+            Operation::ReadRequest => {
+                self.take_read(&packet.headers, &common.keys)?;
+                return Ok(Told::ByAnswer);
+            }
+            Operation::CompareSwap | Operation::FetchAdd => {
+                self.take_atomic(&packet.headers, &common.keys)?;
+                return Ok(Told::ByAnswer);
+            }
+            _ => return Err(Refusal::INVALID),
         }
+        Ok(Told::ByAck)
     }
 
     #[inline]
@@ -265,11 +334,15 @@ impl QueuePair {
         common: &mut Common,
     ) -> Result<(), Refusal> {
         let info = packet.headers.bth.opcode().info();
-        let imm = match packet.headers.extensions {
-            Extensions::None => None,
-            Extensions::Imm(imm) => Some(imm),
+        let attached = match packet.headers.extensions {
+            Extensions::None => Attachment::Nothing,
+            Extensions::Imm(imm) => Attachment::Imm(imm),
+            Extensions::Ieth(rkey) => Attachment::Invalidate(rkey),
             _ => return Err(Refusal::INVALID),
         };
+        if let Attachment::Invalidate(rkey) = attached {
+            common.keys.may_invalidate(self.domain, rkey).map_err(Refusal::access)?;
+        }
         if info.begins() != matches!(self.responder.doing, Doing::Nothing) {
             return Err(Refusal::INVALID);
         }
@@ -283,19 +356,12 @@ impl QueuePair {
             let receive = next_receive(&mut responder.receives, queue)?;
             if info.ends() {
                 // Most messages: filled where it stands in the queue, and completed from there.
-                let put = put(&mut receive.memory, 0, packet.payload, &common.keys, domain);
-                if let Ok(filled) = put {
+                let put = fill(&mut receive.memory, 0, packet.payload, &common.keys, domain);
+                if let Ok(len) = put {
                     let (id, memory) = (receive.id, std::mem::take(&mut receive.memory));
                     responder.receives.drop_front();
-                    self.complete_receive(
-                        id,
-                        memory,
-                        Done::Received,
-                        filled,
-                        imm,
-                        solicited,
-                        common,
-                    );
+                    let message = Message { done: Done::Received, len, attached, solicited };
+                    self.complete_receive(id, memory, message, common);
                     return Ok(());
                 }
             }
@@ -307,11 +373,12 @@ impl QueuePair {
             return Err(Refusal::INVALID);
         };
         let (at, memory) = (*filled, &mut receive.memory);
-        *filled = put(memory, at, packet.payload, &common.keys, domain)?;
+        *filled = fill(memory, at, packet.payload, &common.keys, domain)?;
         if info.ends() {
             let (len, id, memory) = (*filled, receive.id, std::mem::take(memory));
             responder.doing = Doing::Nothing;
-            self.complete_receive(id, memory, Done::Received, len, imm, solicited, common);
+            let message = Message { done: Done::Received, len, attached, solicited };
+            self.complete_receive(id, memory, message, common);
         }
         Ok(())
     }
@@ -323,11 +390,14 @@ impl QueuePair {
         common: &mut Common,
     ) -> Result<(), Refusal> {
         let info = packet.headers.bth.opcode().info();
-        let (reth, imm) = match packet.headers.extensions {
-            Extensions::Reth(reth) => (Some(reth), None),
-            Extensions::RethImm(reth, imm) => (Some(reth), Some(imm)),
-            Extensions::Imm(imm) => (None, Some(imm)),
-            _ => (None, None),
+        let (reth, attached) = match packet.headers.extensions {
+            Extensions::None => (None, Attachment::Nothing),
+            Extensions::Reth(reth) => (Some(reth), Attachment::Nothing),
+            Extensions::RethImm(reth, imm) => (Some(reth), Attachment::Imm(imm)),
+            Extensions::Imm(imm) => (None, Attachment::Imm(imm)),
+            Extensions::RethMetadata(reth, data) => (Some(reth), Attachment::Metadata(data)),
+            Extensions::Metadata(data) => (None, Attachment::Metadata(data)),
+            _ => return Err(Refusal::INVALID),
         };
         let write = match (reth, &self.responder.doing) {
             (Some(reth), Doing::Nothing) => self.begin_write(reth, &common.keys)?,
@@ -350,14 +420,14 @@ impl QueuePair {
         let place = place.transpose().map_err(Refusal::access)?;
         // Nothing is written before the receive is there that the completion takes, and none is
         // taken for what may not be written.
-        let receive = match imm {
-            Some(imm) => {
+        let receive = match attached {
+            Attachment::Nothing => None,
+            _ => {
                 let receives = &mut self.responder.receives;
                 let queue = in_use(&mut common.completions, self.receive_completions);
                 next_receive(receives, queue)?;
-                receives.pop().map(|receive| (receive, imm))
+                receives.pop()
             }
-            None => None,
         };
         if let Some((region, start)) = place {
             packet.payload.copy_to_words(region.words(), start);
@@ -369,11 +439,10 @@ impl QueuePair {
                 Doing::Write { address, rkey, left: left - len, total }
             }
         };
-        if let Some((receive, imm)) = receive {
+        if let Some(ReceiveRequest { id, memory }) = receive {
             let solicited = packet.headers.bth.solicited();
-            let done = Done::ReceivedWrite;
-            let ReceiveRequest { id, memory } = receive;
-            self.complete_receive(id, memory, done, total, Some(imm), solicited, common);
+            let message = Message { done: Done::ReceivedWrite, len: total, attached, solicited };
+            self.complete_receive(id, memory, message, common);
         } else if info.ends() {
             self.responder.completed = self.responder.completed.add(1);
         }
@@ -403,37 +472,49 @@ impl QueuePair {
     }
 
     #[inline]
-    #[allow(clippy::too_many_arguments, reason = "as many as a completion has parts")]
     fn complete_receive(
         &mut self,
         id: u64,
         mut memory: Memory,
-        done: Done,
-        len: u32,
-        imm: Option<Imm>,
-        solicited: bool,
+        message: Message,
         common: &mut Common,
     ) {
         self.responder.completed = self.responder.completed.add(1);
+        let Message { done, len, attached, solicited } = message;
         if let (Memory::Buf(buf), Done::Received) = (&mut memory, done) {
             // It was filled so far, so there is room.
             let _ = buf.set_len(len as usize);
         }
+        if let Attachment::Invalidate(rkey) = attached {
+            common.keys.invalidate(rkey);
+        }
         let (qpn, queue) = (self.number(), self.receive_completions);
         let slot = common.succeeded(queue, Purpose::Receive, solicited);
-        slot.fill(Completion { id, qpn, outcome: Ok(done), len, imm, memory });
+        slot.fill(Completion { id, qpn, outcome: Ok(done), len, attached, memory });
     }
 
-    /// Sends the answer that is owed. Whether the device took it.
+    /// Sends some of the answers that are owed: first what earlier requests asked for, then whether
+    /// later ones were taken.
     #[inline]
-    pub fn answer<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> bool {
+    pub fn answer<O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+        most: u32,
+    ) -> Answered {
+        if !self.responder.answers.is_empty() {
+            let turn = self.send_answers(common, outbox, most);
+            if turn != Answered::All {
+                return turn;
+            }
+        }
         let r = &mut self.responder;
         let Some(path) = &self.path else {
             r.due = Due::Nothing;
-            return true;
+            return Answered::All;
         };
         let (psn, syndrome) = match r.due {
-            Due::Nothing => return true,
+            Due::Nothing => return Answered::All,
             Due::Ack if planted(Bug::AcknowledgesAhead) => (r.expected, r.syndrome()),
             Due::Ack => (r.expected.add(Psn::MAX.get()), r.syndrome()),
             Due::Nak(syndrome) => (r.expected, syndrome),
@@ -442,58 +523,39 @@ impl QueuePair {
         let aeth = Aeth { syndrome, msn: r.completed };
         let headers = Headers { bth, extensions: Extensions::Aeth(aeth) };
         if outbox.push(path, headers, &[][..]).is_err() {
-            return false;
+            return Answered::DeviceFull;
         }
         common.counters.sent += 1;
         common.counters.acks_sent += u64::from(r.due == Due::Ack);
-        (r.due, r.unanswered, r.ack_at) = (Due::Nothing, 0, None);
-        true
+        r.said();
+        Answered::All
+    }
+}
+
+impl Responder {
+    /// Notes that the peer has been told all that there is to tell.
+    #[inline]
+    pub fn said(&mut self) {
+        (self.due, self.unanswered, self.ack_at) = (Due::Nothing, 0, None);
     }
 }
 
 /// Puts a packet's payload behind what is filled of a receive. How much is filled then.
 #[inline]
-fn put<P: Payload>(
+fn fill<P: Payload>(
     memory: &mut Memory,
     filled: u32,
     payload: P,
     keys: &Keys,
     domain: Domain,
 ) -> Result<u32, Refusal> {
-    let (room, at, len) = (memory.room(), filled as usize, payload.len());
-    let end = u64::from(filled) + len as u64;
+    let room = memory.room();
+    let end = u64::from(filled) + payload.len() as u64;
     if end > room.min(LONGEST_MESSAGE.into()) {
         let cause = Cause::TooLong { room: u32::try_from(room).unwrap_or(u32::MAX) };
         return Err(Refusal::Fatal(Nak::InvalidRequest, cause));
     }
-    if let Memory::Buf(buf) = memory {
-        payload.copy_to(&mut buf.capacity_mut()[at..at + len]);
-        return Ok(end as u32);
-    }
-    scatter(memory, at, payload, keys, domain)?;
+    scatter(memory, filled as usize, payload, keys, domain)
+        .map_err(|cause| Refusal::Fatal(Nak::RemoteOperation, cause))?;
     Ok(end as u32)
-}
-
-fn scatter<P: Payload>(
-    memory: &Memory,
-    at: usize,
-    payload: P,
-    keys: &Keys,
-    domain: Domain,
-) -> Result<(), Refusal> {
-    let segments = memory.segments();
-    let place = |index: usize| {
-        allowed(keys, domain, index, &segments[index], Rights::LOCAL_WRITE)
-            .map_err(|cause| Refusal::Fatal(Nak::RemoteOperation, cause))
-    };
-    // All or nothing: each segment is looked at before a byte is written.
-    for index in 0..segments.len() {
-        place(index)?;
-    }
-    pieces(segments, at, payload.len(), |index, from, count, done| {
-        if let Ok((region, start)) = place(index) {
-            payload.part(done, count).copy_to_words(region.words(), start + from);
-        }
-    });
-    Ok(())
 }

@@ -104,6 +104,9 @@ pub enum Change {
     Reset,
 }
 
+/// As many reads and atomic operations at a time as adapters take.
+const MOST_READS: u8 = 16;
+
 /// Who the peer is, and how this side answers.
 #[derive(Clone, Debug)]
 pub struct Connection {
@@ -123,11 +126,13 @@ pub struct Connection {
     pub ack_delay: Duration,
     /// Whether acknowledgements say how many receives are posted.
     pub credits: bool,
+    /// The most reads and atomic operations of the peer's at a time.
+    pub reads: u8,
 }
 
 impl Connection {
     /// A connection with the customary answers: acknowledging every 16 packets, or after 50 µs,
-    /// and saying how many receives are posted.
+    /// saying how many receives are posted, and taking 16 reads and atomic operations at a time.
     pub fn new(peer: Qpn, path: Path, mtu: PathMtu, expected: Psn) -> Self {
         Self {
             peer,
@@ -138,6 +143,7 @@ impl Connection {
             ack_every: 16,
             ack_delay: Duration::from_micros(50),
             credits: true,
+            reads: MOST_READS,
         }
     }
 }
@@ -162,11 +168,15 @@ pub struct Sending {
     pub rnr_retries: u8,
     /// Whether to ask for an acknowledgement of each message, as standard peers must be.
     pub ask_each: bool,
+    /// The most reads and atomic operations under way at a time: no more than the peer takes.
+    pub reads: u8,
+    /// Whether the peer takes [metadata](super::Attachment::Metadata) with a write.
+    pub metadata: bool,
 }
 
 impl Sending {
     /// The customary insistence towards a peer of this kind, which acknowledges unasked: a window of
-    /// 128 packets, 7 retries, 2 ms before anything is known.
+    /// 128 packets, 7 retries, 2 ms before anything is known, 16 reads at a time, and metadata.
     pub fn new(first: Psn) -> Self {
         Self {
             first,
@@ -176,13 +186,15 @@ impl Sending {
             retries: 7,
             rnr_retries: 7,
             ask_each: false,
+            reads: MOST_READS,
+            metadata: true,
         }
     }
 
     /// The same towards a standard peer, an adapter or the kernel's driver, which acknowledges only
     /// what it is asked to.
     pub fn to_standard_peer(first: Psn) -> Self {
-        Self { ask_each: true, ..Self::new(first) }
+        Self { ask_each: true, metadata: false, ..Self::new(first) }
     }
 }
 

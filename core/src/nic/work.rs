@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::memory::Buf;
-use crate::wire::{Imm, RemoteAddr, Rkey};
+use crate::wire::{Imm, Metadata, RemoteAddr, Rkey};
 
 use super::completion::Done;
 use super::keys::Lkey;
@@ -54,37 +54,82 @@ pub enum Data {
     Memory(Memory),
 }
 
-/// What a request does with its data.
+/// What a request does, and with which memory of the peer's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// Puts it into the peer's next receive, and completes that.
+    /// Puts the data into the peer's next receive, and completes that.
     Send,
-    /// Puts it into the peer's registered memory. With an immediate, a receive is completed, too.
+    /// Puts the data into the peer's registered memory. With an attachment, a receive is completed,
+    /// too.
     Write {
         /// Where, by the addresses of the peer's registration.
         address: RemoteAddr,
         /// The peer's key.
         rkey: Rkey,
     },
+    /// Fetches from the peer's registered memory, as much as the request's own has room for.
+    Read {
+        /// Where from.
+        address: RemoteAddr,
+        /// The peer's key.
+        rkey: Rkey,
+    },
+    /// Replaces a word of the peer's if it is as expected.
+    CompareSwap {
+        /// Which: an address that 8 divides.
+        address: RemoteAddr,
+        /// The peer's key.
+        rkey: Rkey,
+        /// What it is expected to be.
+        compare: u64,
+        /// What it is to be then.
+        swap: u64,
+    },
+    /// Adds to a word of the peer's, wrapping around.
+    FetchAdd {
+        /// Which: an address that 8 divides.
+        address: RemoteAddr,
+        /// The peer's key.
+        rkey: Rkey,
+        /// How much.
+        add: u64,
+    },
 }
 
-/// A request to send something.
+/// What goes with a message into the completion of the receive that it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Attachment {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Four bytes.
+    Imm(Imm),
+    /// One of the receiver's keys: when the message is received, it is of no use any more. Goes with
+    /// sends only.
+    Invalidate(Rkey),
+    /// Up to sixteen bytes. Goes with writes only, and only to peers that
+    /// [take it](super::Sending::metadata).
+    Metadata(Metadata),
+}
+
+/// A request to do something at the peer.
 pub struct WorkRequest {
     /// The program's own, returned with the completion.
     pub id: u64,
     /// What to do.
     pub operation: Operation,
-    /// With what.
+    /// What to send, or where to put what is read.
     pub data: Data,
-    /// Four bytes that go with the message into the receive's completion.
-    pub imm: Option<Imm>,
+    /// What goes with the message.
+    pub attached: Attachment,
     /// Whether success is told. Failure always is.
     pub signalled: bool,
     /// Whether somebody waits for this very completion, which is then hastened.
     pub awaited: bool,
     /// Whether the peer is to be woken for the receive that this completes.
     pub solicited: bool,
-    /// Whether to wait, before beginning, until all requests before are complete.
+    /// Whether to wait, before beginning, until all reads and atomic operations before are complete.
+    /// Everything else is carried out in order in any case.
     pub fenced: bool,
 }
 
@@ -97,13 +142,12 @@ pub struct ReceiveRequest {
 }
 
 impl WorkRequest {
-    /// A signalled send.
-    pub fn send(id: u64, data: impl Into<Data>) -> Self {
+    fn new(id: u64, operation: Operation, data: Data) -> Self {
         Self {
             id,
-            operation: Operation::Send,
-            data: data.into(),
-            imm: None,
+            operation,
+            data,
+            attached: Attachment::Nothing,
             signalled: true,
             awaited: false,
             solicited: false,
@@ -111,15 +155,50 @@ impl WorkRequest {
         }
     }
 
+    /// A signalled send.
+    pub fn send(id: u64, data: impl Into<Data>) -> Self {
+        Self::new(id, Operation::Send, data.into())
+    }
+
     /// A signalled write to a peer's memory.
     pub fn write(id: u64, address: RemoteAddr, rkey: Rkey, data: impl Into<Data>) -> Self {
-        Self { operation: Operation::Write { address, rkey }, ..Self::send(id, data) }
+        Self::new(id, Operation::Write { address, rkey }, data.into())
+    }
+
+    /// A signalled read of a peer's memory, of as many bytes as `into` has room for.
+    pub fn read(id: u64, address: RemoteAddr, rkey: Rkey, into: impl Into<Memory>) -> Self {
+        Self::new(id, Operation::Read { address, rkey }, Data::Memory(into.into()))
+    }
+
+    /// A signalled exchange of a peer's word for `swap`, if it is `compare`. What it was comes with
+    /// the completion.
+    pub fn compare_swap(id: u64, address: RemoteAddr, rkey: Rkey, compare: u64, swap: u64) -> Self {
+        let operation = Operation::CompareSwap { address, rkey, compare, swap };
+        Self::new(id, operation, Data::Memory(Memory::None))
+    }
+
+    /// A signalled addition to a peer's word. What it was comes with the completion.
+    pub fn fetch_add(id: u64, address: RemoteAddr, rkey: Rkey, add: u64) -> Self {
+        let operation = Operation::FetchAdd { address, rkey, add };
+        Self::new(id, operation, Data::Memory(Memory::None))
     }
 
     /// The same with an immediate.
     #[must_use]
     pub fn with_imm(self, imm: Imm) -> Self {
-        Self { imm: Some(imm), ..self }
+        Self { attached: Attachment::Imm(imm), ..self }
+    }
+
+    /// The same, taking a key of the receiver's back.
+    #[must_use]
+    pub fn with_invalidate(self, rkey: Rkey) -> Self {
+        Self { attached: Attachment::Invalidate(rkey), ..self }
+    }
+
+    /// The same with metadata.
+    #[must_use]
+    pub fn with_metadata(self, metadata: Metadata) -> Self {
+        Self { attached: Attachment::Metadata(metadata), ..self }
     }
 
     /// The same, its success told to nobody.
@@ -140,7 +219,7 @@ impl WorkRequest {
         Self { solicited: true, ..self }
     }
 
-    /// The same, behind everything before it.
+    /// The same, behind all reads and atomic operations before it.
     #[must_use]
     pub fn fenced(self) -> Self {
         Self { fenced: true, ..self }
@@ -196,12 +275,50 @@ impl Memory {
 }
 
 impl Operation {
-    /// What has been done when it was.
+    /// What has been done when it was; `before` is what an atomic operation found.
     #[inline]
-    pub(super) const fn done(self) -> Done {
+    pub(super) const fn done(self, before: u64) -> Done {
         match self {
             Self::Send => Done::Sent,
             Self::Write { .. } => Done::Written,
+            Self::Read { .. } => Done::Read,
+            Self::CompareSwap { .. } | Self::FetchAdd { .. } => Done::Atomic { before },
+        }
+    }
+
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Send => "a send",
+            Self::Write { .. } => "a write",
+            Self::Read { .. } => "a read",
+            Self::CompareSwap { .. } => "a compare-and-swap",
+            Self::FetchAdd { .. } => "a fetch-and-add",
+        }
+    }
+
+    /// Whether it asks for something, which only an answer of its own completes.
+    #[inline]
+    pub(super) const fn asks(&self) -> bool {
+        !matches!(self, Self::Send | Self::Write { .. })
+    }
+}
+
+impl Attachment {
+    /// The immediate, if it is one.
+    #[inline]
+    pub const fn imm(&self) -> Option<Imm> {
+        match *self {
+            Self::Imm(imm) => Some(imm),
+            _ => None,
+        }
+    }
+
+    /// The metadata, if it is some.
+    #[inline]
+    pub const fn metadata(&self) -> Option<&Metadata> {
+        match self {
+            Self::Metadata(metadata) => Some(metadata),
+            _ => None,
         }
     }
 }
@@ -210,7 +327,21 @@ impl WorkRequest {
     /// Whether the peer needs a receive for it.
     #[inline]
     pub(super) const fn takes_receive(&self) -> bool {
-        matches!(self.operation, Operation::Send) || self.imm.is_some()
+        matches!(self.operation, Operation::Send) || !matches!(self.attached, Attachment::Nothing)
+    }
+
+    /// How many bytes the message has, if this is a request that can be.
+    #[inline]
+    pub(super) fn len(&self) -> Option<u64> {
+        use Attachment::{Imm, Invalidate, Metadata, Nothing};
+        use Operation::{CompareSwap, FetchAdd, Read, Send, Write};
+        match (&self.operation, &self.attached, &self.data) {
+            (Send, Nothing | Imm(_) | Invalidate(_), data)
+            | (Write { .. }, Nothing | Imm(_) | Metadata(_), data) => Some(data.len()),
+            (Read { .. }, Nothing, Data::Memory(memory)) => Some(memory.room()),
+            (CompareSwap { .. } | FetchAdd { .. }, Nothing, Data::Memory(Memory::None)) => Some(0),
+            _ => None,
+        }
     }
 }
 
@@ -320,7 +451,7 @@ impl fmt::Debug for WorkRequest {
             .field("id", &self.id)
             .field("operation", &self.operation)
             .field("data", &self.data)
-            .field("imm", &self.imm)
+            .field("attached", &self.attached)
             .finish_non_exhaustive()
     }
 }

@@ -1,5 +1,7 @@
 //! The extension headers, which stand between the base transport header and the payload.
 
+use std::fmt;
+
 use super::malformed::{Malformed, Part};
 use super::numbers::{AtomicValue, DmaLength, Imm, Msn, Qkey, Qpn, RemoteAddr, Rkey};
 use super::syndrome::Syndrome;
@@ -46,6 +48,54 @@ pub struct Deth {
     pub source: Qpn,
     /// Eight reserved bits: sent as zero, ignored, kept because the ICRC covers them.
     pub reserved: u8,
+}
+
+/// A few bytes that go with a write into the completion that it makes: our own extension. On the
+/// wire it is a word for how many they are, and then always sixteen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Metadata {
+    len: u8,
+    bytes: [u8; Self::MOST],
+}
+
+impl Metadata {
+    /// The most bytes that there may be.
+    pub const MOST: usize = 16;
+    /// Its length on the wire.
+    pub const LEN: usize = 4 + Self::MOST;
+
+    /// A copy of `bytes`, if they are not more than [`MOST`](Self::MOST).
+    #[inline]
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let mut own = Self { len: bytes.len() as u8, bytes: [0; Self::MOST] };
+        own.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(own)
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    fn from_bytes(h: [u8; Self::LEN]) -> Result<Self, Malformed> {
+        let (claimed, have) = (be32(&h, 0) as usize, Self::MOST);
+        match claimed <= have {
+            true => Ok(Self { len: claimed as u8, bytes: take(&h, 4) }),
+            false => Err(Malformed::Length { part: Part::Extensions, claimed, have }),
+        }
+    }
+
+    fn emit(self, out: &mut [u8]) {
+        out[..4].copy_from_slice(&[0, 0, 0, self.len]);
+        out[4..Self::LEN].copy_from_slice(&self.bytes);
+    }
+}
+
+impl fmt::Debug for Metadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Metadata({:?})", self.bytes())
+    }
 }
 
 impl Reth {
@@ -154,6 +204,10 @@ pub enum Layout {
     Deth,
     /// DETH, ImmDt.
     DethImm,
+    /// Metadata.
+    Metadata,
+    /// RETH, metadata.
+    RethMetadata,
 }
 
 impl Layout {
@@ -170,6 +224,8 @@ impl Layout {
             Self::Atomic => AtomicEth::LEN,
             Self::Deth => Deth::LEN,
             Self::DethImm => Deth::LEN + 4,
+            Self::Metadata => Metadata::LEN,
+            Self::RethMetadata => Reth::LEN + Metadata::LEN,
         }
     }
 
@@ -203,11 +259,15 @@ pub enum Extensions {
     Deth(Deth),
     /// The addressing of a datagram and an immediate.
     DethImm(Deth, Imm),
+    /// What goes with a write.
+    Metadata(Metadata),
+    /// A part of the peer's memory and what goes with the write.
+    RethMetadata(Reth, Metadata),
 }
 
 impl Extensions {
     /// The most bytes that any extension headers take.
-    pub const MAX_LEN: usize = AtomicEth::LEN;
+    pub const MAX_LEN: usize = Reth::LEN + Metadata::LEN;
 
     /// Which headers these are.
     #[inline]
@@ -223,6 +283,8 @@ impl Extensions {
             Self::Atomic(_) => Layout::Atomic,
             Self::Deth(_) => Layout::Deth,
             Self::DethImm(..) => Layout::DethImm,
+            Self::Metadata(_) => Layout::Metadata,
+            Self::RethMetadata(..) => Layout::RethMetadata,
         }
     }
 
@@ -246,6 +308,11 @@ impl Extensions {
             Layout::Atomic => Self::Atomic(AtomicEth::from_bytes(take(h, 0))),
             Layout::Deth => Self::Deth(Deth::from_bytes(take(h, 0))),
             Layout::DethImm => Self::DethImm(Deth::from_bytes(take(h, 0)), Imm(be32(h, Deth::LEN))),
+            Layout::Metadata => Self::Metadata(Metadata::from_bytes(take(h, 0))?),
+            Layout::RethMetadata => {
+                let metadata = Metadata::from_bytes(take(h, Reth::LEN))?;
+                Self::RethMetadata(Reth::from_bytes(take(h, 0)), metadata)
+            }
         };
         Ok((extensions, rest))
     }
@@ -275,6 +342,11 @@ impl Extensions {
             Self::DethImm(deth, imm) => {
                 out[..8].copy_from_slice(&deth.to_bytes());
                 out[8..12].copy_from_slice(&imm.0.to_be_bytes());
+            }
+            Self::Metadata(metadata) => metadata.emit(out),
+            Self::RethMetadata(reth, metadata) => {
+                out[..16].copy_from_slice(&reth.to_bytes());
+                metadata.emit(&mut out[16..]);
             }
         }
     }

@@ -42,7 +42,7 @@ mod udp;
 pub use bth::Bth;
 pub use crc::Crc;
 pub use ethernet::Ethernet;
-pub use extensions::{Aeth, AtomicEth, Deth, Extensions, Layout, Reth};
+pub use extensions::{Aeth, AtomicEth, Deth, Extensions, Layout, Metadata, Reth};
 pub use ipv4::Ipv4;
 pub use ipv6::{Grh, Ipv6};
 pub use malformed::{Malformed, Part};

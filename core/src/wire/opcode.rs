@@ -1,4 +1,7 @@
 //! The one table of opcodes: what each packet is, which headers it has, and what it may carry.
+//!
+//! Those from 0xC0 on are the standard's for manufacturers: extensions of our own, sent to none but
+//! peers that offered them.
 
 use super::extensions::Layout;
 
@@ -94,7 +97,7 @@ pub struct OpcodeInfo {
     /// What it may carry.
     pub payload: PayloadRule,
     /// Whether the message it completes or begins takes a posted receive: every send does, from
-    /// its first packet, and a write with its immediate.
+    /// its first packet, and a write with its immediate or metadata.
     pub needs_receive: bool,
 }
 
@@ -205,6 +208,8 @@ opcodes! {
     UdSendOnly               = 0x64: Ud Send Only, Deth, Any, receive;
     UdSendOnlyImmediate      = 0x65: Ud Send Only, DethImm, Any, receive;
     Cnp                      = 0x81: Cnp CongestionNotification Only, None, Sixteen;
+    RcWriteLastMetadata      = 0xC0: Rc Write Last, Metadata, Rest, receive;
+    RcWriteOnlyMetadata      = 0xC1: Rc Write Only, RethMetadata, Any, receive;
 }
 
 impl Opcode {
@@ -249,6 +254,9 @@ mod tests {
     fn the_class_is_in_the_top_three_bits() {
         for &op in Opcode::ALL {
             let class = match op.info().service {
+                Service::Rc if matches!(op.layout(), Layout::Metadata | Layout::RethMetadata) => {
+                    0xC0
+                }
                 Service::Rc => 0x00,
                 Service::Uc => 0x20,
                 Service::Ud => 0x60,

@@ -257,7 +257,7 @@ impl World {
             id,
             operation,
             data,
-            imm: (flags & 2 == 0).then_some(Imm(7)),
+            attached: if flags & 2 == 0 { Attachment::Imm(Imm(7)) } else { Attachment::Nothing },
             signalled: flags & 4 != 0,
             awaited: flags & 8 != 0,
             solicited: flags & 16 != 0,

@@ -1,6 +1,6 @@
 //! What must come of a stream of messages, from one end of a connection to the other.
 
-use doorbell::nic::{Cause, Completion, Done, Failure, KeyError, Memory};
+use doorbell::nic::{Attachment, Cause, Completion, Done, Failure, KeyError, Memory};
 use doorbell::wire::{Imm, PathMtu};
 
 use super::dice;
@@ -156,7 +156,10 @@ impl Flow {
     /// A completion of a send. How many messages are known to have arrived by it.
     pub fn sent(&mut self, index: usize, completion: &Completion) -> Result<usize, String> {
         ensure!(index < self.posted, "message {index} completed, which was not posted");
-        ensure!(completion.len == 0 && completion.imm.is_none(), "a send with {completion:?}");
+        ensure!(
+            completion.len == 0 && completion.attached == Attachment::Nothing,
+            "a send with {completion:?}"
+        );
         self.same_source(index, &completion.memory)?;
         match (completion.outcome, self.failed) {
             (Ok(_), Some(failed)) => Err(format!("message {index} succeeded behind {failed:?}")),
@@ -237,7 +240,10 @@ impl Flow {
                     let old = OLD.len().min(room);
                     ensure!(buf.len() == old, "{completion:?} should have {old} bytes");
                 }
-                ensure!(completion.len == 0 && completion.imm.is_none(), "{completion:?}");
+                ensure!(
+                    completion.len == 0 && completion.attached == Attachment::Nothing,
+                    "{completion:?}"
+                );
                 self.receive_failed.get_or_insert(failure);
                 self.receives_failed += 1;
                 Ok(0)
@@ -262,7 +268,7 @@ impl Flow {
         let whole = message.wrong.is_none();
         ensure!(whole, "{message:?} was received, which is wrong");
         ensure!(
-            completion.len as usize == len && completion.imm == imm,
+            completion.len as usize == len && completion.attached.imm() == imm,
             "message {index} of {len} bytes with {imm:?} came as {completion:?}"
         );
         let write = message.write.is_some();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use doorbell::nic::{
-    Change, Completion, Data, Inline, Notify, Operation, PostError, ReceiveRequest, State,
-    WorkRequest,
+    Attachment, Change, Completion, Data, Inline, Notify, Operation, PostError, ReceiveRequest,
+    State, WorkRequest,
 };
 use doorbell::wire::Imm;
 
@@ -107,7 +107,7 @@ impl Run<'_> {
             id: (index as u64) << 1 ^ flow.salt,
             operation,
             data,
-            imm: message.imm.map(Imm),
+            attached: message.imm.map_or(Attachment::Nothing, |imm| Attachment::Imm(Imm(imm))),
             signalled: message.signalled,
             awaited: message.awaited,
             solicited: message.solicited,

@@ -188,6 +188,7 @@ impl Run<'_> {
                 ack_every: own.ack_every,
                 ack_delay: own.ack_delay,
                 credits: own.credits,
+                reads: 16,
             };
             self.change(pair, end, Change::ReadyToReceive(Box::new(connection)))?;
             self.enter(pair, end, State::ReadyToReceive)?;
@@ -199,6 +200,8 @@ impl Run<'_> {
                 rnr_retries: own.rnr_retries,
                 ask_each: own.ask_each,
                 peer_delay: peer.ack_delay,
+                reads: 16,
+                metadata: true,
             };
             self.change(pair, end, Change::ReadyToSend(sending))?;
             self.enter(pair, end, State::ReadyToSend)?;

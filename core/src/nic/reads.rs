@@ -1,0 +1,314 @@
+//! What the responder answers with more than an acknowledgement: reads and atomic operations.
+//!
+//! A read is not copied when it is asked for: its answers are made from memory when they are sent,
+//! a packet at a time, with the key looked at each time. So a read that comes again, whole or from
+//! its middle on, is carried out again. An atomic operation is carried out once, when it is
+//! asked for first, and its result remembered: as many as the peer may have under way.
+
+use std::collections::VecDeque;
+
+use crate::encap::Full;
+use crate::payload::WordBytes;
+use crate::wire::{
+    Aeth, AtomicEth, AtomicValue, Bth, Extensions, Headers, Nak, Opcode, Psn, RemoteAddr, Reth,
+    Rkey, Syndrome,
+};
+
+use super::common::Common;
+use super::completion::Cause;
+use super::device::Outbox;
+use super::keys::{KeyError, Keys, Rights};
+use super::pair::{Blamed, QueuePair};
+use super::planted::{Bug, planted};
+use super::responder::{Answered, Due, Refusal};
+use super::work::LONGEST_MESSAGE;
+
+/// Something to be sent that was asked for.
+#[derive(Clone, Copy)]
+enum Answer {
+    /// What is left of a read.
+    Read { psn: Psn, address: RemoteAddr, rkey: Rkey, left: u32, begun: bool },
+    /// The result of an atomic operation.
+    Atomic { psn: Psn, before: u64 },
+}
+
+impl Answer {
+    fn psn(&self) -> Psn {
+        match *self {
+            Self::Read { psn, .. } | Self::Atomic { psn, .. } => psn,
+        }
+    }
+}
+
+/// What is owed to the peer, in the order of its sequence numbers, and what was.
+#[derive(Default)]
+pub(super) struct Answers {
+    /// The most that the peer may ask for at a time.
+    most: usize,
+    owed: VecDeque<Answer>,
+    /// The results of the last atomic operations, each in the place of the one that it replaced.
+    results: VecDeque<(Psn, u64)>,
+}
+
+impl Answers {
+    pub fn start(&mut self, most: u8) {
+        self.most = most.into();
+        // One more for what comes again while all are owed.
+        self.owed.reserve(self.most + 1);
+        self.results.reserve(self.most);
+    }
+
+    pub fn forget(&mut self) {
+        self.owed.clear();
+        self.results.clear();
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.owed.is_empty()
+    }
+
+    /// Whether the peer asks for more at a time than it may.
+    fn are_full(&self) -> bool {
+        self.owed.len() >= self.most
+    }
+
+    /// Adds something that was asked for again. Whatever is owed behind it will be asked for again
+    /// as well: its peer has gone back.
+    fn add_again(&mut self, answer: Answer) {
+        let psn = answer.psn();
+        while self.owed.back().is_some_and(|last| last.psn().distance_from(psn) >= 0) {
+            self.owed.pop_back();
+        }
+        // A read that was only begun ends where this one begins, and comes whole with it.
+        if self.owed.len() <= self.most {
+            self.owed.push_back(answer);
+        }
+    }
+
+    fn remember(&mut self, psn: Psn, before: u64) {
+        if self.results.len() >= self.most {
+            self.results.pop_front();
+        }
+        self.results.push_back((psn, before));
+    }
+}
+
+impl QueuePair {
+    /// Takes a read of this side's memory, or refuses it.
+    pub fn take_read(&mut self, headers: &Headers, keys: &Keys) -> Result<(), Refusal> {
+        let Extensions::Reth(reth) = headers.extensions else { return Err(Refusal::INVALID) };
+        self.may_read(&reth, keys)?;
+        let (psn, Reth { address, rkey, length }) = (headers.bth.psn(), reth);
+        let read = Answer::Read { psn, address, rkey, left: length.0, begun: false };
+        let r = &mut self.responder;
+        if r.answers.are_full() {
+            return Err(Refusal::INVALID);
+        }
+        r.answers.owed.push_back(read);
+        r.completed = r.completed.add(1);
+        // It takes a number for each packet of its answer; the last is counted as others are.
+        r.expected = r.expected.add(self.mtu.packets(length.0) - 1);
+        Ok(())
+    }
+
+    fn may_read(&self, reth: &Reth, keys: &Keys) -> Result<(), Refusal> {
+        let Reth { address, rkey, length } = *reth;
+        if length.0 > LONGEST_MESSAGE {
+            return Err(Refusal::INVALID);
+        }
+        // A read of nothing touches no memory, and its key is not looked at.
+        if length.0 == 0 {
+            return Ok(());
+        }
+        self.granted(rkey, Rights::REMOTE_READ)?;
+        keys.remote(self.domain, rkey, Rights::REMOTE_READ, address, u64::from(length.0))
+            .map_err(Refusal::access)?;
+        Ok(())
+    }
+
+    fn granted(&self, rkey: Rkey, rights: Rights) -> Result<(), Refusal> {
+        match self.rights.include(rights) {
+            true => Ok(()),
+            false => Err(Refusal::access(KeyError::Rights(rkey.0))),
+        }
+    }
+
+    /// Answers a read again, or a part of one: as much as was asked for before.
+    pub fn read_again(&mut self, headers: &Headers, common: &mut Common) {
+        let (psn, Extensions::Reth(reth)) = (headers.bth.psn(), headers.extensions) else { return };
+        let beyond = psn.add(self.mtu.packets(reth.length.0));
+        if reth.length.0 > LONGEST_MESSAGE || beyond.distance_from(self.responder.expected) > 0 {
+            return;
+        }
+        let Reth { address, rkey, length } = reth;
+        let read = Answer::Read { psn, address, rkey, left: length.0, begun: false };
+        self.responder.answers.add_again(read);
+        common.owe_answer(self);
+    }
+
+    /// Carries an atomic operation out, or refuses it.
+    pub fn take_atomic(&mut self, headers: &Headers, keys: &Keys) -> Result<(), Refusal> {
+        let Extensions::Atomic(atomic) = headers.extensions else { return Err(Refusal::INVALID) };
+        let AtomicEth { address, rkey, swap_or_add, compare } = atomic;
+        self.granted(rkey, Rights::REMOTE_ATOMIC)?;
+        let (region, offset) = keys
+            .remote(self.domain, rkey, Rights::REMOTE_ATOMIC, address, 8)
+            .map_err(Refusal::access)?;
+        let answers = &mut self.responder.answers;
+        if answers.are_full() {
+            return Err(Refusal::INVALID);
+        }
+        let done = match headers.bth.opcode() {
+            Opcode::RcCompareSwap => region.compare_swap(offset, compare.0, swap_or_add.0),
+            _ => region.fetch_add(offset, swap_or_add.0),
+        };
+        // The range was found to be the region's, so it is the address that is none of a word.
+        let before = done.map_err(|_| Refusal::INVALID)?;
+        let psn = headers.bth.psn();
+        answers.owed.push_back(Answer::Atomic { psn, before });
+        answers.remember(psn, before);
+        self.responder.completed = self.responder.completed.add(1);
+        Ok(())
+    }
+
+    /// Answers an atomic operation again, if its result is remembered.
+    pub fn atomic_again(&mut self, headers: &Headers, common: &mut Common) {
+        if planted(Bug::RepeatsAtomics) {
+            let _ = self.take_atomic(headers, &common.keys);
+            return common.owe_answer(self);
+        }
+        let (psn, answers) = (headers.bth.psn(), &mut self.responder.answers);
+        let found = answers.results.iter().find(|(other, _)| *other == psn);
+        let Some(&(psn, before)) = found else { return };
+        answers.add_again(Answer::Atomic { psn, before });
+        common.owe_answer(self);
+    }
+
+    /// Sends some of what was asked for.
+    pub fn send_answers<O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+        most: u32,
+    ) -> Answered {
+        for _ in 0..most {
+            let Some(&answer) = self.responder.answers.owed.front() else { break };
+            let sent = match answer {
+                Answer::Atomic { psn, before } => self.send_result(psn, before, outbox),
+                Answer::Read { psn, address, rkey, left, begun } => {
+                    self.send_data(psn, (address, rkey, left), begun, &common.keys, outbox)
+                }
+            };
+            match sent {
+                Ok(rest) => self.sent_answer(answer.psn(), rest, common),
+                Err(Stop::DeviceFull) => return Answered::DeviceFull,
+                Err(Stop::Refused(why)) => self.withdraw(answer.psn(), why, common),
+            }
+        }
+        match self.responder.answers.is_empty() {
+            true => Answered::All,
+            false => Answered::Some,
+        }
+    }
+
+    fn sent_answer(&mut self, psn: Psn, rest: Option<Answer>, common: &mut Common) {
+        common.counters.sent += 1;
+        common.counters.answers_sent += 1;
+        let r = &mut self.responder;
+        match (rest, r.answers.owed.front_mut()) {
+            (Some(rest), Some(front)) => *front = rest,
+            _ => drop(r.answers.owed.pop_front()),
+        }
+        // The last packet that was taken is answered, and so are all before it.
+        if r.due == Due::Ack && psn.add(1) == r.expected {
+            r.said();
+        }
+    }
+
+    /// Refuses a read after it was taken: the memory was taken from it meanwhile.
+    #[cold]
+    fn withdraw(&mut self, psn: Psn, why: KeyError, common: &mut Common) {
+        self.responder.answers.owed.clear();
+        self.responder.expected = psn;
+        common.counters.fatal_naks_sent += 1;
+        common.owe(self, Due::Nak(Syndrome::nak(Nak::RemoteAccess)));
+        self.break_with(Cause::Access(why), Blamed::Nothing, common);
+    }
+
+    fn aeth(&self) -> Aeth {
+        Aeth { syndrome: self.responder.syndrome(), msn: self.responder.completed }
+    }
+
+    fn send_result<O: Outbox>(
+        &self,
+        psn: Psn,
+        before: u64,
+        outbox: &mut O,
+    ) -> Result<Option<Answer>, Stop> {
+        let path = self.path.as_ref().ok_or(Stop::DeviceFull)?;
+        let bth = Bth::new(Opcode::RcAtomicAcknowledge, self.peer, psn).with_pkey(self.pkey);
+        let extensions = Extensions::AethAtomicAck(self.aeth(), AtomicValue(before));
+        outbox.push(path, Headers { bth, extensions }, &[][..])?;
+        Ok(None)
+    }
+
+    /// Sends the next packet of a read: what is left of it then.
+    fn send_data<O: Outbox>(
+        &self,
+        psn: Psn,
+        (address, rkey, left): (RemoteAddr, Rkey, u32),
+        begun: bool,
+        keys: &Keys,
+        outbox: &mut O,
+    ) -> Result<Option<Answer>, Stop> {
+        let path = self.path.as_ref().ok_or(Stop::DeviceFull)?;
+        let len = left.min(self.mtu.bytes() as u32);
+        let rest = left - len;
+        let opcode = match (begun, rest > 0) {
+            (false, false) => Opcode::RcReadResponseOnly,
+            (false, true) => Opcode::RcReadResponseFirst,
+            (true, true) => Opcode::RcReadResponseMiddle,
+            (true, false) => Opcode::RcReadResponseLast,
+        };
+        let extensions = match opcode {
+            Opcode::RcReadResponseMiddle => Extensions::None,
+            _ => Extensions::Aeth(self.aeth()),
+        };
+        let bth = Bth::new(opcode, self.peer, psn).with_pkey(self.pkey);
+        let headers = Headers { bth, extensions };
+        match len {
+            0 => outbox.push(path, headers, &[][..])?,
+            _ => {
+                let needed = Rights::REMOTE_READ;
+                let (region, start) =
+                    keys.remote(self.domain, rkey, needed, address, u64::from(len))?;
+                let range = start..start + len as usize;
+                let bytes =
+                    WordBytes::new(region.words(), range).ok_or(KeyError::Bounds(rkey.0))?;
+                outbox.push(path, headers, bytes)?
+            }
+        };
+        let address = RemoteAddr(address.0.wrapping_add(u64::from(len)));
+        let (psn, begun) = (psn.add(1), true);
+        Ok((rest > 0).then_some(Answer::Read { psn, address, rkey, left: rest, begun }))
+    }
+}
+
+/// Why an answer was not sent.
+enum Stop {
+    DeviceFull,
+    Refused(KeyError),
+}
+
+impl From<Full> for Stop {
+    fn from(_: Full) -> Self {
+        Self::DeviceFull
+    }
+}
+
+impl From<KeyError> for Stop {
+    fn from(why: KeyError) -> Self {
+        Self::Refused(why)
+    }
+}
