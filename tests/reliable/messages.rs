@@ -4,6 +4,7 @@ use doorbell::encap::{Full, Path, PathId};
 use doorbell::memory::{Buf, Region};
 use doorbell::nic::*;
 use doorbell::payload::Payload;
+use doorbell::time::Time;
 use doorbell::wire::*;
 
 use crate::common::{Setup, Two, at, bytes, inline, outcomes, pattern};
@@ -121,12 +122,46 @@ fn what_is_in_a_request_was_copied_when_it_was_posted() {
     assert_eq!(bytes(&at_b[0]), [5; MOST_INLINE]);
 }
 
-/// A device that notes the packets and leaves their bytes alone.
-struct Noted(Vec<(Headers, usize)>);
+/// How many packets the longest message takes. Of the shortest it is half as many as there are
+/// sequence numbers.
+const PACKETS: [(PathMtu, u32); 2] = [(PathMtu::Mtu4096, 1 << 19), (PathMtu::Mtu256, 1 << 23)];
+/// The most packets that may be under way: with one more, the next would look as if
+/// it stood before the oldest.
+const WIDEST: u32 = (1 << 23) - 1;
+const LONGEST: usize = LONGEST_MESSAGE as usize;
+const PIECES: usize = 64;
 
-impl Outbox for Noted {
+/// The longest message there is, in as many pieces, all of them the same memory.
+fn longest(registration: &Registration) -> Box<[Segment]> {
+    vec![registration.segment(0, LONGEST_MESSAGE / PIECES as u32); PIECES].into()
+}
+
+const ADDRESS: RemoteAddr = RemoteAddr(1 << 40);
+const RKEY: Rkey = Rkey(5);
+const IMM: Imm = Imm(3);
+
+/// A device that knows which packet must come, of writes of so many packets each, and leaves their
+/// bytes alone.
+struct Expecting {
+    mtu: PathMtu,
+    first: Psn,
+    each: u32,
+    next: u32,
+}
+
+impl Outbox for Expecting {
     fn push(&mut self, _: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
-        self.0.push((headers, payload.len()));
+        let (mtu, place) = (self.mtu.bytes(), self.next % self.each);
+        let length = DmaLength(self.each * mtu as u32);
+        let reth = Reth { address: ADDRESS, rkey: RKEY, length };
+        let (opcode, extensions) = match place {
+            0 => (Opcode::RcWriteFirst, Extensions::Reth(reth)),
+            n if n + 1 == self.each => (Opcode::RcWriteLastImmediate, Extensions::Imm(IMM)),
+            _ => (Opcode::RcWriteMiddle, Extensions::None),
+        };
+        let found = (headers.bth.psn(), headers.bth.opcode(), headers.extensions, payload.len());
+        assert_eq!(found, (self.first.add(self.next), opcode, extensions, mtu));
+        self.next += 1;
         Ok(0)
     }
 
@@ -137,88 +172,121 @@ impl Outbox for Noted {
     }
 }
 
-const LONGEST: u64 = LONGEST_MESSAGE as u64;
-const PACKETS: u32 = 1 << 19;
-const PIECES: usize = 64;
-
-/// The longest message there is, in as many pieces, all of them the same memory.
-fn longest(registration: &Registration) -> Box<[Segment]> {
-    vec![registration.segment(0, LONGEST_MESSAGE / PIECES as u32); PIECES].into()
+/// Has node A answered: everything up to `psn` was taken, or everything before it.
+fn answer(two: &mut Two, syndrome: Syndrome, psn: Psn) {
+    let path = two.fabric.path(two.a.node, two.b.node);
+    let bth = Bth::new(Opcode::RcAcknowledge, two.a.qpn, psn);
+    let headers =
+        Headers { bth, extensions: Extensions::Aeth(Aeth { syndrome, msn: Msn::new(0) }) };
+    let packet = Packet { headers, payload: &[][..] };
+    two.fabric.nic(two.a.node).packet(Flow::Link(path.id()), &packet);
 }
 
 #[test]
 fn the_longest_message_takes_the_packets_that_it_should() {
-    let setup = Setup { mtu: PathMtu::Mtu4096, ..Setup::default() };
-    let first = Psn::new(0xFF_0000);
-    let mut two = setup.connected(|connection, sending| {
-        (connection.expected, sending.first, sending.window) = (first, first, 1 << 15);
-    });
-    let (_, registration) = two.a.open(&mut two.fabric, LONGEST as usize / PIECES);
-    let (address, rkey) = (RemoteAddr(1 << 40), Rkey(5));
-    two.a.post(WorkRequest::write(1, address, rkey, longest(&registration)).with_imm(Imm(3)));
-    let (path, own) = (two.fabric.path(two.a.node, two.b.node), two.a.qpn);
-    let nic = two.fabric.nic(two.a.node);
-    let (mut noted, mut count) = (Noted(Vec::new()), 0);
-    while two.a.queue.is_empty() {
-        nic.transmit(&mut noted);
-        assert!(!noted.0.is_empty(), "stuck at packet {count}");
-        for (headers, len) in noted.0.drain(..) {
-            assert_eq!(headers.bth.psn(), first.add(count));
-            assert_eq!(len, 4096);
-            count += 1;
-            let (opcode, extensions) = (headers.bth.opcode(), headers.extensions);
-            match count {
-                1 => {
-                    let length = DmaLength(LONGEST_MESSAGE);
-                    assert_eq!(opcode, Opcode::RcWriteFirst);
-                    assert_eq!(extensions, Extensions::Reth(Reth { address, rkey, length }));
-                }
-                PACKETS => {
-                    assert_eq!(opcode, Opcode::RcWriteLastImmediate);
-                    assert_eq!(extensions, Extensions::Imm(Imm(3)));
-                }
-                _ => assert_eq!(opcode, Opcode::RcWriteMiddle),
-            }
+    for ((mtu, packets), window) in PACKETS.into_iter().zip([1 << 15, WIDEST]) {
+        let first = Psn::new(0xFF_0000);
+        let mut two = Setup { mtu, ..Setup::default() }.connected(|connection, sending| {
+            (connection.expected, sending.first, sending.window) = (first, first, window);
+        });
+        let (_, registration) = two.a.open(&mut two.fabric, LONGEST / PIECES);
+        let request = WorkRequest::write(1, ADDRESS, RKEY, longest(&registration));
+        two.a.post(request.with_imm(IMM));
+        let mut device = Expecting { mtu, first, each: packets, next: 0 };
+        while two.a.queue.is_empty() {
+            let until = packets.min(device.next + window);
+            two.fabric.nic(two.a.node).transmit(&mut device);
+            assert_eq!(device.next, until);
+            answer(&mut two, Syndrome::ACK, first.add(until - 1));
         }
-        let aeth = Aeth { syndrome: Syndrome::ACK, msn: Msn::new(0) };
-        let bth = Bth::new(Opcode::RcAcknowledge, own, first.add(count - 1));
-        let headers = Headers { bth, extensions: Extensions::Aeth(aeth) };
-        nic.packet(Flow::Link(path.id()), &Packet { headers, payload: &[][..] });
+        assert_eq!(device.next, packets);
+        assert_eq!(outcomes(&two.a.poll()), [(1, Ok(Done::Written))]);
     }
-    assert_eq!(count, PACKETS);
-    assert_eq!(outcomes(&two.a.poll()), [(1, Ok(Done::Written))]);
+}
+
+#[test]
+fn with_half_of_all_sequence_numbers_under_way_none_is_taken_for_another() {
+    let (mtu, each, first) = (PathMtu::Mtu256, 1 << 17, Psn::new(0xFF_0000));
+    let mut two = Setup { mtu, ..Setup::default() }
+        .connected(|_, sending| (sending.first, sending.window) = (first, WIDEST));
+    let len = each * mtu.bytes() as u32;
+    let (_, registration) = two.a.open(&mut two.fabric, len as usize);
+    for id in 0..64 {
+        let data = registration.segment(0, len);
+        two.a.post(WorkRequest::write(id, ADDRESS, RKEY, data).with_imm(IMM));
+    }
+    let mut device = Expecting { mtu, first, each, next: 0 };
+    two.fabric.nic(two.a.node).transmit(&mut device);
+    assert_eq!(device.next, WIDEST, "there is one more, for which the window has no room");
+
+    // What is before the oldest was not sent, nor what comes next, nor what is half a circle away.
+    for not_sent in [Psn::MAX.get(), WIDEST, WIDEST + 1] {
+        answer(&mut two, Syndrome::ACK, first.add(not_sent));
+    }
+    for not_sent in [WIDEST + 1, WIDEST + 2] {
+        answer(&mut two, Syndrome::nak(Nak::RemoteAccess), first.add(not_sent));
+    }
+    assert_eq!(two.counters().0.stray_answers, 5);
+
+    // After a time-out, the oldest asks.
+    let nic = two.fabric.nic(two.a.node);
+    nic.advance(Time::from_nanos(10_000_000_000));
+    device.next = 0;
+    nic.transmit(&mut device);
+    assert_eq!(device.next, 1);
+
+    // All but the newest has arrived.
+    device.next = WIDEST - 1;
+    answer(&mut two, Syndrome::nak(Nak::SequenceError), first.add(device.next));
+    assert_eq!(two.a.queue.len(), 63);
+    two.fabric.nic(two.a.node).transmit(&mut device);
+    assert_eq!(device.next, WIDEST + 1);
+    answer(&mut two, Syndrome::ACK, first.add(WIDEST));
+    let written = (0..64).map(|id| (id, Ok(Done::Written)));
+    assert_eq!(outcomes(&two.a.poll()), written.collect::<Vec<_>>());
 }
 
 #[test]
 fn the_longest_message_is_received_whole() {
-    let setup = Setup { mtu: PathMtu::Mtu4096, ..Setup::default() };
-    let first = Psn::new(0xFF_0000);
-    let mut two = setup.connected(|connection, _| connection.expected = first);
-    let (region, registration) = two.b.open(&mut two.fabric, LONGEST as usize / PIECES);
-    two.b.receive(1, longest(&registration));
-    two.b.receive(2, Memory::None);
-    let (path, own) = (two.fabric.path(two.b.node, two.a.node), two.b.qpn);
-    let nic = two.fabric.nic(two.b.node);
-    let payload = vec![0xDB; 4096];
-    for number in 0..PACKETS {
-        let opcode = match number {
-            0 => Opcode::RcSendFirst,
-            n if n == PACKETS - 1 => Opcode::RcSendLast,
-            _ => Opcode::RcSendMiddle,
+    for (mtu, packets) in PACKETS {
+        let first = Psn::new(0xFF_0000);
+        let mut two = Setup { mtu, ..Setup::default() }
+            .connected(|connection, _| connection.expected = first);
+        let (region, registration) = two.b.open(&mut two.fabric, LONGEST / PIECES);
+        two.b.receive(1, longest(&registration));
+        two.b.receive(2, Memory::None);
+        let (path, own) = (two.fabric.path(two.b.node, two.a.node), two.b.qpn);
+        let nic = two.fabric.nic(two.b.node);
+        let mut payload = vec![0xDB; mtu.bytes()];
+        let mut arrive = |nic: &mut Nic, number: u32, opcode, extensions| {
+            payload[..4].copy_from_slice(&number.to_ne_bytes());
+            let headers = Headers { bth: Bth::new(opcode, own, first.add(number)), extensions };
+            nic.packet(Flow::Link(path.id()), &Packet { headers, payload: &payload[..] });
         };
-        let bth = Bth::new(opcode, own, first.add(number));
-        let headers = Headers { bth, extensions: Extensions::None };
-        nic.packet(Flow::Link(path.id()), &Packet { headers, payload: &payload[..] });
-    }
-    let completions = two.b.poll();
-    assert_eq!(outcomes(&completions), [(1, Ok(Done::Received))]);
-    assert_eq!(completions[0].len, LONGEST_MESSAGE);
-    assert_eq!(read(&region, region.len() - 4096, 4096), payload);
+        for number in 0..packets - 1 {
+            let opcode = if number == 0 { Opcode::RcSendFirst } else { Opcode::RcSendMiddle };
+            arrive(nic, number, opcode, Extensions::None);
+        }
+        // However far behind the first packet is by now, it is none that is to come.
+        arrive(nic, 0, Opcode::RcSendFirst, Extensions::None);
+        arrive(nic, packets - 1, Opcode::RcSendLast, Extensions::None);
+        arrive(nic, 0, Opcode::RcSendFirst, Extensions::None);
+        assert_eq!((nic.counters().duplicates, nic.counters().out_of_sequence), (2, 0));
 
-    // One packet more than the longest is not taken.
-    let reth = Reth { address: RemoteAddr(0), rkey: Rkey(0), length: DmaLength((1 << 31) + 1) };
-    let bth = Bth::new(Opcode::RcWriteFirst, own, first.add(PACKETS));
-    let headers = Headers { bth, extensions: Extensions::Reth(reth) };
-    nic.packet(Flow::Link(path.id()), &Packet { headers, payload: &payload[..] });
-    assert_eq!(nic.event(), Some(Event::Broken(own, Cause::InvalidRequest)));
+        // One packet more than the longest is not taken.
+        let length = DmaLength((1 << 31) + 1);
+        let reth = Reth { address: RemoteAddr(0), rkey: Rkey(0), length };
+        arrive(nic, packets, Opcode::RcWriteFirst, Extensions::Reth(reth));
+        assert_eq!(nic.event(), Some(Event::Broken(own, Cause::InvalidRequest)));
+
+        let completions = two.b.poll();
+        assert_eq!(outcomes(&completions), [(1, Ok(Done::Received))]);
+        assert_eq!(completions[0].len, LONGEST_MESSAGE);
+        // What the last piece of the message left.
+        let there = packets / PIECES as u32;
+        for index in 0..there {
+            payload[..4].copy_from_slice(&(packets - there + index).to_ne_bytes());
+            assert_eq!(read(&region, index as usize * mtu.bytes(), mtu.bytes()), payload);
+        }
+    }
 }

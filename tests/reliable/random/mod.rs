@@ -9,11 +9,12 @@
 //! | file | idea |
 //! |---|---|
 //! | `program` | what a run consists of, and how it is drawn |
+//! | `strategy` | programs as proptest draws them, and makes them smaller when they fail |
 //! | `run` | a program run on a fabric |
 //! | `model` | what must come of the messages of one direction |
 //! | `memory` | registered memory, and beside it what its bytes must be |
 //! | `coverage` | what has occurred |
-//! | `failure` | a failing run made smaller, and told of |
+//! | `failure` | a failing run told of |
 //! | `planted` | bugs that all this must find |
 
 mod coverage;
@@ -24,15 +25,17 @@ mod model;
 mod planted;
 mod program;
 mod run;
+mod strategy;
 
+use std::cell::RefCell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
 use coverage::Coverage;
-use program::Program;
 use run::run;
+use strategy::{Failed, check, program};
 
 /// How many programs are run, unless `DOORBELL_SEQUENCES` says otherwise.
 const SEQUENCES: u64 = 10_000;
@@ -43,28 +46,27 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Runs the programs of many seeds on all cores: what they covered, and the first that failed.
-fn run_all(first: u64, count: u64) -> (Coverage, Option<(u64, String)>) {
+fn run_all(first: u64, count: u64) -> (Coverage, Option<(u64, Failed)>) {
     let next = AtomicU64::new(first);
-    let found = Mutex::new((Coverage::default(), None));
+    let found = Mutex::<(Coverage, Option<(u64, Failed)>)>::default();
     let work = || {
-        let mut coverage = Coverage::default();
+        let coverage = RefCell::new(Coverage::default());
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= first.saturating_add(count) {
                 break;
             }
-            let report = run(&Program::draw(seed));
-            coverage.add(&report.coverage);
-            if let Err(why) = report.result {
+            let failed = check(seed, |report| coverage.borrow_mut().add(&report.coverage));
+            if let Some(failed) = failed {
                 // Those who are at it finish theirs, and nobody begins another.
                 next.store(u64::MAX / 2, Ordering::Relaxed);
                 let earliest = &mut found.lock().expect("nobody panicked").1;
                 if earliest.as_ref().is_none_or(|(other, _)| seed < *other) {
-                    *earliest = Some((seed, why));
+                    *earliest = Some((seed, failed));
                 }
             }
         }
-        found.lock().expect("nobody panicked").0.add(&coverage);
+        found.lock().expect("nobody panicked").0.add(&coverage.borrow());
     };
     let threads = thread::available_parallelism().map_or(1, |count| count.get());
     thread::scope(|scope| {
@@ -82,8 +84,8 @@ fn random_programs_agree_with_the_model() {
     let count = number("DOORBELL_SEQUENCES").unwrap_or(if seed.is_some() { 1 } else { SEQUENCES });
     let began = Instant::now();
     let (coverage, failed) = run_all(seed.unwrap_or(0), count);
-    if let Some((seed, why)) = failed {
-        panic!("{}", failure::tell(seed, &why));
+    if let Some((seed, failed)) = failed {
+        panic!("{}", failure::tell(seed, &failed));
     }
     println!("{count} sequences in {:?}, in which there were\n{coverage}", began.elapsed());
     if count >= SEQUENCES {
@@ -94,7 +96,7 @@ fn random_programs_agree_with_the_model() {
 
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_gives_another() {
-    let hash = |seed| run(&Program::draw(seed)).hash;
+    let hash = |seed| run(&program(seed)).hash;
     let hashes: Vec<u64> = (0..200).map(hash).collect();
     assert_eq!(hashes, (0..200).map(hash).collect::<Vec<_>>());
     let mut different = hashes.clone();

@@ -41,6 +41,8 @@ pub struct Flow {
     /// Which messages take a receive.
     pub takers: Vec<usize>,
     pub wrong: Option<Expected>,
+    /// The bytes of each message.
+    contents: Vec<Vec<u8>>,
     /// Where what is sent lies, and where it is received.
     pub sources: Vec<Pieces>,
     pub landings: Vec<Pieces>,
@@ -81,13 +83,15 @@ pub const SPARE: usize = 40;
 
 impl Flow {
     pub fn new(stream: &Stream, mtu: PathMtu, salt: u64) -> Self {
-        let messages = stream.messages.iter().enumerate();
-        let takers = messages.filter(|(_, message)| message.takes_receive());
+        let messages = stream.messages.iter();
+        let contents = messages.clone().map(|message| dice::bytes(message.number, message.len));
+        let takers = messages.enumerate().filter(|(_, message)| message.takes_receive());
         Self {
             salt,
             mtu,
             takers: takers.map(|(index, _)| index).collect(),
             wrong: None,
+            contents: contents.collect(),
             sources: Vec::new(),
             landings: Vec::new(),
             wanted: 0,
@@ -109,9 +113,8 @@ impl Flow {
         &self.stream.messages[index]
     }
 
-    pub fn content(&self, index: usize) -> Vec<u8> {
-        let message = self.message(index);
-        dice::bytes(message.number, message.len)
+    pub fn content(&self, index: usize) -> &[u8] {
+        &self.contents[index]
     }
 
     /// How many receives there are for this flow.
@@ -274,7 +277,7 @@ impl Flow {
         let write = message.write.is_some();
         let expected = if write { Done::ReceivedWrite } else { Done::Received };
         ensure!(done == expected, "message {index} was {done:?}");
-        let content = if write { Vec::new() } else { self.content(index) };
+        let content = if write { &[] } else { self.content(index) };
         match &completion.memory {
             Memory::Buf(buf) if write => {
                 let old = &OLD[..OLD.len().min(buf.capacity())];
@@ -284,7 +287,7 @@ impl Flow {
                 ensure!(**buf == *content, "message {index} arrived with other bytes");
             }
             _ if write => {}
-            _ => self.land(receive, &content, landing, "message", index)?,
+            _ => self.land(receive, content, landing, "message", index)?,
         }
         self.received += 1;
         Ok(index + 1)
@@ -429,8 +432,7 @@ impl Flow {
             return;
         }
         let mut content = self.content(index);
-        content.truncate(packets * self.mtu.bytes());
-        let mut content = &content[..];
+        content = &content[..content.len().min(packets * self.mtu.bytes())];
         for &(at, len) in &self.landings[self.received] {
             let (now, rest) = content.split_at(len.min(content.len()));
             landing.expected[at..at + now.len()].copy_from_slice(now);

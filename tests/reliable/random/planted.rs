@@ -2,8 +2,8 @@
 
 use doorbell_core::nic::{Bug, plant};
 
-use super::program::Program;
 use super::run::run;
+use super::strategy::{Failed, check, smaller};
 
 /// How many programs a bug may survive.
 const MOST: u64 = 1000;
@@ -29,14 +29,14 @@ fn every_planted_bug_is_found() {
     let mut missed = Vec::new();
     for bug in Bug::ALL {
         let _planted = Planted::new(bug);
-        let found = (0..MOST).find_map(|seed| {
-            let why = run(&Program::draw(seed)).result.err()?;
-            Some((seed, why))
-        });
-        match found {
-            Some((seed, why)) => println!("{bug:?} is found by seed {seed}: {why}"),
-            None => missed.push(bug),
-        }
+        let found = (0..MOST).find_map(|seed| Some((seed, check(seed, |_| {})?)));
+        let Some((seed, Failed { program, why })) = found else {
+            missed.push(bug);
+            continue;
+        };
+        println!("{bug:?} is found by seed {seed}: {why}");
+        let further = smaller(&program).into_iter().find(|less| run(less).result.is_err());
+        assert!(further.is_none(), "more could have been taken away of\n{program}");
     }
     assert!(missed.is_empty(), "{MOST} programs do not find {missed:?}");
 }

@@ -1,5 +1,5 @@
-//! What a random run consists of, drawn from one number before anything runs: a network, queue
-//! pairs, messages with their receives, and what programs do in which order.
+//! What a random run consists of, drawn before anything runs: a network, queue pairs, messages with
+//! their receives, and what programs do in which order.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use super::dice::Dice;
 
 #[derive(Clone, Debug)]
 pub struct Program {
-    pub seed: u64,
+    /// What is left to chance while it runs comes from this.
+    pub luck: u64,
     pub mood: Mood,
     pub net: Net,
     pub nodes: usize,
@@ -234,8 +235,7 @@ pub enum Revoked {
 const SMALL: usize = MOST_INLINE;
 
 impl Program {
-    pub fn draw(seed: u64) -> Self {
-        let mut dice = Dice::new(seed);
+    pub fn draw(dice: &mut Dice) -> Self {
         let mood = match dice.below(100) {
             0..55 => Mood::Patient,
             55..70 => Mood::Impatient,
@@ -243,27 +243,26 @@ impl Program {
             _ => Mood::Stopped,
         };
         let nodes = dice.pick(&[2, 2, 2, 3, 4]);
-        let net = Net::draw(&mut dice, mood, nodes);
+        let net = Net::draw(dice, mood, nodes);
         let mut pairs: Vec<[End; 2]> =
-            (0..dice.pick(&[1, 1, 2, 2, 3, 4])).map(|_| ends(&mut dice, mood, nodes)).collect();
-        let queues = queues(&mut dice, nodes, &mut pairs);
+            (0..dice.pick(&[1, 1, 2, 2, 3, 4])).map(|_| ends(dice, mood, nodes)).collect();
+        let queues = queues(dice, nodes, &mut pairs);
         let count = if dice.percent(20) { 2 } else { 1 };
         let mut rounds: Vec<Round> = (0..count)
             .map(|_| {
-                let streams = pairs
-                    .iter()
-                    .map(|ends| [0, 1].map(|end| Stream::draw(&mut dice, ends[end].mtu)));
+                let streams =
+                    pairs.iter().map(|ends| [0, 1].map(|end| Stream::draw(dice, ends[end].mtu)));
                 let streams = streams.collect();
                 Round { streams, ops: Vec::new(), dropped: dice.percent(30) }
             })
             .collect();
         if mood == Mood::Wrong {
-            spoil(&mut dice, &mut pairs, &mut rounds);
+            spoil(dice, &mut pairs, &mut rounds);
         }
         for round in &mut rounds {
-            round.ops = ops(&mut dice, mood, &round.streams, queues.len());
+            round.ops = ops(dice, mood, &round.streams, queues.len());
         }
-        Self { seed, mood, net, nodes, queues, pairs, rounds }
+        Self { luck: dice.u64(), mood, net, nodes, queues, pairs, rounds }
     }
 }
 

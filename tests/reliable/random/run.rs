@@ -119,7 +119,7 @@ impl<'p> Run<'p> {
             lossless: net.lossless,
             ..Config::default()
         };
-        let mut fabric = Fabric::new(program.seed, net.version, config);
+        let mut fabric = Fabric::new(program.luck, net.version, config);
         fabric.room = net.room;
         fabric.network.start_recording(RECORDED);
         let cable = LinkConfig {
@@ -141,7 +141,7 @@ impl<'p> Run<'p> {
             let (a, b) = (fabric.station(0), fabric.station(1));
             fabric.network.link(a, b, cable);
         }
-        let mut dice = Dice::new(program.seed ^ 0xD1CE);
+        let mut dice = Dice::new(program.luck ^ 0xD1CE);
         let domains: Vec<Domain> =
             (0..program.nodes).map(|node| fabric.nic(node).domain()).collect();
         let traps = (0..program.nodes)

@@ -91,7 +91,7 @@ impl Run<'_> {
         let message = flow.message(index);
         let data = match message.source {
             Kind::None => {
-                let inline = Inline::new(&flow.content(index)).expect("few bytes");
+                let inline = Inline::new(flow.content(index)).expect("few bytes");
                 Data::Inline(inline)
             }
             _ => Data::Memory(self.source(pair, end, index)),

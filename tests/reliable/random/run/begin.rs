@@ -29,7 +29,7 @@ impl Run<'_> {
                     let (content, message) =
                         (flows[ours].content(index), flows[ours].message(index));
                     let pieces = source.place(message.source, message.len);
-                    source.put(&pieces, &content);
+                    source.put(&pieces, content);
                     flows[ours].sources.push(pieces);
                 }
                 let mut landing = Plan::new(self.dice.u64());
