@@ -178,17 +178,22 @@ impl Requester {
 
     /// Sets the cursor back, or forth, to a packet of a request that was begun.
     fn seek(&mut self, psn: Psn, mtu: PathMtu) {
-        (self.next, self.packet, self.at) = (psn, 0, self.begun);
         self.mark = None;
+        (self.next, (self.at, self.packet)) = (psn, self.place_of(psn, mtu));
+    }
+
+    /// How many requests stand before a packet, of those that were begun, and how many packets of
+    /// its own.
+    fn place_of(&mut self, psn: Psn, mtu: PathMtu) -> (usize, u32) {
         let mut left = self.acknowledged + psn.distance_from(self.oldest).max(0) as u32;
         for index in 0..self.begun {
             let packets = self.packets(index, mtu);
             if left < packets {
-                (self.at, self.packet) = (index, left);
-                return;
+                return (index, left);
             }
             left -= packets;
         }
+        (self.begun, 0)
     }
 
     /// How many packets the request behind `index` others takes.
@@ -231,7 +236,7 @@ impl QueuePair {
                 // Those before it come first, and it is looked at again when they are complete.
                 Err(Stop::Refused(_)) if self.requester.at > 0 => return Turn::Idle,
                 Err(Stop::Refused(cause)) => {
-                    self.break_with(cause, Blamed::Request, common);
+                    self.break_with(cause, Blamed::Request(0), common);
                     return Turn::More;
                 }
             }
@@ -427,6 +432,12 @@ impl QueuePair {
         common.activate(self);
     }
 
+    /// The request that a packet is of, which need not be the first that is unfinished: answers to
+    /// reads and atomic operations before it may have been lost.
+    pub(super) fn request_of(&mut self, psn: Psn) -> Blamed {
+        Blamed::Request(self.requester.place_of(psn, self.mtu).0)
+    }
+
     /// Counts a try that failed. Whether it was the last.
     pub(super) fn gave_up(&mut self, common: &mut Common) -> bool {
         let r = &mut self.requester;
@@ -435,7 +446,7 @@ impl QueuePair {
             return false;
         }
         let cause = Cause::NoAnswer { tries: r.tries.saturating_add(1) };
-        self.break_with(cause, Blamed::Request, common);
+        self.break_with(cause, Blamed::Request(0), common);
         true
     }
 
@@ -444,7 +455,8 @@ impl QueuePair {
         let r = &mut self.requester;
         if r.sending.rnr_retries < 7 && r.rnr_tries >= r.sending.rnr_retries {
             let cause = Cause::ReceiverNotReady { tries: r.rnr_tries + 1, wait };
-            return self.break_with(cause, Blamed::Request, common);
+            let blamed = self.request_of(psn);
+            return self.break_with(cause, blamed, common);
         }
         r.rnr_tries = r.rnr_tries.saturating_add(1);
         // It is a refusal, but an answer: the peer is there.
@@ -452,7 +464,9 @@ impl QueuePair {
         r.rto.answered();
         let at = common.now + wait.delay();
         (r.resume_at, r.retry_at) = (Some(at), None);
-        self.go_back(psn, common);
+        // Not to what was refused: answers that are missing before it have to be asked for again,
+        // and no time-out would see to that.
+        self.go_back(self.requester.oldest, common);
         self.arm_by(at, common);
     }
 
@@ -510,7 +524,7 @@ impl QueuePair {
         }
     }
 
-    /// Asks again for the oldest answer, once.
+    /// Asks again for the oldest answer, once. That is no failed try: the peer is there.
     #[cold]
     fn chase(&mut self, common: &mut Common) {
         let r = &mut self.requester;
@@ -519,9 +533,7 @@ impl QueuePair {
         }
         r.chased = Some(r.oldest);
         common.counters.answers_missed += 1;
-        if !self.gave_up(common) {
-            self.go_back(self.requester.oldest, common);
-        }
+        self.go_back(self.requester.oldest, common);
     }
 
     /// How many bytes of the read at the head have come.
