@@ -53,10 +53,10 @@ impl End {
         (0..count).for_each(|id| self.receive(id, Buf::with_capacity(room)));
     }
 
-    /// Registers memory that peers may write.
+    /// Registers memory that peers may do everything with.
     pub fn open(&self, fabric: &mut Fabric, len: usize) -> (Region, Registration) {
         let region = Region::new(len);
-        let rights = Rights::LOCAL_WRITE | Rights::REMOTE_WRITE;
+        let rights = Rights::LOCAL_WRITE | Rights::REMOTE;
         let nic = fabric.nic(self.node);
         let registration = nic.register(self.domain, region.clone(), rights).unwrap();
         (region, registration)
@@ -176,6 +176,13 @@ pub fn bytes(completion: &Completion) -> &[u8] {
         Memory::Buf(buf) => buf,
         other => panic!("{other:?} is no buffer"),
     }
+}
+
+/// What memory holds.
+pub fn content(region: &Region) -> Vec<u8> {
+    let mut bytes = vec![0; region.len()];
+    region.read_at(0, &mut bytes).unwrap();
+    bytes
 }
 
 /// What became of each.

@@ -1,6 +1,7 @@
 //! Reliable connections between NICs on a simulated fabric.
 
 mod acks;
+mod answers;
 mod common;
 mod crowd;
 mod devices;
@@ -11,6 +12,7 @@ mod messages;
 mod partition;
 mod posting;
 mod random;
+mod reads;
 mod receivers;
 mod regressions;
 mod states;

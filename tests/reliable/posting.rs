@@ -186,20 +186,22 @@ fn unsignalled_requests_tell_nothing_but_their_failure() {
 }
 
 #[test]
-fn a_fenced_request_waits_until_all_before_it_are_complete() {
+fn a_fenced_request_waits_for_reads_and_atomics_and_for_nothing_else() {
     let mut two = Two::new();
-    two.b.receives(3, 10);
+    two.b.receives(4, 10);
+    let (_, place) = two.b.open(&mut two.fabric, 16);
     two.a.post(short(0));
     two.a.post(short(1).fenced());
-    two.a.post(short(2));
+    two.a.post(WorkRequest::read(2, place.address, place.rkey, Buf::with_capacity(8)));
+    two.a.post(WorkRequest::fetch_add(3, place.address, place.rkey, 1));
+    two.a.post(short(4).fenced());
+    two.a.post(short(5));
     two.fabric.turn(two.a.node);
-    // The third waits behind the second.
-    assert_eq!(two.counters().0.sent, 1);
-    two.run(1, 1);
-    two.fabric.turn(two.a.node);
-    assert_eq!(two.counters().0.sent, 3);
-    let (at_a, _) = two.run(2, 2);
-    assert_eq!(outcomes(&at_a), [(1, Ok(Done::Sent)), (2, Ok(Done::Sent))]);
+    // The last waits behind the one before it.
+    assert_eq!(two.counters().0.sent, 4);
+    let (at_a, _) = two.run(6, 4);
+    let order: Vec<u64> = at_a.iter().map(|completion| completion.id).collect();
+    assert_eq!(order, [0, 1, 2, 3, 4, 5]);
 }
 
 #[test]

@@ -130,7 +130,7 @@ impl QueuePair {
                     common.counters.stray_answers += 1;
                 } else if self.refused(psn, common) {
                     common.counters.rnr_naks_received += 1;
-                    self.wait_for_receiver(psn, timer, common);
+                    self.wait_for_receiver(timer, common);
                 }
             }
             Verdict::Nak(nak) => self.refused_for_good(psn, aeth, nak, common),
@@ -166,7 +166,8 @@ impl QueuePair {
             return;
         }
         common.counters.sequence_naks_received += 1;
-        if !self.gave_up(common) {
+        // If answers from before are missing, these were asked for again, and all behind them.
+        if psn == self.oldest() && !self.gave_up(common) {
             self.go_back(psn, common);
         }
     }

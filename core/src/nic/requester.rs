@@ -440,7 +440,7 @@ impl QueuePair {
     }
 
     /// Waits as a peer without receives asked for, unless that was once too often.
-    pub(super) fn wait_for_receiver(&mut self, psn: Psn, wait: RnrTimer, common: &mut Common) {
+    pub(super) fn wait_for_receiver(&mut self, wait: RnrTimer, common: &mut Common) {
         let r = &mut self.requester;
         if r.sending.rnr_retries < 7 && r.rnr_tries >= r.sending.rnr_retries {
             let cause = Cause::ReceiverNotReady { tries: r.rnr_tries + 1, wait };
@@ -452,7 +452,8 @@ impl QueuePair {
         r.rto.answered();
         let at = common.now + wait.delay();
         (r.resume_at, r.retry_at) = (Some(at), None);
-        self.go_back(psn, common);
+        // Which is where it was refused, unless answers from before are missing.
+        self.go_back(self.requester.oldest, common);
         self.arm_by(at, common);
     }
 
