@@ -140,6 +140,6 @@ mod tests {
     /// It is moved into the ring and out of it with every request.
     #[test]
     fn a_completion_is_small() {
-        assert_eq!(size_of::<Completion>(), 88);
+        assert_eq!(size_of::<Completion>(), 96);
     }
 }
