@@ -7,13 +7,7 @@ use doorbell::memory::{Buf, Region};
 use doorbell::nic::*;
 use doorbell::wire::{Imm, Rkey};
 
-use crate::common::{Setup, Two, at, inline, outcomes, pattern};
-
-fn read(region: &Region) -> Vec<u8> {
-    let mut bytes = vec![0; region.len()];
-    region.read_at(0, &mut bytes).unwrap();
-    bytes
-}
+use crate::common::{Setup, Two, at, content, inline, outcomes, pattern};
 
 #[test]
 fn keys_and_addresses_differ_from_seed_to_seed_and_from_each_other() {
@@ -55,7 +49,7 @@ fn refused_write(
     two.a.post(WorkRequest::write(1, address, Rkey(rkey), data));
     let (at_a, _) = two.run(1, 0);
     assert_eq!(outcomes(&at_a), [(1, Err(Failure::Broke(Cause::PeerAccess)))]);
-    assert_eq!(read(&region), pattern(len), "nothing was written");
+    assert_eq!(content(&region), pattern(len), "nothing was written");
     match two.fabric.nic(two.b.node).event() {
         Some(Event::Broken(_, cause)) => cause,
         other => panic!("{other:?}"),
@@ -95,7 +89,7 @@ fn a_key_of_another_domain_is_none() {
     two.run(1, 0);
     let cause = Cause::Access(KeyError::Domain(place.rkey.0));
     assert_eq!(two.fabric.nic(two.b.node).event(), Some(Event::Broken(two.b.qpn, cause)));
-    assert_eq!(read(&region), [0; 100]);
+    assert_eq!(content(&region), [0; 100]);
 }
 
 #[test]
@@ -119,7 +113,7 @@ fn revoked_midway(imm: bool) -> (Vec<Completion>, Vec<Completion>) {
     let data = Memory::Buf(Buf::from(vec![0xEE; 40_000]));
     let request = WorkRequest::write(1, place.address, place.rkey, data);
     two.a.post(if imm { request.with_imm(Imm(1)) } else { request });
-    let there = |region: &Region| read(region).iter().filter(|&&byte| byte == 0xEE).count();
+    let there = |region: &Region| content(region).iter().filter(|&&byte| byte == 0xEE).count();
     let limit = Duration::from_millis(1);
     // All but the last few packets, so that it may be the last that finds the key gone.
     let until = if imm { 39 * 1024 } else { 9 * 1024 };
@@ -184,7 +178,7 @@ fn a_receive_into_memory_that_it_may_not_use_is_to_blame_itself() {
     let cause = Cause::LocalProtection { segment: 0, why };
     let (broke, flushed) = (Err(Failure::Broke(cause)), Err(Failure::Flushed(cause)));
     assert_eq!(outcomes(&at_b), [(5, broke), (6, flushed)]);
-    assert_eq!(read(&region), pattern(100));
+    assert_eq!(content(&region), pattern(100));
 }
 
 #[test]

@@ -1,8 +1,10 @@
-//! Reliable connections between NICs on a simulated fabric.
+//! NICs on a simulated fabric: reliable connections above all, and the other services.
 
 mod acks;
+mod answers;
 mod common;
 mod crowd;
+mod datagrams;
 mod devices;
 mod goodput;
 mod keys;
@@ -11,6 +13,9 @@ mod messages;
 mod partition;
 mod posting;
 mod random;
+mod reads;
 mod receivers;
 mod regressions;
+mod shared;
 mod states;
+mod unreliable;

@@ -65,13 +65,8 @@ fn tables_that_are_full_say_so_and_what_is_given_back_is_used_again() {
     let mut nic = nic(Config { queue_pairs: 3, registrations: 3, ..Config::default() });
     let domain = nic.domain();
     let (id, _queue) = nic.completion_queue(5).unwrap();
-    let config = QueuePairConfig {
-        domain,
-        send_completions: id,
-        receive_completions: id,
-        send_depth: 1,
-        receive_depth: 1,
-    };
+    let config =
+        QueuePairConfig { send_depth: 1, receive_depth: 1, ..QueuePairConfig::new(domain, id) };
     let pairs: Vec<_> = (0..3).map(|_| nic.queue_pair(&config).unwrap()).collect();
     let full = ResourceError::QueuePairsFull(3);
     assert_eq!(nic.queue_pair(&config).err(), Some(full));
@@ -104,11 +99,10 @@ fn queues_must_exist_and_hold_something() {
     let huge = ResourceError::Depth(usize::MAX);
     assert_eq!(nic.completion_queue(usize::MAX).err(), Some(huge));
     let config = |send, receive, send_depth, receive_depth| QueuePairConfig {
-        domain,
-        send_completions: send,
         receive_completions: receive,
         send_depth,
         receive_depth,
+        ..QueuePairConfig::new(domain, send)
     };
     let none = Some(ResourceError::NoSuchCompletionQueue(dropped));
     assert_eq!(nic.queue_pair(&config(good, dropped, 1, 1)).err(), none);
@@ -130,7 +124,8 @@ fn queues_must_exist_and_hold_something() {
 fn queue_pair_numbers_carry_tag_and_shard_and_are_never_reserved_ones() {
     let with = |tag, tag_bits, shard, shard_bits, number| {
         let numbering = Numbering { tag, tag_bits, shard, shard_bits };
-        let config = Config { queue_pairs: 1 << 20, registrations: 1, numbering, lossless: false };
+        let config =
+            Config { queue_pairs: 1 << 20, registrations: 1, numbering, ..Config::default() };
         Nic::new(config, Seed::from_number(number))
     };
     assert_eq!(with(0, 17, 0, 4, 1).err(), Some(NumberingError::TooManyBits(21)));
@@ -146,11 +141,9 @@ fn queue_pair_numbers_carry_tag_and_shard_and_are_never_reserved_ones() {
             let domain = nic.domain();
             let (id, _queue) = nic.completion_queue(257).unwrap();
             let config = QueuePairConfig {
-                domain,
-                send_completions: id,
-                receive_completions: id,
                 send_depth: 1,
                 receive_depth: 1,
+                ..QueuePairConfig::new(domain, id)
             };
             let made = std::iter::from_fn(|| nic.queue_pair(&config).ok().map(|ends| ends.qpn));
             let mut made: Vec<u32> = made.map(Qpn::get).collect();
@@ -186,20 +179,22 @@ fn unsignalled_requests_tell_nothing_but_their_failure() {
 }
 
 #[test]
-fn a_fenced_request_waits_until_all_before_it_are_complete() {
+fn a_fenced_request_waits_for_reads_and_atomics_and_for_nothing_else() {
     let mut two = Two::new();
-    two.b.receives(3, 10);
+    two.b.receives(4, 10);
+    let (_, place) = two.b.open(&mut two.fabric, 16);
     two.a.post(short(0));
     two.a.post(short(1).fenced());
-    two.a.post(short(2));
+    two.a.post(WorkRequest::read(2, place.address, place.rkey, Buf::with_capacity(8)));
+    two.a.post(WorkRequest::fetch_add(3, place.address, place.rkey, 1));
+    two.a.post(short(4).fenced());
+    two.a.post(short(5));
     two.fabric.turn(two.a.node);
-    // The third waits behind the second.
-    assert_eq!(two.counters().0.sent, 1);
-    two.run(1, 1);
-    two.fabric.turn(two.a.node);
-    assert_eq!(two.counters().0.sent, 3);
-    let (at_a, _) = two.run(2, 2);
-    assert_eq!(outcomes(&at_a), [(1, Ok(Done::Sent)), (2, Ok(Done::Sent))]);
+    // The last waits behind the one before it.
+    assert_eq!(two.counters().0.sent, 4);
+    let (at_a, _) = two.run(6, 4);
+    let order: Vec<u64> = at_a.iter().map(|completion| completion.id).collect();
+    assert_eq!(order, [0, 1, 2, 3, 4, 5]);
 }
 
 #[test]

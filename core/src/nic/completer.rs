@@ -167,8 +167,9 @@ impl QueuePair {
             return;
         }
         common.counters.sequence_naks_received += 1;
-        if !self.gave_up(common) {
-            self.go_back(self.oldest(), common);
+        // If answers from before are missing, these were asked for again, and all behind them.
+        if psn == self.oldest() && !self.gave_up(common) {
+            self.go_back(psn, common);
         }
     }
 

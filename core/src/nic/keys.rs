@@ -40,6 +40,10 @@ impl Rights {
     /// Peers may do atomic operations there.
     pub const REMOTE_ATOMIC: Self = Self(8);
 
+    /// Everything that peers may do.
+    pub const REMOTE: Self =
+        Self(Self::REMOTE_WRITE.0 | Self::REMOTE_READ.0 | Self::REMOTE_ATOMIC.0);
+
     /// Whether all of `others` are among these.
     #[inline]
     pub const fn include(self, others: Self) -> bool {

@@ -92,13 +92,14 @@ impl Answers {
 
     /// Adds something that was asked for again. Whatever is owed behind it will be asked for again
     /// as well: its peer has gone back.
-    fn add_again(&mut self, answer: Answer) {
-        let psn = answer.psn();
-        let mut again = true;
+    fn add_again(&mut self, answer: Answer, packets: u32) {
+        let (psn, mut again) = (answer.psn(), true);
         while let Some(last) = self.owed.back()
-            && last.answer.psn().distance_from(psn) >= 0
+            && let ahead = last.answer.psn().distance_from(psn)
+            && ahead >= 0
         {
-            again = last.again;
+            // The rest of a read that was not all sent yet is none that was.
+            again &= last.again || ahead >= packets as i32;
             self.owed.pop_back();
         }
         // A read that was only begun ends where this one begins, and comes whole with it.
@@ -158,7 +159,8 @@ impl QueuePair {
     /// Answers a read again, or a part of one: as much as was asked for before.
     pub fn read_again(&mut self, headers: &Headers, common: &mut Common) {
         let (psn, Extensions::Reth(reth)) = (headers.bth.psn(), headers.extensions) else { return };
-        let beyond = psn.add(self.mtu.packets(reth.length.0));
+        let packets = self.mtu.packets(reth.length.0);
+        let beyond = psn.add(packets);
         if reth.length.0 > LONGEST_MESSAGE || beyond.distance_from(self.responder.expected) > 0 {
             return;
         }
@@ -168,7 +170,7 @@ impl QueuePair {
         }
         let Reth { address, rkey, length } = reth;
         let read = Answer::Read { psn, address, rkey, left: length.0, begun: false };
-        self.responder.answers.add_again(read);
+        self.responder.answers.add_again(read, packets);
         common.owe_answer(self);
     }
 
@@ -206,7 +208,7 @@ impl QueuePair {
         let (psn, answers) = (headers.bth.psn(), &mut self.responder.answers);
         let found = answers.results.iter().find(|(other, _)| *other == psn);
         let Some(&(psn, before)) = found else { return };
-        answers.add_again(Answer::Atomic { psn, before });
+        answers.add_again(Answer::Atomic { psn, before }, 1);
         common.owe_answer(self);
     }
 

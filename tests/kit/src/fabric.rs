@@ -235,7 +235,7 @@ impl Fabric {
 
     /// Takes a queue pair from the reset state to sending.
     pub fn ready(&mut self, node: NodeId, qpn: Qpn, connection: Connection, sending: Sending) {
-        let init = Change::Init { rights: Rights::REMOTE_WRITE, pkey: Pkey::DEFAULT };
+        let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
         let connection = Change::ReadyToReceive(Box::new(connection));
         for change in [init, connection, Change::ReadyToSend(sending)] {
             self.nic(node).change(qpn, change).expect("a queue pair in the reset state");

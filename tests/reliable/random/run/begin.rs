@@ -139,7 +139,8 @@ impl Run<'_> {
         let read = || WorkRequest::read(7, RemoteAddr(0), Rkey(0), Memory::None);
         let write = || WorkRequest::write(7, RemoteAddr(0), Rkey(0), Memory::None);
         let too_long = |request| (request, PostError::TooLong { len: u64::from(len) });
-        let unfit = |request, operation| (request, PostError::Unfit { operation });
+        let qpn = self.sides[pair][end].ends.qpn;
+        let unfit = |request, operation| (request, PostError::Unfit { qpn, operation });
         let metadata = Metadata::new(&[]).expect("no bytes are few enough");
         let refused = [
             too_long(WorkRequest::send(7, long)),
