@@ -429,8 +429,13 @@ impl QueuePair {
             (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
             self.complete_front(0, common);
         }
-        let asks = self.requester.asks_first();
-        let mark = self.requester.mark.take_if(|(ticket, _)| !asks && *ticket <= delivered);
+        let r = &mut self.requester;
+        let (asks, oldest) = (r.asks_first(), r.oldest);
+        // Behind a request that is not answered, only that of a message which is complete is taken
+        // away: it would keep those that come from being marked.
+        let mark = r.mark.take_if(|(ticket, psn)| {
+            *ticket <= delivered && (!asks || psn.distance_from(oldest) < 0)
+        });
         if let Some((_, psn)) = mark.filter(|(_, psn)| self.is_under_way(*psn)) {
             // The messages before it are complete, so it is of the one at the head.
             let r = &mut self.requester;
