@@ -6,11 +6,12 @@ use std::time::Duration;
 use crate::encap::Path;
 use crate::payload::Payload;
 use crate::time::Time;
-use crate::wire::{Packet, Qpn};
+use crate::wire::{Gid, Packet, Qpn};
 
 use super::completion::{Cause, Completion};
 use super::counters::Counters;
 use super::device::Flow;
+use super::hosts::{HostId, Hosts};
 use super::keys::Keys;
 use super::management::Mailbox;
 use super::pair::QueuePair;
@@ -56,7 +57,11 @@ pub(super) struct Common {
     pub keys: Keys,
     pub completions: Vec<Option<Completions>>,
     pub counters: Counters,
+    /// A timer for each queue pair, and behind them one for each host.
     pub timers: Timers,
+    pub hosts: Hosts,
+    /// How many queue pairs there may be.
+    pub places: usize,
     /// Places of queue pairs that may have something to send, each once.
     pub active: VecDeque<u32>,
     /// Of those that wait for room in a completion queue.
@@ -101,6 +106,23 @@ impl Common {
             Due::Nak(_) => {}
         }
         self.owe_answer(pair);
+    }
+
+    /// Counts a queue pair as connected to a host, which is then expected to be heard of.
+    pub fn join(&mut self, gid: Gid, place: u32) -> HostId {
+        let (host, first) = self.hosts.join(gid, place, self.now);
+        if first {
+            self.timers.arm(host.timer(self.places), self.now + self.hosts.limits.idle / 2);
+        }
+        host
+    }
+
+    /// Counts it no more.
+    pub fn leave(&mut self, host: &mut HostId) {
+        let left = std::mem::replace(host, HostId::NONE);
+        if self.hosts.leave(left) {
+            self.timers.disarm(left.timer(self.places));
+        }
     }
 
     /// Enters a queue pair among those that owe their peer an answer.

@@ -10,6 +10,7 @@ use crate::wire::{PathMtu, Pkey, Qkey, Qpn, Service};
 use super::common::{Common, Event};
 use super::completion::{Cause, Completion, Failure};
 use super::device::Flow;
+use super::hosts::HostId;
 use super::keys::{Domain, Rights};
 use super::queues::{Purpose, Shared};
 use super::requester::{MOST_UNDER_WAY, Requester, Turn};
@@ -44,6 +45,8 @@ pub(super) struct QueuePair {
     pub peer: Qpn,
     pub send_completions: u32,
     pub receive_completions: u32,
+    /// The peer's host.
+    pub host: HostId,
     /// The flow whose addresses were last found to be the peer's and ours.
     known_flow: u64,
     pub path: Option<Path>,
@@ -80,6 +83,7 @@ impl QueuePair {
             peer: Qpn::new(0),
             send_completions,
             receive_completions,
+            host: HostId::NONE,
             known_flow: 0,
             path: None,
             requester,
@@ -138,7 +142,7 @@ impl QueuePair {
         }
         match change {
             Change::Init { rights, pkey } => (self.rights, self.pkey) = (rights, pkey),
-            Change::ReadyToReceive(connection) => self.connect(*connection),
+            Change::ReadyToReceive(connection) => self.connect(*connection, common),
             Change::ReadyForDatagrams { qkey, mtu } => (self.qkey, self.mtu) = (qkey, mtu),
             Change::ReadyToSend(sending) => {
                 if !(1..=MOST_UNDER_WAY).contains(&sending.window) {
@@ -164,7 +168,11 @@ impl QueuePair {
         Ok(())
     }
 
-    fn connect(&mut self, connection: Connection) {
+    fn connect(&mut self, connection: Connection, common: &mut Common) {
+        if !common.lossless && self.service() == Service::Rc {
+            let (_, gid) = connection.path.outer().gids();
+            self.host = common.join(gid, self.shared.place);
+        }
         self.peer = connection.peer;
         self.mtu = connection.mtu;
         self.known_flow = 0;
@@ -179,6 +187,7 @@ impl QueuePair {
         common.answers.retain(|&other| other != place);
         (self.responder.due, self.responder.listed) = (Due::Nothing, false);
         self.path = None;
+        common.leave(&mut self.host);
         self.last_receive = false;
         self.requester.forget();
         self.responder.forget();
@@ -194,7 +203,8 @@ impl QueuePair {
         (self.cause, self.blamed) = (cause, blamed);
         self.enter(State::Error);
         self.requester.stop();
-        self.responder.ack_at = None;
+        common.leave(&mut self.host);
+        (self.responder.ack_at, self.responder.asks) = (None, false);
         // What was asked for before a request was refused is answered before the refusal.
         if !self.responder.due.is_fatal() {
             self.responder.answers.forget();

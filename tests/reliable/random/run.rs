@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use doorbell::encap::Version;
 use doorbell::nic::{
-    Cause, Change, CompletionQueue, CompletionQueueId, Config, Domain, Event, Notify,
+    Cause, Change, CompletionQueue, CompletionQueueId, Config, Domain, Event, KeepAlive, Notify,
     QueuePairConfig, QueuePairEnds, State,
 };
 use doorbell::pcap::Reader;
@@ -116,6 +116,8 @@ impl<'p> Run<'p> {
         let config = Config {
             queue_pairs: 8,
             registrations: 64,
+            // Whoever waits for a program that has come to its end is not to be surprised.
+            keep_alive: KeepAlive { idle: 100 * LIMIT, busy: LIMIT },
             lossless: net.lossless,
             ..Config::default()
         };
