@@ -20,11 +20,9 @@ fn queue_pair(nic: &mut Nic) -> Result<(Domain, QueuePairEnds, CompletionQueue),
     let domain = nic.domain();
     let (queue, completions) = nic.completion_queue(32)?;
     let config = QueuePairConfig {
-        domain,
-        send_completions: queue,
-        receive_completions: queue,
         send_depth: 16,
         receive_depth: 16,
+        ..QueuePairConfig::new(domain, queue)
     };
     Ok((domain, nic.queue_pair(&config)?, completions))
 }

@@ -88,11 +88,9 @@ impl Side {
         let domain = nic.domain();
         let (queue_id, queue) = nic.completion_queue(64).unwrap();
         let config = QueuePairConfig {
-            domain,
-            send_completions: queue_id,
-            receive_completions: queue_id,
             send_depth: 16,
             receive_depth: 16,
+            ..QueuePairConfig::new(domain, queue_id)
         };
         let ends = nic.queue_pair(&config).unwrap();
         let rights = Rights::LOCAL_WRITE | Rights::REMOTE_WRITE;

@@ -45,13 +45,8 @@ pub fn measure(mtu: PathMtu, loss: f64, messages: u64) -> Measured {
         let nic = fabric.nic(node);
         let domain = nic.domain();
         let (id, queue) = nic.completion_queue(16).expect("room for some");
-        let config = QueuePairConfig {
-            domain,
-            send_completions: id,
-            receive_completions: id,
-            send_depth: 8,
-            receive_depth: 1,
-        };
+        let config =
+            QueuePairConfig { send_depth: 8, receive_depth: 1, ..QueuePairConfig::new(domain, id) };
         let pair = nic.queue_pair(&config).expect("an empty table");
         let region = Region::new(MESSAGE as usize);
         let place = nic.register(domain, region, Rights::REMOTE_WRITE).expect("an empty table");

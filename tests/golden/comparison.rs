@@ -128,11 +128,11 @@ fn acknowledges(answer: &Recorded) -> bool {
 /// The recorded answer, or the one that the specification asks for where the kernel's driver gives
 /// another.
 ///
-/// A send that is too long for its receive is an invalid request, says the specification, and so
-/// say adapters. The driver means to say that as well, but takes the length for a fault of the
-/// receive (its `copy_data` returns `EINVAL` where its caller expects `ENOSPC`), and says that it
-/// could not carry the operation out. Ours does as the specification says: a requester is told
-/// what to look for. Where the fault is the receive's, ours says what the driver does.
+/// A send that is too long for its receive is an invalid request, says the specification. The
+/// driver has a way to say that, but takes the length for a fault of the receive (its `copy_data`
+/// returns `EINVAL` where the caller expects `ENOSPC`), and says that it could not carry the
+/// operation out. Ours does as the specification says, so that the requester is told what to look
+/// for. Where the fault is the receive's, ours says what the driver does.
 fn as_ours_must_be(recorded: &Recorded, theirs: &[Message], reading: Reading) -> Recorded {
     let mut answer = recorded.clone();
     let too_long = theirs.iter().any(|message| {

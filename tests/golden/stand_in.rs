@@ -108,11 +108,10 @@ impl<'a> StandIn<'a> {
         let (send_completions, done) = nic.completion_queue(ours.len() + 1).unwrap();
         let (receive_completions, received) = nic.completion_queue(theirs.len() + 1).unwrap();
         let config = QueuePairConfig {
-            domain,
-            send_completions,
             receive_completions,
             send_depth: ours.len().max(1),
             receive_depth: theirs.len().max(1),
+            ..QueuePairConfig::new(domain, send_completions)
         };
         let ends = nic.queue_pair(&config).unwrap();
         let station = exchange.ends[end].station;

@@ -18,13 +18,8 @@ struct End {
 fn end(nic: &mut Nic) -> End {
     let domain = nic.domain();
     let (id, queue) = nic.completion_queue(256).expect("room for some");
-    let config = QueuePairConfig {
-        domain,
-        send_completions: id,
-        receive_completions: id,
-        send_depth: 128,
-        receive_depth: 128,
-    };
+    let config =
+        QueuePairConfig { send_depth: 128, receive_depth: 128, ..QueuePairConfig::new(domain, id) };
     let pair = nic.queue_pair(&config).expect("an empty table");
     let region = Region::new(1 << 13);
     let place = nic.register(domain, region, Rights::REMOTE_WRITE).expect("an empty table");

@@ -52,11 +52,9 @@ impl One {
         let domain = nic.domain();
         let (id, queue) = nic.completion_queue(100).unwrap();
         let config = QueuePairConfig {
-            domain,
-            send_completions: id,
-            receive_completions: id,
             send_depth: 16,
             receive_depth: 16,
+            ..QueuePairConfig::new(domain, id)
         };
         let QueuePairEnds { qpn, send, receive: _receive } = nic.queue_pair(&config).unwrap();
         let path = Fabric::new(1, Version::V1, Config::default()).path(0, 1);

@@ -23,15 +23,25 @@ impl End {
     /// A queue pair of `node` with queues of `depth`, and a completion queue of `capacity` to it
     /// alone.
     pub fn new(fabric: &mut Fabric, node: NodeId, depth: usize, capacity: usize) -> Self {
+        Self::of(fabric, node, Transport::Reliable, depth, capacity)
+    }
+
+    /// The same with another transport.
+    pub fn of(
+        fabric: &mut Fabric,
+        node: NodeId,
+        transport: Transport,
+        depth: usize,
+        capacity: usize,
+    ) -> Self {
         let nic = fabric.nic(node);
         let domain = nic.domain();
         let (queue_id, queue) = nic.completion_queue(capacity).unwrap();
         let config = QueuePairConfig {
-            domain,
-            send_completions: queue_id,
-            receive_completions: queue_id,
+            transport,
             send_depth: depth,
             receive_depth: depth,
+            ..QueuePairConfig::new(domain, queue_id)
         };
         let QueuePairEnds { qpn, send, receive } = nic.queue_pair(&config).unwrap();
         Self { node, qpn, domain, queue_id, queue, send, receive }
@@ -77,6 +87,7 @@ pub struct Setup {
     pub mtu: PathMtu,
     pub depth: usize,
     pub capacity: usize,
+    pub transport: Transport,
 }
 
 impl Default for Setup {
@@ -90,6 +101,7 @@ impl Default for Setup {
             mtu: PathMtu::Mtu1024,
             depth: 64,
             capacity: 256,
+            transport: Transport::Reliable,
         }
     }
 }
@@ -108,7 +120,8 @@ impl Setup {
         let nodes = [fabric.node(), fabric.node()];
         let stations = nodes.map(|node| fabric.station(node));
         fabric.network.link(stations[0], stations[1], self.cable);
-        let [a, b] = nodes.map(|node| End::new(&mut fabric, node, self.depth, self.capacity));
+        let (transport, depth, capacity) = (self.transport, self.depth, self.capacity);
+        let [a, b] = nodes.map(|node| End::of(&mut fabric, node, transport, depth, capacity));
         Two { fabric, a, b }
     }
 

@@ -41,11 +41,9 @@ fn node(fabric: &mut Fabric) -> Node {
     let region = Region::new(NODES * SLOT);
     let registration = nic.register(domain, region.clone(), Rights::REMOTE_WRITE).unwrap();
     let config = QueuePairConfig {
-        domain,
-        send_completions: id,
-        receive_completions: id,
         send_depth: 2 * MESSAGES as usize,
         receive_depth: MESSAGES as usize,
+        ..QueuePairConfig::new(domain, id)
     };
     let ends = (0..NODES).map(|peer| (peer != index).then(|| nic.queue_pair(&config).unwrap()));
     let ends = ends.collect();

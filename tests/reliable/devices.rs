@@ -292,13 +292,8 @@ fn an_armed_queue_tells_however_much_else_there_is_to_tell() {
     let domain = nic.domain();
     let mut pair = |capacity: usize, count: usize| {
         let (id, queue) = nic.completion_queue(capacity).unwrap();
-        let config = QueuePairConfig {
-            domain,
-            send_completions: id,
-            receive_completions: id,
-            send_depth: 1,
-            receive_depth: 1,
-        };
+        let config =
+            QueuePairConfig { send_depth: 1, receive_depth: 1, ..QueuePairConfig::new(domain, id) };
         let ends: Vec<_> = (0..count).map(|_| nic.queue_pair(&config).unwrap()).collect();
         (id, queue, ends)
     };

@@ -1,9 +1,10 @@
-//! Reliable connections between NICs on a simulated fabric.
+//! NICs on a simulated fabric: reliable connections above all, and the other services.
 
 mod acks;
 mod answers;
 mod common;
 mod crowd;
+mod datagrams;
 mod devices;
 mod goodput;
 mod keys;
@@ -15,4 +16,6 @@ mod random;
 mod reads;
 mod receivers;
 mod regressions;
+mod shared;
 mod states;
+mod unreliable;

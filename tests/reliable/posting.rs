@@ -65,13 +65,8 @@ fn tables_that_are_full_say_so_and_what_is_given_back_is_used_again() {
     let mut nic = nic(Config { queue_pairs: 3, registrations: 3, ..Config::default() });
     let domain = nic.domain();
     let (id, _queue) = nic.completion_queue(5).unwrap();
-    let config = QueuePairConfig {
-        domain,
-        send_completions: id,
-        receive_completions: id,
-        send_depth: 1,
-        receive_depth: 1,
-    };
+    let config =
+        QueuePairConfig { send_depth: 1, receive_depth: 1, ..QueuePairConfig::new(domain, id) };
     let pairs: Vec<_> = (0..3).map(|_| nic.queue_pair(&config).unwrap()).collect();
     let full = ResourceError::QueuePairsFull(3);
     assert_eq!(nic.queue_pair(&config).err(), Some(full));
@@ -104,11 +99,10 @@ fn queues_must_exist_and_hold_something() {
     let huge = ResourceError::Depth(usize::MAX);
     assert_eq!(nic.completion_queue(usize::MAX).err(), Some(huge));
     let config = |send, receive, send_depth, receive_depth| QueuePairConfig {
-        domain,
-        send_completions: send,
         receive_completions: receive,
         send_depth,
         receive_depth,
+        ..QueuePairConfig::new(domain, send)
     };
     let none = Some(ResourceError::NoSuchCompletionQueue(dropped));
     assert_eq!(nic.queue_pair(&config(good, dropped, 1, 1)).err(), none);
@@ -130,7 +124,8 @@ fn queues_must_exist_and_hold_something() {
 fn queue_pair_numbers_carry_tag_and_shard_and_are_never_reserved_ones() {
     let with = |tag, tag_bits, shard, shard_bits, number| {
         let numbering = Numbering { tag, tag_bits, shard, shard_bits };
-        let config = Config { queue_pairs: 1 << 20, registrations: 1, numbering, lossless: false };
+        let config =
+            Config { queue_pairs: 1 << 20, registrations: 1, numbering, ..Config::default() };
         Nic::new(config, Seed::from_number(number))
     };
     assert_eq!(with(0, 17, 0, 4, 1).err(), Some(NumberingError::TooManyBits(21)));
@@ -146,11 +141,9 @@ fn queue_pair_numbers_carry_tag_and_shard_and_are_never_reserved_ones() {
             let domain = nic.domain();
             let (id, _queue) = nic.completion_queue(257).unwrap();
             let config = QueuePairConfig {
-                domain,
-                send_completions: id,
-                receive_completions: id,
                 send_depth: 1,
                 receive_depth: 1,
+                ..QueuePairConfig::new(domain, id)
             };
             let made = std::iter::from_fn(|| nic.queue_pair(&config).ok().map(|ends| ends.qpn));
             let mut made: Vec<u32> = made.map(Qpn::get).collect();

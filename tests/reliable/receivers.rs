@@ -185,11 +185,9 @@ fn a_completion_queue_with_no_entry_to_spare_loses_nothing() {
     for _ in 0..PAIRS {
         let pair = |fabric: &mut doorbell_kit::Fabric, end: &End| {
             let config = QueuePairConfig {
-                domain: end.domain,
-                send_completions: end.queue_id,
-                receive_completions: end.queue_id,
                 send_depth: MESSAGES as usize,
                 receive_depth: MESSAGES as usize,
+                ..QueuePairConfig::new(end.domain, end.queue_id)
             };
             fabric.nic(end.node).queue_pair(&config).unwrap()
         };

@@ -253,11 +253,9 @@ fn taking_a_queue_pair_down_flushes_it_and_frees_its_place() {
     two.fabric.turn(two.a.node);
     let nic = two.fabric.nic(two.a.node);
     let config = QueuePairConfig {
-        domain: two.a.domain,
-        send_completions: two.a.queue_id,
-        receive_completions: two.a.queue_id,
         send_depth: 1,
         receive_depth: 1,
+        ..QueuePairConfig::new(two.a.domain, two.a.queue_id)
     };
     assert_eq!(nic.queue_pair(&config).err(), Some(ResourceError::QueuePairsFull(1)));
     let queue = two.a.queue_id;

@@ -133,11 +133,9 @@ impl<O: Outbox> End<O> {
         let rights = Rights::LOCAL_WRITE | Rights::REMOTE_WRITE;
         let memory = nic.register(domain, region.clone(), rights).expect("room");
         let config = QueuePairConfig {
-            domain,
-            send_completions: queue_id,
-            receive_completions: queue_id,
             send_depth: DEPTH,
             receive_depth: DEPTH,
+            ..QueuePairConfig::new(domain, queue_id)
         };
         let made = |_| {
             let ends = nic.queue_pair(&config).expect("room");

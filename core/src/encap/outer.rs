@@ -19,7 +19,7 @@ pub enum Version {
 }
 
 /// The outer headers of a frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Outer {
     /// Ethernet and a global route header.
     V1(Ethernet, Grh),
@@ -148,6 +148,22 @@ impl Outer {
                 Ipv6 { payload_length: datagram, ..ip },
                 Udp { length: datagram, ..udp },
             ),
+        }
+    }
+
+    /// The same headers in the other direction: what answers what came in these.
+    #[must_use]
+    pub fn turned(self) -> Self {
+        let around = |e: Ethernet| Ethernet { destination: e.source, source: e.destination, ..e };
+        let ipv6 = |ip: Ipv6| Ipv6 { source: ip.destination, destination: ip.source, ..ip };
+        // The source port stays: it is the flow's, in both directions.
+        match self {
+            Self::V1(e, Grh(ip)) => Self::V1(around(e), Grh(ipv6(ip))),
+            Self::V2Ipv4(e, ip, udp) => {
+                let (source, destination) = (ip.destination, ip.source);
+                Self::V2Ipv4(around(e), Ipv4 { source, destination, ..ip }, udp)
+            }
+            Self::V2Ipv6(e, ip, udp) => Self::V2Ipv6(around(e), ipv6(ip), udp),
         }
     }
 

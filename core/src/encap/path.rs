@@ -57,6 +57,11 @@ impl Path {
         Self { id, outer, template, ip_sum, pseudo_sum, recent: nothing.clone(), older: nothing }
     }
 
+    /// The path of a link that leads to one peer only, and needs no headers for that.
+    pub fn of_link(id: PathId) -> Self {
+        Self::new(id, Outer::NOWHERE)
+    }
+
     /// Which path it is.
     #[inline]
     pub fn id(&self) -> PathId {

@@ -3,14 +3,19 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::encap::Path;
+use crate::payload::Payload;
 use crate::time::Time;
-use crate::wire::Qpn;
+use crate::wire::{Packet, Qpn};
 
 use super::completion::{Cause, Completion};
 use super::counters::Counters;
+use super::device::Flow;
 use super::keys::Keys;
+use super::management::Mailbox;
 use super::pair::QueuePair;
 use super::queues::{Completions, Purpose};
+use super::receives::{SharedReceiveQueueId, SharedReceives};
 use super::responder::Due;
 use super::ring::Slot;
 use super::timers::Timers;
@@ -24,7 +29,15 @@ pub enum Event {
     Broken(Qpn, Cause),
     /// A draining queue pair has nothing under way any more.
     Drained(Qpn),
+    /// A shared receive queue has fewer receives than it was [to tell](super::Nic::tell_low) at.
+    ReceivesLow(SharedReceiveQueueId),
+    /// A broken queue pair takes no more receives from the queue that it shares.
+    LastReceive(Qpn),
 }
+
+/// Which of the addresses that a NIC keeps for datagrams.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AddressId(pub(super) u32);
 
 /// Which completion queue of a NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -55,6 +68,11 @@ pub(super) struct Common {
     /// Of those with requests under way on a lossless device.
     pub flying: Vec<u32>,
     pub events: VecDeque<Event>,
+    pub shared_receives: Vec<Option<SharedReceives>>,
+    /// Where datagrams go.
+    pub addresses: Vec<Option<Path>>,
+    pub most_addresses: usize,
+    pub management: Mailbox,
 }
 
 /// A completion queue that a queue pair uses, and that is therefore there.
@@ -157,7 +175,7 @@ impl Common {
     }
 
     /// Enters an event, unless it was `told` and not taken yet. So there are at most as many as
-    /// completion queues, twice as many as queue pairs, and [`MOST_LEFT`] of those that are gone.
+    /// completion queues and shared receive queues, three times as many as queue pairs, and [`MOST_LEFT`] of those that are gone.
     #[cold]
     pub fn tell(&mut self, event: Event, told: &mut bool) {
         if !std::mem::replace(told, true) {
@@ -171,8 +189,10 @@ impl Common {
     pub fn forget(&mut self, place: u32, qpn: Qpn) {
         if self.events.len() >= MOST_LEFT {
             self.events.retain(|event| match event {
-                Event::Broken(other, _) | Event::Drained(other) => *other != qpn,
-                Event::Completion(_) => true,
+                Event::Broken(other, _) | Event::Drained(other) | Event::LastReceive(other) => {
+                    *other != qpn
+                }
+                Event::Completion(_) | Event::ReceivesLow(_) => true,
             });
         }
         self.timers.disarm(place);
@@ -180,5 +200,19 @@ impl Common {
         self.answers.retain(|&other| other != place);
         self.starved.retain(|&other| other != place);
         self.flying.retain(|&other| other != place);
+    }
+}
+
+impl Common {
+    /// Sees to a packet for no queue pair of a program's: for the management's, or none.
+    #[cold]
+    pub fn for_nobody<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
+        if packet.headers.bth.destination() != Qpn::GSI {
+            return self.counters.no_such_queue_pair += 1;
+        }
+        match self.management.take(flow, packet) {
+            true => self.counters.management += 1,
+            false => self.counters.management_dropped += 1,
+        }
     }
 }

@@ -41,6 +41,12 @@ pub enum Done {
     },
     /// A message was received.
     Received,
+    /// A datagram was received: behind 40 bytes in which its network header stands, an IPv4 header in
+    /// the last 20 of them.
+    ReceivedDatagram {
+        /// The queue pair that sent it.
+        source: Qpn,
+    },
     /// A peer wrote to this side's memory, and said so: the receive itself was not filled.
     ReceivedWrite,
 }
@@ -115,6 +121,17 @@ pub enum Cause {
     /// The connection was made without reads and atomic operations.
     #[error("the peer takes no reads and atomic operations: connect with a depth for them")]
     NoReads,
+    /// A datagram does not go into one packet.
+    #[error("a datagram of {len} bytes does not go into a packet of {most}")]
+    LongDatagram {
+        /// Its length.
+        len: u32,
+        /// The most that a packet carries.
+        most: u16,
+    },
+    /// The way that a datagram was to go was dropped.
+    #[error("the address was dropped before the datagram could be sent")]
+    NoAddress,
     /// The peer takes no metadata.
     #[error("the peer has not offered to take metadata: send it in a message of its own")]
     NoMetadata,
@@ -140,6 +157,6 @@ mod tests {
     /// It is moved into the ring and out of it with every request.
     #[test]
     fn a_completion_is_small() {
-        assert_eq!(size_of::<Completion>(), 88);
+        assert_eq!(size_of::<Completion>(), 96);
     }
 }

@@ -32,6 +32,14 @@ pub struct Counters {
     pub duplicates: u64,
     /// Requests from beyond a gap: dropped, and the first of each gap refused.
     pub out_of_sequence: u64,
+    /// Of unreliable connections and datagrams, dropped: no receive was posted, or not allowed.
+    pub passed_over: u64,
+    /// Datagrams dropped: they named another key than the queue pair's.
+    pub wrong_qkey: u64,
+    /// Management datagrams received.
+    pub management: u64,
+    /// The same, dropped because nobody took those before.
+    pub management_dropped: u64,
     /// Refusals sent because a packet was missing.
     pub sequence_naks_sent: u64,
     /// Refusals sent because no receive was posted.

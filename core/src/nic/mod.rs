@@ -51,10 +51,12 @@ mod common;
 mod completer;
 mod completion;
 mod counters;
+mod datagrams;
 mod device;
 mod doorbells;
 mod gather;
 mod keys;
+mod management;
 mod numbering;
 mod pair;
 #[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, unreachable_pub))]
@@ -62,6 +64,7 @@ mod planted;
 mod queues;
 mod random;
 mod reads;
+mod receives;
 mod requester;
 mod resources;
 mod responder;
@@ -69,19 +72,25 @@ mod ring;
 mod rto;
 mod states;
 mod timers;
+mod unreliable;
 mod work;
 
-pub use common::{CompletionQueueId, Event};
+pub use common::{AddressId, CompletionQueueId, Event};
 pub use completion::{Cause, Completion, Done, Failure};
 pub use counters::Counters;
+pub use datagrams::DATAGRAM_HEADER;
 pub use device::{Flow, Inbox, Outbox};
 pub use keys::{Domain, KeyError, Lkey, Registration, Rights, TableFull};
+pub use management::{Management, TooMany, Way};
 pub use numbering::{Numbering, NumberingError};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Bug, plant};
-pub use queues::{CompletionQueue, Notify, PostError, ReceiveQueue, Refused, SendQueue};
+pub use queues::{
+    CompletionQueue, Notify, PostError, ReceiveQueue, Refused, SendQueue, SharedReceiveQueue,
+};
 pub use random::Seed;
-pub use resources::{Config, QueuePairConfig, QueuePairEnds, ResourceError};
+pub use receives::SharedReceiveQueueId;
+pub use resources::{Config, QueuePairConfig, QueuePairEnds, ResourceError, Transport};
 pub use states::{Change, ChangeError, Connection, Sending, State};
 pub use work::{
     Attachment, Data, Inline, LONGEST_MESSAGE, MOST_INLINE, Memory, Operation, ReceiveRequest,
@@ -91,8 +100,10 @@ pub use work::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::encap::Path;
 use crate::payload::Payload;
 use crate::time::Time;
+use crate::wire::cm::Mad;
 use crate::wire::{Malformed, Packet, Qpn, Service};
 
 use common::Common;
@@ -172,7 +183,10 @@ impl Nic {
     #[inline]
     pub fn has_work(&self) -> bool {
         let common = &self.common;
-        !common.active.is_empty() || !common.answers.is_empty() || self.doorbells.any()
+        !common.active.is_empty()
+            || !common.answers.is_empty()
+            || common.management.has_work()
+            || self.doorbells.any()
     }
 
     /// Whether a peer is still to be refused something: until then, a lossless device does not tell it
@@ -233,6 +247,9 @@ impl Nic {
         }
         self.send(outbox);
         self.answer(outbox);
+        if self.common.management.has_work() {
+            self.common.counters.sent += self.common.management.transmit(outbox);
+        }
         outbox.flush();
     }
 
@@ -313,11 +330,30 @@ impl Nic {
             }
             Event::Broken(qpn, _) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_broken),
             Event::Drained(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_drained),
+            Event::LastReceive(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_last),
+            Event::ReceivesLow(queue) => {
+                let queues = &mut common.shared_receives;
+                let found = queues.get_mut(queue.0 as usize).and_then(Option::as_mut);
+                found.map(|queue| &mut queue.told)
+            }
         };
         if let Some(told) = told {
             *told = false;
         }
         Some(event)
+    }
+
+    /// The next management datagram that came to queue pair 1.
+    pub fn management(&mut self) -> Option<Management> {
+        self.common.management.arrived()
+    }
+
+    /// Sends a management datagram to the queue pair 1 at the end of a path, in the next turn.
+    ///
+    /// # Errors
+    /// When too many wait already.
+    pub fn manage(&mut self, path: Path, datagram: [u8; Mad::LEN]) -> Result<(), TooMany> {
+        self.common.management.send(path, datagram)
     }
 
     /// What has been counted so far.
@@ -332,10 +368,16 @@ impl Inbox for Nic {
         let Self { common, pairs, numbers, .. } = self;
         common.counters.received += 1;
         let bth = &packet.headers.bth;
+        let info = bth.opcode().info();
         let Some(pair) = find(pairs, *numbers, bth.destination()) else {
-            common.counters.no_such_queue_pair += 1;
-            return;
+            return common.for_nobody(flow, packet);
         };
+        if pair.service() == Service::Ud {
+            return match pair.pkey.same_partition(bth.pkey()) {
+                true => pair.take_datagram(flow, packet, common),
+                false => common.counters.other_partition += 1,
+            };
+        }
         if !pair.is_between(flow) {
             common.counters.strangers += 1;
             return;
@@ -344,8 +386,7 @@ impl Inbox for Nic {
             common.counters.other_partition += 1;
             return;
         }
-        let info = bth.opcode().info();
-        if info.service != Service::Rc {
+        if info.service != pair.service() {
             common.counters.wrong_service += 1;
         } else if info.is_response() {
             pair.answered(packet, common);

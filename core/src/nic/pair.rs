@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::encap::Path;
 use crate::time::Time;
-use crate::wire::{PathMtu, Pkey, Qpn};
+use crate::wire::{PathMtu, Pkey, Qkey, Qpn, Service};
 
 use super::common::{Common, Event};
 use super::completion::{Cause, Completion, Failure};
@@ -39,6 +39,8 @@ pub(super) struct QueuePair {
     pub domain: Domain,
     pub rights: Rights,
     pub pkey: Pkey,
+    /// What datagrams must name.
+    pub qkey: Qkey,
     pub peer: Qpn,
     pub send_completions: u32,
     pub receive_completions: u32,
@@ -53,6 +55,9 @@ pub(super) struct QueuePair {
     /// Whether there are events of its breaking, and of its draining, that nobody has taken yet.
     pub told_broken: bool,
     pub told_drained: bool,
+    pub told_last: bool,
+    /// Whether it takes no more receives from the queue that it shares, and that was said.
+    last_receive: bool,
 }
 
 impl QueuePair {
@@ -71,6 +76,7 @@ impl QueuePair {
             domain,
             rights: Rights::NONE,
             pkey: Pkey::DEFAULT,
+            qkey: Qkey(0),
             peer: Qpn::new(0),
             send_completions,
             receive_completions,
@@ -82,12 +88,19 @@ impl QueuePair {
             blamed: Blamed::Nothing,
             told_broken: false,
             told_drained: false,
+            told_last: false,
+            last_receive: false,
         }
     }
 
     #[inline]
     pub fn number(&self) -> Qpn {
         self.shared.qpn
+    }
+
+    #[inline]
+    pub fn service(&self) -> Service {
+        self.shared.service
     }
 
     /// Requests and receives that were posted and are not complete.
@@ -106,7 +119,7 @@ impl QueuePair {
         let qpn = self.number();
         let to = match &change {
             Change::Init { .. } => State::Init,
-            Change::ReadyToReceive(_) => State::ReadyToReceive,
+            Change::ReadyToReceive(_) | Change::ReadyForDatagrams { .. } => State::ReadyToReceive,
             Change::ReadyToSend(_) | Change::Resume => State::ReadyToSend,
             Change::Drain => State::Draining,
             Change::Error => State::Error,
@@ -117,14 +130,21 @@ impl QueuePair {
         if !self.state.may_become(to) || to == State::ReadyToSend && resumes != from_drain {
             return Err(ChangeError::Transition { qpn, from: self.state, to });
         }
+        let datagrams = self.service() == Service::Ud;
+        if matches!(change, Change::ReadyToReceive(_)) && datagrams
+            || matches!(change, Change::ReadyForDatagrams { .. }) && !datagrams
+        {
+            return Err(ChangeError::Transport { qpn });
+        }
         match change {
             Change::Init { rights, pkey } => (self.rights, self.pkey) = (rights, pkey),
             Change::ReadyToReceive(connection) => self.connect(*connection),
+            Change::ReadyForDatagrams { qkey, mtu } => (self.qkey, self.mtu) = (qkey, mtu),
             Change::ReadyToSend(sending) => {
                 if !(1..=MOST_UNDER_WAY).contains(&sending.window) {
                     return Err(ChangeError::Window(sending.window));
                 }
-                self.requester.start(sending, common.lossless);
+                self.requester.start(sending, common.lossless && self.service() == Service::Rc);
             }
             Change::Drain | Change::Resume => {}
             Change::Error => {
@@ -159,6 +179,7 @@ impl QueuePair {
         common.answers.retain(|&other| other != place);
         (self.responder.due, self.responder.listed) = (Due::Nothing, false);
         self.path = None;
+        self.last_receive = false;
         self.requester.forget();
         self.responder.forget();
     }
@@ -224,6 +245,10 @@ impl QueuePair {
             let failure = self.failure_of(Blamed::Receive);
             let completion = Completion::failed(receive.id, qpn, failure, receive.memory);
             common.failed(queue, Purpose::Receive, completion);
+        }
+        if self.responder.shares() && !self.last_receive {
+            self.last_receive = true;
+            common.tell(Event::LastReceive(qpn), &mut self.told_last);
         }
         while self.responder.outstanding() > 0 {
             if !common.reserve(queue, Purpose::Flush) {

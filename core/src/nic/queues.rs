@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use thiserror::Error;
 
-use crate::wire::Qpn;
+use crate::wire::{Qpn, Service};
 
 use super::completion::Completion;
 use super::doorbells::Doorbells;
@@ -32,6 +32,18 @@ pub enum PostError {
         /// How many requests its queue holds.
         depth: usize,
     },
+    /// As many receives as a shared queue holds are posted.
+    #[error("the shared queue holds {depth} receives, and all are posted: poll for completions")]
+    SharedFull {
+        /// How many receives it holds.
+        depth: usize,
+    },
+    /// The queue pair takes its receives from a queue that it shares.
+    #[error("{qpn} takes its receives from a shared queue: post them there")]
+    Shared {
+        /// The queue pair.
+        qpn: Qpn,
+    },
     /// The queue pair takes no such requests in its state.
     #[error("{qpn} is in state {state:?}, where {what} can't be posted")]
     State {
@@ -44,10 +56,14 @@ pub enum PostError {
     },
     /// It is no request that could be carried out.
     #[error(
-        "{operation} can't go with such data or attachment: reads need memory to put what is read, \
-         atomic operations take no data, keys are invalidated by sends, metadata goes with writes"
+        "{operation} can't be posted to {qpn}, or not with such data and attachment: reads need \
+         memory to put what is read, atomic operations take no data, keys are invalidated by sends, \
+         metadata goes with writes, unreliable connections only send and write, and \
+         datagrams are for queue pairs of their own"
     )]
     Unfit {
+        /// The queue pair.
+        qpn: Qpn,
         /// What was to be done.
         operation: &'static str,
     },
@@ -80,6 +96,7 @@ pub(super) struct Posted {
 pub(super) struct Shared {
     pub qpn: Qpn,
     pub place: u32,
+    pub service: Service,
     pub state: Arc<AtomicU8>,
     pub doorbells: Arc<Doorbells>,
 }
@@ -154,7 +171,8 @@ impl SendQueue {
     /// request comes back.
     #[inline]
     pub fn post(&mut self, request: WorkRequest) -> Result<(), Refused<WorkRequest>> {
-        let len = request.len().filter(|&len| len <= u64::from(LONGEST_MESSAGE));
+        let len = request.len(self.shared.service);
+        let len = len.filter(|&len| len <= u64::from(LONGEST_MESSAGE));
         let len = len.filter(|_| self.shared.is_in(Among::TAKING_SENDS));
         match (self.ring.slot(), len) {
             (Some(slot), Some(len)) => slot.fill(Posted { request, len: len as u32 }),
@@ -166,9 +184,9 @@ impl SendQueue {
     #[cold]
     fn refuse(&self, request: WorkRequest) -> Refused<WorkRequest> {
         let (qpn, state) = (self.shared.qpn, self.shared.state());
-        let why = match request.len() {
+        let why = match request.len(self.shared.service) {
             _ if !state.takes_sends() => PostError::State { qpn, state, what: "a send" },
-            None => PostError::Unfit { operation: request.operation.name() },
+            None => PostError::Unfit { qpn, operation: request.operation.name() },
             Some(len) if len > u64::from(LONGEST_MESSAGE) => PostError::TooLong { len },
             Some(_) => PostError::Full { qpn, depth: self.ring.depth() },
         };
@@ -228,10 +246,45 @@ impl ReceiveQueue {
     fn refuse(&self, receive: ReceiveRequest) -> Refused<ReceiveRequest> {
         let (qpn, state) = (self.shared.qpn, self.shared.state());
         let why = match state.takes_receives() {
+            _ if self.ring.depth() == 0 => PostError::Shared { qpn },
             false => PostError::State { qpn, state, what: "a receive" },
             true => PostError::Full { qpn, depth: self.ring.depth() },
         };
         Refused { why, request: Box::new(receive) }
+    }
+}
+
+/// The program's end of a receive queue that several queue pairs draw from.
+pub struct SharedReceiveQueue {
+    ring: Producer<ReceiveRequest>,
+}
+
+impl SharedReceiveQueue {
+    pub(super) fn new(depth: usize) -> (Self, Consumer<ReceiveRequest>) {
+        let (ring, taken) = ring(depth);
+        (Self { ring }, taken)
+    }
+
+    /// How many more receives there is room for.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.ring.room()
+    }
+
+    /// Posts a receive, for whichever queue pair's message comes first.
+    ///
+    /// # Errors
+    /// When the queue is full. The receive comes back.
+    #[inline]
+    pub fn post(&mut self, receive: ReceiveRequest) -> Result<(), Refused<ReceiveRequest>> {
+        match self.ring.slot() {
+            Some(slot) => slot.fill(receive),
+            None => {
+                let why = PostError::SharedFull { depth: self.ring.depth() };
+                return Err(Refused { why, request: Box::new(receive) });
+            }
+        }
+        Ok(())
     }
 }
 

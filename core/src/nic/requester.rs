@@ -9,7 +9,7 @@ use crate::encap::{Full, Path};
 use crate::time::Time;
 use crate::wire::{
     AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Msn, Opcode, PathMtu, Psn,
-    RemoteAddr, Reth, RnrTimer,
+    RemoteAddr, Reth, RnrTimer, Service,
 };
 
 use super::common::{Common, Event};
@@ -225,7 +225,11 @@ impl QueuePair {
             return Turn::Idle;
         }
         for _ in 0..most {
-            match self.send_packet(common, outbox) {
+            let sent = match self.service() {
+                Service::Ud => self.send_datagram(common, outbox),
+                _ => self.send_packet(common, outbox),
+            };
+            match sent {
                 Ok(()) => {}
                 Err(Stop::Turn(turn)) => return turn,
                 // Those before it come first, and it is looked at again when they are complete.
@@ -242,6 +246,7 @@ impl QueuePair {
     /// Sends the packet at the cursor, if it may be sent.
     #[inline]
     fn send_packet<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> Result<(), Stop> {
+        let reliable = self.service() == Service::Rc;
         let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
         if r.under_way() >= r.open {
             return Err(Stop::Turn(Turn::Idle));
@@ -283,7 +288,8 @@ impl QueuePair {
         let offset = r.packet * mtu;
         let len = (posted.len - offset).min(mtu);
         let ends = offset + len == posted.len;
-        let ask = !common.lossless
+        let ask = reliable
+            && !common.lossless
             && (ends && (request.awaited || r.sending.ask_each || again)
                 || r.unasked + 1 >= r.open.div_ceil(2)
                 || ends && reaches(credit, completed, at));
@@ -292,7 +298,10 @@ impl QueuePair {
         {
             return Err(Stop::Refused(Cause::NoMetadata));
         }
-        let (opcode, extensions) = headers(posted, r.packet == 0, ends);
+        let (mut opcode, extensions) = headers(posted, r.packet == 0, ends);
+        if !reliable {
+            opcode = opcode.unreliable().unwrap_or(opcode);
+        }
         let bth = Bth::new(opcode, self.peer, r.next)
             .with_pkey(self.pkey)
             .with_ack_request(ask)
@@ -312,8 +321,22 @@ impl QueuePair {
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(again);
         r.sent(1, ask, ends, ticket, common.now);
-        self.watch(common);
+        match reliable {
+            true => self.watch(common),
+            false => self.sent_for_good(ends, common),
+        }
         Ok(())
+    }
+
+    /// Takes what was sent for arrived: nobody will say.
+    #[inline(never)]
+    pub(super) fn sent_for_good(&mut self, ends: bool, common: &mut Common) {
+        let r = &mut self.requester;
+        (r.oldest, r.acknowledged) = (r.next, r.packet);
+        if ends {
+            self.complete_front(0, common);
+            self.progressed(common);
+        }
     }
 
     /// Sends the read or the atomic operation at the cursor, which may be in the middle of a read
@@ -345,7 +368,7 @@ impl QueuePair {
                 let reth = Reth { address, rkey, length: DmaLength(len) };
                 (Opcode::RcReadRequest, Extensions::Reth(reth))
             }
-            Operation::Send | Operation::Write { .. } => return Err(Stop::Turn(Turn::Idle)),
+            _ => return Err(Stop::Turn(Turn::Idle)),
         };
         let bth = Bth::new(opcode, self.peer, r.next).with_pkey(self.pkey);
         let ticket = outbox
@@ -598,9 +621,14 @@ impl QueuePair {
 }
 
 impl Requester {
+    /// The packet at the cursor, and the request that it is of.
+    pub fn at_cursor(&mut self) -> (Psn, Option<&Posted>) {
+        (self.next, self.work.peek(self.at))
+    }
+
     /// Moves the cursor behind what was sent, which is so many packets there or here.
     #[inline]
-    fn sent(&mut self, packets: u32, ask: bool, ends: bool, ticket: u64, now: Time) {
+    pub fn sent(&mut self, packets: u32, ask: bool, ends: bool, ticket: u64, now: Time) {
         let beyond = self.next.add(packets);
         if ask && self.next == self.top {
             self.rto.sample(self.next, now);
@@ -625,7 +653,7 @@ impl Requester {
 }
 
 /// Why a packet was not sent.
-enum Stop {
+pub(super) enum Stop {
     /// This is how the turn ends.
     Turn(Turn),
     /// The request can't be carried out.

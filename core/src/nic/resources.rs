@@ -6,19 +6,24 @@ use std::sync::atomic::AtomicU8;
 
 use thiserror::Error;
 
+use crate::encap::Path;
 use crate::memory::Region;
 use crate::time::Time;
-use crate::wire::{Psn, Qpn, Rkey};
+use crate::wire::{Psn, Qpn, Rkey, Service};
 
-use super::common::{Common, CompletionQueueId};
+use super::common::{AddressId, Common, CompletionQueueId};
 use super::completion::Cause;
 use super::counters::Counters;
 use super::doorbells::Doorbells;
 use super::keys::{Domain, KeyError, Keys, Lkey, Registration, Rights, TableFull};
+use super::management::Mailbox;
 use super::numbering::{Numbering, NumberingError, Numbers};
 use super::pair::{Blamed, QueuePair};
-use super::queues::{CompletionQueue, Completions, ReceiveQueue, SendQueue, Shared};
+use super::queues::{
+    CompletionQueue, Completions, ReceiveQueue, SendQueue, Shared, SharedReceiveQueue,
+};
 use super::random::{Random, Seed};
+use super::receives::{Receives, SharedReceiveQueueId, SharedReceives};
 use super::requester::{Requester, Turn};
 use super::responder::Responder;
 use super::states::{Change, ChangeError, State};
@@ -42,6 +47,8 @@ pub struct Config {
     pub queue_pairs: usize,
     /// The most registrations, rounded up to a power of two; from 1 to 2²⁰.
     pub registrations: usize,
+    /// The most addresses that datagrams are sent to.
+    pub addresses: usize,
     /// Which queue pair numbers are this NIC's.
     pub numbering: Numbering,
     /// Whether the device can't lose, repeat or reorder, and tells how far packets were taken.
@@ -51,13 +58,37 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         let numbering = Numbering::default();
-        Self { queue_pairs: 1024, registrations: 4096, numbering, lossless: false }
+        Self { queue_pairs: 1024, registrations: 4096, addresses: 1024, numbering, lossless: false }
     }
 }
 
-/// Where a queue pair's completions go, and how deep its queues are.
+/// What a queue pair promises.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Transport {
+    /// A connection: every message arrives once, in order, or both sides hear that it did not.
+    Reliable,
+    /// A connection without answers: a message arrives whole, or is lost, and is complete when it is
+    /// sent. Sends and writes only.
+    Unreliable,
+    /// No connection: each message is a packet, to whomever it names.
+    Datagram,
+}
+
+impl Transport {
+    pub(super) const fn service(self) -> Service {
+        match self {
+            Self::Reliable => Service::Rc,
+            Self::Unreliable => Service::Uc,
+            Self::Datagram => Service::Ud,
+        }
+    }
+}
+
+/// What a queue pair is, where its completions go, and how deep its queues are.
 #[derive(Clone, Copy, Debug)]
 pub struct QueuePairConfig {
+    /// What it promises.
+    pub transport: Transport,
     /// The protection domain.
     pub domain: Domain,
     /// For the completions of sends.
@@ -68,11 +99,33 @@ pub struct QueuePairConfig {
     pub send_depth: usize,
     /// How many receives may be outstanding.
     pub receive_depth: usize,
+    /// Where to take receives from instead of a queue of one's own.
+    pub shared_receives: Option<SharedReceiveQueueId>,
 }
 
 /// Why something was not made, or not taken down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ResourceError {
+    /// Every entry of the table of addresses is taken.
+    #[error("all {0} addresses of this NIC are taken: drop some, or configure more")]
+    AddressesFull(usize),
+    /// There is no such shared receive queue.
+    #[error("{0:?} is not a shared receive queue of this NIC")]
+    NoSuchSharedQueue(SharedReceiveQueueId),
+    /// The shared receive queue can't be this queue pair's.
+    #[error("{0:?} is of another domain or another completion queue than the queue pair")]
+    OtherShared(SharedReceiveQueueId),
+    /// Queue pairs draw from the shared receive queue.
+    #[error("{users} queue pairs draw from {queue:?}: take those down first")]
+    SharedInUse {
+        /// The queue.
+        queue: SharedReceiveQueueId,
+        /// How many queue pairs.
+        users: usize,
+    },
+    /// There is no such address.
+    #[error("{0:?} is not an address of this NIC")]
+    NoSuchAddress(AddressId),
     /// The table is full.
     #[error("all {0} queue pairs of this NIC are taken: take some down, or configure more")]
     QueuePairsFull(usize),
@@ -116,6 +169,21 @@ pub enum ResourceError {
     },
 }
 
+impl QueuePairConfig {
+    /// A reliable connection's, with queues of 64, whose completions all go to one queue.
+    pub fn new(domain: Domain, completions: CompletionQueueId) -> Self {
+        Self {
+            transport: Transport::Reliable,
+            domain,
+            send_completions: completions,
+            receive_completions: completions,
+            send_depth: 64,
+            receive_depth: 64,
+            shared_receives: None,
+        }
+    }
+}
+
 /// A queue pair's ends for its program.
 pub struct QueuePairEnds {
     /// Its number, which the peer must be told.
@@ -151,6 +219,10 @@ impl Nic {
                 behind: false,
                 flying: Vec::with_capacity(capacity),
                 events: VecDeque::new(),
+                shared_receives: Vec::new(),
+                addresses: Vec::new(),
+                most_addresses: config.addresses,
+                management: Mailbox::default(),
             },
             pairs: (0..capacity).map(|_| None).collect(),
             free: places.filter(|&place| numbers.number(place).is_some()).collect(),
@@ -197,6 +269,30 @@ impl Nic {
     /// When there is no such registration.
     pub fn renew(&mut self, lkey: Lkey) -> Result<Rkey, KeyError> {
         self.common.keys.renew(&mut self.random, lkey)
+    }
+
+    /// Keeps an address to send datagrams to: the way there.
+    ///
+    /// # Errors
+    /// When there are as many as configured.
+    pub fn address(&mut self, path: Path) -> Result<AddressId, ResourceError> {
+        let addresses = &mut self.common.addresses;
+        let place = addresses.iter().position(Option::is_none).unwrap_or(addresses.len());
+        if place == self.common.most_addresses {
+            return Err(ResourceError::AddressesFull(place));
+        }
+        addresses.resize_with(addresses.len().max(place + 1), || None);
+        addresses[place] = Some(path);
+        Ok(AddressId(place as u32))
+    }
+
+    /// Forgets an address. Datagrams that are still to be sent there break their queue pair.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn drop_address(&mut self, address: AddressId) -> Result<(), ResourceError> {
+        let found = self.common.addresses.get_mut(address.0 as usize).and_then(Option::take);
+        found.map(drop).ok_or(ResourceError::NoSuchAddress(address))
     }
 
     /// Makes a completion queue of `capacity` entries.
@@ -252,6 +348,85 @@ impl Nic {
         }
     }
 
+    /// Makes a receive queue of `depth` that queue pairs of one domain draw from, all of which have
+    /// their receives completed in one queue.
+    ///
+    /// # Errors
+    /// When the depth is none, or there is no such completion queue.
+    pub fn shared_receive_queue(
+        &mut self,
+        domain: Domain,
+        completions: CompletionQueueId,
+        depth: usize,
+    ) -> Result<(SharedReceiveQueueId, SharedReceiveQueue), ResourceError> {
+        check_depth(depth)?;
+        self.completions(completions)?;
+        let (programs, ring) = SharedReceiveQueue::new(depth);
+        let own = SharedReceives {
+            ring,
+            domain,
+            completions: completions.0,
+            users: 0,
+            limit: 0,
+            told: false,
+        };
+        let queues = &mut self.common.shared_receives;
+        let place = queues.iter().position(Option::is_none).unwrap_or_else(|| {
+            queues.push(None);
+            queues.len() - 1
+        });
+        queues[place] = Some(own);
+        Ok((SharedReceiveQueueId(place as u32), programs))
+    }
+
+    /// Takes a shared receive queue down, and drops the receives that are in it.
+    ///
+    /// # Errors
+    /// When there is none, or queue pairs draw from it.
+    pub fn drop_shared_receive_queue(
+        &mut self,
+        queue: SharedReceiveQueueId,
+    ) -> Result<(), ResourceError> {
+        match self.shared_receives(queue)?.users {
+            0 => self.common.shared_receives[queue.0 as usize] = None,
+            users => return Err(ResourceError::SharedInUse { queue, users }),
+        }
+        Ok(())
+    }
+
+    /// Asks for [an event](super::Event::ReceivesLow), once, when a message leaves fewer receives than
+    /// `limit` in a shared queue.
+    ///
+    /// # Errors
+    /// When there is no such queue.
+    pub fn tell_low(
+        &mut self,
+        queue: SharedReceiveQueueId,
+        limit: usize,
+    ) -> Result<(), ResourceError> {
+        self.shared_receives(queue)?.limit = limit;
+        Ok(())
+    }
+
+    pub(super) fn shared_receives(
+        &mut self,
+        queue: SharedReceiveQueueId,
+    ) -> Result<&mut SharedReceives, ResourceError> {
+        let found = self.common.shared_receives.get_mut(queue.0 as usize).and_then(Option::as_mut);
+        found.ok_or(ResourceError::NoSuchSharedQueue(queue))
+    }
+
+    /// Whether a queue pair may draw from the shared queue that it names.
+    fn check_shared(&mut self, config: &QueuePairConfig) -> Result<(), ResourceError> {
+        let Some(queue) = config.shared_receives else {
+            return check_depth(config.receive_depth);
+        };
+        let shared = self.shared_receives(queue)?;
+        let fits =
+            shared.domain == config.domain && shared.completions == config.receive_completions.0;
+        fits.then_some(()).ok_or(ResourceError::OtherShared(queue))
+    }
+
     /// Makes a queue pair, in the reset state.
     ///
     /// # Errors
@@ -260,7 +435,7 @@ impl Nic {
     pub fn queue_pair(&mut self, config: &QueuePairConfig) -> Result<QueuePairEnds, ResourceError> {
         let queues = (config.send_completions, config.receive_completions);
         check_depth(config.send_depth)?;
-        check_depth(config.receive_depth)?;
+        self.check_shared(config)?;
         let shared = usize::from(queues.0 == queues.1);
         self.check_room(queues.0, 1, shared)?;
         self.check_room(queues.1, shared, 1)?;
@@ -270,9 +445,18 @@ impl Nic {
         self.completions(queues.0)?.senders += 1;
         self.completions(queues.1)?.receivers += 1;
         let state = Arc::new(AtomicU8::new(State::Reset as u8));
-        let shared = Shared { qpn, place, state, doorbells: Arc::clone(&self.doorbells) };
+        let (service, doorbells) = (config.transport.service(), Arc::clone(&self.doorbells));
+        let shared = Shared { qpn, place, service, state, doorbells };
         let (send, sends) = SendQueue::new(shared.clone(), config.send_depth);
-        let (receive, receives) = ReceiveQueue::new(shared.clone(), config.receive_depth);
+        let depth = if config.shared_receives.is_some() { 0 } else { config.receive_depth };
+        let (receive, ring) = ReceiveQueue::new(shared.clone(), depth);
+        let receives = match config.shared_receives {
+            Some(queue) => {
+                self.shared_receives(queue)?.users += 1;
+                Receives::Shared(queue)
+            }
+            None => Receives::Own(ring),
+        };
         let queues = (queues.0.0, queues.1.0);
         let sides = (Requester::new(sends), Responder::new(receives));
         let pair = QueuePair::new(shared, config.domain, queues, sides.0, sides.1);
@@ -299,7 +483,11 @@ impl Nic {
         // Nobody would ever complete what is posted from now on: it is refused.
         pair.enter(State::Reset);
         let queues = (pair.send_completions, pair.receive_completions);
+        let shared = pair.responder.shared();
         self.common.forget(place as u32, qpn);
+        if let Some(queue) = shared {
+            self.shared_receives(queue)?.users -= 1;
+        }
         self.pairs[place] = None;
         self.free.push_back(place as u32);
         self.completions(CompletionQueueId(queues.0))?.senders -= 1;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::memory::Region;
 use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::{
@@ -16,9 +17,9 @@ use super::gather::scatter;
 use super::keys::{Domain, KeyError, Keys, Rights};
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
-use super::queues::{Completions, Purpose};
+use super::queues::Purpose;
 use super::reads::Answers;
-use super::ring::Consumer;
+use super::receives::{Receives, SharedReceiveQueueId};
 use super::states::{Connection, State};
 use super::work::{Attachment, LONGEST_MESSAGE, Memory, ReceiveRequest};
 
@@ -69,7 +70,10 @@ enum Doing {
 }
 
 pub(super) struct Responder {
-    receives: Consumer<ReceiveRequest>,
+    receives: Receives,
+    /// A receive that was taken for a message of which the rest did not come: it is for the next.
+    /// Its completion has a slot.
+    kept: Option<ReceiveRequest>,
     pub expected: Psn,
     pub completed: Msn,
     doing: Doing,
@@ -90,11 +94,11 @@ pub(super) struct Responder {
 }
 
 /// What a receive's completion says of its message.
-struct Message {
-    done: Done,
-    len: u32,
-    attached: Attachment,
-    solicited: bool,
+pub(super) struct Message {
+    pub done: Done,
+    pub len: u32,
+    pub attached: Attachment,
+    pub solicited: bool,
 }
 
 /// How a requester is told that its request was taken.
@@ -119,9 +123,10 @@ impl Refusal {
 }
 
 impl Responder {
-    pub fn new(receives: Consumer<ReceiveRequest>) -> Self {
+    pub fn new(receives: Receives) -> Self {
         Self {
             receives,
+            kept: None,
             expected: Psn::new(0),
             completed: Msn::new(0),
             doing: Doing::Nothing,
@@ -157,22 +162,47 @@ impl Responder {
     }
 
     pub fn outstanding(&self) -> usize {
-        self.receives.waiting() + usize::from(matches!(self.doing, Doing::Send { .. }))
+        let unfinished = self.kept.is_some() || matches!(self.doing, Doing::Send { .. });
+        self.receives.waiting() + usize::from(unfinished)
+    }
+
+    /// The queue that it shares.
+    pub fn shared(&self) -> Option<SharedReceiveQueueId> {
+        match self.receives {
+            Receives::Shared(queue) => Some(queue),
+            Receives::Own(_) => None,
+        }
+    }
+
+    /// Whether its receives come from a queue that others draw from, too.
+    pub fn shares(&self) -> bool {
+        self.receives.are_shared()
     }
 
     pub fn pop_receive(&mut self) -> Option<ReceiveRequest> {
         if planted(Bug::FlushesNoReceives) {
-            while self.receives.pop().is_some() {}
+            while self.receives.pop_own().is_some() {}
         }
-        self.receives.pop()
+        self.receives.pop_own()
+    }
+
+    /// Keeps a receive that was taken for the next message.
+    pub fn keep(&mut self, receive: ReceiveRequest) {
+        self.kept = Some(receive);
+    }
+
+    /// Drops the message that is being received; what was taken for it is kept for the next.
+    pub fn drop_message(&mut self) {
+        match std::mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Send { receive, .. } => self.kept = Some(receive),
+            Doing::Nothing | Doing::Write { .. } => {}
+        }
     }
 
     /// The receive of a message that did not arrive whole; its completion has a slot.
     pub fn take_unfinished(&mut self) -> Option<ReceiveRequest> {
-        match std::mem::replace(&mut self.doing, Doing::Nothing) {
-            Doing::Send { receive, .. } => Some(receive),
-            Doing::Nothing | Doing::Write { .. } => None,
-        }
+        self.drop_message();
+        self.kept.take()
     }
 
     /// Counts a packet as taken.
@@ -188,26 +218,11 @@ impl Responder {
 
     /// An acknowledgement, and the credit that goes with it.
     pub fn syndrome(&self) -> Syndrome {
-        match self.credits {
+        match self.credits && !self.receives.are_shared() {
             true => Syndrome::ack_with(Credits::at_most(self.receives.waiting())),
             false => Syndrome::ACK,
         }
     }
-}
-
-/// The next receive, left in its queue, with a promise of its completion.
-#[inline]
-fn next_receive<'a>(
-    receives: &'a mut Consumer<ReceiveRequest>,
-    completions: &mut Completions,
-) -> Result<&'a mut ReceiveRequest, Refusal> {
-    if !completions.reserve(Purpose::Receive) {
-        return Err(Refusal::NotReady);
-    }
-    receives.front().ok_or_else(|| {
-        completions.release(Purpose::Receive);
-        Refusal::NotReady
-    })
 }
 
 impl QueuePair {
@@ -224,10 +239,13 @@ impl QueuePair {
         }
         let bth = &packet.headers.bth;
         let ahead = bth.psn().distance_from(self.responder.expected);
-        if ahead < 0 && !planted(Bug::TakesDuplicates) {
+        if ahead != 0 && self.service() == Service::Uc {
+            if !self.goes_on(bth, ahead, common) {
+                return;
+            }
+        } else if ahead < 0 && !planted(Bug::TakesDuplicates) {
             return self.repeat(&packet.headers, common);
-        }
-        if ahead > 0 && !planted(Bug::IgnoresGaps) {
+        } else if ahead > 0 && !planted(Bug::IgnoresGaps) {
             return self.miss(common);
         }
         match self.take(packet, common) {
@@ -236,6 +254,7 @@ impl QueuePair {
                 self.responder.next();
                 common.owe_answer(self);
             }
+            Err(_) if self.service() == Service::Uc => self.pass_over(bth, common),
             Err(Refusal::NotReady) => self.not_ready(common),
             Err(Refusal::Fatal(nak, cause)) => {
                 common.counters.fatal_naks_sent += 1;
@@ -284,7 +303,7 @@ impl QueuePair {
     #[inline]
     fn took(&mut self, asked: bool, common: &mut Common) {
         self.responder.next();
-        if common.lossless {
+        if common.lossless || self.service() == Service::Uc {
             return;
         }
         let r = &mut self.responder;
@@ -307,7 +326,7 @@ impl QueuePair {
     ) -> Result<Told, Refusal> {
         let info = packet.headers.bth.opcode().info();
         let right_length = info.payload.allows(packet.payload.len(), self.mtu.bytes());
-        if info.service != Service::Rc || !right_length {
+        if !right_length {
             return Err(Refusal::INVALID);
         }
         match info.operation {
@@ -353,22 +372,31 @@ impl QueuePair {
                 return Ok(());
             }
             let queue = in_use(&mut common.completions, self.receive_completions);
-            let receive = next_receive(&mut responder.receives, queue)?;
-            if info.ends() {
+            if info.ends()
+                && responder.kept.is_none()
+                && let Some(receive) = responder.receives.next_own(queue)?
+            {
                 // Most messages: filled where it stands in the queue, and completed from there.
                 let put = fill(&mut receive.memory, 0, packet.payload, &common.keys, domain);
-                if let Ok(len) = put {
-                    let (id, memory) = (receive.id, std::mem::take(&mut receive.memory));
-                    responder.receives.drop_front();
-                    let message = Message { done: Done::Received, len, attached, solicited };
-                    self.complete_receive(id, memory, message, common);
-                    return Ok(());
-                }
+                let len = match put {
+                    Ok(len) => len,
+                    Err(refusal) => {
+                        // It is the receive's fault, or may be.
+                        let receive = responder.receives.pop_own();
+                        responder.kept = receive;
+                        return Err(refusal);
+                    }
+                };
+                let (id, memory) = (receive.id, std::mem::take(&mut receive.memory));
+                responder.receives.drop_own();
+                let message = Message { done: Done::Received, len, attached, solicited };
+                self.complete_receive(id, memory, message, common);
+                return Ok(());
             }
-            if let Some(receive) = responder.receives.pop() {
-                responder.doing = Doing::Send { receive, filled: 0 };
-            }
+            let receive = self.take_receive(common)?;
+            self.responder.doing = Doing::Send { receive, filled: 0 };
         }
+        let responder = &mut self.responder;
         let Doing::Send { receive, filled } = &mut responder.doing else {
             return Err(Refusal::INVALID);
         };
@@ -413,23 +441,17 @@ impl QueuePair {
             address = RemoteAddr(address.0 - u64::from(len));
         }
         // Key and bounds are looked at with every packet: the key may have been revoked since.
-        let place = (len > 0).then(|| {
-            let needed = Rights::REMOTE_WRITE;
-            common.keys.remote(self.domain, rkey, needed, address, u64::from(len))
-        });
-        let place = place.transpose().map_err(Refusal::access)?;
+        let domain = self.domain;
         // Nothing is written before the receive is there that the completion takes, and none is
         // taken for what may not be written.
         let receive = match attached {
             Attachment::Nothing => None,
             _ => {
-                let receives = &mut self.responder.receives;
-                let queue = in_use(&mut common.completions, self.receive_completions);
-                next_receive(receives, queue)?;
-                receives.pop()
+                written(&common.keys, domain, rkey, address, len)?;
+                Some(self.take_receive(common)?)
             }
         };
-        if let Some((region, start)) = place {
+        if let Some((region, start)) = written(&common.keys, domain, rkey, address, len)? {
             packet.payload.copy_to_words(region.words(), start);
         }
         self.responder.doing = match info.ends() {
@@ -471,8 +493,18 @@ impl QueuePair {
         Ok((address, rkey, length.0, length.0))
     }
 
+    /// The receive that the next message takes, with a promise of its completion.
     #[inline]
-    fn complete_receive(
+    pub fn take_receive(&mut self, common: &mut Common) -> Result<ReceiveRequest, Refusal> {
+        let r = &mut self.responder;
+        match r.kept.take() {
+            Some(kept) => Ok(kept),
+            None => r.receives.take(self.receive_completions, common),
+        }
+    }
+
+    #[inline]
+    pub fn complete_receive(
         &mut self,
         id: u64,
         mut memory: Memory,
@@ -481,7 +513,9 @@ impl QueuePair {
     ) {
         self.responder.completed = self.responder.completed.add(1);
         let Message { done, len, attached, solicited } = message;
-        if let (Memory::Buf(buf), Done::Received) = (&mut memory, done) {
+        if let (Memory::Buf(buf), Done::Received | Done::ReceivedDatagram { .. }) =
+            (&mut memory, done)
+        {
             // It was filled so far, so there is room.
             let _ = buf.set_len(len as usize);
         }
@@ -538,6 +572,22 @@ impl Responder {
     pub fn said(&mut self) {
         (self.due, self.unanswered, self.ack_at) = (Due::Nothing, 0, None);
     }
+}
+
+/// The memory that a packet's payload is to be written to, if there is a payload.
+#[inline]
+fn written(
+    keys: &Keys,
+    domain: Domain,
+    rkey: Rkey,
+    address: RemoteAddr,
+    len: u32,
+) -> Result<Option<(&Region, usize)>, Refusal> {
+    if len == 0 {
+        return Ok(None);
+    }
+    let found = keys.remote(domain, rkey, Rights::REMOTE_WRITE, address, u64::from(len));
+    found.map(Some).map_err(Refusal::access)
 }
 
 /// Puts a packet's payload behind what is filled of a receive. How much is filled then.

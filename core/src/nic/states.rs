@@ -5,7 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::encap::Path;
-use crate::wire::{PathMtu, Pkey, Psn, Qpn, RnrTimer};
+use crate::wire::{PathMtu, Pkey, Psn, Qkey, Qpn, RnrTimer};
 
 use super::keys::Rights;
 
@@ -92,6 +92,13 @@ pub enum Change {
     },
     /// To receive from a peer.
     ReadyToReceive(Box<Connection>),
+    /// To receive datagrams, as a queue pair without a connection does.
+    ReadyForDatagrams {
+        /// The key that they must name.
+        qkey: Qkey,
+        /// The most payload that a packet carries.
+        mtu: PathMtu,
+    },
     /// To send, and how to insist.
     ReadyToSend(Sending),
     /// To finish what was begun and begin nothing.
@@ -213,6 +220,14 @@ pub enum ChangeError {
         from: State,
         /// The state asked for.
         to: State,
+    },
+    /// The change is not one for a queue pair of its kind.
+    #[error(
+        "{qpn} can't be changed so: connections are for those that are no datagram queue pairs"
+    )]
+    Transport {
+        /// The queue pair.
+        qpn: Qpn,
     },
     /// It still has requests.
     #[error(

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use crate::memory::Buf;
-use crate::wire::{Imm, Metadata, RemoteAddr, Rkey};
+use crate::wire::{Imm, Metadata, Qkey, Qpn, RemoteAddr, Rkey, Service};
 
+use super::common::AddressId;
 use super::completion::Done;
 use super::keys::Lkey;
 
@@ -94,6 +95,16 @@ pub enum Operation {
         /// How much.
         add: u64,
     },
+    /// Puts the data into the next receive of whichever queue pair it names, in one packet, if that
+    /// arrives.
+    Datagram {
+        /// The way there.
+        to: AddressId,
+        /// The queue pair.
+        qpn: Qpn,
+        /// The key that lets it in.
+        qkey: Qkey,
+    },
 }
 
 /// What goes with a message into the completion of the receive that it takes.
@@ -181,6 +192,15 @@ impl WorkRequest {
     pub fn fetch_add(id: u64, address: RemoteAddr, rkey: Rkey, add: u64) -> Self {
         let operation = Operation::FetchAdd { address, rkey, add };
         Self::new(id, operation, Data::Memory(Memory::None))
+    }
+
+    /// A signalled datagram.
+    pub fn datagram(
+        id: u64,
+        (to, qpn, qkey): (AddressId, Qpn, Qkey),
+        data: impl Into<Data>,
+    ) -> Self {
+        Self::new(id, Operation::Datagram { to, qpn, qkey }, data.into())
     }
 
     /// The same with an immediate.
@@ -279,7 +299,7 @@ impl Operation {
     #[inline]
     pub(super) const fn done(self, before: u64) -> Done {
         match self {
-            Self::Send => Done::Sent,
+            Self::Send | Self::Datagram { .. } => Done::Sent,
             Self::Write { .. } => Done::Written,
             Self::Read { .. } => Done::Read,
             Self::CompareSwap { .. } | Self::FetchAdd { .. } => Done::Atomic { before },
@@ -293,13 +313,14 @@ impl Operation {
             Self::Read { .. } => "a read",
             Self::CompareSwap { .. } => "a compare-and-swap",
             Self::FetchAdd { .. } => "a fetch-and-add",
+            Self::Datagram { .. } => "a datagram",
         }
     }
 
     /// Whether it asks for something, which only an answer of its own completes.
     #[inline]
     pub(super) const fn asks(&self) -> bool {
-        !matches!(self, Self::Send | Self::Write { .. })
+        matches!(self, Self::Read { .. } | Self::CompareSwap { .. } | Self::FetchAdd { .. })
     }
 }
 
@@ -330,16 +351,28 @@ impl WorkRequest {
         matches!(self.operation, Operation::Send) || !matches!(self.attached, Attachment::Nothing)
     }
 
-    /// How many bytes the message has, if this is a request that can be.
+    /// How many bytes the message has, if this is a request that can be, with this service.
     #[inline]
-    pub(super) fn len(&self) -> Option<u64> {
+    pub(super) fn len(&self, service: Service) -> Option<u64> {
         use Attachment::{Imm, Invalidate, Metadata, Nothing};
-        use Operation::{CompareSwap, FetchAdd, Read, Send, Write};
-        match (&self.operation, &self.attached, &self.data) {
-            (Send, Nothing | Imm(_) | Invalidate(_), data)
-            | (Write { .. }, Nothing | Imm(_) | Metadata(_), data) => Some(data.len()),
-            (Read { .. }, Nothing, Data::Memory(memory)) => Some(memory.room()),
-            (CompareSwap { .. } | FetchAdd { .. }, Nothing, Data::Memory(Memory::None)) => Some(0),
+        use Operation::{CompareSwap, Datagram, FetchAdd, Read, Send, Write};
+        use Service::{Rc, Uc, Ud};
+        match (service, &self.operation, &self.attached) {
+            (Rc | Uc, Send | Write { .. }, Nothing | Imm(_))
+            | (Rc, Send, Invalidate(_))
+            | (Rc, Write { .. }, Metadata(_))
+            | (Ud, Datagram { .. }, Nothing | Imm(_)) => Some(self.data.len()),
+            (Rc, Read { .. } | CompareSwap { .. } | FetchAdd { .. }, Nothing) => self.asked_len(),
+            _ => None,
+        }
+    }
+
+    /// The same of a request that asks for something.
+    fn asked_len(&self) -> Option<u64> {
+        match (&self.operation, &self.data) {
+            (Operation::Read { .. }, Data::Memory(memory)) => Some(memory.room()),
+            (Operation::Read { .. }, Data::Inline(_)) => None,
+            (_, Data::Memory(Memory::None)) => Some(0),
             _ => None,
         }
     }

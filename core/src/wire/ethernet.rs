@@ -4,7 +4,7 @@ use super::malformed::{Malformed, Part, split};
 use super::numbers::{EtherType, Mac};
 
 /// Destination, source and type: the 14 bytes in front of every frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ethernet {
     /// Where the frame goes.
     pub destination: Mac,

@@ -6,7 +6,7 @@ use super::malformed::{Malformed, Part, split};
 use super::numbers::{IpId, IpProtocol};
 
 /// An IPv4 header of 20 bytes. Its checksum is verified when parsed and made when emitted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ipv4 {
     /// Type of service: DSCP and the two ECN bits.
     pub tos: u8,

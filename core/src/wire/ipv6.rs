@@ -4,7 +4,7 @@ use super::malformed::{Malformed, Part, split};
 use super::numbers::{FlowLabel, Gid, IpProtocol};
 
 /// The fields that an IPv6 header and a global route header share.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ipv6 {
     /// Traffic class: DSCP and the two ECN bits.
     pub traffic_class: u8,
@@ -23,7 +23,7 @@ pub struct Ipv6 {
 }
 
 /// The global route header of RoCE version 1: an [`Ipv6`] header by another name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Grh(pub Ipv6);
 
 impl Ipv6 {

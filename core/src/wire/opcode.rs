@@ -225,6 +225,15 @@ impl Opcode {
         self as u8
     }
 
+    /// The same of the unreliable connection, if there is one: sends and writes are.
+    #[inline]
+    pub fn unreliable(self) -> Option<Self> {
+        let info = self.info();
+        let both = matches!(info.operation, Operation::Send | Operation::Write);
+        let class = 0x20;
+        BY_CODE[usize::from(self.code() | class)].filter(|_| both && self.code() < class)
+    }
+
     /// Its row of the table.
     #[inline]
     pub const fn info(self) -> &'static OpcodeInfo {

@@ -7,7 +7,7 @@ use super::numbers::{InetChecksum, UdpPort};
 ///
 /// The checksum is carried, not verified: RoCE may send none, segmentation offload leaves it to
 /// the interface, and the ICRC protects more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Udp {
     /// The sender's port: in RoCE a label of the flow, for routers to spread by.
     pub source: UdpPort,

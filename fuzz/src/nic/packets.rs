@@ -3,8 +3,8 @@
 use doorbell_core::encap::{Outer, Path, PathId, Run, Version};
 use doorbell_core::wire::{
     Aeth, Bth, DmaLength, EtherType, Ethernet, Extensions, FlowLabel, Gid, Grh, Headers,
-    InetChecksum, IpId, IpProtocol, Ipv4, Ipv6, Layout, Mac, Metadata, Opcode, PathMtu, Pkey, Psn,
-    Qpn, RemoteAddr, Reth, Rkey, Syndrome, Udp, UdpPort,
+    InetChecksum, IpId, IpProtocol, Ipv4, Ipv6, Mac, Opcode, PathMtu, Pkey, Psn, Qpn, RemoteAddr,
+    Reth, Rkey, Syndrome, Udp, UdpPort,
 };
 
 use super::super::input::Input;
@@ -135,13 +135,7 @@ fn extensions(input: &mut Input<'_>, opcode: Opcode, len: usize, memory: &Memory
     let mut bytes = [0; Extensions::MAX_LEN];
     let given = input.bytes(layout.len());
     bytes[..given.len()].copy_from_slice(given);
-    // Only metadata may be longer than it can be.
-    let Ok((parsed, _)) = Extensions::parse(layout, &bytes) else {
-        return match layout {
-            Layout::Metadata => Extensions::Metadata(metadata(given)),
-            _ => Extensions::RethMetadata(reth(input, opcode, len, memory), metadata(given)),
-        };
-    };
+    let (parsed, _) = Extensions::parse(layout, &bytes).expect("any bytes are extensions");
     match parsed {
         Extensions::Reth(_) => Extensions::Reth(reth(input, opcode, len, memory)),
         Extensions::RethImm(_, imm) => Extensions::RethImm(reth(input, opcode, len, memory), imm),
@@ -154,11 +148,6 @@ fn extensions(input: &mut Input<'_>, opcode: Opcode, len: usize, memory: &Memory
         }
         other => other,
     }
-}
-
-fn metadata(bytes: &[u8]) -> Metadata {
-    let len = bytes.len().min(Metadata::MOST);
-    Metadata::new(&bytes[..len]).expect("no more than there may be")
 }
 
 /// Where a write goes: mostly into what is open, and mostly within its bounds.

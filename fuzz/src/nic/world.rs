@@ -115,11 +115,13 @@ impl World {
     /// Puts a queue pair in its place. The last is of a domain of its own.
     fn make(&mut self, index: usize) {
         let config = QueuePairConfig {
-            domain: self.domains[usize::from(index == PAIRS - 1)],
-            send_completions: self.queues[index % 3].0,
             receive_completions: self.queues[index / 2].0,
             send_depth: 4 + index,
             receive_depth: 4,
+            ..QueuePairConfig::new(
+                self.domains[usize::from(index == PAIRS - 1)],
+                self.queues[index % 3].0,
+            )
         };
         let ends = self.nic.queue_pair(&config).expect("there is room");
         self.pairs[index].qpn = ends.qpn;

@@ -158,11 +158,10 @@ impl<'p> Run<'p> {
             .collect();
         let mut side = |end: &End| {
             let config = QueuePairConfig {
-                domain: domains[end.node],
-                send_completions: queues[end.send_queue].id,
                 receive_completions: queues[end.receive_queue].id,
                 send_depth: end.send_depth,
                 receive_depth: end.receive_depth,
+                ..QueuePairConfig::new(domains[end.node], queues[end.send_queue].id)
             };
             let ends = fabric.nic(end.node).queue_pair(&config).expect("a place in the table");
             let (memory, broken, state) = (None, None, State::Reset);
@@ -253,6 +252,9 @@ impl<'p> Run<'p> {
                     let side = &mut self.sides[pair][end];
                     ensure!(side.broken.is_none(), "broken twice: {:?}, {cause}", side.broken);
                     side.broken = Some(cause);
+                }
+                Event::ReceivesLow(_) | Event::LastReceive(_) => {
+                    return Err(format!("{event:?} of a shared queue, and there is none"));
                 }
                 Event::Drained(qpn) => {
                     let (pair, end) = self.find(node, qpn)?;

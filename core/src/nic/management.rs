@@ -1,0 +1,130 @@
+//! Queue pair 1: the datagrams by which connections are managed.
+//!
+//! They are not for a program's receives, but for the connection manager of whoever runs the NIC.
+//! They wait here for it, and what it sends waits here for the device: some of each, and what comes
+//! beyond is dropped, as it may be anywhere else on its way.
+
+use std::collections::VecDeque;
+
+use crate::encap::{Outer, Path, PathId};
+use crate::payload::Payload;
+use crate::wire::{Bth, Deth, Extensions, Headers, Opcode, Packet, Pkey, Psn, Qkey, Qpn, cm::Mad};
+
+use super::device::{Flow, Outbox};
+
+/// The most datagrams that wait, each way.
+const MOST: usize = 256;
+
+/// Where a management datagram comes from, and where its answer goes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Way {
+    /// A link of its own.
+    Link(PathId),
+    /// By a network, in these headers: of what was received, they lead here; turned around, they
+    /// lead back.
+    Network(Outer),
+}
+
+impl Way {
+    /// The way back.
+    #[must_use]
+    pub fn back(self) -> Self {
+        match self {
+            Self::Link(link) => Self::Link(link),
+            Self::Network(outer) => Self::Network(outer.turned()),
+        }
+    }
+
+    /// The way as one to send along; `id` tells it from others, where it has no number of its own.
+    pub fn path(&self, id: PathId) -> Path {
+        match self {
+            Self::Link(link) => Path::of_link(*link),
+            Self::Network(outer) => Path::new(id, *outer),
+        }
+    }
+}
+
+/// A management datagram that was received.
+#[derive(Clone, Debug)]
+pub struct Management {
+    /// How it came.
+    pub way: Way,
+    /// The queue pair that sent it.
+    pub source: Qpn,
+    /// The datagram.
+    pub bytes: [u8; Mad::LEN],
+}
+
+/// Why a management datagram is not sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{MOST} management datagrams wait to be sent already: transmit, and send it again")]
+pub struct TooMany;
+
+/// What waits.
+pub(super) struct Mailbox {
+    arrived: VecDeque<Management>,
+    leaving: VecDeque<(Path, [u8; Mad::LEN])>,
+    next: Psn,
+}
+
+impl Default for Mailbox {
+    fn default() -> Self {
+        Self { arrived: VecDeque::new(), leaving: VecDeque::new(), next: Psn::new(0) }
+    }
+}
+
+impl Mailbox {
+    /// Takes a packet for queue pair 1. Whether it is a management datagram, and there was room.
+    pub fn take<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) -> bool {
+        let Extensions::Deth(Deth { qkey: Qkey::GSI, source, .. }) = packet.headers.extensions
+        else {
+            return false;
+        };
+        if packet.payload.len() != Mad::LEN || self.arrived.len() == MOST {
+            return false;
+        }
+        let way = match flow {
+            Flow::Link(link) => Way::Link(link),
+            Flow::Network(_, outer) => Way::Network(*outer),
+        };
+        let mut bytes = [0; Mad::LEN];
+        packet.payload.copy_to(&mut bytes);
+        self.arrived.push_back(Management { way, source, bytes });
+        true
+    }
+
+    pub fn arrived(&mut self) -> Option<Management> {
+        self.arrived.pop_front()
+    }
+
+    pub fn send(&mut self, path: Path, bytes: [u8; Mad::LEN]) -> Result<(), TooMany> {
+        if self.leaving.len() == MOST {
+            return Err(TooMany);
+        }
+        self.leaving.push_back((path, bytes));
+        Ok(())
+    }
+
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// Gives the device what it has room for. How many packets that were.
+    #[cold]
+    pub fn transmit<O: Outbox>(&mut self, outbox: &mut O) -> u64 {
+        let mut sent = 0;
+        while let Some((path, bytes)) = self.leaving.front() {
+            let bth = Bth::new(Opcode::UdSendOnly, Qpn::GSI, self.next).with_pkey(Pkey::DEFAULT);
+            let deth = Deth { qkey: Qkey::GSI, source: Qpn::GSI, reserved: 0 };
+            let headers = Headers { bth, extensions: Extensions::Deth(deth) };
+            if outbox.push(path, headers, &bytes[..]).is_err() {
+                break;
+            }
+            self.next = self.next.add(1);
+            sent += 1;
+            self.leaving.pop_front();
+        }
+        sent
+    }
+}
