@@ -32,6 +32,9 @@ pub enum Event {
     Drained(Qpn),
     /// A shared receive queue has fewer receives than it was [to tell](super::Nic::tell_low) at.
     ReceivesLow(SharedReceiveQueueId),
+    /// What comes from a queue pair's peer does not come from the Ethernet address that its path leads
+    /// to: it may have moved. [`redirect`](super::Nic::redirect) lets the queue pair follow.
+    PathChanged(Qpn),
     /// A broken queue pair takes no more receives from the queue that it shares.
     LastReceive(Qpn),
 }
@@ -197,7 +200,7 @@ impl Common {
     }
 
     /// Enters an event, unless it was `told` and not taken yet. So there are at most as many as
-    /// completion queues and shared receive queues, three times as many as queue pairs, and [`MOST_LEFT`] of those that are gone.
+    /// completion queues and shared receive queues, four times as many as queue pairs, and [`MOST_LEFT`] of those that are gone.
     #[cold]
     pub fn tell(&mut self, event: Event, told: &mut bool) {
         if !std::mem::replace(told, true) {
@@ -211,9 +214,10 @@ impl Common {
     pub fn forget(&mut self, place: u32, qpn: Qpn) {
         if self.events.len() >= MOST_LEFT {
             self.events.retain(|event| match event {
-                Event::Broken(other, _) | Event::Drained(other) | Event::LastReceive(other) => {
-                    *other != qpn
-                }
+                Event::Broken(other, _)
+                | Event::Drained(other)
+                | Event::PathChanged(other)
+                | Event::LastReceive(other) => *other != qpn,
                 Event::Completion(_) | Event::ReceivesLow(_) => true,
             });
         }

@@ -368,6 +368,7 @@ impl Nic {
             }
             Event::Broken(qpn, _) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_broken),
             Event::Drained(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_drained),
+            Event::PathChanged(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_path),
             Event::LastReceive(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_last),
             Event::ReceivesLow(queue) => {
                 let queues = &mut common.shared_receives;
@@ -416,7 +417,7 @@ impl Inbox for Nic {
                 false => common.counters.other_partition += 1,
             };
         }
-        if !pair.is_between(flow) {
+        if !pair.is_between(flow, common) {
             common.counters.strangers += 1;
             return;
         }

@@ -59,6 +59,7 @@ pub(super) struct QueuePair {
     pub told_broken: bool,
     pub told_drained: bool,
     pub told_last: bool,
+    pub told_path: bool,
     /// Whether it takes no more receives from the queue that it shares, and that was said.
     last_receive: bool,
 }
@@ -93,6 +94,7 @@ impl QueuePair {
             told_broken: false,
             told_drained: false,
             told_last: false,
+            told_path: false,
             last_receive: false,
         }
     }
@@ -275,9 +277,16 @@ impl QueuePair {
         true
     }
 
+    /// Has packets go along another path from now on.
+    pub fn redirect(&mut self, path: Path, common: &mut Common) {
+        (self.path, self.known_flow) = (Some(path), 0);
+        common.activate(self);
+    }
+
     /// Whether a packet came by the way that leads to the peer.
     #[inline]
-    pub fn is_between(&mut self, flow: Flow<'_>) -> bool {
+    pub fn is_between(&mut self, flow: Flow<'_>, common: &mut Common) -> bool {
+        let qpn = self.number();
         let Some(path) = &self.path else { return false };
         match flow {
             Flow::Link(link) => link == path.id(),
@@ -287,6 +296,9 @@ impl QueuePair {
                 let ours = path.outer().gids() == (destination, source);
                 if ours {
                     self.known_flow = flow;
+                    if path.outer().ethernet().destination != outer.ethernet().source {
+                        common.tell(Event::PathChanged(qpn), &mut self.told_path);
+                    }
                 }
                 ours
             }

@@ -533,6 +533,21 @@ impl Nic {
         pair.change(change, common)
     }
 
+    /// Has the packets of a connected queue pair go along another path, to the same peer.
+    ///
+    /// # Errors
+    /// When there is no such queue pair, it has no peer, or the path leads elsewhere.
+    pub fn redirect(&mut self, qpn: Qpn, path: Path) -> Result<(), ChangeError> {
+        let Self { pairs, common, numbers, .. } = self;
+        let pair = find(pairs, *numbers, qpn).ok_or(ChangeError::NoSuchQueuePair(qpn))?;
+        let same = |old: &Path| old.outer().gids() == path.outer().gids();
+        if !pair.path.as_ref().is_some_and(same) {
+            return Err(ChangeError::OtherPeer { qpn });
+        }
+        pair.redirect(path, common);
+        Ok(())
+    }
+
     /// How many objects there are of each kind.
     pub fn objects(&self) -> Objects {
         let common = &self.common;

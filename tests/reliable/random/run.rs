@@ -255,8 +255,8 @@ impl<'p> Run<'p> {
                     ensure!(side.broken.is_none(), "broken twice: {:?}, {cause}", side.broken);
                     side.broken = Some(cause);
                 }
-                Event::ReceivesLow(_) | Event::LastReceive(_) => {
-                    return Err(format!("{event:?} of a shared queue, and there is none"));
+                Event::ReceivesLow(_) | Event::LastReceive(_) | Event::PathChanged(_) => {
+                    return Err(format!("{event:?}, for which there is no reason"));
                 }
                 Event::Drained(qpn) => {
                     let (pair, end) = self.find(node, qpn)?;
