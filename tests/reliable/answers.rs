@@ -352,3 +352,22 @@ fn a_peer_that_moves_is_noticed_and_can_be_followed() {
     let refused = one.nic.redirect(one.qpn, stranger);
     assert_eq!(refused, Err(ChangeError::OtherPeer { qpn: one.qpn }));
 }
+
+/// Its peer's first packet tells a queue pair that is not to send yet that the connection stands.
+#[test]
+fn the_first_packet_says_that_the_connection_stands() {
+    let mut one = One::new(2);
+    one.nic.change(one.qpn, Change::Reset).unwrap();
+    let path = Fabric::new(1, Version::V1, Config::default()).path(0, 1);
+    let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
+    one.nic.change(one.qpn, init).unwrap();
+    let connection = Connection::new(PEER, path, PathMtu::Mtu256, FIRST);
+    one.nic.change(one.qpn, Change::ReadyToReceive(Box::new(connection))).unwrap();
+    let (_, place) = one.open(&pattern(8));
+    for index in 0..3 {
+        one.asks(psn(index), place.address, place.rkey, 8);
+    }
+    assert_eq!(one.sent().len(), 3);
+    let told = [one.nic.event(), one.nic.event()];
+    assert_eq!(told, [Some(Event::Established(one.qpn)), None]);
+}

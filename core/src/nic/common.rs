@@ -28,6 +28,9 @@ pub enum Event {
     Completion(CompletionQueueId),
     /// A queue pair broke, or was told to stop.
     Broken(Qpn, Cause),
+    /// The peer of a queue pair that is ready to receive, and not yet to send, has begun to send: it
+    /// knows that the connection stands, though its word for that may have been lost.
+    Established(Qpn),
     /// A draining queue pair has nothing under way any more.
     Drained(Qpn),
     /// A shared receive queue has fewer receives than it was [to tell](super::Nic::tell_low) at.
@@ -200,7 +203,7 @@ impl Common {
     }
 
     /// Enters an event, unless it was `told` and not taken yet. So there are at most as many as
-    /// completion queues and shared receive queues, four times as many as queue pairs, and [`MOST_LEFT`] of those that are gone.
+    /// completion queues and shared receive queues, five times as many as queue pairs, and [`MOST_LEFT`] of those that are gone.
     #[cold]
     pub fn tell(&mut self, event: Event, told: &mut bool) {
         if !std::mem::replace(told, true) {
@@ -216,6 +219,7 @@ impl Common {
             self.events.retain(|event| match event {
                 Event::Broken(other, _)
                 | Event::Drained(other)
+                | Event::Established(other)
                 | Event::PathChanged(other)
                 | Event::LastReceive(other) => *other != qpn,
                 Event::Completion(_) | Event::ReceivesLow(_) => true,

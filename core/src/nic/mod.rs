@@ -368,6 +368,9 @@ impl Nic {
             }
             Event::Broken(qpn, _) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_broken),
             Event::Drained(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_drained),
+            Event::Established(qpn) => {
+                find(pairs, *numbers, qpn).map(|pair| &mut pair.told_established)
+            }
             Event::PathChanged(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_path),
             Event::LastReceive(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_last),
             Event::ReceivesLow(queue) => {

@@ -60,6 +60,9 @@ pub(super) struct QueuePair {
     pub told_drained: bool,
     pub told_last: bool,
     pub told_path: bool,
+    pub told_established: bool,
+    /// Whether something has come since it was connected.
+    met: bool,
     /// Whether it takes no more receives from the queue that it shares, and that was said.
     last_receive: bool,
 }
@@ -95,6 +98,8 @@ impl QueuePair {
             told_drained: false,
             told_last: false,
             told_path: false,
+            told_established: false,
+            met: false,
             last_receive: false,
         }
     }
@@ -175,6 +180,7 @@ impl QueuePair {
             let (_, gid) = connection.path.outer().gids();
             self.host = common.join(gid, self.shared.place);
         }
+        self.met = false;
         self.peer = connection.peer;
         self.mtu = connection.mtu;
         self.known_flow = 0;
@@ -275,6 +281,14 @@ impl QueuePair {
             common.failed(queue, Purpose::Flush, completion);
         }
         true
+    }
+
+    /// Something came while it was not ready to send.
+    #[cold]
+    pub fn meet(&mut self, common: &mut Common) {
+        if !std::mem::replace(&mut self.met, true) {
+            common.tell(Event::Established(self.number()), &mut self.told_established);
+        }
     }
 
     /// Has packets go along another path from now on.

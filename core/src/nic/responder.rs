@@ -240,6 +240,9 @@ impl QueuePair {
             }
             return;
         }
+        if self.state == State::ReadyToReceive {
+            self.meet(common);
+        }
         let bth = &packet.headers.bth;
         let ahead = bth.psn().distance_from(self.responder.expected);
         if ahead != 0 && self.service() == Service::Uc {

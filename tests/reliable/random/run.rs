@@ -255,7 +255,10 @@ impl<'p> Run<'p> {
                     ensure!(side.broken.is_none(), "broken twice: {:?}, {cause}", side.broken);
                     side.broken = Some(cause);
                 }
-                Event::ReceivesLow(_) | Event::LastReceive(_) | Event::PathChanged(_) => {
+                Event::ReceivesLow(_)
+                | Event::LastReceive(_)
+                | Event::Established(_)
+                | Event::PathChanged(_) => {
                     return Err(format!("{event:?}, for which there is no reason"));
                 }
                 Event::Drained(qpn) => {
