@@ -10,6 +10,7 @@ use crate::wire::{PathMtu, Pkey, Qkey, Qpn, Service};
 use super::common::{Common, Event};
 use super::completion::{Cause, Completion, Failure};
 use super::device::Flow;
+use super::hosts::HostId;
 use super::keys::{Domain, Rights};
 use super::queues::{Purpose, Shared};
 use super::requester::{MOST_UNDER_WAY, Requester, Turn};
@@ -20,9 +21,10 @@ use super::states::{Change, ChangeError, Connection, State};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Blamed {
     Nothing,
-    /// The unfinished request before which there are so many: all but the first stand behind some
-    /// whose answers were lost.
-    Request(usize),
+    /// The first unfinished request.
+    Request,
+    /// The one behind so many others, which were carried out but for answers that were lost.
+    RequestBehind(usize),
     /// The receive that was being filled.
     Receive,
 }
@@ -45,6 +47,8 @@ pub(super) struct QueuePair {
     pub peer: Qpn,
     pub send_completions: u32,
     pub receive_completions: u32,
+    /// The peer's host.
+    pub host: HostId,
     /// The flow whose addresses were last found to be the peer's and ours.
     known_flow: u64,
     pub path: Option<Path>,
@@ -57,6 +61,10 @@ pub(super) struct QueuePair {
     pub told_broken: bool,
     pub told_drained: bool,
     pub told_last: bool,
+    pub told_path: bool,
+    pub told_established: bool,
+    /// Whether something has come since it was connected.
+    met: bool,
     /// Whether it takes no more receives from the queue that it shares, and that was said.
     last_receive: bool,
 }
@@ -81,6 +89,7 @@ impl QueuePair {
             peer: Qpn::new(0),
             send_completions,
             receive_completions,
+            host: HostId::NONE,
             known_flow: 0,
             path: None,
             requester,
@@ -90,6 +99,9 @@ impl QueuePair {
             told_broken: false,
             told_drained: false,
             told_last: false,
+            told_path: false,
+            told_established: false,
+            met: false,
             last_receive: false,
         }
     }
@@ -139,7 +151,7 @@ impl QueuePair {
         }
         match change {
             Change::Init { rights, pkey } => (self.rights, self.pkey) = (rights, pkey),
-            Change::ReadyToReceive(connection) => self.connect(*connection),
+            Change::ReadyToReceive(connection) => self.connect(*connection, common),
             Change::ReadyForDatagrams { qkey, mtu } => (self.qkey, self.mtu) = (qkey, mtu),
             Change::ReadyToSend(sending) => {
                 if !(1..=MOST_UNDER_WAY).contains(&sending.window) {
@@ -165,7 +177,12 @@ impl QueuePair {
         Ok(())
     }
 
-    fn connect(&mut self, connection: Connection) {
+    fn connect(&mut self, connection: Connection, common: &mut Common) {
+        if !common.lossless && self.service() == Service::Rc {
+            let (_, gid) = connection.path.outer().gids();
+            self.host = common.join(gid, self.shared.place);
+        }
+        self.met = false;
         self.peer = connection.peer;
         self.mtu = connection.mtu;
         self.known_flow = 0;
@@ -180,6 +197,7 @@ impl QueuePair {
         common.answers.retain(|&other| other != place);
         (self.responder.due, self.responder.listed) = (Due::Nothing, false);
         self.path = None;
+        common.leave(&mut self.host);
         self.last_receive = false;
         self.requester.forget();
         self.responder.forget();
@@ -195,7 +213,8 @@ impl QueuePair {
         (self.cause, self.blamed) = (cause, blamed);
         self.enter(State::Error);
         self.requester.stop();
-        self.responder.ack_at = None;
+        common.leave(&mut self.host);
+        (self.responder.ack_at, self.responder.asks) = (None, false);
         // What was asked for before a request was refused is answered before the refusal.
         if !self.responder.due.is_fatal() {
             self.leave_unanswered(common);
@@ -217,17 +236,18 @@ impl QueuePair {
 
     /// Why the next of these was not carried out: it is blamed once, if at all.
     fn failure_of(&mut self, which: Blamed) -> Failure {
-        match (self.blamed, which) {
-            (Blamed::Request(before @ 1..), Blamed::Request(_)) => {
-                self.blamed = Blamed::Request(before - 1);
-            }
-            (blamed, which) if blamed == which => {
-                self.blamed = Blamed::Nothing;
-                return Failure::Broke(self.cause);
-            }
-            _ => {}
+        if let (Blamed::RequestBehind(others), Blamed::Request) = (self.blamed, which) {
+            self.blamed = match others {
+                0 | 1 => Blamed::Request,
+                _ => Blamed::RequestBehind(others - 1),
+            };
+            return Failure::Flushed(self.cause);
         }
-        Failure::Flushed(self.cause)
+        if self.blamed != which {
+            return Failure::Flushed(self.cause);
+        }
+        self.blamed = Blamed::Nothing;
+        Failure::Broke(self.cause)
     }
 
     fn flush_sends(&mut self, common: &mut Common) -> bool {
@@ -237,7 +257,7 @@ impl QueuePair {
             if !reserved {
                 return false;
             }
-            let failure = self.failure_of(Blamed::Request(0));
+            let failure = self.failure_of(Blamed::Request);
             let Some(posted) = self.requester.front() else { break };
             let (id, memory) = (posted.request.id, posted.request.data.take_memory());
             common.failed(queue, Purpose::Flush, Completion::failed(id, qpn, failure, memory));
@@ -272,9 +292,24 @@ impl QueuePair {
         true
     }
 
+    /// Something came while it was not ready to send.
+    #[cold]
+    pub fn meet(&mut self, common: &mut Common) {
+        if !std::mem::replace(&mut self.met, true) {
+            common.tell(Event::Established(self.number()), &mut self.told_established);
+        }
+    }
+
+    /// Has packets go along another path from now on.
+    pub fn redirect(&mut self, path: Path, common: &mut Common) {
+        (self.path, self.known_flow) = (Some(path), 0);
+        common.activate(self);
+    }
+
     /// Whether a packet came by the way that leads to the peer.
     #[inline]
-    pub fn is_between(&mut self, flow: Flow<'_>) -> bool {
+    pub fn is_between(&mut self, flow: Flow<'_>, common: &mut Common) -> bool {
+        let qpn = self.number();
         let Some(path) = &self.path else { return false };
         match flow {
             Flow::Link(link) => link == path.id(),
@@ -284,6 +319,9 @@ impl QueuePair {
                 let ours = path.outer().gids() == (destination, source);
                 if ours {
                     self.known_flow = flow;
+                    if path.outer().ethernet().destination != outer.ethernet().source {
+                        common.tell(Event::PathChanged(qpn), &mut self.told_path);
+                    }
                 }
                 ours
             }
