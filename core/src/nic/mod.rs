@@ -60,14 +60,14 @@ mod pair;
 #[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, unreachable_pub))]
 mod planted;
 mod queues;
-mod random;
+pub(crate) mod random;
 mod requester;
 mod resources;
 mod responder;
 mod ring;
 mod rto;
 mod states;
-mod timers;
+pub(crate) mod timers;
 mod work;
 
 pub use common::{CompletionQueueId, Event};
