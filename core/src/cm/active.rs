@@ -5,12 +5,25 @@ use std::hash::Hash;
 use crate::wire::TransactionId;
 use crate::wire::cm::{AdditionalInfo, Answered, PrivateData, Rej, RejectReason, Rep, Rtu};
 
+use super::common::Common;
 use super::connection::{Connection, Pace, Peer, State};
 use super::error::ConnectionError;
 use super::event::{Event, Why};
 use super::ids::ConnectionId;
 use super::terms::{Reply, Request};
 use super::{ConnectionManager, Whose};
+
+impl<W: Clone> Connection<W> {
+    /// Tells a peer that its answer is not waited for any more. It knows no name of ours but the one
+    /// in the request, and which adapter that came from: so the standard has it.
+    pub(super) fn withdraw(&mut self, common: &mut Common<W>) {
+        let guid = common.config.guid.0.to_be_bytes();
+        let info = AdditionalInfo::new(&guid).unwrap_or_default();
+        let (local, rejected, reason) = (self.local(), Answered::REQ, RejectReason::TIMEOUT);
+        self.say_once(Rej { local, rejected, reason, info, ..Rej::default() }, common);
+        self.last = None;
+    }
+}
 
 /// Asking for a connection.
 impl<W: Clone + Eq + Hash> ConnectionManager<W> {
@@ -62,8 +75,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         Ok(id)
     }
 
-    /// Gives up a request that is not answered, and tells the peer so. There is no outcome then;
-    /// the connection is [released](Event::Released).
+    /// Gives up a request that is not answered, and tells the peer so. There is no outcome then:
+    /// the connection is over, and [released](Event::Released) after its time-wait.
     ///
     /// # Errors
     /// When the connection is not there, or was answered.
@@ -73,21 +86,10 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
             let (found, wanted) = (connection.state, "RequestSent; reject or disconnect it");
             return Err(ConnectionError::State { id, tried: "cancelled", found, wanted });
         }
+        connection.withdraw(&mut self.common);
         let place = connection.place;
-        self.withdraw(place);
-        self.release(place);
+        self.rest(place);
         Ok(())
-    }
-
-    /// Tells a peer that its answer is not waited for any more. It knows no name of ours but the one
-    /// in the request, and which adapter that came from: so the standard has it.
-    pub(super) fn withdraw(&mut self, place: u32) {
-        let Self { table, common, .. } = self;
-        let Some(connection) = table.at(place) else { return };
-        let guid = common.config.guid.0.to_be_bytes();
-        let info = AdditionalInfo::new(&guid).unwrap_or_default();
-        let (local, rejected, reason) = (connection.local(), Answered::REQ, RejectReason::TIMEOUT);
-        connection.say_once(Rej { local, rejected, reason, info, ..Rej::default() }, common);
     }
 
     /// Says that the queue pair is ready to send: from now on the connection stands.
@@ -167,10 +169,9 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let Self { table, common, .. } = self;
         let Some(connection) = table.at(place) else { return };
         let (rejected, reason) = (Answered::REP, RejectReason::STALE_CONNECTION);
-        let (id, local, remote) = (connection.id, connection.local(), rep.local);
+        let (local, remote) = (connection.local(), rep.local);
         let rej = Rej { local, remote, rejected, reason, ..Rej::default() };
-        connection.say_once(rej, common);
-        common.events.push_back(Event::Failed { id, why: Why::Stale });
-        self.release(place);
+        connection.say(rej, common);
+        self.finish(place, Why::Stale);
     }
 }

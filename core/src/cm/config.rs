@@ -37,7 +37,8 @@ pub struct Config {
     /// comes, as if the network had lost it.
     pub outgoing: usize,
     /// How long a connection's numbers rest when it is over: longer than any packet of it may be on
-    /// its way.
+    /// its way. A request that comes later is taken for a new one, and if its queue pair has another
+    /// connection by then, ends that.
     pub time_wait: Duration,
     /// The patience that a peer is asked for when it asks again and the program hasn't decided.
     pub patience: CmTimeout,

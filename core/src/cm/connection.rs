@@ -42,8 +42,7 @@ impl State {
         Self::TimeWait,
     ];
 
-    /// Whether a connection may go from here to there: the whole diagram. A request that nobody
-    /// answered leaves without a time-wait.
+    /// Whether a connection may go from here to there: the whole diagram.
     pub const fn may_become(self, next: Self) -> bool {
         match next {
             Self::RequestSent | Self::RequestReceived => false,
@@ -51,7 +50,7 @@ impl State {
             Self::ReplyReceived => matches!(self, Self::RequestSent),
             Self::Established => matches!(self, Self::ReplySent | Self::ReplyReceived),
             Self::EndSent => matches!(self, Self::Established),
-            Self::TimeWait => !matches!(self, Self::RequestSent | Self::TimeWait),
+            Self::TimeWait => !matches!(self, Self::TimeWait),
         }
     }
 

@@ -26,12 +26,16 @@
 //! | `ReplyReceived` | the program | RTU or REJ is sent; the peer has given up | MRA |
 //! | `Established` | | DREQ is sent or received; REJ | RTU |
 //! | `EndSent` | DREP | DREP; DREQ, which crossed; given up after so many DREQs | |
-//! | `TimeWait` | time | | REJ or DREP, whichever it was |
+//! | `TimeWait` | time | time | REJ or DREP, whichever it was |
+//!
+//! Whatever ends a connection, it enters `TimeWait`. Until that is over neither its name nor its
+//! queue pair is used again, so that a message that was on its way for long is not taken for one of
+//! another connection.
 //!
 //! In any state but the first, a peer that began anew ends what it had before: a REQ or REP that
 //! has the connection's name, or its queue pair, for another one is refused as stale, and the old
-//! connection is reported as gone. The peer's next try finds room then, or once the time-wait is
-//! over if the old connection had gone further than a request.
+//! connection is reported as gone. The peer's next try succeeds once the time-wait is over, or at
+//! once if it had not been accepted before.
 //!
 //! An MRA lengthens a wait once for each message that it answers, and no wait is longer than the
 //! [configuration](Config::waits) allows, so that each of them ends.

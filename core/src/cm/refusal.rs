@@ -9,7 +9,7 @@ use super::ConnectionManager;
 use super::common::Common;
 use super::connection::{Connection, State};
 use super::error::ConnectionError;
-use super::event::{Event, Why};
+use super::event::Why;
 use super::ids::ConnectionId;
 
 impl<W: Clone> Connection<W> {
@@ -29,6 +29,7 @@ impl<W: Clone> Connection<W> {
 
     /// Says that nobody answers any more, where somebody may still wait for it.
     pub(super) fn refuse_late(&mut self, common: &mut Common<W>) {
+        self.last = None;
         if let Some(rej) = self.refusal(RejectReason::TIMEOUT) {
             self.say(rej, common);
         }
@@ -55,8 +56,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// accepted and does not stand yet. A program's own reason is
     /// [`CONSUMER`](RejectReason::CONSUMER), with private data that says more.
     ///
-    /// There is no outcome then. When it is certain that the peer does not ask again, the
-    /// connection is [released](Event::Released).
+    /// There is no outcome then: the connection is over, and [released](super::Event::Released)
+    /// after its time-wait. A peer that repeats itself until then is told the same again.
     ///
     /// # Errors
     /// When the connection is not there or in another state, or the private data is too long.
@@ -130,19 +131,14 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let Some(place) = place else { return };
         let Self { table, common, .. } = self;
         let Some(connection) = table.at(place) else { return };
-        let (id, reason) = (connection.id, rej.reason);
-        let state = connection.state;
-        if state == State::TimeWait {
+        if connection.state == State::TimeWait {
             return common.counters.duplicates += 1;
         }
-        tracing::debug!(id = %id.comm_id(), %reason, "refused by the peer");
+        let reason = rej.reason;
+        tracing::debug!(id = %connection.id.comm_id(), %reason, "refused by the peer");
         common.counters.refused += 1;
         let (info, private) = (rej.info.as_bytes().to_vec(), rej.private.as_bytes().to_vec());
         let why = Why::Refused { reason, info, private };
-        if state == State::RequestSent {
-            common.events.push_back(Event::Failed { id, why });
-            return self.release(place);
-        }
         // What it would have been told if it had repeated itself has become wrong.
         connection.last = None;
         self.finish(place, why);

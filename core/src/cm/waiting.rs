@@ -24,21 +24,16 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
             return;
         }
         match connection.state {
-            State::RequestSent => {
-                let id = connection.id;
-                common.counters.timed_out += 1;
-                common.events.push_back(Event::Failed { id, why: Why::TimedOut });
-                self.withdraw(place);
-                self.release(place);
-            }
-            State::RequestReceived | State::ReplySent | State::ReplyReceived | State::EndSent => {
-                connection.last = None;
-                connection.refuse_late(common);
+            State::Established => {}
+            State::TimeWait => self.release(place),
+            waited => {
+                match waited {
+                    State::RequestSent => connection.withdraw(common),
+                    _ => connection.refuse_late(common),
+                }
                 common.counters.timed_out += 1;
                 self.finish(place, Why::TimedOut);
             }
-            State::Established => {}
-            State::TimeWait => self.release(place),
         }
     }
 
@@ -52,7 +47,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         }
     }
 
-    /// A connection whose peer is known is over, and the program hears why.
+    /// A connection is over, and the program hears why.
     pub(super) fn finish(&mut self, place: u32, why: Why) {
         let Some(connection) = self.table.at(place) else { return };
         let id = connection.id;
@@ -83,9 +78,6 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     pub(super) fn release(&mut self, place: u32) {
         let Self { table, common, .. } = self;
         let Some(connection) = table.take(place) else { return };
-        if connection.state != State::TimeWait {
-            table.live -= 1;
-        }
         common.timers.disarm(place);
         tracing::debug!(id = %connection.id.comm_id(), "released");
         let (id, qpn) = (connection.id, connection.qpn);
