@@ -68,13 +68,16 @@ enum Plan {
     Leave,
 }
 
+/// A datagram on its way: when it arrives, a number, from where, to where, and what it is.
+type Flying = (Time, u64, usize, usize, Vec<u8>);
+
 struct Crowd {
     luck: Luck,
     faults: Faults,
     now: Time,
     processes: Vec<Process>,
-    /// Datagrams on their way: when they arrive, a number, from where, to where, and what.
-    flying: BinaryHeap<Reverse<(Time, u64, usize, usize, Vec<u8>)>>,
+    /// Datagrams on their way.
+    flying: BinaryHeap<Reverse<Flying>>,
     flown: u64,
     asked: usize,
     restarted: u64,
