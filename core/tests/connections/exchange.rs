@@ -1,7 +1,7 @@
 //! Making, refusing and ending a connection, with nothing lost.
 
 use doorbell_core::cm::{ConnectionError, Event, State, Why};
-use doorbell_core::wire::cm::{CmTimeout, RejectReason, TooLong};
+use doorbell_core::wire::cm::{Answered, CmTimeout, Mad, Message, RejectReason, TooLong};
 use doorbell_core::wire::{Psn, Qpn};
 
 use crate::common::Kind::*;
@@ -92,6 +92,18 @@ fn a_refusal_arrives_with_its_reason_and_what_was_said() {
     assert_eq!(world.released(0), (asking, Some(Qpn::new(5))));
     assert_eq!(world.released(1), (asked, None));
     world.nothing_left();
+}
+
+#[test]
+fn a_refusal_of_a_request_tells_no_name() {
+    let mut world = World::pair();
+    let asking = world.managers[0].connect(1, &request(5), b"").unwrap();
+    world.carry();
+    let asked = world.asked(1);
+    world.managers[1].reject(asked, RejectReason::CONSUMER, b"").unwrap();
+    let datagram = world.managers[1].transmit().unwrap();
+    let Message::Rej(rej) = Mad::parse(&datagram.bytes).unwrap().message else { panic!() };
+    assert_eq!((rej.local.0, rej.remote, rej.rejected), (0, asking.comm_id(), Answered::REQ));
 }
 
 #[test]

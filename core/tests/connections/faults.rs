@@ -230,3 +230,99 @@ fn garbage_is_counted_and_nothing_else() {
     world.carry();
     assert_eq!(world.said(), []);
 }
+
+#[test]
+fn a_request_that_comes_again_is_answered_as_it_was() {
+    let mut world = World::pair();
+    let asking = world.managers[0].connect(1, &request(5), b"").unwrap();
+    let req = world.managers[0].transmit().unwrap().bytes;
+    world.managers[1].receive(&0, &req);
+    let asked = world.asked(1);
+    world.managers[1].accept(asked, &reply(6), b"").unwrap();
+    let rep = world.managers[1].transmit().unwrap().bytes;
+    world.managers[1].receive(&0, &req);
+    assert_eq!(world.managers[1].transmit().unwrap().bytes, rep);
+
+    // A reply means nothing to who accepted.
+    let mut mirrored = rep;
+    mirrored[24..28].copy_from_slice(&asking.comm_id().0.to_be_bytes());
+    mirrored[28..32].copy_from_slice(&asked.comm_id().0.to_be_bytes());
+    world.managers[1].receive(&0, &mirrored);
+    assert_eq!(world.managers[1].transmit(), None);
+    world.managers[0].receive(&1, &rep);
+    world.replied(0);
+    world.managers[0].ready(asking, b"").unwrap();
+    world.carry();
+    world.established(1);
+    world.managers[1].disconnect(asked, b"").unwrap();
+    world.carry();
+    world.said();
+    // Nor does the request, now that the connection is over.
+    world.managers[1].receive(&0, &req);
+    world.carry();
+    assert_eq!(world.said(), []);
+}
+
+#[test]
+fn a_refusal_that_is_lost_is_repeated_as_it_was() {
+    let refused = |(rejecting, reason): (usize, RejectReason)| {
+        let mut world = World::pair();
+        let mut lose = first(1, Rej);
+        world.managers[0].connect(1, &request(5), b"").unwrap();
+        world.carry();
+        let asked = world.asked(1);
+        let mut id = asked;
+        if rejecting == 0 {
+            world.managers[1].accept(asked, &reply(6), b"").unwrap();
+            world.carry();
+            id = world.replied(0);
+        }
+        world.managers[rejecting].reject(id, reason, b"why").unwrap();
+        world.pass_but(millis(5), &mut lose);
+        assert_eq!(count(&world, Rej), 2);
+        let (_, Why::Refused { reason, private, .. }) = world.failed(1 - rejecting) else {
+            panic!()
+        };
+        assert!(private.starts_with(b"why\0"));
+        reason
+    };
+    for reason in [RejectReason::CONSUMER, RejectReason::INVALID_MTU] {
+        assert_eq!(refused((0, reason)), reason);
+        assert_eq!(refused((1, reason)), reason);
+    }
+}
+
+#[test]
+fn what_is_over_answers_to_repetitions_what_is_true_by_then() {
+    // Ended by the peer before it heard that the connection stood: the reply is not repeated.
+    let mut world = World::pair();
+    world.managers[0].connect(1, &request(5), b"").unwrap();
+    let req = world.managers[0].transmit().unwrap().bytes;
+    world.managers[1].receive(&0, &req);
+    let asked = world.asked(1);
+    world.managers[1].accept(asked, &reply(6), b"").unwrap();
+    world.carry();
+    let asking = world.replied(0);
+    world.managers[0].ready(asking, b"").unwrap();
+    world.managers[0].disconnect(asking, b"").unwrap();
+    world.carry_but(first(1, Rtu));
+    world.failed(1);
+    world.said();
+    world.managers[1].receive(&0, &req);
+    world.carry();
+    assert_eq!(world.said(), []);
+
+    // Withdrawn by the peer: it is not asked for patience.
+    let mut world = World::pair();
+    let asking = world.managers[0].connect(1, &request(5), b"").unwrap();
+    let req = world.managers[0].transmit().unwrap().bytes;
+    world.managers[1].receive(&0, &req);
+    world.asked(1);
+    world.managers[0].cancel(asking).unwrap();
+    world.carry();
+    world.failed(1);
+    world.said();
+    world.managers[1].receive(&0, &req);
+    world.carry();
+    assert_eq!(world.said(), []);
+}

@@ -179,3 +179,59 @@ fn old_requests_do_not_bring_back_what_was_refused_or_ended() {
     world.ended(1);
     again(&mut world);
 }
+
+#[test]
+fn a_responder_that_began_anew_and_uses_an_old_name_ends_what_it_had() {
+    let mut world = World::pair();
+    let (old, _) = world.connect((5, 6));
+    // The same seed: it gives its first connection the same name, with another queue pair.
+    world.managers[1] = manager(config(1), 2);
+    world.managers[1].listen(SERVICE, 1).unwrap();
+    let asking = world.managers[0].connect(1, &request(7), b"").unwrap();
+    world.carry();
+    let asked = world.asked(1);
+    world.managers[1].accept(asked, &reply(8), b"").unwrap();
+    world.carry();
+    assert_eq!(world.ended(0), (old, Why::Stale));
+    assert_eq!(world.failed(0), (asking, Why::Stale));
+}
+
+#[test]
+fn a_name_is_not_used_again_soon() {
+    let mut small = config(0);
+    (small.connections, small.time_waits) = (1, 0);
+    let mut world = World::with(vec![small, config(1)]);
+    let mut names = std::collections::BTreeSet::new();
+    for _ in 0..1000 {
+        let id = world.managers[0].connect(1, &request(5), b"").unwrap();
+        assert!(names.insert(id), "{id} again");
+        world.pass(millis(31));
+        world.failed(0);
+        world.released(0);
+    }
+}
+
+/// A message with one of its fields changed.
+fn changed(datagram: &[u8; 256], at: usize) -> [u8; 256] {
+    let mut datagram = *datagram;
+    datagram[at] ^= 1;
+    datagram
+}
+
+#[test]
+fn an_end_that_names_another_peer_or_queue_pair_ends_nothing() {
+    let mut world = World::pair();
+    let (id, other) = world.connect((5, 6));
+    world.managers[0].disconnect(id, b"").unwrap();
+    let dreq = world.managers[0].transmit().unwrap();
+    // The least bits of the peer's name, and of the queue pair's number.
+    for (at, answers) in [(24 + 3, 1), (24 + 10, 0)] {
+        world.managers[1].receive(&0, &changed(&dreq.bytes, at));
+        let answers: Vec<_> = (0..answers).map(|_| world.managers[1].transmit()).collect();
+        assert!(answers.iter().all(|answer| kind(&answer.as_ref().unwrap().bytes) == Drep));
+        assert_eq!(world.managers[1].transmit(), None);
+        assert_eq!(world.managers[1].state(other), Some(State::Established));
+    }
+    world.managers[1].receive(&0, &dreq.bytes);
+    assert!(matches!(world.ended(1), (_, Why::PeerLeft { .. })));
+}
