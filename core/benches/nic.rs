@@ -12,7 +12,7 @@ use doorbell_core::wire::{Crc, PathMtu, RemoteAddr};
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod joined;
 
-use joined::{Carry, End, advance, by_cable, by_ring, send, send_burst};
+use joined::{Carry, End, advance, ask, by_cable, by_ring, send, send_burst};
 
 fn one_send(c: &mut Criterion) {
     let mut group = c.benchmark_group("one 16-byte send, both sides");
@@ -29,6 +29,33 @@ fn one_send(c: &mut Criterion) {
     let (mut a, mut b) = by_ring(1, PathMtu::Mtu4096);
     group.bench_function("lossless", |bench| bench.iter(|| send_burst(&mut a, &mut b, 0, 16)));
     group.finish();
+}
+
+/// What asks for something goes there and comes back, as two sends would.
+fn one_sided(c: &mut Criterion) {
+    fn each<O: Carry>(c: &mut Criterion, name: &str, (mut a, mut b): (End<O>, End<O>)) {
+        let mut group = c.benchmark_group(format!("8 bytes, both sides, {name}"));
+        let (address, rkey) = (b.memory.address, b.memory.rkey);
+        let into = a.memory.segment(0, 8);
+        group.bench_function("read", |bench| {
+            bench.iter(|| {
+                let request = WorkRequest::read(2, address, rkey, into);
+                ask(&mut a, &mut b, request);
+            });
+        });
+        group.bench_function("fetch and add", |bench| {
+            bench.iter(|| ask(&mut a, &mut b, WorkRequest::fetch_add(2, address, rkey, 1)));
+        });
+        group.bench_function("two sends", |bench| {
+            bench.iter(|| {
+                send(&mut a, &mut b, 0);
+                send(&mut a, &mut b, 0);
+            });
+        });
+        group.finish();
+    }
+    each(c, "RoCE v2", by_cable(1, PathMtu::Mtu4096, 1));
+    each(c, "lossless", by_ring(1, PathMtu::Mtu4096));
 }
 
 /// Ten thousand queue pairs, each of which has carried traffic, and its timers armed.
@@ -113,5 +140,5 @@ fn short() -> Criterion {
         .measurement_time(Duration::from_secs(1))
 }
 
-criterion_group! { name = benches; config = short(); targets = one_send, many_pairs, bulk }
+criterion_group! { name = benches; config = short(); targets = one_send, one_sided, many_pairs, bulk }
 criterion_main!(benches);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorbell::encap::{Full, Path, PathId, Version};
+use doorbell::encap::{Full, Outer, Path, PathId, Version};
 use doorbell::memory::{Buf, Region};
 use doorbell::nic::*;
 use doorbell::payload::Payload;
@@ -40,6 +40,7 @@ struct One {
     out: Sent,
     domain: Domain,
     qpn: Qpn,
+    reads: u8,
     send: SendQueue,
     queue: CompletionQueue,
     _receive: ReceiveQueue,
@@ -57,17 +58,28 @@ impl One {
             ..QueuePairConfig::new(domain, id)
         };
         let QueuePairEnds { qpn, send, receive: _receive } = nic.queue_pair(&config).unwrap();
-        let path = Fabric::new(1, Version::V1, Config::default()).path(0, 1);
-        let connection =
-            Connection { reads, ..Connection::new(PEER, path, PathMtu::Mtu256, FIRST) };
+        let (out, path) =
+            (Sent::default(), Fabric::new(1, Version::V1, Config::default()).path(0, 1));
+        let mut one = Self { nic, out, domain, qpn, reads, send, queue, _receive };
+        one.connect(path);
+        one
+    }
+
+    /// Connects it to a peer along a path.
+    fn connect(&mut self, path: Path) {
+        let Self { nic, qpn, reads, .. } = self;
+        if nic.state(*qpn) != Some(State::Reset) {
+            nic.change(*qpn, Change::Reset).unwrap();
+        }
+        let mut connection = Connection::new(PEER, path, PathMtu::Mtu256, FIRST);
+        connection.reads = *reads;
         let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
-        let sending = Sending { reads, ..Sending::new(FIRST) };
+        let sending = Sending { reads: *reads, ..Sending::new(FIRST) };
         for change in
             [init, Change::ReadyToReceive(Box::new(connection)), Change::ReadyToSend(sending)]
         {
-            nic.change(qpn, change).unwrap();
+            nic.change(*qpn, change).unwrap();
         }
-        Self { nic, out: Sent::default(), domain, qpn, send, queue, _receive }
     }
 
     /// Takes a packet from the peer, and sends what that calls for.
@@ -345,4 +357,61 @@ fn a_long_answer_takes_several_turns() {
     assert_eq!(numbers, (0..100).map(psn).collect::<Vec<_>>());
     let content: Vec<u8> = sent.into_iter().flat_map(|(_, _, bytes)| bytes).collect();
     assert_eq!(content, pattern(100 * MTU));
+}
+
+/// The peer's packets come from another Ethernet address: it is told once, until somebody listens,
+/// and packets follow it there when they are sent along another path.
+#[test]
+fn a_peer_that_moves_is_noticed_and_can_be_followed() {
+    let mut one = One::new(2);
+    let path = Fabric::new(1, Version::V2Ipv6, Config::default()).path(0, 1);
+    let (_, place) = one.open(&pattern(8));
+    let moved = |mac| match path.outer().turned() {
+        Outer::V2Ipv6(ethernet, ip, udp) => {
+            Outer::V2Ipv6(Ethernet { source: mac, ..ethernet }, ip, udp)
+        }
+        other => other,
+    };
+    let (elsewhere, home) = (moved(Mac([2, 9, 9, 9, 9, 9])), path.outer().turned());
+    let reth = Reth { address: place.address, rkey: place.rkey, length: DmaLength(8) };
+    let asks = |one: &mut One, flow, outer: &Outer, index| {
+        let bth = Bth::new(Opcode::RcReadRequest, one.qpn, psn(index));
+        let headers = Headers { bth, extensions: Extensions::Reth(reth) };
+        one.nic.packet(Flow::Network(flow, outer), &Packet { headers, payload: &[][..] });
+        one.nic.transmit(&mut one.out);
+    };
+    one.connect(path.clone());
+    asks(&mut one, 1, &home, 0);
+    assert_eq!(one.nic.event(), None);
+    asks(&mut one, 2, &elsewhere, 1);
+    asks(&mut one, 3, &home, 2);
+    asks(&mut one, 4, &elsewhere, 3);
+    assert_eq!(one.sent().len(), 4, "all are answered");
+    let changed = Event::PathChanged(one.qpn);
+    assert_eq!((one.nic.event(), one.nic.event()), (Some(changed), None));
+    assert_eq!(one.nic.redirect(one.qpn, Path::new(PathId(9), elsewhere.turned())), Ok(()));
+    asks(&mut one, 5, &elsewhere, 4);
+    assert_eq!(one.nic.event(), None);
+    let stranger = Fabric::new(1, Version::V2Ipv6, Config::default()).path(0, 2);
+    let refused = one.nic.redirect(one.qpn, stranger);
+    assert_eq!(refused, Err(ChangeError::OtherPeer { qpn: one.qpn }));
+}
+
+/// Its peer's first packet tells a queue pair that is not to send yet that the connection stands.
+#[test]
+fn the_first_packet_says_that_the_connection_stands() {
+    let mut one = One::new(2);
+    one.nic.change(one.qpn, Change::Reset).unwrap();
+    let path = Fabric::new(1, Version::V1, Config::default()).path(0, 1);
+    let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
+    one.nic.change(one.qpn, init).unwrap();
+    let connection = Connection::new(PEER, path, PathMtu::Mtu256, FIRST);
+    one.nic.change(one.qpn, Change::ReadyToReceive(Box::new(connection))).unwrap();
+    let (_, place) = one.open(&pattern(8));
+    for index in 0..3 {
+        one.asks(psn(index), place.address, place.rkey, 8);
+    }
+    assert_eq!(one.sent().len(), 3);
+    let told = [one.nic.event(), one.nic.event()];
+    assert_eq!(told, [Some(Event::Established(one.qpn)), None]);
 }

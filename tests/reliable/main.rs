@@ -17,5 +17,6 @@ mod reads;
 mod receivers;
 mod regressions;
 mod shared;
+mod silence;
 mod states;
 mod unreliable;

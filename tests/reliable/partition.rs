@@ -81,7 +81,10 @@ fn requests_that_nobody_answers_fail_and_say_so() {
 /// To say how often it was tried took one more than the number could be.
 #[test]
 fn as_many_tries_as_can_be_asked_for_come_to_an_end() {
-    let mut two = Setup::default().connected(|_, sending| sending.retries = u8::MAX);
+    let hour = Duration::from_secs(3600);
+    let mut setup = Setup::default();
+    setup.config.keep_alive = KeepAlive { idle: hour, busy: hour };
+    let mut two = setup.connected(|_, sending| sending.retries = u8::MAX);
     let station = two.fabric.station(two.b.node);
     two.fabric.network.partition(&[station]);
     two.a.post(short(1));

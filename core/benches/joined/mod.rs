@@ -130,7 +130,7 @@ impl<O: Outbox> End<O> {
         let domain = nic.domain();
         let (queue_id, queue) = nic.completion_queue(4096 + pairs).expect("a queue");
         let region = Region::new(4 << 20);
-        let rights = Rights::LOCAL_WRITE | Rights::REMOTE_WRITE;
+        let rights = Rights::LOCAL_WRITE | Rights::REMOTE;
         let memory = nic.register(domain, region.clone(), rights).expect("room");
         let config = QueuePairConfig {
             send_depth: DEPTH,
@@ -147,7 +147,7 @@ impl<O: Outbox> End<O> {
 
     fn connect(&mut self, index: usize, peer: Qpn, outer: Outer, mtu: PathMtu) {
         let path = Path::new(PathId(0), outer);
-        let init = Change::Init { rights: Rights::REMOTE_WRITE, pkey: Pkey::DEFAULT };
+        let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
         let connection = Connection::new(peer, path, mtu, Psn::new(0));
         let sending = Sending { window: 512, ..Sending::new(Psn::new(0)) };
         let changes =
@@ -276,7 +276,17 @@ pub(super) fn send<O: Carry>(a: &mut End<O>, b: &mut End<O>, index: usize) {
     finish(a, b, index);
 }
 
-/// A burst of them, posted to the queue with one doorbell.
+/// A request that only an answer completes.
+#[inline]
+pub(super) fn ask<O: Carry>(a: &mut End<O>, b: &mut End<O>, request: WorkRequest) {
+    a.nic.post(&mut a.pairs[0].1, request, &mut a.out).expect("room");
+    O::deliver(a, b);
+    O::carry(b, a);
+    let completion = a.queue.poll().expect("an answer");
+    assert!(completion.outcome.is_ok(), "{completion:?}");
+}
+
+/// A burst of sends, posted to the queue with one doorbell.
 #[inline]
 pub(super) fn send_burst<O: Carry>(a: &mut End<O>, b: &mut End<O>, index: usize, burst: usize) {
     for _ in 0..burst {

@@ -167,6 +167,14 @@ impl Outer {
         }
     }
 
+    /// The Ethernet header.
+    #[inline]
+    pub const fn ethernet(&self) -> &Ethernet {
+        match self {
+            Self::V1(e, _) | Self::V2Ipv4(e, ..) | Self::V2Ipv6(e, ..) => e,
+        }
+    }
+
     /// Where it comes from and where it goes, as global identifiers.
     #[inline]
     pub fn gids(&self) -> (Gid, Gid) {

@@ -6,11 +6,12 @@ use std::time::Duration;
 use crate::encap::Path;
 use crate::payload::Payload;
 use crate::time::Time;
-use crate::wire::{Packet, Qpn};
+use crate::wire::{Gid, Packet, Qpn};
 
 use super::completion::{Cause, Completion};
 use super::counters::Counters;
 use super::device::Flow;
+use super::hosts::{HostId, Hosts};
 use super::keys::Keys;
 use super::management::Mailbox;
 use super::pair::QueuePair;
@@ -27,10 +28,16 @@ pub enum Event {
     Completion(CompletionQueueId),
     /// A queue pair broke, or was told to stop.
     Broken(Qpn, Cause),
+    /// The peer of a queue pair that is ready to receive, and not yet to send, has begun to send: it
+    /// knows that the connection stands, though its word for that may have been lost.
+    Established(Qpn),
     /// A draining queue pair has nothing under way any more.
     Drained(Qpn),
     /// A shared receive queue has fewer receives than it was [to tell](super::Nic::tell_low) at.
     ReceivesLow(SharedReceiveQueueId),
+    /// What comes from a queue pair's peer does not come from the Ethernet address that its path leads
+    /// to: it may have moved. [`redirect`](super::Nic::redirect) lets the queue pair follow.
+    PathChanged(Qpn),
     /// A broken queue pair takes no more receives from the queue that it shares.
     LastReceive(Qpn),
 }
@@ -56,7 +63,11 @@ pub(super) struct Common {
     pub keys: Keys,
     pub completions: Vec<Option<Completions>>,
     pub counters: Counters,
+    /// A timer for each queue pair, and behind them one for each host.
     pub timers: Timers,
+    pub hosts: Hosts,
+    /// How many queue pairs there may be.
+    pub places: usize,
     /// Places of queue pairs that may have something to send, each once.
     pub active: VecDeque<u32>,
     /// Of those that wait for room in a completion queue.
@@ -101,6 +112,23 @@ impl Common {
             Due::Nak(_) => {}
         }
         self.owe_answer(pair);
+    }
+
+    /// Counts a queue pair as connected to a host, which is then expected to be heard of.
+    pub fn join(&mut self, gid: Gid, place: u32) -> HostId {
+        let (host, first) = self.hosts.join(gid, place, self.now);
+        if first {
+            self.timers.arm(host.timer(self.places), self.now + self.hosts.limits.idle / 2);
+        }
+        host
+    }
+
+    /// Counts it no more.
+    pub fn leave(&mut self, host: &mut HostId) {
+        let left = std::mem::replace(host, HostId::NONE);
+        if self.hosts.leave(left) {
+            self.timers.disarm(left.timer(self.places));
+        }
     }
 
     /// Enters a queue pair among those that owe their peer an answer.
@@ -175,7 +203,7 @@ impl Common {
     }
 
     /// Enters an event, unless it was `told` and not taken yet. So there are at most as many as
-    /// completion queues and shared receive queues, three times as many as queue pairs, and [`MOST_LEFT`] of those that are gone.
+    /// completion queues and shared receive queues, five times as many as queue pairs, and [`MOST_LEFT`] of those that are gone.
     #[cold]
     pub fn tell(&mut self, event: Event, told: &mut bool) {
         if !std::mem::replace(told, true) {
@@ -189,9 +217,11 @@ impl Common {
     pub fn forget(&mut self, place: u32, qpn: Qpn) {
         if self.events.len() >= MOST_LEFT {
             self.events.retain(|event| match event {
-                Event::Broken(other, _) | Event::Drained(other) | Event::LastReceive(other) => {
-                    *other != qpn
-                }
+                Event::Broken(other, _)
+                | Event::Drained(other)
+                | Event::Established(other)
+                | Event::PathChanged(other)
+                | Event::LastReceive(other) => *other != qpn,
                 Event::Completion(_) | Event::ReceivesLow(_) => true,
             });
         }

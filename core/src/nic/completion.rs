@@ -90,6 +90,12 @@ pub enum Cause {
         /// How often it was sent.
         tries: u8,
     },
+    /// Nothing at all comes from the peer's host.
+    #[error("nothing has come from the peer's host for {millis} ms; is it there?")]
+    PeerSilent {
+        /// For how long.
+        millis: u32,
+    },
     /// The peer has no receives posted.
     #[error("the peer had no receive for it, {tries} times; it asked to wait {:?}", .wait.delay())]
     ReceiverNotReady {

@@ -50,6 +50,8 @@ pub struct Counters {
     pub acks_sent: u64,
     /// Packets of what peers read, and results of their atomic operations, sent.
     pub answers_sent: u64,
+    /// Times that a silent host was asked whether it is there.
+    pub questions_sent: u64,
 
     /// Acknowledgements received.
     pub acks_received: u64,

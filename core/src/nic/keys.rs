@@ -177,6 +177,11 @@ impl Keys {
         }
     }
 
+    /// How many registrations there are.
+    pub fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
     /// Whether a peer may take a remote key back.
     #[inline(never)]
     pub fn may_invalidate(&self, domain: Domain, rkey: Rkey) -> Result<(), KeyError> {

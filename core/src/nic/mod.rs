@@ -55,6 +55,7 @@ mod datagrams;
 mod device;
 mod doorbells;
 mod gather;
+mod hosts;
 mod keys;
 mod management;
 mod numbering;
@@ -80,6 +81,7 @@ pub use completion::{Cause, Completion, Done, Failure};
 pub use counters::Counters;
 pub use datagrams::DATAGRAM_HEADER;
 pub use device::{Flow, Inbox, Outbox};
+pub use hosts::KeepAlive;
 pub use keys::{Domain, KeyError, Lkey, Registration, Rights, TableFull};
 pub use management::{Management, TooMany, Way};
 pub use numbering::{Numbering, NumberingError};
@@ -90,7 +92,7 @@ pub use queues::{
 };
 pub use random::Seed;
 pub use receives::SharedReceiveQueueId;
-pub use resources::{Config, QueuePairConfig, QueuePairEnds, ResourceError, Transport};
+pub use resources::{Config, Objects, QueuePairConfig, QueuePairEnds, ResourceError, Transport};
 pub use states::{Change, ChangeError, Connection, Sending, State};
 pub use work::{
     Attachment, Data, Inline, LONGEST_MESSAGE, MOST_INLINE, Memory, Operation, ReceiveRequest,
@@ -108,8 +110,9 @@ use crate::wire::{Malformed, Packet, Qpn, Service};
 
 use common::Common;
 use doorbells::Doorbells;
+use hosts::HostId;
 use numbering::Numbers;
-use pair::QueuePair;
+use pair::{Blamed, QueuePair};
 use random::Random;
 use requester::Turn;
 use responder::{Answered, Due};
@@ -141,6 +144,36 @@ fn find(
     pairs.get_mut(numbers.place(qpn)?)?.as_deref_mut()
 }
 
+/// Asks a host that was silent whether it is there, or breaks all connections to it.
+#[cold]
+fn look_after(host: HostId, pairs: &mut [Option<Box<QueuePair>>], common: &mut Common) {
+    let again = match common.hosts.due(host, common.now) {
+        hosts::Due::Wait(until) => until,
+        hosts::Due::Ask(speaker, again) => {
+            // Whoever heard of it last, or another if that has gone.
+            let speaks = |pair: &QueuePair| pair.host == host && pair.state.requests();
+            let last = pairs[speaker as usize].as_deref().is_some_and(speaks);
+            let asks = match last {
+                true => pairs[speaker as usize].as_deref_mut(),
+                false => pairs.iter_mut().flatten().map(Box::as_mut).find(|pair| speaks(pair)),
+            };
+            if let Some(pair) = asks {
+                pair.responder.asks = true;
+                common.owe_answer(pair);
+            }
+            again
+        }
+        hosts::Due::Gone => {
+            let millis = common.hosts.limits.idle.as_millis() as u32;
+            for pair in pairs.iter_mut().flatten().filter(|pair| pair.host == host) {
+                pair.break_with(Cause::PeerSilent { millis }, Blamed::Request, common);
+            }
+            return;
+        }
+    };
+    common.timers.arm(host.timer(common.places), again);
+}
+
 /// Has a queue pair, which is taken off the list, send or flush what it can, and enters it where it
 /// belongs then. Not if the device has no room: whether it had.
 #[inline]
@@ -167,9 +200,14 @@ impl Nic {
         let Self { common, pairs, fired, .. } = self;
         common.now = common.now.max(now);
         common.timers.expire(common.now, fired);
-        for place in fired.drain(..) {
-            if let Some(pair) = pairs[place as usize].as_deref_mut() {
-                pair.expire(common);
+        for timer in fired.drain(..) {
+            match HostId::of_timer(timer, pairs.len()) {
+                Some(host) => look_after(host, pairs, common),
+                None => {
+                    if let Some(pair) = pairs[timer as usize].as_deref_mut() {
+                        pair.expire(common);
+                    }
+                }
             }
         }
     }
@@ -330,6 +368,10 @@ impl Nic {
             }
             Event::Broken(qpn, _) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_broken),
             Event::Drained(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_drained),
+            Event::Established(qpn) => {
+                find(pairs, *numbers, qpn).map(|pair| &mut pair.told_established)
+            }
+            Event::PathChanged(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_path),
             Event::LastReceive(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_last),
             Event::ReceivesLow(queue) => {
                 let queues = &mut common.shared_receives;
@@ -378,7 +420,7 @@ impl Inbox for Nic {
                 false => common.counters.other_partition += 1,
             };
         }
-        if !pair.is_between(flow) {
+        if !pair.is_between(flow, common) {
             common.counters.strangers += 1;
             return;
         }
@@ -386,6 +428,7 @@ impl Inbox for Nic {
             common.counters.other_partition += 1;
             return;
         }
+        common.hosts.heard(pair.host, pair.shared.place, common.now);
         if info.service != pair.service() {
             common.counters.wrong_service += 1;
         } else if info.is_response() {

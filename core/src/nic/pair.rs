@@ -10,6 +10,7 @@ use crate::wire::{PathMtu, Pkey, Qkey, Qpn, Service};
 use super::common::{Common, Event};
 use super::completion::{Cause, Completion, Failure};
 use super::device::Flow;
+use super::hosts::HostId;
 use super::keys::{Domain, Rights};
 use super::queues::{Purpose, Shared};
 use super::requester::{MOST_UNDER_WAY, Requester, Turn};
@@ -45,6 +46,8 @@ pub(super) struct QueuePair {
     pub peer: Qpn,
     pub send_completions: u32,
     pub receive_completions: u32,
+    /// The peer's host.
+    pub host: HostId,
     /// The flow whose addresses were last found to be the peer's and ours.
     known_flow: u64,
     pub path: Option<Path>,
@@ -57,6 +60,10 @@ pub(super) struct QueuePair {
     pub told_broken: bool,
     pub told_drained: bool,
     pub told_last: bool,
+    pub told_path: bool,
+    pub told_established: bool,
+    /// Whether something has come since it was connected.
+    met: bool,
     /// Whether it takes no more receives from the queue that it shares, and that was said.
     last_receive: bool,
 }
@@ -81,6 +88,7 @@ impl QueuePair {
             peer: Qpn::new(0),
             send_completions,
             receive_completions,
+            host: HostId::NONE,
             known_flow: 0,
             path: None,
             requester,
@@ -90,6 +98,9 @@ impl QueuePair {
             told_broken: false,
             told_drained: false,
             told_last: false,
+            told_path: false,
+            told_established: false,
+            met: false,
             last_receive: false,
         }
     }
@@ -139,7 +150,7 @@ impl QueuePair {
         }
         match change {
             Change::Init { rights, pkey } => (self.rights, self.pkey) = (rights, pkey),
-            Change::ReadyToReceive(connection) => self.connect(*connection),
+            Change::ReadyToReceive(connection) => self.connect(*connection, common),
             Change::ReadyForDatagrams { qkey, mtu } => (self.qkey, self.mtu) = (qkey, mtu),
             Change::ReadyToSend(sending) => {
                 if !(1..=MOST_UNDER_WAY).contains(&sending.window) {
@@ -165,7 +176,12 @@ impl QueuePair {
         Ok(())
     }
 
-    fn connect(&mut self, connection: Connection) {
+    fn connect(&mut self, connection: Connection, common: &mut Common) {
+        if !common.lossless && self.service() == Service::Rc {
+            let (_, gid) = connection.path.outer().gids();
+            self.host = common.join(gid, self.shared.place);
+        }
+        self.met = false;
         self.peer = connection.peer;
         self.mtu = connection.mtu;
         self.known_flow = 0;
@@ -180,6 +196,7 @@ impl QueuePair {
         common.answers.retain(|&other| other != place);
         (self.responder.due, self.responder.listed) = (Due::Nothing, false);
         self.path = None;
+        common.leave(&mut self.host);
         self.last_receive = false;
         self.requester.forget();
         self.responder.forget();
@@ -195,7 +212,8 @@ impl QueuePair {
         (self.cause, self.blamed) = (cause, blamed);
         self.enter(State::Error);
         self.requester.stop();
-        self.responder.ack_at = None;
+        common.leave(&mut self.host);
+        (self.responder.ack_at, self.responder.asks) = (None, false);
         // What was asked for before a request was refused is answered before the refusal.
         if !self.responder.due.is_fatal() {
             self.leave_unanswered(common);
@@ -272,9 +290,24 @@ impl QueuePair {
         true
     }
 
+    /// Something came while it was not ready to send.
+    #[cold]
+    pub fn meet(&mut self, common: &mut Common) {
+        if !std::mem::replace(&mut self.met, true) {
+            common.tell(Event::Established(self.number()), &mut self.told_established);
+        }
+    }
+
+    /// Has packets go along another path from now on.
+    pub fn redirect(&mut self, path: Path, common: &mut Common) {
+        (self.path, self.known_flow) = (Some(path), 0);
+        common.activate(self);
+    }
+
     /// Whether a packet came by the way that leads to the peer.
     #[inline]
-    pub fn is_between(&mut self, flow: Flow<'_>) -> bool {
+    pub fn is_between(&mut self, flow: Flow<'_>, common: &mut Common) -> bool {
+        let qpn = self.number();
         let Some(path) = &self.path else { return false };
         match flow {
             Flow::Link(link) => link == path.id(),
@@ -284,6 +317,9 @@ impl QueuePair {
                 let ours = path.outer().gids() == (destination, source);
                 if ours {
                     self.known_flow = flow;
+                    if path.outer().ethernet().destination != outer.ethernet().source {
+                        common.tell(Event::PathChanged(qpn), &mut self.told_path);
+                    }
                 }
                 ours
             }

@@ -9,13 +9,14 @@ use crate::encap::{Full, Path};
 use crate::time::Time;
 use crate::wire::{
     AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Msn, Opcode, PathMtu, Psn,
-    RemoteAddr, Reth, RnrTimer, Service,
+    RemoteAddr, Reth, Rkey, RnrTimer, Service,
 };
 
 use super::common::{Common, Event};
 use super::completion::Cause;
 use super::device::Outbox;
 use super::gather::{Source, gather};
+use super::hosts::LEAST_ASKED;
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::{Posted, Purpose};
@@ -71,6 +72,8 @@ pub(super) struct Requester {
     unasked: u32,
     tries: u8,
     rnr_tries: u8,
+    /// When the oldest packet was sent first.
+    since: Time,
     pub rto: Rto,
     pub retry_at: Option<Time>,
     /// When to come back to a peer that had no receive.
@@ -109,6 +112,7 @@ impl Requester {
             unasked: 0,
             tries: 0,
             rnr_tries: 0,
+            since: Time::ZERO,
             retry_at: None,
             resume_at: None,
             tickets: Box::default(),
@@ -397,10 +401,38 @@ impl QueuePair {
                 common.flying.push(self.shared.place);
             }
         } else if r.retry_at.is_none() {
-            let at = common.now + r.rto.time();
+            if r.tries == 0 {
+                r.since = common.now;
+            }
+            // So that several tries are made before its host is taken for gone.
+            let at = common.now + r.rto.time().min(common.hosts.limits.busy / 4);
             r.retry_at = Some(at);
             self.arm_by(at, common);
         }
+    }
+
+    /// Sends a write of nothing, with the number before all that are not acknowledged. The peer takes
+    /// it for a copy of one that it took long ago, and acknowledges that again.
+    #[cold]
+    pub fn ask_whether_there<O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Full> {
+        if let Some(path) = &self.path {
+            let (address, rkey, length) = (RemoteAddr(0), Rkey(0), DmaLength(0));
+            let psn = self.requester.oldest.add(Psn::MAX.get());
+            let bth = Bth::new(Opcode::RcWriteOnly, self.peer, psn).with_pkey(self.pkey);
+            let headers = Headers {
+                bth: bth.with_ack_request(true),
+                extensions: Extensions::Reth(Reth { address, rkey, length }),
+            };
+            outbox.push(path, headers, &[][..])?;
+            common.counters.sent += 1;
+            common.counters.questions_sent += 1;
+        }
+        self.responder.asks = false;
+        Ok(())
     }
 
     /// Notes what a lossless device says was delivered.
@@ -507,6 +539,12 @@ impl QueuePair {
             if self.requester.waits() && self.state.requests() {
                 common.counters.timeouts += 1;
                 tracing::debug!(qpn = self.number().get(), tries = self.requester.tries, "timeout");
+                let since = common.hosts.silent_since(self.host, self.requester.since);
+                let silent = common.now >= since + common.hosts.limits.busy;
+                if silent && self.requester.tries >= LEAST_ASKED {
+                    let millis = common.hosts.limits.busy.as_millis() as u32;
+                    return self.break_with(Cause::PeerSilent { millis }, Blamed::Request, common);
+                }
                 if !self.gave_up(common) {
                     self.requester.chased = None;
                     // One packet asks whether the peer is there, and what it has: to send all of

@@ -15,6 +15,7 @@ use super::common::{AddressId, Common, CompletionQueueId};
 use super::completion::Cause;
 use super::counters::Counters;
 use super::doorbells::Doorbells;
+use super::hosts::{Hosts, KeepAlive};
 use super::keys::{Domain, KeyError, Keys, Lkey, Registration, Rights, TableFull};
 use super::management::Mailbox;
 use super::numbering::{Numbering, NumberingError, Numbers};
@@ -51,14 +52,22 @@ pub struct Config {
     pub addresses: usize,
     /// Which queue pair numbers are this NIC's.
     pub numbering: Numbering,
+    /// How long the hosts of peers may be silent. A device that can't lose sees to that itself.
+    pub keep_alive: KeepAlive,
     /// Whether the device can't lose, repeat or reorder, and tells how far packets were taken.
     pub lossless: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        let numbering = Numbering::default();
-        Self { queue_pairs: 1024, registrations: 4096, addresses: 1024, numbering, lossless: false }
+        Self {
+            queue_pairs: 1024,
+            registrations: 4096,
+            addresses: 1024,
+            numbering: Numbering::default(),
+            keep_alive: KeepAlive::default(),
+            lossless: false,
+        }
     }
 }
 
@@ -169,6 +178,23 @@ pub enum ResourceError {
     },
 }
 
+/// How many objects a NIC has of each kind.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Objects {
+    /// Queue pairs.
+    pub queue_pairs: usize,
+    /// Completion queues.
+    pub completion_queues: usize,
+    /// Shared receive queues.
+    pub shared_receive_queues: usize,
+    /// Registrations of memory.
+    pub registrations: usize,
+    /// Addresses that datagrams go to.
+    pub addresses: usize,
+    /// Hosts that reliable connections lead to.
+    pub hosts: usize,
+}
+
 impl QueuePairConfig {
     /// A reliable connection's, with queues of 64, whose completions all go to one queue.
     pub fn new(domain: Domain, completions: CompletionQueueId) -> Self {
@@ -212,7 +238,9 @@ impl Nic {
                 keys: Keys::new(config.registrations),
                 completions: Vec::new(),
                 counters: Counters::default(),
-                timers: Timers::new(capacity),
+                timers: Timers::new(2 * capacity),
+                hosts: Hosts::new(config.keep_alive),
+                places: capacity,
                 active: VecDeque::with_capacity(capacity),
                 starved: Vec::with_capacity(capacity),
                 answers: VecDeque::with_capacity(capacity),
@@ -503,6 +531,34 @@ impl Nic {
         let Self { pairs, common, numbers, .. } = self;
         let pair = find(pairs, *numbers, qpn).ok_or(ChangeError::NoSuchQueuePair(qpn))?;
         pair.change(change, common)
+    }
+
+    /// Has the packets of a connected queue pair go along another path, to the same peer.
+    ///
+    /// # Errors
+    /// When there is no such queue pair, it has no peer, or the path leads elsewhere.
+    pub fn redirect(&mut self, qpn: Qpn, path: Path) -> Result<(), ChangeError> {
+        let Self { pairs, common, numbers, .. } = self;
+        let pair = find(pairs, *numbers, qpn).ok_or(ChangeError::NoSuchQueuePair(qpn))?;
+        let same = |old: &Path| old.outer().gids() == path.outer().gids();
+        if !pair.path.as_ref().is_some_and(same) {
+            return Err(ChangeError::OtherPeer { qpn });
+        }
+        pair.redirect(path, common);
+        Ok(())
+    }
+
+    /// How many objects there are of each kind.
+    pub fn objects(&self) -> Objects {
+        let common = &self.common;
+        Objects {
+            queue_pairs: self.pairs.iter().flatten().count(),
+            completion_queues: common.completions.iter().flatten().count(),
+            shared_receive_queues: common.shared_receives.iter().flatten().count(),
+            registrations: common.keys.len(),
+            addresses: common.addresses.iter().flatten().count(),
+            hosts: common.hosts.len(),
+        }
     }
 
     /// The state of a queue pair.

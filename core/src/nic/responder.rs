@@ -91,6 +91,8 @@ pub(super) struct Responder {
     pub answers: Answers,
     /// Whether it is in the list of those that owe their peer an answer.
     pub listed: bool,
+    /// Whether the peer is to be asked if it is there.
+    pub asks: bool,
 }
 
 /// What a receive's completion says of its message.
@@ -140,6 +142,7 @@ impl Responder {
             credits: false,
             answers: Answers::default(),
             listed: false,
+            asks: false,
         }
     }
 
@@ -236,6 +239,9 @@ impl QueuePair {
                 common.owe(self, Due::Nak(Syndrome::nak(Nak::RemoteOperation)));
             }
             return;
+        }
+        if self.state == State::ReadyToReceive {
+            self.meet(common);
         }
         let bth = &packet.headers.bth;
         let ahead = bth.psn().distance_from(self.responder.expected);
@@ -541,6 +547,9 @@ impl QueuePair {
             if turn != Answered::All {
                 return turn;
             }
+        }
+        if self.responder.asks && self.ask_whether_there(common, outbox).is_err() {
+            return Answered::DeviceFull;
         }
         let r = &mut self.responder;
         let Some(path) = &self.path else {

@@ -229,6 +229,12 @@ pub enum ChangeError {
         /// The queue pair.
         qpn: Qpn,
     },
+    /// A path to somebody else.
+    #[error("{qpn} is not connected to where this path leads: a connection is not given away")]
+    OtherPeer {
+        /// The queue pair.
+        qpn: Qpn,
+    },
     /// It still has requests.
     #[error(
         "{qpn} has {outstanding} requests outstanding: go to the error state and poll for them first"

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use doorbell::encap::Version;
 use doorbell::nic::{
-    Cause, Change, CompletionQueue, CompletionQueueId, Config, Domain, Event, Notify,
+    Cause, Change, CompletionQueue, CompletionQueueId, Config, Domain, Event, KeepAlive, Notify,
     QueuePairConfig, QueuePairEnds, State,
 };
 use doorbell::pcap::Reader;
@@ -101,6 +101,8 @@ impl<'p> Run<'p> {
         let config = Config {
             queue_pairs: 8,
             registrations: 64,
+            // Whoever waits for a program that has come to its end is not to be surprised.
+            keep_alive: KeepAlive { idle: 100 * LIMIT, busy: LIMIT },
             lossless: net.lossless,
             ..Config::default()
         };
@@ -238,8 +240,11 @@ impl<'p> Run<'p> {
                     ensure!(side.broken.is_none(), "broken twice: {:?}, {cause}", side.broken);
                     side.broken = Some(cause);
                 }
-                Event::ReceivesLow(_) | Event::LastReceive(_) => {
-                    return Err(format!("{event:?} of a shared queue, and there is none"));
+                Event::ReceivesLow(_)
+                | Event::LastReceive(_)
+                | Event::Established(_)
+                | Event::PathChanged(_) => {
+                    return Err(format!("{event:?}, for which there is no reason"));
                 }
                 Event::Drained(qpn) => {
                     let (pair, end) = self.find(node, qpn)?;

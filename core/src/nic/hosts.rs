@@ -1,0 +1,147 @@
+//! The hosts that peers are on, and whether they are still there.
+//!
+//! Whatever comes from a host says that it is there, on whichever connection. When nothing has come
+//! for half of the time that it may be silent, it is asked: a write of nothing, with the number of
+//! a packet that was acknowledged long ago, which any peer acknowledges again. There is one timer
+//! and one question for a host, however many connections lead to it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::time::Time;
+use crate::wire::Gid;
+
+/// How long a peer's host may be silent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeepAlive {
+    /// When nothing is under way to it. It is asked from half of this time on.
+    pub idle: Duration,
+    /// When something is.
+    pub busy: Duration,
+}
+
+impl Default for KeepAlive {
+    /// 30 seconds, and one.
+    fn default() -> Self {
+        Self { idle: Duration::from_secs(30), busy: Duration::from_secs(1) }
+    }
+}
+
+/// Which host, in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct HostId(u32);
+
+impl HostId {
+    /// As timers number it, behind so many queue pairs.
+    pub fn timer(self, pairs: usize) -> u32 {
+        pairs as u32 + self.0
+    }
+
+    /// The host of a timer, if it is not a queue pair's.
+    pub fn of_timer(timer: u32, pairs: usize) -> Option<Self> {
+        timer.checked_sub(pairs as u32).map(Self)
+    }
+
+    /// That of a queue pair without a peer, or of one whose device sees to it.
+    pub const NONE: Self = Self(u32::MAX);
+}
+
+struct Host {
+    gid: Gid,
+    /// When something came from it last, and the place of the queue pair that it was for.
+    heard: Time,
+    speaker: u32,
+    /// How often it was asked since.
+    asked: u8,
+    /// How many queue pairs are connected to it.
+    users: u32,
+}
+
+/// As often a host is asked at least before it is taken for gone: time may pass in which nobody
+/// looks at what has come.
+pub(super) const LEAST_ASKED: u8 = 3;
+
+/// What is to be done about a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Due {
+    /// Nothing until then.
+    Wait(Time),
+    /// To ask it, by a queue pair, if that is still connected to it, and to look again then.
+    Ask(u32, Time),
+    /// It is gone.
+    Gone,
+}
+
+/// The hosts: as many as there are queue pairs at most.
+pub(super) struct Hosts {
+    hosts: Vec<Host>,
+    places: BTreeMap<Gid, u32>,
+    free: Vec<u32>,
+    pub limits: KeepAlive,
+}
+
+impl Hosts {
+    pub fn new(limits: KeepAlive) -> Self {
+        Self { hosts: Vec::new(), places: BTreeMap::new(), free: Vec::new(), limits }
+    }
+
+    /// Counts a queue pair as connected to a host. Whether it is the first.
+    pub fn join(&mut self, gid: Gid, place: u32, now: Time) -> (HostId, bool) {
+        if let Some(&found) = self.places.get(&gid) {
+            self.hosts[found as usize].users += 1;
+            return (HostId(found), false);
+        }
+        let host = Host { gid, heard: now, speaker: place, asked: 0, users: 1 };
+        let index = self.free.pop().unwrap_or(self.hosts.len() as u32);
+        match self.hosts.get_mut(index as usize) {
+            Some(free) => *free = host,
+            None => self.hosts.push(host),
+        }
+        self.places.insert(gid, index);
+        (HostId(index), true)
+    }
+
+    /// Counts it no more. Whether it was the last.
+    pub fn leave(&mut self, host: HostId) -> bool {
+        let Some(found) = self.hosts.get_mut(host.0 as usize) else { return false };
+        found.users -= 1;
+        let last = found.users == 0;
+        if last {
+            self.places.remove(&found.gid);
+            self.free.push(host.0);
+        }
+        last
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Notes that something came from a host.
+    #[inline]
+    pub fn heard(&mut self, host: HostId, place: u32, now: Time) {
+        if let Some(host) = self.hosts.get_mut(host.0 as usize) {
+            (host.heard, host.speaker, host.asked) = (now, place, 0);
+        }
+    }
+
+    /// Since when nothing has come from a host that has been waited for since `asked`.
+    pub fn silent_since(&self, host: HostId, asked: Time) -> Time {
+        self.hosts.get(host.0 as usize).map_or(asked, |host| host.heard.max(asked))
+    }
+
+    /// What is to be done about a host.
+    pub fn due(&mut self, host: HostId, now: Time) -> Due {
+        let idle = self.limits.idle;
+        let Some(host) = self.hosts.get_mut(host.0 as usize) else { return Due::Gone };
+        if now < host.heard + idle / 2 {
+            return Due::Wait(host.heard + idle / 2);
+        }
+        if now >= host.heard + idle && host.asked >= LEAST_ASKED {
+            return Due::Gone;
+        }
+        host.asked = host.asked.saturating_add(1);
+        Due::Ask(host.speaker, now + idle / 8)
+    }
+}

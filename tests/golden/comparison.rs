@@ -1,0 +1,260 @@
+//! What a stand-in did beside what the recorded end did.
+//!
+//! Of requests, everything is compared, but for the migration bit, which the kernel's driver does
+//! not set and everybody ignores, and for which packets within a message ask for an
+//! acknowledgement; reads and atomic operations are answered whether they ask or not, and ours do
+//! not.
+//!
+//! Of answers, everything but the migration bit and credits, of which the kernel's driver counts
+//! none. Either side may leave out an acknowledgement that a later answer contains.
+
+use doorbell::nic::{Attachment, Cause, Completion, Done, Failure};
+use doorbell::wire::{Aeth, Bth, Extensions, Nak, Operation, Psn, Syndrome, Verdict};
+
+use crate::recording::{Brought, Exchange, Fate, Message, Recorded};
+use crate::stand_in::{BadReceive, Reading, StandIn};
+
+/// How many of the recorded packets were compared.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Tally {
+    pub requests: usize,
+    pub answers: usize,
+    /// Recorded acknowledgements that ours contain.
+    pub passed_over: usize,
+    /// Bytes that were read where peers had written before.
+    pub recognised: usize,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.answers += other.answers;
+        self.passed_over += other.passed_over;
+        self.recognised += other.recognised;
+    }
+}
+
+/// Has a NIC of ours stand in for one end of an exchange.
+pub fn compare(
+    exchanges: &[Exchange],
+    exchange: &Exchange,
+    end: usize,
+    reading: Reading,
+) -> Result<Tally, String> {
+    let mut stand_in = StandIn::new(exchanges, exchange, end, reading);
+    stand_in.replay()?;
+    let (requests, answers): (Vec<Recorded>, Vec<_>) =
+        stand_in.sent.drain(..).partition(Recorded::is_request);
+    let mut tally = Tally::default();
+    compare_requests(&requests, exchange, end, &mut tally)?;
+    compare_answers(&answers, exchange, end, &stand_in, reading, &mut tally)?;
+    check_completions(&mut stand_in, reading)?;
+    stand_in.check_counters()?;
+    stand_in.registered.check()?;
+    tally.recognised += stand_in.registered.recognised;
+    Ok(tally)
+}
+
+fn compare_requests(
+    ours: &[Recorded],
+    exchange: &Exchange,
+    end: usize,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let recorded: Vec<&Recorded> = exchange.requests(end).map(|(_, packet)| packet).collect();
+    for (ours, recorded) in ours.iter().zip(&recorded) {
+        let same = ours.headers.extensions == recorded.headers.extensions
+            && ours.payload == recorded.payload
+            && comparable(ours) == comparable(recorded);
+        if !same {
+            return Err(format!("sent {ours:#?}\nand not {recorded:#?}"));
+        }
+        tally.requests += 1;
+    }
+    match ours.len() == recorded.len() {
+        true => Ok(()),
+        false => Err(format!("sent {} requests and not {}", ours.len(), recorded.len())),
+    }
+}
+
+fn comparable(packet: &Recorded) -> Bth {
+    let bth = packet.headers.bth;
+    let data = matches!(packet.operation(), Operation::Send | Operation::Write);
+    let asks = bth.ack_request() && data && bth.opcode().info().ends();
+    bth.with_migrated(true).with_ack_request(asks)
+}
+
+fn compare_answers(
+    ours: &[Recorded],
+    exchange: &Exchange,
+    end: usize,
+    stand_in: &StandIn<'_>,
+    reading: Reading,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let recorded: Vec<Recorded> = exchange.answers(end).cloned().collect();
+    for answer in ours.iter().chain(&recorded) {
+        check_msn(answer, &stand_in.theirs)?;
+    }
+    let (mut ours, mut recorded) = (ours.iter().peekable(), recorded.iter().peekable());
+    loop {
+        let (here, there) = match (ours.peek(), recorded.peek()) {
+            (None, None) => return Ok(()),
+            (Some(&here), Some(&there)) => (here, there),
+            other => return Err(format!("answered and recorded: {other:#?}")),
+        };
+        let ahead = here.psn().distance_from(there.psn());
+        if is_same_answer(here, &as_ours_must_be(there, &stand_in.theirs, reading)) {
+            tally.answers += 1;
+            ours.next();
+            recorded.next();
+        } else if ahead < 0 && acknowledges(here) {
+            ours.next();
+        } else if ahead > 0 && acknowledges(there) {
+            tally.passed_over += 1;
+            recorded.next();
+        } else {
+            return Err(format!("answered {here:#?}\nand not {there:#?}"));
+        }
+    }
+}
+
+/// Whether this is an acknowledgement, and nothing else, so that one further on contains it.
+fn acknowledges(answer: &Recorded) -> bool {
+    let ack = matches!(answer.verdict(), Some(Verdict::Ack(_)));
+    ack && answer.operation() == Operation::Acknowledge
+}
+
+/// The recorded answer, or the one that the specification asks for where the kernel's driver gives
+/// another.
+///
+/// A send that is too long for its receive is an invalid request, says the specification. The
+/// driver has a way to say that, but takes the length for a fault of the receive (its `copy_data`
+/// returns `EINVAL` where the caller expects `ENOSPC`), and says that it could not carry the
+/// operation out. Ours does as the specification says, so that the requester is told what to look
+/// for. Where the fault is the receive's, ours says what the driver does.
+fn as_ours_must_be(recorded: &Recorded, theirs: &[Message], reading: Reading) -> Recorded {
+    let mut answer = recorded.clone();
+    let too_long = theirs.iter().any(|message| {
+        let refused = Fate::Refused { at: recorded.psn(), why: Nak::RemoteOperation };
+        message.is_send() && message.fate == refused
+    });
+    if let Extensions::Aeth(aeth) = &mut answer.headers.extensions
+        && aeth.syndrome.verdict() == Verdict::Nak(Nak::RemoteOperation)
+        && too_long
+        && reading.bad_receive == BadReceive::TooShort
+    {
+        aeth.syndrome = Syndrome::nak(Nak::InvalidRequest);
+    }
+    answer
+}
+
+fn is_same_answer(ours: &Recorded, expected: &Recorded) -> bool {
+    let without_credits = |answer: &Recorded| {
+        let blind = |aeth: Aeth| match aeth.syndrome.verdict() {
+            Verdict::Ack(_) => Aeth { syndrome: Syndrome::ACK, ..aeth },
+            _ => aeth,
+        };
+        match answer.headers.extensions {
+            Extensions::Aeth(aeth) => Extensions::Aeth(blind(aeth)),
+            Extensions::AethAtomicAck(aeth, word) => Extensions::AethAtomicAck(blind(aeth), word),
+            other => other,
+        }
+    };
+    let bth = |answer: &Recorded| answer.headers.bth.with_migrated(true);
+    bth(ours) == bth(expected)
+        && without_credits(ours) == without_credits(expected)
+        && ours.payload == expected.payload
+}
+
+/// Whether an answer counts the messages that were complete: which these are, its number says.
+fn check_msn(answer: &Recorded, asked: &[Message]) -> Result<(), String> {
+    let Some(aeth) = answer.aeth() else { return Ok(()) };
+    let reached = |psn: Psn| match aeth.syndrome.verdict() {
+        Verdict::Ack(_) => answer.psn().distance_from(psn) >= 0,
+        _ => answer.psn().distance_from(psn) > 0,
+    };
+    let complete = asked.iter().filter(|message| reached(message.counted_at())).count();
+    match aeth.msn.get() as usize == complete {
+        true => Ok(()),
+        false => Err(format!("{answer:#?} counts other messages than the {complete} complete")),
+    }
+}
+
+/// Whether requests and receives became what the recorded packets say.
+fn check_completions(stand_in: &mut StandIn<'_>, reading: Reading) -> Result<(), String> {
+    let done: Vec<Completion> = std::iter::from_fn(|| stand_in.done.poll()).collect();
+    let received: Vec<Completion> = std::iter::from_fn(|| stand_in.received.poll()).collect();
+    let requests: Vec<_> = (0..).zip(&stand_in.ours).collect();
+    let receives = (0..).zip(&stand_in.theirs).filter(|(_, message)| message.takes_receive());
+    let receives: Vec<_> = receives.collect();
+    if done.len() != requests.len() || received.len() != receives.len() {
+        let (done, received) = (done.len(), received.len());
+        return Err(format!("{done} requests and {received} receives complete"));
+    }
+    for ((id, message), completion) in requests.into_iter().zip(&done) {
+        if completion.id != id || !became(message, completion) {
+            return Err(format!("request {id} became {completion:#?}"));
+        }
+    }
+    for ((id, message), completion) in receives.into_iter().zip(&received) {
+        if completion.id != id || !brought(message, completion, reading) {
+            return Err(format!("receive {id} became {completion:#?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a request became what the answers say.
+fn became(message: &Message, completion: &Completion) -> bool {
+    match message.fate {
+        Fate::Unanswered => false,
+        Fate::Refused { why, .. } => {
+            let cause = match why {
+                Nak::RemoteAccess => Cause::PeerAccess,
+                Nak::RemoteOperation => Cause::PeerOperation,
+                _ => Cause::PeerInvalidRequest,
+            };
+            completion.outcome == Err(Failure::Broke(cause))
+        }
+        Fate::Done => match &message.brought {
+            Brought::Data(data) => {
+                completion.outcome == Ok(Done::Read) && bytes(completion) == data
+            }
+            &Brought::Word(before) => completion.outcome == Ok(Done::Atomic { before }),
+            Brought::Nothing if message.is_send() => completion.outcome == Ok(Done::Sent),
+            Brought::Nothing => completion.outcome == Ok(Done::Written),
+        },
+    }
+}
+
+/// Whether a receive brought what was sent.
+fn brought(message: &Message, completion: &Completion, reading: Reading) -> bool {
+    if let Fate::Refused { .. } = message.fate {
+        return match completion.outcome {
+            Err(Failure::Broke(Cause::TooLong { .. })) => {
+                reading.bad_receive == BadReceive::TooShort
+            }
+            Err(Failure::Broke(Cause::LocalProtection { .. })) => {
+                reading.bad_receive == BadReceive::Revoked
+            }
+            _ => false,
+        };
+    }
+    let attached = message.imm.map_or(Attachment::Nothing, Attachment::Imm);
+    let outcome = match message.is_send() {
+        true => Done::Received,
+        false => Done::ReceivedWrite,
+    };
+    completion.outcome == Ok(outcome)
+        && completion.attached == attached
+        && completion.len as usize == message.content.len()
+        && (!message.is_send() || bytes(completion) == message.content)
+}
+
+fn bytes(completion: &Completion) -> &[u8] {
+    match &completion.memory {
+        doorbell::nic::Memory::Buf(buf) => buf,
+        _ => &[],
+    }
+}

@@ -1,0 +1,110 @@
+//! Hosts that fall silent, and how soon it is noticed.
+
+use std::time::Duration;
+
+use doorbell::encap::Version;
+use doorbell::nic::*;
+use doorbell::time::Time;
+use doorbell::wire::PathMtu;
+use doorbell_kit::{Fabric, LinkConfig};
+
+use crate::common::{End, Setup, Two, outcomes, short};
+
+/// Two nodes with so many connections.
+fn many(count: usize, config: Config) -> (Fabric, Vec<(End, End)>) {
+    let mut fabric = Fabric::new(1, Version::V2Ipv4, config);
+    let nodes = [fabric.node(), fabric.node()];
+    let stations = nodes.map(|node| fabric.station(node));
+    fabric.network.link(stations[0], stations[1], LinkConfig::default());
+    let pairs = (0..count).map(|_| {
+        let [a, b] = nodes.map(|node| End::new(&mut fabric, node, 16, 64));
+        fabric.connect((a.node, a.qpn), (b.node, b.qpn), PathMtu::Mtu1024, |_, _| {});
+        (a, b)
+    });
+    let pairs = pairs.collect();
+    (fabric, pairs)
+}
+
+fn config() -> Config {
+    Config { queue_pairs: 16, registrations: 16, ..Config::default() }
+}
+
+fn events(nic: &mut Nic) -> Vec<Event> {
+    std::iter::from_fn(|| nic.event()).collect()
+}
+
+#[test]
+fn a_host_that_vanishes_while_nothing_is_sent_is_noticed_in_time_on_every_connection() {
+    let (mut fabric, mut pairs) = many(5, config());
+    pairs[2].1.receives(1, 10);
+    pairs[2].0.post(short(1));
+    fabric.run_until(Duration::from_secs(100), |_| false);
+    assert_eq!((events(fabric.nic(0)), events(fabric.nic(1))), (vec![], vec![]));
+    let station = fabric.station(1);
+    fabric.network.partition(&[station]);
+    fabric.run_until(Duration::from_secs(14), |_| false);
+    assert_eq!(events(fabric.nic(0)), []);
+    fabric.run_until(Duration::from_secs(17), |_| false);
+    let cause = Cause::PeerSilent { millis: 30_000 };
+    for node in [0, 1] {
+        let mut broken = events(fabric.nic(node));
+        assert_eq!(broken.len(), 5);
+        for (a, b) in &pairs {
+            let qpn = if node == 0 { a.qpn } else { b.qpn };
+            broken.retain(|event| *event != Event::Broken(qpn, cause));
+        }
+        assert_eq!(broken, []);
+    }
+    fabric.run_until(Duration::from_secs(1), |_| false);
+    assert_eq!(fabric.nic(0).next_timeout(), None, "nothing is left to wait for");
+}
+
+#[test]
+fn a_host_is_asked_once_for_all_its_connections() {
+    let (mut fabric, _pairs) = many(10, config());
+    fabric.run_until(Duration::from_secs(600), |_| false);
+    let asked = [0, 1].map(|node| fabric.nic(node).counters().questions_sent);
+    // Each 15 seconds, by one side or the other: an answer, or a question, is a sign of life.
+    let total: u64 = asked.iter().sum();
+    assert!((38..=80).contains(&total), "{asked:?}");
+    assert_eq!(events(fabric.nic(0)), []);
+}
+
+#[test]
+fn a_host_that_vanishes_under_a_request_is_noticed_within_a_second() {
+    let mut two = Setup::default().connected(|_, sending| {
+        // It would insist for half a minute by itself.
+        (sending.timeout, sending.retries) = (Duration::from_secs(4), 7);
+    });
+    two.run_for(Duration::from_secs(5));
+    let station = two.fabric.station(two.b.node);
+    two.fabric.network.partition(&[station]);
+    let before = two.fabric.now();
+    two.a.post(short(1));
+    let (done, _) = two.run(1, 0);
+    let cause = Cause::PeerSilent { millis: 1000 };
+    assert_eq!(outcomes(&done), [(1, Err(Failure::Broke(cause)))]);
+    let took = two.fabric.now().since(before);
+    let range = Duration::from_millis(1000)..Duration::from_millis(1010);
+    assert!(range.contains(&took), "{took:?}");
+}
+
+#[test]
+fn who_was_not_looked_at_for_long_asks_before_giving_up() {
+    let mut two = Two::new();
+    two.b.receives(1, 10);
+    two.run_for(Duration::from_secs(1));
+    let nic = two.fabric.nic(two.a.node);
+    nic.advance(Time::ZERO + Duration::from_secs(3600));
+    assert_eq!(nic.event(), None);
+    assert!(nic.has_work(), "it asks");
+}
+
+#[test]
+fn on_a_device_that_loses_nothing_nobody_asks() {
+    let config = Config { lossless: true, ..config() };
+    let (mut fabric, _pairs) = many(3, config);
+    fabric.run_until(Duration::from_secs(600), |_| false);
+    assert_eq!(fabric.nic(0).counters().sent, 0);
+    assert_eq!(fabric.nic(0).next_timeout(), None);
+}
