@@ -120,6 +120,36 @@ fn what_one_path_delivered_says_nothing_of_the_next() {
     assert_eq!(outcomes(&two.a.poll()), []);
 }
 
+/// A long message's packets are waited for one at a time. That of a message before, which an answer
+/// held up, was taken for one of this, which then never went on.
+#[test]
+fn a_message_longer_than_the_window_goes_on_behind_a_read() {
+    let mut two = lossless().connected(|_, sending| sending.window = 4);
+    let (a, b) = (two.a.node, two.b.node);
+    let (_, place) = two.b.open(&mut two.fabric, 20_000);
+    let (mut to_a, mut to_b) = (Held::new(99), Held::new(99));
+    two.a.post(write(0, &place, 3000));
+    two.a.post(WorkRequest::read(1, place.address, place.rkey, Buf::with_capacity(8)));
+    two.a.post(write(2, &place, 20_000));
+    for _ in 0..20 {
+        two.fabric.nic(a).transmit(&mut to_b);
+        while let Some(packet) = to_b.packets.pop_front() {
+            give(&mut two, b, a, &packet);
+        }
+        // What was delivered is known before what was answered.
+        to_b.delivered = to_b.pushed;
+        two.fabric.nic(a).look(&mut to_b);
+        two.fabric.nic(a).collect();
+        two.fabric.nic(a).transmit(&mut to_b);
+        two.fabric.nic(b).transmit(&mut to_a);
+        while let Some(packet) = to_a.packets.pop_front() {
+            give(&mut two, a, b, &packet);
+        }
+    }
+    let expected = [(0, Ok(Done::Written)), (1, Ok(Done::Read)), (2, Ok(Done::Written))];
+    assert_eq!(outcomes(&two.a.poll()), expected);
+}
+
 #[test]
 fn a_refusal_for_good_goes_before_one_that_is_not() {
     let mut two = Setup::default().connected(|_, sending| sending.retries = 2);

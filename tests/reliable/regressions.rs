@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use doorbell::memory::Buf;
 use doorbell::nic::*;
+use doorbell::time::Time;
 
-use crate::common::{Setup, at, inline, pattern, short};
+use crate::common::{Setup, at, inline, outcomes, pattern, short};
 
 fn lossless() -> Setup {
     let mut setup = Setup::default();
@@ -83,4 +84,23 @@ fn what_waits_for_room_among_the_completions_goes_on_by_itself() {
         flushed == 5
     });
     assert!(all, "{flushed} of 5");
+}
+
+/// A read's answer waited for room in the device when its queue pair was told to stop. What was owed
+/// was dropped, and a peer that keeps no timers waited for ever.
+#[test]
+fn a_read_that_a_broken_queue_pair_leaves_unanswered_fails_over_a_device_that_cannot_lose() {
+    let mut two = lossless().connected(|_, _| {});
+    let (_, place) = two.b.open(&mut two.fabric, 5000);
+    two.fabric.room = 1;
+    let into = Buf::with_capacity(5000);
+    two.a.post(WorkRequest::read(1, place.address, place.rkey, into));
+    two.fabric.turn(two.a.node);
+    let (node, qpn) = (two.b.node, two.b.qpn);
+    while two.fabric.nic(node).counters().answers_sent == 0 {
+        two.fabric.step(Time::from_nanos(1_000_000)).expect("the read is under way");
+    }
+    two.fabric.nic(node).change(qpn, Change::Error).unwrap();
+    let (sent, _) = two.run(1, 0);
+    assert_eq!(outcomes(&sent), [(1, Err(Failure::Broke(Cause::PeerOperation)))]);
 }

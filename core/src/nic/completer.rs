@@ -99,11 +99,11 @@ impl QueuePair {
         if found != expected {
             let (found, expected) = (found as u16, expected as u16);
             let cause = Cause::AnswerLength { found, expected };
-            return self.break_with(cause, Blamed::Request, common);
+            return self.break_with(cause, Blamed::Request(0), common);
         }
         let at = if planted(Bug::MisplacesAnswers) { 0 } else { at };
         if let Err(cause) = scatter(memory, at, packet.payload, &common.keys, domain) {
-            return self.break_with(cause, Blamed::Request, common);
+            return self.break_with(cause, Blamed::Request(0), common);
         }
         common.counters.answers_received += 1;
         if let Extensions::Aeth(aeth) = packet.headers.extensions {
@@ -130,14 +130,15 @@ impl QueuePair {
                     common.counters.stray_answers += 1;
                 } else if self.refused(psn, common) {
                     common.counters.rnr_naks_received += 1;
-                    self.wait_for_receiver(timer, common);
+                    self.wait_for_receiver(psn, timer, common);
                 }
             }
             Verdict::Nak(nak) => self.refused_for_good(psn, aeth, nak, common),
             Verdict::Reserved => {
                 let cause = Cause::BadAnswer(aeth.syndrome.code());
                 if self.refused(psn, common) {
-                    self.break_with(cause, Blamed::Request, common);
+                    let blamed = self.request_of(psn);
+                    self.break_with(cause, blamed, common);
                 }
             }
         }
@@ -183,7 +184,8 @@ impl QueuePair {
             Nak::RemoteOperation => Cause::PeerOperation,
             Nak::SequenceError => Cause::BadAnswer(aeth.syndrome.code()),
         };
-        self.break_with(cause, Blamed::Request, common);
+        let blamed = self.request_of(psn);
+        self.break_with(cause, blamed, common);
     }
 
     /// A refusal of packet `psn` says that everything before it has arrived. Whether it is about a

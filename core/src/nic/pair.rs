@@ -21,8 +21,9 @@ use super::states::{Change, ChangeError, Connection, State};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Blamed {
     Nothing,
-    /// The first unfinished request.
-    Request,
+    /// The unfinished request before which there are so many: all but the first stand behind some
+    /// whose answers were lost.
+    Request(usize),
     /// The receive that was being filled.
     Receive,
 }
@@ -215,7 +216,7 @@ impl QueuePair {
         (self.responder.ack_at, self.responder.asks) = (None, false);
         // What was asked for before a request was refused is answered before the refusal.
         if !self.responder.due.is_fatal() {
-            self.responder.answers.forget();
+            self.leave_unanswered(common);
         }
         // A program that posts a receive at this moment may see the state before, and not ring; and
         // what it posts may not be seen yet when it is first flushed. Later, one of them is.
@@ -234,11 +235,17 @@ impl QueuePair {
 
     /// Why the next of these was not carried out: it is blamed once, if at all.
     fn failure_of(&mut self, which: Blamed) -> Failure {
-        if self.blamed != which {
-            return Failure::Flushed(self.cause);
+        match (self.blamed, which) {
+            (Blamed::Request(before @ 1..), Blamed::Request(_)) => {
+                self.blamed = Blamed::Request(before - 1);
+            }
+            (blamed, which) if blamed == which => {
+                self.blamed = Blamed::Nothing;
+                return Failure::Broke(self.cause);
+            }
+            _ => {}
         }
-        self.blamed = Blamed::Nothing;
-        Failure::Broke(self.cause)
+        Failure::Flushed(self.cause)
     }
 
     fn flush_sends(&mut self, common: &mut Common) -> bool {
@@ -248,7 +255,7 @@ impl QueuePair {
             if !reserved {
                 return false;
             }
-            let failure = self.failure_of(Blamed::Request);
+            let failure = self.failure_of(Blamed::Request(0));
             let Some(posted) = self.requester.front() else { break };
             let (id, memory) = (posted.request.id, posted.request.data.take_memory());
             common.failed(queue, Purpose::Flush, Completion::failed(id, qpn, failure, memory));

@@ -30,14 +30,23 @@ enum Answer {
     Read { psn: Psn, address: RemoteAddr, rkey: Rkey, left: u32, begun: bool },
     /// The result of an atomic operation.
     Atomic { psn: Psn, before: u64 },
+    /// That what was answered before is not to be had any more.
+    Refusal { psn: Psn },
 }
 
 impl Answer {
     fn psn(&self) -> Psn {
         match *self {
-            Self::Read { psn, .. } | Self::Atomic { psn, .. } => psn,
+            Self::Read { psn, .. } | Self::Atomic { psn, .. } | Self::Refusal { psn } => psn,
         }
     }
+}
+
+#[derive(Clone, Copy)]
+struct Owed {
+    answer: Answer,
+    /// Whether all of it was sent before: the peer may have it, and go on.
+    again: bool,
 }
 
 /// What is owed to the peer, in the order of its sequence numbers, and what was.
@@ -45,7 +54,7 @@ impl Answer {
 pub(super) struct Answers {
     /// The most that the peer may ask for at a time.
     most: usize,
-    owed: VecDeque<Answer>,
+    owed: VecDeque<Owed>,
     /// The results of the last atomic operations, each in the place of the one that it replaced.
     results: VecDeque<(Psn, u64)>,
 }
@@ -68,21 +77,34 @@ impl Answers {
         self.owed.is_empty()
     }
 
-    /// Whether the peer asks for more at a time than it may.
-    fn are_full(&self) -> bool {
+    /// Whether the peer asks for more at a time than it may. What it asks for again, and perhaps
+    /// only because the network was slow, does not count: if it asks for more, it has that.
+    fn are_full(&mut self) -> bool {
+        while self.owed.len() >= self.most && self.owed.front().is_some_and(|owed| owed.again) {
+            self.owed.pop_front();
+        }
         self.owed.len() >= self.most
+    }
+
+    fn add(&mut self, answer: Answer) {
+        self.owed.push_back(Owed { answer, again: false });
     }
 
     /// Adds something that was asked for again. Whatever is owed behind it will be asked for again
     /// as well: its peer has gone back.
-    fn add_again(&mut self, answer: Answer) {
-        let psn = answer.psn();
-        while self.owed.back().is_some_and(|last| last.psn().distance_from(psn) >= 0) {
+    fn add_again(&mut self, answer: Answer, packets: u32) {
+        let (psn, mut again) = (answer.psn(), true);
+        while let Some(last) = self.owed.back()
+            && let ahead = last.answer.psn().distance_from(psn)
+            && ahead >= 0
+        {
+            // The rest of a read that was not all sent yet is none that was.
+            again &= last.again || ahead >= packets as i32;
             self.owed.pop_back();
         }
         // A read that was only begun ends where this one begins, and comes whole with it.
         if self.owed.len() <= self.most {
-            self.owed.push_back(answer);
+            self.owed.push_back(Owed { answer, again });
         }
     }
 
@@ -105,7 +127,7 @@ impl QueuePair {
         if r.answers.are_full() {
             return Err(Refusal::INVALID);
         }
-        r.answers.owed.push_back(read);
+        r.answers.add(read);
         r.completed = r.completed.add(1);
         // It takes a number for each packet of its answer; the last is counted as others are.
         r.expected = r.expected.add(self.mtu.packets(length.0) - 1);
@@ -137,13 +159,18 @@ impl QueuePair {
     /// Answers a read again, or a part of one: as much as was asked for before.
     pub fn read_again(&mut self, headers: &Headers, common: &mut Common) {
         let (psn, Extensions::Reth(reth)) = (headers.bth.psn(), headers.extensions) else { return };
-        let beyond = psn.add(self.mtu.packets(reth.length.0));
+        let packets = self.mtu.packets(reth.length.0);
+        let beyond = psn.add(packets);
         if reth.length.0 > LONGEST_MESSAGE || beyond.distance_from(self.responder.expected) > 0 {
+            return;
+        }
+        // What looks like a repetition may be none: nothing is read without the right to.
+        if reth.length.0 > 0 && !self.rights.include(Rights::REMOTE_READ) {
             return;
         }
         let Reth { address, rkey, length } = reth;
         let read = Answer::Read { psn, address, rkey, left: length.0, begun: false };
-        self.responder.answers.add_again(read);
+        self.responder.answers.add_again(read, packets);
         common.owe_answer(self);
     }
 
@@ -166,7 +193,7 @@ impl QueuePair {
         // The range was found to be the region's, so it is the address that is none of a word.
         let before = done.map_err(|_| Refusal::INVALID)?;
         let psn = headers.bth.psn();
-        answers.owed.push_back(Answer::Atomic { psn, before });
+        answers.add(Answer::Atomic { psn, before });
         answers.remember(psn, before);
         self.responder.completed = self.responder.completed.add(1);
         Ok(())
@@ -181,7 +208,7 @@ impl QueuePair {
         let (psn, answers) = (headers.bth.psn(), &mut self.responder.answers);
         let found = answers.results.iter().find(|(other, _)| *other == psn);
         let Some(&(psn, before)) = found else { return };
-        answers.add_again(Answer::Atomic { psn, before });
+        answers.add_again(Answer::Atomic { psn, before }, 1);
         common.owe_answer(self);
     }
 
@@ -193,16 +220,18 @@ impl QueuePair {
         most: u32,
     ) -> Answered {
         for _ in 0..most {
-            let Some(&answer) = self.responder.answers.owed.front() else { break };
+            let Some(&Owed { answer, again }) = self.responder.answers.owed.front() else { break };
             let sent = match answer {
                 Answer::Atomic { psn, before } => self.send_result(psn, before, outbox),
                 Answer::Read { psn, address, rkey, left, begun } => {
                     self.send_data(psn, (address, rkey, left), begun, &common.keys, outbox)
                 }
+                Answer::Refusal { psn } => self.send_refusal(psn, outbox),
             };
             match sent {
                 Ok(rest) => self.sent_answer(answer.psn(), rest, common),
                 Err(Stop::DeviceFull) => return Answered::DeviceFull,
+                Err(Stop::Refused(_)) if again => self.refuse_again(common),
                 Err(Stop::Refused(why)) => self.withdraw(answer.psn(), why, common),
             }
         }
@@ -217,12 +246,23 @@ impl QueuePair {
         common.counters.answers_sent += 1;
         let r = &mut self.responder;
         match (rest, r.answers.owed.front_mut()) {
-            (Some(rest), Some(front)) => *front = rest,
+            (Some(rest), Some(front)) => front.answer = rest,
             _ => drop(r.answers.owed.pop_front()),
         }
         // The last packet that was taken is answered, and so are all before it.
         if r.due == Due::Ack && psn.add(1) == r.expected {
             r.said();
+        }
+    }
+
+    /// Refuses to read again. The peer may have been answered the first time, and its request only
+    /// have been under way for long: then the memory is rightly taken back, the peer passes over
+    /// the refusal, and nothing is broken.
+    #[cold]
+    fn refuse_again(&mut self, common: &mut Common) {
+        if let Some(front) = self.responder.answers.owed.front_mut() {
+            common.counters.fatal_naks_sent += 1;
+            front.answer = Answer::Refusal { psn: front.answer.psn() };
         }
     }
 
@@ -236,8 +276,28 @@ impl QueuePair {
         self.break_with(Cause::Access(why), Blamed::Nothing, common);
     }
 
+    /// Drops what is owed to the peer. One whose device can't lose would wait for it for ever: it is
+    /// told.
+    pub fn leave_unanswered(&mut self, common: &mut Common) {
+        let first = self.responder.answers.owed.front().map(|owed| owed.answer.psn());
+        self.responder.answers.forget();
+        if let Some(psn) = first.filter(|_| common.lossless) {
+            self.responder.expected = psn;
+            common.owe(self, Due::Nak(Syndrome::nak(Nak::RemoteOperation)));
+        }
+    }
+
     fn aeth(&self) -> Aeth {
         Aeth { syndrome: self.responder.syndrome(), msn: self.responder.completed }
+    }
+
+    fn send_refusal<O: Outbox>(&self, psn: Psn, outbox: &mut O) -> Result<Option<Answer>, Stop> {
+        let path = self.path.as_ref().ok_or(Stop::DeviceFull)?;
+        let bth = Bth::new(Opcode::RcAcknowledge, self.peer, psn).with_pkey(self.pkey);
+        let aeth =
+            Aeth { syndrome: Syndrome::nak(Nak::RemoteAccess), msn: self.responder.completed };
+        outbox.push(path, Headers { bth, extensions: Extensions::Aeth(aeth) }, &[][..])?;
+        Ok(None)
     }
 
     fn send_result<O: Outbox>(

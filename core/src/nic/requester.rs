@@ -182,17 +182,22 @@ impl Requester {
 
     /// Sets the cursor back, or forth, to a packet of a request that was begun.
     fn seek(&mut self, psn: Psn, mtu: PathMtu) {
-        (self.next, self.packet, self.at) = (psn, 0, self.begun);
         self.mark = None;
+        (self.next, (self.at, self.packet)) = (psn, self.place_of(psn, mtu));
+    }
+
+    /// How many requests stand before a packet, of those that were begun, and how many packets of
+    /// its own.
+    fn place_of(&mut self, psn: Psn, mtu: PathMtu) -> (usize, u32) {
         let mut left = self.acknowledged + psn.distance_from(self.oldest).max(0) as u32;
         for index in 0..self.begun {
             let packets = self.packets(index, mtu);
             if left < packets {
-                (self.at, self.packet) = (index, left);
-                return;
+                return (index, left);
             }
             left -= packets;
         }
+        (self.begun, 0)
     }
 
     /// How many packets the request behind `index` others takes.
@@ -239,7 +244,7 @@ impl QueuePair {
                 // Those before it come first, and it is looked at again when they are complete.
                 Err(Stop::Refused(_)) if self.requester.at > 0 => return Turn::Idle,
                 Err(Stop::Refused(cause)) => {
-                    self.break_with(cause, Blamed::Request, common);
+                    self.break_with(cause, Blamed::Request(0), common);
                     return Turn::More;
                 }
             }
@@ -456,8 +461,13 @@ impl QueuePair {
             (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
             self.complete_front(0, common);
         }
-        let asks = self.requester.asks_first();
-        let mark = self.requester.mark.take_if(|(ticket, _)| !asks && *ticket <= delivered);
+        let r = &mut self.requester;
+        let (asks, oldest) = (r.asks_first(), r.oldest);
+        // Behind a request that is not answered, only that of a message which is complete is taken
+        // away: it would keep those that come from being marked.
+        let mark = r.mark.take_if(|(ticket, psn)| {
+            *ticket <= delivered && (!asks || psn.distance_from(oldest) < 0)
+        });
         if let Some((_, psn)) = mark.filter(|(_, psn)| self.is_under_way(*psn)) {
             // The messages before it are complete, so it is of the one at the head.
             let r = &mut self.requester;
@@ -482,6 +492,12 @@ impl QueuePair {
         common.activate(self);
     }
 
+    /// The request that a packet is of, which need not be the first that is unfinished: answers to
+    /// reads and atomic operations before it may have been lost.
+    pub(super) fn request_of(&mut self, psn: Psn) -> Blamed {
+        Blamed::Request(self.requester.place_of(psn, self.mtu).0)
+    }
+
     /// Counts a try that failed. Whether it was the last.
     pub(super) fn gave_up(&mut self, common: &mut Common) -> bool {
         let r = &mut self.requester;
@@ -490,16 +506,17 @@ impl QueuePair {
             return false;
         }
         let cause = Cause::NoAnswer { tries: r.tries.saturating_add(1) };
-        self.break_with(cause, Blamed::Request, common);
+        self.break_with(cause, Blamed::Request(0), common);
         true
     }
 
     /// Waits as a peer without receives asked for, unless that was once too often.
-    pub(super) fn wait_for_receiver(&mut self, wait: RnrTimer, common: &mut Common) {
+    pub(super) fn wait_for_receiver(&mut self, psn: Psn, wait: RnrTimer, common: &mut Common) {
         let r = &mut self.requester;
         if r.sending.rnr_retries < 7 && r.rnr_tries >= r.sending.rnr_retries {
             let cause = Cause::ReceiverNotReady { tries: r.rnr_tries + 1, wait };
-            return self.break_with(cause, Blamed::Request, common);
+            let blamed = self.request_of(psn);
+            return self.break_with(cause, blamed, common);
         }
         r.rnr_tries = r.rnr_tries.saturating_add(1);
         // It is a refusal, but an answer: the peer is there.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use doorbell::nic::{Cause, Done, Event, Failure, KeyError, PostError, State};
+use doorbell::nic::{Attachment, Cause, Done, Event, Failure, KeyError, PostError, State};
 use doorbell::wire::{Opcode, Syndrome, Verdict};
 
 /// How often each thing occurred, by its name.
@@ -16,7 +16,7 @@ pub struct Coverage {
 
 /// Everything that a fabric of our own NICs can show. What is left out can't occur there:
 ///
-/// * Opcodes of reads, atomics, sends that invalidate, and of other services: this NIC sends none.
+/// * Opcodes of other services: this NIC sends none.
 /// * `Cause::BadAnswer`, and the syndromes that InfiniBand reserves: only a peer that breaks the
 ///   standard sends them.
 const EXPECTED: &[&str] = &[
@@ -32,6 +32,18 @@ const EXPECTED: &[&str] = &[
     "opcode RcWriteLastImmediate",
     "opcode RcWriteOnly",
     "opcode RcWriteOnlyImmediate",
+    "opcode RcSendLastInvalidate",
+    "opcode RcSendOnlyInvalidate",
+    "opcode RcWriteLastMetadata",
+    "opcode RcWriteOnlyMetadata",
+    "opcode RcReadRequest",
+    "opcode RcReadResponseFirst",
+    "opcode RcReadResponseMiddle",
+    "opcode RcReadResponseLast",
+    "opcode RcReadResponseOnly",
+    "opcode RcCompareSwap",
+    "opcode RcFetchAdd",
+    "opcode RcAtomicAcknowledge",
     "opcode RcAcknowledge",
     "answer Ack without credits",
     "answer Ack with credits",
@@ -48,8 +60,14 @@ const EXPECTED: &[&str] = &[
     "state Error",
     "done Sent",
     "done Written",
+    "done Read",
+    "done Atomic",
     "done Received",
     "done ReceivedWrite",
+    "attached Nothing",
+    "attached Imm",
+    "attached Invalidate",
+    "attached Metadata",
     "broke LocalProtection",
     "broke LocalProtection of a receive",
     "broke TooLong of a receive",
@@ -58,6 +76,9 @@ const EXPECTED: &[&str] = &[
     "broke PeerInvalidRequest",
     "broke PeerAccess",
     "broke PeerOperation",
+    "broke AnswerLength",
+    "broke NoReads",
+    "broke NoMetadata",
     "flushed Told",
     "flushed LocalProtection",
     "flushed TooLong",
@@ -66,6 +87,9 @@ const EXPECTED: &[&str] = &[
     "flushed PeerInvalidRequest",
     "flushed PeerAccess",
     "flushed PeerOperation",
+    "flushed AnswerLength",
+    "flushed NoReads",
+    "flushed NoMetadata",
     "flushed InvalidRequest",
     "flushed Access",
     "own key Unknown",
@@ -79,6 +103,7 @@ const EXPECTED: &[&str] = &[
     "refused Full",
     "refused State",
     "refused TooLong",
+    "refused Unfit",
     "event Completion",
     "event Broken",
     "event Drained",
@@ -135,10 +160,14 @@ impl Coverage {
     pub fn outcome(&mut self, outcome: Result<Done, Failure>, of_receive: bool) {
         let suffix = if of_receive { " of a receive" } else { "" };
         match outcome {
-            Ok(done) => self.count(format!("done {done:?}")),
+            Ok(done) => self.count(format!("done {}", name(&done))),
             Err(Failure::Broke(cause)) => self.count(format!("broke {}{suffix}", name(&cause))),
             Err(Failure::Flushed(cause)) => self.count(format!("flushed {}", name(&cause))),
         }
+    }
+
+    pub fn attached(&mut self, attached: &Attachment) {
+        self.count(format!("attached {}", name(attached)));
     }
 
     pub fn refused(&mut self, why: &PostError) {

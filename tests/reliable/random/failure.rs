@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-use super::program::{Program, Stream};
+use super::message::Stream;
+use super::program::Program;
 use super::run::run;
 use super::strategy::{Failed, program};
 
@@ -48,9 +49,12 @@ impl fmt::Display for Program {
             writeln!(f, "  round {number}, dropped at its end: {}", round.dropped)?;
             for (pair, streams) in round.streams.iter().enumerate() {
                 for (end, stream) in streams.iter().enumerate() {
-                    let Stream { messages, target, spare, early } = stream;
-                    write!(f, "  from end {end} of pair {pair}: ")?;
-                    writeln!(f, "target {target}, {spare} receives to spare, {early} early")?;
+                    let Stream { messages, target, library, spare, early } = stream;
+                    write!(
+                        f,
+                        "  from end {end} of pair {pair}: target {target}, library {library}"
+                    )?;
+                    writeln!(f, ", {spare} receives to spare, {early} early")?;
                     for (index, message) in messages.iter().enumerate() {
                         writeln!(f, "    message {index}: {message:?}")?;
                     }

@@ -2,9 +2,12 @@
 
 use doorbell::memory::Region;
 use doorbell::nic::{Domain, Lkey, Memory, Nic, Registration, Rights, Segment};
+use doorbell::wire::{RemoteAddr, Rkey};
 
 use super::dice::{self, Dice};
-use super::program::{BadKey, Kind};
+use super::message::Kind;
+use super::program::Revoked;
+use super::spoil::{BadKey, without};
 
 /// Where a stretch of registered memory is to lie, and the pieces it is cut into.
 pub type Pieces = Vec<(usize, usize)>;
@@ -96,6 +99,32 @@ impl Image {
         }
     }
 
+    /// What is there now, by words.
+    pub fn words(&self) -> Vec<u64> {
+        let words = (0..self.region.len() / 8).map(|word| self.region.load(word * 8));
+        words.map(|word| word.expect("within the region")).collect()
+    }
+
+    pub fn expect_words(&mut self, words: &[u64]) {
+        self.expected = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    }
+
+    /// The bytes of some pieces, and what they should be.
+    pub fn gather(&self, pieces: &Pieces) -> (Vec<u8>, Vec<u8>) {
+        let now = pieces.iter().flat_map(|&(at, len)| self.now(at, len));
+        let expected = pieces.iter().flat_map(|&(at, len)| &self.expected[at..at + len]);
+        (now.collect(), expected.copied().collect())
+    }
+
+    /// Expects these bytes at the front of some pieces.
+    pub fn expect(&mut self, pieces: &Pieces, mut bytes: &[u8]) {
+        for &(at, len) in pieces {
+            let (now, rest) = bytes.split_at(len.min(bytes.len()));
+            self.expected[at..at + now.len()].copy_from_slice(now);
+            bytes = rest;
+        }
+    }
+
     /// The pieces as a request names them.
     pub fn memory(&self, kind: Kind, pieces: &Pieces) -> Memory {
         let segment =
@@ -108,22 +137,72 @@ impl Image {
     }
 }
 
+/// What one end of a connection has registered.
+pub struct Images {
+    /// What it sends, and what it reads into.
+    pub source: Image,
+    pub fetched: Image,
+    pub landing: Image,
+    /// What its peer writes and reads, and another key for that.
+    pub target: Image,
+    pub lent: Registration,
+    /// What its peer only reads.
+    pub library: Image,
+    /// What its peer adds to, and swaps.
+    pub words: Image,
+}
+
+impl Images {
+    pub fn image(&self, what: Revoked) -> &Image {
+        match what {
+            Revoked::Source => &self.source,
+            Revoked::Fetched => &self.fetched,
+            Revoked::Landing => &self.landing,
+            Revoked::Target => &self.target,
+            Revoked::Library => &self.library,
+            Revoked::Words => &self.words,
+        }
+    }
+
+    /// Every registration that this memory is known by.
+    pub fn registrations(&self, what: Revoked) -> Vec<Registration> {
+        let lent = (what == Revoked::Target).then_some(self.lent);
+        [self.image(what).registration].into_iter().chain(lent).collect()
+    }
+
+    pub fn check(&self) -> Result<(), String> {
+        self.source.check("memory to send from")?;
+        self.fetched.check("memory to read into")?;
+        self.landing.check("memory to receive into")?;
+        self.target.check("memory that may be written")?;
+        self.library.check("memory that may only be read")?;
+        self.words.check("words")
+    }
+}
+
 /// The registrations of a node that are there to be named wrongly.
 pub struct Traps {
     /// Of another domain, with every right.
-    pub foreign: Image,
-    /// Without any right.
-    pub silent: Image,
+    foreign: Image,
+    /// Each without one of the rights.
+    lacking: Vec<(Rights, Image)>,
     /// Taken back, its place in the table still free.
-    pub revoked: Image,
+    revoked: Image,
     /// Taken back, and another registration in its place.
-    pub replaced: Image,
-    pub replacement: Image,
+    replaced: Image,
+    replacement: Image,
+}
+
+/// Some bytes of a node's, and what would be right to say of them.
+pub struct Own {
+    pub registration: Registration,
+    pub len: usize,
+    pub needed: Rights,
 }
 
 impl Traps {
     pub fn new(nic: &mut Nic, domain: Domain, dice: &mut Dice) -> Self {
-        let all = Rights::LOCAL_WRITE | Rights::REMOTE_WRITE;
+        let all = without(Rights::NONE);
         let other = nic.domain();
         let mut image = |nic: &mut Nic, domain, rights| {
             let len = dice.between(1, 500);
@@ -133,22 +212,28 @@ impl Traps {
         nic.deregister(replaced.registration.lkey).expect("it was just registered");
         let replacement = image(nic, domain, all);
         let foreign = image(nic, other, all);
-        let silent = image(nic, domain, Rights::NONE);
+        let peers = Rights::REMOTE_WRITE | Rights::REMOTE_READ | Rights::REMOTE_ATOMIC;
+        let lacking = vec![
+            (Rights::LOCAL_WRITE, image(nic, domain, peers)),
+            (Rights::REMOTE_WRITE, image(nic, domain, without(Rights::REMOTE_WRITE))),
+            (Rights::REMOTE_READ, image(nic, domain, without(Rights::REMOTE_READ))),
+            (Rights::REMOTE_ATOMIC, image(nic, domain, without(Rights::REMOTE_ATOMIC))),
+        ];
         let revoked = image(nic, domain, all);
         nic.deregister(revoked.registration.lkey).expect("it was just registered");
-        Self { foreign, silent, revoked, replaced, replacement }
+        Self { foreign, lacking, revoked, replaced, replacement }
     }
 
-    /// A key and an address that are wrong in this way, for `len` bytes that should lie in `own`.
-    fn wrong(&self, bad: BadKey, own: &Image, len: usize) -> (Registration, u64) {
-        let mut own = own.registration;
-        let end = own.address.0 + own.len - len as u64;
+    /// A key and an address that are wrong in this way.
+    fn wrong(&self, bad: BadKey, own: &Own) -> (Registration, u64) {
+        let Own { registration: mut named, len, needed } = *own;
+        let end = named.address.0 + named.len - len as u64;
         match bad {
             BadKey::Unknown => {
-                // A place that no registration has, and random bits that none has.
-                own.lkey = Lkey(own.lkey.0 ^ 0x8000_0080);
-                own.rkey.0 ^= 0x8000_0080;
-                (own, own.address.0)
+                // Random bits that no key has.
+                named.lkey = Lkey(named.lkey.0 ^ 0x8000_0080);
+                named.rkey.0 ^= 0x8000_0080;
+                (named, named.address.0)
             }
             BadKey::Revoked => (self.revoked.registration, self.revoked.registration.address.0),
             BadKey::Replaced => {
@@ -156,29 +241,37 @@ impl Traps {
                 (self.replaced.registration, self.replacement.registration.address.0)
             }
             BadKey::Domain => (self.foreign.registration, self.foreign.registration.address.0),
-            BadKey::Rights => (self.silent.registration, self.silent.registration.address.0),
-            BadKey::Beyond(by) => (own, end + by as u64),
-            BadKey::Before => (own, own.address.0 - 1),
-            BadKey::Wraps => (own, u64::MAX - len as u64 / 2),
+            BadKey::Rights => {
+                let lacking = self.lacking.iter().find(|(right, _)| *right == needed);
+                let (_, image) = lacking.expect("something is needed");
+                (image.registration, image.registration.address.0)
+            }
+            // It was good before.
+            BadKey::Invalidated => (named, named.address.0),
+            BadKey::Beyond(by) => (named, end + by as u64),
+            BadKey::Before => (named, named.address.0 - 1),
+            BadKey::Wraps => (named, u64::MAX - len as u64 / 2),
         }
     }
 
-    /// What a peer is told: the key, and where to write.
-    pub fn remote(&self, bad: BadKey, own: &Image, len: usize) -> (u32, u64) {
-        let (registration, address) = self.wrong(bad, own, len);
-        (registration.rkey.0, address)
+    /// What a peer is told: the key, and the address.
+    pub fn remote(&self, bad: BadKey, own: &Own) -> (Rkey, RemoteAddr) {
+        let (registration, address) = self.wrong(bad, own);
+        (registration.rkey, RemoteAddr(address))
     }
 
-    /// Spoils a segment.
-    pub fn segment(&self, bad: BadKey, own: &Image, segment: &mut Segment) {
-        let (registration, address) = self.wrong(bad, own, segment.len as usize);
+    /// Spoils a segment, of memory that is known by `registration` otherwise.
+    pub fn segment(&self, bad: BadKey, registration: Registration, segment: &mut Segment) {
+        let own = Own { registration, len: segment.len as usize, needed: Rights::LOCAL_WRITE };
+        let (registration, address) = self.wrong(bad, &own);
         (segment.lkey, segment.address) = (registration.lkey, address);
     }
 
     pub fn check(&self, node: usize) -> Result<(), String> {
-        let Self { foreign, silent, revoked, replaced, replacement } = self;
-        for image in [foreign, silent, revoked, replaced, replacement] {
-            image.check(&format!("memory of node {node} that nobody may write"))?;
+        let Self { foreign, lacking, revoked, replaced, replacement } = self;
+        let others = [foreign, revoked, replaced, replacement];
+        for image in lacking.iter().map(|(_, image)| image).chain(others) {
+            image.check(&format!("memory of node {node} that nobody may touch"))?;
         }
         Ok(())
     }

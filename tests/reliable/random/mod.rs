@@ -8,7 +8,8 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `program` | what a run consists of, and how it is drawn |
+//! | `program`, `message` | what a run consists of, and how it is drawn |
+//! | `spoil` | messages that must break their connection |
 //! | `strategy` | programs as proptest draws them, and makes them smaller when they fail |
 //! | `run` | a program run on a fabric |
 //! | `model` | what must come of the messages of one direction |
@@ -21,10 +22,12 @@ mod coverage;
 mod dice;
 mod failure;
 mod memory;
+mod message;
 mod model;
 mod planted;
 mod program;
 mod run;
+mod spoil;
 mod strategy;
 
 use std::cell::RefCell;

@@ -27,7 +27,7 @@ impl Drop for Planted {
 #[test]
 fn every_planted_bug_is_found() {
     let mut missed = Vec::new();
-    for bug in Bug::ALL.into_iter().take(12) {
+    for bug in Bug::ALL {
         let _planted = Planted::new(bug);
         let found = (0..MOST).find_map(|seed| Some((seed, check(seed, |_| {})?)));
         let Some((seed, Failed { program, why })) = found else {

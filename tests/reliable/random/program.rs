@@ -1,14 +1,16 @@
-//! What a random run consists of, drawn before anything runs: a network, queue pairs, messages with
-//! their receives, and what programs do in which order.
+//! What a random run consists of, drawn before anything runs: a network, queue pairs, messages, and
+//! what programs do in which order.
 
 use std::time::Duration;
 
 use doorbell::encap::Version;
-use doorbell::nic::{MOST_INLINE, Rights};
+use doorbell::nic::Rights;
 use doorbell::wire::{PathMtu, RnrTimer};
 use doorbell_kit::{Bandwidth, Faults, SwitchConfig};
 
 use super::dice::Dice;
+use super::message::Stream;
+use super::spoil::{spoil, without};
 
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -74,6 +76,11 @@ pub struct End {
     pub ack_every: u32,
     pub ack_delay: Duration,
     pub credits: bool,
+    /// How many reads and atomic operations of the peer's it takes at a time, and has under way.
+    pub reads: u8,
+    pub asks: u8,
+    /// Whether it takes the peer for one that takes metadata.
+    pub metadata: bool,
 }
 
 /// A life of every connection: from the reset state to the error state.
@@ -84,93 +91,6 @@ pub struct Round {
     pub ops: Vec<Op>,
     /// How the queue pairs end, if this is the last round.
     pub dropped: bool,
-}
-
-#[derive(Clone, Default, Debug)]
-pub struct Stream {
-    pub messages: Vec<Message>,
-    /// The length of the memory that the writes go to.
-    pub target: usize,
-    /// Receives that no message comes for.
-    pub spare: usize,
-    /// Receives posted before the connection is made.
-    pub early: usize,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// No memory, or a request that carries its bytes in itself.
-    None,
-    Buf,
-    Segment,
-    List,
-}
-
-#[derive(Clone, Debug)]
-pub struct Message {
-    /// From what its bytes are made.
-    pub number: u64,
-    /// Where a write goes; a send goes nowhere.
-    pub write: Option<usize>,
-    pub len: usize,
-    pub imm: Option<u32>,
-    pub signalled: bool,
-    pub awaited: bool,
-    pub solicited: bool,
-    pub fenced: bool,
-    pub source: Kind,
-    /// The receive that it takes, if it takes one, and how much has room there.
-    pub landing: Kind,
-    pub room: usize,
-    pub wrong: Option<Wrong>,
-}
-
-impl Message {
-    pub fn takes_receive(&self) -> bool {
-        self.write.is_none() || self.imm.is_some()
-    }
-
-    pub fn packets(&self, mtu: PathMtu) -> usize {
-        self.len.div_ceil(mtu.bytes()).max(1)
-    }
-}
-
-/// What is wrong with a message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wrong {
-    /// A segment of what is sent.
-    Source(BadKey),
-    /// A segment of the receive.
-    Landing(BadKey),
-    /// The receive has no room for the message.
-    TooSmall,
-    /// What is written to.
-    Remote(BadKey),
-    /// The queue pair allows no writes at all.
-    NoWrites,
-    /// The two ends do not agree on the path MTU.
-    Mtu,
-}
-
-/// What is wrong with a key, or with what it is used for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BadKey {
-    /// It was never given.
-    Unknown,
-    /// It was taken back, and its place in the table is free.
-    Revoked,
-    /// It was taken back, and its place has another registration.
-    Replaced,
-    /// It is of another protection domain.
-    Domain,
-    /// The registration does not grant this.
-    Rights,
-    /// The range goes so many bytes beyond the end.
-    Beyond(usize),
-    /// The range begins a byte before the beginning.
-    Before,
-    /// The range wraps around the end of all addresses.
-    Wraps,
 }
 
 /// What a program does.
@@ -227,12 +147,17 @@ pub enum Op {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Revoked {
     Source,
-    Target,
+    Fetched,
     Landing,
+    Target,
+    Library,
+    Words,
 }
 
-/// As much as a request carries in itself.
-const SMALL: usize = MOST_INLINE;
+impl Revoked {
+    pub const ALL: [Self; 6] =
+        [Self::Source, Self::Fetched, Self::Landing, Self::Target, Self::Library, Self::Words];
+}
 
 impl Program {
     pub fn draw(dice: &mut Dice) -> Self {
@@ -311,7 +236,7 @@ fn ends(dice: &mut Dice, mood: Mood, nodes: usize) -> [End; 2] {
     let mtu = dice.pick(&PathMtu::ALL);
     let a = dice.below(nodes);
     let b = (a + dice.between(1, nodes - 1)) % nodes;
-    [a, b].map(|node| {
+    let mut ends = [a, b].map(|node| {
         let impatient = mood == Mood::Impatient;
         End {
             node,
@@ -319,7 +244,7 @@ fn ends(dice: &mut Dice, mood: Mood, nodes: usize) -> [End; 2] {
             receive_queue: 0,
             send_depth: depth(dice),
             receive_depth: depth(dice),
-            rights: Rights::REMOTE_WRITE,
+            rights: without(Rights::NONE),
             mtu,
             first: match dice.percent(40) {
                 true => 0xFF_FFFF - dice.below(60) as u32,
@@ -334,8 +259,16 @@ fn ends(dice: &mut Dice, mood: Mood, nodes: usize) -> [End; 2] {
             ack_every: dice.pick(&[1, 2, 7, 16, 64]),
             ack_delay: Duration::from_micros(dice.pick(&[0, 10, 50, 50, 400])),
             credits: dice.percent(70),
+            reads: dice.pick(&[1, 1, 2, 4, 16, 16]),
+            asks: 0,
+            metadata: true,
         }
-    })
+    });
+    for end in [0, 1] {
+        let most = ends[1 - end].reads;
+        ends[end].asks = if dice.percent(50) { most } else { 1 + dice.below(most.into()) as u8 };
+    }
+    ends
 }
 
 /// Draws completion queues and deals them out.
@@ -360,175 +293,6 @@ fn queues(dice: &mut Dice, nodes: usize, pairs: &mut [[End; 2]]) -> Vec<Queue> {
         }
     }
     queues
-}
-
-impl Stream {
-    fn draw(dice: &mut Dice, mtu: PathMtu) -> Self {
-        let count = match dice.below(10) {
-            0 => 0,
-            1..6 => dice.between(1, 6),
-            6..9 => dice.between(4, 15),
-            _ => dice.between(10, 30),
-        };
-        let huge = dice.percent(4).then(|| dice.below(count.max(1)));
-        let mut messages: Vec<Message> =
-            (0..count).map(|index| Message::draw(dice, mtu, huge == Some(index))).collect();
-        let writes = messages.iter().filter(|message| message.write.is_some());
-        let lens = writes.map(|message| message.len);
-        let (longest, total) = lens.fold((0, 0), |(max, sum), len| (len.max(max), sum + len));
-        // From all on top of each other to hardly any.
-        let target = 1 + longest + dice.below(2 * total + 100);
-        for message in &mut messages {
-            let len = message.len;
-            if let Some(offset) = &mut message.write {
-                *offset = dice.below(target - len + 1);
-            }
-        }
-        let takers = messages.iter().filter(|message| message.takes_receive()).count();
-        let early = if dice.percent(50) { dice.below(takers + 1) } else { 0 };
-        let spare = if dice.percent(30) { dice.between(1, 4) } else { 0 };
-        Self { messages, target, spare, early }
-    }
-}
-
-impl Message {
-    fn draw(dice: &mut Dice, mtu: PathMtu, huge: bool) -> Self {
-        let mtu = mtu.bytes();
-        let len = match dice.below(20) {
-            _ if huge => dice.between(60_000, 130_000),
-            0 | 1 => 0,
-            2..8 => dice.between(1, SMALL),
-            8..12 => dice.between(1, mtu),
-            12..16 => (dice.between(1, 3) * mtu + dice.below(3)).saturating_sub(1),
-            16..19 => dice.between(mtu, 4 * mtu),
-            _ => dice.between(mtu, 8 * mtu),
-        };
-        let write = dice.percent(45).then_some(0);
-        let imm = dice.percent(35).then(|| dice.u64() as u32);
-        let source = match dice.pick(&[Kind::None, Kind::Buf, Kind::Segment, Kind::List]) {
-            Kind::None if len > SMALL => Kind::Buf,
-            other => other,
-        };
-        let needed = if write.is_none() { len } else { 0 };
-        let landing =
-            match dice.pick(&[Kind::None, Kind::Buf, Kind::Buf, Kind::Segment, Kind::List]) {
-                Kind::None if needed > 0 => Kind::Segment,
-                other => other,
-            };
-        let more = if dice.percent(50) { 0 } else { dice.below(200) };
-        Self {
-            number: dice.u64(),
-            write,
-            len,
-            imm,
-            signalled: dice.percent(70),
-            awaited: dice.percent(20),
-            solicited: dice.percent(20),
-            fenced: dice.percent(10),
-            source,
-            landing,
-            room: if landing == Kind::None { 0 } else { needed + more },
-            wrong: None,
-        }
-    }
-}
-
-/// Makes one message of the run wrong.
-fn spoil(dice: &mut Dice, pairs: &mut [[End; 2]], rounds: &mut [Round]) {
-    let (round, pair, end) = (dice.below(rounds.len()), dice.below(pairs.len()), dice.below(2));
-    let (from, to) = (pairs[pair][end].clone(), &mut pairs[pair][1 - end]);
-    let streams = &mut rounds[round].streams[pair];
-    let stream = &mut streams[end];
-    if stream.messages.is_empty() {
-        stream.messages.push(Message::draw(dice, from.mtu, false));
-    }
-    let at = dice.below(stream.messages.len());
-    let message = &mut stream.messages[at];
-    let key = |dice: &mut Dice| match dice.below(8) {
-        0 => BadKey::Unknown,
-        1 => BadKey::Revoked,
-        2 => BadKey::Replaced,
-        3 => BadKey::Domain,
-        4 => BadKey::Beyond(1),
-        5 => BadKey::Beyond(dice.between(1, 10_000)),
-        6 => BadKey::Before,
-        _ => BadKey::Wraps,
-    };
-    let rights = |dice: &mut Dice| if dice.percent(20) { BadKey::Rights } else { key(dice) };
-    message.len = message.len.max(1);
-    let wrong = match dice.below(12) {
-        0..2 => Wrong::Source(key(dice)),
-        2..4 => Wrong::Landing(rights(dice)),
-        4..6 => Wrong::TooSmall,
-        6..10 => Wrong::Remote(rights(dice)),
-        10 => Wrong::NoWrites,
-        _ => Wrong::Mtu,
-    };
-    message.wrong = Some(wrong);
-    let lists = [Kind::Segment, Kind::List];
-    match wrong {
-        Wrong::Source(_) => message.source = dice.pick(&lists),
-        Wrong::Landing(_) => {
-            (message.write, message.landing) = (None, dice.pick(&lists));
-            message.room = message.len + dice.below(20);
-        }
-        Wrong::TooSmall => {
-            message.write = None;
-            message.room = dice.below(message.len);
-            if message.landing == Kind::None {
-                message.room = 0;
-            }
-        }
-        Wrong::Remote(_) | Wrong::NoWrites => {
-            message.write = Some(0);
-            if message.source == Kind::None {
-                message.len = message.len.min(SMALL);
-            }
-            if wrong == Wrong::NoWrites {
-                to.rights = Rights::LOCAL_WRITE;
-            }
-        }
-        Wrong::Mtu => {
-            let mtu = dice.pick(&PathMtu::ALL);
-            to.mtu = if mtu == from.mtu { PathMtu::Mtu256 } else { mtu };
-            if to.mtu == from.mtu {
-                to.mtu = PathMtu::Mtu512;
-            }
-            message.source = Kind::Buf;
-            message.len = 2 * from.mtu.bytes().max(to.mtu.bytes());
-            if message.write.is_none() {
-                message.landing = Kind::Buf;
-                message.room = message.len;
-            }
-        }
-    }
-    // Whatever else is wrong with it, a message that is sent must fit.
-    if message.write.is_none() && wrong != Wrong::TooSmall {
-        if message.landing == Kind::None {
-            message.landing = Kind::Buf;
-        }
-        message.room = message.room.max(message.len);
-    }
-    stream.target = stream.target.max(message.len);
-    spread(dice, pairs, rounds, pair, wrong);
-}
-
-/// Sees to it that what was spoiled for one message spoils no others.
-fn spread(dice: &mut Dice, pairs: &[[End; 2]], rounds: &mut [Round], pair: usize, wrong: Wrong) {
-    let shorter = pairs[pair].iter().map(|end| end.mtu.bytes()).min().unwrap_or(256);
-    for round in rounds {
-        for (end, stream) in round.streams[pair].iter_mut().enumerate() {
-            let refuses = !pairs[pair][1 - end].rights.include(Rights::REMOTE_WRITE);
-            for message in stream.messages.iter_mut().filter(|message| message.wrong.is_none()) {
-                if wrong == Wrong::Mtu {
-                    message.len = message.len.min(dice.below(shorter + 1));
-                }
-                if refuses && message.write.is_some() {
-                    message.len = 0;
-                }
-            }
-        }
-    }
 }
 
 fn ops(dice: &mut Dice, mood: Mood, streams: &[[Stream; 2]], queues: usize) -> Vec<Op> {
@@ -557,7 +321,7 @@ fn ops(dice: &mut Dice, mood: Mood, streams: &[[Stream; 2]], queues: usize) -> V
     if mood == Mood::Stopped {
         let at = dice.below(count);
         let (pair, end) = (dice.below(streams.len()), dice.below(2));
-        let what = dice.pick(&[Revoked::Source, Revoked::Target, Revoked::Landing]);
+        let what = dice.pick(&Revoked::ALL);
         ops[at] = match dice.percent(40) {
             true => Op::Stop { pair, end },
             false => Op::Revoke { pair, end, what },

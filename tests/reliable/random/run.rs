@@ -4,6 +4,7 @@ mod act;
 mod begin;
 mod end;
 mod judge;
+mod wrong;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use doorbell_kit::{Fabric, LinkConfig};
 
 use super::coverage::Coverage;
 use super::dice::Dice;
-use super::memory::{Image, Traps};
+use super::memory::{Images, Traps};
 use super::model::{Check, Flow, ensure};
 use super::program::{End, Program, Revoked};
 
@@ -74,22 +75,6 @@ struct Side {
     drained: Option<usize>,
     /// What was taken from it, and what its bytes were then.
     revoked: Option<(Revoked, Vec<u8>)>,
-}
-
-struct Images {
-    source: Image,
-    target: Image,
-    landing: Image,
-}
-
-impl Images {
-    fn image(&self, what: Revoked) -> &Image {
-        match what {
-            Revoked::Source => &self.source,
-            Revoked::Target => &self.target,
-            Revoked::Landing => &self.landing,
-        }
-    }
 }
 
 /// Runs a program.

@@ -7,6 +7,7 @@ use proptest::strategy::{NewTree, Strategy, ValueTree};
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
 use super::dice::Dice;
+use super::message::{Extra, Message, Store, What};
 use super::program::{Op, Program};
 use super::run::{Report, run};
 
@@ -130,9 +131,50 @@ pub fn smaller(program: &Program) -> Vec<Program> {
                         program.rounds[round].streams[pair][end].messages.remove(at);
                     });
                 }
+                for (at, message) in stream.messages.iter().enumerate() {
+                    for plainer in plainer(message) {
+                        offer(&|program| {
+                            program.rounds[round].streams[pair][end].messages[at] = plainer.clone();
+                        });
+                    }
+                }
             }
         }
     }
+    for (pair, ends) in program.pairs.iter().enumerate() {
+        for (end, own) in ends.iter().enumerate() {
+            if own.asks > 1 {
+                offer(&|program| program.pairs[pair][end].asks = 1);
+            }
+            if own.reads > 1 && ends[1 - end].asks <= 1 {
+                offer(&|program| program.pairs[pair][end].reads = 1);
+            }
+        }
+    }
+    found
+}
+
+/// A message with less to it.
+fn plainer(message: &Message) -> Vec<Message> {
+    let mut found = Vec::new();
+    if message.wrong.is_some() {
+        return found;
+    }
+    let takes_back = message.extra == Extra::Invalidate;
+    // Some of those that take a key back must wait for reads by it.
+    if message.fenced && !takes_back {
+        found.push(Message { fenced: false, ..message.clone() });
+    }
+    if message.extra != Extra::Nothing {
+        found.push(Message { extra: Extra::Nothing, ..message.clone() });
+    }
+    let what = match message.what {
+        What::Write { to, lent: true } => Some(What::Write { to, lent: false }),
+        What::Read { from: Store::Lent, at } => Some(What::Read { from: Store::Target, at }),
+        What::Swap { word, .. } => Some(What::Add { word }),
+        _ => None,
+    };
+    found.extend(what.map(|what| Message { what, ..message.clone() }));
     found
 }
 

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use doorbell::nic::{
-    Attachment, Change, Completion, Data, Inline, Notify, Operation, PostError, ReceiveRequest,
-    State, WorkRequest,
+    Change, Completion, Data, Inline, Notify, PostError, ReceiveRequest, State, WorkRequest,
 };
-use doorbell::wire::Imm;
 
+use super::super::message::Kind;
 use super::super::model::{Check, ensure};
-use super::super::program::{Kind, Op, Revoked};
+use super::super::program::{Op, Revoked};
 use super::{Queue, Run};
 
 impl Run<'_> {
@@ -90,24 +89,17 @@ impl Run<'_> {
         let flow = &self.flows[pair][end];
         let message = flow.message(index);
         let data = match message.source {
-            Kind::None => {
+            Kind::None if !message.asks() => {
                 let inline = Inline::new(flow.content(index)).expect("few bytes");
                 Data::Inline(inline)
             }
             _ => Data::Memory(self.source(pair, end, index)),
         };
-        let operation = match message.write {
-            None => Operation::Send,
-            Some(_) => {
-                let (address, rkey) = self.remote(pair, end, message);
-                Operation::Write { address, rkey }
-            }
-        };
         WorkRequest {
             id: (index as u64) << 1 ^ flow.salt,
-            operation,
+            operation: self.operation(pair, end, index),
             data,
-            attached: message.imm.map_or(Attachment::Nothing, |imm| Attachment::Imm(Imm(imm))),
+            attached: self.attachment(pair, end, index),
             signalled: message.signalled,
             awaited: message.awaited,
             solicited: message.solicited,
@@ -176,10 +168,13 @@ impl Run<'_> {
             self.coverage.outcome(completion.outcome, false);
             ensure!(queue == self.end(pair, end).send_queue, "in the wrong queue");
             self.notable(queue, failed);
-            let arrived = self.flows[pair][end].sent((sent >> 1) as usize, completion)?;
+            let memory = self.sides[pair][end].memory.as_mut().expect("memory during a round");
+            let flow = &mut self.flows[pair][end];
+            let arrived = flow.sent((sent >> 1) as usize, completion, &mut memory.fetched)?;
             return self.prove(pair, end, arrived);
         }
         self.coverage.outcome(completion.outcome, true);
+        self.coverage.attached(&completion.attached);
         ensure!(received & 1 == 1, "of an unknown request");
         ensure!(queue == self.end(pair, end).receive_queue, "in the wrong queue");
         let receive = (received >> 1) as usize;
@@ -254,10 +249,13 @@ impl Run<'_> {
     }
 
     fn revoke(&mut self, pair: usize, end: usize, what: Revoked) -> Check {
-        let image = self.memory(pair, end).image(what);
-        let (lkey, now) = (image.registration.lkey, image.now(0, image.region.len()));
-        let taken = self.fabric.nic(self.end(pair, end).node).deregister(lkey);
-        taken.map_err(|why| why.to_string())?;
+        let memory = self.memory(pair, end);
+        let (image, registrations) = (memory.image(what), memory.registrations(what));
+        let now = image.now(0, image.region.len());
+        for registration in registrations {
+            let nic = self.fabric.nic(self.end(pair, end).node);
+            nic.deregister(registration.lkey).map_err(|why| why.to_string())?;
+        }
         self.sides[pair][end].revoked = Some((what, now));
         Ok(())
     }

@@ -2,9 +2,9 @@
 
 use doorbell::nic::{Cause, Failure, KeyError};
 
-use super::super::model::{Check, ensure};
+use super::super::model::{Check, cause_of, ensure};
 use super::super::program::{Mood, Revoked};
-use super::{Images, Run};
+use super::Run;
 
 impl Run<'_> {
     /// An end that did not break has sent all, and nothing was wrong with it.
@@ -33,19 +33,23 @@ impl Run<'_> {
             self.judge(pair, end).map_err(at)?;
         }
         for (pair, end) in self.every_end() {
-            let flow = &mut self.flows[pair][end];
+            let flow = &self.flows[pair][end];
+            let side = &mut self.sides[pair][end];
+            let memory = side.memory.as_mut().expect("memory during a round");
+            let part = flow.bring_part(&mut memory.fetched);
+            part.map_err(|why| format!("at end {end} of pair {pair}: {why}"))?;
             let side = &mut self.sides[pair][1 - end];
             let memory = side.memory.as_mut().expect("memory during a round");
-            let effects = flow.effects(&mut memory.target, &mut memory.landing);
+            let effects = flow.effects(memory);
             effects.map_err(|why| format!("from end {end} of pair {pair}: {why}"))?;
-            memory.target.check("memory that may be written")?;
-            memory.landing.check("memory to receive into")?;
-            memory.source.check("memory to send from")?;
             if let Some((what, then)) = &side.revoked {
                 let image = memory.image(*what);
                 let now = image.now(0, image.region.len());
                 ensure!(now == *then, "{what:?} of pair {pair} was revoked, and written after");
             }
+        }
+        for (pair, end) in self.every_end() {
+            self.memory(pair, end).check().map_err(|why| format!("pair {pair}: {why}"))?;
         }
         for node in 0..self.program.nodes {
             self.traps[node].check(node)?;
@@ -60,6 +64,12 @@ impl Run<'_> {
         };
         let [out, into] = [&self.flows[pair][end], &self.flows[pair][1 - end]];
         ensure!(out.all_told() && into.all_told(), "not every request has completed");
+        if out.failed.is_none() {
+            let memory = self.sides[pair][end].memory.as_mut().expect("memory during a round");
+            let flow = &mut self.flows[pair][end];
+            flow.complete(flow.posted, &mut memory.fetched)?;
+        }
+        let [out, _] = [&self.flows[pair][end], &self.flows[pair][1 - end]];
         let blames_send = match cause {
             Cause::Told => {
                 ensure!(self.sides[pair][end].told, "nobody told it to stop");
@@ -67,25 +77,30 @@ impl Run<'_> {
             }
             Cause::LocalProtection { .. } => {
                 let wrong = out.wrong.is_some_and(|wrong| wrong.sender == cause);
-                wrong || self.lost(pair, end, Revoked::Source, cause)
+                let lost = |what| self.lost(pair, end, what, cause);
+                wrong || lost(Revoked::Source) || lost(Revoked::Fetched)
             }
             Cause::TooLong { .. } | Cause::Access(_) | Cause::InvalidRequest => false,
             _ => true,
         };
         self.permitted(pair, end, cause)?;
         let [out, into] = [&self.flows[pair][end], &self.flows[pair][1 - end]];
-        if let Some((index, failure)) = out.failed {
-            let broke = failure == Failure::Broke(cause);
-            let flushed = failure == Failure::Flushed(cause);
-            ensure!(
-                if blames_send { broke } else { flushed },
-                "message {index} failed with {failure:?}, and the queue pair by {cause:?}"
-            );
-        }
-        ensure!(out.failed.is_some() || !blames_send, "{cause:?}, and no message was to blame");
+        let messages = &out.stream.messages;
+        ensure!(
+            out.broke.is_some() == blames_send,
+            "broken by {cause:?}, and message {:?} was to blame",
+            out.broke
+        );
+        ensure!(
+            out.failed.is_none_or(|(_, failure)| cause_of(failure) == cause),
+            "{:?}, and the queue pair by {cause:?}",
+            out.failed
+        );
         if let Some(wrong) = out.wrong.filter(|wrong| blames_send && wrong.sender == cause) {
-            let failed = out.failed.map(|(index, _)| index);
-            ensure!(failed == Some(wrong.index), "{failed:?} was blamed instead of {wrong:?}");
+            ensure!(out.broke == Some(wrong.index), "{:?} instead of {wrong:?}", out.broke);
+        }
+        if let (Some(index), Cause::ReceiverNotReady { .. }) = (out.broke, cause) {
+            ensure!(messages[index].takes_receive(), "message {index} needs no receive");
         }
         let refused = into.wrong.filter(|wrong| wrong.receiver == Some(cause));
         if let Some(failure) = into.receive_failed {
@@ -110,28 +125,31 @@ impl Run<'_> {
     /// Whether an end broke because this was taken from it.
     fn lost(&self, pair: usize, end: usize, what: Revoked, cause: Cause) -> bool {
         let side = &self.sides[pair][end];
-        let Images { source, target, landing } = self.memory(pair, end);
-        let why = match cause {
-            Cause::LocalProtection { why, .. } => Some(why),
-            _ => None,
-        };
+        let mut registrations = self.memory(pair, end).registrations(what).into_iter();
         side.revoked.as_ref().is_some_and(|(revoked, _)| *revoked == what)
-            && match what {
-                Revoked::Source => why == Some(KeyError::Unknown(source.registration.lkey.0)),
-                Revoked::Landing => why == Some(KeyError::Unknown(landing.registration.lkey.0)),
-                Revoked::Target => {
-                    cause == Cause::Access(KeyError::Unknown(target.registration.rkey.0))
+            && match (what, cause) {
+                (
+                    Revoked::Source | Revoked::Fetched | Revoked::Landing,
+                    Cause::LocalProtection { why, .. },
+                ) => registrations.any(|own| why == KeyError::Unknown(own.lkey.0)),
+                (Revoked::Target | Revoked::Library | Revoked::Words, Cause::Access(why)) => {
+                    registrations.any(|own| why == KeyError::Unknown(own.rkey.0))
                 }
+                _ => false,
             }
     }
 
     /// Whether an end broke because something was taken from either.
     fn revoked(&self, pair: usize, end: usize, cause: Cause) -> bool {
         let peers = self.sides[pair][1 - end].revoked.as_ref().map(|(what, _)| *what);
-        let all = [Revoked::Source, Revoked::Target, Revoked::Landing];
-        all.into_iter().any(|what| self.lost(pair, end, what, cause))
-            || cause == Cause::PeerAccess && peers == Some(Revoked::Target)
-            || cause == Cause::PeerOperation && peers == Some(Revoked::Landing)
+        Revoked::ALL.into_iter().any(|what| self.lost(pair, end, what, cause))
+            || match peers {
+                Some(Revoked::Target | Revoked::Library | Revoked::Words) => {
+                    cause == Cause::PeerAccess
+                }
+                Some(Revoked::Landing) => cause == Cause::PeerOperation,
+                _ => false,
+            }
     }
 
     /// Whether there was a reason for an end to break so.
