@@ -8,6 +8,7 @@
 //! * [`encap`]: the outer headers and the ICRC of RoCE v1 and v2, alone or in runs for
 //!   segmentation offload, and bare packets for shared memory.
 //! * [`memory`]: regions that several may write at once, soundly, and buffers that nobody else may.
+//! * [`cm`]: the connection manager, by which two ends meet and part.
 //! * [`payload`]: bytes that can only be copied from.
 //! * [`pcap`]: capture files.
 //!
@@ -30,7 +31,7 @@
 
 #![forbid(unsafe_code)]
 
-pub use doorbell_core::{encap, memory, nic, payload, pcap, time, wire};
+pub use doorbell_core::{cm, encap, memory, nic, payload, pcap, time, wire};
 
 /// The README's example is compiled and run with the tests.
 #[cfg(doctest)]

@@ -10,6 +10,8 @@
 //!   may write at any time, and a [`Buf`](memory::Buf), which nobody else can.
 //! * [`nic`]: the network adapter itself: packets and time in; packets, a time-out and completions
 //!   out.
+//! * [`cm`]: the connection manager, by which two ends meet and part: management datagrams and time
+//!   in; datagrams, a time-out and events out.
 //! * [`payload`]: bytes that can be copied from and nothing else, which is how a packet's payload
 //!   travels from a device to a region.
 //! * [`pcap`]: capture files, read and written.
@@ -20,6 +22,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod cm;
 pub mod encap;
 pub mod memory;
 pub mod nic;

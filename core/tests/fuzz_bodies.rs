@@ -82,6 +82,11 @@ fn nothing_that_happens_to_a_nic_breaks_its_promises() {
     explore("nic", bodies::nic, &happenings());
 }
 
+#[test]
+fn nothing_that_happens_to_connection_managers_breaks_their_promises() {
+    explore("cm", bodies::cm, &happenings());
+}
+
 /// Gives a body its seeds, their truncations and mutations, and names the input that fails.
 fn explore(name: &str, body: fn(&[u8]), seeds: &[Vec<u8>]) {
     assert!(!seeds.is_empty());
@@ -345,7 +350,7 @@ fn records() -> Vec<Vec<u8>> {
     packets().into_iter().map(record).collect()
 }
 
-/// What happens to a NIC: any bytes are a list of that.
+/// What happens to a NIC, or to connection managers: any bytes are a list of that.
 fn happenings() -> Vec<Vec<u8>> {
     let mut random = Random(0x41C);
     (0..200).map(|index| (0..10 * index).map(|_| random.next() as u8).collect()).collect()

@@ -1,7 +1,8 @@
-//! What every parser promises for every input, and the NIC, as plain functions over bytes.
+//! What every parser promises for every input, and the NIC and the connection manager, as plain
+//! functions over bytes.
 //!
 //! Each body takes arbitrary bytes, gives them to one parser or takes them for what happens to a
-//! NIC, and panics when what comes back breaks a promise. The targets in `fuzz_targets` feed them
+//! NIC or to connection managers, and panics when what comes back breaks a promise. The targets in `fuzz_targets` feed them
 //! from libFuzzer; `cargo test` feeds them recorded frames and mutations of those
 //! (`core/tests/fuzz_bodies.rs`).
 //!
@@ -14,6 +15,7 @@
 mod bare;
 mod capture;
 mod check;
+mod connections;
 mod frames;
 mod headers;
 mod input;
@@ -23,6 +25,7 @@ mod run;
 
 pub use bare::bare;
 pub use capture::pcap;
+pub use connections::cm;
 pub use frames::{opener, outer};
 pub use headers::{ethernet, ip, packet, udp};
 pub use management::{ip_cm, mad};

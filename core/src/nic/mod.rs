@@ -63,7 +63,7 @@ mod pair;
 #[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, unreachable_pub))]
 mod planted;
 mod queues;
-mod random;
+pub(crate) mod random;
 mod reads;
 mod receives;
 mod requester;
@@ -72,7 +72,7 @@ mod responder;
 mod ring;
 mod rto;
 mod states;
-mod timers;
+pub(crate) mod timers;
 mod unreliable;
 mod work;
 

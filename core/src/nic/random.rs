@@ -18,7 +18,7 @@ impl Seed {
 }
 
 /// A stream that nobody who sees some of it can continue.
-pub(super) struct Random(ChaCha12Rng);
+pub(crate) struct Random(ChaCha12Rng);
 
 impl Random {
     pub fn new(seed: Seed) -> Self {

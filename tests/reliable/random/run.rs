@@ -240,6 +240,9 @@ impl<'p> Run<'p> {
                     ensure!(side.broken.is_none(), "broken twice: {:?}, {cause}", side.broken);
                     side.broken = Some(cause);
                 }
+                // An Ethernet address is not covered by the ICRC, and may have been corrupted.
+                Event::PathChanged(_) if self.program.net.faults.corruption > 0.0 => {}
+                // Both ends are ready to send before either does.
                 Event::ReceivesLow(_)
                 | Event::LastReceive(_)
                 | Event::Established(_)

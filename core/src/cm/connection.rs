@@ -1,0 +1,206 @@
+//! A connection: its states, the ways between them, and what is known of it.
+
+use std::time::Duration;
+
+use crate::time::Time;
+use crate::wire::cm::{Answered, CmRetries, CmTimeout, Mad, Message, Mra, Req};
+use crate::wire::{CaGuid, CommId, Psn, Qpn, ServiceId, TransactionId};
+
+use super::common::{Common, Datagram};
+use super::config::Config;
+use super::extensions::Extensions;
+use super::ids::ConnectionId;
+
+/// The state of a connection, named as the InfiniBand specification does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum State {
+    /// Asked for, and not answered.
+    RequestSent,
+    /// Asked for by the peer: the program decides.
+    RequestReceived,
+    /// Accepted, and the peer does not say yet that it knows.
+    ReplySent,
+    /// Accepted by the peer: the program makes its queue pair ready.
+    ReplyReceived,
+    /// Stands.
+    Established,
+    /// Being ended, and the peer does not say yet that it knows.
+    EndSent,
+    /// Over: its numbers rest.
+    TimeWait,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 7] = [
+        Self::RequestSent,
+        Self::RequestReceived,
+        Self::ReplySent,
+        Self::ReplyReceived,
+        Self::Established,
+        Self::EndSent,
+        Self::TimeWait,
+    ];
+
+    /// Whether a connection may go from here to there: the whole diagram.
+    pub const fn may_become(self, next: Self) -> bool {
+        match next {
+            Self::RequestSent | Self::RequestReceived => false,
+            Self::ReplySent => matches!(self, Self::RequestReceived),
+            Self::ReplyReceived => matches!(self, Self::RequestSent),
+            Self::Established => matches!(self, Self::ReplySent | Self::ReplyReceived),
+            Self::EndSent => matches!(self, Self::Established),
+            Self::TimeWait => !matches!(self, Self::TimeWait),
+        }
+    }
+
+    /// Whether the program was told that it stands.
+    pub(super) const fn stands(self) -> bool {
+        matches!(self, Self::Established | Self::EndSent)
+    }
+}
+
+/// What is known of the peer's end once there was a message from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Peer {
+    pub guid: CaGuid,
+    /// Its name for the connection.
+    pub id: CommId,
+    pub qpn: Qpn,
+}
+
+/// What tells a request that is repeated from a new one under the same name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Asked {
+    transaction: TransactionId,
+    qpn: Qpn,
+    psn: Psn,
+}
+
+impl Asked {
+    pub fn of(transaction: TransactionId, req: &Req<'_>) -> Self {
+        Self { transaction, qpn: req.qpn, psn: req.psn }
+    }
+}
+
+/// How two managers wait for each other, as the request lays down.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// How long the peer's manager may take to answer.
+    pub answer: Duration,
+    /// How long the peer waits for us, with all its repetitions.
+    pub patience: Duration,
+    /// How often to say a thing again.
+    pub retries: u8,
+}
+
+impl Pace {
+    /// Of the time-outs for the peer and for us.
+    pub fn new(config: &Config, peer: CmTimeout, ours: CmTimeout, retries: CmRetries) -> Self {
+        let retries = retries.get();
+        let patience = config.wait(ours) * (u32::from(retries) + 1);
+        Self { answer: config.wait(peer), patience, retries }
+    }
+}
+
+/// A connection, in the making, standing, or over.
+pub(super) struct Connection<W> {
+    pub id: ConnectionId,
+    /// Its place in the table, by which its timer is known.
+    pub place: u32,
+    pub way: W,
+    pub state: State,
+    pub transaction: TransactionId,
+    pub pace: Pace,
+    pub peer: Option<Peer>,
+    pub qpn: Option<Qpn>,
+    /// The request that it answers, where the peer asked.
+    pub asked: Option<Asked>,
+    /// Which listener's backlog it is counted in.
+    pub listener: Option<(ServiceId, u64)>,
+    /// Whether the peer proposed a second path, which it must be told is not taken.
+    pub alternate: bool,
+    /// What this side offered; or, where the peer asked, what both speak.
+    pub extensions: Extensions,
+    /// What was said last, and is said again: when nothing is heard, or when the peer repeats
+    /// itself.
+    pub last: Option<Box<[u8; Mad::LEN]>>,
+    /// How often that may still be said unasked.
+    pub left: u8,
+    /// Whether the peer asked for patience since that was said last. It may once.
+    pub put_off: bool,
+    pub deadline: Option<Time>,
+}
+
+impl<W: Clone> Connection<W> {
+    pub fn local(&self) -> CommId {
+        self.id.comm_id()
+    }
+
+    /// The peer's name for it, zero where that is not known.
+    pub fn remote(&self) -> CommId {
+        self.peer.map_or(CommId(0), |peer| peer.id)
+    }
+
+    pub fn enter(&mut self, state: State) {
+        debug_assert!(self.state.may_become(state), "{:?} to {state:?}", self.state);
+        tracing::debug!(id = %self.id.comm_id(), from = ?self.state, to = ?state, "state");
+        self.state = state;
+    }
+
+    /// Says something, and remembers it as what is to be said again.
+    pub fn say<'m>(&mut self, message: impl Into<Message<'m>>, common: &mut Common<W>) {
+        self.prepare(message);
+        self.left = self.pace.retries;
+        self.put_off = false;
+        self.send_last(common);
+    }
+
+    /// Remembers what to say if the peer repeats itself.
+    pub fn prepare<'m>(&mut self, message: impl Into<Message<'m>>) {
+        let last = self.last.get_or_insert_with(|| Box::new([0; Mad::LEN]));
+        Mad { transaction: self.transaction, message: message.into() }.emit(last);
+    }
+
+    /// Says something that is not to be said again.
+    pub fn say_once<'m>(&self, message: impl Into<Message<'m>>, common: &mut Common<W>) {
+        common.say(&self.way, self.transaction, message);
+    }
+
+    /// Sends what is to be said if the peer repeats itself.
+    pub fn send_last(&self, common: &mut Common<W>) {
+        if let Some(last) = &self.last {
+            common.push(Datagram { way: self.way.clone(), bytes: **last });
+        }
+    }
+
+    /// The peer repeats itself: it is told again what it was told.
+    pub fn repeat(&self, common: &mut Common<W>) {
+        common.counters.duplicates += 1;
+        self.send_last(common);
+    }
+
+    /// Nothing was heard: says it again, unless that was done often enough. Whether it was.
+    pub fn insist(&mut self, common: &mut Common<W>) -> bool {
+        let Some(left) = self.left.checked_sub(1) else { return false };
+        self.left = left;
+        self.put_off = false;
+        common.counters.resent += 1;
+        tracing::debug!(id = %self.id.comm_id(), state = ?self.state, left, "said again");
+        self.send_last(common);
+        self.wait(self.pace.answer, common);
+        true
+    }
+
+    /// Asks for patience if the peer repeats what it is to be answered.
+    pub fn prepare_mra(&mut self, received: Answered, service_timeout: CmTimeout) {
+        let (local, remote) = (self.local(), self.remote());
+        self.prepare(Mra { local, remote, received, service_timeout, ..Mra::default() });
+    }
+
+    pub fn wait(&mut self, delay: Duration, common: &mut Common<W>) {
+        let deadline = common.now + delay;
+        self.deadline = Some(deadline);
+        common.timers.arm(self.place, deadline);
+    }
+}

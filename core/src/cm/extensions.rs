@@ -1,0 +1,146 @@
+//! What two ends of this kind can do beyond the standard, and how they find out.
+//!
+//! A request offers extensions in the last sixteen bytes of its private data, and a reply says
+//! which of them are agreed upon in the last sixteen of its own. An end that offers none is a
+//! standard peer; to one, nothing of this is ever sent in a reply.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0–7 | the magic number `D0 0B E1 1F 8A 6C 3E 95` |
+//! | 8–9 | the version, 1 |
+//! | 10–11 | zero |
+//! | 12–15 | a bit for each extension, the first the lowest |
+//!
+//! Numbers are big-endian. Bits that are not known are ignored, and so is an offer of another
+//! version: whoever makes it is then a standard peer. An application's own bytes, and the IP
+//! addressing in front of them, have precedence: where they leave less than sixteen bytes, nothing
+//! is offered. So an offer costs an application nothing, and in return may be missing.
+
+use std::fmt;
+use std::ops::{BitAnd, BitOr};
+
+/// Extensions of the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Extensions(u32);
+
+impl Extensions {
+    /// None: a standard peer.
+    pub const NONE: Self = Self(0);
+    /// Writes that carry metadata for the receiver beside their data.
+    pub const WRITE_WITH_METADATA: Self = Self(1);
+    /// All that are known.
+    const ALL: Self = Self::WRITE_WITH_METADATA;
+
+    /// Whether all of `others` are among these.
+    pub const fn include(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    /// Whether these are none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl BitOr for Extensions {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitAnd for Extensions {
+    type Output = Self;
+
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = [(Self::WRITE_WITH_METADATA, "write with metadata")];
+        let given = names.iter().filter(|(bit, _)| self.include(*bit)).map(|(_, name)| name);
+        f.debug_set().entries(given).finish()
+    }
+}
+
+const LEN: usize = 16;
+const MAGIC: [u8; 8] = [0xD0, 0x0B, 0xE1, 0x1F, 0x8A, 0x6C, 0x3E, 0x95];
+const VERSION: [u8; 4] = [0, 1, 0, 0];
+
+/// Puts an offer at the end of a message's private data, of which the first `used` bytes are taken.
+/// What was offered: none where there is no room.
+pub(super) fn offer(private: &mut [u8], used: usize, extensions: Extensions) -> Extensions {
+    let Some(start) = private.len().checked_sub(LEN).filter(|&start| used <= start) else {
+        return Extensions::NONE;
+    };
+    if !extensions.is_empty() {
+        private[start..start + 8].copy_from_slice(&MAGIC);
+        private[start + 8..start + 12].copy_from_slice(&VERSION);
+        private[start + 12..].copy_from_slice(&extensions.0.to_be_bytes());
+    }
+    extensions
+}
+
+/// The known extensions that are offered at the end of private data, and what is the application's.
+pub(super) fn offered(private: &[u8]) -> (Extensions, &[u8]) {
+    let Some((application, [offer @ .., a, b, c, d])) = private.split_last_chunk::<LEN>() else {
+        return (Extensions::NONE, private);
+    };
+    let (magic, version) = offer.split_at(MAGIC.len());
+    if magic != MAGIC {
+        return (Extensions::NONE, private);
+    }
+    let bits = Extensions(u32::from_be_bytes([*a, *b, *c, *d])) & Extensions::ALL;
+    // Zeros that are to be ignored one day are ignored today.
+    let known = if version[..2] == VERSION[..2] { bits } else { Extensions::NONE };
+    (known, application)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const METADATA: Extensions = Extensions::WRITE_WITH_METADATA;
+
+    #[test]
+    fn an_offer_stands_at_the_end_and_is_taken_off() {
+        let mut private = [7; 92];
+        assert_eq!(offer(&mut private, 76, METADATA), METADATA);
+        let expected = [0xD0, 0x0B, 0xE1, 0x1F, 0x8A, 0x6C, 0x3E, 0x95, 0, 1, 0, 0, 0, 0, 0, 1];
+        assert_eq!(private[76..], expected);
+        assert_eq!(offered(&private), (METADATA, &[7; 76][..]));
+    }
+
+    #[test]
+    fn the_applications_bytes_have_precedence() {
+        for (room, used) in [(92, 77), (92, 92), (15, 0), (0, 0)] {
+            let mut private = vec![7; room];
+            assert_eq!(offer(&mut private, used, METADATA), Extensions::NONE);
+            assert_eq!(private, vec![7; room]);
+            assert_eq!(offered(&private), (Extensions::NONE, &private[..]));
+        }
+    }
+
+    #[test]
+    fn who_offers_nothing_sends_what_a_standard_peer_sends() {
+        let mut private = [0; 92];
+        assert_eq!(offer(&mut private, 0, Extensions::NONE), Extensions::NONE);
+        assert_eq!(private, [0; 92]);
+    }
+
+    #[test]
+    fn unknown_bits_are_ignored_and_another_version_is_no_offer() {
+        let mut private = [0; 92];
+        offer(&mut private, 0, METADATA);
+        private[88..].fill(0xFF);
+        private[86..88].fill(0xFF);
+        assert_eq!(offered(&private).0, METADATA);
+        private[85] = 2;
+        assert_eq!(offered(&private), (Extensions::NONE, &[0; 76][..]));
+        private[76] ^= 1;
+        assert_eq!(offered(&private).1.len(), 92);
+    }
+}

@@ -1,0 +1,120 @@
+//! Names of connections: 32 bits, for the several processes that share one interface.
+//!
+//! From the top: the tag that says which process, as in its queue pair numbers; how often the place
+//! in the table was used; and the place. The last two are mixed with random bits, so that a name
+//! does not tell how many there are, and what is left of an earlier run is not taken for this one's.
+
+use std::fmt;
+
+use crate::wire::CommId;
+
+use super::config::{Config, ConfigError};
+
+/// A connection's name, as its own manager knows it: its local communication id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub(super) CommId);
+
+impl ConnectionId {
+    /// The communication id, as it stands in messages.
+    pub const fn comm_id(self) -> CommId {
+        self.0
+    }
+}
+
+impl fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "connection {}", self.0)
+    }
+}
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ConnectionId({})", self.0)
+    }
+}
+
+/// The bits that at least tell one use of a place from the next.
+const LEAST_USES: u32 = 8;
+
+/// How names are made of places, and taken apart.
+///
+/// Arithmetic is in 64 bits, where shifting by 32 has a meaning.
+#[derive(Clone, Copy)]
+pub(super) struct Ids {
+    tag: u64,
+    /// The bits below the tag.
+    below: u32,
+    place_bits: u32,
+    mix: u64,
+}
+
+impl Ids {
+    pub fn new(config: &Config, slots: usize, mix: u32) -> Result<Self, ConfigError> {
+        let (tag, tag_bits) = (config.tag, config.tag_bits);
+        let place_bits = slots.next_power_of_two().trailing_zeros();
+        if tag_bits.saturating_add(place_bits).saturating_add(LEAST_USES) > u32::BITS {
+            return Err(ConfigError::Names { connections: slots, needed: place_bits, tag_bits });
+        }
+        if u64::from(tag) >> tag_bits != 0 {
+            return Err(ConfigError::Tag { tag, tag_bits });
+        }
+        let below = u32::BITS - tag_bits;
+        Ok(Self { tag: tag.into(), below, place_bits, mix: u64::from(mix) & ((1 << below) - 1) })
+    }
+
+    /// The name of a place at its `uses`th use, of which the low bits count.
+    pub fn name(self, place: u32, uses: u32) -> CommId {
+        let low = u64::from(uses) << self.place_bits | u64::from(place);
+        CommId((self.tag << self.below | (low ^ self.mix) & ((1 << self.below) - 1)) as u32)
+    }
+
+    /// The place that a name of this process points to.
+    pub fn place(self, name: CommId) -> usize {
+        ((u64::from(name.0) ^ self.mix) & ((1 << self.place_bits) - 1)) as usize
+    }
+
+    /// The tag in a name.
+    pub fn tag(self, name: CommId) -> u32 {
+        (u64::from(name.0) >> self.below) as u32
+    }
+
+    /// Whether a name is one of this process's.
+    pub fn is_ours(self, name: CommId) -> bool {
+        u64::from(self.tag(name)) == self.tag
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::CaGuid;
+
+    #[test]
+    fn a_name_leads_to_its_place_and_to_its_process_however_many_bits_those_have() {
+        for (tag, tag_bits, slots) in [(1, 6, 2048), (0, 0, 1), (0, 0, 3), (9, 4, 1 << 20)] {
+            let config = Config { tag, tag_bits, ..Config::new(CaGuid(1)) };
+            let ids = Ids::new(&config, slots, 0xDEAD_BEEF).unwrap();
+            for place in [0, slots - 1] {
+                let names = [0, 1, 255].map(|uses| ids.name(place as u32, uses));
+                assert!(names.iter().all(|&name| ids.place(name) == place));
+                assert!(names.iter().all(|&name| ids.tag(name) == tag && ids.is_ours(name)));
+                assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_configuration_that_cannot_name_its_connections_is_refused() {
+        let refused = |tag, tag_bits, slots| {
+            let config = Config { tag, tag_bits, ..Config::new(CaGuid(1)) };
+            Ids::new(&config, slots, 0).err()
+        };
+        assert_eq!(refused(64, 6, 1), Some(ConfigError::Tag { tag: 64, tag_bits: 6 }));
+        let names = |connections, needed, tag_bits| {
+            Some(ConfigError::Names { connections, needed, tag_bits })
+        };
+        assert_eq!(refused(1, 20, 32), names(32, 5, 20));
+        assert_eq!(refused(1, u32::MAX, 1), names(1, 0, u32::MAX));
+        assert_eq!(refused(1, 20, 16), None);
+    }
+}

@@ -1,0 +1,210 @@
+//! Being asked for a connection.
+
+use std::hash::Hash;
+
+use crate::wire::TransactionId;
+use crate::wire::cm::{Answered, Failover, Path, Rej, RejectReason, Rep, Req, Rtu};
+
+use super::ConnectionManager;
+use super::connection::{Asked, Connection, Pace, Peer, State};
+use super::error::ConnectionError;
+use super::event::Event;
+use super::extensions::{Extensions, offer};
+use super::ids::ConnectionId;
+use super::listener::Room;
+use super::terms::{Reply, Request, padded};
+
+/// Being asked for a connection.
+impl<W: Clone + Eq + Hash> ConnectionManager<W> {
+    /// Takes a connection up. The queue pair must be ready to receive: the peer may send as soon as
+    /// it has the reply. What follows is [`Event::Established`] or [`Event::Failed`].
+    ///
+    /// It returns the extensions that are agreed upon: those that both speak, or none if the
+    /// private data is longer than 180 bytes of 196 and leaves no room to say so.
+    ///
+    /// # Errors
+    /// When the connection is not there or was decided, the queue pair is another connection's, or
+    /// the private data is too long.
+    pub fn accept(
+        &mut self,
+        id: ConnectionId,
+        reply: &Reply,
+        private: &[u8],
+    ) -> Result<Extensions, ConnectionError> {
+        let Self { table, common, services, .. } = self;
+        let connection = table.get(id)?;
+        if connection.state != State::RequestReceived {
+            let (found, wanted) = (connection.state, "RequestReceived");
+            return Err(ConnectionError::State { id, tried: "accepted", found, wanted });
+        }
+        let place = connection.place;
+        let (speak, names) = (connection.extensions, (connection.local(), connection.remote()));
+        let failover =
+            if connection.alternate { Failover::UNSUPPORTED } else { Failover::ACCEPTED };
+        let mut room = padded(private)?;
+        let agreed = offer(&mut room, private.len(), speak);
+        table.check_free(reply.qpn)?;
+        table.hold(reply.qpn, place);
+        let connection = table.get(id)?;
+        connection.listener.take().into_iter().for_each(|listener| services.decided(listener));
+        connection.enter(State::ReplySent);
+        connection.say(reply.message(names, common.config.guid, failover, &room), common);
+        connection.wait(connection.pace.answer, common);
+        Ok(agreed)
+    }
+
+    /// Tells that the peer's first packet came to the queue pair of a connection that was accepted:
+    /// then it stands, though its last message was lost or is slower. It does nothing to one that
+    /// stands already.
+    ///
+    /// # Errors
+    /// When the connection is not there, or was not accepted.
+    pub fn arrived(&mut self, id: ConnectionId) -> Result<(), ConnectionError> {
+        let connection = self.table.get(id)?;
+        let place = connection.place;
+        match connection.state {
+            State::ReplySent => self.establish(place, &[]),
+            State::Established | State::EndSent | State::TimeWait => {}
+            found => {
+                let wanted = "ReplySent and what follows";
+                return Err(ConnectionError::State { id, tried: "reached", found, wanted });
+            }
+        }
+        Ok(())
+    }
+
+    fn establish(&mut self, place: u32, private: &[u8]) {
+        let Self { table, common, .. } = self;
+        let Some(connection) = table.at(place) else { return };
+        connection.enter(State::Established);
+        connection.deadline = None;
+        connection.last = None;
+        common.counters.established += 1;
+        let (id, private) = (connection.id, private.to_vec());
+        common.events.push_back(Event::Established { id, private });
+    }
+
+    /// The peer has the reply.
+    pub(super) fn rtu(&mut self, way: &W, rtu: &Rtu<'_>) {
+        let Some(place) = self.known(way, rtu.remote, rtu.local) else { return };
+        let Some(connection) = self.table.at(place) else { return };
+        match connection.state {
+            State::ReplySent => self.establish(place, rtu.private.as_bytes()),
+            State::Established | State::EndSent | State::TimeWait => {
+                self.common.counters.duplicates += 1;
+            }
+            _ => self.common.counters.stray += 1,
+        }
+    }
+
+    /// A peer asks for a connection.
+    pub(super) fn req(&mut self, way: &W, transaction: TransactionId, req: &Req<'_>) {
+        let asked = Asked::of(transaction, req);
+        if let Some(place) = self.table.by_peer_id(way, req.ca_guid, req.local) {
+            let Some(connection) = self.table.at(place) else { return };
+            if connection.asked == Some(asked) {
+                return self.req_again(place);
+            }
+            self.stale(place);
+            return self.refuse_req(way, transaction, req, RejectReason::STALE_CONNECTION);
+        }
+        if let Some(place) = self.table.by_peer_qpn(way, req.ca_guid, req.qpn) {
+            self.stale(place);
+            return self.refuse_req(way, transaction, req, RejectReason::STALE_CONNECTION);
+        }
+        let counters = &mut self.common.counters;
+        let number = match self.services.room(req.service) {
+            Room::Yes(number) => number,
+            Room::Full => return counters.backlog_full += 1,
+            Room::NotHere if self.services.is_nobodys(req.service) => {
+                counters.no_such_service += 1;
+                return self.refuse_req(way, transaction, req, RejectReason::INVALID_SERVICE_ID);
+            }
+            Room::NotHere => return counters.of_others += 1,
+        };
+        match Request::read(req) {
+            Ok(terms) => self.first_req(way, transaction, req, number, terms),
+            Err(reason) => {
+                counters.unsupported += 1;
+                self.refuse_req(way, transaction, req, reason);
+            }
+        }
+    }
+
+    /// Refuses a request of which nothing is kept.
+    fn refuse_req(
+        &mut self,
+        way: &W,
+        transaction: TransactionId,
+        req: &Req<'_>,
+        reason: RejectReason,
+    ) {
+        tracing::debug!(service = %req.service, qpn = req.qpn.get(), %reason, "refused");
+        let (remote, rejected) = (req.local, Answered::REQ);
+        self.common.say(way, transaction, Rej { remote, rejected, reason, ..Rej::default() });
+    }
+
+    fn first_req(
+        &mut self,
+        way: &W,
+        transaction: TransactionId,
+        req: &Req<'_>,
+        number: u64,
+        (request, offered, private): (Request, Extensions, &[u8]),
+    ) {
+        let Self { table, common, services, .. } = self;
+        let extensions = offered & common.config.extensions;
+        let (peer, ours) = (request.local_timeout, request.remote_timeout);
+        let added = table.add(|id, place| Connection {
+            id,
+            place,
+            way: way.clone(),
+            state: State::RequestReceived,
+            transaction,
+            pace: Pace::new(&common.config, peer, ours, request.retries),
+            peer: None,
+            qpn: None,
+            asked: Some(Asked::of(transaction, req)),
+            listener: Some((req.service, number)),
+            alternate: req.alternate != Path::default(),
+            extensions,
+            last: None,
+            left: 0,
+            put_off: false,
+            deadline: None,
+        });
+        let Ok(connection) = added else {
+            common.counters.table_full += 1;
+            return self.refuse_req(way, transaction, req, RejectReason::NO_RESOURCES);
+        };
+        let (id, place) = (connection.id, connection.place);
+        tracing::debug!(id = %id.comm_id(), service = %req.service, "asked");
+        connection.wait(connection.pace.patience, common);
+        table.meet(place, Peer { guid: req.ca_guid, id: req.local, qpn: req.qpn });
+        services.begin(req.service);
+        if let Some(connection) = table.at(place) {
+            connection.prepare_mra(Answered::REQ, common.config.patience);
+        }
+        let (way, request, private) = (way.clone(), Box::new(request), private.to_vec());
+        common.events.push_back(Event::Asked { id, way, request, extensions, private });
+    }
+
+    fn req_again(&mut self, place: u32) {
+        let Self { table, common, .. } = self;
+        let Some(connection) = table.at(place) else { return };
+        match connection.state {
+            State::RequestReceived => {
+                connection.repeat(common);
+                connection.wait_for_program(common);
+            }
+            State::ReplySent => connection.repeat(common),
+            // Only a refusal is remembered there.
+            State::TimeWait if connection.last.is_some() => connection.repeat(common),
+            // The peer has had the reply: this one was on its way for long.
+            _ => common.counters.duplicates += 1,
+        }
+    }
+}
+
+/// The largest private data of a reply beside an agreement on extensions, as documented above.
+const _: () = assert!(Rep::PRIVATE_DATA - 16 == 180 && Req::PRIVATE_DATA - 16 == 76);

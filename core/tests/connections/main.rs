@@ -1,0 +1,12 @@
+//! The connection manager as its driver sees it: datagrams, time and calls in; datagrams and events
+//! out.
+
+mod common;
+mod crowd;
+mod exchange;
+mod extensions;
+mod faults;
+mod golden;
+mod processes;
+mod restarts;
+mod services;
