@@ -217,6 +217,22 @@ impl Message {
     }
 }
 
+/// Has some writes go where something before them reads, and wait for that.
+fn fence_some(dice: &mut Dice, messages: &mut [Message], target: usize) {
+    let mut read = None;
+    for message in messages {
+        let len = message.len;
+        match (&mut message.what, read) {
+            (What::Read { from: Store::Target | Store::Lent, at }, _) => read = Some(*at),
+            (What::Write { to, .. }, Some(at)) if dice.percent(50) => {
+                *to = at.min(target - len);
+                message.fenced = true;
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Stream {
     pub fn draw(dice: &mut Dice, mtu: PathMtu) -> Self {
         let count = match dice.below(10) {
@@ -250,6 +266,7 @@ impl Stream {
                 _ => {}
             }
         }
+        fence_some(dice, &mut messages, target);
         let takers = messages.iter().filter(|message| message.takes_receive()).count();
         let early = if dice.percent(50) { dice.below(takers + 1) } else { 0 };
         let spare = if dice.percent(30) { dice.between(1, 4) } else { 0 };

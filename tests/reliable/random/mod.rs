@@ -3,13 +3,14 @@
 //! Everything about a run follows from one number, its seed: the network and what goes wrong on
 //! it, the queue pairs, the messages, and what programs do when. The model is a list of messages
 //! for each direction of each connection. All requests must complete once and in order, with the
-//! outcomes that the list calls for, and every byte of every node's memory must be as the messages
-//! that arrived leave it.
+//! outcomes that the list calls for. Every read must bring what was there, or what may have been
+//! written meanwhile; every atomic operation must find what those before it left. And every byte of
+//! every node's memory must be as the messages that arrived leave it.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `program`, `message` | what a run consists of, and how it is drawn |
-//! | `spoil` | messages that must break their connection |
+//! | `spoil` | messages that must break their connection, and how they are drawn |
 //! | `strategy` | programs as proptest draws them, and makes them smaller when they fail |
 //! | `run` | a program run on a fabric |
 //! | `model` | what must come of the messages of one direction |

@@ -63,8 +63,8 @@ impl BadKey {
 
     fn of_range(dice: &mut Dice) -> Self {
         match dice.below(8) {
-            0..4 => Self::lost(dice),
-            4 => Self::Beyond(1),
+            0..3 => Self::lost(dice),
+            3 | 4 => Self::Beyond(1),
             5 => Self::Beyond(dice.between(1, 10_000)),
             6 => Self::Before,
             _ => Self::Wraps,
