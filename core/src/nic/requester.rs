@@ -543,7 +543,11 @@ impl QueuePair {
                 let silent = common.now >= since + common.hosts.limits.busy;
                 if silent && self.requester.tries >= LEAST_ASKED {
                     let millis = common.hosts.limits.busy.as_millis() as u32;
-                    return self.break_with(Cause::PeerSilent { millis }, Blamed::Request, common);
+                    return self.break_with(
+                        Cause::PeerSilent { millis },
+                        Blamed::Request(0),
+                        common,
+                    );
                 }
                 if !self.gave_up(common) {
                     self.requester.chased = None;
