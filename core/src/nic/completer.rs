@@ -99,11 +99,11 @@ impl QueuePair {
         if found != expected {
             let (found, expected) = (found as u16, expected as u16);
             let cause = Cause::AnswerLength { found, expected };
-            return self.break_with(cause, Blamed::Request, common);
+            return self.break_with(cause, Blamed::Request(0), common);
         }
         let at = if planted(Bug::MisplacesAnswers) { 0 } else { at };
         if let Err(cause) = scatter(memory, at, packet.payload, &common.keys, domain) {
-            return self.break_with(cause, Blamed::Request, common);
+            return self.break_with(cause, Blamed::Request(0), common);
         }
         common.counters.answers_received += 1;
         if let Extensions::Aeth(aeth) = packet.headers.extensions {

@@ -166,7 +166,7 @@ fn look_after(host: HostId, pairs: &mut [Option<Box<QueuePair>>], common: &mut C
         hosts::Due::Gone => {
             let millis = common.hosts.limits.idle.as_millis() as u32;
             for pair in pairs.iter_mut().flatten().filter(|pair| pair.host == host) {
-                pair.break_with(Cause::PeerSilent { millis }, Blamed::Request, common);
+                pair.break_with(Cause::PeerSilent { millis }, Blamed::Request(0), common);
             }
             return;
         }

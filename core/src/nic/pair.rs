@@ -21,10 +21,9 @@ use super::states::{Change, ChangeError, Connection, State};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Blamed {
     Nothing,
-    /// The first unfinished request.
-    Request,
-    /// The one behind so many others, which were carried out but for answers that were lost.
-    RequestBehind(usize),
+    /// The unfinished request before which there are so many: all but the first stand behind some
+    /// whose answers were lost.
+    Request(usize),
     /// The receive that was being filled.
     Receive,
 }
@@ -236,18 +235,17 @@ impl QueuePair {
 
     /// Why the next of these was not carried out: it is blamed once, if at all.
     fn failure_of(&mut self, which: Blamed) -> Failure {
-        if let (Blamed::RequestBehind(others), Blamed::Request) = (self.blamed, which) {
-            self.blamed = match others {
-                0 | 1 => Blamed::Request,
-                _ => Blamed::RequestBehind(others - 1),
-            };
-            return Failure::Flushed(self.cause);
+        match (self.blamed, which) {
+            (Blamed::Request(before @ 1..), Blamed::Request(_)) => {
+                self.blamed = Blamed::Request(before - 1);
+            }
+            (blamed, which) if blamed == which => {
+                self.blamed = Blamed::Nothing;
+                return Failure::Broke(self.cause);
+            }
+            _ => {}
         }
-        if self.blamed != which {
-            return Failure::Flushed(self.cause);
-        }
-        self.blamed = Blamed::Nothing;
-        Failure::Broke(self.cause)
+        Failure::Flushed(self.cause)
     }
 
     fn flush_sends(&mut self, common: &mut Common) -> bool {
@@ -257,7 +255,7 @@ impl QueuePair {
             if !reserved {
                 return false;
             }
-            let failure = self.failure_of(Blamed::Request);
+            let failure = self.failure_of(Blamed::Request(0));
             let Some(posted) = self.requester.front() else { break };
             let (id, memory) = (posted.request.id, posted.request.data.take_memory());
             common.failed(queue, Purpose::Flush, Completion::failed(id, qpn, failure, memory));

@@ -244,7 +244,7 @@ impl QueuePair {
                 // Those before it come first, and it is looked at again when they are complete.
                 Err(Stop::Refused(_)) if self.requester.at > 0 => return Turn::Idle,
                 Err(Stop::Refused(cause)) => {
-                    self.break_with(cause, Blamed::Request, common);
+                    self.break_with(cause, Blamed::Request(0), common);
                     return Turn::More;
                 }
             }
@@ -495,10 +495,7 @@ impl QueuePair {
     /// The request that a packet is of, which need not be the first that is unfinished: answers to
     /// reads and atomic operations before it may have been lost.
     pub(super) fn request_of(&mut self, psn: Psn) -> Blamed {
-        match self.requester.place_of(psn, self.mtu).0 {
-            0 => Blamed::Request,
-            others => Blamed::RequestBehind(others),
-        }
+        Blamed::Request(self.requester.place_of(psn, self.mtu).0)
     }
 
     /// Counts a try that failed. Whether it was the last.
@@ -509,7 +506,7 @@ impl QueuePair {
             return false;
         }
         let cause = Cause::NoAnswer { tries: r.tries.saturating_add(1) };
-        self.break_with(cause, Blamed::Request, common);
+        self.break_with(cause, Blamed::Request(0), common);
         true
     }
 
@@ -546,7 +543,11 @@ impl QueuePair {
                 let silent = common.now >= since + common.hosts.limits.busy;
                 if silent && self.requester.tries >= LEAST_ASKED {
                     let millis = common.hosts.limits.busy.as_millis() as u32;
-                    return self.break_with(Cause::PeerSilent { millis }, Blamed::Request, common);
+                    return self.break_with(
+                        Cause::PeerSilent { millis },
+                        Blamed::Request(0),
+                        common,
+                    );
                 }
                 if !self.gave_up(common) {
                     self.requester.chased = None;

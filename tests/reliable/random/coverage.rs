@@ -107,6 +107,7 @@ const EXPECTED: &[&str] = &[
     "event Completion",
     "event Broken",
     "event Drained",
+    "event PathChanged",
 ];
 
 /// The name of a variant.
