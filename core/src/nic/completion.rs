@@ -144,6 +144,9 @@ pub enum Cause {
     /// A peer's request was not one, and was refused.
     #[error("a request of the peer's was invalid, and was refused")]
     InvalidRequest,
+    /// A peer's request was of a kind that this queue pair does not allow.
+    #[error("the peer wanted to write, read or do atomics, and this queue pair's rights lack that")]
+    NotGranted,
     /// A peer's request named memory that it may not use so.
     #[error("a request of the peer's was refused access: {0}")]
     Access(KeyError),

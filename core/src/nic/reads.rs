@@ -139,21 +139,14 @@ impl QueuePair {
         if length.0 > LONGEST_MESSAGE {
             return Err(Refusal::INVALID);
         }
+        self.granted(Rights::REMOTE_READ)?;
         // A read of nothing touches no memory, and its key is not looked at.
         if length.0 == 0 {
             return Ok(());
         }
-        self.granted(rkey, Rights::REMOTE_READ)?;
         keys.remote(self.domain, rkey, Rights::REMOTE_READ, address, u64::from(length.0))
             .map_err(Refusal::access)?;
         Ok(())
-    }
-
-    fn granted(&self, rkey: Rkey, rights: Rights) -> Result<(), Refusal> {
-        match self.rights.include(rights) {
-            true => Ok(()),
-            false => Err(Refusal::access(KeyError::Rights(rkey.0))),
-        }
     }
 
     /// Answers a read again, or a part of one: as much as was asked for before.
@@ -178,7 +171,7 @@ impl QueuePair {
     pub fn take_atomic(&mut self, headers: &Headers, keys: &Keys) -> Result<(), Refusal> {
         let Extensions::Atomic(atomic) = headers.extensions else { return Err(Refusal::INVALID) };
         let AtomicEth { address, rkey, swap_or_add, compare } = atomic;
-        self.granted(rkey, Rights::REMOTE_ATOMIC)?;
+        self.granted(Rights::REMOTE_ATOMIC)?;
         let (region, offset) = keys
             .remote(self.domain, rkey, Rights::REMOTE_ATOMIC, address, 8)
             .map_err(Refusal::access)?;

@@ -477,6 +477,15 @@ impl QueuePair {
         Ok(())
     }
 
+    /// Whether the queue pair is one on which the peer may do that at all.
+    #[inline]
+    pub fn granted(&self, rights: Rights) -> Result<(), Refusal> {
+        match self.rights.include(rights) {
+            true => Ok(()),
+            false => Err(Refusal::Fatal(Nak::InvalidRequest, Cause::NotGranted)),
+        }
+    }
+
     /// Whether the whole of a write is allowed: where it begins, and how long it is.
     #[inline]
     fn begin_write(
@@ -488,11 +497,9 @@ impl QueuePair {
         if length.0 > LONGEST_MESSAGE {
             return Err(Refusal::INVALID);
         }
+        self.granted(Rights::REMOTE_WRITE)?;
         // A write of nothing touches no memory, and its key is not looked at.
         if length.0 > 0 {
-            if !self.rights.include(Rights::REMOTE_WRITE) {
-                return Err(Refusal::access(KeyError::Rights(rkey.0)));
-            }
             keys.remote(self.domain, rkey, Rights::REMOTE_WRITE, address, u64::from(length.0))
                 .map_err(Refusal::access)?;
         }

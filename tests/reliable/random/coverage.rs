@@ -91,6 +91,7 @@ const EXPECTED: &[&str] = &[
     "flushed NoReads",
     "flushed NoMetadata",
     "flushed InvalidRequest",
+    "flushed NotGranted",
     "flushed Access",
     "own key Unknown",
     "own key Domain",

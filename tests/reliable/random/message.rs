@@ -211,9 +211,9 @@ impl Message {
         self
     }
 
-    /// The same doing what needs no right, no reads, and no room.
+    /// The same doing what needs no right, and no reads.
     pub fn harmless(self) -> Self {
-        Self { len: 0, ..self }.doing(What::Write { to: 0, lent: false })
+        Self { len: 0, ..self }.doing(What::Send)
     }
 }
 

@@ -80,7 +80,8 @@ impl Run<'_> {
                 let lost = |what| self.lost(pair, end, what, cause);
                 wrong || lost(Revoked::Source) || lost(Revoked::Fetched)
             }
-            Cause::TooLong { .. } | Cause::Access(_) | Cause::InvalidRequest => false,
+            Cause::TooLong { .. } | Cause::Access(_) => false,
+            Cause::InvalidRequest | Cause::NotGranted => false,
             _ => true,
         };
         self.permitted(pair, end, cause)?;

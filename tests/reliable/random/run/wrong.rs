@@ -57,7 +57,7 @@ impl Run<'_> {
                 refused(key_error(bad, rkey.0))
             }
             Wrong::Misaligned(_) => (Cause::PeerInvalidRequest, Some(Cause::InvalidRequest)),
-            Wrong::NotGranted => refused(KeyError::Rights(rkey.0)),
+            Wrong::NotGranted => (Cause::PeerInvalidRequest, Some(Cause::NotGranted)),
             Wrong::NoReads => (Cause::NoReads, None),
             Wrong::NoMetadata => (Cause::NoMetadata, None),
             Wrong::Mtu if message.reads() => {
