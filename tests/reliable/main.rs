@@ -1,5 +1,6 @@
 //! Reliable connections between NICs on a simulated fabric.
 
+mod absent;
 mod acks;
 mod common;
 mod crowd;

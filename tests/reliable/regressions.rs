@@ -5,13 +5,7 @@ use std::time::Duration;
 use doorbell::memory::Buf;
 use doorbell::nic::*;
 
-use crate::common::{Setup, at, inline, pattern, short};
-
-fn lossless() -> Setup {
-    let mut setup = Setup::default();
-    setup.config.lossless = true;
-    setup
-}
+use crate::common::{Setup, at, inline, lossless, pattern, short};
 
 /// A device that can't lose told only of whole messages. One that was longer than the window waited
 /// for its own end.

@@ -57,6 +57,12 @@ impl Path {
         Self { id, outer, template, ip_sum, pseudo_sum, recent: nothing.clone(), older: nothing }
     }
 
+    /// A link of its own, as lossless devices have them: nothing stands around its packets, and the
+    /// number is all that there is to know.
+    pub fn link(id: PathId) -> Self {
+        Self::new(id, Outer::NOWHERE)
+    }
+
     /// Which path it is.
     #[inline]
     pub fn id(&self) -> PathId {

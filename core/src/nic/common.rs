@@ -9,6 +9,7 @@ use crate::wire::Qpn;
 use super::completion::{Cause, Completion};
 use super::counters::Counters;
 use super::keys::Keys;
+use super::notices::Notices;
 use super::pair::QueuePair;
 use super::queues::{Completions, Purpose};
 use super::responder::Due;
@@ -47,8 +48,10 @@ pub(super) struct Common {
     pub active: VecDeque<u32>,
     /// Of those that wait for room in a completion queue.
     pub starved: Vec<u32>,
-    /// Of those that owe their peer an answer, each once.
+    /// Of those that owe their peer an answer, each once; and [`LINKS`](super::notices::LINKS) once
+    /// if there are notices.
     pub answers: VecDeque<u32>,
+    pub notices: Notices,
     /// Whether some of these found no room in the device.
     pub behind: bool,
     /// Of those with requests under way on a lossless device.

@@ -28,10 +28,16 @@
 //! how far the peer has taken its packets ([`Outbox::delivered`]). Refusals are sent all the same.
 //! A turn there [looks](Nic::look) before its burst, and [collects](Nic::collect) after it.
 //!
-//! Two things it leaves to those above. A queue pair must not be posted to while it is reset or
-//! taken down: what is posted at that very moment may be lost without a completion. And on a device
-//! that cannot lose, a packet for a queue pair that is not there, or not ready, is delivered and
-//! dropped: connections are to be made on both sides before either sends, and ended likewise.
+//! What such a device delivers and no queue pair takes, since it is not there, or not connected, or
+//! connected anew since, does not pass for done: the NIC owes the link a notice that names those
+//! packets, and whoever has them under way fails as if nobody had answered. As on any device, a
+//! packet does not say who sent it, and one of a forgotten connection is the present peer's if it
+//! bears just the number that is expected of that: hence [first numbers](Nic::first_psn) that
+//! nobody can guess, and connections that are ended on both sides.
+//!
+//! Nobody posts to a queue pair while it is reset or taken down: a [reset](Nic::reset) borrows both
+//! of its ends, and it is not [taken down](Nic::drop_queue_pair) before they are dropped. So what
+//! was accepted then is flushed like everything else.
 //!
 //! # How it is cut
 //!
@@ -46,6 +52,7 @@
 //! | `responder` | what the peer requests |
 //! | `common`, `timers`, `doorbells` | what queue pairs share |
 //! | `device` | what a device must do, and is told |
+//! | `notices` | what a link is told of packets that nobody took |
 
 mod common;
 mod completer;
@@ -55,6 +62,7 @@ mod device;
 mod doorbells;
 mod gather;
 mod keys;
+mod notices;
 mod numbering;
 mod pair;
 #[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, unreachable_pub))]
@@ -96,6 +104,7 @@ use crate::wire::{Malformed, Packet, Qpn, Service};
 
 use common::Common;
 use doorbells::Doorbells;
+use notices::LINKS;
 use numbering::Numbers;
 use pair::QueuePair;
 use random::Random;
@@ -173,8 +182,8 @@ impl Nic {
         !common.active.is_empty() || !common.answers.is_empty() || self.doorbells.any()
     }
 
-    /// Whether a peer is still to be answered: until then, a lossless device does not tell it how far
-    /// this NIC has come.
+    /// Whether a peer is still to be answered, or a link to be told of packets that nobody took:
+    /// until then, a lossless device does not tell how far this NIC has come.
     #[inline]
     pub fn owes(&self) -> bool {
         !self.common.answers.is_empty()
@@ -246,7 +255,13 @@ impl Nic {
         let Self { common, pairs, .. } = self;
         common.behind = false;
         while let Some(place) = common.answers.pop_front() {
-            let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
+            let Some(pair) = pairs.get_mut(place as usize).and_then(Option::as_deref_mut) else {
+                if place == LINKS && !common.tell_links(outbox) {
+                    common.behind = true;
+                    return;
+                }
+                continue;
+            };
             if !pair.answer(common, outbox) {
                 common.behind = true;
                 return common.answers.push_front(place);
@@ -321,16 +336,15 @@ impl Inbox for Nic {
         common.counters.received += 1;
         let bth = &packet.headers.bth;
         let Some(pair) = find(pairs, *numbers, bth.destination()) else {
-            common.counters.no_such_queue_pair += 1;
-            return;
+            return self.for_nobody(flow.link(), &packet.headers);
         };
         if !pair.is_between(flow) {
             common.counters.strangers += 1;
-            return;
+            return self.not_taken(flow.link(), &packet.headers);
         }
         if !pair.pkey.same_partition(bth.pkey()) {
             common.counters.other_partition += 1;
-            return;
+            return self.not_taken(flow.link(), &packet.headers);
         }
         let info = bth.opcode().info();
         if info.service != Service::Rc {

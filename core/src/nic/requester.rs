@@ -131,6 +131,10 @@ impl Requester {
         self.work.waiting()
     }
 
+    pub fn is_deserted(&self) -> bool {
+        self.work.is_deserted()
+    }
+
     /// Takes the request at the head out of the queue: what `part` takes of it.
     #[inline]
     pub fn pop<R>(&mut self, part: impl FnOnce(&mut Posted) -> R) -> Option<R> {

@@ -18,7 +18,7 @@ use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::{Completions, Purpose};
 use super::ring::Consumer;
-use super::states::{Connection, State};
+use super::states::Connection;
 use super::work::{LONGEST_MESSAGE, Memory, ReceiveRequest};
 
 /// What is owed to the peer.
@@ -63,6 +63,8 @@ pub(super) struct Responder {
     doing: Doing,
     /// Whether the packet that is expected was refused, and nothing else is until it comes.
     refused: bool,
+    /// The packet behind the last that came since then, on a lossless device.
+    beyond: Psn,
     pub due: Due,
     /// Packets taken since the last answer.
     unanswered: u32,
@@ -96,6 +98,7 @@ impl Responder {
             completed: Msn::new(0),
             doing: Doing::Nothing,
             refused: false,
+            beyond: Psn::new(0),
             due: Due::Nothing,
             unanswered: 0,
             ack_at: None,
@@ -124,6 +127,15 @@ impl Responder {
 
     pub fn outstanding(&self) -> usize {
         self.receives.waiting() + usize::from(matches!(self.doing, Doing::Send { .. }))
+    }
+
+    pub fn is_deserted(&self) -> bool {
+        self.receives.is_deserted()
+    }
+
+    /// The packet that is taken next.
+    pub fn expected(&self) -> Psn {
+        self.expected
     }
 
     pub fn pop_receive(&mut self) -> Option<ReceiveRequest> {
@@ -171,9 +183,8 @@ impl QueuePair {
     pub fn respond<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
         if !self.state.responds() {
             common.counters.wrong_state += 1;
-            if common.lossless && self.state == State::Error {
-                // Its device says that it was delivered: the peer would take it for done.
-                common.owe(self, Due::Nak(Syndrome::nak(Nak::RemoteOperation)));
+            if common.lossless {
+                self.disown(packet.headers.bth.psn(), common);
             }
             return;
         }
@@ -181,10 +192,13 @@ impl QueuePair {
         let ahead = bth.psn().distance_from(self.responder.expected);
         if ahead < 0 && !planted(Bug::TakesDuplicates) {
             common.counters.duplicates += 1;
+            if common.lossless {
+                return self.disown(bth.psn(), common);
+            }
             return common.owe(self, Due::Ack);
         }
         if ahead > 0 && !planted(Bug::IgnoresGaps) {
-            return self.miss(common);
+            return self.miss(bth.psn(), common);
         }
         match self.take(packet, common) {
             Ok(()) => self.took(bth.ack_request(), common),
@@ -201,10 +215,26 @@ impl QueuePair {
         }
     }
 
+    /// Refuses a packet that a device which can't lose has delivered, and that is not taken: its
+    /// sender would take it for done. If it is the one that is expected, who sent it has it under
+    /// way, and understands a refusal of that. Any other is of a connection that is no more, for on
+    /// such a device nothing comes twice or out of turn: its sender has to be found by its link.
+    #[cold]
+    fn disown(&mut self, psn: Psn, common: &mut Common) {
+        if psn == self.responder.expected {
+            common.owe(self, Due::Nak(Syndrome::nak(Nak::RemoteOperation)));
+        } else if let Some(path) = &self.path {
+            common.notify(path.id(), self.shared.qpn, psn);
+        }
+    }
+
     /// A packet came from beyond a gap.
     #[cold]
-    fn miss(&mut self, common: &mut Common) {
+    fn miss(&mut self, psn: Psn, common: &mut Common) {
         common.counters.out_of_sequence += 1;
+        if common.lossless {
+            return self.come_too_early(psn, common);
+        }
         if !self.responder.refused || planted(Bug::RefusesEachPacket) {
             self.responder.refused = true;
             common.counters.sequence_naks_sent += 1;
@@ -212,9 +242,21 @@ impl QueuePair {
         }
     }
 
+    /// Where nothing is lost, packets that come too early are what the peer had sent behind a refused
+    /// one before it heard of that, each of them the next of the one before; or not the peer's.
+    fn come_too_early(&mut self, psn: Psn, common: &mut Common) {
+        let r = &mut self.responder;
+        if r.refused && psn == r.beyond {
+            r.beyond = psn.add(1);
+        } else {
+            self.disown(psn, common);
+        }
+    }
+
     #[cold]
     fn not_ready(&mut self, common: &mut Common) {
         self.responder.refused = true;
+        self.responder.beyond = self.responder.expected.add(1);
         common.counters.rnr_naks_sent += 1;
         common.owe(self, Due::Nak(Syndrome::not_ready(self.responder.not_ready)));
     }

@@ -16,7 +16,8 @@ pub struct Coverage {
 
 /// Everything that a fabric of our own NICs can show. What is left out can't occur there:
 ///
-/// * Opcodes of reads, atomics, sends that invalidate, and of other services: this NIC sends none.
+/// * Opcodes of reads, atomics, sends that invalidate, and of other services: this NIC sends none,
+///   but for an acknowledgement of atomics, as which it tells a link what was not taken.
 /// * `Cause::BadAnswer`, and the syndromes that InfiniBand reserves: only a peer that breaks the
 ///   standard sends them.
 const EXPECTED: &[&str] = &[
@@ -33,6 +34,7 @@ const EXPECTED: &[&str] = &[
     "opcode RcWriteOnly",
     "opcode RcWriteOnlyImmediate",
     "opcode RcAcknowledge",
+    "opcode RcAtomicAcknowledge",
     "answer Ack without credits",
     "answer Ack with credits",
     "answer ReceiverNotReady",

@@ -180,7 +180,7 @@ impl Run<'_> {
             into.receives_wanted = into.stream.early.min(into.receives());
             self.post_receives(pair, end)?;
             let connection = Connection {
-                peer: self.sides[pair][1 - end].ends.qpn,
+                peer: self.sides[pair][1 - end].qpn,
                 path: self.fabric.path(own.node, peer.node),
                 mtu: own.mtu,
                 expected: Psn::new(peer.first + spacing),
@@ -209,7 +209,7 @@ impl Run<'_> {
 
     /// In the reset state nothing can be posted, and never a message that is too long.
     fn refuses(&mut self, pair: usize, end: usize) -> Check {
-        let ends = &mut self.sides[pair][end].ends;
+        let ends = self.ends(pair, end);
         let send = ends.send.post(WorkRequest::send(7, Memory::None));
         let receive = ends.receive.post(ReceiveRequest { id: 7, memory: Memory::None });
         let (Err(send), Err(receive)) = (send, receive) else {
@@ -227,7 +227,7 @@ impl Run<'_> {
         let len = LONGEST_MESSAGE + 1;
         let segment = Segment { address: 0, len, lkey: Lkey(0) };
         let request = WorkRequest::send(7, Memory::Segment(segment));
-        let why = self.sides[pair][end].ends.send.post(request).err().map(|refused| refused.why);
+        let why = self.ends(pair, end).send.post(request).err().map(|refused| refused.why);
         ensure!(why == Some(PostError::TooLong { len: u64::from(len) }), "refused with {why:?}");
         self.coverage.refused(&PostError::TooLong { len: u64::from(len) });
         Ok(())
@@ -247,10 +247,21 @@ impl Run<'_> {
             let side = &mut self.sides[pair][end];
             (side.broken, side.told, side.drained) = (None, false, None);
             if !dropped {
-                self.change(pair, end, Change::Reset)?;
+                self.reset(pair, end)?;
                 self.enter(pair, end, State::Reset)?;
             }
         }
         Ok(())
+    }
+
+    /// Resets a queue pair, or makes another for one that was taken down.
+    fn reset(&mut self, pair: usize, end: usize) -> Check {
+        let own = self.end(pair, end);
+        let Some(ends) = &mut self.sides[pair][end].ends else {
+            self.sides[pair][end] = self.side(own);
+            return Ok(());
+        };
+        let reset = self.fabric.nic(own.node).reset(&mut ends.send, &mut ends.receive);
+        reset.map_err(|why| format!("end {end} of pair {pair}: {why}"))
     }
 }
