@@ -43,7 +43,7 @@ struct One {
     reads: u8,
     send: SendQueue,
     queue: CompletionQueue,
-    _receive: ReceiveQueue,
+    receive: ReceiveQueue,
 }
 
 impl One {
@@ -57,19 +57,19 @@ impl One {
             receive_depth: 16,
             ..QueuePairConfig::new(domain, id)
         };
-        let QueuePairEnds { qpn, send, receive: _receive } = nic.queue_pair(&config).unwrap();
+        let QueuePairEnds { qpn, send, receive } = nic.queue_pair(&config).unwrap();
         let (out, path) =
             (Sent::default(), Fabric::new(1, Version::V1, Config::default()).path(0, 1));
-        let mut one = Self { nic, out, domain, qpn, reads, send, queue, _receive };
+        let mut one = Self { nic, out, domain, qpn, reads, send, queue, receive };
         one.connect(path);
         one
     }
 
     /// Connects it to a peer along a path.
     fn connect(&mut self, path: Path) {
-        let Self { nic, qpn, reads, .. } = self;
+        let Self { nic, qpn, reads, send, receive, .. } = self;
         if nic.state(*qpn) != Some(State::Reset) {
-            nic.change(*qpn, Change::Reset).unwrap();
+            nic.reset(send, receive).unwrap();
         }
         let mut connection = Connection::new(PEER, path, PathMtu::Mtu256, FIRST);
         connection.reads = *reads;
@@ -401,7 +401,7 @@ fn a_peer_that_moves_is_noticed_and_can_be_followed() {
 #[test]
 fn the_first_packet_says_that_the_connection_stands() {
     let mut one = One::new(2);
-    one.nic.change(one.qpn, Change::Reset).unwrap();
+    one.nic.reset(&mut one.send, &mut one.receive).unwrap();
     let path = Fabric::new(1, Version::V1, Config::default()).path(0, 1);
     let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
     one.nic.change(one.qpn, init).unwrap();

@@ -72,6 +72,11 @@ impl End {
         (region, registration)
     }
 
+    /// Has the queue pair forget its connection.
+    pub fn reset(&mut self, fabric: &mut Fabric) -> Result<(), ChangeError> {
+        fabric.nic(self.node).reset(&mut self.send, &mut self.receive)
+    }
+
     /// What completed.
     pub fn poll(&mut self) -> Vec<Completion> {
         std::iter::from_fn(|| self.queue.poll()).collect()
@@ -104,6 +109,12 @@ impl Default for Setup {
             transport: Transport::Reliable,
         }
     }
+}
+
+/// The same over devices that cannot lose.
+pub fn lossless() -> Setup {
+    let config = Config { lossless: true, ..Setup::default().config };
+    Setup { config, ..Setup::default() }
 }
 
 /// Two nodes and the cable between them.

@@ -14,24 +14,24 @@ use doorbell::wire::{
 };
 use doorbell_kit::NodeId;
 
-use crate::common::{End, Setup, Two, outcomes, short};
+use crate::common::{End, Setup, Two, lossless, outcomes, short};
 
-type Sent = (Headers, Vec<u8>);
+pub type Sent = (Headers, Vec<u8>);
 
 /// A device that keeps what it is given, as far as there is room.
-struct Held {
-    packets: VecDeque<Sent>,
-    room: usize,
-    pushed: u64,
-    delivered: u64,
+pub struct Held {
+    pub packets: VecDeque<Sent>,
+    pub room: usize,
+    pub pushed: u64,
+    pub delivered: u64,
 }
 
 impl Held {
-    fn new(room: usize) -> Self {
+    pub fn new(room: usize) -> Self {
         Self { packets: VecDeque::new(), room, pushed: 0, delivered: 0 }
     }
 
-    fn take(&mut self) -> Sent {
+    pub fn take(&mut self) -> Sent {
         self.packets.pop_front().expect("a packet was sent")
     }
 }
@@ -55,15 +55,9 @@ impl Outbox for Held {
     }
 }
 
-fn give(two: &mut Two, to: NodeId, from: NodeId, (headers, bytes): &Sent) {
+pub fn give(two: &mut Two, to: NodeId, from: NodeId, (headers, bytes): &Sent) {
     let flow = Flow::Link(two.fabric.path(to, from).id());
     two.fabric.nic(to).packet(flow, &Packet { headers: *headers, payload: &bytes[..] });
-}
-
-fn lossless() -> Setup {
-    let mut setup = Setup::default();
-    setup.config.lossless = true;
-    setup
 }
 
 fn micros(count: u64) -> Time {
@@ -112,7 +106,7 @@ fn what_one_path_delivered_says_nothing_of_the_next() {
 
     let path = two.fabric.path(a, two.b.node);
     let connection = Connection::new(two.b.qpn, path, PathMtu::Mtu1024, Psn::new(0));
-    two.fabric.nic(a).change(qpn, Change::Reset).unwrap();
+    two.a.reset(&mut two.fabric).unwrap();
     two.fabric.ready(a, qpn, connection, Sending::new(Psn::new(0)));
     two.a.post(short(1));
     two.fabric.nic(a).transmit(&mut Held::new(9));

@@ -6,17 +6,11 @@ use doorbell::memory::Buf;
 use doorbell::nic::*;
 use doorbell::wire::Imm;
 
-use crate::common::{Setup, Two, at, bytes, outcomes, pattern, short};
-
-fn setup() -> Setup {
-    let mut setup = Setup::default();
-    setup.config.lossless = true;
-    setup
-}
+use crate::common::{Two, at, bytes, lossless, outcomes, pattern, short};
 
 #[test]
 fn messages_arrive_and_complete_without_acknowledgements_and_without_timers() {
-    let mut two = setup().connected(|_, _| {});
+    let mut two = lossless().connected(|_, _| {});
     let (region, place) = two.b.open(&mut two.fabric, 9000);
     two.b.receives(20, 9000);
     for id in 0..20 {
@@ -55,7 +49,7 @@ fn messages_arrive_and_complete_without_acknowledgements_and_without_timers() {
 
 #[test]
 fn a_receiver_that_is_not_ready_is_waited_for_and_only_then_is_there_a_timer() {
-    let mut two = setup().connected(|_, _| {});
+    let mut two = lossless().connected(|_, _| {});
     (0..10).for_each(|id| two.a.post(short(id)));
     two.run_for(Duration::from_micros(50));
     assert!(two.a.queue.is_empty());
@@ -74,7 +68,7 @@ fn a_receiver_that_is_not_ready_is_waited_for_and_only_then_is_there_a_timer() {
 #[test]
 fn what_was_refused_is_not_complete_although_it_was_delivered() {
     for requests in [1, 5] {
-        let mut two = setup().connected(|_, _| {});
+        let mut two = lossless().connected(|_, _| {});
         let (_, place) = two.b.open(&mut two.fabric, 64);
         two.b.receives(8, 8);
         two.a.post(short(0));
@@ -93,7 +87,7 @@ fn what_was_refused_is_not_complete_although_it_was_delivered() {
 /// A queue pair that was reset with requests under way was once never looked at again.
 #[test]
 fn a_queue_pair_works_again_after_a_reset_in_the_middle() {
-    let setup = setup();
+    let setup = lossless();
     let mut two = setup.connected(|_, _| {});
     for _ in 0..3 {
         two.b.receives(3, 8);
@@ -105,8 +99,8 @@ fn a_queue_pair_works_again_after_a_reset_in_the_middle() {
             two.fabric.nic(node).change(qpn, Change::Error).unwrap();
         }
         two.run(3, 0);
-        for (node, qpn) in [(two.a.node, two.a.qpn), (two.b.node, two.b.qpn)] {
-            two.fabric.nic(node).change(qpn, Change::Reset).unwrap();
+        for end in [&mut two.a, &mut two.b] {
+            end.reset(&mut two.fabric).unwrap();
         }
         two.run_for(Duration::from_micros(10));
         let ends = ((two.a.node, two.a.qpn), (two.b.node, two.b.qpn));

@@ -1,5 +1,6 @@
 //! NICs on a simulated fabric: reliable connections above all, and the other services.
 
+mod absent;
 mod acks;
 mod answers;
 mod common;

@@ -67,10 +67,11 @@ fn tables_that_are_full_say_so_and_what_is_given_back_is_used_again() {
     let (id, _queue) = nic.completion_queue(5).unwrap();
     let config =
         QueuePairConfig { send_depth: 1, receive_depth: 1, ..QueuePairConfig::new(domain, id) };
-    let pairs: Vec<_> = (0..3).map(|_| nic.queue_pair(&config).unwrap()).collect();
+    let mut pairs: Vec<_> = (0..3).map(|_| nic.queue_pair(&config).unwrap()).collect();
     let full = ResourceError::QueuePairsFull(3);
     assert_eq!(nic.queue_pair(&config).err(), Some(full));
-    nic.drop_queue_pair(pairs[1].qpn).unwrap();
+    let qpn = pairs.remove(1).qpn;
+    nic.drop_queue_pair(qpn).unwrap();
     assert!(nic.queue_pair(&config).is_ok());
     assert_eq!(nic.queue_pair(&config).err(), Some(full));
 

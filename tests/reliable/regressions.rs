@@ -6,13 +6,7 @@ use doorbell::memory::Buf;
 use doorbell::nic::*;
 use doorbell::time::Time;
 
-use crate::common::{Setup, at, inline, outcomes, pattern, short};
-
-fn lossless() -> Setup {
-    let mut setup = Setup::default();
-    setup.config.lossless = true;
-    setup
-}
+use crate::common::{Setup, at, inline, lossless, outcomes, pattern, short};
 
 /// A device that can't lose told only of whole messages. One that was longer than the window waited
 /// for its own end.

@@ -8,12 +8,12 @@ use doorbell::wire::{PathMtu, Pkey, Psn, Qpn};
 
 use crate::common::{End, Setup, Two, outcomes, short};
 
-/// The changes that lead to a state; two lead to sending.
+/// The changes that lead to a state; two lead to sending, and to reset none but a reset.
 fn changes(two: &Two, to: State) -> Vec<Change> {
     let path = two.fabric.path(two.a.node, two.b.node);
     let psn = Psn::new(5);
     match to {
-        State::Reset => vec![Change::Reset],
+        State::Reset => vec![],
         State::Init => vec![Change::Init { rights: Rights::NONE, pkey: Pkey::DEFAULT }],
         State::ReadyToReceive => {
             let connection = Connection::new(two.b.qpn, path, PathMtu::Mtu1024, psn);
@@ -53,14 +53,18 @@ fn each_change_is_made_or_refused_with_both_states_named() {
     let mut allowed = Vec::new();
     for from in State::ALL {
         for to in State::ALL {
-            let made = changes(&in_state(from), to).len();
+            let made = changes(&in_state(from), to).len().max(1);
             for which in 0..made {
                 let mut two = in_state(from);
                 let qpn = two.a.qpn;
-                let change = changes(&two, to).remove(which);
-                let resumes = matches!(change, Change::Resume);
+                let change = changes(&two, to).into_iter().nth(which);
+                let resumes = matches!(change, Some(Change::Resume));
                 let nic = two.fabric.nic(two.a.node);
-                match nic.change(qpn, change) {
+                let changed = match change {
+                    Some(change) => nic.change(qpn, change),
+                    None => nic.reset(&mut two.a.send, &mut two.a.receive),
+                };
+                match changed {
                     Ok(()) => {
                         assert_eq!(nic.state(qpn), Some(to));
                         assert!(from.may_become(to));
@@ -182,12 +186,32 @@ fn a_reset_is_refused_while_anything_is_outstanding() {
     let (node, qpn) = (two.a.node, two.a.qpn);
     two.a.receives(2, 10);
     let refused = Err(ChangeError::Outstanding { qpn, outstanding: 2 });
-    assert_eq!(two.fabric.nic(node).change(qpn, Change::Reset), refused);
+    assert_eq!(two.a.reset(&mut two.fabric), refused);
     two.fabric.nic(node).change(qpn, Change::Error).unwrap();
     let flushed = Err(Failure::Flushed(Cause::Told));
     let (at_a, _) = two.run(2, 0);
     assert_eq!(outcomes(&at_a), [(0, flushed), (1, flushed)]);
-    assert_eq!(two.fabric.nic(node).change(qpn, Change::Reset), Ok(()));
+    assert_eq!(two.a.reset(&mut two.fabric), Ok(()));
+}
+
+#[test]
+fn a_reset_takes_both_ends_of_one_queue_pair_and_of_its_own_nic() {
+    let setup = Setup::default();
+    let mut two = setup.connected(|_, _| {});
+    let mut other = End::new(&mut two.fabric, two.a.node, setup.depth, setup.capacity);
+    let (a, b, third) = (two.a.qpn, two.b.qpn, other.qpn);
+    let nic = two.fabric.nic(two.a.node);
+    let refused = Err(ChangeError::OfAnotherNic(b));
+    assert_eq!(nic.reset(&mut two.b.send, &mut two.b.receive), refused);
+    assert_eq!(nic.reset(&mut two.a.send, &mut two.b.receive), refused);
+    assert_eq!(nic.reset(&mut two.b.send, &mut two.a.receive), refused);
+    let refused = Err(ChangeError::OfTwo { send: a, receive: third });
+    assert_eq!(nic.reset(&mut two.a.send, &mut other.receive), refused);
+    let refused = Err(ChangeError::OfTwo { send: third, receive: a });
+    assert_eq!(nic.reset(&mut other.send, &mut two.a.receive), refused);
+    assert_eq!(nic.state(a), Some(State::ReadyToSend));
+    assert_eq!(nic.reset(&mut two.a.send, &mut two.a.receive), Ok(()));
+    assert_eq!(nic.state(a), Some(State::Reset));
 }
 
 #[test]
@@ -207,8 +231,8 @@ fn a_queue_pair_is_used_again_after_a_reset() {
             two.fabric.nic(node).change(qpn, Change::Error).unwrap();
         }
         two.run(3 - sent.len(), 3 - received.len());
-        for (node, qpn) in [(two.a.node, two.a.qpn), (two.b.node, two.b.qpn)] {
-            two.fabric.nic(node).change(qpn, Change::Reset).unwrap();
+        for end in [&mut two.a, &mut two.b] {
+            end.reset(&mut two.fabric).unwrap();
         }
         let ends = ((two.a.node, two.a.qpn), (two.b.node, two.b.qpn));
         two.fabric.connect(ends.0, ends.1, setup.mtu, |_, _| {});
@@ -231,7 +255,7 @@ fn what_is_owed_to_an_old_peer_is_not_said_to_the_new_one() {
     let doorbell_kit::Event::Frame(frame) = event else { panic!("{event:?}") };
     two.fabric.arrive(two.b.node, &frame);
     assert_eq!(two.counters().1.fatal_naks_sent, 1);
-    two.fabric.nic(two.b.node).change(two.b.qpn, Change::Reset).unwrap();
+    two.b.reset(&mut two.fabric).unwrap();
 
     let mut third = End::new(&mut two.fabric, two.a.node, setup.depth, setup.capacity);
     let ends = ((third.node, third.qpn), (two.b.node, two.b.qpn));
@@ -262,19 +286,78 @@ fn taking_a_queue_pair_down_flushes_it_and_frees_its_place() {
     let in_use = Err(ResourceError::InUse { queue, users: 2 });
     assert_eq!(nic.drop_completion_queue(queue), in_use);
 
+    drop((two.a.send, two.a.receive));
     nic.drop_queue_pair(two.a.qpn).unwrap();
     let flushed = Err(Failure::Flushed(Cause::Told));
+    let completions: Vec<_> = std::iter::from_fn(|| two.a.queue.poll()).collect();
     assert_eq!(
-        outcomes(&two.a.poll()),
+        outcomes(&completions),
         [(0, flushed), (1, flushed), (2, flushed), (0, flushed), (1, flushed)]
     );
     assert_eq!(nic.state(two.a.qpn), None);
     assert_eq!(nic.next_timeout(), None);
     assert!(nic.queue_pair(&config).is_ok());
-    // Nobody would ever complete what is posted to what is no more.
-    assert!(two.a.send.post(short(9)).is_err());
-    let memory = Memory::None;
-    assert!(two.a.receive.post(ReceiveRequest { id: 9, memory }).is_err());
+}
+
+#[test]
+fn a_queue_pair_that_can_still_be_posted_to_is_not_taken_down_and_works_as_before() {
+    let mut two = Two::new();
+    let (node, qpn) = (two.a.node, two.a.qpn);
+    let refused = Err(ResourceError::HasEnds(qpn));
+    two.b.receives(2, 8);
+    two.a.post(short(0));
+    assert_eq!(two.fabric.nic(node).drop_queue_pair(qpn), refused);
+    assert_eq!(two.fabric.nic(node).state(qpn), Some(State::ReadyToSend));
+    let (sent, _) = two.run(1, 1);
+    assert_eq!(outcomes(&sent), [(0, Ok(Done::Sent))]);
+
+    // Either end is one too many; the work that the other left goes on.
+    let End { mut send, receive, mut queue, .. } = two.a;
+    drop(receive);
+    assert_eq!(two.fabric.nic(node).drop_queue_pair(qpn), refused);
+    send.post(short(1)).unwrap();
+    send.ring();
+    drop(send);
+    assert!(two.fabric.run_until(Duration::from_secs(1), |_| !queue.is_empty()));
+    assert_eq!(queue.poll().map(|completion| completion.outcome), Some(Ok(Done::Sent)));
+    assert_eq!(two.fabric.nic(node).event(), None, "nothing broke it");
+    assert_eq!(two.fabric.nic(node).drop_queue_pair(qpn), Ok(()));
+    let gone = Err(ResourceError::NoSuchQueuePair(qpn));
+    assert_eq!(two.fabric.nic(node).drop_queue_pair(qpn), gone);
+}
+
+/// What was posted at that very moment was once lost without a completion.
+#[test]
+fn whatever_is_accepted_while_a_queue_pair_is_taken_down_completes() {
+    const ROUNDS: u64 = 200;
+    let mut setup = Setup { capacity: 4096, ..Setup::default() };
+    setup.config.queue_pairs = 1;
+    let mut fabric = doorbell_kit::Fabric::new(1, setup.version, setup.config);
+    let node = fabric.node();
+    for round in 0..ROUNDS {
+        let End { qpn, queue_id, mut queue, mut send, mut receive, .. } =
+            End::new(&mut fabric, node, 64, setup.capacity);
+        let peer = (fabric.path(node, node), fabric.nic(node).first_psn());
+        let connection = Connection::new(qpn, peer.0, PathMtu::Mtu1024, peer.1);
+        fabric.ready(node, qpn, connection, Sending::new(peer.1));
+        fabric.nic(node).change(qpn, Change::Error).unwrap();
+        let program = std::thread::spawn(move || {
+            let mut accepted = 0;
+            for id in 0..round % 50 {
+                accepted += u64::from(send.post(short(id)).is_ok());
+                let memory = Memory::None;
+                accepted += u64::from(receive.post(ReceiveRequest { id, memory }).is_ok());
+            }
+            accepted
+        });
+        while let Err(why) = fabric.nic(node).drop_queue_pair(qpn) {
+            assert_eq!(why, ResourceError::HasEnds(qpn));
+            fabric.turn(node);
+        }
+        let completed = std::iter::from_fn(|| queue.poll()).count() as u64;
+        assert_eq!(completed, program.join().unwrap());
+        fabric.nic(node).drop_completion_queue(queue_id).unwrap();
+    }
 }
 
 #[test]
@@ -282,14 +365,17 @@ fn a_queue_pair_stays_while_its_completions_find_no_room() {
     let mut two = Setup { capacity: 2, ..Setup::default() }.connected(|_, _| {});
     let (node, qpn, queue) = (two.a.node, two.a.qpn, two.a.queue_id);
     two.a.receives(5, 10);
+    let End { send, receive, queue: mut completions, .. } = two.a;
+    drop((send, receive));
+    let mut poll = || std::iter::from_fn(|| completions.poll()).count();
     for left in [3, 1] {
         let refused = Err(ResourceError::Outstanding { qpn, outstanding: left });
         assert_eq!(two.fabric.nic(node).drop_queue_pair(qpn), refused);
         assert_eq!(two.fabric.nic(node).state(qpn), Some(State::Error));
-        assert_eq!(two.a.poll().len(), 2);
+        assert_eq!(poll(), 2);
     }
     assert_eq!(two.fabric.nic(node).drop_queue_pair(qpn), Ok(()));
-    assert_eq!(two.a.poll().len(), 1);
+    assert_eq!(poll(), 1);
     assert_eq!(two.fabric.nic(node).drop_completion_queue(queue), Ok(()));
     let gone = Err(ResourceError::NoSuchCompletionQueue(queue));
     assert_eq!(two.fabric.nic(node).drop_completion_queue(queue), gone);

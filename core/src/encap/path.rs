@@ -57,8 +57,9 @@ impl Path {
         Self { id, outer, template, ip_sum, pseudo_sum, recent: nothing.clone(), older: nothing }
     }
 
-    /// The path of a link that leads to one peer only, and needs no headers for that.
-    pub fn of_link(id: PathId) -> Self {
+    /// A link of its own, as lossless devices have them: nothing stands around its packets, and the
+    /// number is all that there is to know.
+    pub fn link(id: PathId) -> Self {
         Self::new(id, Outer::NOWHERE)
     }
 

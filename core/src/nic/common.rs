@@ -14,6 +14,7 @@ use super::device::Flow;
 use super::hosts::{HostId, Hosts};
 use super::keys::Keys;
 use super::management::Mailbox;
+use super::notices::Notices;
 use super::pair::QueuePair;
 use super::queues::{Completions, Purpose};
 use super::receives::{SharedReceiveQueueId, SharedReceives};
@@ -72,8 +73,10 @@ pub(super) struct Common {
     pub active: VecDeque<u32>,
     /// Of those that wait for room in a completion queue.
     pub starved: Vec<u32>,
-    /// Of those that owe their peer an answer, each once.
+    /// Of those that owe their peer an answer, each once; and [`LINKS`](super::notices::LINKS) once
+    /// if there are notices.
     pub answers: VecDeque<u32>,
+    pub notices: Notices,
     /// Whether some of these found no room in the device.
     pub behind: bool,
     /// Of those with requests under way on a lossless device.
@@ -234,12 +237,9 @@ impl Common {
 }
 
 impl Common {
-    /// Sees to a packet for no queue pair of a program's: for the management's, or none.
+    /// Takes a packet for the connection manager of whoever runs the NIC.
     #[cold]
-    pub fn for_nobody<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
-        if packet.headers.bth.destination() != Qpn::GSI {
-            return self.counters.no_such_queue_pair += 1;
-        }
+    pub fn for_manager<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
         match self.management.take(flow, packet) {
             true => self.counters.management += 1,
             false => self.counters.management_dropped += 1,

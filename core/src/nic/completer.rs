@@ -1,11 +1,13 @@
 //! The completer: what the peer answers.
 
+use crate::encap::PathId;
 use crate::payload::Payload;
 use crate::wire::{Aeth, AtomicValue, Extensions, Msn, Nak, Operation, Packet, Psn, Verdict};
 
 use super::common::Common;
 use super::completion::{Cause, Completion};
 use super::gather::scatter;
+use super::notices::Untaken;
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::Purpose;
@@ -199,6 +201,24 @@ impl QueuePair {
         let about_something = self.is_under_way(psn);
         common.counters.stray_answers += u64::from(!about_something);
         about_something
+    }
+
+    /// Whether it has packets under way by a link, and the notice that came by it is about one.
+    pub(super) fn is_concerned(&self, link: PathId, untaken: Untaken) -> bool {
+        let oldest = self.oldest();
+        let waits = self.state.requests() && self.is_under_way(oldest);
+        let by_link = self.path.as_ref().is_some_and(|path| path.id() == link);
+        waits
+            && by_link
+            && match untaken {
+                Untaken::Anything => true,
+                // The one begins within the other, or the other within the one.
+                Untaken::Run { number, first, last } => {
+                    let within =
+                        oldest.distance_from(first) >= 0 && last.distance_from(oldest) >= 0;
+                    number == self.peer && (self.is_under_way(first) || within)
+                }
+            }
     }
 
     /// Completes the request at the head of the queue; `before` is what an atomic operation found.

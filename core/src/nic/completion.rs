@@ -84,7 +84,8 @@ pub enum Cause {
         /// What the receive had room for.
         room: u32,
     },
-    /// The peer does not answer.
+    /// The peer does not answer; or, on a lossless device, its NIC answers that it is not there, or
+    /// not connected to this queue pair.
     #[error("no answer from the peer after {tries} tries; is it there, and is the path right?")]
     NoAnswer {
         /// How often it was sent.

@@ -52,6 +52,8 @@ pub struct Counters {
     pub answers_sent: u64,
     /// Times that a silent host was asked whether it is there.
     pub questions_sent: u64,
+    /// Notices sent: a link was told of packets that no queue pair took.
+    pub notices_sent: u64,
 
     /// Acknowledgements received.
     pub acks_received: u64,
@@ -65,6 +67,8 @@ pub struct Counters {
     pub rnr_naks_received: u64,
     /// Refusals received for good.
     pub fatal_naks_received: u64,
+    /// Notices received of packets that were under way.
+    pub notices_received: u64,
     /// Times that nothing was heard for so long that the oldest packet was sent again.
     pub timeouts: u64,
     /// Packets sent again.

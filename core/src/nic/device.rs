@@ -7,7 +7,9 @@ use crate::wire::{Headers, Malformed, Packet};
 /// Where packets leave: encoded in the device's own memory, merged into runs where it can.
 pub trait Outbox {
     /// Encodes a packet behind those that wait. The ticket says, on a lossless device, when it has
-    /// arrived: tickets of one path rise with every packet.
+    /// arrived: tickets of one path rise with every packet. Such a device goes by the path's number
+    /// alone, for a path may be a mere [`link`](Path::link): what it received by one is answered
+    /// along the path of the same number.
     ///
     /// # Errors
     /// When there is no room at this moment. Nothing was taken; the NIC offers it again.
@@ -26,12 +28,23 @@ pub trait Outbox {
 /// Whom a packet comes from, as far as the device knows.
 #[derive(Clone, Copy, Debug)]
 pub enum Flow<'a> {
-    /// By a link of its own, which leads nowhere else.
+    /// By a link of its own, which leads nowhere else: whatever a lossless device receives.
     Link(PathId),
     /// By a network: the outer headers, and a number that is the same only if they are. It is the
     /// one of [`Arrival::flow`](crate::encap::Arrival::flow), so a NIC is given the packets of one
     /// [`Opener`] only.
     Network(u64, &'a Outer),
+}
+
+impl Flow<'_> {
+    /// The link, if it is one.
+    #[inline]
+    pub(super) fn link(self) -> Option<PathId> {
+        match self {
+            Self::Link(link) => Some(link),
+            Self::Network(..) => None,
+        }
+    }
 }
 
 /// Where packets arrive.

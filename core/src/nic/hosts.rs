@@ -70,6 +70,8 @@ pub(super) enum Due {
     Ask(u32, Time),
     /// It is gone.
     Gone,
+    /// Nobody is connected to it any more, since its timer went off.
+    Nobody,
 }
 
 /// The hosts: as many as there are queue pairs at most.
@@ -134,7 +136,9 @@ impl Hosts {
     /// What is to be done about a host.
     pub fn due(&mut self, host: HostId, now: Time) -> Due {
         let idle = self.limits.idle;
-        let Some(host) = self.hosts.get_mut(host.0 as usize) else { return Due::Gone };
+        let Some(host) = self.hosts.get_mut(host.0 as usize).filter(|host| host.users > 0) else {
+            return Due::Nobody;
+        };
         if now < host.heard + idle / 2 {
             return Due::Wait(host.heard + idle / 2);
         }

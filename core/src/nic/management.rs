@@ -38,7 +38,7 @@ impl Way {
     /// The way as one to send along; `id` tells it from others, where it has no number of its own.
     pub fn path(&self, id: PathId) -> Path {
         match self {
-            Self::Link(link) => Path::of_link(*link),
+            Self::Link(link) => Path::link(*link),
             Self::Network(outer) => Path::new(id, *outer),
         }
     }

@@ -28,10 +28,16 @@
 //! how far the peer has taken its packets ([`Outbox::delivered`]). Refusals are sent all the same.
 //! A turn there [looks](Nic::look) before its burst, and [collects](Nic::collect) after it.
 //!
-//! Two things it leaves to those above. A queue pair must not be posted to while it is reset or
-//! taken down: what is posted at that very moment may be lost without a completion. And on a device
-//! that cannot lose, a packet for a queue pair that is not there, or not ready, is delivered and
-//! dropped: connections are to be made on both sides before either sends, and ended likewise.
+//! What such a device delivers and no queue pair takes, since it is not there, or not connected, or
+//! connected anew since, does not pass for done: the NIC owes the link a notice that names those
+//! packets, and whoever has them under way fails as if nobody had answered. As on any device, a
+//! packet does not say who sent it, and one of a forgotten connection is the present peer's if it
+//! bears just the number that is expected of that: hence [first numbers](Nic::first_psn) that
+//! nobody can guess, and connections that are ended on both sides.
+//!
+//! Nobody posts to a queue pair while it is reset or taken down: a [reset](Nic::reset) borrows both
+//! of its ends, and it is not [taken down](Nic::drop_queue_pair) before they are dropped. So what
+//! was accepted then is flushed like everything else.
 //!
 //! # How it is cut
 //!
@@ -46,6 +52,7 @@
 //! | `responder`, `reads` | what the peer requests, and asks of this side's memory |
 //! | `common`, `timers`, `doorbells` | what queue pairs share |
 //! | `device` | what a device must do, and is told |
+//! | `notices` | what a link is told of packets that nobody took |
 
 mod common;
 mod completer;
@@ -58,6 +65,7 @@ mod gather;
 mod hosts;
 mod keys;
 mod management;
+mod notices;
 mod numbering;
 mod pair;
 #[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, unreachable_pub))]
@@ -111,6 +119,7 @@ use crate::wire::{Malformed, Packet, Qpn, Service};
 use common::Common;
 use doorbells::Doorbells;
 use hosts::HostId;
+use notices::LINKS;
 use numbering::Numbers;
 use pair::{Blamed, QueuePair};
 use random::Random;
@@ -170,6 +179,7 @@ fn look_after(host: HostId, pairs: &mut [Option<Box<QueuePair>>], common: &mut C
             }
             return;
         }
+        hosts::Due::Nobody => return,
     };
     common.timers.arm(host.timer(common.places), again);
 }
@@ -227,13 +237,13 @@ impl Nic {
             || self.doorbells.any()
     }
 
-    /// Whether a peer is still to be refused something: until then, a lossless device does not tell it
-    /// how far this NIC has come.
+    /// Whether a peer is still to be refused something, or a link to be told of packets that nobody
+    /// took: until then, a lossless device does not tell how far this NIC has come.
     #[inline]
     pub fn owes(&self) -> bool {
         let refuses = |&place: &u32| {
-            let pair = self.pairs[place as usize].as_deref();
-            pair.is_some_and(|pair| matches!(pair.responder.due, Due::Nak(_)))
+            let pair = self.pairs.get(place as usize).and_then(Option::as_deref);
+            place == LINKS || pair.is_some_and(|pair| matches!(pair.responder.due, Due::Nak(_)))
         };
         self.common.answers.iter().any(refuses)
     }
@@ -309,7 +319,13 @@ impl Nic {
         common.behind = false;
         for _ in 0..common.answers.len() {
             let Some(place) = common.answers.pop_front() else { break };
-            let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
+            let Some(pair) = pairs.get_mut(place as usize).and_then(Option::as_deref_mut) else {
+                if place == LINKS && !common.tell_links(outbox) {
+                    common.behind = true;
+                    return;
+                }
+                continue;
+            };
             match pair.answer(common, outbox, QUANTUM) {
                 Answered::All => pair.responder.listed = false,
                 Answered::Some => common.answers.push_back(place),
@@ -412,7 +428,7 @@ impl Inbox for Nic {
         let bth = &packet.headers.bth;
         let info = bth.opcode().info();
         let Some(pair) = find(pairs, *numbers, bth.destination()) else {
-            return common.for_nobody(flow, packet);
+            return self.for_nobody(flow, packet);
         };
         if pair.service() == Service::Ud {
             return match pair.pkey.same_partition(bth.pkey()) {
@@ -422,11 +438,11 @@ impl Inbox for Nic {
         }
         if !pair.is_between(flow, common) {
             common.counters.strangers += 1;
-            return;
+            return self.not_taken(flow.link(), &packet.headers);
         }
         if !pair.pkey.same_partition(bth.pkey()) {
             common.counters.other_partition += 1;
-            return;
+            return self.not_taken(flow.link(), &packet.headers);
         }
         common.hosts.heard(pair.host, pair.shared.place, common.now);
         if info.service != pair.service() {

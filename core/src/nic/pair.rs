@@ -135,7 +135,6 @@ impl QueuePair {
             Change::ReadyToSend(_) | Change::Resume => State::ReadyToSend,
             Change::Drain => State::Draining,
             Change::Error => State::Error,
-            Change::Reset => State::Reset,
         };
         let resumes = matches!(change, Change::Resume);
         let from_drain = self.state == State::Draining;
@@ -163,10 +162,6 @@ impl QueuePair {
                 self.break_with(Cause::Told, Blamed::Nothing, common);
                 return Ok(());
             }
-            Change::Reset => match self.outstanding() {
-                0 => self.forget(common),
-                outstanding => return Err(ChangeError::Outstanding { qpn, outstanding }),
-            },
         }
         self.enter(to);
         if to == State::Draining && self.requester.begun == 0 {
@@ -189,17 +184,41 @@ impl QueuePair {
         self.path = Some(connection.path);
     }
 
-    fn forget(&mut self, common: &mut Common) {
-        let place = self.shared.place;
-        common.timers.disarm(place);
-        // What is owed to the old peer must not be said to the next.
-        common.answers.retain(|&other| other != place);
-        (self.responder.due, self.responder.listed) = (Due::Nothing, false);
-        self.path = None;
-        common.leave(&mut self.host);
+    /// Goes back to the reset state, which there is a way to from every other. Whoever calls it
+    /// sees to it that nobody posts meanwhile.
+    pub fn reset(&mut self, common: &mut Common) -> Result<(), ChangeError> {
+        let (qpn, outstanding) = (self.number(), self.outstanding());
+        if outstanding > 0 {
+            return Err(ChangeError::Outstanding { qpn, outstanding });
+        }
+        common.timers.disarm(self.shared.place);
+        self.leave_peer(common);
         self.last_receive = false;
         self.requester.forget();
         self.responder.forget();
+        self.enter(State::Reset);
+        Ok(())
+    }
+
+    /// Forgets the peer, and what it is owed, which must not be said to the next. But where nothing
+    /// is lost, it would take what was refused for done, so that the link is to tell it.
+    pub fn leave_peer(&mut self, common: &mut Common) {
+        let place = self.shared.place;
+        common.answers.retain(|&other| other != place);
+        let refused = matches!(self.responder.due, Due::Nak(_));
+        (self.responder.due, self.responder.listed) = (Due::Nothing, false);
+        common.leave(&mut self.host);
+        if let Some(path) = self.path.take()
+            && refused
+            && common.lossless
+        {
+            common.notify(path.id(), self.number(), self.responder.expected);
+        }
+    }
+
+    /// Whether the program's ends are both gone, and so all that was ever posted is here.
+    pub fn is_deserted(&self) -> bool {
+        self.requester.is_deserted() && self.responder.is_deserted()
     }
 
     /// Breaks the queue pair: what is posted is flushed, by and by, as its completions find room.

@@ -217,6 +217,11 @@ impl ReceiveQueue {
         self.shared.qpn
     }
 
+    /// Whether it is the NIC with these doorbells that it belongs to.
+    pub(super) fn rings(&self, doorbells: &Arc<Doorbells>) -> bool {
+        Arc::ptr_eq(&self.shared.doorbells, doorbells)
+    }
+
     /// How many more receives there is room for.
     #[inline]
     pub fn room(&self) -> usize {

@@ -151,6 +151,10 @@ impl Requester {
         self.work.waiting()
     }
 
+    pub fn is_deserted(&self) -> bool {
+        self.work.is_deserted()
+    }
+
     /// The request at the head of the queue.
     #[inline]
     pub fn front(&mut self) -> Option<&mut Posted> {

@@ -18,6 +18,7 @@ use super::doorbells::Doorbells;
 use super::hosts::{Hosts, KeepAlive};
 use super::keys::{Domain, KeyError, Keys, Lkey, Registration, Rights, TableFull};
 use super::management::Mailbox;
+use super::notices::Notices;
 use super::numbering::{Numbering, NumberingError, Numbers};
 use super::pair::{Blamed, QueuePair};
 use super::queues::{
@@ -54,7 +55,8 @@ pub struct Config {
     pub numbering: Numbering,
     /// How long the hosts of peers may be silent. A device that can't lose sees to that itself.
     pub keep_alive: KeepAlive,
-    /// Whether the device can't lose, repeat or reorder, and tells how far packets were taken.
+    /// Whether the device can't lose, repeat or reorder, and tells how far packets were taken. Its
+    /// packets come [by links](super::Flow::Link).
     pub lossless: bool,
 }
 
@@ -176,6 +178,9 @@ pub enum ResourceError {
         /// How many.
         outstanding: usize,
     },
+    /// A program may still post to a queue pair.
+    #[error("{0} can still be posted to: drop its SendQueue and its ReceiveQueue first")]
+    HasEnds(Qpn),
 }
 
 /// How many objects a NIC has of each kind.
@@ -210,7 +215,8 @@ impl QueuePairConfig {
     }
 }
 
-/// A queue pair's ends for its program.
+/// A queue pair's ends for its program. They are to be dropped before it is
+/// [taken down](Nic::drop_queue_pair).
 pub struct QueuePairEnds {
     /// Its number, which the peer must be told.
     pub qpn: Qpn,
@@ -243,7 +249,8 @@ impl Nic {
                 places: capacity,
                 active: VecDeque::with_capacity(capacity),
                 starved: Vec::with_capacity(capacity),
-                answers: VecDeque::with_capacity(capacity),
+                answers: VecDeque::with_capacity(capacity + 1),
+                notices: Notices::default(),
                 behind: false,
                 flying: Vec::with_capacity(capacity),
                 events: VecDeque::new(),
@@ -492,24 +499,27 @@ impl Nic {
         Ok(QueuePairEnds { qpn, send, receive })
     }
 
-    /// Takes a queue pair down. What is posted is flushed first.
+    /// Takes a queue pair down whose ends were dropped: nobody can post any more, and all that was
+    /// posted is flushed first.
     ///
     /// # Errors
-    /// When there is none, or its completion queues have no room for what must be flushed; then it
-    /// is in the error state.
+    /// When there is none, or one of its ends is still there; then nothing is changed. Or when its
+    /// completion queues have no room for what must be flushed; then it is in the error state.
     pub fn drop_queue_pair(&mut self, qpn: Qpn) -> Result<(), ResourceError> {
         let place = self.numbers.place(qpn).filter(|&place| place < self.pairs.len());
         let found = place.and_then(|place| self.pairs[place].as_mut());
         let (Some(place), Some(pair)) = (place, found) else {
             return Err(ResourceError::NoSuchQueuePair(qpn));
         };
+        if !pair.is_deserted() {
+            return Err(ResourceError::HasEnds(qpn));
+        }
         pair.break_with(Cause::Told, Blamed::Nothing, &mut self.common);
         if pair.flush(&mut self.common) == Turn::Starved {
             let outstanding = pair.outstanding();
             return Err(ResourceError::Outstanding { qpn, outstanding });
         }
-        // Nobody would ever complete what is posted from now on: it is refused.
-        pair.enter(State::Reset);
+        pair.leave_peer(&mut self.common);
         let queues = (pair.send_completions, pair.receive_completions);
         let shared = pair.responder.shared();
         self.common.forget(place as u32, qpn);
@@ -523,7 +533,7 @@ impl Nic {
         Ok(())
     }
 
-    /// Changes the state of a queue pair.
+    /// Changes the state of a queue pair. See [`reset`](Self::reset) for the way back.
     ///
     /// # Errors
     /// When there is none, or no way from its state.
@@ -546,6 +556,31 @@ impl Nic {
         }
         pair.redirect(path, common);
         Ok(())
+    }
+
+    /// Has a queue pair forget its connection: it is then as it was made. Both of its ends are
+    /// borrowed, so that nobody posts what nobody would complete.
+    ///
+    /// # Errors
+    /// When requests are outstanding, or the ends are not this NIC's, or not of one queue pair.
+    pub fn reset(
+        &mut self,
+        send: &mut SendQueue,
+        receive: &mut ReceiveQueue,
+    ) -> Result<(), ChangeError> {
+        let qpn = send.qpn();
+        if !send.rings(&self.doorbells) {
+            return Err(ChangeError::OfAnotherNic(qpn));
+        }
+        if !receive.rings(&self.doorbells) {
+            return Err(ChangeError::OfAnotherNic(receive.qpn()));
+        }
+        if qpn != receive.qpn() {
+            return Err(ChangeError::OfTwo { send: qpn, receive: receive.qpn() });
+        }
+        let Self { pairs, common, numbers, .. } = self;
+        let pair = find(pairs, *numbers, qpn).ok_or(ChangeError::NoSuchQueuePair(qpn))?;
+        pair.reset(common)
     }
 
     /// How many objects there are of each kind.

@@ -79,6 +79,8 @@ pub(super) struct Responder {
     doing: Doing,
     /// Whether the packet that is expected was refused, and nothing else is until it comes.
     refused: bool,
+    /// The packet behind the last that came since then, on a lossless device.
+    beyond: Psn,
     pub due: Due,
     /// Packets taken since the last answer.
     unanswered: u32,
@@ -133,6 +135,7 @@ impl Responder {
             completed: Msn::new(0),
             doing: Doing::Nothing,
             refused: false,
+            beyond: Psn::new(0),
             due: Due::Nothing,
             unanswered: 0,
             ack_at: None,
@@ -180,6 +183,13 @@ impl Responder {
     /// Whether its receives come from a queue that others draw from, too.
     pub fn shares(&self) -> bool {
         self.receives.are_shared()
+    }
+
+    pub fn is_deserted(&self) -> bool {
+        match &self.receives {
+            Receives::Own(ring) => ring.is_deserted(),
+            Receives::Shared(_) => true,
+        }
     }
 
     pub fn pop_receive(&mut self) -> Option<ReceiveRequest> {
@@ -234,9 +244,8 @@ impl QueuePair {
     pub fn respond<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
         if !self.state.responds() {
             common.counters.wrong_state += 1;
-            if common.lossless && self.state == State::Error {
-                // Its device says that it was delivered: the peer would take it for done.
-                common.owe(self, Due::Nak(Syndrome::nak(Nak::RemoteOperation)));
+            if common.lossless {
+                self.disown(packet.headers.bth.psn(), common);
             }
             return;
         }
@@ -252,7 +261,7 @@ impl QueuePair {
         } else if ahead < 0 && !planted(Bug::TakesDuplicates) {
             return self.repeat(&packet.headers, common);
         } else if ahead > 0 && !planted(Bug::IgnoresGaps) {
-            return self.miss(common);
+            return self.miss(bth.psn(), common);
         }
         match self.take(packet, common) {
             Ok(Told::ByAck) => self.took(bth.ack_request(), common),
@@ -278,6 +287,9 @@ impl QueuePair {
     #[cold]
     fn repeat(&mut self, headers: &Headers, common: &mut Common) {
         common.counters.duplicates += 1;
+        if common.lossless {
+            return self.disown(headers.bth.psn(), common);
+        }
         match headers.bth.opcode().info().operation {
             Operation::ReadRequest => self.read_again(headers, common),
             Operation::CompareSwap | Operation::FetchAdd => {
@@ -287,10 +299,26 @@ impl QueuePair {
         }
     }
 
+    /// Refuses a packet that a device which can't lose has delivered, and that is not taken: its
+    /// sender would take it for done. If it is the one that is expected, who sent it has it under
+    /// way, and understands a refusal of that. Any other is of a connection that is no more, for on
+    /// such a device nothing comes twice or out of turn: its sender has to be found by its link.
+    #[cold]
+    fn disown(&mut self, psn: Psn, common: &mut Common) {
+        if psn == self.responder.expected {
+            common.owe(self, Due::Nak(Syndrome::nak(Nak::RemoteOperation)));
+        } else if let Some(path) = &self.path {
+            common.notify(path.id(), self.shared.qpn, psn);
+        }
+    }
+
     /// A packet came from beyond a gap.
     #[cold]
-    fn miss(&mut self, common: &mut Common) {
+    fn miss(&mut self, psn: Psn, common: &mut Common) {
         common.counters.out_of_sequence += 1;
+        if common.lossless {
+            return self.come_too_early(psn, common);
+        }
         if !self.responder.refused || planted(Bug::RefusesEachPacket) {
             self.responder.refused = true;
             common.counters.sequence_naks_sent += 1;
@@ -298,9 +326,21 @@ impl QueuePair {
         }
     }
 
+    /// Where nothing is lost, packets that come too early are what the peer had sent behind a refused
+    /// one before it heard of that, each of them the next of the one before; or not the peer's.
+    fn come_too_early(&mut self, psn: Psn, common: &mut Common) {
+        let r = &mut self.responder;
+        if r.refused && psn == r.beyond {
+            r.beyond = psn.add(1);
+        } else {
+            self.disown(psn, common);
+        }
+    }
+
     #[cold]
     fn not_ready(&mut self, common: &mut Common) {
         self.responder.refused = true;
+        self.responder.beyond = self.responder.expected.add(1);
         common.counters.rnr_naks_sent += 1;
         common.owe(self, Due::Nak(Syndrome::not_ready(self.responder.not_ready)));
     }

@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use crate::sync::{AtomicUsize, Ordering, UnsafeCell};
+use crate::sync::{AtomicBool, AtomicUsize, Ordering, UnsafeCell};
 
 /// An index alone on its cache lines: processors fetch them in pairs.
 #[repr(align(128))]
@@ -24,6 +24,8 @@ struct Ring<T> {
     /// How many were ever taken, and written; modulo the word's size, like all indices here.
     head: Index,
     tail: Index,
+    /// Whether the end that writes is gone.
+    deserted: AtomicBool,
 }
 
 // SAFETY: a value is reached by one side at a time, as the indices say, and moves between threads.
@@ -75,7 +77,8 @@ pub(super) fn ring<T>(depth: usize) -> (Producer<T>, Consumer<T>) {
     let slots =
         (0..depth.max(1).next_power_of_two()).map(|_| UnsafeCell::new(MaybeUninit::uninit()));
     let index = || Index(AtomicUsize::new(0));
-    let ring = Arc::new(Ring { slots: slots.collect(), head: index(), tail: index() });
+    let deserted = AtomicBool::new(false);
+    let ring = Arc::new(Ring { slots: slots.collect(), head: index(), tail: index(), deserted });
     let producer =
         Producer { slots: ring.slots(), ring: Arc::clone(&ring), tail: 0, head: 0, depth };
     (producer, Consumer { slots: ring.slots(), ring, head: 0, tail: 0 })
@@ -160,7 +163,22 @@ impl<T> Slot<'_, T> {
     }
 }
 
+impl<T> Drop for Producer<T> {
+    fn drop(&mut self) {
+        // Behind the last tail: who sees this sees that. The count of the `Arc` would say as much,
+        // but without an order that anybody promises; and to ask for the only reference to the
+        // ring would end what `Slots` may reach, which stems from a shared one.
+        self.ring.deserted.store(true, Ordering::Release);
+    }
+}
+
 impl<T> Consumer<T> {
+    /// Whether the end that writes is gone: then all that it wrote is seen, and there will be no
+    /// more.
+    pub fn is_deserted(&self) -> bool {
+        self.ring.deserted.load(Ordering::Acquire)
+    }
+
     /// How many values stand in the ring.
     #[inline]
     pub fn len(&mut self) -> usize {
@@ -281,6 +299,16 @@ mod tests {
     }
 
     #[test]
+    fn a_ring_is_deserted_when_the_end_that_writes_is_dropped() {
+        let (mut producer, mut consumer) = ring(2);
+        producer.push(7).expect("room");
+        assert!(!consumer.is_deserted());
+        drop(producer);
+        assert!(consumer.is_deserted());
+        assert_eq!((consumer.pop(), consumer.pop()), (Some(7), None));
+    }
+
+    #[test]
     fn two_threads_lose_nothing() {
         let (mut producer, mut consumer) = ring(5);
         let writer = std::thread::spawn(move || {
@@ -335,6 +363,31 @@ mod loom_tests {
                 taken += 1;
             }
             assert_eq!(pushed, taken);
+        });
+    }
+
+    /// Fails if the writer's leaving is told, or heard, with a weaker order.
+    #[test]
+    fn who_sees_the_writer_gone_sees_all_that_it_wrote() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ring(2);
+            let writer = thread::spawn(move || {
+                for value in 0..2 {
+                    producer.push(Box::new(value)).unwrap();
+                }
+            });
+            // What is remembered of the tail must not stand for what came since.
+            let mut taken = usize::from(consumer.pop().is_some());
+            if consumer.is_deserted() {
+                assert_eq!(taken + consumer.waiting(), 2);
+                while let Some(value) = consumer.pop() {
+                    assert_eq!(*value, taken);
+                    taken += 1;
+                }
+                assert_eq!(taken, 2);
+            }
+            writer.join().unwrap();
+            assert!(consumer.is_deserted());
         });
     }
 }

@@ -80,7 +80,8 @@ impl State {
     }
 }
 
-/// A change of a queue pair's state, with what the new one needs to know.
+/// A change of a queue pair's state, with what the new one needs to know. Back to
+/// [`State::Reset`] there is a way of its own: [`Nic::reset`](super::Nic::reset).
 #[derive(Debug)]
 pub enum Change {
     /// To take receives, and what its peer may do with this side's memory.
@@ -107,8 +108,6 @@ pub enum Change {
     Resume,
     /// To flush everything.
     Error,
-    /// To forget the connection. Nothing may be outstanding.
-    Reset,
 }
 
 /// As many reads and atomic operations at a time as adapters take.
@@ -244,6 +243,19 @@ pub enum ChangeError {
         qpn: Qpn,
         /// How many.
         outstanding: usize,
+    },
+    /// An end belongs to another NIC.
+    #[error("{0} is a queue pair of another NIC, which is the one to reset it")]
+    OfAnotherNic(Qpn),
+    /// The two ends are not those of one queue pair.
+    #[error(
+        "the SendQueue is {send}'s and the ReceiveQueue {receive}'s: a reset takes both of one"
+    )]
+    OfTwo {
+        /// The queue pair that requests are posted to.
+        send: Qpn,
+        /// The one that receives are posted to.
+        receive: Qpn,
     },
     /// The window can't be that.
     #[error("a window of {0} packets: it must be from 1 to 8388607, half the sequence numbers")]

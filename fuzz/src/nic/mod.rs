@@ -8,7 +8,8 @@
 //! What is checked after each action:
 //!
 //! - Memory holds what it held, but where a peer or a receive may write; revoked memory for good.
-//! - Only the packet that is expected is taken, and by the right peer's way only.
+//! - Only the packet that is expected is taken, and by the right peer's way only. Over a link of a
+//!   lossless device, somebody is told of every other.
 //! - A completion is of a request that was posted, comes once, and in the order of its queue.
 //! - A turn sends no more than the windows and one answer for each queue pair.
 //!

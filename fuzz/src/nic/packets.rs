@@ -2,9 +2,9 @@
 
 use doorbell_core::encap::{Outer, Path, PathId, Run, Version};
 use doorbell_core::wire::{
-    Aeth, Bth, DmaLength, EtherType, Ethernet, Extensions, FlowLabel, Gid, Grh, Headers,
-    InetChecksum, IpId, IpProtocol, Ipv4, Ipv6, Mac, Opcode, PathMtu, Pkey, Psn, Qpn, RemoteAddr,
-    Reth, Rkey, Syndrome, Udp, UdpPort,
+    Aeth, AtomicValue, Bth, DmaLength, EtherType, Ethernet, Extensions, FlowLabel, Gid, Grh,
+    Headers, InetChecksum, IpId, IpProtocol, Ipv4, Ipv6, Mac, Msn, Opcode, PathMtu, Pkey, Psn, Qpn,
+    RemoteAddr, Reth, Rkey, Syndrome, Udp, UdpPort,
 };
 
 use super::super::input::Input;
@@ -171,6 +171,27 @@ fn reth(input: &mut Input<'_>, opcode: Opcode, len: usize, memory: &Memory) -> R
         rkey: Rkey(known.rkey.0 ^ wrong),
         length: DmaLength(length as u32),
     }
+}
+
+/// A notice that a queue pair's packets were not taken: mostly of a path's peer, and of what was
+/// sent to it.
+pub fn notice(input: &mut Input<'_>, path: usize, sent: Psn) -> Headers {
+    let number = if input.u8() < 224 { peer(path) } else { Qpn::new(u32::from(input.u16())) };
+    let near = |input: &mut Input<'_>| sent.add((i32::from(input.u8() & 31) - 16) as u32);
+    let run = match input.u8() {
+        0..224 => u64::from(near(input).get()) << 32 | u64::from(near(input).get()),
+        _ => u64::from_le_bytes(input.array()),
+    };
+    let syndrome = if input.u8() < 240 { 0x63 } else { input.u8() };
+    let aeth = Aeth { syndrome: Syndrome::from_code(syndrome), msn: Msn::new(0) };
+    let (opcode, extensions) = match input.u8() {
+        0..32 => (Opcode::RcAcknowledge, Extensions::Aeth(aeth)),
+        _ => {
+            let extensions = Extensions::AethAtomicAck(aeth, AtomicValue(run));
+            (Opcode::RcAtomicAcknowledge, extensions)
+        }
+    };
+    Headers { bth: Bth::new(opcode, Qpn::new(0), Psn::new(number.get())), extensions }
 }
 
 /// A packet as a frame along a path, its ICRC made to fit.

@@ -7,7 +7,7 @@ use doorbell_core::memory::Buf;
 use doorbell_core::nic::*;
 use doorbell_core::time::Time;
 use doorbell_core::wire::{
-    Extensions, Headers, Imm, Operation as WireOperation, Packet, Pkey, Psn, Qpn, RnrTimer,
+    Extensions, Headers, Imm, Operation as WireOperation, Packet, Pkey, Psn, Qpn, RnrTimer, Service,
 };
 
 use super::super::input::Input;
@@ -21,6 +21,7 @@ const WINDOW: usize = 8;
 
 pub struct World {
     nic: Nic,
+    lossless: bool,
     pairs: [Pair; PAIRS],
     queues: Vec<(CompletionQueueId, CompletionQueue)>,
     pub memory: Memories,
@@ -32,12 +33,20 @@ pub struct World {
 }
 
 struct Pair {
-    /// None while it is taken down.
+    /// None once the program has dropped them.
     ends: Option<QueuePairEnds>,
-    qpn: Qpn,
+    /// None while it is taken down.
+    qpn: Option<Qpn>,
     /// The sequence number of the peer's next request.
     expected: Psn,
     back: Path,
+}
+
+impl Pair {
+    /// The number that packets for it bear: while it is taken down, one that nobody has.
+    fn number(&self) -> Qpn {
+        self.qpn.unwrap_or(Qpn::new(0))
+    }
 }
 
 /// Which of the counters say that a request was not simply taken.
@@ -57,12 +66,8 @@ fn refused(counters: &Counters) -> u64 {
 
 impl World {
     pub fn new(kind: u8) -> Self {
-        let config = Config {
-            queue_pairs: 8,
-            registrations: 16,
-            lossless: kind & 1 != 0,
-            ..Config::default()
-        };
+        let lossless = kind & 1 != 0;
+        let config = Config { queue_pairs: 8, registrations: 16, lossless, ..Config::default() };
         let mut nic = Nic::new(config, Seed::from_number(kind.into())).expect("a numbering");
         let domains = [nic.domain(), nic.domain()];
         // The first is small, so that queue pairs wait for it.
@@ -71,12 +76,13 @@ impl World {
         let memory = Memories::new(&mut nic, domains[0], domains[1]);
         let pairs = std::array::from_fn(|index| Pair {
             ends: None,
-            qpn: Qpn::new(0),
+            qpn: None,
             expected: Psn::new(0),
             back: path_from(index),
         });
         let mut world = Self {
             nic,
+            lossless,
             pairs,
             queues: queues.into(),
             memory,
@@ -124,7 +130,7 @@ impl World {
             )
         };
         let ends = self.nic.queue_pair(&config).expect("there is room");
-        self.pairs[index].qpn = ends.qpn;
+        self.pairs[index].qpn = Some(ends.qpn);
         self.pairs[index].ends = Some(ends);
     }
 
@@ -135,7 +141,8 @@ impl World {
         match action {
             0..112 => self.receive(index, input),
             112..118 => self.receive_by_link(index, input),
-            118..124 => self.receive_noise(index, input),
+            118..120 => self.receive_notice(input),
+            120..124 => self.receive_noise(index, input),
             124..144 => self.transmit(usize::from(input.u8() & 31)),
             144..168 => self.post_send(index, input),
             168..192 => self.post_receive(index, input),
@@ -146,14 +153,14 @@ impl World {
             238..240 => self.memory.revoke(&mut self.nic, self.domains[0]),
             240..248 => self.collect(index, input),
             248..252 => self.arm(index, input),
-            _ => self.drop_or_make(index),
+            _ => self.drop_or_make(index, input),
         }
     }
 
     fn receive(&mut self, index: usize, input: &mut Input<'_>) {
         let pair = &self.pairs[index];
         let sent = self.port.sent[index];
-        let target = Target { qpn: pair.qpn, expected: pair.expected, sent };
+        let target = Target { qpn: pair.number(), expected: pair.expected, sent };
         let (headers, payload) = packets::packet(input, &target, &self.memory);
         let strange = input.u8();
         let from = if strange < 250 { index } else { usize::from(strange) % PAIRS };
@@ -191,14 +198,30 @@ impl World {
     fn receive_by_link(&mut self, index: usize, input: &mut Input<'_>) {
         let pair = &self.pairs[index];
         let sent = self.port.sent[index];
-        let target = Target { qpn: pair.qpn, expected: pair.expected, sent };
+        let target = Target { qpn: pair.number(), expected: pair.expected, sent };
         let (headers, payload) = packets::packet(input, &target, &self.memory);
         let flow = Flow::Link(path_to(usize::from(input.u8()) % PAIRS).id());
         let packet = Packet { headers, payload: &payload[..] };
-        let before = refused(self.nic.counters());
+        let before = *self.nic.counters();
         self.nic.packet(flow, &packet);
-        let simply = refused(self.nic.counters()) == before;
+        let after = *self.nic.counters();
+        let simply = refused(&after) == refused(&before);
         self.judge(index, &headers, simply);
+        // What is not taken must not pass for done. Only what came behind a refused packet is not
+        // refused, too.
+        let info = headers.bth.opcode().info();
+        let request = info.service == Service::Rc && !info.is_response();
+        let behind = after.out_of_sequence > before.out_of_sequence;
+        let told = simply || behind || self.nic.owes();
+        assert!(told || !request || !self.lossless, "nobody hears of {headers:?}");
+    }
+
+    /// A link says that packets were not taken over there.
+    fn receive_notice(&mut self, input: &mut Input<'_>) {
+        let path = usize::from(input.u8()) % PAIRS;
+        let headers = packets::notice(input, path, self.port.sent[path]);
+        let flow = Flow::Link(path_to(usize::from(input.u8()) % PAIRS).id());
+        self.nic.packet(flow, &Packet { headers, payload: &[][..] });
     }
 
     /// Bytes that are no packet, as a frame or in one whose ICRC holds.
@@ -215,7 +238,7 @@ impl World {
         self.nic.frame(&mut self.opener, &frame, None);
         let simply = refused(self.nic.counters()) == before;
         if let Some(packet) = found
-            && packet.headers.bth.destination() == self.pairs[index].qpn
+            && Some(packet.headers.bth.destination()) == self.pairs[index].qpn
         {
             self.judge(index, &packet.headers, simply);
         }
@@ -223,8 +246,12 @@ impl World {
 
     fn transmit(&mut self, room: usize) {
         (self.port.room, self.port.pushed) = (room, 0);
+        let before = self.nic.counters().notices_sent;
         self.nic.transmit(&mut self.port);
-        assert!(self.port.pushed <= PAIRS * (WINDOW + 1), "{} packets", self.port.pushed);
+        let notices = (self.nic.counters().notices_sent - before) as usize;
+        let pushed = self.port.pushed - notices;
+        assert!(pushed <= PAIRS * (WINDOW + 1), "{pushed} packets");
+        assert!(notices == 0 || self.lossless);
     }
 
     fn collect(&mut self, index: usize, input: &mut Input<'_>) {
@@ -340,17 +367,27 @@ impl World {
             3 => Change::Drain,
             4 => Change::Resume,
             5 => Change::Error,
-            _ => Change::Reset,
+            _ => return self.reset(index),
         };
+        let Some(qpn) = self.pairs[index].qpn else { return };
         let (receives, sends) =
             (matches!(change, Change::ReadyToReceive(_)), matches!(change, Change::ReadyToSend(_)));
-        if self.nic.change(self.pairs[index].qpn, change).is_ok() {
+        if self.nic.change(qpn, change).is_ok() {
             if receives {
                 self.pairs[index].expected = expected;
             }
             if sends {
                 self.port.sent[index] = first;
             }
+        }
+    }
+
+    fn reset(&mut self, index: usize) {
+        let Some(ends) = &mut self.pairs[index].ends else { return };
+        match self.nic.reset(&mut ends.send, &mut ends.receive) {
+            Ok(()) => {}
+            Err(ChangeError::Outstanding { outstanding, .. }) => assert!(outstanding > 0),
+            Err(error) => panic!("{error}"),
         }
     }
 
@@ -375,13 +412,22 @@ impl World {
         self.nic.arm(self.queues[index % 3].0, notify).expect("it is there");
     }
 
-    fn drop_or_make(&mut self, index: usize) {
-        if self.pairs[index].ends.is_none() {
-            return self.make(index);
+    /// Drops the ends of a queue pair, takes it down, or makes another.
+    fn drop_or_make(&mut self, index: usize, input: &mut Input<'_>) {
+        let pair = &mut self.pairs[index];
+        let Some(qpn) = pair.qpn else { return self.make(index) };
+        if pair.ends.is_some() {
+            let state = self.nic.state(qpn);
+            assert_eq!(self.nic.drop_queue_pair(qpn), Err(ResourceError::HasEnds(qpn)));
+            assert_eq!(self.nic.state(qpn), state);
+            pair.ends = None;
+            if input.u8() & 1 == 0 {
+                return;
+            }
         }
-        match self.nic.drop_queue_pair(self.pairs[index].qpn) {
+        match self.nic.drop_queue_pair(qpn) {
             // Another may get the number.
-            Ok(()) => (self.pairs[index].ends, self.pairs[index].qpn) = (None, Qpn::new(0)),
+            Ok(()) => pair.qpn = None,
             Err(ResourceError::Outstanding { outstanding, .. }) => assert!(outstanding > 0),
             Err(error) => panic!("{error}"),
         }
@@ -400,15 +446,23 @@ impl World {
             self.transmit(usize::MAX);
             (0..3).for_each(|queue| self.poll(queue, 1024));
         }
-        self.ledger.close();
-        let counters = self.nic.counters();
-        assert_eq!(counters.completed + counters.failed, self.ledger.posted());
         self.nic.advance(self.now + Duration::from_secs(1));
         self.transmit(usize::MAX);
         assert_eq!(self.nic.next_timeout(), None);
-        for pair in self.pairs.iter().filter(|pair| pair.ends.is_some()) {
-            self.nic.drop_queue_pair(pair.qpn).expect("nothing is outstanding");
+        for index in 0..PAIRS {
+            self.pairs[index].ends = None;
+            // What was posted without a ring before its end was dropped is found only now.
+            while let Some(qpn) = self.pairs[index].qpn
+                && let Err(why) = self.nic.drop_queue_pair(qpn)
+            {
+                assert!(matches!(why, ResourceError::Outstanding { .. }), "{why}");
+                (0..3).for_each(|queue| self.poll(queue, 1024));
+            }
+            (0..3).for_each(|queue| self.poll(queue, 1024));
         }
+        self.ledger.close();
+        let counters = self.nic.counters();
+        assert_eq!(counters.completed + counters.failed, self.ledger.posted());
         for (queue, _) in &self.queues {
             self.nic.drop_completion_queue(*queue).expect("nobody uses it");
         }

@@ -5,7 +5,9 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use doorbell_core::encap::{Full, Opener, Outer, Path, PathId, Run, Version};
-use doorbell_core::nic::{Change, Config, Connection, Inbox, Nic, Outbox, Rights, Seed, Sending};
+use doorbell_core::nic::{
+    Change, Config, Connection, Flow, Inbox, Nic, Outbox, Rights, Seed, Sending,
+};
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
 use doorbell_core::wire::{
@@ -56,6 +58,8 @@ struct Port {
     frames: VecDeque<Vec<u8>>,
     room: usize,
     next_id: u16,
+    /// On a lossless fabric, the way to each peer: the NIC's own paths are mere links there.
+    links: Vec<Path>,
     /// Tickets given, and found delivered, by the number of the path.
     tickets: Vec<u64>,
     delivered: Vec<u64>,
@@ -69,6 +73,7 @@ impl Port {
             frames: VecDeque::new(),
             room: usize::MAX,
             next_id: 0,
+            links: Vec::new(),
             tickets: vec![0; peers],
             delivered: vec![0; peers],
             taken: vec![(false, 0); peers],
@@ -81,6 +86,7 @@ impl Outbox for Port {
         if self.frames.len() >= self.room {
             return Err(Full);
         }
+        let path = self.links.get(path.id().0 as usize).unwrap_or(path);
         let mut frame = vec![0; LONGEST];
         let mut run = Run::begin(path, &mut frame, IpId(self.next_id), 1);
         run.push(path, &mut frame, headers, payload)?;
@@ -162,14 +168,23 @@ impl Fabric {
     pub fn node(&mut self) -> NodeId {
         let (node, station) = (self.nodes.len(), self.network.station());
         let nic = self.new_nic(node, 0);
-        for node in &mut self.nodes {
-            node.port.tickets.push(0);
-            node.port.delivered.push(0);
-            node.port.taken.push((false, 0));
+        for (other, to) in self.nodes.iter_mut().enumerate() {
+            to.port.tickets.push(0);
+            to.port.delivered.push(0);
+            to.port.taken.push((false, 0));
+            if self.lossless {
+                to.port.links.push(way(self.version, other, node));
+            }
         }
-        let port = Port::new(node + 1);
+        let port = self.new_port(node, node + 1);
         self.nodes.push(Node { nic, station, opener: Opener::default(), port, starts: 0 });
         node
+    }
+
+    fn new_port(&self, node: NodeId, peers: usize) -> Port {
+        let links = if self.lossless { peers } else { 0 };
+        let links = (0..links).map(|peer| way(self.version, node, peer)).collect();
+        Port { links, ..Port::new(peers) }
     }
 
     fn new_nic(&self, node: NodeId, starts: u64) -> Nic {
@@ -197,9 +212,12 @@ impl Fabric {
         self.network.now()
     }
 
-    /// The way from one node to another.
+    /// The way from one node to another: on a lossless fabric, a mere link.
     pub fn path(&self, from: NodeId, to: NodeId) -> Path {
-        Path::new(PathId(to as u32), outer(self.version, from, to))
+        match self.lossless {
+            true => Path::link(PathId(to as u32)),
+            false => way(self.version, from, to),
+        }
     }
 
     /// Switches a node off and on: a new NIC, with nothing of the old one but its address.
@@ -207,7 +225,7 @@ impl Fabric {
         let starts = self.nodes[node].starts + 1;
         let nic = self.new_nic(node, starts);
         let (station, peers) = (self.nodes[node].station, self.nodes.len());
-        let (opener, port) = (Opener::default(), Port::new(peers));
+        let (opener, port) = (Opener::default(), self.new_port(node, peers));
         self.nodes[node] = Node { nic, station, opener, port, starts };
         self.network.restart(station);
     }
@@ -304,7 +322,10 @@ impl Fabric {
             }
             return;
         }
-        nic.frame(opener, frame, None);
+        match self.lossless {
+            true => by_link(nic, opener, frame, PathId(from as u32)),
+            false => nic.frame(opener, frame, None),
+        }
         if let Some((news, taken)) = port.taken.get_mut(from) {
             (*news, *taken) = (true, *taken + 1);
         }
@@ -322,6 +343,25 @@ impl Fabric {
             }
         }
         true
+    }
+}
+
+/// The way from one node to another, by the network.
+fn way(version: Version, from: NodeId, to: NodeId) -> Path {
+    Path::new(PathId(to as u32), outer(version, from, to))
+}
+
+/// Gives a NIC the packets of a frame as what a link brought.
+fn by_link(nic: &mut Nic, opener: &mut Opener, frame: &[u8], link: PathId) {
+    let arrival = match opener.open(frame, None) {
+        Ok(arrival) => arrival,
+        Err(why) => return nic.malformed(why),
+    };
+    for packet in arrival {
+        match packet {
+            Ok(packet) => nic.packet(Flow::Link(link), &packet),
+            Err(why) => nic.malformed(why),
+        }
     }
 }
 

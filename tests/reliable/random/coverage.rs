@@ -45,6 +45,7 @@ const EXPECTED: &[&str] = &[
     "opcode RcFetchAdd",
     "opcode RcAtomicAcknowledge",
     "opcode RcAcknowledge",
+    "opcode RcAtomicAcknowledge",
     "answer Ack without credits",
     "answer Ack with credits",
     "answer ReceiverNotReady",

@@ -33,7 +33,7 @@ pub enum Mood {
     Impatient,
     /// One message is one that must break its queue pair.
     Wrong,
-    /// A queue pair is told to stop in the middle, or memory is taken from it.
+    /// A queue pair is told to stop in the middle, or taken down, or memory is taken from it.
     Stopped,
 }
 
@@ -132,6 +132,11 @@ pub enum Op {
     },
     /// Tells a queue pair to stop.
     Stop {
+        pair: usize,
+        end: usize,
+    },
+    /// Drops a queue pair's ends, and takes it down.
+    TakeDown {
         pair: usize,
         end: usize,
     },
@@ -322,9 +327,10 @@ fn ops(dice: &mut Dice, mood: Mood, streams: &[[Stream; 2]], queues: usize) -> V
         let at = dice.below(count);
         let (pair, end) = (dice.below(streams.len()), dice.below(2));
         let what = dice.pick(&Revoked::ALL);
-        ops[at] = match dice.percent(40) {
-            true => Op::Stop { pair, end },
-            false => Op::Revoke { pair, end, what },
+        ops[at] = match dice.below(100) {
+            0..30 => Op::Stop { pair, end },
+            30..60 => Op::TakeDown { pair, end },
+            _ => Op::Revoke { pair, end, what },
         };
     }
     ops

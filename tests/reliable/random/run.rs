@@ -65,7 +65,10 @@ struct Queue {
 
 /// One end of a connection.
 struct Side {
-    ends: QueuePairEnds,
+    qpn: Qpn,
+    /// None when they were dropped, to take it down; and whether it was.
+    ends: Option<QueuePairEnds>,
+    down: bool,
     memory: Option<Images>,
     /// What broke it, and whether the program did.
     broken: Option<Cause>,
@@ -143,21 +146,25 @@ impl<'p> Run<'p> {
                 Queue { node: queue.node, id, ends, armed: None, events: 0 }
             })
             .collect();
-        let mut side = |end: &End| {
-            let config = QueuePairConfig {
-                receive_completions: queues[end.receive_queue].id,
-                send_depth: end.send_depth,
-                receive_depth: end.receive_depth,
-                ..QueuePairConfig::new(domains[end.node], queues[end.send_queue].id)
-            };
-            let ends = fabric.nic(end.node).queue_pair(&config).expect("a place in the table");
-            let (memory, broken, state) = (None, None, State::Reset);
-            Side { ends, memory, broken, told: false, state, drained: None, revoked: None }
+        let (coverage, sides, flows, steps) = (Coverage::default(), Vec::new(), Vec::new(), 0);
+        let mut run =
+            Self { program, fabric, dice, coverage, domains, traps, queues, sides, flows, steps };
+        run.sides = program.pairs.iter().map(|[a, b]| [run.side(a), run.side(b)]).collect();
+        run
+    }
+
+    /// Makes a queue pair.
+    fn side(&mut self, end: &End) -> Side {
+        let config = QueuePairConfig {
+            receive_completions: self.queues[end.receive_queue].id,
+            send_depth: end.send_depth,
+            receive_depth: end.receive_depth,
+            ..QueuePairConfig::new(self.domains[end.node], self.queues[end.send_queue].id)
         };
-        let sides = program.pairs.iter().map(|[a, b]| [side(a), side(b)]).collect();
-        let coverage = Coverage::default();
-        let flows = Vec::new();
-        Self { program, fabric, dice, coverage, domains, traps, queues, sides, flows, steps: 0 }
+        let ends = self.fabric.nic(end.node).queue_pair(&config).expect("a place in the table");
+        let (qpn, ends, state) = (ends.qpn, Some(ends), State::Reset);
+        let (memory, broken, told, drained, revoked) = (None, None, false, None, None);
+        Side { qpn, ends, down: false, memory, broken, told, state, drained, revoked }
     }
 
     fn all(&mut self) -> Check {
@@ -192,14 +199,14 @@ impl<'p> Run<'p> {
     }
 
     fn change(&mut self, pair: usize, end: usize, change: Change) -> Check {
-        let (qpn, node) = (self.sides[pair][end].ends.qpn, self.end(pair, end).node);
+        let (qpn, node) = (self.sides[pair][end].qpn, self.end(pair, end).node);
         let changed = self.fabric.nic(node).change(qpn, change);
         changed.map_err(|why| format!("end {end} of pair {pair}: {why}"))
     }
 
     /// Looks whether a queue pair is in a state.
     fn enter(&mut self, pair: usize, end: usize, state: State) -> Check {
-        let (qpn, node) = (self.sides[pair][end].ends.qpn, self.end(pair, end).node);
+        let (qpn, node) = (self.sides[pair][end].qpn, self.end(pair, end).node);
         let found = self.fabric.nic(node).state(qpn);
         self.coverage.state(found);
         ensure!(found == Some(state), "end {end} of pair {pair} is {found:?}, not {state:?}");
@@ -264,16 +271,21 @@ impl<'p> Run<'p> {
 
     fn find(&self, node: usize, qpn: Qpn) -> Result<(usize, usize), String> {
         let is = |&(pair, end): &(usize, usize)| {
-            self.end(pair, end).node == node && self.sides[pair][end].ends.qpn == qpn
+            self.end(pair, end).node == node && self.sides[pair][end].qpn == qpn
         };
         self.every_end().find(is).ok_or(format!("node {node} has no queue pair {qpn}"))
     }
 
-    /// How many sends are complete.
-    fn taken(&self, pair: usize, end: usize) -> usize {
+    /// How many sends are complete, of a queue pair that is not to be taken down.
+    fn taken(&mut self, pair: usize, end: usize) -> usize {
         let depth = self.end(pair, end).send_depth;
-        let room = self.sides[pair][end].ends.send.room();
+        let room = self.ends(pair, end).send.room();
         self.flows[pair][end].posted - (depth - room)
+    }
+
+    /// The ends of a queue pair that is not to be taken down.
+    fn ends(&mut self, pair: usize, end: usize) -> &mut QueuePairEnds {
+        self.sides[pair][end].ends.as_mut().expect("it is there")
     }
 
     /// Counts packets by what they are. Only of networks that corrupt nothing.

@@ -188,6 +188,7 @@ fn without_pair(program: &mut Program, gone: usize) {
             | Op::Drain { pair, .. }
             | Op::Resume { pair, .. }
             | Op::Stop { pair, .. }
+            | Op::TakeDown { pair, .. }
             | Op::Revoke { pair, .. } => {
                 let stays = *pair != gone;
                 *pair -= usize::from(*pair > gone);

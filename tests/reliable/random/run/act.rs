@@ -39,6 +39,12 @@ impl Run<'_> {
                 self.tell_to_stop(pair, end)?;
                 self.turn(self.end(pair, end).node)?;
             }
+            Op::TakeDown { pair, end } => {
+                let side = &mut self.sides[pair][end];
+                side.told |= side.broken.is_none();
+                self.take_down(pair, end)?;
+                self.turn(self.end(pair, end).node)?;
+            }
         }
         self.post_all()
     }
@@ -56,13 +62,14 @@ impl Run<'_> {
         let before = self.flows[pair][end].posted;
         while self.flows[pair][end].posted < self.flows[pair][end].wanted {
             let index = self.flows[pair][end].posted;
-            let room = self.sides[pair][end].ends.send.room();
+            let Some(ends) = &self.sides[pair][end].ends else { return Ok(()) };
+            let room = ends.send.room();
             if room == 0 && !self.dice.percent(10) {
                 break;
             }
             let request = self.request(pair, end, index);
             let id = request.id;
-            match self.sides[pair][end].ends.send.post(request) {
+            match self.ends(pair, end).send.post(request) {
                 Ok(()) => {
                     ensure!(room > 0, "posted to a full queue");
                     self.flows[pair][end].posted += 1;
@@ -79,7 +86,7 @@ impl Run<'_> {
             }
         }
         if self.flows[pair][end].posted > before {
-            self.sides[pair][end].ends.send.ring();
+            self.ends(pair, end).send.ring();
             self.turn(self.end(pair, end).node)?;
         }
         Ok(())
@@ -112,7 +119,8 @@ impl Run<'_> {
         let before = self.flows[pair][1 - end].receives_posted;
         while self.flows[pair][1 - end].receives_posted < self.flows[pair][1 - end].receives_wanted
         {
-            let room = self.sides[pair][end].ends.receive.room();
+            let Some(ends) = &self.sides[pair][end].ends else { return Ok(()) };
+            let room = ends.receive.room();
             if room == 0 && !self.dice.percent(10) {
                 break;
             }
@@ -120,7 +128,7 @@ impl Run<'_> {
             let receive = flow.receives_posted;
             let id = ((receive as u64) << 1 | 1) ^ flow.salt;
             let memory = self.landing(pair, 1 - end, receive);
-            match self.sides[pair][end].ends.receive.post(ReceiveRequest { id, memory }) {
+            match self.ends(pair, end).receive.post(ReceiveRequest { id, memory }) {
                 Ok(()) => {
                     ensure!(room > 0, "posted to a full queue");
                     self.flows[pair][1 - end].receives_posted += 1;

@@ -85,7 +85,7 @@ impl Run<'_> {
             into.receives_wanted = into.stream.early.min(into.receives());
             self.post_receives(pair, end)?;
             let connection = Connection {
-                peer: self.sides[pair][1 - end].ends.qpn,
+                peer: self.sides[pair][1 - end].qpn,
                 path: self.fabric.path(own.node, peer.node),
                 mtu: own.mtu,
                 expected: Psn::new(peer.first + spacing),
@@ -117,7 +117,7 @@ impl Run<'_> {
 
     /// In the reset state nothing can be posted, and never a message that is too long.
     fn refuses(&mut self, pair: usize, end: usize) -> Check {
-        let ends = &mut self.sides[pair][end].ends;
+        let ends = self.ends(pair, end);
         let send = ends.send.post(WorkRequest::send(7, Memory::None));
         let receive = ends.receive.post(ReceiveRequest { id: 7, memory: Memory::None });
         let (Err(send), Err(receive)) = (send, receive) else {
@@ -139,7 +139,7 @@ impl Run<'_> {
         let read = || WorkRequest::read(7, RemoteAddr(0), Rkey(0), Memory::None);
         let write = || WorkRequest::write(7, RemoteAddr(0), Rkey(0), Memory::None);
         let too_long = |request| (request, PostError::TooLong { len: u64::from(len) });
-        let qpn = self.sides[pair][end].ends.qpn;
+        let qpn = self.sides[pair][end].qpn;
         let unfit = |request, operation| (request, PostError::Unfit { qpn, operation });
         let metadata = Metadata::new(&[]).expect("no bytes are few enough");
         let refused = [
@@ -150,7 +150,7 @@ impl Run<'_> {
             unfit(swap, "a compare-and-swap"),
         ];
         for (request, expected) in refused {
-            let refused = self.sides[pair][end].ends.send.post(request).err();
+            let refused = self.ends(pair, end).send.post(request).err();
             let why = refused.map(|refused| refused.why);
             ensure!(why == Some(expected), "refused with {why:?}, not {expected:?}");
             self.coverage.refused(&expected);
@@ -173,10 +173,21 @@ impl Run<'_> {
             let side = &mut self.sides[pair][end];
             (side.broken, side.told, side.drained) = (None, false, None);
             if !dropped {
-                self.change(pair, end, Change::Reset)?;
+                self.reset(pair, end)?;
                 self.enter(pair, end, State::Reset)?;
             }
         }
         Ok(())
+    }
+
+    /// Resets a queue pair, or makes another for one that was taken down.
+    fn reset(&mut self, pair: usize, end: usize) -> Check {
+        let own = self.end(pair, end);
+        let Some(ends) = &mut self.sides[pair][end].ends else {
+            self.sides[pair][end] = self.side(own);
+            return Ok(());
+        };
+        let reset = self.fabric.nic(own.node).reset(&mut ends.send, &mut ends.receive);
+        reset.map_err(|why| format!("end {end} of pair {pair}: {why}"))
     }
 }

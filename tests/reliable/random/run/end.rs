@@ -1,10 +1,8 @@
 //! The end of a round: everything is posted, waited for, and flushed.
 
-use doorbell::nic::{Change, ResourceError, State};
-use doorbell::wire::Qpn;
-
 use super::super::model::{Check, ensure};
 use super::{LIMIT, Run};
+use doorbell::nic::{Change, ResourceError, State};
 
 impl Run<'_> {
     /// Posts all that is left, and goes on until every send is complete.
@@ -22,6 +20,9 @@ impl Run<'_> {
                 news |= self.poll(queue, most)?;
             }
             for (pair, end) in self.every_end() {
+                if self.sides[pair][end].ends.is_none() {
+                    self.take_down(pair, end)?;
+                }
                 if self.sides[pair][end].drained.is_some() {
                     self.resume(pair, end)?;
                     self.sides[pair][end].drained = None;
@@ -46,10 +47,11 @@ impl Run<'_> {
     fn finished(&self, pair: usize, end: usize) -> bool {
         let (side, own) = (&self.sides[pair][end], self.end(pair, end));
         let [out, into] = [&self.flows[pair][end], &self.flows[pair][1 - end]];
-        let sent = out.posted == out.wanted && side.ends.send.room() == own.send_depth;
+        let Some(ends) = &side.ends else { return side.down };
+        let sent = out.posted == out.wanted && ends.send.room() == own.send_depth;
         let flushed = side.broken.is_none()
             || into.receives_posted == into.receives_wanted
-                && side.ends.receive.room() == own.receive_depth;
+                && ends.receive.room() == own.receive_depth;
         sent && flushed && side.state != State::Draining
     }
 
@@ -79,18 +81,18 @@ impl Run<'_> {
     /// Has every queue pair flush the receives that are left.
     pub(super) fn stop(&mut self, dropped: bool) -> Check {
         for (pair, end) in self.every_end() {
-            let (qpn, node) = (self.sides[pair][end].ends.qpn, self.end(pair, end).node);
             let idle = self.sides[pair][end].broken.is_none();
             if idle {
                 self.judge_alive(pair, end)?;
                 self.sides[pair][end].told = true;
             }
             if dropped {
-                self.drop_pair(pair, end, node, qpn)?;
+                self.take_down(pair, end)?;
+                ensure!(self.sides[pair][end].down, "not taken down, with room in its queues");
             } else if idle {
                 self.change(pair, end, Change::Error)?;
             }
-            self.turn(node)?;
+            self.turn(self.end(pair, end).node)?;
         }
         loop {
             let mut news = false;
@@ -103,17 +105,25 @@ impl Run<'_> {
         }
     }
 
-    fn drop_pair(&mut self, pair: usize, end: usize, node: usize, qpn: Qpn) -> Check {
-        loop {
+    /// Drops a queue pair's ends, and takes it down if what is to be flushed finds room. It may not
+    /// at once: what others have under way may hold the slots of its completion queues.
+    pub(super) fn take_down(&mut self, pair: usize, end: usize) -> Check {
+        let (qpn, node) = (self.sides[pair][end].qpn, self.end(pair, end).node);
+        if let Some(ends) = self.sides[pair][end].ends.take() {
+            let refused = self.fabric.nic(node).drop_queue_pair(qpn);
+            ensure!(refused == Err(ResourceError::HasEnds(qpn)), "with its ends: {refused:?}");
+            drop(ends);
+        }
+        let mut news = true;
+        while news && !self.sides[pair][end].down {
+            news = false;
             match self.fabric.nic(node).drop_queue_pair(qpn) {
-                Ok(()) => break,
+                Ok(()) => self.sides[pair][end].down = true,
                 Err(ResourceError::Outstanding { .. }) => {
                     self.hear(node)?;
-                    let mut news = false;
                     for queue in 0..self.queues.len() {
                         news |= self.poll(queue, usize::MAX)?;
                     }
-                    ensure!(news, "a queue pair is not dropped, with room in its queues");
                 }
                 Err(why) => return Err(why.to_string()),
             }

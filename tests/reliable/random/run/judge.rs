@@ -165,12 +165,14 @@ impl Run<'_> {
         let reason = match cause {
             Cause::Told => true,
             Cause::NoAnswer { tries } => {
-                tries == own.retries + 1 && !lossless && (impatient || peer_broke)
+                let all = if lossless { 1 } else { own.retries + 1 };
+                tries == all && (impatient && !lossless || peer_broke)
             }
             Cause::ReceiverNotReady { tries, wait } => {
                 own.rnr_retries < 7 && tries == own.rnr_retries + 1 && wait == peer.not_ready
             }
-            // A device that can't lose has a broken queue pair refuse what comes.
+            // A device that can't lose has a broken queue pair refuse what comes, and its NIC what
+            // comes for one that was taken down.
             Cause::PeerOperation if lossless && peer_broke => true,
             _ => sent_wrong || got_wrong || self.revoked(pair, end, cause),
         };
