@@ -108,3 +108,22 @@ fn on_a_device_that_loses_nothing_nobody_asks() {
     assert_eq!(fabric.nic(0).counters().sent, 0);
     assert_eq!(fabric.nic(0).next_timeout(), None);
 }
+
+/// A host whose last connection broke at the very moment at which it was to be asked was asked for
+/// ever.
+#[test]
+fn a_host_that_nobody_is_connected_to_any_more_is_forgotten() {
+    let mut two = Setup::default().connected(|_, sending| sending.retries = 0);
+    let station = two.fabric.station(two.b.node);
+    two.fabric.network.partition(&[station]);
+    two.a.post(short(1));
+    two.fabric.turn(two.a.node);
+    let nic = two.fabric.nic(two.a.node);
+    nic.advance(Time::ZERO + Duration::from_secs(20));
+    assert_eq!(nic.event(), Some(Event::Broken(two.a.qpn, Cause::NoAnswer { tries: 1 })));
+    assert_eq!(nic.objects().hosts, 0);
+    two.fabric.turn(two.a.node);
+    let nic = two.fabric.nic(two.a.node);
+    nic.advance(Time::ZERO + Duration::from_secs(21));
+    assert_eq!(nic.next_timeout(), None);
+}
