@@ -15,6 +15,23 @@
 //! [`post`](Nic::post) needs neither doorbell nor turn. Before sleeping,
 //! [`next_timeout`](Nic::next_timeout) says how long.
 //!
+//! # What it does
+//!
+//! | [transport](Transport) | requests | |
+//! |---|---|---|
+//! | reliable | send, write, read, compare-and-swap, fetch-and-add | once, in order, or both sides hear |
+//! | unreliable | send, write | whole or not at all, complete when sent |
+//! | datagram | send of one packet | to whomever it names, if it arrives |
+//!
+//! A message may bring an [attachment](Attachment) into the completion that it makes. Receives come
+//! from a queue of one's own, or from one that several queue pairs [share](SharedReceiveQueue).
+//! Queue pair 1 is the connection managers': its datagrams are handed [out](Nic::management) and
+//! [in](Nic::manage) to whoever runs the NIC. Hosts that fall silent are
+//! [asked and noticed](KeepAlive).
+//!
+//! Of reliable requests, sends and writes are carried out in the order in which they were posted. A
+//! read may see what was posted after it, unless that is [fenced](WorkRequest::fenced).
+//!
 //! # What it promises
 //!
 //! Every request posted to a reliable connection completes exactly once, in the order of its queue,
@@ -50,6 +67,9 @@
 //! | `requester`, `rto` | what is sent, and sent again |
 //! | `completer` | what the peer answers |
 //! | `responder`, `reads` | what the peer requests, and asks of this side's memory |
+//! | `receives` | where receives are taken from |
+//! | `unreliable`, `datagrams`, `management` | the other services, and queue pair 1 |
+//! | `hosts` | whether peers' hosts are still there |
 //! | `common`, `timers`, `doorbells` | what queue pairs share |
 //! | `device` | what a device must do, and is told |
 //! | `notices` | what a link is told of packets that nobody took |
