@@ -62,7 +62,7 @@
 //! |---|---|
 //! | `work`, `completion`, `queues` | what programs see: requests, completions, the rings' ends |
 //! | `keys`, `numbering`, `random` | protection; numbers that can't be guessed |
-//! | `resources` | making and taking down |
+//! | `config`, `resources`, `refusals` | making and taking down |
 //! | `states`, `pair` | a queue pair's states, the ways between them, and what breaks it |
 //! | `requester`, `rto` | what is sent, and sent again |
 //! | `completer` | what the peer answers |
@@ -77,6 +77,7 @@
 mod common;
 mod completer;
 mod completion;
+mod config;
 mod counters;
 mod datagrams;
 mod device;
@@ -94,6 +95,7 @@ mod queues;
 pub(crate) mod random;
 mod reads;
 mod receives;
+mod refusals;
 mod requester;
 mod resources;
 mod responder;
@@ -106,6 +108,7 @@ mod work;
 
 pub use common::{AddressId, CompletionQueueId, Event};
 pub use completion::{Cause, Completion, Done, Failure};
+pub use config::{Config, Objects, QueuePairConfig, QueuePairEnds, Transport};
 pub use counters::Counters;
 pub use datagrams::DATAGRAM_HEADER;
 pub use device::{Flow, Inbox, Outbox};
@@ -120,7 +123,7 @@ pub use queues::{
 };
 pub use random::Seed;
 pub use receives::SharedReceiveQueueId;
-pub use resources::{Config, Objects, QueuePairConfig, QueuePairEnds, ResourceError, Transport};
+pub use refusals::ResourceError;
 pub use states::{Change, ChangeError, Connection, Sending, State};
 pub use work::{
     Attachment, Data, Inline, LONGEST_MESSAGE, MOST_INLINE, Memory, Operation, ReceiveRequest,

@@ -4,28 +4,28 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-use thiserror::Error;
-
 use crate::encap::Path;
 use crate::memory::Region;
 use crate::time::Time;
-use crate::wire::{Psn, Qpn, Rkey, Service};
+use crate::wire::{Psn, Qpn, Rkey};
 
 use super::common::{AddressId, Common, CompletionQueueId};
 use super::completion::Cause;
+use super::config::{Config, Objects, QueuePairConfig, QueuePairEnds};
 use super::counters::Counters;
 use super::doorbells::Doorbells;
-use super::hosts::{Hosts, KeepAlive};
+use super::hosts::Hosts;
 use super::keys::{Domain, KeyError, Keys, Lkey, Registration, Rights, TableFull};
 use super::management::Mailbox;
 use super::notices::Notices;
-use super::numbering::{Numbering, NumberingError, Numbers};
+use super::numbering::{NumberingError, Numbers};
 use super::pair::{Blamed, QueuePair};
 use super::queues::{
     CompletionQueue, Completions, ReceiveQueue, SendQueue, Shared, SharedReceiveQueue,
 };
 use super::random::{Random, Seed};
 use super::receives::{Receives, SharedReceiveQueueId, SharedReceives};
+use super::refusals::ResourceError;
 use super::requester::{Requester, Turn};
 use super::responder::Responder;
 use super::states::{Change, ChangeError, State};
@@ -33,197 +33,13 @@ use super::timers::Timers;
 use super::{Nic, find};
 
 /// The most entries of a queue.
-const DEEPEST: usize = 1 << 24;
+pub(super) const DEEPEST: usize = 1 << 24;
 
 fn check_depth(entries: usize) -> Result<(), ResourceError> {
     match (1..=DEEPEST).contains(&entries) {
         true => Ok(()),
         false => Err(ResourceError::Depth(entries)),
     }
-}
-
-/// How large a NIC's tables are, and what its device is like.
-#[derive(Clone, Copy, Debug)]
-pub struct Config {
-    /// The most queue pairs, at least one; the numbering may allow fewer.
-    pub queue_pairs: usize,
-    /// The most registrations, rounded up to a power of two; from 1 to 2²⁰.
-    pub registrations: usize,
-    /// The most addresses that datagrams are sent to.
-    pub addresses: usize,
-    /// Which queue pair numbers are this NIC's.
-    pub numbering: Numbering,
-    /// How long the hosts of peers may be silent. A device that can't lose sees to that itself.
-    pub keep_alive: KeepAlive,
-    /// Whether the device can't lose, repeat or reorder, and tells how far packets were taken. Its
-    /// packets come [by links](super::Flow::Link).
-    pub lossless: bool,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            queue_pairs: 1024,
-            registrations: 4096,
-            addresses: 1024,
-            numbering: Numbering::default(),
-            keep_alive: KeepAlive::default(),
-            lossless: false,
-        }
-    }
-}
-
-/// What a queue pair promises.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Transport {
-    /// A connection: every message arrives once, in order, or both sides hear that it did not.
-    Reliable,
-    /// A connection without answers: a message arrives whole, or is lost, and is complete when it is
-    /// sent. Sends and writes only.
-    Unreliable,
-    /// No connection: each message is a packet, to whomever it names.
-    Datagram,
-}
-
-impl Transport {
-    pub(super) const fn service(self) -> Service {
-        match self {
-            Self::Reliable => Service::Rc,
-            Self::Unreliable => Service::Uc,
-            Self::Datagram => Service::Ud,
-        }
-    }
-}
-
-/// What a queue pair is, where its completions go, and how deep its queues are.
-#[derive(Clone, Copy, Debug)]
-pub struct QueuePairConfig {
-    /// What it promises.
-    pub transport: Transport,
-    /// The protection domain.
-    pub domain: Domain,
-    /// For the completions of sends.
-    pub send_completions: CompletionQueueId,
-    /// For the completions of receives; it may be the same.
-    pub receive_completions: CompletionQueueId,
-    /// How many sends may be outstanding.
-    pub send_depth: usize,
-    /// How many receives may be outstanding.
-    pub receive_depth: usize,
-    /// Where to take receives from instead of a queue of one's own.
-    pub shared_receives: Option<SharedReceiveQueueId>,
-}
-
-/// Why something was not made, or not taken down.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-pub enum ResourceError {
-    /// Every entry of the table of addresses is taken.
-    #[error("all {0} addresses of this NIC are taken: drop some, or configure more")]
-    AddressesFull(usize),
-    /// There is no such shared receive queue.
-    #[error("{0:?} is not a shared receive queue of this NIC")]
-    NoSuchSharedQueue(SharedReceiveQueueId),
-    /// The shared receive queue can't be this queue pair's.
-    #[error("{0:?} is of another domain or another completion queue than the queue pair")]
-    OtherShared(SharedReceiveQueueId),
-    /// Queue pairs draw from the shared receive queue.
-    #[error("{users} queue pairs draw from {queue:?}: take those down first")]
-    SharedInUse {
-        /// The queue.
-        queue: SharedReceiveQueueId,
-        /// How many queue pairs.
-        users: usize,
-    },
-    /// There is no such address.
-    #[error("{0:?} is not an address of this NIC")]
-    NoSuchAddress(AddressId),
-    /// The table is full.
-    #[error("all {0} queue pairs of this NIC are taken: take some down, or configure more")]
-    QueuePairsFull(usize),
-    /// There is no such completion queue.
-    #[error("{0:?} is not a completion queue of this NIC")]
-    NoSuchCompletionQueue(CompletionQueueId),
-    /// A queue of no entries holds nothing, and one of very many no computer does.
-    #[error("a queue of {0} entries: it must have from 1 to {DEEPEST}")]
-    Depth(usize),
-    /// A completion queue has too few entries. Each receive queue that ends in it has one that
-    /// nothing else takes, and what is sent needs one more.
-    #[error("{queue:?} has {has} entries, and needs {needs}: one a receive queue, one for sends")]
-    QueueTooSmall {
-        /// The completion queue.
-        queue: CompletionQueueId,
-        /// How many entries it has.
-        has: usize,
-        /// How many it needs.
-        needs: usize,
-    },
-    /// A completion queue is in use.
-    #[error("{users} queues of queue pairs end in {queue:?}: take them down first")]
-    InUse {
-        /// The completion queue.
-        queue: CompletionQueueId,
-        /// How many.
-        users: usize,
-    },
-    /// There is no such queue pair.
-    #[error("{0} is not a queue pair of this NIC")]
-    NoSuchQueuePair(Qpn),
-    /// A queue pair's requests are not all flushed.
-    #[error(
-        "{qpn} has {outstanding} requests outstanding: poll its completion queues, which are full"
-    )]
-    Outstanding {
-        /// The queue pair.
-        qpn: Qpn,
-        /// How many.
-        outstanding: usize,
-    },
-    /// A program may still post to a queue pair.
-    #[error("{0} can still be posted to: drop its SendQueue and its ReceiveQueue first")]
-    HasEnds(Qpn),
-}
-
-/// How many objects a NIC has of each kind.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Objects {
-    /// Queue pairs.
-    pub queue_pairs: usize,
-    /// Completion queues.
-    pub completion_queues: usize,
-    /// Shared receive queues.
-    pub shared_receive_queues: usize,
-    /// Registrations of memory.
-    pub registrations: usize,
-    /// Addresses that datagrams go to.
-    pub addresses: usize,
-    /// Hosts that reliable connections lead to.
-    pub hosts: usize,
-}
-
-impl QueuePairConfig {
-    /// A reliable connection's, with queues of 64, whose completions all go to one queue.
-    pub fn new(domain: Domain, completions: CompletionQueueId) -> Self {
-        Self {
-            transport: Transport::Reliable,
-            domain,
-            send_completions: completions,
-            receive_completions: completions,
-            send_depth: 64,
-            receive_depth: 64,
-            shared_receives: None,
-        }
-    }
-}
-
-/// A queue pair's ends for its program. They are to be dropped before it is
-/// [taken down](Nic::drop_queue_pair).
-pub struct QueuePairEnds {
-    /// Its number, which the peer must be told.
-    pub qpn: Qpn,
-    /// Where sends and writes are posted.
-    pub send: SendQueue,
-    /// Where receives are posted.
-    pub receive: ReceiveQueue,
 }
 
 /// Making and taking down.

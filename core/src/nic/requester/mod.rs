@@ -5,25 +5,28 @@
 //! numbers are kept: they follow from the lengths, and from how many packets of the head are
 //! acknowledged.
 
+mod delivery;
+mod headers;
+mod questions;
+mod retries;
+
 use crate::encap::{Full, Path};
 use crate::time::Time;
-use crate::wire::{
-    AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Msn, Opcode, PathMtu, Psn,
-    RemoteAddr, Reth, Rkey, RnrTimer, Service,
-};
+use crate::wire::{Bth, Headers, Msn, PathMtu, Psn, Service};
 
-use super::common::{Common, Event};
+use super::common::Common;
 use super::completion::Cause;
 use super::device::Outbox;
 use super::gather::{Source, gather};
-use super::hosts::LEAST_ASKED;
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::{Posted, Purpose};
 use super::ring::Consumer;
 use super::rto::Rto;
 use super::states::{Sending, State};
-use super::work::{Attachment, Operation};
+use super::work::Attachment;
+
+use headers::headers;
 
 /// The most packets, there and back, that may be unacknowledged: half of all sequence numbers, or
 /// those before could not be told from those behind. Of a read that takes more, the rest is asked
@@ -352,49 +355,6 @@ impl QueuePair {
         }
     }
 
-    /// Sends the read or the atomic operation at the cursor, which may be in the middle of a read
-    /// of which a part was answered.
-    #[inline(never)]
-    fn ask<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> Result<(), Stop> {
-        let (r, mtu) = (&mut self.requester, self.mtu);
-        let under_way = r.under_way();
-        let (Some(path), Some(posted)) = (&self.path, r.work.peek(r.at)) else {
-            return Err(Stop::Turn(Turn::Idle));
-        };
-        let left = mtu.packets(posted.len) - r.packet;
-        let packets = left.min(MOST_UNDER_WAY - under_way);
-        let (opcode, extensions) = match posted.request.operation {
-            Operation::CompareSwap { address, rkey, compare, swap } => {
-                let (swap_or_add, compare) = (AtomicValue(swap), AtomicValue(compare));
-                let atomic = AtomicEth { address, rkey, swap_or_add, compare };
-                (Opcode::RcCompareSwap, Extensions::Atomic(atomic))
-            }
-            Operation::FetchAdd { address, rkey, add } => {
-                let (swap_or_add, compare) = (AtomicValue(add), AtomicValue(0));
-                let atomic = AtomicEth { address, rkey, swap_or_add, compare };
-                (Opcode::RcFetchAdd, Extensions::Atomic(atomic))
-            }
-            Operation::Read { address, rkey } => {
-                let at = r.packet * mtu.bytes() as u32;
-                let address = RemoteAddr(address.0.wrapping_add(at.into()));
-                let len = (posted.len - at).min(packets.saturating_mul(mtu.bytes() as u32));
-                let reth = Reth { address, rkey, length: DmaLength(len) };
-                (Opcode::RcReadRequest, Extensions::Reth(reth))
-            }
-            _ => return Err(Stop::Turn(Turn::Idle)),
-        };
-        let bth = Bth::new(opcode, self.peer, r.next).with_pkey(self.pkey);
-        let ticket = outbox
-            .push(path, Headers { bth, extensions }, &[][..])
-            .map_err(|_| Stop::Turn(Turn::DeviceFull))?;
-        common.counters.sent += 1;
-        common.counters.retransmitted += u64::from(r.next != r.top);
-        // The answer is the acknowledgement.
-        r.sent(packets, true, packets == left, ticket, common.now);
-        self.watch(common);
-        Ok(())
-    }
-
     /// Sees to it that what was sent is not forgotten.
     #[inline]
     fn watch(&mut self, common: &mut Common) {
@@ -413,249 +373,6 @@ impl QueuePair {
             r.retry_at = Some(at);
             self.arm_by(at, common);
         }
-    }
-
-    /// Sends a write of nothing, with the number before all that are not acknowledged. The peer takes
-    /// it for a copy of one that it took long ago, and acknowledges that again.
-    #[cold]
-    pub fn ask_whether_there<O: Outbox>(
-        &mut self,
-        common: &mut Common,
-        outbox: &mut O,
-    ) -> Result<(), Full> {
-        if let Some(path) = &self.path {
-            let (address, rkey, length) = (RemoteAddr(0), Rkey(0), DmaLength(0));
-            let psn = self.requester.oldest.add(Psn::MAX.get());
-            let bth = Bth::new(Opcode::RcWriteOnly, self.peer, psn).with_pkey(self.pkey);
-            let headers = Headers {
-                bth: bth.with_ack_request(true),
-                extensions: Extensions::Reth(Reth { address, rkey, length }),
-            };
-            outbox.push(path, headers, &[][..])?;
-            common.counters.sent += 1;
-            common.counters.questions_sent += 1;
-        }
-        self.responder.asks = false;
-        Ok(())
-    }
-
-    /// Notes what a lossless device says was delivered.
-    pub fn look<O: Outbox>(&mut self, outbox: &mut O) {
-        if let Some(path) = &self.path {
-            self.requester.delivered = outbox.delivered(path.id());
-        }
-    }
-
-    /// Completes what was delivered. Whether anything is still under way.
-    pub fn collect(&mut self, common: &mut Common) -> bool {
-        if !self.state.requests() {
-            // What is broken is flushed, whatever was delivered of it.
-            self.requester.flying = false;
-            return false;
-        }
-        let delivered = self.requester.delivered;
-        // A request is there when its last packet is, and that was sent.
-        let before = self.requester.completed;
-        while let r = &mut self.requester
-            && r.at > 0
-            && r.tickets[r.slot(0)] <= delivered
-            && !r.asks_first()
-        {
-            let rest = r.packets(0, self.mtu) - r.acknowledged;
-            (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
-            self.complete_front(0, common);
-        }
-        let r = &mut self.requester;
-        let (asks, oldest) = (r.asks_first(), r.oldest);
-        // Behind a request that is not answered, only that of a message which is complete is taken
-        // away: it would keep those that come from being marked.
-        let mark = r.mark.take_if(|(ticket, psn)| {
-            *ticket <= delivered && (!asks || psn.distance_from(oldest) < 0)
-        });
-        if let Some((_, psn)) = mark.filter(|(_, psn)| self.is_under_way(*psn)) {
-            // The messages before it are complete, so it is of the one at the head.
-            let r = &mut self.requester;
-            let beyond = psn.add(1);
-            r.acknowledged += beyond.distance_from(r.oldest) as u32;
-            r.oldest = beyond;
-        }
-        if self.requester.completed != before || mark.is_some() {
-            self.progressed(common);
-        }
-        self.requester.flying = self.requester.waits() && self.state.requests();
-        self.requester.flying
-    }
-
-    /// Sends again from `psn` on.
-    pub(super) fn go_back(&mut self, psn: Psn, common: &mut Common) {
-        if planted(Bug::GoesBackToTheNewest) {
-            return self.requester.seek(self.requester.top, self.mtu);
-        }
-        self.requester.seek(psn, self.mtu);
-        self.requester.rto.abandon();
-        common.activate(self);
-    }
-
-    /// The request that a packet is of, which need not be the first that is unfinished: answers to
-    /// reads and atomic operations before it may have been lost.
-    pub(super) fn request_of(&mut self, psn: Psn) -> Blamed {
-        Blamed::Request(self.requester.place_of(psn, self.mtu).0)
-    }
-
-    /// Counts a try that failed. Whether it was the last.
-    pub(super) fn gave_up(&mut self, common: &mut Common) -> bool {
-        let r = &mut self.requester;
-        if r.tries < r.sending.retries {
-            r.tries += 1;
-            return false;
-        }
-        let cause = Cause::NoAnswer { tries: r.tries.saturating_add(1) };
-        self.break_with(cause, Blamed::Request(0), common);
-        true
-    }
-
-    /// Waits as a peer without receives asked for, unless that was once too often.
-    pub(super) fn wait_for_receiver(&mut self, psn: Psn, wait: RnrTimer, common: &mut Common) {
-        let r = &mut self.requester;
-        if r.sending.rnr_retries < 7 && r.rnr_tries >= r.sending.rnr_retries {
-            let cause = Cause::ReceiverNotReady { tries: r.rnr_tries + 1, wait };
-            let blamed = self.request_of(psn);
-            return self.break_with(cause, blamed, common);
-        }
-        r.rnr_tries = r.rnr_tries.saturating_add(1);
-        // It is a refusal, but an answer: the peer is there.
-        r.tries = 0;
-        r.rto.answered();
-        let at = common.now + wait.delay();
-        (r.resume_at, r.retry_at) = (Some(at), None);
-        // Which is where it was refused, unless answers from before are missing.
-        self.go_back(self.requester.oldest, common);
-        self.arm_by(at, common);
-    }
-
-    pub fn requester_expire(&mut self, common: &mut Common) {
-        if self.requester.resume_at.is_some_and(|at| at <= common.now) {
-            self.requester.resume_at = None;
-            common.activate(self);
-        }
-        if self.requester.retry_at.is_some_and(|at| at <= common.now) {
-            self.requester.retry_at = None;
-            if self.requester.waits() && self.state.requests() {
-                common.counters.timeouts += 1;
-                tracing::debug!(qpn = self.number().get(), tries = self.requester.tries, "timeout");
-                let since = common.hosts.silent_since(self.host, self.requester.since);
-                let silent = common.now >= since + common.hosts.limits.busy;
-                if silent && self.requester.tries >= LEAST_ASKED {
-                    let millis = common.hosts.limits.busy.as_millis() as u32;
-                    return self.break_with(
-                        Cause::PeerSilent { millis },
-                        Blamed::Request(0),
-                        common,
-                    );
-                }
-                if !self.gave_up(common) {
-                    self.requester.chased = None;
-                    // One packet asks whether the peer is there, and what it has: to send all of
-                    // the window again at once would often be for nothing.
-                    self.requester.open = 1;
-                    self.requester.rto.back_off();
-                    // The timer is set again when that is sent.
-                    self.go_back(self.requester.oldest, common);
-                }
-            }
-        }
-    }
-
-    /// Takes everything up to and with `psn` as received by the peer, and completes what is
-    /// complete. It must be a packet that was sent. Reads and atomic operations are only complete
-    /// when they are answered: if one is not, its answer was lost, and it is asked for again.
-    pub(super) fn acknowledged(&mut self, psn: Psn, common: &mut Common) {
-        let beyond = psn.add(1);
-        let before = self.requester.oldest;
-        let mut missing = false;
-        while self.requester.waits() {
-            let r = &mut self.requester;
-            let left = beyond.distance_from(r.oldest).max(0) as u32;
-            let rest = r.packets(0, self.mtu) - r.acknowledged;
-            missing = left > 0 && r.asks_first() && !planted(Bug::TakesReadsForAnswered);
-            if missing || left < rest {
-                break;
-            }
-            (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
-            self.complete_front(0, common);
-        }
-        let r = &mut self.requester;
-        if !missing {
-            r.acknowledged += beyond.distance_from(r.oldest).max(0) as u32;
-            r.oldest = beyond;
-        }
-        if r.oldest != before {
-            self.moved(psn, common);
-        }
-        if missing {
-            self.chase(common);
-        }
-    }
-
-    /// Asks again for the oldest answer, once.
-    #[cold]
-    fn chase(&mut self, common: &mut Common) {
-        let r = &mut self.requester;
-        if r.chased == Some(r.oldest) {
-            return;
-        }
-        r.chased = Some(r.oldest);
-        common.counters.answers_missed += 1;
-        if !self.gave_up(common) {
-            self.go_back(self.requester.oldest, common);
-        }
-    }
-
-    /// How many bytes of the read at the head have come.
-    pub(super) fn read_so_far(&self) -> usize {
-        self.requester.acknowledged as usize * self.mtu.bytes()
-    }
-
-    /// Takes the oldest packet as answered. Whether the request at the head is complete by that, for
-    /// which it must be one that asks.
-    pub(super) fn answered_oldest(&mut self) -> bool {
-        let r = &mut self.requester;
-        (r.oldest, r.acknowledged) = (r.oldest.add(1), r.acknowledged + 1);
-        let complete = r.acknowledged == r.packets(0, self.mtu);
-        if complete {
-            r.acknowledged = 0;
-        }
-        complete
-    }
-
-    /// Goes on behind what is acknowledged or answered now, up to `psn`.
-    pub(super) fn moved(&mut self, psn: Psn, common: &mut Common) {
-        let r = &mut self.requester;
-        // What is sent again may be acknowledged before it is reached.
-        if r.next.distance_from(r.oldest) < 0 {
-            r.seek(r.oldest, self.mtu);
-        }
-        r.chased = None;
-        r.rto.acknowledged(psn, common.now);
-        // What came from the peer ends the wait that it asked for.
-        r.resume_at = None;
-        let waits = r.under_way() > 0 && !common.lossless;
-        r.retry_at = waits.then(|| common.now + r.rto.time());
-        if let Some(at) = r.retry_at {
-            self.arm_by(at, common);
-        }
-        self.progressed(common);
-    }
-
-    /// The peer has taken something: whatever waited for that may go on.
-    fn progressed(&mut self, common: &mut Common) {
-        let r = &mut self.requester;
-        (r.tries, r.rnr_tries) = (0, 0);
-        r.open = r.sending.window.min(r.open * 2);
-        if self.state == State::Draining && !self.requester.waits() {
-            common.tell(Event::Drained(self.number()), &mut self.told_drained);
-        }
-        common.activate(self);
     }
 
     /// What the peer said of its receives.
@@ -732,49 +449,4 @@ fn push_gathered<O: Outbox>(
     payload: Source<'_>,
 ) -> Result<u64, Full> {
     outbox.push(path, headers, payload)
-}
-
-/// The opcode and extension headers of a packet of a send or a write.
-#[inline]
-fn headers(posted: &Posted, begins: bool, ends: bool) -> (Opcode, Extensions) {
-    let request = &posted.request;
-    match request.operation {
-        Operation::Write { address, rkey } => {
-            let reth = Reth { address, rkey, length: DmaLength(posted.len) };
-            write_headers(reth, begins, ends.then_some(request.attached))
-        }
-        _ => send_headers(begins, ends.then_some(request.attached)),
-    }
-}
-
-#[inline]
-fn send_headers(begins: bool, last: Option<Attachment>) -> (Opcode, Extensions) {
-    use Attachment::{Imm, Invalidate};
-    match (begins, last) {
-        (true, None) => (Opcode::RcSendFirst, Extensions::None),
-        (false, None) => (Opcode::RcSendMiddle, Extensions::None),
-        (true, Some(Imm(imm))) => (Opcode::RcSendOnlyImmediate, Extensions::Imm(imm)),
-        (false, Some(Imm(imm))) => (Opcode::RcSendLastImmediate, Extensions::Imm(imm)),
-        (true, Some(Invalidate(key))) => (Opcode::RcSendOnlyInvalidate, Extensions::Ieth(key)),
-        (false, Some(Invalidate(key))) => (Opcode::RcSendLastInvalidate, Extensions::Ieth(key)),
-        (true, Some(_)) => (Opcode::RcSendOnly, Extensions::None),
-        (false, Some(_)) => (Opcode::RcSendLast, Extensions::None),
-    }
-}
-
-#[inline]
-fn write_headers(reth: Reth, begins: bool, last: Option<Attachment>) -> (Opcode, Extensions) {
-    use Attachment::{Imm, Metadata};
-    match (begins, last) {
-        (true, None) => (Opcode::RcWriteFirst, Extensions::Reth(reth)),
-        (false, None) => (Opcode::RcWriteMiddle, Extensions::None),
-        (true, Some(Imm(imm))) => (Opcode::RcWriteOnlyImmediate, Extensions::RethImm(reth, imm)),
-        (false, Some(Imm(imm))) => (Opcode::RcWriteLastImmediate, Extensions::Imm(imm)),
-        (true, Some(Metadata(data))) => {
-            (Opcode::RcWriteOnlyMetadata, Extensions::RethMetadata(reth, data))
-        }
-        (false, Some(Metadata(data))) => (Opcode::RcWriteLastMetadata, Extensions::Metadata(data)),
-        (true, Some(_)) => (Opcode::RcWriteOnly, Extensions::Reth(reth)),
-        (false, Some(_)) => (Opcode::RcWriteLast, Extensions::None),
-    }
 }

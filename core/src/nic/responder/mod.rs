@@ -1,20 +1,21 @@
 //! The responder: what the peer requests.
 
+mod answer;
+mod writes;
+
 use std::time::Duration;
 
-use crate::memory::Region;
 use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::{
-    Aeth, Bth, Credits, Extensions, Headers, Msn, Nak, Opcode, Operation, Packet, Psn, RemoteAddr,
-    Reth, Rkey, RnrTimer, Service, Syndrome, Verdict,
+    Credits, Extensions, Headers, Msn, Nak, Operation, Packet, Psn, RemoteAddr, Rkey, RnrTimer,
+    Service, Syndrome, Verdict,
 };
 
 use super::common::{Common, in_use};
 use super::completion::{Cause, Completion, Done};
-use super::device::Outbox;
 use super::gather::scatter;
-use super::keys::{Domain, KeyError, Keys, Rights};
+use super::keys::{Domain, KeyError, Keys};
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::Purpose;
@@ -457,95 +458,6 @@ impl QueuePair {
         Ok(())
     }
 
-    #[inline]
-    fn take_write<P: Payload>(
-        &mut self,
-        packet: &Packet<P>,
-        common: &mut Common,
-    ) -> Result<(), Refusal> {
-        let info = packet.headers.bth.opcode().info();
-        let (reth, attached) = match packet.headers.extensions {
-            Extensions::None => (None, Attachment::Nothing),
-            Extensions::Reth(reth) => (Some(reth), Attachment::Nothing),
-            Extensions::RethImm(reth, imm) => (Some(reth), Attachment::Imm(imm)),
-            Extensions::Imm(imm) => (None, Attachment::Imm(imm)),
-            Extensions::RethMetadata(reth, data) => (Some(reth), Attachment::Metadata(data)),
-            Extensions::Metadata(data) => (None, Attachment::Metadata(data)),
-            _ => return Err(Refusal::INVALID),
-        };
-        let write = match (reth, &self.responder.doing) {
-            (Some(reth), Doing::Nothing) => self.begin_write(reth, &common.keys)?,
-            (None, &Doing::Write { address, rkey, left, total }) => (address, rkey, left, total),
-            _ => return Err(Refusal::INVALID),
-        };
-        let (mut address, rkey, left, total) = write;
-        let len = packet.payload.len() as u32;
-        if if info.ends() { len != left } else { len >= left } {
-            return Err(Refusal::INVALID);
-        }
-        if planted(Bug::MisplacesTheLastPacket) && reth.is_none() && info.ends() {
-            address = RemoteAddr(address.0 - u64::from(len));
-        }
-        // Key and bounds are looked at with every packet: the key may have been revoked since.
-        let domain = self.domain;
-        // Nothing is written before the receive is there that the completion takes, and none is
-        // taken for what may not be written.
-        let receive = match attached {
-            Attachment::Nothing => None,
-            _ => {
-                written(&common.keys, domain, rkey, address, len)?;
-                Some(self.take_receive(common)?)
-            }
-        };
-        if let Some((region, start)) = written(&common.keys, domain, rkey, address, len)? {
-            packet.payload.copy_to_words(region.words(), start);
-        }
-        self.responder.doing = match info.ends() {
-            true => Doing::Nothing,
-            false => {
-                let address = RemoteAddr(address.0 + u64::from(len));
-                Doing::Write { address, rkey, left: left - len, total }
-            }
-        };
-        if let Some(ReceiveRequest { id, memory }) = receive {
-            let solicited = packet.headers.bth.solicited();
-            let message = Message { done: Done::ReceivedWrite, len: total, attached, solicited };
-            self.complete_receive(id, memory, message, common);
-        } else if info.ends() {
-            self.responder.completed = self.responder.completed.add(1);
-        }
-        Ok(())
-    }
-
-    /// Whether the queue pair is one on which the peer may do that at all.
-    #[inline]
-    pub fn granted(&self, rights: Rights) -> Result<(), Refusal> {
-        match self.rights.include(rights) {
-            true => Ok(()),
-            false => Err(Refusal::Fatal(Nak::InvalidRequest, Cause::NotGranted)),
-        }
-    }
-
-    /// Whether the whole of a write is allowed: where it begins, and how long it is.
-    #[inline]
-    fn begin_write(
-        &self,
-        reth: Reth,
-        keys: &Keys,
-    ) -> Result<(RemoteAddr, Rkey, u32, u32), Refusal> {
-        let Reth { address, rkey, length } = reth;
-        if length.0 > LONGEST_MESSAGE {
-            return Err(Refusal::INVALID);
-        }
-        self.granted(Rights::REMOTE_WRITE)?;
-        // A write of nothing touches no memory, and its key is not looked at.
-        if length.0 > 0 {
-            keys.remote(self.domain, rkey, Rights::REMOTE_WRITE, address, u64::from(length.0))
-                .map_err(Refusal::access)?;
-        }
-        Ok((address, rkey, length.0, length.0))
-    }
-
     /// The receive that the next message takes, with a promise of its completion.
     #[inline]
     pub fn take_receive(&mut self, common: &mut Common) -> Result<ReceiveRequest, Refusal> {
@@ -579,47 +491,6 @@ impl QueuePair {
         let slot = common.succeeded(queue, Purpose::Receive, solicited);
         slot.fill(Completion { id, qpn, outcome: Ok(done), len, attached, memory });
     }
-
-    /// Sends some of the answers that are owed: first what earlier requests asked for, then whether
-    /// later ones were taken.
-    #[inline]
-    pub fn answer<O: Outbox>(
-        &mut self,
-        common: &mut Common,
-        outbox: &mut O,
-        most: u32,
-    ) -> Answered {
-        if !self.responder.answers.is_empty() {
-            let turn = self.send_answers(common, outbox, most);
-            if turn != Answered::All {
-                return turn;
-            }
-        }
-        if self.responder.asks && self.ask_whether_there(common, outbox).is_err() {
-            return Answered::DeviceFull;
-        }
-        let r = &mut self.responder;
-        let Some(path) = &self.path else {
-            r.due = Due::Nothing;
-            return Answered::All;
-        };
-        let (psn, syndrome) = match r.due {
-            Due::Nothing => return Answered::All,
-            Due::Ack if planted(Bug::AcknowledgesAhead) => (r.expected, r.syndrome()),
-            Due::Ack => (r.expected.add(Psn::MAX.get()), r.syndrome()),
-            Due::Nak(syndrome) => (r.expected, syndrome),
-        };
-        let bth = Bth::new(Opcode::RcAcknowledge, self.peer, psn).with_pkey(self.pkey);
-        let aeth = Aeth { syndrome, msn: r.completed };
-        let headers = Headers { bth, extensions: Extensions::Aeth(aeth) };
-        if outbox.push(path, headers, &[][..]).is_err() {
-            return Answered::DeviceFull;
-        }
-        common.counters.sent += 1;
-        common.counters.acks_sent += u64::from(r.due == Due::Ack);
-        r.said();
-        Answered::All
-    }
 }
 
 impl Responder {
@@ -628,22 +499,6 @@ impl Responder {
     pub fn said(&mut self) {
         (self.due, self.unanswered, self.ack_at) = (Due::Nothing, 0, None);
     }
-}
-
-/// The memory that a packet's payload is to be written to, if there is a payload.
-#[inline]
-fn written(
-    keys: &Keys,
-    domain: Domain,
-    rkey: Rkey,
-    address: RemoteAddr,
-    len: u32,
-) -> Result<Option<(&Region, usize)>, Refusal> {
-    if len == 0 {
-        return Ok(None);
-    }
-    let found = keys.remote(domain, rkey, Rights::REMOTE_WRITE, address, u64::from(len));
-    found.map(Some).map_err(Refusal::access)
 }
 
 /// Puts a packet's payload behind what is filled of a receive. How much is filled then.

@@ -1,0 +1,54 @@
+//! A device that cannot lose: what it says was delivered.
+
+use crate::nic::common::Common;
+use crate::nic::device::Outbox;
+use crate::nic::pair::QueuePair;
+
+impl QueuePair {
+    /// Notes what a lossless device says was delivered.
+    pub fn look<O: Outbox>(&mut self, outbox: &mut O) {
+        if let Some(path) = &self.path {
+            self.requester.delivered = outbox.delivered(path.id());
+        }
+    }
+
+    /// Completes what was delivered. Whether anything is still under way.
+    pub fn collect(&mut self, common: &mut Common) -> bool {
+        if !self.state.requests() {
+            // What is broken is flushed, whatever was delivered of it.
+            self.requester.flying = false;
+            return false;
+        }
+        let delivered = self.requester.delivered;
+        // A request is there when its last packet is, and that was sent.
+        let before = self.requester.completed;
+        while let r = &mut self.requester
+            && r.at > 0
+            && r.tickets[r.slot(0)] <= delivered
+            && !r.asks_first()
+        {
+            let rest = r.packets(0, self.mtu) - r.acknowledged;
+            (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
+            self.complete_front(0, common);
+        }
+        let r = &mut self.requester;
+        let (asks, oldest) = (r.asks_first(), r.oldest);
+        // Behind a request that is not answered, only that of a message which is complete is taken
+        // away: it would keep those that come from being marked.
+        let mark = r.mark.take_if(|(ticket, psn)| {
+            *ticket <= delivered && (!asks || psn.distance_from(oldest) < 0)
+        });
+        if let Some((_, psn)) = mark.filter(|(_, psn)| self.is_under_way(*psn)) {
+            // The messages before it are complete, so it is of the one at the head.
+            let r = &mut self.requester;
+            let beyond = psn.add(1);
+            r.acknowledged += beyond.distance_from(r.oldest) as u32;
+            r.oldest = beyond;
+        }
+        if self.requester.completed != before || mark.is_some() {
+            self.progressed(common);
+        }
+        self.requester.flying = self.requester.waits() && self.state.requests();
+        self.requester.flying
+    }
+}

@@ -1,0 +1,152 @@
+//! What the peer has taken, and what is sent again.
+
+use crate::nic::common::{Common, Event};
+use crate::nic::completion::Cause;
+use crate::nic::hosts::LEAST_ASKED;
+use crate::nic::pair::{Blamed, QueuePair};
+use crate::nic::planted::{Bug, planted};
+use crate::nic::states::State;
+use crate::wire::{Psn, RnrTimer};
+
+impl QueuePair {
+    /// Sends again from `psn` on.
+    pub fn go_back(&mut self, psn: Psn, common: &mut Common) {
+        if planted(Bug::GoesBackToTheNewest) {
+            return self.requester.seek(self.requester.top, self.mtu);
+        }
+        self.requester.seek(psn, self.mtu);
+        self.requester.rto.abandon();
+        common.activate(self);
+    }
+
+    /// The request that a packet is of, which need not be the first that is unfinished: answers to
+    /// reads and atomic operations before it may have been lost.
+    pub fn request_of(&mut self, psn: Psn) -> Blamed {
+        Blamed::Request(self.requester.place_of(psn, self.mtu).0)
+    }
+
+    /// Counts a try that failed. Whether it was the last.
+    pub fn gave_up(&mut self, common: &mut Common) -> bool {
+        let r = &mut self.requester;
+        if r.tries < r.sending.retries {
+            r.tries += 1;
+            return false;
+        }
+        let cause = Cause::NoAnswer { tries: r.tries.saturating_add(1) };
+        self.break_with(cause, Blamed::Request(0), common);
+        true
+    }
+
+    /// Waits as a peer without receives asked for, unless that was once too often.
+    pub fn wait_for_receiver(&mut self, psn: Psn, wait: RnrTimer, common: &mut Common) {
+        let r = &mut self.requester;
+        if r.sending.rnr_retries < 7 && r.rnr_tries >= r.sending.rnr_retries {
+            let cause = Cause::ReceiverNotReady { tries: r.rnr_tries + 1, wait };
+            let blamed = self.request_of(psn);
+            return self.break_with(cause, blamed, common);
+        }
+        r.rnr_tries = r.rnr_tries.saturating_add(1);
+        // It is a refusal, but an answer: the peer is there.
+        r.tries = 0;
+        r.rto.answered();
+        let at = common.now + wait.delay();
+        (r.resume_at, r.retry_at) = (Some(at), None);
+        // Which is where it was refused, unless answers from before are missing.
+        self.go_back(self.requester.oldest, common);
+        self.arm_by(at, common);
+    }
+
+    pub fn requester_expire(&mut self, common: &mut Common) {
+        if self.requester.resume_at.is_some_and(|at| at <= common.now) {
+            self.requester.resume_at = None;
+            common.activate(self);
+        }
+        if self.requester.retry_at.is_some_and(|at| at <= common.now) {
+            self.requester.retry_at = None;
+            if self.requester.waits() && self.state.requests() {
+                common.counters.timeouts += 1;
+                tracing::debug!(qpn = self.number().get(), tries = self.requester.tries, "timeout");
+                let since = common.hosts.silent_since(self.host, self.requester.since);
+                let silent = common.now >= since + common.hosts.limits.busy;
+                if silent && self.requester.tries >= LEAST_ASKED {
+                    let millis = common.hosts.limits.busy.as_millis() as u32;
+                    return self.break_with(
+                        Cause::PeerSilent { millis },
+                        Blamed::Request(0),
+                        common,
+                    );
+                }
+                if !self.gave_up(common) {
+                    self.requester.chased = None;
+                    // One packet asks whether the peer is there, and what it has: to send all of
+                    // the window again at once would often be for nothing.
+                    self.requester.open = 1;
+                    self.requester.rto.back_off();
+                    // The timer is set again when that is sent.
+                    self.go_back(self.requester.oldest, common);
+                }
+            }
+        }
+    }
+
+    /// Takes everything up to and with `psn` as received by the peer, and completes what is
+    /// complete. It must be a packet that was sent. Reads and atomic operations are only complete
+    /// when they are answered: if one is not, its answer was lost, and it is asked for again.
+    pub fn acknowledged(&mut self, psn: Psn, common: &mut Common) {
+        let beyond = psn.add(1);
+        let before = self.requester.oldest;
+        let mut missing = false;
+        while self.requester.waits() {
+            let r = &mut self.requester;
+            let left = beyond.distance_from(r.oldest).max(0) as u32;
+            let rest = r.packets(0, self.mtu) - r.acknowledged;
+            missing = left > 0 && r.asks_first() && !planted(Bug::TakesReadsForAnswered);
+            if missing || left < rest {
+                break;
+            }
+            (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
+            self.complete_front(0, common);
+        }
+        let r = &mut self.requester;
+        if !missing {
+            r.acknowledged += beyond.distance_from(r.oldest).max(0) as u32;
+            r.oldest = beyond;
+        }
+        if r.oldest != before {
+            self.moved(psn, common);
+        }
+        if missing {
+            self.chase(common);
+        }
+    }
+
+    /// Goes on behind what is acknowledged or answered now, up to `psn`.
+    pub fn moved(&mut self, psn: Psn, common: &mut Common) {
+        let r = &mut self.requester;
+        // What is sent again may be acknowledged before it is reached.
+        if r.next.distance_from(r.oldest) < 0 {
+            r.seek(r.oldest, self.mtu);
+        }
+        r.chased = None;
+        r.rto.acknowledged(psn, common.now);
+        // What came from the peer ends the wait that it asked for.
+        r.resume_at = None;
+        let waits = r.under_way() > 0 && !common.lossless;
+        r.retry_at = waits.then(|| common.now + r.rto.time());
+        if let Some(at) = r.retry_at {
+            self.arm_by(at, common);
+        }
+        self.progressed(common);
+    }
+
+    /// The peer has taken something: whatever waited for that may go on.
+    pub(super) fn progressed(&mut self, common: &mut Common) {
+        let r = &mut self.requester;
+        (r.tries, r.rnr_tries) = (0, 0);
+        r.open = r.sending.window.min(r.open * 2);
+        if self.state == State::Draining && !self.requester.waits() {
+            common.tell(Event::Drained(self.number()), &mut self.told_drained);
+        }
+        common.activate(self);
+    }
+}

@@ -1,0 +1,120 @@
+//! What the peer writes into this side's memory.
+
+use crate::memory::Region;
+use crate::nic::common::Common;
+use crate::nic::completion::{Cause, Done};
+use crate::nic::keys::{Domain, Keys, Rights};
+use crate::nic::pair::QueuePair;
+use crate::nic::planted::{Bug, planted};
+use crate::nic::work::{Attachment, LONGEST_MESSAGE, ReceiveRequest};
+use crate::payload::Payload;
+use crate::wire::{Extensions, Nak, Packet, RemoteAddr, Reth, Rkey};
+
+use super::{Doing, Message, Refusal};
+
+impl QueuePair {
+    #[inline]
+    pub(super) fn take_write<P: Payload>(
+        &mut self,
+        packet: &Packet<P>,
+        common: &mut Common,
+    ) -> Result<(), Refusal> {
+        let info = packet.headers.bth.opcode().info();
+        let (reth, attached) = match packet.headers.extensions {
+            Extensions::None => (None, Attachment::Nothing),
+            Extensions::Reth(reth) => (Some(reth), Attachment::Nothing),
+            Extensions::RethImm(reth, imm) => (Some(reth), Attachment::Imm(imm)),
+            Extensions::Imm(imm) => (None, Attachment::Imm(imm)),
+            Extensions::RethMetadata(reth, data) => (Some(reth), Attachment::Metadata(data)),
+            Extensions::Metadata(data) => (None, Attachment::Metadata(data)),
+            _ => return Err(Refusal::INVALID),
+        };
+        let write = match (reth, &self.responder.doing) {
+            (Some(reth), Doing::Nothing) => self.begin_write(reth, &common.keys)?,
+            (None, &Doing::Write { address, rkey, left, total }) => (address, rkey, left, total),
+            _ => return Err(Refusal::INVALID),
+        };
+        let (mut address, rkey, left, total) = write;
+        let len = packet.payload.len() as u32;
+        if if info.ends() { len != left } else { len >= left } {
+            return Err(Refusal::INVALID);
+        }
+        if planted(Bug::MisplacesTheLastPacket) && reth.is_none() && info.ends() {
+            address = RemoteAddr(address.0 - u64::from(len));
+        }
+        // Key and bounds are looked at with every packet: the key may have been revoked since.
+        let domain = self.domain;
+        // Nothing is written before the receive is there that the completion takes, and none is
+        // taken for what may not be written.
+        let receive = match attached {
+            Attachment::Nothing => None,
+            _ => {
+                written(&common.keys, domain, rkey, address, len)?;
+                Some(self.take_receive(common)?)
+            }
+        };
+        if let Some((region, start)) = written(&common.keys, domain, rkey, address, len)? {
+            packet.payload.copy_to_words(region.words(), start);
+        }
+        self.responder.doing = match info.ends() {
+            true => Doing::Nothing,
+            false => {
+                let address = RemoteAddr(address.0 + u64::from(len));
+                Doing::Write { address, rkey, left: left - len, total }
+            }
+        };
+        if let Some(ReceiveRequest { id, memory }) = receive {
+            let solicited = packet.headers.bth.solicited();
+            let message = Message { done: Done::ReceivedWrite, len: total, attached, solicited };
+            self.complete_receive(id, memory, message, common);
+        } else if info.ends() {
+            self.responder.completed = self.responder.completed.add(1);
+        }
+        Ok(())
+    }
+
+    /// Whether the whole of a write is allowed: where it begins, and how long it is.
+    #[inline]
+    fn begin_write(
+        &self,
+        reth: Reth,
+        keys: &Keys,
+    ) -> Result<(RemoteAddr, Rkey, u32, u32), Refusal> {
+        let Reth { address, rkey, length } = reth;
+        if length.0 > LONGEST_MESSAGE {
+            return Err(Refusal::INVALID);
+        }
+        self.granted(Rights::REMOTE_WRITE)?;
+        // A write of nothing touches no memory, and its key is not looked at.
+        if length.0 > 0 {
+            keys.remote(self.domain, rkey, Rights::REMOTE_WRITE, address, u64::from(length.0))
+                .map_err(Refusal::access)?;
+        }
+        Ok((address, rkey, length.0, length.0))
+    }
+
+    /// Whether the queue pair is one on which the peer may do that at all.
+    #[inline]
+    pub fn granted(&self, rights: Rights) -> Result<(), Refusal> {
+        match self.rights.include(rights) {
+            true => Ok(()),
+            false => Err(Refusal::Fatal(Nak::InvalidRequest, Cause::NotGranted)),
+        }
+    }
+}
+
+/// The memory that a packet's payload is to be written to, if there is a payload.
+#[inline]
+fn written(
+    keys: &Keys,
+    domain: Domain,
+    rkey: Rkey,
+    address: RemoteAddr,
+    len: u32,
+) -> Result<Option<(&Region, usize)>, Refusal> {
+    if len == 0 {
+        return Ok(None);
+    }
+    let found = keys.remote(domain, rkey, Rights::REMOTE_WRITE, address, u64::from(len));
+    found.map(Some).map_err(Refusal::access)
+}
