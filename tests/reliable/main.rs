@@ -3,6 +3,7 @@
 mod acks;
 mod answers;
 mod common;
+mod connections;
 mod crowd;
 mod datagrams;
 mod devices;

@@ -56,6 +56,7 @@ mod fabric;
 mod faults;
 mod lane;
 mod luck;
+mod managers;
 mod network;
 mod partition;
 mod recording;
