@@ -10,7 +10,7 @@
 //! | [`Asked`](crate::cm::Event::Asked) | init; ready to receive, by [`Agreement::responders`] | [`accept`](crate::cm::ConnectionManager::accept) |
 //! | [`Replied`](crate::cm::Event::Replied) | ready to receive and to send, by [`Agreement::requesters`] | [`ready`](crate::cm::ConnectionManager::ready) |
 //! | the NIC's [`Established`](crate::nic::Event::Established) | | [`arrived`](crate::cm::ConnectionManager::arrived) |
-//! | the manager's [`Established`](crate::cm::Event::Established) | ready to send | |
+//! | the manager's [`Established`](crate::cm::Event::Established) | ready to send, unless it broke since | |
 //! | [`Failed`](crate::cm::Event::Failed), [`Ended`](crate::cm::Event::Ended) | error; polls what is flushed | |
 //! | the NIC's [`Broken`](crate::nic::Event::Broken) | polls what is flushed | [`disconnect`](crate::cm::ConnectionManager::disconnect), or [`reject`](crate::cm::ConnectionManager::reject) if it does not stand yet |
 //! | [`Released`](crate::cm::Event::Released) | reset, or taken down | |

@@ -13,8 +13,8 @@ use doorbell::cm::{Event, Extensions, Why};
 use doorbell::encap::Version;
 use doorbell::memory::Buf;
 use doorbell::nic::{self, *};
-use doorbell::wire::Metadata;
 use doorbell::wire::cm::RejectReason;
+use doorbell::wire::{Metadata, RemoteAddr, Rkey};
 
 use crate::common::{at, bytes, content, inline, outcomes, short};
 use meeting::{METADATA, Meeting, SERVICE, Setup};
@@ -185,6 +185,48 @@ fn data_says_that_a_connection_stands_when_the_message_is_lost() {
     meeting.disconnect(1, b"");
     assert!(matches!(meeting.hear(0), Event::Ended { .. }));
     assert!(matches!(meeting.hear(1), Event::Ended { .. }));
+    meeting.leave_nothing([0, 1]);
+}
+
+/// The NIC sent data before management datagrams: the message was overtaken by the first request, and
+/// what it said was never heard.
+#[test]
+fn what_the_last_message_says_is_heard_though_data_is_posted_at_once() {
+    let mut meeting = Meeting::new();
+    meeting.ask(b"");
+    let (extensions, _) = meeting.accept(b"");
+    meeting.ends[1].receives(1, 16);
+    meeting.ready(b"listen");
+    meeting.ends[0].post(short(1));
+    assert!(said(&meeting.stand(extensions), b"listen"));
+    assert_eq!(meeting.completions(1, 1)[0].outcome, Ok(Done::Received));
+    assert_eq!(meeting.fabric.nic(1).event(), None);
+}
+
+#[test]
+fn a_connection_whose_first_request_is_refused_stands_and_ends() {
+    let mut meeting = Meeting::new();
+    meeting.ask(b"");
+    meeting.accept(b"");
+    meeting.ready(b"");
+    meeting.fabric.turn(0);
+    meeting.fabric.network.cut(meeting.link);
+    meeting.fabric.network.heal(meeting.link);
+    meeting.ends[0].post(WorkRequest::write(1, RemoteAddr(0), Rkey(0), inline(b"whose?")));
+    let qpn = meeting.ends[1].qpn;
+    assert_eq!(meeting.hear_nic(1), nic::Event::Established(qpn));
+    let broken = meeting.hear_nic(1);
+    assert!(matches!(broken, nic::Event::Broken(_, Cause::Access(_))), "{broken:?}");
+    // Its queue pair can't be made ready any more; the manager is told both all the same.
+    let name = meeting.names[1].unwrap();
+    let manager = meeting.fabric.manager(1);
+    manager.arrived(name).unwrap();
+    manager.disconnect(name, b"").unwrap();
+    assert!(matches!(meeting.hear(1), Event::Established { .. }));
+    let completion = meeting.completions(0, 1).remove(0);
+    assert_eq!(completion.outcome, Err(Failure::Broke(Cause::PeerAccess)));
+    assert!(matches!(meeting.hear(0), Event::Ended { why: Why::PeerLeft { .. }, .. }));
+    assert!(matches!(meeting.hear(1), Event::Ended { why: Why::Agreed { .. }, .. }));
     meeting.leave_nothing([0, 1]);
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use doorbell::cm::{ConnectionId, Event, Extensions, Reply, Request, State};
 use doorbell::connect::Route;
+use doorbell::encap::Path;
 use doorbell::memory::{Buf, Region};
 use doorbell::nic::{self, *};
 use doorbell::time::Time;
@@ -363,7 +364,7 @@ impl Program {
     }
 
     /// Makes a queue pair ready to receive.
-    fn receives(&mut self, fabric: &mut Fabric, id: ConnectionId, path: doorbell::encap::Path) {
+    fn receives(&mut self, fabric: &mut Fabric, id: ConnectionId, path: Path) {
         let link = &self.links[&id];
         let connection = Box::new(link.agreement().connection(path));
         let change = Change::ReadyToReceive(connection);
