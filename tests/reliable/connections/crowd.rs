@@ -26,6 +26,8 @@ struct Crowd {
     faults: Faults,
     lossless: bool,
     restarts: u64,
+    /// How many packets a device takes before it is full for a microsecond.
+    room: usize,
 }
 
 struct World {
@@ -51,8 +53,14 @@ const BAD: Faults = Faults {
     ..Faults::NONE
 };
 
-const QUIET: Crowd =
-    Crowd { seed: 0, connections: 2_000, faults: Faults::NONE, lossless: false, restarts: 0 };
+const QUIET: Crowd = Crowd {
+    seed: 0,
+    connections: 2_000,
+    faults: Faults::NONE,
+    lossless: false,
+    restarts: 0,
+    room: usize::MAX,
+};
 
 #[test]
 fn ten_thousand_connections_come_and_go_on_a_bad_network_while_nodes_begin_anew() {
@@ -80,6 +88,14 @@ fn connections_on_a_network_that_loses_nothing() {
         assert!(tally["asked, used"] > 1_800, "{tally:?}");
         assert_eq!(tally["asked, used"], tally["was asked, used"]);
         assert_eq!((tally["said again"], tally["data came first"]), (0, 0));
+    }
+}
+
+#[test]
+fn connections_over_devices_that_take_a_packet_at_a_time() {
+    for (lossless, faults) in [(true, Faults::NONE), (false, BAD)] {
+        let tally = Crowd { seed: 5, lossless, faults, room: 1, ..QUIET }.run();
+        assert!(tally["asked, used"] > 1_800, "{tally:?}");
     }
 }
 
@@ -115,6 +131,7 @@ impl Crowd {
             ..Config::default()
         };
         let mut fabric = Fabric::new(self.seed, Version::V2Ipv4, config);
+        fabric.room = self.room;
         let switch = fabric.network.switch(SwitchConfig::default());
         let cable = LinkConfig::default().with_faults(self.faults);
         for node in 0..NODES {
