@@ -9,6 +9,7 @@
 //!   segmentation offload, and bare packets for shared memory.
 //! * [`memory`]: regions that several may write at once, soundly, and buffers that nobody else may.
 //! * [`cm`]: the connection manager, by which two ends meet and part.
+//! * [`connect`]: what its terms mean for a NIC's queue pairs.
 //! * [`payload`]: bytes that can only be copied from.
 //! * [`pcap`]: capture files.
 //!
@@ -31,7 +32,7 @@
 
 #![forbid(unsafe_code)]
 
-pub use doorbell_core::{cm, encap, memory, nic, payload, pcap, time, wire};
+pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, time, wire};
 
 /// The README's example is compiled and run with the tests.
 #[cfg(doctest)]

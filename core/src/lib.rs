@@ -12,6 +12,8 @@
 //!   out.
 //! * [`cm`]: the connection manager, by which two ends meet and part: management datagrams and time
 //!   in; datagrams, a time-out and events out.
+//! * [`connect`]: what lies between those two: routes, and what was agreed upon as queue pairs must
+//!   know it.
 //! * [`payload`]: bytes that can be copied from and nothing else, which is how a packet's payload
 //!   travels from a device to a region.
 //! * [`pcap`]: capture files, read and written.
@@ -23,6 +25,7 @@
 #![deny(unsafe_code)]
 
 pub mod cm;
+pub mod connect;
 pub mod encap;
 pub mod memory;
 pub mod nic;

@@ -4,6 +4,7 @@ mod absent;
 mod acks;
 mod answers;
 mod common;
+mod connections;
 mod crowd;
 mod datagrams;
 mod devices;

@@ -5,9 +5,9 @@ use std::net::Ipv4Addr;
 use doorbell_core::encap::{Full, Opener, Outer, Path, PathId, Run, bare};
 use doorbell_core::memory::{Buf, Region};
 use doorbell_core::nic::{
-    Change, CompletionQueue, Config, Connection, Flow, Inbox, Inline, Memory, Nic, Outbox,
-    QueuePairConfig, ReceiveQueue, ReceiveRequest, Registration, Rights, Seed, SendQueue, Sending,
-    WorkRequest,
+    Change, CompletionQueue, CompletionQueueId, Config, Connection, Domain, Flow, Inbox, Inline,
+    Memory, Nic, Outbox, QueuePairConfig, ReceiveQueue, ReceiveRequest, Registration, Rights, Seed,
+    SendQueue, Sending, WorkRequest,
 };
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
@@ -113,6 +113,8 @@ pub(super) struct End<O> {
     pub(super) nic: Nic,
     pub(super) out: O,
     opener: Opener,
+    pub(super) domain: Domain,
+    pub(super) queue_id: CompletionQueueId,
     pub(super) pairs: Vec<(Qpn, SendQueue, ReceiveQueue)>,
     pub(super) queue: CompletionQueue,
     pub(super) region: Region,
@@ -124,11 +126,11 @@ pub(super) const DEPTH: usize = 256;
 const RECEIVES: usize = 64;
 
 impl<O: Outbox> End<O> {
-    fn new(out: O, pairs: usize, lossless: bool, seed: u64) -> Self {
-        let config = Config { queue_pairs: pairs, lossless, ..Config::default() };
+    fn new(out: O, room: usize, pairs: usize, lossless: bool, seed: u64) -> Self {
+        let config = Config { queue_pairs: room, lossless, ..Config::default() };
         let mut nic = Nic::new(config, Seed::from_number(seed)).expect("a numbering");
         let domain = nic.domain();
-        let (queue_id, queue) = nic.completion_queue(4096 + pairs).expect("a queue");
+        let (queue_id, queue) = nic.completion_queue(4096 + room).expect("a queue");
         let region = Region::new(4 << 20);
         let rights = Rights::LOCAL_WRITE | Rights::REMOTE;
         let memory = nic.register(domain, region.clone(), rights).expect("room");
@@ -142,7 +144,7 @@ impl<O: Outbox> End<O> {
             (ends.qpn, ends.send, ends.receive)
         };
         let pairs = (0..pairs).map(made).collect();
-        Self { nic, out, opener: Opener::default(), pairs, queue, region, memory }
+        Self { nic, out, opener: Opener::default(), domain, queue_id, pairs, queue, region, memory }
     }
 
     fn connect(&mut self, index: usize, peer: Qpn, outer: Outer, mtu: PathMtu) {
@@ -171,7 +173,8 @@ impl<O: Outbox> End<O> {
     }
 }
 
-fn outer(from: u8, to: u8) -> Outer {
+/// The headers from one end to the other; they are 1 and 2.
+pub(super) fn outer(from: u8, to: u8) -> Outer {
     let mac = |n| Mac([2, 0xDB, 0, 0, 0, n]);
     let ethernet = Ethernet { destination: mac(to), source: mac(from), ethertype: EtherType::IPV4 };
     let ip = Ipv4 {
@@ -194,7 +197,7 @@ fn joined<O: Outbox>(
     mtu: PathMtu,
     lossless: bool,
 ) -> (End<O>, End<O>) {
-    let (mut a, mut b) = (End::new(out(), pairs, lossless, 1), End::new(out(), pairs, lossless, 2));
+    let [mut a, mut b] = [1, 2].map(|seed| End::new(out(), pairs, pairs, lossless, seed));
     for index in 0..pairs {
         let (qpn_a, qpn_b) = (a.pairs[index].0, b.pairs[index].0);
         a.connect(index, qpn_b, outer(1, 2), mtu);
@@ -209,6 +212,12 @@ fn joined<O: Outbox>(
 /// Two ends with RoCE v2 frames between them, of up to `most` packets.
 pub(super) fn by_cable(pairs: usize, mtu: PathMtu, most: u32) -> (End<Cable>, End<Cable>) {
     joined(|| Cable::new(most), pairs, mtu, false)
+}
+
+/// The same with room for so many queue pairs, and none yet.
+pub(super) fn apart(room: usize) -> (End<Cable>, End<Cable>) {
+    let [a, b] = [1, 2].map(|seed| End::new(Cable::new(1), room, 0, false, seed));
+    (a, b)
 }
 
 /// Two ends with rings of bare records between them.

@@ -7,6 +7,7 @@
 //! It does not touch queue pairs. Whoever drives it does, when an [`Event`] says so, and events and
 //! calls carry the numbers that this takes. One thing is not among them: how long a peer waits when
 //! no receive is posted (the RNR timer), which the messages don't carry and each side chooses.
+//! [`connect`](crate::connect) makes of the numbers what the NIC is told.
 //!
 //! | event | what the driver does with the queue pair |
 //! |---|---|

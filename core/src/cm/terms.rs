@@ -213,6 +213,16 @@ impl Reply {
         }
     }
 
+    /// The same with reads and atomic operations: as many as are proposed, in either direction, and
+    /// no more than `most`.
+    pub fn to(request: &Request, qpn: Qpn, psn: Psn, most: u8) -> Self {
+        Self {
+            responder_resources: ResponderResources(request.initiator_depth.0.min(most)),
+            initiator_depth: InitiatorDepth(request.responder_resources.0.min(most)),
+            ..Self::new(qpn, psn)
+        }
+    }
+
     pub(super) fn message<'a>(
         &self,
         (local, remote): (CommId, CommId),

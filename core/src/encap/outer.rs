@@ -8,7 +8,7 @@ use crate::wire::{
 use super::STEADY_BTH;
 
 /// Which encapsulation a frame has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Version {
     /// RoCE v1.
     V1,

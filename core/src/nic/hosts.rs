@@ -3,7 +3,8 @@
 //! Whatever comes from a host says that it is there, on whichever connection. When nothing has come
 //! for half of the time that it may be silent, it is asked: a write of nothing, with the number of
 //! a packet that was acknowledged long ago, which any peer acknowledges again. There is one timer
-//! and one question for a host, however many connections lead to it.
+//! and one question for a host, however many connections lead to it. So a process that is gone from
+//! a host on which another speaks is noticed when something is sent to it, and not before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

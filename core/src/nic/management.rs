@@ -8,7 +8,9 @@ use std::collections::VecDeque;
 
 use crate::encap::{Outer, Path, PathId};
 use crate::payload::Payload;
-use crate::wire::{Bth, Deth, Extensions, Headers, Opcode, Packet, Pkey, Psn, Qkey, Qpn, cm::Mad};
+use crate::wire::{
+    Bth, Deth, Extensions, Grh, Headers, Ipv4, Ipv6, Opcode, Packet, Pkey, Psn, Qkey, Qpn, cm::Mad,
+};
 
 use super::device::{Flow, Outbox};
 
@@ -26,12 +28,13 @@ pub enum Way {
 }
 
 impl Way {
-    /// The way back.
+    /// The way back. What routers and switches did to the headers on their way here is undone, or
+    /// an answer would leave with the hops that were left, and marked congested.
     #[must_use]
     pub fn back(self) -> Self {
         match self {
             Self::Link(link) => Self::Link(link),
-            Self::Network(outer) => Self::Network(outer.turned()),
+            Self::Network(outer) => Self::Network(fresh(outer.turned())),
         }
     }
 
@@ -43,6 +46,30 @@ impl Way {
         }
     }
 }
+
+/// As many hops as a sender customarily allows.
+const HOPS: u8 = 64;
+
+/// Headers as a sender makes them, of those that a receiver saw.
+fn fresh(outer: Outer) -> Outer {
+    let unmarked = |class: u8| match class & ECN {
+        ECN => class & !ECN | ECT0,
+        _ => class,
+    };
+    let ipv6 = |ip: Ipv6| Ipv6 { traffic_class: unmarked(ip.traffic_class), hop_limit: HOPS, ..ip };
+    match outer {
+        Outer::V1(e, Grh(ip)) => Outer::V1(e, Grh(ipv6(ip))),
+        Outer::V2Ipv4(e, ip, udp) => {
+            Outer::V2Ipv4(e, Ipv4 { tos: unmarked(ip.tos), ttl: HOPS, ..ip }, udp)
+        }
+        Outer::V2Ipv6(e, ip, udp) => Outer::V2Ipv6(e, ipv6(ip), udp),
+    }
+}
+
+/// The bits of a traffic class that tell of congestion, all of which are set where there was some;
+/// and what its sender set of them.
+const ECN: u8 = 3;
+const ECT0: u8 = 2;
 
 /// A management datagram that was received.
 #[derive(Clone, Debug)]

@@ -300,8 +300,8 @@ impl Nic {
         Ok(())
     }
 
-    /// Sends what was posted, as far as it may be sent, and then what is owed to peers: data goes
-    /// first, for somebody waits for it.
+    /// Sends management datagrams, what was posted, as far as it may be sent, and then what is owed
+    /// to peers: that can wait, and for data somebody does.
     #[inline]
     pub fn transmit<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, doorbells, .. } = self;
@@ -311,6 +311,11 @@ impl Nic {
             }
         });
         common.feed();
+        // Before data, so that what tells a peer that a connection stands, and its private data, is
+        // not overtaken by the first message.
+        if common.management.has_work() {
+            common.counters.sent += common.management.transmit(outbox);
+        }
         // What the device had no room for goes before everything else, or a stream of data would
         // keep it waiting for ever.
         if common.behind {
@@ -318,9 +323,6 @@ impl Nic {
         }
         self.send(outbox);
         self.answer(outbox);
-        if self.common.management.has_work() {
-            self.common.counters.sent += self.common.management.transmit(outbox);
-        }
         outbox.flush();
     }
 

@@ -1,12 +1,14 @@
-//! NICs at the stations of a [`Network`].
+//! NICs at the stations of a [`Network`], and connection managers beside them.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use doorbell_core::cm::{self, ConnectionManager};
+use doorbell_core::connect::Route;
 use doorbell_core::encap::{Full, Opener, Outer, Path, PathId, Run, Version};
 use doorbell_core::nic::{
-    Change, Config, Connection, Flow, Inbox, Nic, Outbox, Rights, Seed, Sending,
+    Change, Config, Connection, Flow, Inbox, Nic, Outbox, Rights, Seed, Sending, Way,
 };
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
@@ -15,6 +17,7 @@ use doorbell_core::wire::{
     Mac, PathMtu, Pkey, Qpn, Udp, UdpPort,
 };
 
+use crate::managers::{Manager, customary};
 use crate::network::{Event, Network, StationId};
 
 /// Which node of a fabric: they are numbered as they were added, from 0.
@@ -38,6 +41,7 @@ pub struct Fabric {
 
 struct Node {
     nic: Nic,
+    manager: Option<Manager>,
     station: StationId,
     opener: Opener,
     port: Port,
@@ -116,6 +120,14 @@ fn node_of(Mac([.., a, b]): Mac) -> NodeId {
     usize::from(u16::from_be_bytes([a, b]))
 }
 
+/// The number of the path that a route leads along: the peer's.
+fn number(route: &Route) -> PathId {
+    match route.way() {
+        Way::Link(link) => *link,
+        Way::Network(outer) => PathId(node_of(outer.ethernet().destination) as u32),
+    }
+}
+
 fn ipv4(node: NodeId) -> Ipv4Addr {
     let [.., a, b] = (node as u64 + 1).to_be_bytes();
     Ipv4Addr::new(10, 0, a, b)
@@ -177,7 +189,8 @@ impl Fabric {
             }
         }
         let port = self.new_port(node, node + 1);
-        self.nodes.push(Node { nic, station, opener: Opener::default(), port, starts: 0 });
+        let opener = Opener::default();
+        self.nodes.push(Node { nic, manager: None, station, opener, port, starts: 0 });
         node
     }
 
@@ -187,9 +200,45 @@ impl Fabric {
         Port { links, ..Port::new(peers) }
     }
 
+    /// What the randomness of one start of a node comes from.
+    fn seed_of(&self, node: NodeId, starts: u64) -> u64 {
+        self.seed ^ (node as u64 + 1) << 40 ^ (starts + 1) << 20
+    }
+
     fn new_nic(&self, node: NodeId, starts: u64) -> Nic {
-        let number = self.seed ^ (node as u64 + 1) << 40 ^ (starts + 1) << 20;
-        Nic::new(self.config, Seed::from_number(number)).expect("a numbering that can be")
+        let seed = Seed::from_number(self.seed_of(node, starts));
+        Nic::new(self.config, seed).expect("a numbering that can be")
+    }
+
+    /// Adds a node with a connection manager beside its NIC; `settle` may change what that is
+    /// configured to be.
+    pub fn managed_node(&mut self, settle: impl FnOnce(&mut cm::Config)) -> NodeId {
+        let node = self.node();
+        let mut config = customary(node);
+        settle(&mut config);
+        let seed = self.seed_of(node, 0) ^ 1;
+        self.nodes[node].manager = Some(Manager::new(config, seed));
+        node
+    }
+
+    /// The connection manager of a node that has one. What it is told takes effect with the next
+    /// [`turn`](Self::turn), which also hands it what has come.
+    pub fn manager(&mut self, node: NodeId) -> &mut ConnectionManager<Route> {
+        let manager = self.nodes[node].manager.as_mut();
+        &mut manager.expect("a node that was added as a managed one").own
+    }
+
+    /// The way from the manager of one node to that of another.
+    pub fn route(&self, from: NodeId, to: NodeId) -> Route {
+        match self.lossless {
+            true => Route::new(Way::Link(PathId(to as u32))),
+            false => Route::along(&self.path(from, to)),
+        }
+    }
+
+    /// The path of queue pairs to where a manager's route leads.
+    pub fn path_along(&self, route: &Route) -> Path {
+        route.path(number(route))
     }
 
     /// The station of a node, to plug cables into.
@@ -220,13 +269,16 @@ impl Fabric {
         }
     }
 
-    /// Switches a node off and on: a new NIC, with nothing of the old one but its address.
+    /// Switches a node off and on: a new NIC and a new manager, with nothing of the old ones but
+    /// their address.
     pub fn restart(&mut self, node: NodeId) {
         let starts = self.nodes[node].starts + 1;
         let nic = self.new_nic(node, starts);
         let (station, peers) = (self.nodes[node].station, self.nodes.len());
         let (opener, port) = (Opener::default(), self.new_port(node, peers));
-        self.nodes[node] = Node { nic, station, opener, port, starts };
+        let seed = self.seed_of(node, starts) ^ 1;
+        let manager = self.nodes[node].manager.take().map(|old| Manager::new(old.config, seed));
+        self.nodes[node] = Node { nic, manager, station, opener, port, starts };
         self.network.restart(station);
     }
 
@@ -263,10 +315,13 @@ impl Fabric {
     /// Has a node's NIC do what was posted and what is due, and sends its frames.
     pub fn turn(&mut self, node: NodeId) {
         let now = self.network.now();
-        let Node { nic, station, port, .. } = &mut self.nodes[node];
+        let Node { nic, manager, station, port, .. } = &mut self.nodes[node];
         port.room = self.room.max(1);
         nic.advance(now);
         loop {
+            if let Some(manager) = manager {
+                manager.turn(nic, now, number);
+            }
             nic.transmit(port);
             if self.lossless {
                 // Each frame is a burst of its own here, and was taken before this.
@@ -289,7 +344,8 @@ impl Fabric {
         }
         // What a full device had no room for goes when that has sent what it was given.
         let again = nic.has_work().then(|| now + SENT_AFTER);
-        let wake = [again, nic.next_timeout()].into_iter().flatten().min();
+        let managers = manager.as_ref().and_then(|manager| manager.own.next_timeout());
+        let wake = [again, nic.next_timeout(), managers].into_iter().flatten().min();
         self.network.wake_at(*station, wake);
     }
 

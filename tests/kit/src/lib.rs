@@ -11,6 +11,9 @@
 //! * Stations have one interface and one timer. A partition keeps some of them from the rest; a
 //!   restart makes one forget.
 //!
+//! A [`Fabric`] is such a network with a NIC at each station, and a connection manager beside it where
+//! one is asked for.
+//!
 //! The same seed and the same calls give the same run, down to [`Network::trace_hash`]. So a
 //! failure is replayed by its seed, and [`Network::start_recording`] turns the replay into a
 //! capture file.
@@ -56,6 +59,7 @@ mod fabric;
 mod faults;
 mod lane;
 mod luck;
+mod managers;
 mod network;
 mod partition;
 mod recording;

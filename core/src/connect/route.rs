@@ -1,0 +1,130 @@
+//! The way to a peer's connection manager.
+
+use std::hash::{Hash, Hasher};
+
+use crate::encap::{Path, PathId, Version};
+use crate::nic::{Management, Way};
+use crate::wire::Gid;
+
+/// The way to a peer's manager, for a [`ConnectionManager`](crate::cm::ConnectionManager) to tell
+/// its peers apart by.
+///
+/// Two are equal that lead between the same two hosts by the same encapsulation. Headers that were
+/// received are not, from one datagram to the next: they have lengths and identifications in them,
+/// routers count their hops, switches mark them, and a host may have moved to another port.
+#[derive(Clone, Copy, Debug)]
+pub struct Route(Way);
+
+#[derive(PartialEq, Eq, Hash)]
+enum Hosts {
+    Link(PathId),
+    Network(Version, Gid, Gid),
+}
+
+impl Route {
+    /// The way that a datagram is sent by.
+    pub const fn new(there: Way) -> Self {
+        Self(there)
+    }
+
+    /// The way of a path through a network.
+    pub fn along(path: &Path) -> Self {
+        Self(Way::Network(*path.outer()))
+    }
+
+    /// The way back to whoever sent a datagram.
+    pub fn back(received: &Management) -> Self {
+        Self(received.way.back())
+    }
+
+    /// The path of a queue pair that is connected to a peer of that manager, and of datagrams to the
+    /// manager itself; `id` as for [`Way::path`].
+    pub fn path(&self, id: PathId) -> Path {
+        self.0.path(id)
+    }
+
+    /// The way itself.
+    pub const fn way(&self) -> &Way {
+        &self.0
+    }
+
+    fn hosts(&self) -> Hosts {
+        match &self.0 {
+            Way::Link(link) => Hosts::Link(*link),
+            Way::Network(outer) => {
+                let (from, to) = outer.gids();
+                Hosts::Network(outer.version(), from, to)
+            }
+        }
+    }
+}
+
+impl PartialEq for Route {
+    fn eq(&self, other: &Self) -> bool {
+        self.hosts() == other.hosts()
+    }
+}
+
+impl Eq for Route {}
+
+impl Hash for Route {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hosts().hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::encap::Outer;
+    use crate::wire::cm::Mad;
+    use crate::wire::{
+        EtherType, Ethernet, InetChecksum, IpId, IpProtocol, Ipv4, Mac, Qpn, Udp, UdpPort,
+    };
+
+    fn outer(from: u8, to: u8, id: u16) -> Outer {
+        let mac = |n| Mac([2, 0, 0, 0, 0, n]);
+        let ethernet =
+            Ethernet { destination: mac(to), source: mac(from), ethertype: EtherType::IPV4 };
+        let ip = Ipv4 {
+            tos: 2,
+            total_length: 0,
+            id: IpId(id),
+            dont_fragment: true,
+            ttl: 64,
+            protocol: IpProtocol::UDP,
+            source: Ipv4Addr::new(10, 0, 0, from),
+            destination: Ipv4Addr::new(10, 0, 0, to),
+        };
+        let (source, destination) = (UdpPort(0xC000), UdpPort::ROCE_V2);
+        let udp = Udp { source, destination, length: 0, checksum: InetChecksum(0) };
+        Outer::V2Ipv4(ethernet, ip, udp)
+    }
+
+    fn received(outer: Outer) -> Management {
+        Management { way: Way::Network(outer), source: Qpn::GSI, bytes: [0; Mad::LEN] }
+    }
+
+    #[test]
+    fn whatever_comes_from_a_host_leads_back_to_it_and_to_no_other() {
+        let there = Route::along(&Path::new(PathId(1), outer(1, 2, 0)));
+        let Outer::V2Ipv4(ethernet, ip, udp) = outer(2, 1, 77).around(280) else { panic!() };
+        let (moved, worn) =
+            (Ethernet { source: Mac([9; 6]), ..ethernet }, Ipv4 { ttl: 3, tos: 3, ..ip });
+        let hash = |route| BuildHasherDefault::<DefaultHasher>::default().hash_one(route);
+        for back in [Outer::V2Ipv4(moved, worn, udp), outer(2, 1, 78)] {
+            let back = Route::back(&received(back));
+            assert_eq!((back, hash(back)), (there, hash(there)));
+            let path = back.path(PathId(1));
+            let Outer::V2Ipv4(_, ip, _) = path.outer() else { panic!() };
+            assert_eq!((ip.ttl, ip.tos), (64, 2), "as if nothing had happened to it");
+        }
+        assert_ne!(Route::back(&received(outer(3, 1, 0))), there);
+        assert_ne!(Route::back(&received(outer(1, 2, 0))), there);
+        let links = [1, 2, 1].map(|n| Route::new(Way::Link(PathId(n))));
+        assert!(links[0] != links[1] && links[0] == links[2] && links[0] != there);
+    }
+}
