@@ -66,7 +66,7 @@ impl End {
     /// Registers memory that peers may do everything with.
     pub fn open(&self, fabric: &mut Fabric, len: usize) -> (Region, Registration) {
         let region = Region::new(len);
-        let rights = Rights::LOCAL_WRITE | Rights::REMOTE;
+        let rights = Rights::LOCAL_WRITE | Rights::REMOTE | Rights::REMOTE_INVALIDATE;
         let nic = fabric.nic(self.node);
         let registration = nic.register(self.domain, region.clone(), rights).unwrap();
         (region, registration)

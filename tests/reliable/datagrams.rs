@@ -152,3 +152,15 @@ fn of_management_datagrams_so_many_wait_and_no_more() {
     assert_eq!((nic.counters().management, nic.counters().management_dropped), (256, 1));
     assert_eq!(std::iter::from_fn(|| nic.management()).count(), 256);
 }
+
+#[test]
+fn an_address_that_was_dropped_is_not_the_next_one() {
+    let (mut own, there) = two(&Setup::default());
+    let path = own.fabric.path(own.a.node, own.b.node);
+    own.a.post(WorkRequest::datagram(1, (there, own.b.qpn, KEY), inline(b"for the first")));
+    let nic = own.fabric.nic(own.a.node);
+    nic.drop_address(there).unwrap();
+    assert_ne!(nic.address(path).unwrap(), there);
+    let (done, _) = own.run(1, 0);
+    assert_eq!(outcomes(&done), [(1, Err(Failure::Broke(Cause::NoAddress)))]);
+}

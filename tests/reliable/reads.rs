@@ -5,8 +5,9 @@ use std::time::Duration;
 use doorbell::encap::Version;
 use doorbell::memory::{Buf, Region};
 use doorbell::nic::*;
+use doorbell::pcap::Reader;
 use doorbell::wire::{Metadata, PathMtu, RemoteAddr, Rkey};
-use doorbell_kit::{Fabric, Faults, LinkConfig};
+use doorbell_kit::{Bandwidth, Fabric, Faults, LinkConfig};
 
 use crate::common::{End, Setup, Two, at, bytes, content, inline, outcomes, pattern, short};
 
@@ -467,4 +468,66 @@ fn what_is_no_request_is_not_posted() {
         assert!(matches!(refused.why, PostError::Unfit { .. }), "{}", refused.why);
     }
     assert_eq!(two.a.send.room(), 64);
+}
+
+/// Reads were once asked for whole, however long: behind one loss, all that was under way came in
+/// vain, and the connection was given up while answers streamed in.
+#[test]
+fn a_long_read_gets_through_what_a_long_write_does() {
+    let faults = Faults { loss: 0.001, ..Faults::NONE };
+    let cable = LinkConfig {
+        latency: Duration::from_micros(20),
+        bandwidth: Bandwidth::gigabits_per_second(10),
+        mtu: 9000,
+        ..LinkConfig::default()
+    };
+    let (cable, mtu) = (cable.with_faults(faults), PathMtu::Mtu4096);
+    let len = 32 << 20;
+    let took = [false, true].map(|read| {
+        let mut two = Setup { cable, mtu, ..Setup::default() }.connected(|_, _| {});
+        let (_, place) = two.b.open(&mut two.fabric, len);
+        two.a.post(match read {
+            true => WorkRequest::read(1, place.address, place.rkey, Buf::with_capacity(len)),
+            false => {
+                WorkRequest::write(1, place.address, place.rkey, Memory::Buf(vec![7; len].into()))
+            }
+        });
+        let (done, _) = two.run(1, 0);
+        assert!(done[0].outcome.is_ok(), "read {read}: {done:?}");
+        two.fabric.now().as_nanos()
+    });
+    assert!(took[1] < 2 * took[0], "written in {} ns, read in {} ns", took[0], took[1]);
+}
+
+#[test]
+fn a_late_copy_of_a_read_costs_the_next_nothing() {
+    let mut two = Two::new();
+    let (_, place) = hold(&mut two, &pattern(60_000));
+    two.fabric.network.start_recording(1 << 20);
+    two.a.post(WorkRequest::read(1, place.address, place.rkey, Buf::with_capacity(2000)));
+    two.run(1, 0);
+    let file = two.fabric.network.pcap();
+    let asked = Reader::new(&file).unwrap().next().unwrap().unwrap().data.to_vec();
+    two.a.post(WorkRequest::read(2, place.address, place.rkey, Buf::with_capacity(60_000)));
+    two.fabric.room = 4;
+    two.fabric.turn(two.a.node);
+    two.fabric.run_until(Duration::from_nanos(2100), |_| false);
+    two.fabric.arrive(two.b.node, &asked);
+    let (done, _) = two.run(1, 0);
+    assert_eq!(bytes(&done[0]), pattern(60_000));
+    let counters = two.counters().0;
+    assert_eq!((counters.timeouts, counters.answers_missed), (0, 0));
+}
+
+#[test]
+fn a_peer_takes_no_key_back_that_was_not_given_for_that() {
+    let mut two = Two::new();
+    two.b.receives(1, 10);
+    let (nic, all) = (two.fabric.nic(two.b.node), Rights::LOCAL_WRITE | Rights::REMOTE);
+    let place = nic.register(two.b.domain, Region::new(8), all).unwrap();
+    two.a.post(short(1).with_invalidate(place.rkey));
+    let (done, received) = two.run(1, 1);
+    assert_eq!(outcomes(&done), [(1, Err(Failure::Broke(Cause::PeerAccess)))]);
+    let why = Cause::Access(KeyError::Rights(place.rkey.0));
+    assert_eq!(outcomes(&received), [(0, Err(Failure::Flushed(why)))]);
 }

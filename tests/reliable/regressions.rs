@@ -1,4 +1,4 @@
-//! What random programs found: each the smallest run that went wrong.
+//! What was wrong once: each the smallest run that showed it, as random programs and readers found them.
 
 use std::time::Duration;
 
@@ -6,7 +6,9 @@ use doorbell::memory::Buf;
 use doorbell::nic::*;
 use doorbell::time::Time;
 
-use crate::common::{Setup, at, inline, lossless, outcomes, pattern, short};
+use doorbell::wire::{PathMtu, Psn};
+
+use crate::common::{End, Setup, at, inline, lossless, outcomes, pattern, short};
 
 /// A device that can't lose told only of whole messages. One that was longer than the window waited
 /// for its own end.
@@ -97,4 +99,43 @@ fn a_read_that_a_broken_queue_pair_leaves_unanswered_fails_over_a_device_that_ca
     two.fabric.nic(node).change(qpn, Change::Error).unwrap();
     let (sent, _) = two.run(1, 0);
     assert_eq!(outcomes(&sent), [(1, Err(Failure::Broke(Cause::PeerOperation)))]);
+}
+
+/// What an old connection left behind nobody had heard of was told of the new one, and hid what
+/// became of that.
+#[test]
+fn what_nobody_heard_of_an_old_connection_is_not_told_of_the_new_one() {
+    let mut two = Setup::default().connected(|_, _| {});
+    let ends = [(two.a.node, two.a.qpn), (two.b.node, two.b.qpn)];
+    for (node, qpn) in ends {
+        two.fabric.nic(node).change(qpn, Change::Error).unwrap();
+    }
+    two.run_for(Duration::from_millis(5));
+    two.a.reset(&mut two.fabric).unwrap();
+    two.b.reset(&mut two.fabric).unwrap();
+    two.fabric.connect(ends[0], ends[1], PathMtu::Mtu1024, |_, _| {});
+    assert_eq!(two.fabric.nic(two.a.node).event(), None);
+    let (_, place) = two.b.open(&mut two.fabric, 8);
+    let outside = at(&place, 1);
+    two.a.post(WorkRequest::write(1, outside, place.rkey, inline(&[1; 8])));
+    two.run(1, 0);
+    let broken = Event::Broken(two.a.qpn, Cause::PeerAccess);
+    let nic = two.fabric.nic(two.a.node);
+    assert_eq!((nic.event(), nic.event()), (Some(broken), None));
+}
+
+/// A device that loses nothing delivers a packet to a queue pair of another kind, which drops it.
+#[test]
+fn what_another_kind_of_queue_pair_drops_does_not_pass_for_done() {
+    for transport in [Transport::Unreliable, Transport::Datagram] {
+        let mut two = lossless().unconnected();
+        let other = End::of(&mut two.fabric, two.b.node, transport, 16, 64);
+        let (path, psn) = (two.fabric.path(two.a.node, two.b.node), Psn::new(1));
+        let connection = Connection::new(other.qpn, path, PathMtu::Mtu1024, psn);
+        two.fabric.ready(two.a.node, two.a.qpn, connection, Sending::new(psn));
+        two.a.post(short(1));
+        let (done, _) = two.run(1, 0);
+        let why = Cause::NoAnswer { tries: 1 };
+        assert_eq!(outcomes(&done), [(1, Err(Failure::Broke(why)))]);
+    }
 }

@@ -172,7 +172,10 @@ fn who_shares_posts_there_and_a_queue_in_use_stays() {
         server.fabric.nic(1).drop_queue_pair(qpn).unwrap();
     }
     let nic = server.nic();
+    let in_use = nic.drop_completion_queue(queue_id);
+    assert_eq!(in_use, Err(ResourceError::InUse { queue: queue_id, users: 1 }));
     assert_eq!(nic.drop_shared_receive_queue(id), Ok(()));
+    assert_eq!(nic.drop_completion_queue(queue_id), Ok(()));
     let gone = nic.tell_low(id, 1);
     assert_eq!(gone, Err(ResourceError::NoSuchSharedQueue(id)));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorbell::encap::Version;
 use doorbell::nic::*;
 use doorbell::time::Time;
-use doorbell::wire::PathMtu;
+use doorbell::wire::{PathMtu, Pkey, Psn};
 use doorbell_kit::{Fabric, LinkConfig};
 
 use crate::common::{End, Setup, Two, outcomes, short};
@@ -126,4 +126,17 @@ fn a_host_that_nobody_is_connected_to_any_more_is_forgotten() {
     let nic = two.fabric.nic(two.a.node);
     nic.advance(Time::ZERO + Duration::from_secs(21));
     assert_eq!(nic.next_timeout(), None);
+}
+
+#[test]
+fn who_only_receives_waits_for_as_long_as_it_takes() {
+    let mut two = Setup::default().unconnected();
+    let path = two.fabric.path(two.b.node, two.a.node);
+    let connection = Connection::new(two.a.qpn, path, PathMtu::Mtu1024, Psn::new(5));
+    let nic = two.fabric.nic(two.b.node);
+    let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
+    nic.change(two.b.qpn, init).unwrap();
+    nic.change(two.b.qpn, Change::ReadyToReceive(Box::new(connection))).unwrap();
+    two.run_for(Duration::from_secs(300));
+    assert_eq!(events(two.fabric.nic(two.b.node)), []);
 }

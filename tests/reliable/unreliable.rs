@@ -116,3 +116,15 @@ fn what_needs_an_answer_is_not_posted() {
         assert!(matches!(refused.why, PostError::Unfit { .. }), "{}", refused.why);
     }
 }
+
+/// Whoever is not heard for long may have sent more than there are numbers to tell behind from ahead.
+#[test]
+fn a_connection_goes_on_after_a_long_silence() {
+    let setup = Setup { transport: Transport::Unreliable, ..Setup::default() };
+    let silent = (1 << 23) + 10;
+    let mut two = setup.connected(|_, sending| sending.first = sending.first.add(silent));
+    two.b.receives(3, 8);
+    (0..3).for_each(|id| two.a.post(short(id)));
+    let (_, received) = two.run(3, 3);
+    assert!(received.iter().all(|completion| completion.outcome == Ok(Done::Received)));
+}

@@ -43,16 +43,66 @@ pub enum Event {
     LastReceive(Qpn),
 }
 
+impl Event {
+    /// The queue pair that it is of.
+    pub(super) fn queue_pair(&self) -> Option<Qpn> {
+        match *self {
+            Self::Broken(qpn, _)
+            | Self::Drained(qpn)
+            | Self::Established(qpn)
+            | Self::PathChanged(qpn)
+            | Self::LastReceive(qpn) => Some(qpn),
+            Self::Completion(_) | Self::ReceivesLow(_) => None,
+        }
+    }
+}
+
 /// Which of the addresses that a NIC keeps for datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct AddressId(pub(super) u32);
+pub struct AddressId {
+    place: u32,
+    /// How often the place was used: an address that was dropped is not the next one there.
+    uses: u32,
+}
+
+/// Where datagrams go.
+#[derive(Default)]
+pub(super) struct Addresses {
+    places: Vec<(u32, Option<Path>)>,
+}
+
+impl Addresses {
+    /// Keeps an address, unless there are `most` already.
+    pub fn add(&mut self, path: Path, most: usize) -> Option<AddressId> {
+        let free = self.places.iter().position(|(_, path)| path.is_none());
+        let place = free.unwrap_or(self.places.len());
+        if place == most {
+            return None;
+        }
+        self.places.resize_with(self.places.len().max(place + 1), || (0, None));
+        let (uses, found) = &mut self.places[place];
+        (*uses, *found) = (uses.wrapping_add(1), Some(path));
+        Some(AddressId { place: place as u32, uses: *uses })
+    }
+
+    pub fn get(&self, id: AddressId) -> Option<&Path> {
+        let (uses, path) = self.places.get(id.place as usize)?;
+        path.as_ref().filter(|_| *uses == id.uses)
+    }
+
+    pub fn remove(&mut self, id: AddressId) -> Option<Path> {
+        let (uses, path) = self.places.get_mut(id.place as usize)?;
+        path.take_if(|_| *uses == id.uses)
+    }
+
+    pub fn len(&self) -> usize {
+        self.places.iter().filter(|(_, path)| path.is_some()).count()
+    }
+}
 
 /// Which completion queue of a NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CompletionQueueId(pub(super) u32);
-
-/// So many events there may be before those of a queue pair that is taken down go with it.
-const MOST_LEFT: usize = 4096;
 
 /// How long a queue pair waits for room in a completion queue before it looks again by itself.
 const STARVED_FOR: Duration = Duration::from_millis(5);
@@ -83,8 +133,7 @@ pub(super) struct Common {
     pub flying: Vec<u32>,
     pub events: VecDeque<Event>,
     pub shared_receives: Vec<Option<SharedReceives>>,
-    /// Where datagrams go.
-    pub addresses: Vec<Option<Path>>,
+    pub addresses: Addresses,
     pub most_addresses: usize,
     pub management: Mailbox,
 }
@@ -206,7 +255,7 @@ impl Common {
     }
 
     /// Enters an event, unless it was `told` and not taken yet. So there are at most as many as
-    /// completion queues and shared receive queues, five times as many as queue pairs, and [`MOST_LEFT`] of those that are gone.
+    /// completion queues and shared receive queues, and five times as many as queue pairs.
     #[cold]
     pub fn tell(&mut self, event: Event, told: &mut bool) {
         if !std::mem::replace(told, true) {
@@ -217,17 +266,7 @@ impl Common {
 
 impl Common {
     /// Takes a queue pair off every list.
-    pub fn forget(&mut self, place: u32, qpn: Qpn) {
-        if self.events.len() >= MOST_LEFT {
-            self.events.retain(|event| match event {
-                Event::Broken(other, _)
-                | Event::Drained(other)
-                | Event::Established(other)
-                | Event::PathChanged(other)
-                | Event::LastReceive(other) => *other != qpn,
-                Event::Completion(_) | Event::ReceivesLow(_) => true,
-            });
-        }
+    pub fn forget(&mut self, place: u32) {
         self.timers.disarm(place);
         self.active.retain(|&other| other != place);
         self.answers.retain(|&other| other != place);

@@ -4,7 +4,7 @@ use crate::encap::Outer;
 use crate::payload::Payload;
 use crate::wire::{Bth, Deth, Extensions, Headers, Ipv4, Ipv6, Opcode, Packet, PathMtu};
 
-use super::common::Common;
+use super::common::{AddressId, Common};
 use super::completion::{Cause, Done};
 use super::device::{Flow, Outbox};
 use super::gather::{gather, scatter};
@@ -60,7 +60,7 @@ impl QueuePair {
         let solicited = posted.request.solicited;
         let bth = Bth::new(opcode, qpn, psn).with_pkey(pkey).with_solicited(solicited);
         let headers = Headers { bth, extensions };
-        let sent = push(common, outbox, self.domain, mtu, (to.0, headers), posted);
+        let sent = push(common, outbox, self.domain, mtu, (to, headers), posted);
         let r = &mut self.requester;
         match sent {
             Ok(ticket) => {
@@ -129,7 +129,7 @@ fn push<O: Outbox>(
     outbox: &mut O,
     domain: super::Domain,
     mtu: PathMtu,
-    (to, headers): (u32, Headers),
+    (to, headers): (AddressId, Headers),
     posted: &super::queues::Posted,
 ) -> Result<u64, Stop> {
     let most = mtu.bytes();
@@ -137,7 +137,7 @@ fn push<O: Outbox>(
         let cause = Cause::LongDatagram { len: posted.len, most: most as u16 };
         return Err(Stop::Refused(cause));
     }
-    let Some(Some(path)) = common.addresses.get(to as usize) else {
+    let Some(path) = common.addresses.get(to) else {
         return Err(Stop::Refused(Cause::NoAddress));
     };
     let data = &posted.request.data;

@@ -12,7 +12,10 @@ use std::time::Duration;
 use crate::time::Time;
 use crate::wire::Gid;
 
-/// How long a peer's host may be silent.
+/// The least that a host may be silent.
+const SHORTEST: Duration = Duration::from_millis(10);
+
+/// How long a peer's host may be silent: 10 ms at least, whatever is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeepAlive {
     /// When nothing is under way to it. It is asked from half of this time on.
@@ -85,6 +88,8 @@ pub(super) struct Hosts {
 
 impl Hosts {
     pub fn new(limits: KeepAlive) -> Self {
+        let KeepAlive { idle, busy } = limits;
+        let limits = KeepAlive { idle: idle.max(SHORTEST), busy: busy.max(SHORTEST) };
         Self { hosts: Vec::new(), places: BTreeMap::new(), free: Vec::new(), limits }
     }
 

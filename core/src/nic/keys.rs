@@ -40,7 +40,9 @@ impl Rights {
     /// Peers may do atomic operations there.
     pub const REMOTE_ATOMIC: Self = Self(8);
 
-    /// Everything that peers may do.
+    /// Peers may take the remote key back.
+    pub const REMOTE_INVALIDATE: Self = Self(16);
+    /// Peers may write, read, and do atomic operations there.
     pub const REMOTE: Self =
         Self(Self::REMOTE_WRITE.0 | Self::REMOTE_READ.0 | Self::REMOTE_ATOMIC.0);
 
@@ -185,7 +187,8 @@ impl Keys {
     /// Whether a peer may take a remote key back.
     #[inline(never)]
     pub fn may_invalidate(&self, domain: Domain, rkey: Rkey) -> Result<(), KeyError> {
-        self.remote(domain, rkey, Rights::NONE, self.entry(rkey.0)?.base(), 0).map(|_| ())
+        self.remote(domain, rkey, Rights::REMOTE_INVALIDATE, self.entry(rkey.0)?.base(), 0)
+            .map(|_| ())
     }
 
     /// Takes a remote key back. The memory stays registered for the program's own requests.
@@ -294,6 +297,7 @@ impl fmt::Debug for Rights {
             (Self::REMOTE_WRITE, "remote write"),
             (Self::REMOTE_READ, "remote read"),
             (Self::REMOTE_ATOMIC, "remote atomic"),
+            (Self::REMOTE_INVALIDATE, "remote invalidate"),
         ];
         let given = names.iter().filter(|(right, _)| self.include(*right)).map(|(_, name)| name);
         f.debug_set().entries(given).finish()

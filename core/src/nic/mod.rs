@@ -394,7 +394,11 @@ impl Nic {
     /// # Errors
     /// When there is no such queue.
     pub fn arm(&mut self, queue: CompletionQueueId, notify: Notify) -> Result<(), ResourceError> {
-        self.completions(queue)?.armed = Some(notify);
+        let armed = &mut self.completions(queue)?.armed;
+        // Whoever asked for any is not to miss one because another asked for less.
+        if *armed != Some(Notify::Any) {
+            *armed = Some(notify);
+        }
         Ok(())
     }
 
@@ -455,7 +459,11 @@ impl Inbox for Nic {
         let Some(pair) = find(pairs, *numbers, bth.destination()) else {
             return self.for_nobody(flow, packet);
         };
-        if pair.service() == Service::Ud {
+        if info.service != pair.service() {
+            common.counters.wrong_service += 1;
+            return self.not_taken(flow.link(), &packet.headers);
+        }
+        if info.service == Service::Ud {
             return match pair.pkey.same_partition(bth.pkey()) {
                 true => pair.take_datagram(flow, packet, common),
                 false => common.counters.other_partition += 1,
@@ -470,9 +478,7 @@ impl Inbox for Nic {
             return self.not_taken(flow.link(), &packet.headers);
         }
         common.hosts.heard(pair.host, pair.shared.place, common.now);
-        if info.service != pair.service() {
-            common.counters.wrong_service += 1;
-        } else if info.is_response() {
+        if info.is_response() {
             pair.answered(packet, common);
         } else {
             pair.respond(packet, common);

@@ -149,13 +149,14 @@ impl QueuePair {
         }
         match change {
             Change::Init { rights, pkey } => (self.rights, self.pkey) = (rights, pkey),
-            Change::ReadyToReceive(connection) => self.connect(*connection, common),
+            Change::ReadyToReceive(connection) => self.connect(*connection),
             Change::ReadyForDatagrams { qkey, mtu } => (self.qkey, self.mtu) = (qkey, mtu),
             Change::ReadyToSend(sending) => {
                 if !(1..=MOST_UNDER_WAY).contains(&sending.window) {
                     return Err(ChangeError::Window(sending.window));
                 }
                 self.requester.start(sending, common.lossless && self.service() == Service::Rc);
+                self.join_host(common);
             }
             Change::Drain | Change::Resume => {}
             Change::Error => {
@@ -171,11 +172,19 @@ impl QueuePair {
         Ok(())
     }
 
-    fn connect(&mut self, connection: Connection, common: &mut Common) {
-        if !common.lossless && self.service() == Service::Rc {
-            let (_, gid) = connection.path.outer().gids();
+    /// Has the peer's host watched. Not before it can be asked: who only receives waits for as long
+    /// as it takes.
+    fn join_host(&mut self, common: &mut Common) {
+        if common.lossless || self.service() != Service::Rc || self.host != HostId::NONE {
+            return;
+        }
+        if let Some(path) = &self.path {
+            let (_, gid) = path.outer().gids();
             self.host = common.join(gid, self.shared.place);
         }
+    }
+
+    fn connect(&mut self, connection: Connection) {
         self.met = false;
         self.peer = connection.peer;
         self.mtu = connection.mtu;
@@ -192,6 +201,7 @@ impl QueuePair {
             return Err(ChangeError::Outstanding { qpn, outstanding });
         }
         common.timers.disarm(self.shared.place);
+        self.forget_events(common);
         self.leave_peer(common);
         self.last_receive = false;
         self.requester.forget();
@@ -213,6 +223,22 @@ impl QueuePair {
             && common.lossless
         {
             common.notify(path.id(), self.number(), self.responder.expected);
+        }
+    }
+
+    /// Takes back what nobody has heard of yet: it was of a connection that is no more.
+    pub fn forget_events(&mut self, common: &mut Common) {
+        let told = [
+            &mut self.told_broken,
+            &mut self.told_drained,
+            &mut self.told_last,
+            &mut self.told_path,
+            &mut self.told_established,
+        ];
+        let any = told.into_iter().fold(false, |any, told| std::mem::take(told) | any);
+        if any {
+            let qpn = self.number();
+            common.events.retain(|event| event.queue_pair() != Some(qpn));
         }
     }
 

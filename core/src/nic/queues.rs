@@ -345,17 +345,19 @@ pub(super) struct Completions {
     pub armed: Option<Notify>,
     /// Whether there is an event that nobody has taken yet.
     pub told: bool,
-    /// How many send queues, and how many receive queues, end here.
+    /// How many send queues, and how many receive queues, end here; and how many shared ones are
+    /// for queue pairs that do.
     pub senders: usize,
     pub receivers: usize,
+    pub shared: usize,
 }
 
 impl Completions {
     pub fn new(capacity: usize) -> (Self, CompletionQueue) {
         let (ring, taken) = ring(capacity);
         let (reserved, receiving, armed, told) = (0, 0, None, false);
-        let (senders, receivers) = (0, 0);
-        let own = Self { ring, reserved, receiving, armed, told, senders, receivers };
+        let (senders, receivers, shared) = (0, 0, 0);
+        let own = Self { ring, reserved, receiving, armed, told, senders, receivers, shared };
         (own, CompletionQueue { ring: taken })
     }
 

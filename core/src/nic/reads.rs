@@ -94,6 +94,14 @@ impl Answers {
     /// as well: its peer has gone back.
     fn add_again(&mut self, answer: Answer, packets: u32) {
         let (psn, mut again) = (answer.psn(), true);
+        // What ends before the first that is owed takes nothing from that: it is a late copy.
+        let first = self.owed.front().map(|owed| owed.answer.psn());
+        if first.is_some_and(|first| first.distance_from(psn) >= packets as i32) {
+            if self.owed.len() <= self.most {
+                self.owed.push_front(Owed { answer, again });
+            }
+            return;
+        }
         while let Some(last) = self.owed.back()
             && let ahead = last.answer.psn().distance_from(psn)
             && ahead >= 0

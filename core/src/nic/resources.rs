@@ -9,7 +9,7 @@ use crate::memory::Region;
 use crate::time::Time;
 use crate::wire::{Psn, Qpn, Rkey};
 
-use super::common::{AddressId, Common, CompletionQueueId};
+use super::common::{AddressId, Addresses, Common, CompletionQueueId};
 use super::completion::Cause;
 use super::config::{Config, Objects, QueuePairConfig, QueuePairEnds};
 use super::counters::Counters;
@@ -71,7 +71,7 @@ impl Nic {
                 flying: Vec::with_capacity(capacity),
                 events: VecDeque::new(),
                 shared_receives: Vec::new(),
-                addresses: Vec::new(),
+                addresses: Addresses::default(),
                 most_addresses: config.addresses,
                 management: Mailbox::default(),
             },
@@ -127,14 +127,8 @@ impl Nic {
     /// # Errors
     /// When there are as many as configured.
     pub fn address(&mut self, path: Path) -> Result<AddressId, ResourceError> {
-        let addresses = &mut self.common.addresses;
-        let place = addresses.iter().position(Option::is_none).unwrap_or(addresses.len());
-        if place == self.common.most_addresses {
-            return Err(ResourceError::AddressesFull(place));
-        }
-        addresses.resize_with(addresses.len().max(place + 1), || None);
-        addresses[place] = Some(path);
-        Ok(AddressId(place as u32))
+        let Common { addresses, most_addresses, .. } = &mut self.common;
+        addresses.add(path, *most_addresses).ok_or(ResourceError::AddressesFull(*most_addresses))
     }
 
     /// Forgets an address. Datagrams that are still to be sent there break their queue pair.
@@ -142,8 +136,7 @@ impl Nic {
     /// # Errors
     /// When there is none.
     pub fn drop_address(&mut self, address: AddressId) -> Result<(), ResourceError> {
-        let found = self.common.addresses.get_mut(address.0 as usize).and_then(Option::take);
-        found.map(drop).ok_or(ResourceError::NoSuchAddress(address))
+        self.common.addresses.remove(address).map(drop).ok_or(ResourceError::NoSuchAddress(address))
     }
 
     /// Makes a completion queue of `capacity` entries.
@@ -171,7 +164,7 @@ impl Nic {
     /// When there is none, or it is in use.
     pub fn drop_completion_queue(&mut self, queue: CompletionQueueId) -> Result<(), ResourceError> {
         let found = self.completions(queue)?;
-        match found.senders + found.receivers {
+        match found.senders + found.receivers + found.shared {
             0 => self.common.completions[queue.0 as usize] = None,
             users => return Err(ResourceError::InUse { queue, users }),
         }
@@ -211,7 +204,7 @@ impl Nic {
         depth: usize,
     ) -> Result<(SharedReceiveQueueId, SharedReceiveQueue), ResourceError> {
         check_depth(depth)?;
-        self.completions(completions)?;
+        self.completions(completions)?.shared += 1;
         let (programs, ring) = SharedReceiveQueue::new(depth);
         let own = SharedReceives {
             ring,
@@ -238,10 +231,13 @@ impl Nic {
         &mut self,
         queue: SharedReceiveQueueId,
     ) -> Result<(), ResourceError> {
-        match self.shared_receives(queue)?.users {
-            0 => self.common.shared_receives[queue.0 as usize] = None,
-            users => return Err(ResourceError::SharedInUse { queue, users }),
+        let found = self.shared_receives(queue)?;
+        let (users, completions) = (found.users, CompletionQueueId(found.completions));
+        if users > 0 {
+            return Err(ResourceError::SharedInUse { queue, users });
         }
+        self.common.shared_receives[queue.0 as usize] = None;
+        self.completions(completions)?.shared -= 1;
         Ok(())
     }
 
@@ -335,10 +331,11 @@ impl Nic {
             let outstanding = pair.outstanding();
             return Err(ResourceError::Outstanding { qpn, outstanding });
         }
+        pair.forget_events(&mut self.common);
         pair.leave_peer(&mut self.common);
         let queues = (pair.send_completions, pair.receive_completions);
         let shared = pair.responder.shared();
-        self.common.forget(place as u32, qpn);
+        self.common.forget(place as u32);
         if let Some(queue) = shared {
             self.shared_receives(queue)?.users -= 1;
         }
@@ -407,7 +404,7 @@ impl Nic {
             completion_queues: common.completions.iter().flatten().count(),
             shared_receive_queues: common.shared_receives.iter().flatten().count(),
             registrations: common.keys.len(),
-            addresses: common.addresses.iter().flatten().count(),
+            addresses: common.addresses.len(),
             hosts: common.hosts.len(),
         }
     }

@@ -5,12 +5,16 @@ use crate::wire::Bth;
 use super::common::Common;
 use super::pair::QueuePair;
 
+/// So many packets a network may hold back.
+const LATE: i32 = 1 << 12;
+
 impl QueuePair {
     /// Whether a packet that is not the expected one is taken: if it begins a message, and is no late
-    /// copy of one that was taken or given up. What was begun before is dropped.
+    /// copy of one that was taken or given up. What was begun before is dropped. One from far behind
+    /// is no late copy, but from far ahead, after a long silence.
     #[cold]
     pub fn goes_on(&mut self, bth: &Bth, ahead: i32, common: &mut Common) -> bool {
-        if ahead < 0 {
+        if (-LATE..0).contains(&ahead) {
             common.counters.duplicates += 1;
             return false;
         }

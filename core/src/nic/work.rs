@@ -116,7 +116,8 @@ pub enum Attachment {
     /// Four bytes.
     Imm(Imm),
     /// One of the receiver's keys: when the message is received, it is of no use any more. Goes with
-    /// sends only.
+    /// sends only, and for memory that was registered with [the right](super::Rights::REMOTE_INVALIDATE)
+    /// to that.
     Invalidate(Rkey),
     /// Up to sixteen bytes. Goes with writes only, and only to peers that
     /// [take it](super::Sending::metadata).

@@ -233,7 +233,9 @@ fn spoilt(
             from.metadata = false;
             message.extra = Extra::Metadata(dice.below(17));
         }
-        Wrong::Remote(_) | Wrong::Misaligned(_) | Wrong::Mtu => {}
+        // A read that is asked for packet by packet is the same to both.
+        Wrong::Mtu => from.window = from.window.max(128),
+        Wrong::Remote(_) | Wrong::Misaligned(_) => {}
     }
     message
 }

@@ -10,6 +10,8 @@ mod headers;
 mod questions;
 mod retries;
 
+use std::time::Duration;
+
 use crate::encap::{Full, Path};
 use crate::time::Time;
 use crate::wire::{Bth, Headers, Msn, PathMtu, Psn, Service};
@@ -29,8 +31,7 @@ use super::work::Attachment;
 use headers::headers;
 
 /// The most packets, there and back, that may be unacknowledged: half of all sequence numbers, or
-/// those before could not be told from those behind. Of a read that takes more, the rest is asked
-/// for when some have come.
+/// those before could not be told from those behind.
 pub(super) const MOST_UNDER_WAY: u32 = (1 << 23) - 1;
 
 /// How a turn of sending ended.
@@ -60,8 +61,11 @@ pub(super) struct Requester {
     packet: u32,
     /// Requests at the head that were begun: their completions have a slot.
     pub begun: usize,
-    /// How many of them ask for something: reads and atomic operations.
+    /// How many reads, parts of reads, and atomic operations are under way.
     asking: u32,
+    /// How many parts of reads were ever asked for beside the last of each: the peer counts each
+    /// part as a message.
+    parts: u32,
     /// The answer that was found missing, and asked for again.
     chased: Option<Psn>,
     /// Messages completed before the head.
@@ -106,6 +110,7 @@ impl Requester {
             packet: 0,
             begun: 0,
             asking: 0,
+            parts: 0,
             chased: None,
             completed: Msn::new(0),
             credit: None,
@@ -140,7 +145,7 @@ impl Requester {
     pub fn forget(&mut self) {
         self.stop();
         (self.acknowledged, self.at, self.packet, self.unasked) = (0, 0, 0, 0);
-        (self.asking, self.chased) = (0, None);
+        (self.asking, self.parts, self.chased) = (0, 0, None);
         (self.completed, self.credit) = (Msn::new(0), None);
         (self.tries, self.rnr_tries) = (0, 0);
     }
@@ -167,9 +172,6 @@ impl Requester {
     /// Drops it, with what is left in it.
     #[inline]
     pub fn drop_front(&mut self) {
-        if self.begun > 0 {
-            self.asking -= u32::from(self.asks_first());
-        }
         self.work.drop_front();
         self.begun = self.begun.saturating_sub(1);
         self.at = self.at.saturating_sub(1);
@@ -211,6 +213,12 @@ impl Requester {
     #[inline]
     fn packets(&mut self, index: usize, mtu: PathMtu) -> u32 {
         self.work.peek(index).map_or(1, |posted| mtu.packets(posted.len))
+    }
+
+    /// How long to wait for an answer: not so long that its host is taken for gone before several
+    /// tries were made.
+    fn patience(&self, common: &Common) -> Duration {
+        self.rto.time().min(common.hosts.limits.busy / 4)
     }
 
     /// Whether the request at the head is one that only an answer completes.
@@ -267,7 +275,7 @@ impl QueuePair {
         if r.under_way() >= r.open {
             return Err(Stop::Turn(Turn::Idle));
         }
-        let (credit, completed, at) = (r.credit, r.completed, r.at);
+        let (credit, completed, at) = (r.credit, r.completed.add(r.parts), r.at);
         let again = r.next != r.top;
         let (Some(path), Some(posted)) = (&self.path, r.work.peek(at)) else {
             return Err(Stop::Turn(Turn::Idle));
@@ -295,7 +303,6 @@ impl QueuePair {
                 return Err(Stop::Turn(Turn::Starved));
             }
             r.begun += 1;
-            r.asking += u32::from(asks);
         }
         if request.operation.asks() {
             return self.ask(common, outbox);
@@ -368,8 +375,7 @@ impl QueuePair {
             if r.tries == 0 {
                 r.since = common.now;
             }
-            // So that several tries are made before its host is taken for gone.
-            let at = common.now + r.rto.time().min(common.hosts.limits.busy / 4);
+            let at = common.now + r.patience(common);
             r.retry_at = Some(at);
             self.arm_by(at, common);
         }

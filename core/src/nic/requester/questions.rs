@@ -10,11 +10,23 @@ use crate::wire::{
     Rkey,
 };
 
-use super::{MOST_UNDER_WAY, Stop, Turn};
+use super::{MOST_UNDER_WAY, Requester, Stop, Turn};
+
+/// The most packets of a read that are asked for at once, however wide the window is.
+const LONGEST_PART: u32 = 1 << 21;
+
+impl Requester {
+    /// How many packets of a read are asked for at once: half a window, so that one half comes while
+    /// the other is asked for. Parts begin at multiples of this, also when they are asked for again
+    /// from their middle on, so that no repetition reaches further than what it repeats.
+    fn part(&self) -> u32 {
+        (self.sending.window / 2).clamp(1, LONGEST_PART)
+    }
+}
 
 impl QueuePair {
-    /// Sends the read or the atomic operation at the cursor, which may be in the middle of a read
-    /// of which a part was answered.
+    /// Sends the atomic operation or the part of a read at the cursor, which may be in the middle of
+    /// one that was answered so far.
     #[inline(never)]
     pub(super) fn ask<O: Outbox>(
         &mut self,
@@ -22,12 +34,16 @@ impl QueuePair {
         outbox: &mut O,
     ) -> Result<(), Stop> {
         let (r, mtu) = (&mut self.requester, self.mtu);
-        let under_way = r.under_way();
+        let (part, first, under_way) = (r.part(), r.next == r.top, r.under_way());
+        if first && r.asking >= r.sending.reads.into() || under_way + part > MOST_UNDER_WAY {
+            return Err(Stop::Turn(Turn::Idle));
+        }
+        let mark = r.mark;
         let (Some(path), Some(posted)) = (&self.path, r.work.peek(r.at)) else {
             return Err(Stop::Turn(Turn::Idle));
         };
         let left = mtu.packets(posted.len) - r.packet;
-        let packets = left.min(MOST_UNDER_WAY - under_way);
+        let packets = left.min(part - r.packet % part);
         let (opcode, extensions) = match posted.request.operation {
             Operation::CompareSwap { address, rkey, compare, swap } => {
                 let (swap_or_add, compare) = (AtomicValue(swap), AtomicValue(compare));
@@ -56,6 +72,12 @@ impl QueuePair {
         common.counters.retransmitted += u64::from(r.next != r.top);
         // The answer is the acknowledgement.
         r.sent(packets, true, packets == left, ticket, common.now);
+        // Parts are no packets of a long message, which a device has to tell of.
+        r.mark = mark;
+        if first {
+            r.asking += 1;
+            r.parts += u32::from(packets < left);
+        }
         self.watch(common);
         Ok(())
     }
@@ -106,9 +128,13 @@ impl QueuePair {
     /// Takes the oldest packet as answered. Whether the request at the head is complete by that, for
     /// which it must be one that asks.
     pub fn answered_oldest(&mut self) -> bool {
+        let part = self.requester.part();
         let r = &mut self.requester;
         (r.oldest, r.acknowledged) = (r.oldest.add(1), r.acknowledged + 1);
         let complete = r.acknowledged == r.packets(0, self.mtu);
+        if complete || r.acknowledged.is_multiple_of(part) {
+            r.asking = r.asking.saturating_sub(1);
+        }
         if complete {
             r.acknowledged = 0;
         }

@@ -132,7 +132,7 @@ impl QueuePair {
         // What came from the peer ends the wait that it asked for.
         r.resume_at = None;
         let waits = r.under_way() > 0 && !common.lossless;
-        r.retry_at = waits.then(|| common.now + r.rto.time());
+        r.retry_at = waits.then(|| common.now + r.patience(common));
         if let Some(at) = r.retry_at {
             self.arm_by(at, common);
         }

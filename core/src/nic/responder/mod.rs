@@ -166,6 +166,7 @@ impl Responder {
         self.unanswered = 0;
         self.ack_at = None;
         self.answers.forget();
+        self.asks = false;
     }
 
     pub fn outstanding(&self) -> usize {

@@ -205,7 +205,9 @@ impl Run<'_> {
         let notify = if solicited { Notify::Solicited } else { Notify::Any };
         let Queue { node, id, .. } = self.queues[queue];
         self.fabric.nic(node).arm(id, notify).map_err(|why| why.to_string())?;
-        self.queues[queue].armed = Some((notify, 0));
+        // Who asked for any before is not to miss one.
+        let any = matches!(self.queues[queue].armed, Some((Notify::Any, _)));
+        self.queues[queue].armed = Some((if any { Notify::Any } else { notify }, 0));
         self.queues[queue].events = 0;
         Ok(())
     }

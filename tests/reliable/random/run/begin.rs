@@ -50,7 +50,8 @@ impl Run<'_> {
                 let (nic, domain) = (self.fabric.nic(node), self.domains[node]);
                 let both = Rights::REMOTE_WRITE | Rights::REMOTE_READ;
                 let target = Image::new(nic, domain, both, target);
-                let lent = nic.register(domain, target.region.clone(), both);
+                let lent = both | Rights::REMOTE_INVALIDATE;
+                let lent = nic.register(domain, target.region.clone(), lent);
                 let images = Images {
                     source: source.register(nic, domain, Rights::NONE),
                     fetched: fetched.register(nic, domain, Rights::LOCAL_WRITE),

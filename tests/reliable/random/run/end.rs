@@ -2,7 +2,7 @@
 
 use super::super::model::{Check, ensure};
 use super::{LIMIT, Run};
-use doorbell::nic::{Change, ResourceError, State};
+use doorbell::nic::{Cause, Change, ResourceError, State};
 
 impl Run<'_> {
     /// Posts all that is left, and goes on until every send is complete.
@@ -115,10 +115,15 @@ impl Run<'_> {
             drop(ends);
         }
         let mut news = true;
+        self.hear(node)?;
         while news && !self.sides[pair][end].down {
             news = false;
             match self.fabric.nic(node).drop_queue_pair(qpn) {
-                Ok(()) => self.sides[pair][end].down = true,
+                Ok(()) => {
+                    let side = &mut self.sides[pair][end];
+                    // Nothing is told of what is not there any more.
+                    (side.down, side.broken) = (true, side.broken.or(Some(Cause::Told)));
+                }
                 Err(ResourceError::Outstanding { .. }) => {
                     self.hear(node)?;
                     for queue in 0..self.queues.len() {
