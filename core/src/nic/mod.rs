@@ -430,13 +430,8 @@ impl Inbox for Nic {
         let Some(pair) = find(pairs, *numbers, bth.destination()) else {
             return self.for_nobody(flow, packet);
         };
-        if pair.service() == Service::Ud {
-            return match pair.pkey.same_partition(bth.pkey()) {
-                true => pair.take_datagram(flow, packet, common),
-                false => common.counters.other_partition += 1,
-            };
-        }
-        if !pair.is_between(flow, common) {
+        // Datagrams come from anywhere.
+        if pair.service() != Service::Ud && !pair.is_between(flow, common) {
             common.counters.strangers += 1;
             return self.not_taken(flow.link(), &packet.headers);
         }
@@ -447,10 +442,12 @@ impl Inbox for Nic {
         common.hosts.heard(pair.host, pair.shared.place, common.now);
         if info.service != pair.service() {
             common.counters.wrong_service += 1;
-        } else if info.is_response() {
-            pair.answered(packet, common);
-        } else {
-            pair.respond(packet, common);
+            return self.not_taken(flow.link(), &packet.headers);
+        }
+        match info.service {
+            Service::Ud => pair.take_datagram(flow, packet, common),
+            _ if info.is_response() => pair.answered(packet, common),
+            _ => pair.respond(packet, common),
         }
     }
 
