@@ -29,7 +29,7 @@ impl World {
         Target {
             qpn: pair.number(),
             service: pair.service,
-            expected: pair.expected,
+            expected: self.port.lines[index].expected,
             sent: self.port.sent[index],
             within: pair.within,
         }
@@ -41,8 +41,12 @@ impl World {
         self.deliver(index, headers, &payload, input);
     }
 
-    /// An answer to what the queue pair has asked for, and to a part of it only now and then.
+    /// An answer to what the queue pair has asked for, or the next that has; and to a part of it
+    /// only now and then.
     pub(super) fn receive_answer(&mut self, index: usize, input: &mut Input<'_>) {
+        let lines = &self.port.lines;
+        let asks = |index: &usize| !lines[*index].asked.is_empty();
+        let Some(index) = (index..PAIRS).chain(0..index).find(asks) else { return };
         let Some(asked) = self.port.lines[index].asked.pop_front() else { return };
         let most = if input.u8() < 200 { u32::MAX } else { u32::from(input.u8() & 3) };
         let qpn = self.pairs[index].number();

@@ -6,9 +6,9 @@ use doorbell_core::wire::{
 };
 
 use super::ledger::Message;
+use super::lines::Sought;
 use super::packets::Within;
 use super::paths::MTU;
-use super::port::Sought;
 use super::world::World;
 
 /// A packet that arrived, and what stands in front of a datagram that came that way.
@@ -49,6 +49,9 @@ impl World {
     /// Takes note of a packet that is to come for a queue pair.
     pub(super) fn expect(&mut self, index: usize, arrived: &Arrived<'_>) -> Before {
         let (domain, psn) = (self.pairs[index].domain, arrived.headers.bth.psn());
+        if arrived.headers.bth.opcode().info().is_response() {
+            self.port.lines[index].answered(psn);
+        }
         let mut word = None;
         match arrived.headers.extensions {
             // One that comes again is answered again, as it asks for then.
@@ -73,7 +76,7 @@ impl World {
         if info.is_response() {
             return false;
         }
-        let pair = &mut self.pairs[index];
+        let (pair, line) = (&mut self.pairs[index], &mut self.port.lines[index]);
         let gap = after.out_of_sequence > before.counters.out_of_sequence;
         let taken = match pair.service {
             Service::Uc if gap && !info.begins() => {
@@ -86,17 +89,21 @@ impl World {
         match pair.service {
             Service::Ud => {}
             Service::Uc if gap && info.begins() => {
-                assert!(bth.psn().distance_from(pair.expected) > 0, "a late copy was taken");
-                (pair.expected, pair.within) = (bth.psn(), Within::Nothing);
+                assert!(bth.psn().distance_from(line.expected) > 0, "a late copy was taken");
+                (line.expected, pair.within) = (bth.psn(), Within::Nothing);
             }
-            _ => assert!(!taken || bth.psn() == pair.expected, "out of its turn"),
+            _ => assert!(!taken || bth.psn() == line.expected, "out of its turn"),
         }
         // What was begun goes with what is passed over.
         if after.passed_over > before.counters.passed_over && pair.service == Service::Uc {
-            pair.expected = bth.psn().add(1);
+            line.expected = bth.psn().add(1);
             pair.within = Within::Nothing;
         }
+        let missed = after.sequence_naks_sent > before.counters.sequence_naks_sent;
+        assert!(!missed || !pair.refused, "a gap was refused before");
+        pair.refused |= missed || after.rnr_naks_sent > before.counters.rnr_naks_sent;
         if taken {
+            pair.refused = false;
             assert_eq!(info.service, pair.service);
             self.took(index, arrived, before);
         }
@@ -107,7 +114,8 @@ impl World {
         let opcode = arrived.headers.bth.opcode();
         let info = opcode.info();
         let pair = &mut self.pairs[index];
-        pair.expected = pair.expected.add(1);
+        let line = &mut self.port.lines[index];
+        line.expected = line.expected.add(1);
         match info.operation {
             Operation::Send => self.took_send(index, arrived, info),
             Operation::Write => self.took_write(index, arrived, info),
@@ -119,7 +127,7 @@ impl World {
                 let place = (rkey, address);
                 let allowed = self.port.memory.allows(domain, Rights::REMOTE_READ, place, len);
                 assert!(len == 0 || allowed, "a read that nobody allowed");
-                pair.expected = pair.expected.add(MTU.packets(length.0) - 1);
+                line.expected = line.expected.add(MTU.packets(length.0) - 1);
             }
             Operation::CompareSwap | Operation::FetchAdd => {
                 let Extensions::Atomic(atomic) = arrived.headers.extensions else {

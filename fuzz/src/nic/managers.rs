@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use doorbell_core::encap::PathId;
+use doorbell_core::encap::{Path, PathId};
 use doorbell_core::nic::{Flow, Inbox, Way};
 use doorbell_core::wire::{Extensions, Packet, Qpn, cm::Mad};
 
@@ -21,13 +21,21 @@ pub struct Managers {
     leaving: VecDeque<u8>,
 }
 
+/// How many: mostly few.
+fn many(input: &mut Input<'_>) -> u8 {
+    match input.u8() {
+        few @ 0..224 => few & 3,
+        many => many,
+    }
+}
+
 impl World {
     /// Several management datagrams, so that at times there are too many.
     pub(super) fn receive_managing(&mut self, index: usize, input: &mut Input<'_>) {
         let by_link = input.u8() & 1 == 0;
         let (headers, payload) = packets::managing(input);
         let link = PathId(index as u32);
-        for _ in 0..=input.u8() {
+        for _ in 0..=many(input) {
             let before = *self.nic.counters();
             match by_link {
                 true => {
@@ -55,7 +63,7 @@ impl World {
 
     /// Takes what waits, and sends as much.
     pub(super) fn manage(&mut self, index: usize, input: &mut Input<'_>) {
-        for _ in 0..input.u8() {
+        for _ in 0..many(input) {
             let Some(came) = self.nic.management() else {
                 assert!(self.managers.arrived.is_empty(), "a datagram was lost");
                 break;
@@ -71,12 +79,12 @@ impl World {
             self.send_managing(path, came.bytes[0]);
         }
         let fill = input.u8();
-        for _ in 0..input.u8() {
+        for _ in 0..many(input) {
             self.send_managing(path_to(index), fill);
         }
     }
 
-    fn send_managing(&mut self, path: doorbell_core::encap::Path, fill: u8) {
+    fn send_managing(&mut self, path: Path, fill: u8) {
         let room = self.managers.leaving.len() < MOST;
         assert_eq!(self.nic.manage(path, [fill; Mad::LEN]).is_ok(), room);
         if room {

@@ -258,7 +258,8 @@ impl Memory {
     /// A part of a region that sends may read.
     pub fn to_send(&self, input: &mut Input<'_>, len: u32) -> Segment {
         let known = if input.u8() < 16 { self.any(input) } else { self.readable() };
-        known.segment(u64::from(input.u16()) % LEN as u64, len)
+        let most = (LEN as u64).saturating_sub(len.into()) + 4;
+        known.segment(u64::from(input.u16()) % most, len)
     }
 
     /// A part of a region that receives and reads may fill; or where they may not, for want of the

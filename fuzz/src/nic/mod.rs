@@ -18,6 +18,8 @@
 //!   an atomic operation, what it found.
 //! - A completion is of a request that was posted, comes once, and in the order of its queue. It
 //!   tells of the message that arrived; or of what the peer answered to just that request.
+//! - What is acknowledged has come; a gap is refused once. A fenced request waits for the answers
+//!   to those before it.
 //! - A turn sends no more than the windows, the answers that are owed and one acknowledgement for
 //!   each queue pair. No more datagrams wait for a manager than may.
 //! - A queue pair tells of its last receive from a shared queue once.
@@ -31,13 +33,14 @@
 //! | `paths`, `pairs` | who is who; queue pairs and their changes |
 //! | `packets`, `arrivals` | what peers send, and how it comes |
 //! | `judge`, `memory`, `ledger` | what that may do; what memory holds; what was posted |
-//! | `posts`, `port` | what programs ask for, and what leaves |
+//! | `posts`, `port`, `lines` | what programs ask for, what leaves, and what waits for an answer |
 //! | `managers`, `events` | queue pair 1; what is told without being asked |
 
 mod arrivals;
 mod events;
 mod judge;
 mod ledger;
+mod lines;
 mod managers;
 mod memory;
 mod packets;

@@ -7,9 +7,9 @@ use doorbell_core::wire::{
 };
 
 use super::super::input::Input;
+use super::lines::Asked;
 use super::memory::{LEN, Memory};
 use super::paths::{MTU, peer};
-use super::port::Asked;
 
 /// What a queue pair is sent most of the time, when no message is half received.
 const BEGINNINGS: [Opcode; 16] = [

@@ -8,11 +8,11 @@ use doorbell_core::nic::{
 use doorbell_core::wire::{Pkey, Psn, Qpn, RnrTimer, Service};
 
 use super::super::input::Input;
+use super::lines::Line;
 use super::packets::{QKEY, Within};
 use super::paths::{
     FOREIGN, MTU, PAIRS, path_from, path_to, path_to_moved, peer, same_host, transport,
 };
-use super::port::Line;
 use super::world::World;
 
 /// The largest window that is asked for.
@@ -30,8 +30,8 @@ pub struct Pair {
     pub reads: u8,
     /// Whether its receives come from the shared queue.
     pub shares: bool,
-    /// The sequence number of the peer's next request.
-    pub expected: Psn,
+    /// Whether the peer's next request was refused, and nothing more need be said until it comes.
+    pub refused: bool,
     /// The message that is being received, and what of it is there.
     pub within: Within,
     pub message: Vec<u8>,
@@ -52,7 +52,7 @@ impl Pair {
             rights: Rights::NONE,
             reads: 0,
             shares: false,
-            expected: Psn::new(0),
+            refused: false,
             within: Within::Nothing,
             message: Vec::new(),
             back: path_from(index),
@@ -129,7 +129,8 @@ impl World {
         let pair = &mut self.pairs[index];
         if let Some(reads) = reads {
             assert_ne!(transport(index), Transport::Datagram, "it has no connection");
-            (pair.expected, pair.reads, pair.within) = (expected, reads, Within::Nothing);
+            (pair.reads, pair.within, pair.refused) = (reads, Within::Nothing, false);
+            self.port.lines[index].expected = expected;
         }
         pair.rights = rights.unwrap_or(pair.rights);
         if sends {
@@ -228,17 +229,17 @@ fn connection(index: usize, expected: Psn, input: &mut Input<'_>) -> Connection 
     connection.not_ready = RnrTimer::from_code(input.u8() & 31);
     connection.ack_every = u32::from(input.u8() & 3);
     connection.credits = input.u8() & 1 == 0;
-    connection.reads = input.choose(&[16, 16, 4, 1, 0]);
+    connection.reads = input.choose(&[16, 16, 16, 4, 4, 1, 1, 0]);
     connection
 }
 
 fn sending(first: Psn, input: &mut Input<'_>) -> Sending {
     let mut sending = Sending::new(first);
     sending.window = 1 + u32::from(input.u8()) % WINDOW as u32;
-    sending.retries = input.u8();
+    sending.retries = input.choose(&[7, 3, 255, 0]);
     sending.rnr_retries = input.u8() & 7;
     sending.ask_each = input.u8() & 1 == 0;
-    sending.reads = input.choose(&[16, 4, 1, 0]);
+    sending.reads = input.choose(&[16, 16, 16, 4, 4, 1, 1, 0]);
     sending.metadata = input.u8() < 240;
     sending
 }

@@ -1,15 +1,16 @@
 //! The device: it takes as many packets as it is told to, and looks at what they say.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use doorbell_core::encap::{Full, Path, PathId};
-use doorbell_core::nic::{Domain, Outbox, Transport};
+use doorbell_core::nic::{Outbox, Transport};
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::{
-    AtomicEth, AtomicValue, Extensions, Headers, Opcode, Operation, Psn, Qpn, RemoteAddr, Reth,
-    Rkey, Service, cm::Mad,
+    AtomicEth, AtomicValue, Extensions, Headers, Nak, Opcode, Operation, Psn, Qpn, Reth, Rkey,
+    Service, Verdict, cm::Mad,
 };
 
+use super::lines::{Asked, Line, Sought, named};
 use super::memory::Memory;
 use super::paths::{MTU, PAIRS, peer, transport};
 
@@ -24,31 +25,6 @@ pub struct Pushed {
     pub managing: Vec<u8>,
 }
 
-/// Something that a peer was asked for.
-#[derive(Clone, Copy)]
-pub struct Asked {
-    pub psn: Psn,
-    pub len: u32,
-    pub atomic: bool,
-}
-
-/// A read that a peer has asked for.
-pub struct Sought {
-    pub psn: Psn,
-    pub domain: Domain,
-    pub reth: Reth,
-}
-
-/// What has gone along a queue pair's path, and may yet.
-#[derive(Default)]
-pub struct Line {
-    /// What its peer has not answered.
-    pub asked: VecDeque<Asked>,
-    /// What its peer has read, and the words that it has found.
-    pub sought: Vec<Sought>,
-    pub found: Vec<(Psn, u64)>,
-}
-
 pub struct Port {
     /// How many more packets it takes.
     pub room: usize,
@@ -59,13 +35,10 @@ pub struct Port {
     pub lines: [Line; PAIRS],
     /// The first sequence number of each request that asks for something.
     pub first: BTreeMap<u64, Psn>,
+    /// The requests that are to wait for those before them.
+    pub fenced: BTreeSet<u64>,
     tickets: [u64; PAIRS],
     delivered: [u64; PAIRS],
-}
-
-/// Where requests that ask for something ask for it: the address says which request it is.
-pub const fn asked_at(id: u64) -> u64 {
-    id << 16
 }
 
 impl Port {
@@ -77,6 +50,7 @@ impl Port {
             sent: [Psn::new(0); PAIRS],
             lines: Default::default(),
             first: BTreeMap::new(),
+            fenced: BTreeSet::new(),
             tickets: [0; PAIRS],
             delivered: [0; PAIRS],
         }
@@ -94,28 +68,34 @@ impl Port {
             Service::Rc => self.pushed.requests += 1,
             _ => self.pushed.unanswered += 1,
         }
-        match headers.extensions {
+        let (address, asked) = match headers.extensions {
             // Whether anybody is there.
             Extensions::Reth(Reth { rkey: Rkey(0), .. }) => return,
-            Extensions::Reth(Reth { address, length, .. })
-                if info.operation == Operation::ReadRequest =>
-            {
-                self.asked(index, (address.0, psn), length.0, false);
+            Extensions::Reth(reth) if info.operation == Operation::ReadRequest => {
+                (reth.address, Some(Asked { psn, len: reth.length.0, atomic: false }))
             }
             Extensions::Atomic(AtomicEth { address, .. }) => {
-                self.asked(index, (address.0, psn), 0, true);
+                (address, Some(Asked { psn, len: 0, atomic: true }))
             }
-            _ => {}
+            Extensions::Reth(Reth { address, .. })
+            | Extensions::RethImm(Reth { address, .. }, _)
+            | Extensions::RethMetadata(Reth { address, .. }, _) => (address, None),
+            _ => {
+                self.sent[index] = psn;
+                return;
+            }
+        };
+        let (id, offset) = named(address);
+        let line = &mut self.lines[index];
+        let waits = self.fenced.contains(&id) && line.waits_before(id);
+        assert!(!waits, "{id} was to wait: {headers:?}");
+        if let Some(asked) = asked {
+            let first = psn.add(Psn::MAX.get() + 1 - offset / MTU.bytes() as u32);
+            let known = *self.first.entry(id).or_insert(first);
+            assert_eq!(known, first, "what is asked for again has the same number");
+            line.ask(id, asked);
         }
         self.sent[index] = psn;
-    }
-
-    fn asked(&mut self, index: usize, (address, psn): (u64, Psn), len: u32, atomic: bool) {
-        let before = (address as u16) / MTU.bytes() as u16;
-        let first = psn.add(Psn::MAX.get() + 1 - u32::from(before));
-        let known = *self.first.entry(address >> 16).or_insert(first);
-        assert_eq!(known, first, "what is asked for again has the same number");
-        self.lines[index].asked.push_back(Asked { psn, len, atomic });
     }
 
     /// What is told to a peer is what it asked for.
@@ -124,6 +104,7 @@ impl Port {
         assert_eq!(transport(index), Transport::Reliable, "no others answer: {headers:?}");
         let (psn, info) = (headers.bth.psn(), headers.bth.opcode().info());
         let line = &self.lines[index];
+        self.check_verdict(index, headers);
         if info.operation == Operation::ReadResponse {
             let is_it =
                 |sought: &Sought| sought.is_answered(psn, info.ends(), payload, &self.memory);
@@ -132,6 +113,24 @@ impl Port {
         if let Extensions::AethAtomicAck(_, AtomicValue(before)) = headers.extensions {
             let found = line.found.iter().rev().find(|(other, _)| *other == psn);
             assert_eq!(found, Some(&(psn, before)), "what an operation found");
+        }
+    }
+
+    /// What is acknowledged has come, and what is asked for is what is expected.
+    fn check_verdict(&self, index: usize, headers: &Headers) {
+        let ahead = headers.bth.psn().distance_from(self.lines[index].expected);
+        let (Extensions::Aeth(aeth) | Extensions::AethAtomicAck(aeth, _)) = headers.extensions
+        else {
+            return assert!(ahead < 0, "what has not come is answered: {headers:?}");
+        };
+        match aeth.syndrome.verdict() {
+            Verdict::Ack(_) => assert!(ahead < 0, "what has not come is answered: {headers:?}"),
+            Verdict::ReceiverNotReady(_) | Verdict::Nak(Nak::SequenceError) => {
+                assert_eq!(ahead, 0, "another is expected: {headers:?}");
+            }
+            // What was taken may be refused later, when its memory was taken back.
+            Verdict::Nak(_) => assert!(ahead <= 0, "what has not come is refused: {headers:?}"),
+            Verdict::Reserved => panic!("no verdict: {headers:?}"),
         }
     }
 
@@ -148,24 +147,6 @@ impl Port {
         };
         assert_eq!(destination, Qpn::new(deth.qkey.0), "a datagram names whom it is for");
         assert!(path.id().0 as usize >= PAIRS, "a datagram goes to an address");
-    }
-}
-
-impl Sought {
-    /// Whether that is a part of it, which the peer may read at this moment.
-    fn is_answered(&self, psn: Psn, ends: bool, payload: &[u8], memory: &Memory) -> bool {
-        let Reth { address, rkey, length } = self.reth;
-        let at = psn.distance_from(self.psn);
-        if at < 0 || at as u32 >= MTU.packets(length.0) {
-            return false;
-        }
-        let at = at as u32 * MTU.bytes() as u32;
-        let len = (length.0 - at).min(MTU.bytes() as u32);
-        let place = (rkey, RemoteAddr(address.0.wrapping_add(at.into())));
-        payload.len() == len as usize
-            && ends == (at + len == length.0)
-            && (len == 0
-                || memory.read(self.domain, place, len as usize).as_deref() == Some(payload))
     }
 }
 

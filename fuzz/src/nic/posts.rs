@@ -5,12 +5,12 @@ use doorbell_core::nic::{
     Attachment, Data, Inline, Memory, Operation, PostError, ReceiveRequest, Segment, Transport,
     WorkRequest,
 };
-use doorbell_core::wire::{Imm, Metadata, Qkey, Qpn, RemoteAddr};
+use doorbell_core::wire::{Imm, Metadata, Qkey, Qpn};
 
 use super::super::input::Input;
 use super::ledger::{Side, What};
+use super::lines::place_of;
 use super::paths::transport;
-use super::port::asked_at;
 use super::world::World;
 
 /// The parts of registered memory that a request may fill.
@@ -55,8 +55,11 @@ impl World {
             solicited: flags & 16 != 0,
             fenced: flags & 0xE0 == 0,
         };
-        let signalled = request.signalled;
+        let (signalled, fenced) = (request.signalled, request.fenced);
         let Some(ends) = &mut self.pairs[index].ends else { return };
+        if fenced {
+            self.port.fenced.insert(id);
+        }
         let posted = match flags & 3 {
             0 => {
                 self.port.room = 4;
@@ -89,7 +92,7 @@ impl World {
         which: u8,
         input: &mut Input<'_>,
     ) -> (Operation, bool) {
-        let (address, rkey) = (RemoteAddr(asked_at(id)), self.port.memory.open().rkey);
+        let (address, rkey) = (place_of(id), self.port.memory.open().rkey);
         let connected = transport(index) != Transport::Datagram;
         let reliable = transport(index) == Transport::Reliable;
         let datagram = |input: &mut Input<'_>| {
