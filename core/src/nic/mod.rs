@@ -28,12 +28,13 @@
 //! how far the peer has taken its packets ([`Outbox::delivered`]). Refusals are sent all the same.
 //! A turn there [looks](Nic::look) before its burst, and [collects](Nic::collect) after it.
 //!
-//! What such a device delivers and no queue pair takes, since it is not there, or not connected, or
-//! connected anew since, does not pass for done: the NIC owes the link a notice that names those
-//! packets, and whoever has them under way fails as if nobody had answered. As on any device, a
-//! packet does not say who sent it, and one of a forgotten connection is the present peer's if it
-//! bears just the number that is expected of that: hence [first numbers](Nic::first_psn) that
-//! nobody can guess, and connections that are ended on both sides.
+//! What such a device delivers and no queue pair takes, since it is not there, or of another
+//! service, or not connected, or connected anew since, does not pass for done: the NIC owes the link
+//! a notice that names those packets, and whoever has them under way fails as if nobody had
+//! answered. As on any device, a packet does not say who sent it, and one of a forgotten connection
+//! is the present peer's if it bears just the number that is expected of that: hence
+//! [first numbers](Nic::first_psn) that nobody can guess, and connections that are ended on both
+//! sides.
 //!
 //! Nobody posts to a queue pair while it is reset or taken down: a [reset](Nic::reset) borrows both
 //! of its ends, and it is not [taken down](Nic::drop_queue_pair) before they are dropped. So what

@@ -22,41 +22,29 @@ fn segments(memory: &Memory) -> Vec<Segment> {
     }
 }
 
+/// What a request is, and the parts of registered memory that it may fill.
+fn what(request: &WorkRequest) -> (What, Vec<Segment>) {
+    match (&request.operation, &request.data) {
+        (Operation::Write { .. }, _) => (What::Write, Vec::new()),
+        (Operation::Read { .. }, Data::Memory(memory)) => {
+            (What::Read { len: memory.room() as u32 }, segments(memory))
+        }
+        (Operation::CompareSwap { .. } | Operation::FetchAdd { .. }, _) => {
+            (What::Atomic, Vec::new())
+        }
+        _ => (What::Send, Vec::new()),
+    }
+}
+
 impl World {
     pub(super) fn post_send(&mut self, index: usize, input: &mut Input<'_>) {
-        let (flags, shape, which) = (input.u8(), input.u8(), input.u8());
-        let Some(qpn) = self.pairs[index].qpn else { return };
-        let id = self.ledger.id(index, Side::Sends);
-        let (operation, fits) = self.operation(index, id, which, input);
-        let data = match operation {
-            Operation::Read { .. } => Data::Memory(self.place(index, shape, input)),
-            Operation::CompareSwap { .. } | Operation::FetchAdd { .. } => {
-                Data::Memory(Memory::None)
-            }
-            _ => self.data(index, shape, input),
-        };
-        let (mut what, mut lent) = (What::Send, Vec::new());
-        match (&operation, &data) {
-            (Operation::Write { .. }, _) => what = What::Write,
-            (Operation::Read { .. }, Data::Memory(memory)) => {
-                what = What::Read { len: memory.room() as u32 };
-                lent = segments(memory);
-            }
-            (Operation::CompareSwap { .. } | Operation::FetchAdd { .. }, _) => what = What::Atomic,
-            _ => {}
-        }
-        let request = WorkRequest {
-            id,
-            operation,
-            data,
-            attached: self.attached(index, &operation, which >> 4),
-            signalled: flags & 4 != 0,
-            awaited: flags & 8 != 0,
-            solicited: flags & 16 != 0,
-            fenced: flags & 0xE0 == 0,
-        };
+        let (flags, id) = (input.u8(), self.ledger.id(index, Side::Sends));
+        let (request, fits) = self.request(index, id, flags, input);
+        let (what, lent) = what(&request);
         let (signalled, fenced) = (request.signalled, request.fenced);
-        let Some(ends) = &mut self.pairs[index].ends else { return };
+        let pair = &mut self.pairs[index];
+        let Some(ends) = &mut pair.ends else { return };
+        // It may be sent at once.
         if fenced {
             self.port.fenced.insert(id);
         }
@@ -73,15 +61,47 @@ impl World {
         match posted {
             Ok(()) => {
                 assert!(fits, "it can't be carried out");
-                self.ledger.post(id, what, signalled, qpn);
-                self.port.memory.lend(id, self.pairs[index].domain, &lent);
+                self.ledger.post(id, what, signalled, ends.qpn);
+                self.port.memory.lend(id, pair.domain, &lent);
             }
             Err(refused) => {
+                // The next request has its number.
+                self.port.fenced.remove(&id);
                 let unfit = matches!(refused.why, PostError::Unfit { .. });
                 assert!(!unfit || !fits, "{refused}");
             }
         }
         self.check_managing();
+    }
+
+    /// A request, and whether the queue pair can carry it out.
+    fn request(
+        &self,
+        index: usize,
+        id: u64,
+        flags: u8,
+        input: &mut Input<'_>,
+    ) -> (WorkRequest, bool) {
+        let (shape, which) = (input.u8(), input.u8());
+        let (operation, fits) = self.operation(index, id, which, input);
+        let data = match operation {
+            Operation::Read { .. } => Data::Memory(self.place(index, shape, input)),
+            Operation::CompareSwap { .. } | Operation::FetchAdd { .. } => {
+                Data::Memory(Memory::None)
+            }
+            _ => self.data(index, shape, input),
+        };
+        let request = WorkRequest {
+            id,
+            operation,
+            data,
+            attached: self.attached(index, &operation, which >> 4),
+            signalled: flags & 4 != 0,
+            awaited: flags & 8 != 0,
+            solicited: flags & 16 != 0,
+            fenced: flags & 0xE0 == 0,
+        };
+        (request, fits)
     }
 
     /// What is to be done, and whether the queue pair can.
