@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorbell::memory::Buf;
 use doorbell::nic::*;
-use doorbell::wire::{Bth, Extensions, Headers, Opcode, Packet, Pkey, Psn, Qpn};
+use doorbell::wire::{Bth, Extensions, Headers, Opcode, Packet, Pkey, Psn, Qkey, Qpn};
 use doorbell_kit::Fabric;
 
 use crate::common::{End, Setup, Two, lossless, outcomes, pattern, short};
@@ -84,6 +84,31 @@ fn what_is_sent_to_a_queue_pair_that_does_not_take_it_fails() {
         let (nic, qpn) = (two.fabric.nic(two.a.node), two.a.qpn);
         assert_eq!(nic.event(), Some(Event::Broken(qpn, NO_ANSWER)));
         assert_eq!((nic.event(), nic.has_work()), (None, false));
+    }
+}
+
+/// A queue pair of another service counted what came, dropped it and said nothing.
+#[test]
+fn what_is_sent_to_a_queue_pair_of_another_service_fails() {
+    for transport in [Transport::Unreliable, Transport::Datagram] {
+        let mut two = lossless().unconnected();
+        let Two { fabric, a, b } = &mut two;
+        *b = End::of(fabric, b.node, transport, 8, 64);
+        connect(fabric, a, b);
+        match transport {
+            Transport::Datagram => {
+                let (qkey, mtu) = (Qkey(7), Setup::default().mtu);
+                for change in [init(Pkey::DEFAULT), Change::ReadyForDatagrams { qkey, mtu }] {
+                    fabric.nic(b.node).change(b.qpn, change).unwrap();
+                }
+            }
+            _ => connect(fabric, b, a),
+        }
+        b.receives(3, 64);
+        (0..3).for_each(|id| a.post(short(id)));
+        let (sent, received) = two.run(3, 0);
+        assert_all_failed(&sent, NO_ANSWER);
+        assert!(received.is_empty() && two.counters().1.wrong_service > 0, "{transport:?}");
     }
 }
 

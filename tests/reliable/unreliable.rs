@@ -7,7 +7,7 @@ use doorbell::nic::*;
 use doorbell::wire::Imm;
 use doorbell_kit::{Faults, LinkConfig};
 
-use crate::common::{Setup, Two, at, bytes, content, outcomes, pattern, short};
+use crate::common::{Setup, Two, at, bytes, content, lossless, outcomes, pattern, short};
 
 fn two(faults: Faults, seed: u64) -> Two {
     let cable = LinkConfig { mtu: 9000, ..LinkConfig::default() }.with_faults(faults);
@@ -127,4 +127,19 @@ fn a_connection_goes_on_after_a_long_silence() {
     (0..3).for_each(|id| two.a.post(short(id)));
     let (_, received) = two.run(3, 3);
     assert!(received.iter().all(|completion| completion.outcome == Ok(Done::Received)));
+}
+
+/// Over a device that can't lose, a broken queue pair refused what came as if the connection were a
+/// reliable one; nobody had asked.
+#[test]
+fn a_broken_connection_does_not_answer_over_a_device_that_cannot_lose_either() {
+    let setup = Setup { transport: Transport::Unreliable, ..lossless() };
+    let mut two = setup.connected(|_, _| {});
+    two.fabric.nic(two.b.node).change(two.b.qpn, Change::Error).unwrap();
+    (0..3).for_each(|id| two.a.post(short(id)));
+    let (sent, _) = two.run(3, 0);
+    assert_eq!(outcomes(&sent), [0, 1, 2].map(|id| (id, Ok(Done::Sent))));
+    two.run_for(Duration::from_millis(1));
+    let (a, b) = two.counters();
+    assert_eq!((b.received, b.wrong_state, b.sent, a.received), (3, 3, 0, 0));
 }

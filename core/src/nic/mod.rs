@@ -45,12 +45,13 @@
 //! how far the peer has taken its packets ([`Outbox::delivered`]). Refusals are sent all the same.
 //! A turn there [looks](Nic::look) before its burst, and [collects](Nic::collect) after it.
 //!
-//! What such a device delivers and no queue pair takes, since it is not there, or not connected, or
-//! connected anew since, does not pass for done: the NIC owes the link a notice that names those
-//! packets, and whoever has them under way fails as if nobody had answered. As on any device, a
-//! packet does not say who sent it, and one of a forgotten connection is the present peer's if it
-//! bears just the number that is expected of that: hence [first numbers](Nic::first_psn) that
-//! nobody can guess, and connections that are ended on both sides.
+//! What such a device delivers and no queue pair takes, since it is not there, or of another
+//! service, or not connected, or connected anew since, does not pass for done: the NIC owes the link
+//! a notice that names those packets, and whoever has them under way fails as if nobody had
+//! answered. As on any device, a packet does not say who sent it, and one of a forgotten connection
+//! is the present peer's if it bears just the number that is expected of that: hence
+//! [first numbers](Nic::first_psn) that nobody can guess, and connections that are ended on both
+//! sides.
 //!
 //! Nobody posts to a queue pair while it is reset or taken down: a [reset](Nic::reset) borrows both
 //! of its ends, and it is not [taken down](Nic::drop_queue_pair) before they are dropped. So what
@@ -459,17 +460,8 @@ impl Inbox for Nic {
         let Some(pair) = find(pairs, *numbers, bth.destination()) else {
             return self.for_nobody(flow, packet);
         };
-        if info.service != pair.service() {
-            common.counters.wrong_service += 1;
-            return self.not_taken(flow.link(), &packet.headers);
-        }
-        if info.service == Service::Ud {
-            return match pair.pkey.same_partition(bth.pkey()) {
-                true => pair.take_datagram(flow, packet, common),
-                false => common.counters.other_partition += 1,
-            };
-        }
-        if !pair.is_between(flow, common) {
+        // Datagrams come from anywhere.
+        if pair.service() != Service::Ud && !pair.is_between(flow, common) {
             common.counters.strangers += 1;
             return self.not_taken(flow.link(), &packet.headers);
         }
@@ -478,10 +470,14 @@ impl Inbox for Nic {
             return self.not_taken(flow.link(), &packet.headers);
         }
         common.hosts.heard(pair.host, pair.shared.place, common.now);
-        if info.is_response() {
-            pair.answered(packet, common);
-        } else {
-            pair.respond(packet, common);
+        if info.service != pair.service() {
+            common.counters.wrong_service += 1;
+            return self.not_taken(flow.link(), &packet.headers);
+        }
+        match info.service {
+            Service::Ud => pair.take_datagram(flow, packet, common),
+            _ if info.is_response() => pair.answered(packet, common),
+            _ => pair.respond(packet, common),
         }
     }
 

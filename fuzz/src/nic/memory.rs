@@ -1,89 +1,240 @@
-//! Registered memory, of which some must never change.
+//! Registered memory, and what it must hold.
+//!
+//! Of every region there is a copy. What peers write is written there, too, if they may; so the two
+//! are the same, but where receives and reads may put something at present.
 
 use std::ops::Range;
 
 use doorbell_core::memory::Region;
 use doorbell_core::nic::{Domain, Lkey, Nic, Registration, Rights, Segment};
-
-use doorbell_core::wire::Reth;
+use doorbell_core::wire::{AtomicEth, Opcode, RemoteAddr, Rkey};
 
 use super::super::input::Input;
 
-/// The bytes of each region.
-pub const LEN: usize = 1024;
+/// The bytes of each region: the last word is not all its own.
+pub const LEN: usize = 1020;
 
-/// A region, what names it, and what of it may change.
+/// The most regions there are, of which one is open to peers at a time.
+const MOST: usize = 12;
+
+/// The places of the regions.
+const RECEIVES: usize = 1;
+const READABLE: usize = 2;
+const FOREIGN: usize = 3;
+const WORDS: usize = 4;
+
+/// A region, what names it, and what it must hold.
 struct Known {
     region: Region,
     registration: Registration,
-    /// Where programs may have messages received.
-    window: Range<usize>,
-    /// What the bytes outside of `window` must be, unless peers may write them.
-    kept: Option<Vec<u8>>,
+    domain: Domain,
+    rights: Rights,
+    /// Whether it is registered, and whether peers have not taken its key back.
+    there: bool,
+    named: bool,
+    holds: Vec<u8>,
+    /// Where requests that are outstanding may put something.
+    lent: Vec<(u64, Range<usize>)>,
 }
 
 pub struct Memory {
     known: Vec<Known>,
-    /// Where peers may write at present.
+    /// The place of the region that peers may do everything with at present.
     open: usize,
+    /// Keys that were good once.
+    stale: Vec<Rkey>,
 }
 
-/// The places of the regions.
-const READ_ONLY: usize = 2;
-
 impl Memory {
-    /// Regions: one that peers may write, one for receives, one to be read only, and one of
-    /// another domain.
     pub fn new(nic: &mut Nic, ours: Domain, other: Domain) -> Self {
-        let mut memory = Self { known: Vec::new(), open: 0 };
-        let both = Rights::LOCAL_WRITE | Rights::REMOTE_WRITE;
-        memory.register(nic, ours, both, 0..LEN);
-        memory.register(nic, ours, Rights::LOCAL_WRITE, 256..768);
-        memory.register(nic, ours, Rights::REMOTE_READ | Rights::REMOTE_ATOMIC, 0..0);
-        memory.register(nic, other, both, 0..0);
-        memory.known[0].kept = None;
+        let mut memory = Self { known: Vec::new(), open: 0, stale: vec![Rkey(0)] };
+        let everything = Rights::LOCAL_WRITE | Rights::REMOTE;
+        memory.register(nic, ours, everything);
+        memory.register(nic, ours, Rights::LOCAL_WRITE);
+        memory.register(nic, ours, Rights::REMOTE_READ);
+        memory.register(nic, other, everything);
+        memory.register(nic, ours, Rights::REMOTE_ATOMIC);
         memory
     }
 
-    fn register(&mut self, nic: &mut Nic, domain: Domain, rights: Rights, window: Range<usize>) {
-        let pattern: Vec<u8> = (0..LEN).map(|i| (i * 7 + self.known.len() * 31) as u8).collect();
-        let region = Region::from_bytes(&pattern);
+    fn register(&mut self, nic: &mut Nic, domain: Domain, rights: Rights) {
+        let holds: Vec<u8> = (0..LEN).map(|i| (i * 7 + self.known.len() * 31) as u8).collect();
+        let region = Region::from_bytes(&holds);
         let registration = nic.register(domain, region.clone(), rights).expect("there is room");
-        self.known.push(Known { region, registration, window, kept: Some(pattern) });
+        let (there, named, lent) = (true, true, Vec::new());
+        let known = Known { region, registration, domain, rights, there, named, holds, lent };
+        self.known.push(known);
     }
 
     /// Takes the open region back, and opens another. What was there stays for ever.
-    pub fn revoke(&mut self, nic: &mut Nic, ours: Domain) {
-        if self.known.len() >= 12 {
+    pub fn revoke(&mut self, nic: &mut Nic) {
+        if self.known.len() >= MOST {
             return;
         }
         let open = &mut self.known[self.open];
         nic.deregister(open.registration.lkey).expect("it was registered");
-        open.kept = Some(open.bytes());
-        open.window = 0..0;
+        (open.there, open.holds) = (false, open.bytes().to_vec());
+        open.lent.clear();
+        self.stale.push(open.registration.rkey);
+        let domain = open.domain;
         self.open = self.known.len();
-        self.register(nic, ours, Rights::LOCAL_WRITE | Rights::REMOTE_WRITE, 0..LEN);
-        self.known[self.open].kept = None;
+        self.register(nic, domain, Rights::LOCAL_WRITE | Rights::REMOTE);
     }
 
-    /// Asserts that what must not change is as it was.
-    pub fn check(&self) {
-        for (index, known) in self.known.iter().enumerate() {
-            let Some(kept) = &known.kept else { continue };
-            let (now, window) = (known.bytes(), &known.window);
-            let before = now[..window.start] == kept[..window.start];
-            let behind = now[window.end..] == kept[window.end..];
-            assert!(before && behind, "region {index} was written");
+    /// Gives a region another key for peers.
+    pub fn renew(&mut self, nic: &mut Nic, index: usize) {
+        let index = index % self.known.len();
+        let known = &mut self.known[index];
+        let renewed = nic.renew(known.registration.lkey);
+        assert_eq!(renewed.is_ok(), known.there, "what is registered can be renewed");
+        if let Ok(rkey) = renewed {
+            self.stale.push(std::mem::replace(&mut known.registration.rkey, rkey));
+            known.named = true;
         }
     }
 
-    /// Asserts that a peer may write there at present.
-    pub fn check_write(&self, Reth { address, rkey, length }: Reth) {
-        let open = self.open();
-        let end = u128::from(address.0) + u128::from(length.0);
-        let last = u128::from(open.address.0) + LEN as u128;
-        let within = address >= open.address && end <= last;
-        assert!(length.0 == 0 || rkey == open.rkey && within, "a write that nobody allowed");
+    /// Gives those that peers take keys of new ones.
+    pub fn renew_taken_back(&mut self, nic: &mut Nic) {
+        for index in 0..self.known.len() {
+            if self.known[index].there && !self.known[index].named {
+                self.renew(nic, index);
+            }
+        }
+    }
+
+    /// Asserts that everything is as it must be.
+    pub fn check(&self) {
+        for (index, known) in self.known.iter().enumerate() {
+            let now = known.bytes();
+            if now[..] == known.holds[..] {
+                continue;
+            }
+            for (at, (is, was)) in now.iter().zip(&known.holds).enumerate() {
+                let lent = known.lent.iter().any(|(_, range)| range.contains(&at));
+                assert!(is == was || lent, "byte {at} of region {index} was written");
+            }
+        }
+    }
+
+    /// Where a key leads a peer, if all of it is allowed.
+    fn find(
+        &self,
+        domain: Domain,
+        rights: Rights,
+        (rkey, address): (Rkey, RemoteAddr),
+        len: usize,
+    ) -> Option<(usize, usize)> {
+        let named = |known: &Known| known.named && known.registration.rkey == rkey;
+        let index = self.known.iter().position(|known| known.there && named(known))?;
+        let known = &self.known[index];
+        let start = address.0.checked_sub(known.registration.address.0)?;
+        let end = start.checked_add(len as u64)?;
+        let allowed = known.domain == domain && known.rights.include(rights);
+        (allowed && end <= LEN as u64).then_some((index, start as usize))
+    }
+
+    /// Whether a peer may do that.
+    pub fn allows(
+        &self,
+        domain: Domain,
+        rights: Rights,
+        place: (Rkey, RemoteAddr),
+        len: usize,
+    ) -> bool {
+        self.find(domain, rights, place, len).is_some()
+    }
+
+    /// Takes note of what a peer has written.
+    pub fn write(&mut self, domain: Domain, place: (Rkey, RemoteAddr), payload: &[u8]) {
+        let found = self.find(domain, Rights::REMOTE_WRITE, place, payload.len());
+        let (index, start) = found.expect("a write that somebody allowed");
+        self.known[index].holds[start..start + payload.len()].copy_from_slice(payload);
+    }
+
+    /// The word that a peer names, as it is now.
+    pub fn word(&self, domain: Domain, place: (Rkey, RemoteAddr)) -> Option<u64> {
+        let (index, start) = self.find(domain, Rights::REMOTE_ATOMIC, place, 8)?;
+        self.known[index].region.load(start).ok()
+    }
+
+    /// Takes note of what a peer's operation has made of the word that held `before`.
+    pub fn replace(&mut self, domain: Domain, opcode: Opcode, atomic: AtomicEth, before: u64) {
+        let place = (atomic.rkey, atomic.address);
+        let found = self.find(domain, Rights::REMOTE_ATOMIC, place, 8);
+        let (index, start) = found.expect("an atomic operation that somebody allowed");
+        let after = match opcode {
+            Opcode::RcFetchAdd => before.wrapping_add(atomic.swap_or_add.0),
+            _ if before == atomic.compare.0 => atomic.swap_or_add.0,
+            _ => before,
+        };
+        self.known[index].holds[start..start + 8].copy_from_slice(&after.to_le_bytes());
+        let now = self.known[index].region.load(start);
+        assert_eq!(now.ok(), Some(after), "the word after an atomic operation");
+    }
+
+    /// What a peer reads there at present, if it may.
+    pub fn read(&self, domain: Domain, place: (Rkey, RemoteAddr), len: usize) -> Option<Vec<u8>> {
+        let (index, start) = self.find(domain, Rights::REMOTE_READ, place, len)?;
+        let mut bytes = vec![0; len];
+        self.known[index].region.read_at(start, &mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// Takes note that a peer has taken a key back.
+    pub fn invalidate(&mut self, domain: Domain, rkey: Rkey) {
+        let named = |known: &&mut Known| known.there && known.registration.rkey == rkey;
+        let known = self.known.iter_mut().find(named).expect("a key that there is");
+        assert!(known.named && known.domain == domain, "a key that was another's, or none");
+        known.named = false;
+    }
+
+    /// Lends what a request names, unless it may not put anything there.
+    pub fn lend(&mut self, id: u64, domain: Domain, segments: &[Segment]) {
+        let place = |known: &[Known], segment: &Segment| {
+            let named = |known: &Known| known.there && known.registration.lkey == segment.lkey;
+            let index = known.iter().position(named)?;
+            let known = &known[index];
+            let start = segment.address.checked_sub(known.registration.address.0)?;
+            let end = start.checked_add(segment.len.into())?;
+            let allowed = known.domain == domain && known.rights.include(Rights::LOCAL_WRITE);
+            (allowed && end <= LEN as u64).then_some((index, start as usize..end as usize))
+        };
+        let places = segments.iter().map(|segment| place(&self.known, segment));
+        // One that may not be used keeps all of the request from being carried out.
+        let Some(places) = places.collect::<Option<Vec<_>>>() else { return };
+        for (index, range) in places {
+            self.known[index].lent.push((id, range));
+        }
+    }
+
+    /// Takes back what was lent to a request, with what is there now.
+    pub fn take_back(&mut self, id: u64) {
+        for known in &mut self.known {
+            let now = known.bytes();
+            known.lent.retain(|(other, range)| {
+                if *other == id {
+                    known.holds[range.clone()].copy_from_slice(&now[range.clone()]);
+                }
+                *other != id
+            });
+        }
+    }
+}
+
+/// What programs and peers name.
+impl Memory {
+    /// What peers may do everything with at present.
+    pub fn open(&self) -> Registration {
+        self.known[self.open].registration
+    }
+
+    /// What peers may read, or do atomic operations on, and nothing else.
+    pub fn readable(&self) -> Registration {
+        self.known[READABLE].registration
+    }
+
+    pub fn words(&self) -> Registration {
+        self.known[WORDS].registration
     }
 
     /// Any of what was ever registered.
@@ -91,38 +242,48 @@ impl Memory {
         self.known[usize::from(input.u8()) % self.known.len()].registration
     }
 
-    /// What peers may write to at present.
-    pub fn open(&self) -> Registration {
-        self.known[self.open].registration
+    /// The word at an address, if there is one.
+    pub fn look(&self, address: RemoteAddr) -> Option<u64> {
+        let offset = |known: &Known| address.0.checked_sub(known.registration.address.0);
+        let within = |known: &&Known| offset(known).is_some_and(|offset| offset < LEN as u64);
+        let known = self.known.iter().find(within)?;
+        known.region.load(offset(known)? as usize).ok()
+    }
+
+    /// A key that was good once.
+    pub fn stale(&self, input: &mut Input<'_>) -> Rkey {
+        input.choose(&self.stale)
     }
 
     /// A part of a region that sends may read.
     pub fn to_send(&self, input: &mut Input<'_>, len: u32) -> Segment {
         let known = if input.u8() < 16 { self.any(input) } else { self.readable() };
-        known.segment(u64::from(input.u16()) % LEN as u64, len)
+        let most = (LEN as u64).saturating_sub(len.into()) + 4;
+        known.segment(u64::from(input.u16()) % most, len)
     }
 
-    fn readable(&self) -> Registration {
-        self.known[READ_ONLY].registration
-    }
-
-    /// A part of a region that receives may fill: within its window, or where they may not, for
-    /// want of the right or because the key is another.
-    pub fn to_receive(&self, input: &mut Input<'_>) -> Segment {
-        let index = if input.u8() < 16 { usize::from(input.u8()) } else { 1 };
+    /// A part of a region that receives and reads may fill; or where they may not, for want of the
+    /// right or because the key is another.
+    pub fn to_fill(&self, input: &mut Input<'_>, domain: Domain) -> Segment {
+        let own = if domain == self.known[FOREIGN].domain { FOREIGN } else { RECEIVES };
+        let index = if input.u8() < 16 { usize::from(input.u8()) } else { own };
         let known = &self.known[index % self.known.len()];
-        let room = known.window.len().max(1);
-        let at = usize::from(input.u16()) % room;
-        let len = usize::from(input.u16()) % (room - at + 1);
-        let segment = known.registration.segment((known.window.start + at) as u64, len as u32);
+        let at = usize::from(input.u16()) % LEN;
+        let len = usize::from(input.u16()) % (LEN - at + 1);
+        let segment = known.registration.segment(at as u64, len as u32);
         let wrong = if input.u8() < 8 { 1 << (input.u8() & 31) } else { 0 };
         Segment { lkey: Lkey(segment.lkey.0 ^ wrong), ..segment }
+    }
+
+    /// How many are registered.
+    pub fn registered(&self) -> usize {
+        self.known.iter().filter(|known| known.there).count()
     }
 }
 
 impl Known {
-    fn bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![0; LEN];
+    fn bytes(&self) -> [u8; LEN] {
+        let mut bytes = [0; LEN];
         self.region.read_at(0, &mut bytes).expect("it is as long as that");
         bytes
     }

@@ -1,24 +1,53 @@
 //! The whole NIC, given whatever peers, programs and a device may do.
 //!
 //! The input is a list of actions. Many are packets, most of which a peer could have sent: the
-//! right addresses, an ICRC that holds, a sequence number near the one that is expected; the rest
-//! is wrong in every way. In between time passes, programs post, ring and poll, the device is now
-//! and then full, and queue pairs are told to change, taken down and made again.
+//! right addresses, an ICRC that holds, the sequence number that is expected, the next part of the
+//! message that was begun, a key and a place that are good; the rest is wrong in every way. What a
+//! queue pair asks for is answered, rightly and wrongly. In between time passes, programs post,
+//! ring and poll, keys are taken back and renewed, the device is now and then full, and queue pairs
+//! are told to change, led elsewhere, taken down and made again. There are reliable connections,
+//! one unreliable, and a queue pair for datagrams; some share their receives, some their host.
 //!
 //! What is checked after each action:
 //!
-//! - Memory holds what it held, but where a peer or a receive may write; revoked memory for good.
+//! - Memory holds exactly what it must: what peers wrote, swapped and added where they may, and
+//!   anything only where an outstanding receive or read was to put it. Revoked memory stays.
 //! - Only the packet that is expected is taken, and by the right peer's way only. Over a link of a
 //!   lossless device, somebody is told of every other.
-//! - A completion is of a request that was posted, comes once, and in the order of its queue.
-//! - A turn sends no more than the windows and one answer for each queue pair.
+//! - What is answered to a read is what the memory holds, and the key allows it at that moment; to
+//!   an atomic operation, what it found.
+//! - A completion is of a request that was posted, comes once, and in the order of its queue. It
+//!   tells of the message that arrived; or of what the peer answered to just that request.
+//! - What is acknowledged has come; a gap is refused once. A fenced request waits for the answers
+//!   to those before it.
+//! - A turn sends no more than the windows, the answers that are owed and one acknowledgement for
+//!   each queue pair. No more datagrams wait for a manager than may.
+//! - A queue pair tells of its last receive from a shared queue once.
 //!
-//! In the end everything is told to stop, and all that was posted has come to an end.
+//! In the end everything is told to stop, and all that was posted has come to an end, but for the
+//! receives that nobody has taken from the shared queue.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `world` | everything there is, and what may be done next |
+//! | `paths`, `pairs` | who is who; queue pairs and their changes |
+//! | `packets`, `arrivals` | what peers send, and how it comes |
+//! | `judge`, `memory`, `ledger` | what that may do; what memory holds; what was posted |
+//! | `posts`, `port`, `lines` | what programs ask for, what leaves, and what waits for an answer |
+//! | `managers`, `events` | queue pair 1; what is told without being asked |
 
+mod arrivals;
+mod events;
+mod judge;
 mod ledger;
+mod lines;
+mod managers;
 mod memory;
 mod packets;
+mod pairs;
+mod paths;
 mod port;
+mod posts;
 mod world;
 
 use super::input::Input;
@@ -31,7 +60,7 @@ pub fn nic(data: &[u8]) {
     let mut world = World::new(input.u8());
     while !input.is_empty() {
         world.act(&mut input);
-        world.memory.check();
+        world.check();
     }
     world.end();
 }

@@ -1,27 +1,59 @@
-//! The device: it takes as many packets as it is told to.
+//! The device: it takes as many packets as it is told to, and looks at what they say.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use doorbell_core::encap::{Full, Path, PathId};
-use doorbell_core::nic::Outbox;
+use doorbell_core::nic::{Outbox, Transport};
 use doorbell_core::payload::Payload;
-use doorbell_core::wire::{Headers, Psn, Qpn};
+use doorbell_core::wire::{
+    AtomicEth, AtomicValue, Extensions, Headers, Nak, Opcode, Operation, Psn, Qpn, Reth, Rkey,
+    Service, Verdict, cm::Mad,
+};
 
-use super::packets::{MTU, PAIRS, peer};
+use super::lines::{Asked, Line, Sought, named};
+use super::memory::Memory;
+use super::paths::{MTU, PAIRS, peer, transport};
+
+/// What was taken since that was last asked.
+#[derive(Default)]
+pub struct Pushed {
+    pub requests: usize,
+    /// Those that nobody answers.
+    pub unanswered: usize,
+    pub answers: usize,
+    /// The first byte of each management datagram.
+    pub managing: Vec<u8>,
+}
 
 pub struct Port {
     /// How many more packets it takes.
     pub room: usize,
-    /// How many it took since that was last asked.
-    pub pushed: usize,
+    pub pushed: Pushed,
+    pub memory: Memory,
     /// The newest request that went along each path.
     pub sent: [Psn; PAIRS],
+    pub lines: [Line; PAIRS],
+    /// The first sequence number of each request that asks for something.
+    pub first: BTreeMap<u64, Psn>,
+    /// The requests that are to wait for those before them.
+    pub fenced: BTreeSet<u64>,
     tickets: [u64; PAIRS],
-    pub delivered: [u64; PAIRS],
+    delivered: [u64; PAIRS],
 }
 
 impl Port {
-    pub fn new() -> Self {
-        let sent = [Psn::new(0); PAIRS];
-        Self { room: 0, pushed: 0, sent, tickets: [0; PAIRS], delivered: [0; PAIRS] }
+    pub fn new(memory: Memory) -> Self {
+        Self {
+            room: 0,
+            pushed: Pushed::default(),
+            memory,
+            sent: [Psn::new(0); PAIRS],
+            lines: Default::default(),
+            first: BTreeMap::new(),
+            fenced: BTreeSet::new(),
+            tickets: [0; PAIRS],
+            delivered: [0; PAIRS],
+        }
     }
 
     /// The peer has taken everything that left along a path, but for some.
@@ -29,26 +61,123 @@ impl Port {
         let taken = self.tickets[path].saturating_sub(all_but);
         self.delivered[path] = self.delivered[path].max(taken);
     }
+
+    fn request(&mut self, index: usize, headers: &Headers) {
+        let (psn, info) = (headers.bth.psn(), headers.bth.opcode().info());
+        match info.service {
+            Service::Rc => self.pushed.requests += 1,
+            _ => self.pushed.unanswered += 1,
+        }
+        let (address, asked) = match headers.extensions {
+            // Whether anybody is there.
+            Extensions::Reth(Reth { rkey: Rkey(0), .. }) => return,
+            Extensions::Reth(reth) if info.operation == Operation::ReadRequest => {
+                (reth.address, Some(Asked { psn, len: reth.length.0, atomic: false }))
+            }
+            Extensions::Atomic(AtomicEth { address, .. }) => {
+                (address, Some(Asked { psn, len: 0, atomic: true }))
+            }
+            Extensions::Reth(Reth { address, .. })
+            | Extensions::RethImm(Reth { address, .. }, _)
+            | Extensions::RethMetadata(Reth { address, .. }, _) => (address, None),
+            _ => {
+                self.sent[index] = psn;
+                return;
+            }
+        };
+        let (id, offset) = named(address);
+        let line = &mut self.lines[index];
+        let waits = self.fenced.contains(&id) && line.waits_before(id);
+        assert!(!waits, "{id} was to wait: {headers:?}");
+        if let Some(asked) = asked {
+            let first = psn.add(Psn::MAX.get() + 1 - offset / MTU.bytes() as u32);
+            let known = *self.first.entry(id).or_insert(first);
+            assert_eq!(known, first, "what is asked for again has the same number");
+            line.ask(id, asked);
+        }
+        self.sent[index] = psn;
+    }
+
+    /// What is told to a peer is what it asked for.
+    fn answer(&mut self, index: usize, headers: &Headers, payload: &[u8]) {
+        self.pushed.answers += 1;
+        assert_eq!(transport(index), Transport::Reliable, "no others answer: {headers:?}");
+        let (psn, info) = (headers.bth.psn(), headers.bth.opcode().info());
+        let line = &self.lines[index];
+        self.check_verdict(index, headers);
+        if info.operation == Operation::ReadResponse {
+            let is_it =
+                |sought: &Sought| sought.is_answered(psn, info.ends(), payload, &self.memory);
+            assert!(line.sought.iter().rev().any(is_it), "nobody may read that: {headers:?}");
+        }
+        if let Extensions::AethAtomicAck(_, AtomicValue(before)) = headers.extensions {
+            let found = line.found.iter().rev().find(|(other, _)| *other == psn);
+            assert_eq!(found, Some(&(psn, before)), "what an operation found");
+        }
+    }
+
+    /// What is acknowledged has come, and what is asked for is what is expected.
+    fn check_verdict(&self, index: usize, headers: &Headers) {
+        let ahead = headers.bth.psn().distance_from(self.lines[index].expected);
+        let (Extensions::Aeth(aeth) | Extensions::AethAtomicAck(aeth, _)) = headers.extensions
+        else {
+            return assert!(ahead < 0, "what has not come is answered: {headers:?}");
+        };
+        match aeth.syndrome.verdict() {
+            Verdict::Ack(_) => assert!(ahead < 0, "what has not come is answered: {headers:?}"),
+            Verdict::ReceiverNotReady(_) | Verdict::Nak(Nak::SequenceError) => {
+                assert_eq!(ahead, 0, "another is expected: {headers:?}");
+            }
+            // What was taken may be refused later, when its memory was taken back.
+            Verdict::Nak(_) => assert!(ahead <= 0, "what has not come is refused: {headers:?}"),
+            Verdict::Reserved => panic!("no verdict: {headers:?}"),
+        }
+    }
+
+    /// Datagrams go where their requests say.
+    fn datagram(&mut self, path: &Path, headers: &Headers, payload: &[u8]) {
+        let destination = headers.bth.destination();
+        if destination == Qpn::GSI {
+            assert_eq!(payload.len(), Mad::LEN);
+            return self.pushed.managing.push(payload[0]);
+        }
+        self.pushed.unanswered += 1;
+        let (Extensions::Deth(deth) | Extensions::DethImm(deth, _)) = headers.extensions else {
+            panic!("no datagram: {headers:?}");
+        };
+        assert_eq!(destination, Qpn::new(deth.qkey.0), "a datagram names whom it is for");
+        assert!(path.id().0 as usize >= PAIRS, "a datagram goes to an address");
+    }
 }
 
 impl Outbox for Port {
     fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
         let Some(room) = self.room.checked_sub(1) else { return Err(Full) };
         self.room = room;
-        self.pushed += 1;
-        let index = path.id().0 as usize;
         let (bth, info) = (&headers.bth, headers.bth.opcode().info());
-        // What is told to the link itself is for queue pair 0.
-        let notice = bth.destination() == Qpn::new(0) && info.is_response();
-        let right = notice || bth.destination() == peer(index);
-        assert!(right, "each path leads to its own peer: {headers:?}");
         assert!(info.payload.allows(payload.len(), MTU.bytes()), "{headers:?}");
-        payload.copy_to(&mut [0; 256][..payload.len()]);
-        if !info.is_response() {
-            self.sent[index] = bth.psn();
+        let bytes = &mut [0; 256][..payload.len()];
+        payload.copy_to(bytes);
+        if info.service == Service::Ud {
+            self.datagram(path, &headers, bytes);
+            return Ok(0);
         }
+        let index = path.id().0 as usize;
         self.tickets[index] += 1;
-        Ok(self.tickets[index])
+        let ticket = Ok(self.tickets[index]);
+        // What is told to the link itself is for queue pair 0.
+        if bth.destination() == Qpn::new(0) {
+            let notice =
+                matches!(bth.opcode(), Opcode::RcAcknowledge | Opcode::RcAtomicAcknowledge);
+            assert!(notice, "{headers:?}");
+            return ticket;
+        }
+        assert_eq!(bth.destination(), peer(index), "each path leads to its own peer: {headers:?}");
+        match info.is_response() {
+            true => self.answer(index, &headers, bytes),
+            false => self.request(index, &headers),
+        }
+        ticket
     }
 
     fn flush(&mut self) {}

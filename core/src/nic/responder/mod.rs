@@ -246,7 +246,8 @@ impl QueuePair {
     pub fn respond<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
         if !self.state.responds() {
             common.counters.wrong_state += 1;
-            if common.lossless {
+            // Whoever sends on an unreliable connection does not ask what became of it.
+            if common.lossless && self.service() == Service::Rc {
                 self.disown(packet.headers.bth.psn(), common);
             }
             return;

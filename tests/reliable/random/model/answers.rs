@@ -5,6 +5,7 @@ use doorbell::wire::{Imm, RemoteAddr, Rkey};
 
 use super::super::memory::{Image, Images};
 use super::super::message::{Extra, Kind, Message, Store, What};
+use super::super::spoil::{BadKey, Wrong};
 use super::{Check, Flow, ensure};
 
 /// The peer's memory, as it was before anything was done to it.
@@ -181,6 +182,11 @@ impl Flow {
         }
         let pieces = &self.sources[index];
         let (now, old) = fetched.gather(pieces);
+        // It is asked for in parts, of which the first may lie within what the key was given for.
+        if let Some(Wrong::Remote(BadKey::Beyond(_))) = message.wrong {
+            fetched.expect(pieces, &now);
+            return Ok(());
+        }
         let mtu = self.mtu.bytes();
         let part = (0..message.packets(self.mtu))
             .map(|packets| packets * mtu)

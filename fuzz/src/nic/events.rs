@@ -1,0 +1,71 @@
+//! What a program hears of without asking.
+
+use std::collections::BTreeSet;
+
+use doorbell_core::nic::{Event, State};
+use doorbell_core::wire::Qpn;
+
+use super::super::input::Input;
+use super::paths::PAIRS;
+use super::world::World;
+
+/// What was heard, as far as it must not be heard twice.
+#[derive(Default)]
+pub struct Heard {
+    /// The queue pairs that have taken their last receive from the shared queue, since they were
+    /// reset or made.
+    last: BTreeSet<u32>,
+    /// Whether somebody wants to know that the shared queue runs low.
+    wants_low: bool,
+}
+
+impl World {
+    /// Takes all events.
+    pub(super) fn hear(&mut self) {
+        while let Some(event) = self.nic.event() {
+            match event {
+                Event::LastReceive(qpn) => {
+                    assert!(self.heard.last.insert(qpn.get()), "{qpn} told of that before");
+                    let of = |pair: &&super::pairs::Pair| pair.qpn == Some(qpn);
+                    if let Some(pair) = self.pairs.iter().find(of) {
+                        assert!(pair.shares, "{qpn} shares nothing");
+                        assert_eq!(self.nic.state(qpn), Some(State::Error));
+                    }
+                }
+                Event::ReceivesLow(queue) => {
+                    assert_eq!(queue, self.shared.id);
+                    let wanted = std::mem::take(&mut self.heard.wants_low);
+                    assert!(wanted, "nobody asked for that");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A queue pair begins anew, and what it told is forgotten.
+    pub(super) fn unhear(&mut self, qpn: Qpn) {
+        self.hear();
+        self.heard.last.remove(&qpn.get());
+    }
+
+    /// Asks to be told when the shared queue runs low.
+    pub(super) fn ask_for_low(&mut self, input: &mut Input<'_>) {
+        self.hear();
+        let limit = usize::from(input.u8() & 7);
+        self.nic.tell_low(self.shared.id, limit).expect("it is there");
+        self.heard.wants_low = limit > 0;
+    }
+
+    /// Every broken queue pair that shares its receives has told of the last.
+    pub(super) fn check_last(&mut self) {
+        self.hear();
+        for index in 0..PAIRS {
+            let pair = &self.pairs[index];
+            if let Some(qpn) = pair.qpn.filter(|_| pair.shares)
+                && self.nic.state(qpn) == Some(State::Error)
+            {
+                assert!(self.heard.last.contains(&qpn.get()), "{qpn} did not tell of the last");
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The queue pairs: made, connected, reset and taken down.
+
+use doorbell_core::encap::Path;
+use doorbell_core::nic::{
+    Change, ChangeError, Connection, Domain, QueuePairConfig, QueuePairEnds, ResourceError, Rights,
+    Sending, State, Transport,
+};
+use doorbell_core::wire::{Pkey, Psn, Qpn, RnrTimer, Service};
+
+use super::super::input::Input;
+use super::lines::Line;
+use super::packets::{QKEY, Within};
+use super::paths::{
+    FOREIGN, MTU, PAIRS, path_from, path_to, path_to_moved, peer, same_host, transport,
+};
+use super::world::World;
+
+/// The largest window that is asked for.
+pub const WINDOW: usize = 8;
+
+pub struct Pair {
+    /// None once the program has dropped them.
+    pub ends: Option<QueuePairEnds>,
+    /// None while it is taken down.
+    pub qpn: Option<Qpn>,
+    pub service: Service,
+    pub domain: Domain,
+    pub rights: Rights,
+    /// How many reads and atomic operations its peer may ask for at a time.
+    pub reads: u8,
+    /// Whether its receives come from the shared queue.
+    pub shares: bool,
+    /// Whether the peer's next request was refused, and nothing more need be said until it comes.
+    pub refused: bool,
+    /// The message that is being received, and what of it is there.
+    pub within: Within,
+    pub message: Vec<u8>,
+    pub back: Path,
+}
+
+impl Pair {
+    pub fn new(index: usize, domains: [Domain; 2]) -> Self {
+        Self {
+            ends: None,
+            qpn: None,
+            service: match transport(index) {
+                Transport::Reliable => Service::Rc,
+                Transport::Unreliable => Service::Uc,
+                Transport::Datagram => Service::Ud,
+            },
+            domain: domains[usize::from(index == FOREIGN)],
+            rights: Rights::NONE,
+            reads: 0,
+            shares: false,
+            refused: false,
+            within: Within::Nothing,
+            message: Vec::new(),
+            back: path_from(index),
+        }
+    }
+
+    /// The number that packets for it bear: while it is taken down, one that nobody has.
+    pub fn number(&self) -> Qpn {
+        self.qpn.unwrap_or(Qpn::new(0))
+    }
+}
+
+impl World {
+    /// Puts a queue pair in its place. Those of another domain can't share receives.
+    pub(super) fn make(&mut self, index: usize, shares: bool) {
+        let domain = self.pairs[index].domain;
+        let own = self.queues[index / 2 % 3].0;
+        let config = QueuePairConfig {
+            transport: transport(index),
+            receive_completions: if shares { self.shared.completions } else { own },
+            shared_receives: shares.then_some(self.shared.id),
+            send_depth: 4 + index,
+            receive_depth: 4,
+            ..QueuePairConfig::new(domain, self.queues[index % 3].0)
+        };
+        let ends = match self.nic.queue_pair(&config) {
+            Ok(ends) => ends,
+            Err(error) => {
+                assert_eq!(error, ResourceError::OtherShared(self.shared.id));
+                assert!(shares && index == FOREIGN, "{error}");
+                return;
+            }
+        };
+        self.unhear(ends.qpn);
+        let pair = &mut self.pairs[index];
+        (pair.qpn, pair.shares, pair.within) = (Some(ends.qpn), shares, Within::Nothing);
+        pair.ends = Some(ends);
+        self.port.lines[index] = Line::default();
+    }
+
+    /// Asks for a change, of which many are refused.
+    pub(super) fn change(&mut self, index: usize, change: usize, input: &mut Input<'_>) {
+        let expected = Psn::new([0, 0xFF_FFFE, 0x7F_FFFF][usize::from(input.u8()) % 3]);
+        let first = Psn::new([0xFF_FFFD, 0, 0x80_0000][usize::from(input.u8()) % 3]);
+        let change = match change % 7 {
+            0 => {
+                let write = Rights::REMOTE_WRITE;
+                let all = [Rights::REMOTE, Rights::REMOTE, write | Rights::REMOTE_READ];
+                let all = [all[0], all[1], all[2], Rights::REMOTE_ATOMIC, write, Rights::NONE];
+                Change::Init { rights: input.choose(&all), pkey: Pkey::DEFAULT }
+            }
+            1 => match (transport(index), input.u8()) {
+                (Transport::Datagram, 0..250) | (_, 255) => {
+                    Change::ReadyForDatagrams { qkey: QKEY, mtu: MTU }
+                }
+                _ => Change::ReadyToReceive(Box::new(connection(index, expected, input))),
+            },
+            2 => Change::ReadyToSend(sending(first, input)),
+            3 => Change::Drain,
+            4 => Change::Resume,
+            5 => Change::Error,
+            _ => return self.reset(index),
+        };
+        let Some(qpn) = self.pairs[index].qpn else { return };
+        let (rights, reads, sends) = match &change {
+            Change::Init { rights, .. } => (Some(*rights), None, false),
+            Change::ReadyToReceive(connection) => (None, Some(connection.reads), false),
+            Change::ReadyToSend(_) => (None, None, true),
+            _ => (None, None, false),
+        };
+        if self.nic.change(qpn, change).is_err() {
+            return;
+        }
+        let pair = &mut self.pairs[index];
+        if let Some(reads) = reads {
+            assert_ne!(transport(index), Transport::Datagram, "it has no connection");
+            (pair.reads, pair.within, pair.refused) = (reads, Within::Nothing, false);
+            self.port.lines[index].expected = expected;
+        }
+        pair.rights = rights.unwrap_or(pair.rights);
+        if sends {
+            self.port.sent[index] = first;
+        }
+    }
+
+    /// Forgets a connection, by the ends of its queue pair: those of two are refused.
+    pub(super) fn reset(&mut self, index: usize) {
+        self.hear();
+        let other = (index + 1) % PAIRS;
+        let Ok([one, other]) = self.pairs.get_disjoint_mut([index, other]) else { return };
+        let Some(ends) = &mut one.ends else { return };
+        if let Some(others) = &mut other.ends {
+            let (send, receive) = (ends.qpn, others.qpn);
+            let refused = self.nic.reset(&mut ends.send, &mut others.receive);
+            assert_eq!(refused, Err(ChangeError::OfTwo { send, receive }));
+        }
+        let qpn = ends.qpn;
+        match self.nic.reset(&mut ends.send, &mut ends.receive) {
+            Ok(()) => {
+                one.within = Within::Nothing;
+                self.port.lines[index] = Line::default();
+                self.unhear(qpn);
+            }
+            Err(ChangeError::Outstanding { outstanding, .. }) => assert!(outstanding > 0),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Connects a queue pair anew, whatever has become of it, if all of it can be flushed.
+    pub(super) fn recover(&mut self, index: usize, input: &mut Input<'_>) {
+        self.change(index, 5, input);
+        let turns = input.u8();
+        for queue in 0..3 {
+            self.poll(queue, 64);
+        }
+        if turns & 1 == 0 {
+            self.transmit(0);
+        }
+        self.poll(usize::from(turns >> 1) % 3, 64);
+        for step in [6, 0, 1, 2] {
+            self.change(index, step, input);
+        }
+        self.port.memory.renew_taken_back(&mut self.nic);
+    }
+
+    /// The peer has moved, or somebody says so: nobody else gets its connection.
+    pub(super) fn redirect(&mut self, index: usize, input: &mut Input<'_>) {
+        let Some(qpn) = self.pairs[index].qpn else { return };
+        let to = usize::from(input.u8());
+        let to = if to < 192 { index } else { to % PAIRS };
+        let path = match input.u8() & 1 {
+            0 => path_to_moved(to),
+            _ => path_to(to),
+        };
+        // A path's number says whose packets go along it.
+        if to != index && same_host(to, index) {
+            return;
+        }
+        let done = self.nic.redirect(qpn, path);
+        assert!(done.is_err() || to == index, "a connection was given away");
+        let connected = matches!(
+            self.nic.state(qpn),
+            Some(State::ReadyToReceive | State::ReadyToSend | State::Draining)
+        );
+        let datagram = transport(index) == Transport::Datagram;
+        assert!(done.is_ok() || to != index || !connected || datagram, "{done:?}");
+    }
+
+    /// Drops the ends of a queue pair, takes it down, or makes another.
+    pub(super) fn drop_or_make(&mut self, index: usize, input: &mut Input<'_>) {
+        let how = input.u8();
+        let pair = &mut self.pairs[index];
+        let Some(qpn) = pair.qpn else { return self.make(index, how & 2 != 0) };
+        if pair.ends.is_some() {
+            let state = self.nic.state(qpn);
+            assert_eq!(self.nic.drop_queue_pair(qpn), Err(ResourceError::HasEnds(qpn)));
+            assert_eq!(self.nic.state(qpn), state);
+            pair.ends = None;
+            if how & 1 == 0 {
+                return;
+            }
+        }
+        match self.nic.drop_queue_pair(qpn) {
+            // Another may get the number.
+            Ok(()) => pair.qpn = None,
+            Err(ResourceError::Outstanding { outstanding, .. }) => assert!(outstanding > 0),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn connection(index: usize, expected: Psn, input: &mut Input<'_>) -> Connection {
+    let mut connection = Connection::new(peer(index), path_to(index), MTU, expected);
+    connection.not_ready = RnrTimer::from_code(input.u8() & 31);
+    connection.ack_every = u32::from(input.u8() & 3);
+    connection.credits = input.u8() & 1 == 0;
+    connection.reads = input.choose(&[16, 16, 16, 4, 4, 1, 1, 0]);
+    connection
+}
+
+fn sending(first: Psn, input: &mut Input<'_>) -> Sending {
+    let mut sending = Sending::new(first);
+    sending.window = 1 + u32::from(input.u8()) % WINDOW as u32;
+    sending.retries = input.choose(&[7, 3, 255, 0]);
+    sending.rnr_retries = input.u8() & 7;
+    sending.ask_each = input.u8() & 1 == 0;
+    sending.reads = input.choose(&[16, 16, 16, 4, 4, 1, 1, 0]);
+    sending.metadata = input.u8() < 240;
+    sending
+}
