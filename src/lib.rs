@@ -1,33 +1,63 @@
 //! InfiniBand verbs, Active Messages and Split-C for Tokio, over any Ethernet.
 //!
-//! This crate is the whole of Doorbell under one name. Today that is its foundation,
-//! [`doorbell_core`]: RoCE on the wire, and memory that peers may write.
+//! This crate is the whole of Doorbell under one name. Today that is [`doorbell_core`]: the protocol
+//! as state machines, without devices, clock or Tokio.
 //!
-//! * [`wire`]: every header of a RoCE packet and every message of the connection manager, read and
-//!   written in place.
-//! * [`encap`]: the outer headers and the ICRC of RoCE v1 and v2, alone or in runs for
-//!   segmentation offload, and bare packets for shared memory.
+//! * [`nic`]: the network adapter. Memory lent by key, work queues and doorbells, completion queues;
+//!   send, write, read, atomics; unreliable connections and datagrams.
+//! * [`cm`]: the connection manager, by which two ends meet and part; [`connect`]: what its terms mean
+//!   for a NIC's queue pairs.
 //! * [`memory`]: regions that several may write at once, soundly, and buffers that nobody else may.
-//! * [`cm`]: the connection manager, by which two ends meet and part.
-//! * [`connect`]: what its terms mean for a NIC's queue pairs.
-//! * [`payload`]: bytes that can only be copied from.
-//! * [`pcap`]: capture files.
+//! * [`wire`]: every header of a RoCE packet and every message of the connection manager, read and
+//!   written in place; [`encap`]: the outer headers and the ICRC, alone or in runs for segmentation
+//!   offload; [`payload`]: bytes that can only be copied from.
+//! * [`pcap`]: capture files. [`time`]: a moment, told from outside.
+//!
+//! Two NICs on a simulated network, of which one reads the other's memory and counts in it:
 //!
 //! ```
-//! use doorbell::encap::Opener;
-//! use doorbell::pcap::Reader;
+//! use std::time::Duration;
 //!
-//! # let file = include_bytes!("../tests/captures/rping.pcap");
-//! let mut opener = Opener::default();
-//! let mut opcodes = Vec::new();
-//! for record in Reader::new(file)? {
-//!     // Packets whose ICRC does not hold are errors here.
-//!     for packet in opener.open(record?.data, None)? {
-//!         opcodes.push(packet?.headers.bth.opcode());
-//!     }
-//! }
-//! assert_eq!(opcodes.len(), 29);
-//! # Ok::<(), doorbell::wire::Malformed>(())
+//! use doorbell::encap::Version;
+//! use doorbell::memory::{Buf, Region};
+//! use doorbell::nic::{Config, Done, Memory, QueuePairConfig, Rights, WorkRequest};
+//! use doorbell::wire::PathMtu;
+//! use doorbell_kit::{Fabric, LinkConfig};
+//!
+//! let mut fabric = Fabric::new(1, Version::V2Ipv4, Config::default());
+//! let nodes = [fabric.node(), fabric.node()];
+//! let stations = nodes.map(|node| fabric.station(node));
+//! fabric.network.link(stations[0], stations[1], LinkConfig::default());
+//!
+//! let [mut client, server] = nodes.map(|node| {
+//!     let nic = fabric.nic(node);
+//!     let domain = nic.domain();
+//!     let (queue, completions) = nic.completion_queue(16).expect("a capacity");
+//!     let ends = nic.queue_pair(&QueuePairConfig::new(domain, queue)).expect("room");
+//!     (domain, completions, ends)
+//! });
+//! let ends = ((nodes[0], client.2.qpn), (nodes[1], server.2.qpn));
+//! fabric.connect(ends.0, ends.1, PathMtu::Mtu1024, |_, _| {});
+//!
+//! let memory = Region::from_bytes(&41u64.to_ne_bytes());
+//! let lent = fabric.nic(nodes[1]).register(server.0, memory.clone(), Rights::REMOTE)?;
+//! let (address, rkey) = (lent.address, lent.rkey);
+//!
+//! // Two requests, one doorbell.
+//! client.2.send.post(WorkRequest::read(1, address, rkey, Buf::with_capacity(8)))?;
+//! client.2.send.post(WorkRequest::fetch_add(2, address, rkey, 1).fenced())?;
+//! client.2.send.ring();
+//!
+//! let mut done = Vec::new();
+//! fabric.run_until(Duration::from_secs(1), |_| {
+//!     done.extend(client.1.poll());
+//!     done.len() == 2
+//! });
+//! let Memory::Buf(read) = &done[0].memory else { panic!("it was read into a buffer") };
+//! assert_eq!(**read, 41u64.to_ne_bytes());
+//! assert_eq!(done[1].outcome, Ok(Done::Atomic { before: 41 }));
+//! assert_eq!(memory.load(0)?, 42);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 #![forbid(unsafe_code)]
