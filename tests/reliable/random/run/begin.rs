@@ -95,6 +95,7 @@ impl Run<'_> {
                 ack_delay: own.ack_delay,
                 credits: own.credits,
                 reads: own.reads,
+                metadata: peer.metadata,
             };
             self.change(pair, end, Change::ReadyToReceive(Box::new(connection)))?;
             self.enter(pair, end, State::ReadyToReceive)?;
