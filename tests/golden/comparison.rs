@@ -1,18 +1,29 @@
 //! What a stand-in did beside what the recorded end did.
 //!
-//! Of requests, everything is compared, but for the migration bit, which the kernel's driver does
-//! not set and everybody ignores, and for which packets within a message ask for an
-//! acknowledgement; reads and atomic operations are answered whether they ask or not, and ours do
-//! not.
+//! Frames are compared to the last byte, but for what is left to whoever sends them:
 //!
-//! Of answers, everything but the migration bit and credits, of which the kernel's driver counts
-//! none. Either side may leave out an acknowledgement that a later answer contains.
+//! * the identification of IPv4, which the device gives;
+//! * UDP's checksum, which may be left out: ours is, and the sockets of the peer in user space that
+//!   one capture has put it there;
+//! * the migration bit, which the kernel's driver does not set and everybody ignores;
+//! * of a reliable connection, which packets within a message ask for an acknowledgement; reads and
+//!   atomic operations are answered whether they ask or not, and ours do not;
+//! * the number of the queue pair that a datagram comes from, which a NIC of ours draws;
+//! * credits, of which the kernel's driver counts none.
+//!
+//! What depends on these, ICRC and checksums, must be right for what was sent. Either side may
+//! leave out an acknowledgement that a later answer contains. The headers around a packet are the
+//! path's that the program gave, which is the recorded one.
 
+use doorbell::encap::Outer;
 use doorbell::nic::{Attachment, Cause, Completion, Done, Failure};
-use doorbell::wire::{Aeth, Bth, Extensions, Nak, Operation, Psn, Syndrome, Verdict};
+use doorbell::wire::{
+    Aeth, Deth, Extensions, Headers, InetChecksum, Ipv4, Nak, Operation, Psn, Qpn, Service,
+    Syndrome, Udp, Verdict,
+};
 
-use crate::recording::{Brought, Exchange, Fate, Message, Recorded};
-use crate::stand_in::{BadReceive, Reading, StandIn};
+use crate::recording::{Brought, Exchange, Fate, Message, Recorded, deth, frame};
+use crate::stand_in::{BadReceive, IDENTIFICATION, Reading, StandIn};
 
 /// How many of the recorded packets were compared.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -46,7 +57,7 @@ pub fn compare(
     let (requests, answers): (Vec<Recorded>, Vec<_>) =
         stand_in.sent.drain(..).partition(Recorded::is_request);
     let mut tally = Tally::default();
-    compare_requests(&requests, exchange, end, &mut tally)?;
+    compare_requests(&requests, exchange, end, stand_in.ends.qpn, &mut tally)?;
     compare_answers(&answers, exchange, end, &stand_in, reading, &mut tally)?;
     check_completions(&mut stand_in, reading)?;
     stand_in.check_counters()?;
@@ -59,16 +70,13 @@ fn compare_requests(
     ours: &[Recorded],
     exchange: &Exchange,
     end: usize,
+    qpn: Qpn,
     tally: &mut Tally,
 ) -> Result<(), String> {
     let recorded: Vec<&Recorded> = exchange.requests(end).map(|(_, packet)| packet).collect();
     for (ours, recorded) in ours.iter().zip(&recorded) {
-        let same = ours.headers.extensions == recorded.headers.extensions
-            && ours.payload == recorded.payload
-            && comparable(ours) == comparable(recorded);
-        if !same {
-            return Err(format!("sent {ours:#?}\nand not {recorded:#?}"));
-        }
+        same(ours, expected(recorded, ours, qpn))
+            .map_err(|why| format!("sent {ours:?}\nand not {recorded:?}: {why}"))?;
         tally.requests += 1;
     }
     match ours.len() == recorded.len() {
@@ -77,11 +85,44 @@ fn compare_requests(
     }
 }
 
-fn comparable(packet: &Recorded) -> Bth {
-    let bth = packet.headers.bth;
+/// The frame that was recorded, with what is left to ours as ours has it.
+fn expected(recorded: &Recorded, ours: &Recorded, qpn: Qpn) -> Vec<u8> {
+    let (bth, mut extensions) = (recorded.headers.bth, recorded.headers.extensions);
+    match (&mut extensions, ours.aeth()) {
+        (Extensions::Deth(deth) | Extensions::DethImm(deth, _), _) => deth.source = qpn,
+        (Extensions::Aeth(aeth) | Extensions::AethAtomicAck(aeth, _), Some(our)) => {
+            let acks = |aeth: Aeth| matches!(aeth.syndrome.verdict(), Verdict::Ack(_));
+            if acks(*aeth) && acks(our) {
+                aeth.syndrome = our.syndrome;
+            }
+        }
+        _ => {}
+    }
+    let bare = |udp| Udp { checksum: InetChecksum(0), ..udp };
+    let outer = match recorded.outer {
+        Outer::V2Ipv4(e, ip, udp) => Outer::V2Ipv4(e, Ipv4 { id: IDENTIFICATION, ..ip }, bare(udp)),
+        Outer::V2Ipv6(e, ip, udp) => Outer::V2Ipv6(e, ip, bare(udp)),
+        other => other,
+    };
+    let asks = if may_ask(recorded) { ours.headers.bth } else { bth }.ack_request();
+    let bth = bth.with_migrated(true).with_ack_request(asks);
+    frame(&outer, Headers { bth, extensions }, &recorded.payload)
+}
+
+/// Whether a packet is this frame, or where it is another.
+fn same(packet: &Recorded, frame: Vec<u8>) -> Result<(), String> {
+    let differs = packet.frame.iter().zip(&frame).position(|(a, b)| a != b);
+    match packet.frame == frame {
+        true => Ok(()),
+        false => Err(format!("byte {} differs", differs.unwrap_or(frame.len()))),
+    }
+}
+
+/// Whether a requester may ask for an acknowledgement of this packet or not, as it likes.
+fn may_ask(packet: &Recorded) -> bool {
     let data = matches!(packet.operation(), Operation::Send | Operation::Write);
-    let asks = bth.ack_request() && data && bth.opcode().info().ends();
-    bth.with_migrated(true).with_ack_request(asks)
+    let ends = data && packet.headers.bth.opcode().info().ends();
+    packet.service() == Service::Rc && packet.is_request() && !ends
 }
 
 fn compare_answers(
@@ -104,7 +145,9 @@ fn compare_answers(
             other => return Err(format!("answered and recorded: {other:#?}")),
         };
         let ahead = here.psn().distance_from(there.psn());
-        if is_same_answer(here, &as_ours_must_be(there, &stand_in.theirs, reading)) {
+        let must_be = as_ours_must_be(there, &stand_in.theirs, reading);
+        let same = same(here, expected(&must_be, here, stand_in.ends.qpn));
+        if same.is_ok() {
             tally.answers += 1;
             ours.next();
             recorded.next();
@@ -114,7 +157,7 @@ fn compare_answers(
             tally.passed_over += 1;
             recorded.next();
         } else {
-            return Err(format!("answered {here:#?}\nand not {there:#?}"));
+            return Err(format!("answered {here:?}\nand not {there:?}: {same:?}"));
         }
     }
 }
@@ -147,24 +190,6 @@ fn as_ours_must_be(recorded: &Recorded, theirs: &[Message], reading: Reading) ->
         aeth.syndrome = Syndrome::nak(Nak::InvalidRequest);
     }
     answer
-}
-
-fn is_same_answer(ours: &Recorded, expected: &Recorded) -> bool {
-    let without_credits = |answer: &Recorded| {
-        let blind = |aeth: Aeth| match aeth.syndrome.verdict() {
-            Verdict::Ack(_) => Aeth { syndrome: Syndrome::ACK, ..aeth },
-            _ => aeth,
-        };
-        match answer.headers.extensions {
-            Extensions::Aeth(aeth) => Extensions::Aeth(blind(aeth)),
-            Extensions::AethAtomicAck(aeth, word) => Extensions::AethAtomicAck(blind(aeth), word),
-            other => other,
-        }
-    };
-    let bth = |answer: &Recorded| answer.headers.bth.with_migrated(true);
-    bth(ours) == bth(expected)
-        && without_credits(ours) == without_credits(expected)
-        && ours.payload == expected.payload
 }
 
 /// Whether an answer counts the messages that were complete: which these are, its number says.
@@ -242,14 +267,16 @@ fn brought(message: &Message, completion: &Completion, reading: Reading) -> bool
         };
     }
     let attached = message.imm.map_or(Attachment::Nothing, Attachment::Imm);
-    let outcome = match message.is_send() {
-        true => Done::Received,
-        false => Done::ReceivedWrite,
+    let outcome = match deth(&message.headers) {
+        Some(Deth { source, .. }) => Done::ReceivedDatagram { source },
+        None if message.is_send() => Done::Received,
+        None => Done::ReceivedWrite,
     };
+    let content = [&message.in_front[..], &message.content].concat();
     completion.outcome == Ok(outcome)
         && completion.attached == attached
-        && completion.len as usize == message.content.len()
-        && (!message.is_send() || bytes(completion) == message.content)
+        && completion.len as usize == content.len()
+        && (!message.is_send() || bytes(completion) == content)
 }
 
 fn bytes(completion: &Completion) -> &[u8] {

@@ -1,9 +1,9 @@
 //! What the Linux kernel's software RoCE was recorded to say, ours says as well.
 //!
-//! A NIC of ours takes the place of either end of every reliable connection in `tests/captures`.
-//! It is told what the other end said, and posts what the recorded program must have posted, which
-//! the capture shows; then what it sent is compared with what the recorded end did, packet by
-//! packet, and what it told its program with what the packets say.
+//! A NIC of ours takes the place of either end of every exchange in `tests/captures`, of whichever
+//! service. It is told what the other end said, and posts what the recorded program must have
+//! posted, which the capture shows; then what it sent is compared with what the recorded end did,
+//! frame by frame, and what it told its program with what the packets say.
 
 mod comparison;
 mod memory;
@@ -14,11 +14,15 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use doorbell::nic::{Bug, plant};
+use doorbell::cm::{self, ConnectionManager};
+use doorbell::encap::Opener;
+use doorbell::nic::{Bug, Config, Inbox, Nic, Seed, plant};
+use doorbell::wire::cm::{Mad, Message};
+use doorbell::wire::{CaGuid, Service};
 
 use comparison::{Tally, compare};
 use memory::BadKey;
-use recording::{Exchange, exchanges};
+use recording::{Capture, Exchange};
 use stand_in::{BadReceive, Reading, Turns};
 
 /// All that the recorded programs may have done, and that ours may do.
@@ -44,9 +48,8 @@ fn captures() -> Vec<PathBuf> {
     paths
 }
 
-/// What a capture holds of reliable connections.
-fn recorded(path: &Path) -> Vec<Exchange> {
-    exchanges(&std::fs::read(path).expect("the capture can be read"))
+fn recorded(path: &Path) -> Capture {
+    Capture::read(&std::fs::read(path).expect("the capture can be read"))
 }
 
 /// Has a NIC of ours stand in for either end of each.
@@ -63,15 +66,12 @@ fn replay(exchanges: &[Exchange], reading: Reading) -> Result<Tally, String> {
 
 #[test]
 fn a_nic_of_ours_says_what_the_recorded_one_did() {
-    let (mut captured, mut opcodes) = (0, BTreeSet::new());
+    let (mut captured, mut opcodes) = ([0; 3], BTreeSet::new());
     for path in captures() {
         let name = path.file_name().expect("a file").display();
-        let exchanges = recorded(&path);
-        if exchanges.is_empty() {
-            report(&format!("{name}: no reliable connection"));
-            continue;
-        }
-        captured += 1;
+        let Capture { exchanges, .. } = recorded(&path);
+        let of = |service| exchanges.iter().filter(|exchange| exchange.service == service).count();
+        let services = [Service::Rc, Service::Uc, Service::Ud].map(of);
         let packets: Vec<_> = exchanges.iter().flat_map(|exchange| &exchange.packets).collect();
         opcodes.extend(packets.iter().map(|packet| packet.headers.bth.opcode().code()));
         let tallies: Vec<Tally> = readings()
@@ -82,21 +82,49 @@ fn a_nic_of_ours_says_what_the_recorded_one_did() {
             .collect();
         for tally in &tallies {
             let Tally { requests, answers, passed_over, .. } = *tally;
-            assert!(requests > 0 && answers > 0, "{name}: {tally:?}");
             // Each packet is either end's, and none is left out.
+            assert!(requests > 0, "{name}: {tally:?}");
+            assert_eq!(answers > 0, services[0] > 0, "{name}: {tally:?}");
             assert_eq!(requests + answers + passed_over, packets.len(), "{name}: {tally:?}");
         }
-        let (connections, Tally { requests, answers, recognised, .. }) =
-            (exchanges.len(), tallies[0]);
+        let Tally { requests, answers, recognised, .. } = tallies[0];
         report(&format!(
-            "{name}: of {connections} reliable connection(s), {requests} packets compared as the \
-             requester, {answers} as the responder; {recognised} bytes that were read known from \
-             packets before"
+            "{name}: of {services:?} exchange(s) of RC, UC and UD, {requests} packets compared as \
+             the requester, {answers} as the responder; {recognised} bytes that were read known \
+             from packets before"
         ));
+        for (captured, service) in captured.iter_mut().zip(services) {
+            *captured += usize::from(service > 0);
+        }
     }
-    // What the folder holds is known, so a reader that overlooks connections is found out.
-    assert_eq!(captured, 8, "captures with a reliable connection");
-    assert!(opcodes.into_iter().eq(0..=0x14), "every opcode of the reliable connection");
+    // What the folder holds is known, so a reader that overlooks exchanges is found out.
+    assert_eq!(captured, [8, 1, 2], "captures with an exchange of RC, UC and UD");
+    let expected = (0..=0x14).chain([0x20, 0x21, 0x22, 0x64, 0x65]);
+    assert!(opcodes.into_iter().eq(expected), "every opcode of RC; sends of the others");
+}
+
+/// Which queue pair serves datagrams is asked and told by messages that ours does not speak. They
+/// reach its manager, who says nothing to them.
+#[test]
+fn questions_for_services_of_datagrams_are_passed_over() {
+    let mut passed_over = 0;
+    for datagram in captures().iter().flat_map(|path| recorded(path).management) {
+        let Mad { message, .. } = Mad::parse(&datagram.payload).expect("a kernel's datagram");
+        if !matches!(message, Message::SidrReq(_) | Message::SidrRep(_)) {
+            continue;
+        }
+        let (config, seed) = (cm::Config::new(CaGuid(1)), || Seed::from_number(1));
+        let mut nic = Nic::new(Config::default(), seed()).unwrap();
+        let mut manager = ConnectionManager::new(config, seed()).unwrap();
+        nic.frame(&mut Opener::default(), &datagram.frame, None);
+        let arrived = nic.management().expect("it is for the manager");
+        assert_eq!(arrived.bytes[..], datagram.payload);
+        manager.receive(&arrived.way, &arrived.bytes);
+        assert_eq!((manager.counters().received, manager.counters().stray), (1, 1));
+        assert_eq!((manager.transmit(), manager.event()), (None, None));
+        passed_over += 1;
+    }
+    assert_eq!(passed_over, 2, "udaddy's question and its answer");
 }
 
 /// Or the comparison might be blind. Of the other bugs, a capture without a loss shows nothing.
@@ -115,7 +143,7 @@ fn a_nic_with_a_bug_says_something_else() {
     for bug in bugs {
         plant(Some(bug));
         let differs = |path: &PathBuf| {
-            let exchanges = recorded(path);
+            let Capture { exchanges, .. } = recorded(path);
             readings().into_iter().any(|reading| replay(&exchanges, reading).is_err())
         };
         let found = captures().iter().any(differs);

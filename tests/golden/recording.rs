@@ -1,19 +1,23 @@
-//! What a capture holds of reliable connections: their packets, and the messages these make up.
+//! What a capture holds: who said what to whom, and the messages that packets make up.
+
+use std::fmt;
 
 use doorbell::encap::{Opener, Outer};
 use doorbell::pcap::Reader;
 use doorbell::wire::{
-    Aeth, Extensions, Gid, Headers, Imm, Nak, Operation, PathMtu, Psn, Qpn, Service, Verdict,
+    Aeth, Deth, Ethernet, Extensions, Gid, Headers, Imm, Nak, Operation, PathMtu, Psn, Qpn,
+    Service, Verdict,
 };
 
-/// A packet as it was recorded.
-#[derive(Clone, Debug)]
+/// A packet, and the frame that it was.
+#[derive(Clone)]
 pub struct Recorded {
     /// Which end of its exchange sent it.
     pub from: usize,
     pub outer: Outer,
     pub headers: Headers,
     pub payload: Vec<u8>,
+    pub frame: Vec<u8>,
 }
 
 /// A queue pair of a recorded station.
@@ -23,8 +27,16 @@ pub struct End {
     pub qpn: Qpn,
 }
 
-/// All that the two ends of one connection said to each other.
+/// What a capture holds.
+pub struct Capture {
+    pub exchanges: Vec<Exchange>,
+    /// What connection managers said to each other.
+    pub management: Vec<Recorded>,
+}
+
+/// All that two queue pairs said to each other.
 pub struct Exchange {
+    pub service: Service,
     pub ends: [End; 2],
     pub packets: Vec<Recorded>,
     pub mtu: PathMtu,
@@ -38,6 +50,8 @@ pub struct Message {
     pub last: Psn,
     /// Those of its first packet.
     pub headers: Headers,
+    /// What stands in front of it in its receive.
+    pub in_front: Vec<u8>,
     /// What it sent.
     pub content: Vec<u8>,
     pub imm: Option<Imm>,
@@ -50,8 +64,12 @@ pub struct Message {
 /// What became of a message, by the answers that were recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
+    /// It is known to have arrived; or it is what nobody answers, and arrived in the capture.
     Done,
-    Refused { at: Psn, why: Nak },
+    Refused {
+        at: Psn,
+        why: Nak,
+    },
     Unanswered,
 }
 
@@ -62,7 +80,31 @@ pub enum Brought {
     Word(u64),
 }
 
+impl fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { outer, headers, payload, .. } = self;
+        write!(f, "{outer:?} {headers:?}, {} bytes", payload.len())
+    }
+}
+
 impl Recorded {
+    /// Each packet of a frame.
+    pub fn all_of(opener: &mut Opener, frame: &[u8]) -> Option<Vec<Self>> {
+        // Other protocols are passed over here: `captures.rs` sees to it that none is RoCE.
+        let arrival = opener.open(frame, None).ok()?;
+        let outer = *arrival.outer();
+        let packets = arrival.map(|packet| {
+            let packet = packet.expect("a packet that verifies");
+            let (headers, payload) = (packet.headers, packet.payload.to_vec());
+            Self { from: 0, outer, headers, payload, frame: frame.to_vec() }
+        });
+        Some(packets.collect())
+    }
+
+    pub fn service(&self) -> Service {
+        self.headers.bth.opcode().info().service
+    }
+
     pub fn psn(&self) -> Psn {
         self.headers.bth.psn()
     }
@@ -73,6 +115,17 @@ impl Recorded {
 
     pub fn is_request(&self) -> bool {
         !self.headers.bth.opcode().info().is_response()
+    }
+
+    /// What stands in front of it in its receive: of a datagram, 40 bytes for its network header,
+    /// of which one of IPv4 takes the last 20.
+    fn in_front(&self) -> Vec<u8> {
+        let header = &self.frame[Ethernet::LEN..];
+        match (self.service(), &self.outer) {
+            (Service::Ud, Outer::V2Ipv4(..)) => [&[0; 20], &header[..20]].concat(),
+            (Service::Ud, _) => header[..40].to_vec(),
+            _ => Vec::new(),
+        }
     }
 
     /// What it acknowledges or refuses by, if it does either.
@@ -86,6 +139,26 @@ impl Recorded {
     pub fn verdict(&self) -> Option<Verdict> {
         self.aeth().map(|aeth| aeth.syndrome.verdict())
     }
+}
+
+/// What a datagram says of its sender.
+pub fn deth(headers: &Headers) -> Option<Deth> {
+    match headers.extensions {
+        Extensions::Deth(deth) | Extensions::DethImm(deth, _) => Some(deth),
+        _ => None,
+    }
+}
+
+/// A frame of one packet, to the last byte. The lengths in the headers around it are its own.
+pub fn frame(outer: &Outer, headers: Headers, payload: &[u8]) -> Vec<u8> {
+    let mut body = headers.to_bytes()[..headers.len()].to_vec();
+    body.extend(payload);
+    body.resize(body.len() + usize::from(headers.bth.pad()), 0);
+    let mut frame = outer.to_bytes()[..outer.len()].to_vec();
+    let icrc = outer.icrc(&body);
+    frame.extend(body);
+    frame.extend(icrc.to_le_bytes());
+    frame
 }
 
 impl Message {
@@ -119,23 +192,27 @@ impl Message {
     }
 }
 
-/// All that a capture holds of reliable connections.
-pub fn exchanges(file: &[u8]) -> Vec<Exchange> {
-    let packets = reliable_packets(file);
-    // Packets name the queue pair that they go to, and not the one that they come from. Who that
-    // is comes to light when an answer goes back that has the number of a request.
+impl Capture {
+    pub fn read(file: &[u8]) -> Self {
+        let mut opener = Opener::default();
+        let records = Reader::new(file).expect("a capture").map(|record| {
+            let record = record.expect("a whole record");
+            Recorded::all_of(&mut opener, record.data).unwrap_or_default()
+        });
+        let (management, packets): (Vec<_>, Vec<_>) =
+            records.flatten().partition(|packet| packet.headers.bth.destination() == Qpn::GSI);
+        Self { exchanges: exchanges(packets), management }
+    }
+}
+
+fn exchanges(packets: Vec<Recorded>) -> Vec<Exchange> {
     let mut exchanges: Vec<Exchange> = Vec::new();
-    for (index, answer) in packets.iter().enumerate().filter(|(_, packet)| !packet.is_request()) {
-        let (here, there) = (destination(answer), source(answer));
-        let asked = |request: &&Recorded| {
-            let back = source(request) == here.station && destination(request).station == there;
-            request.is_request() && back && request.psn() == answer.psn()
-        };
-        let Some(request) = packets[..index].iter().rev().find(asked) else { continue };
-        let ends = [here, destination(request)];
+    for (index, packet) in packets.iter().enumerate() {
+        let Some(ends) = ends(&packets, index) else { continue };
         let known = |exchange: &Exchange| exchange.ends.iter().all(|end| ends.contains(end));
         if !exchanges.iter().any(known) {
-            exchanges.push(Exchange { ends, packets: Vec::new(), mtu: PathMtu::Mtu256 });
+            let (service, mtu) = (packet.service(), PathMtu::Mtu256);
+            exchanges.push(Exchange { service, ends, packets: Vec::new(), mtu });
         }
     }
     for mut packet in packets {
@@ -150,23 +227,25 @@ pub fn exchanges(file: &[u8]) -> Vec<Exchange> {
     exchanges
 }
 
-fn reliable_packets(file: &[u8]) -> Vec<Recorded> {
-    let mut packets = Vec::new();
-    let mut opener = Opener::default();
-    for record in Reader::new(file).expect("a capture") {
-        let record = record.expect("a whole record");
-        // Other protocols are passed over here: `captures.rs` sees to it that none is RoCE.
-        let Ok(arrival) = opener.open(record.data, None) else { continue };
-        let outer = *arrival.outer();
-        for packet in arrival {
-            let packet = packet.expect("a packet that verifies");
-            let (headers, payload) = (packet.headers, packet.payload.to_vec());
-            if headers.bth.opcode().info().service == Service::Rc {
-                packets.push(Recorded { from: 0, outer, headers, payload });
-            }
-        }
-    }
-    packets
+/// The queue pairs that a packet goes between, as far as it tells. Packets name the one that they
+/// go to, and only datagrams the one that they come from.
+fn ends(packets: &[Recorded], index: usize) -> Option<[End; 2]> {
+    let packet = &packets[index];
+    let (station, to) = (source(packet), destination(packet));
+    let goes_back =
+        |other: &&Recorded| source(other) == to.station && destination(other).station == station;
+    let other = match packet.service() {
+        Service::Ud => return Some([End { station, qpn: deth(&packet.headers)?.source }, to]),
+        // That an answer goes back which has the number of a request brings it to light.
+        Service::Rc if packet.is_request() => return None,
+        Service::Rc => packets[..index]
+            .iter()
+            .rev()
+            .find(|other| other.is_request() && goes_back(other) && other.psn() == packet.psn())?,
+        // Nothing is answered. There is one that goes back, and it is taken for the other half.
+        _ => packets.iter().find(|other| other.service() == Service::Uc && goes_back(other))?,
+    };
+    Some([to, destination(other)])
 }
 
 fn source(packet: &Recorded) -> Gid {
@@ -214,6 +293,7 @@ impl Exchange {
                     first: psn,
                     last: psn,
                     headers: packet.headers,
+                    in_front: packet.in_front(),
                     content: Vec::new(),
                     imm: None,
                     solicited: false,
@@ -243,6 +323,9 @@ impl Exchange {
     }
 
     fn fate(&self, from: usize, message: &Message) -> Fate {
+        if self.service != Service::Rc {
+            return Fate::Done;
+        }
         for answer in self.answers(1 - from) {
             let complete = answer.psn().distance_from(message.last) >= 0;
             match answer.verdict() {

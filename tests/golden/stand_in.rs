@@ -1,4 +1,4 @@
-//! A NIC of ours in the place of one end of a recorded connection.
+//! A NIC of ours in the place of one end of a recorded exchange.
 //!
 //! It is given what the other end was recorded to send, in order, and does what this end's program
 //! must have done: posts the requests that became the recorded ones, and the receives that the
@@ -14,10 +14,12 @@ use doorbell::memory::{Buf, Region};
 use doorbell::nic::*;
 use doorbell::payload::Payload;
 use doorbell::time::Time;
-use doorbell::wire::{AtomicEth, Extensions, Headers, IpId, Opcode, Pkey, Psn, Verdict};
+use doorbell::wire::{
+    AtomicEth, Bth, Extensions, Headers, IpId, Opcode, Pkey, Psn, Qkey, Qpn, Service, Verdict,
+};
 
 use crate::memory::{BadKey, Memory as Registered};
-use crate::recording::{Exchange, Fate, Message, Recorded};
+use crate::recording::{Exchange, Fate, Message, Recorded, deth, frame};
 
 /// What the capture does not tell, and a NIC's answers must not depend on.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +47,9 @@ pub enum BadReceive {
     Revoked,
 }
 
+/// What the device here gives every frame.
+pub const IDENTIFICATION: IpId = IpId(0);
+
 /// What a NIC sends, as frames.
 #[derive(Default)]
 struct Frames(Vec<Vec<u8>>);
@@ -53,7 +58,7 @@ impl Outbox for Frames {
     fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
         let room = Outer::MAX_LEN + headers.len() + payload.len() + 3 + ICRC_LEN;
         let mut frame = vec![0; room];
-        let mut run = Run::begin(path, &mut frame, IpId(0), 1);
+        let mut run = Run::begin(path, &mut frame, IDENTIFICATION, 1);
         run.push(path, &mut frame, headers, payload)?;
         let sealed = run.seal(&mut frame);
         frame.truncate(sealed.len);
@@ -78,7 +83,9 @@ pub struct StandIn<'a> {
     arriving: Opener,
     leaving: Opener,
     domain: Domain,
-    ends: QueuePairEnds,
+    pub ends: QueuePairEnds,
+    /// The way to the other end, for datagrams.
+    to: AddressId,
     /// The completions of requests, and of receives.
     pub done: CompletionQueue,
     pub received: CompletionQueue,
@@ -108,12 +115,18 @@ impl<'a> StandIn<'a> {
         let (send_completions, done) = nic.completion_queue(ours.len() + 1).unwrap();
         let (receive_completions, received) = nic.completion_queue(theirs.len() + 1).unwrap();
         let config = QueuePairConfig {
+            transport: match exchange.service {
+                Service::Ud => Transport::Datagram,
+                Service::Uc => Transport::Unreliable,
+                _ => Transport::Reliable,
+            },
             receive_completions,
             send_depth: ours.len().max(1),
             receive_depth: theirs.len().max(1),
             ..QueuePairConfig::new(domain, send_completions)
         };
         let ends = nic.queue_pair(&config).unwrap();
+        let to = nic.address(path(exchange, end)).unwrap();
         let station = exchange.ends[end].station;
         let registered = Registered::new(exchanges, station, reading.bad_key, &mut nic, domain);
         for change in changes(exchange, end, &ours, &theirs) {
@@ -129,6 +142,7 @@ impl<'a> StandIn<'a> {
             leaving: Opener::default(),
             domain,
             ends,
+            to,
             done,
             received,
             registered,
@@ -165,9 +179,11 @@ impl<'a> StandIn<'a> {
         let counters = self.nic.counters();
         let &Counters { received, malformed, no_such_queue_pair, strangers, .. } = counters;
         let &Counters { other_partition, wrong_service, wrong_state, .. } = counters;
+        let &Counters { wrong_qkey, passed_over, .. } = counters;
         let &Counters { stray_answers, timeouts, duplicates, out_of_sequence, .. } = counters;
         let amiss = malformed + no_such_queue_pair + strangers + other_partition + wrong_service;
-        let amiss = amiss + wrong_state + stray_answers + timeouts + duplicates + out_of_sequence;
+        let amiss = amiss + wrong_state + wrong_qkey + passed_over + stray_answers;
+        let amiss = amiss + timeouts + duplicates + out_of_sequence;
         let given = self.exchange.packets.iter().filter(|packet| packet.from != self.end).count();
         match (received, amiss) == (given as u64, 0) {
             true => Ok(()),
@@ -179,7 +195,7 @@ impl<'a> StandIn<'a> {
     /// again, as the peer has asked.
     fn request(&mut self, at: usize) -> Result<(), String> {
         if let Some((id, message)) = numbered(&self.ours).find(|(_, message)| message.at == at) {
-            let request = request(id, message);
+            let request = request(id, message, self.to);
             self.ends.send.post(request).map_err(|refused| refused.to_string())?;
             self.ends.send.ring();
         } else if let Some(wait) = self.wait.take() {
@@ -247,7 +263,7 @@ impl<'a> StandIn<'a> {
         if !message.is_send() {
             return Memory::None;
         }
-        let len = message.content.len();
+        let len = message.in_front.len() + message.content.len();
         let Fate::Refused { at, .. } = message.fate else { return Buf::with_capacity(len).into() };
         // What the packets before it brought was taken.
         let taken = at.distance_from(message.first) as usize * mtu;
@@ -273,16 +289,8 @@ impl<'a> StandIn<'a> {
     /// Gives the NIC a packet, as it would have been with our queue pair's number, and our memory's
     /// keys and addresses.
     fn take(&mut self, packet: &Recorded, extensions: Extensions) {
-        let headers = Headers { bth: packet.headers.bth, extensions };
-        let mut body = headers.to_bytes()[..headers.len()].to_vec();
-        body[5..8].copy_from_slice(&self.ends.qpn.get().to_be_bytes()[1..]);
-        body.extend(&packet.payload);
-        body.resize(body.len() + usize::from(headers.bth.pad()), 0);
-        let outer = &packet.outer;
-        let mut frame = outer.to_bytes()[..outer.len()].to_vec();
-        let icrc = outer.icrc(&body);
-        frame.extend(body);
-        frame.extend(icrc.to_le_bytes());
+        let headers = Headers { bth: addressed(packet.headers.bth, self.ends.qpn), extensions };
+        let frame = frame(&packet.outer, headers, &packet.payload);
         self.nic.frame(&mut self.arriving, &frame, None);
     }
 
@@ -292,40 +300,54 @@ impl<'a> StandIn<'a> {
             self.nic.transmit(&mut self.frames);
         }
         for frame in self.frames.0.drain(..) {
-            let arrival = self.leaving.open(&frame, None).expect("a frame");
-            let outer = *arrival.outer();
-            for packet in arrival {
-                let packet = packet.expect("a packet that verifies");
-                let (headers, payload) = (packet.headers, packet.payload.to_vec());
-                self.sent.push(Recorded { from: self.end, outer, headers, payload });
-            }
+            let packets = Recorded::all_of(&mut self.leaving, &frame).expect("a frame of RoCE");
+            let from = self.end;
+            self.sent.extend(packets.into_iter().map(|packet| Recorded { from, ..packet }));
         }
     }
+}
+
+/// The same header for another queue pair.
+fn addressed(bth: Bth, qpn: Qpn) -> Bth {
+    let mut bytes = bth.to_bytes();
+    bytes[5..8].copy_from_slice(&qpn.get().to_be_bytes()[1..]);
+    Bth::from_bytes(&bytes).expect("a header that was read")
+}
+
+/// The way from one end to the other.
+fn path(exchange: &Exchange, end: usize) -> Path {
+    let sent = exchange.packets.iter().find(|packet| packet.from == end);
+    Path::new(PathId(0), sent.expect("both ends say something").outer)
 }
 
 /// How the NIC's queue pair comes to be what the recorded one was.
 fn changes(exchange: &Exchange, end: usize, ours: &[Message], theirs: &[Message]) -> [Change; 3] {
     let first = |messages: &[Message]| messages.first().map_or(Psn::new(0), |m| m.first);
-    let sent = exchange.packets.iter().find(|packet| packet.from == end);
-    let path = Path::new(PathId(0), sent.expect("both ends say something").outer);
-    let peer = exchange.ends[1 - end].qpn;
-    let mut connection = Connection::new(peer, path, exchange.mtu, first(theirs));
+    let receives = match exchange.service {
+        Service::Ud => {
+            let named = theirs.first().and_then(|message| deth(&message.headers));
+            let qkey = named.map_or(Qkey(0), |deth| deth.qkey);
+            Change::ReadyForDatagrams { qkey, mtu: exchange.mtu }
+        }
+        _ => Change::ReadyToReceive(Box::new(connection(exchange, end, first(theirs)))),
+    };
+    let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
+    [init, receives, Change::ReadyToSend(Sending::to_standard_peer(first(ours)))]
+}
+
+fn connection(exchange: &Exchange, end: usize, expected: Psn) -> Connection {
+    let (peer, path) = (exchange.ends[1 - end].qpn, path(exchange, end));
+    let mut connection = Connection::new(peer, path, exchange.mtu, expected);
     for answer in exchange.answers(end) {
         if let Some(Verdict::ReceiverNotReady(timer)) = answer.verdict() {
             connection.not_ready = timer;
         }
     }
-    let sending = Sending::to_standard_peer(first(ours));
-    let rights = Rights::REMOTE;
-    [
-        Change::Init { rights, pkey: Pkey::DEFAULT },
-        Change::ReadyToReceive(Box::new(connection)),
-        Change::ReadyToSend(sending),
-    ]
+    connection
 }
 
 /// The request that becomes a message.
-fn request(id: u64, message: &Message) -> WorkRequest {
+fn request(id: u64, message: &Message, to: AddressId) -> WorkRequest {
     let data = Buf::from(message.content.clone());
     let request = match message.headers.extensions {
         Extensions::Reth(reth) if message.asks() => {
@@ -340,6 +362,9 @@ fn request(id: u64, message: &Message) -> WorkRequest {
                 Opcode::RcFetchAdd => WorkRequest::fetch_add(id, address, rkey, swap_or_add.0),
                 _ => WorkRequest::compare_swap(id, address, rkey, compare.0, swap_or_add.0),
             }
+        }
+        Extensions::Deth(deth) | Extensions::DethImm(deth, _) => {
+            WorkRequest::datagram(id, (to, message.headers.bth.destination(), deth.qkey), data)
         }
         _ => WorkRequest::send(id, data),
     };

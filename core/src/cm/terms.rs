@@ -16,7 +16,7 @@ pub struct Request {
     pub service: ServiceId,
     /// The requester's queue pair.
     pub qpn: Qpn,
-    /// The sequence number of its first packet.
+    /// The sequence number that it expects, and the responder's first packet therefore bears.
     pub psn: Psn,
     /// The kind of connection, reliable or unreliable.
     pub transport: TransportService,
@@ -182,7 +182,7 @@ impl Request {
 pub struct Reply {
     /// The responder's queue pair.
     pub qpn: Qpn,
-    /// The sequence number of its first packet.
+    /// The sequence number that it expects, and the requester's first packet therefore bears.
     pub psn: Psn,
     /// How many reads and atomic operations the responder takes at a time.
     pub responder_resources: ResponderResources,

@@ -16,6 +16,9 @@ use crate::wire::{PathMtu, Pkey, Psn, Qpn};
 /// * when to acknowledge unasked, and how much may be unacknowledged: as customary;
 /// * what the peer may do with this side's memory: that is for the program to say.
 ///
+/// Of sequence numbers they carry those that each side expects: the request says with which one the
+/// responder begins, and the reply with which one the requester does.
+///
 /// They carry a time-out for adapters that know no other. Here it only shortens the one that is used
 /// until something is known of the path.
 ///
@@ -72,8 +75,8 @@ impl Agreement {
     pub fn requesters(request: &Request, reply: &Reply) -> Self {
         Self {
             peer: reply.qpn,
-            expected: reply.psn,
-            first: request.psn,
+            expected: request.psn,
+            first: reply.psn,
             takes: request.responder_resources.0.min(reply.initiator_depth.0),
             asks: request.initiator_depth.0.min(reply.responder_resources.0),
             credits: request.flow_control && !request.srq,
@@ -86,8 +89,8 @@ impl Agreement {
     pub fn responders(request: &Request, reply: &Reply) -> Self {
         Self {
             peer: request.qpn,
-            expected: request.psn,
-            first: reply.psn,
+            expected: reply.psn,
+            first: request.psn,
             takes: reply.responder_resources.0.min(request.initiator_depth.0),
             asks: reply.initiator_depth.0.min(request.responder_resources.0),
             credits: reply.flow_control && !reply.srq,
@@ -180,23 +183,37 @@ mod tests {
         let path = || Path::link(PathId(3));
         let asked = Agreement::requesters(&request, &reply);
         let to = asked.connection(path());
-        assert_eq!((to.peer, to.expected, to.mtu), (reply.qpn, reply.psn, PathMtu::Mtu2048));
+        assert_eq!((to.peer, to.expected, to.mtu), (reply.qpn, request.psn, PathMtu::Mtu2048));
         assert_eq!((to.reads, to.credits), (5, true));
         let sends = asked.sending(Extensions::NONE);
-        assert_eq!((sends.first, sends.reads), (request.psn, 6));
+        assert_eq!((sends.first, sends.reads), (reply.psn, 6));
         assert_eq!((sends.retries, sends.rnr_retries), (3, 1));
 
         let took = Agreement::responders(&request, &reply);
         let to = took.connection(path());
-        assert_eq!((to.peer, to.expected, to.mtu), (request.qpn, request.psn, PathMtu::Mtu2048));
+        assert_eq!((to.peer, to.expected, to.mtu), (request.qpn, reply.psn, PathMtu::Mtu2048));
         assert_eq!((to.reads, to.credits), (6, false), "the reply says that it counts none");
         let sends = took.sending(Extensions::NONE);
-        assert_eq!((sends.first, sends.reads), (reply.psn, 5));
+        assert_eq!((sends.first, sends.reads), (request.psn, 5));
         assert_eq!((sends.retries, sends.rnr_retries), (3, 2));
         for side in [asked, took] {
             let Change::Init { pkey, .. } = side.init(Rights::REMOTE) else { panic!() };
             assert_eq!(pkey, request.pkey);
         }
+    }
+
+    /// Each side once began with the number that it had named itself, and expected the other's; with
+    /// a standard peer no packet of either was taken.
+    #[test]
+    fn each_side_begins_with_the_number_that_the_other_expects() {
+        // As two kernels did in `rping.pcap`: these are REQ's and REP's.
+        let (request, reply) = terms();
+        let request = Request { psn: Psn::new(0xEB_5F9C), ..request };
+        let reply = Reply { psn: Psn::new(0x31_0E52), ..reply };
+        let [asked, took] =
+            [Agreement::requesters(&request, &reply), Agreement::responders(&request, &reply)];
+        assert_eq!((asked.first.get(), took.first.get()), (3_214_930, 15_425_436));
+        assert_eq!((asked.expected, took.expected), (took.first, asked.first));
     }
 
     #[test]

@@ -62,7 +62,7 @@ layout! {
         transport: TransportService;
         /// Whether the requester's side counts end-to-end credits.
         flow_control: bool;
-        /// The sequence number of the requester's first packet.
+        /// The sequence number that the requester expects: the responder's first packet bears it.
         psn: Psn;
         /// How long the requester's connection manager may take to answer.
         local_timeout: CmTimeout;
@@ -114,7 +114,7 @@ layout! {
         qpn: Qpn, reserved 8;
         /// The responder's end-to-end context.
         eecn: Eecn, reserved 8;
-        /// The sequence number of the responder's first packet.
+        /// The sequence number that the responder expects: the requester's first packet bears it.
         psn: Psn, reserved 8;
         /// How many reads and atomic operations the responder takes at a time.
         responder_resources: ResponderResources;
