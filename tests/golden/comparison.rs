@@ -8,8 +8,10 @@
 //! * the migration bit, which the kernel's driver does not set and everybody ignores;
 //! * of a reliable connection, which packets within a message ask for an acknowledgement; reads and
 //!   atomic operations are answered whether they ask or not, and ours do not;
+//! * whether a management datagram asks for one, as the kernel's do: no datagram is acknowledged;
 //! * the number of the queue pair that a datagram comes from, which a NIC of ours draws;
-//! * credits, of which the kernel's driver counts none.
+//! * credits, of which the kernel's driver counts none;
+//! * in management datagrams, the [names](crate::managed) that each side draws.
 //!
 //! What depends on these, ICRC and checksums, must be right for what was sent. Either side may
 //! leave out an acknowledgement that a later answer contains. The headers around a packet are the
@@ -28,6 +30,8 @@ use crate::stand_in::{BadReceive, IDENTIFICATION, Reading, StandIn};
 /// How many of the recorded packets were compared.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
+    /// Datagrams of managers.
+    pub management: usize,
     pub requests: usize,
     pub answers: usize,
     /// Recorded acknowledgements that ours contain.
@@ -38,6 +42,7 @@ pub struct Tally {
 
 impl std::ops::AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
+        self.management += other.management;
         self.requests += other.requests;
         self.answers += other.answers;
         self.passed_over += other.passed_over;
@@ -57,10 +62,11 @@ pub fn compare(
     let (requests, answers): (Vec<Recorded>, Vec<_>) =
         stand_in.sent.drain(..).partition(Recorded::is_request);
     let mut tally = Tally::default();
-    compare_requests(&requests, exchange, end, stand_in.ends.qpn, &mut tally)?;
+    compare_requests(&requests, exchange, end, &stand_in, &mut tally)?;
     compare_answers(&answers, exchange, end, &stand_in, reading, &mut tally)?;
     check_completions(&mut stand_in, reading)?;
     stand_in.check_counters()?;
+    stand_in.check_end()?;
     stand_in.registered.check()?;
     tally.recognised += stand_in.registered.recognised;
     Ok(tally)
@@ -70,14 +76,21 @@ fn compare_requests(
     ours: &[Recorded],
     exchange: &Exchange,
     end: usize,
-    qpn: Qpn,
+    stand_in: &StandIn<'_>,
     tally: &mut Tally,
 ) -> Result<(), String> {
-    let recorded: Vec<&Recorded> = exchange.requests(end).map(|(_, packet)| packet).collect();
+    let renamed = |packet: &Recorded| match &stand_in.managed {
+        Some(managed) if packet.is_management() => managed.renamed(packet),
+        _ => packet.clone(),
+    };
+    let recorded: Vec<_> = exchange.requests(end).map(|(_, packet)| renamed(packet)).collect();
     for (ours, recorded) in ours.iter().zip(&recorded) {
-        same(ours, expected(recorded, ours, qpn))
+        same(ours, expected(recorded, ours, stand_in.ends.qpn))
             .map_err(|why| format!("sent {ours:?}\nand not {recorded:?}: {why}"))?;
-        tally.requests += 1;
+        match recorded.is_management() {
+            true => tally.management += 1,
+            false => tally.requests += 1,
+        }
     }
     match ours.len() == recorded.len() {
         true => Ok(()),
@@ -89,7 +102,9 @@ fn compare_requests(
 fn expected(recorded: &Recorded, ours: &Recorded, qpn: Qpn) -> Vec<u8> {
     let (bth, mut extensions) = (recorded.headers.bth, recorded.headers.extensions);
     match (&mut extensions, ours.aeth()) {
-        (Extensions::Deth(deth) | Extensions::DethImm(deth, _), _) => deth.source = qpn,
+        (Extensions::Deth(deth) | Extensions::DethImm(deth, _), _) if deth.source != Qpn::GSI => {
+            deth.source = qpn;
+        }
         (Extensions::Aeth(aeth) | Extensions::AethAtomicAck(aeth, _), Some(our)) => {
             let acks = |aeth: Aeth| matches!(aeth.syndrome.verdict(), Verdict::Ack(_));
             if acks(*aeth) && acks(our) {
@@ -122,7 +137,7 @@ fn same(packet: &Recorded, frame: Vec<u8>) -> Result<(), String> {
 fn may_ask(packet: &Recorded) -> bool {
     let data = matches!(packet.operation(), Operation::Send | Operation::Write);
     let ends = data && packet.headers.bth.opcode().info().ends();
-    packet.service() == Service::Rc && packet.is_request() && !ends
+    packet.is_management() || packet.service() == Service::Rc && packet.is_request() && !ends
 }
 
 fn compare_answers(

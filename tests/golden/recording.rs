@@ -4,14 +4,17 @@ use std::fmt;
 
 use doorbell::encap::{Opener, Outer};
 use doorbell::pcap::Reader;
+use doorbell::wire::cm::{Mad, Message as CmMessage};
 use doorbell::wire::{
     Aeth, Deth, Ethernet, Extensions, Gid, Headers, Imm, Nak, Operation, PathMtu, Psn, Qpn,
-    Service, Verdict,
+    Service, TransactionId, Verdict,
 };
 
 /// A packet, and the frame that it was.
 #[derive(Clone)]
 pub struct Recorded {
+    /// Its place in the capture.
+    pub number: usize,
     /// Which end of its exchange sent it.
     pub from: usize,
     pub outer: Outer,
@@ -30,16 +33,19 @@ pub struct End {
 /// What a capture holds.
 pub struct Capture {
     pub exchanges: Vec<Exchange>,
-    /// What connection managers said to each other.
+    /// What connection managers said to each other of anything but these.
     pub management: Vec<Recorded>,
 }
 
-/// All that two queue pairs said to each other.
+/// All that two queue pairs said to each other, and their managers of them.
 pub struct Exchange {
     pub service: Service,
     pub ends: [End; 2],
     pub packets: Vec<Recorded>,
     pub mtu: PathMtu,
+    /// What management datagrams have in common, if there are any: then the connection was made and
+    /// ended by them.
+    pub transaction: Option<TransactionId>,
 }
 
 /// What one end asked of the other: a message, or a read, or an atomic operation.
@@ -82,8 +88,8 @@ pub enum Brought {
 
 impl fmt::Debug for Recorded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { outer, headers, payload, .. } = self;
-        write!(f, "{outer:?} {headers:?}, {} bytes", payload.len())
+        let Self { number, outer, headers, payload, .. } = self;
+        write!(f, "{number}: {outer:?} {headers:?}, {} bytes", payload.len())
     }
 }
 
@@ -96,13 +102,18 @@ impl Recorded {
         let packets = arrival.map(|packet| {
             let packet = packet.expect("a packet that verifies");
             let (headers, payload) = (packet.headers, packet.payload.to_vec());
-            Self { from: 0, outer, headers, payload, frame: frame.to_vec() }
+            Self { number: 0, from: 0, outer, headers, payload, frame: frame.to_vec() }
         });
         Some(packets.collect())
     }
 
     pub fn service(&self) -> Service {
         self.headers.bth.opcode().info().service
+    }
+
+    /// Whether it is for a connection manager.
+    pub fn is_management(&self) -> bool {
+        self.headers.bth.destination() == Qpn::GSI
     }
 
     pub fn psn(&self) -> Psn {
@@ -195,13 +206,38 @@ impl Message {
 impl Capture {
     pub fn read(file: &[u8]) -> Self {
         let mut opener = Opener::default();
-        let records = Reader::new(file).expect("a capture").map(|record| {
+        let records = Reader::new(file).expect("a capture").enumerate().map(|(index, record)| {
             let record = record.expect("a whole record");
-            Recorded::all_of(&mut opener, record.data).unwrap_or_default()
+            let packets = Recorded::all_of(&mut opener, record.data).unwrap_or_default();
+            packets.into_iter().map(move |packet| Recorded { number: index + 1, ..packet })
         });
         let (management, packets): (Vec<_>, Vec<_>) =
-            records.flatten().partition(|packet| packet.headers.bth.destination() == Qpn::GSI);
-        Self { exchanges: exchanges(packets), management }
+            records.flatten().partition(Recorded::is_management);
+        let mut capture = Self { exchanges: exchanges(packets), management: Vec::new() };
+        for datagram in management {
+            capture.add(datagram);
+        }
+        capture
+    }
+
+    /// Adds what one manager said to another to the exchange that it is about, in its place.
+    fn add(&mut self, mut datagram: Recorded) {
+        let mad = Mad::parse(&datagram.payload).expect("a kernel's datagram");
+        let station = source(&datagram);
+        let about = |exchange: &&mut Exchange| match mad.message {
+            // It names the queue pair that asks.
+            CmMessage::Req(req) => exchange.ends.contains(&End { station, qpn: req.qpn }),
+            CmMessage::SidrReq(_) | CmMessage::SidrRep(_) => false,
+            // All that follows is of the same transaction.
+            _ => exchange.transaction == Some(mad.transaction),
+        };
+        let Some(exchange) = self.exchanges.iter_mut().find(about) else {
+            return self.management.push(datagram);
+        };
+        exchange.transaction = Some(mad.transaction);
+        datagram.from = usize::from(exchange.ends[1].station == station);
+        let before = |packet: &Recorded| packet.number < datagram.number;
+        exchange.packets.insert(exchange.packets.partition_point(before), datagram);
     }
 }
 
@@ -212,7 +248,8 @@ fn exchanges(packets: Vec<Recorded>) -> Vec<Exchange> {
         let known = |exchange: &Exchange| exchange.ends.iter().all(|end| ends.contains(end));
         if !exchanges.iter().any(known) {
             let (service, mtu) = (packet.service(), PathMtu::Mtu256);
-            exchanges.push(Exchange { service, ends, packets: Vec::new(), mtu });
+            let (packets, transaction) = (Vec::new(), None);
+            exchanges.push(Exchange { service, ends, packets, mtu, transaction });
         }
     }
     for mut packet in packets {
@@ -265,7 +302,8 @@ impl Exchange {
         self.mtu = PathMtu::ALL.into_iter().find(fits).expect("no packet is longer than any MTU");
     }
 
-    /// The requests of one end, with their places in the exchange.
+    /// The requests of one end, its manager's datagrams among them, with their places in the
+    /// exchange.
     pub fn requests(&self, from: usize) -> impl Iterator<Item = (usize, &Recorded)> {
         let packets = self.packets.iter().enumerate();
         packets.filter(move |(_, packet)| packet.from == from && packet.is_request())
@@ -279,7 +317,7 @@ impl Exchange {
     /// What one end asked of the other, in order, each once, however often it was sent.
     pub fn messages(&self, from: usize) -> Vec<Message> {
         let mut messages: Vec<Message> = Vec::new();
-        for (at, packet) in self.requests(from) {
+        for (at, packet) in self.requests(from).filter(|(_, packet)| !packet.is_management()) {
             let (psn, bth) = (packet.psn(), packet.headers.bth);
             let next = messages.last().map(|message| message.last.add(1));
             let ahead = next.map_or(0, |next| psn.distance_from(next));

@@ -18,6 +18,7 @@ use doorbell::wire::{
     AtomicEth, Bth, Extensions, Headers, IpId, Opcode, Pkey, Psn, Qkey, Qpn, Service, Verdict,
 };
 
+use crate::managed::Managed;
 use crate::memory::{BadKey, Memory as Registered};
 use crate::recording::{Exchange, Fate, Message, Recorded, deth, frame};
 
@@ -86,6 +87,8 @@ pub struct StandIn<'a> {
     pub ends: QueuePairEnds,
     /// The way to the other end, for datagrams.
     to: AddressId,
+    /// What makes and ends its connection, if that was recorded.
+    pub managed: Option<Managed>,
     /// The completions of requests, and of receives.
     pub done: CompletionQueue,
     pub received: CompletionQueue,
@@ -129,8 +132,14 @@ impl<'a> StandIn<'a> {
         let to = nic.address(path(exchange, end)).unwrap();
         let station = exchange.ends[end].station;
         let registered = Registered::new(exchanges, station, reading.bad_key, &mut nic, domain);
-        for change in changes(exchange, end, &ours, &theirs) {
-            nic.change(ends.qpn, change).unwrap();
+        let managed = exchange
+            .transaction
+            .is_some()
+            .then(|| Managed::new(exchange, end, ends.qpn, path(exchange, end)));
+        if managed.is_none() {
+            for change in changes(exchange, end, &ours, &theirs) {
+                nic.change(ends.qpn, change).unwrap();
+            }
         }
         Self {
             exchange,
@@ -143,6 +152,7 @@ impl<'a> StandIn<'a> {
             domain,
             ends,
             to,
+            managed,
             done,
             received,
             registered,
@@ -160,6 +170,7 @@ impl<'a> StandIn<'a> {
         let exchange = self.exchange;
         for (at, packet) in exchange.packets.iter().enumerate() {
             match (packet.from == self.end, packet.is_request()) {
+                _ if packet.is_management() => self.manage(packet)?,
                 (true, true) => self.request(at)?,
                 (true, false) => {}
                 (false, true) => self.respond(at, packet),
@@ -168,10 +179,27 @@ impl<'a> StandIn<'a> {
             let next = exchange.packets.get(at + 1);
             let ends = next.is_none_or(|next| next.from != packet.from);
             if ends || self.reading.turns == Turns::EachPacket {
-                self.transmit();
+                self.transmit()?;
             }
         }
         Ok(())
+    }
+
+    /// Has the program beside the manager do what led to a datagram, or what one leads to.
+    fn manage(&mut self, datagram: &Recorded) -> Result<(), String> {
+        let managed = self.managed.as_mut().ok_or("nobody manages this connection")?;
+        if datagram.from == self.end {
+            return managed.speak(datagram, &mut self.nic);
+        }
+        let Recorded { outer, headers, payload, .. } = managed.renamed(datagram);
+        self.nic.frame(&mut self.arriving, &frame(&outer, headers, &payload), None);
+        managed.listen(&mut self.nic)
+    }
+
+    /// Whether its connection was ended, if it was made by a manager.
+    pub fn check_end(&mut self) -> Result<(), String> {
+        let Self { managed, nic, ends, .. } = self;
+        managed.as_mut().map_or(Ok(()), |managed| managed.check_end(nic, ends))
     }
 
     /// Whether every packet was for it, and what it waited for came.
@@ -200,21 +228,21 @@ impl<'a> StandIn<'a> {
             self.ends.send.ring();
         } else if let Some(wait) = self.wait.take() {
             let (before, end) = (self.sent.len(), self.now + wait);
-            self.advance(self.now + (wait - Duration::from_nanos(1)));
+            self.advance(self.now + (wait - Duration::from_nanos(1)))?;
             if self.sent.len() != before {
                 return Err(format!("it did not wait for {wait:?}"));
             }
             // Its clock is coarse: it may wait a little longer.
             let at = self.nic.next_timeout().filter(|at| at.since(end) < wait);
-            self.advance(at.ok_or("it waits for ever")?);
+            self.advance(at.ok_or("it waits for ever")?)?;
         }
         Ok(())
     }
 
-    fn advance(&mut self, to: Time) {
+    fn advance(&mut self, to: Time) -> Result<(), String> {
         self.now = to;
         self.nic.advance(to);
-        self.transmit();
+        self.transmit()
     }
 
     /// Takes a request of the peer's, having done what this end's program did before.
@@ -295,7 +323,10 @@ impl<'a> StandIn<'a> {
     }
 
     /// Has the NIC send all that it has to, and reads it.
-    fn transmit(&mut self) {
+    fn transmit(&mut self) -> Result<(), String> {
+        if let Some(managed) = &mut self.managed {
+            managed.transmit(&mut self.nic)?;
+        }
         while self.nic.has_work() {
             self.nic.transmit(&mut self.frames);
         }
@@ -304,6 +335,7 @@ impl<'a> StandIn<'a> {
             let from = self.end;
             self.sent.extend(packets.into_iter().map(|packet| Recorded { from, ..packet }));
         }
+        Ok(())
     }
 }
 
@@ -316,7 +348,8 @@ fn addressed(bth: Bth, qpn: Qpn) -> Bth {
 
 /// The way from one end to the other.
 fn path(exchange: &Exchange, end: usize) -> Path {
-    let sent = exchange.packets.iter().find(|packet| packet.from == end);
+    let data = |packet: &&Recorded| packet.from == end && !packet.is_management();
+    let sent = exchange.packets.iter().find(data);
     Path::new(PathId(0), sent.expect("both ends say something").outer)
 }
 
