@@ -96,6 +96,32 @@ fn a_read_sees_the_writes_before_it() {
     }
 }
 
+/// A read of several packets takes as many numbers: what came behind one was once taken for a packet
+/// of a forgotten connection, and the connection broken for it.
+#[test]
+fn long_reads_behind_a_send_that_waits_for_a_receive_wait_with_it() {
+    for setup in [Setup::default(), lossless()] {
+        let mut two = setup.connected(|_, _| {});
+        let held = pattern(4 * setup.mtu.bytes());
+        let (_, place) = hold(&mut two, &held);
+        two.a.post(short(0));
+        for id in 1..4 {
+            let into = Buf::with_capacity(held.len());
+            two.a.post(WorkRequest::read(id, place.address, place.rkey, into));
+        }
+        two.a.post(short(4));
+        two.run_for(Duration::from_micros(50));
+        let counters = *two.fabric.nic(two.b.node).counters();
+        assert!(counters.out_of_sequence >= 3, "{counters:?}");
+        two.b.receives(2, 8);
+        let (done, received) = two.run(5, 2);
+        let expected = [Done::Sent, Done::Read, Done::Read, Done::Read, Done::Sent];
+        assert_eq!(done.iter().map(|c| c.outcome).collect::<Vec<_>>(), expected.map(Ok));
+        assert!(done[1..4].iter().all(|read| bytes(read) == held));
+        assert_eq!(received.len(), 2);
+    }
+}
+
 #[test]
 fn everything_is_done_once_and_in_order_whatever_the_network_does() {
     for seed in 0..40 {

@@ -466,7 +466,7 @@ impl QueuePair {
 
     #[inline]
     fn send_ack(&mut self, outbox: &mut impl Outbox) -> Result<(), Full> {
-        let last = self.responder.expected.add(Psn::MAX.get());
+        let last = self.responder.expected.before();
         let aeth = Aeth { syndrome: Syndrome::ACK, msn: self.responder.completed };
         let bth = Bth::new(Opcode::RcAcknowledge, self.requester.flight.peer, last);
         let headers = Headers { bth, extensions: Extensions::Aeth(aeth) };

@@ -40,7 +40,7 @@ impl QueuePair {
     /// Whether what answers `psn` is the answer that comes next: everything before it has arrived
     /// over there, and has been answered.
     fn is_next(&mut self, psn: Psn, common: &mut Common) -> bool {
-        let before = psn.add(Psn::MAX.get());
+        let before = psn.before();
         if self.is_under_way(psn) && self.is_under_way(before) {
             self.acknowledged(before, common);
         }
@@ -194,7 +194,7 @@ impl QueuePair {
     /// packet that is under way at all: what was missing may have come while the refusal waited to
     /// be sent, which then speaks of a packet that is yet to be.
     fn refused(&mut self, psn: Psn, common: &mut Common) -> bool {
-        let before = psn.add(Psn::MAX.get());
+        let before = psn.before();
         if self.is_under_way(before) {
             self.acknowledged(before, common);
         }

@@ -124,6 +124,13 @@ impl Psn {
         Self::new(self.0.wrapping_add(count))
     }
 
+    /// The number of the packet before.
+    #[inline]
+    #[must_use]
+    pub const fn before(self) -> Self {
+        Self::new(self.0.wrapping_sub(1))
+    }
+
     /// How far `self` lies ahead of `other`, negative when behind: half the circle each way.
     #[inline]
     pub const fn distance_from(self, other: Self) -> i32 {
@@ -324,6 +331,7 @@ mod tests {
         assert_eq!(last.add(1), Psn::new(0));
         assert_eq!(Psn::new(3).distance_from(last), 4);
         assert_eq!(last.distance_from(Psn::new(3)), -4);
+        assert_eq!((Psn::new(0).before(), last.before().add(1)), (last, last));
         assert_eq!(Psn::new(1 << 23).distance_from(Psn::new(0)), -(1 << 23));
     }
 

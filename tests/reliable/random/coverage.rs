@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use doorbell::encap::Version;
 use doorbell::nic::{Attachment, Cause, Done, Event, Failure, KeyError, PostError, State};
+use doorbell::pcap::Reader;
 use doorbell::wire::{Opcode, Syndrome, Verdict};
 
 /// How often each thing occurred, by its name.
@@ -14,12 +16,12 @@ pub struct Coverage {
     syndromes: [u64; 256],
 }
 
-/// Everything that a fabric of our own NICs can show. What is left out can't occur there:
+/// Everything that reliable connections on a fabric of our own NICs can show. What is left out can't occur there:
 ///
 /// * Opcodes of other services: this NIC sends none.
 /// * `Cause::BadAnswer`, and the syndromes that InfiniBand reserves: only a peer that breaks the
 ///   standard sends them.
-const EXPECTED: &[&str] = &[
+pub const RELIABLE: &[&str] = &[
     "opcode RcSendFirst",
     "opcode RcSendMiddle",
     "opcode RcSendLast",
@@ -124,8 +126,23 @@ impl Coverage {
         *self.counts.entry(what).or_default() += 1;
     }
 
+    /// All packets of a capture. Only of networks that corrupt nothing.
+    pub fn packets(&mut self, pcap: &[u8], version: Version) {
+        let at = match version {
+            Version::V1 => 14 + 40,
+            Version::V2Ipv4 => 14 + 20 + 8,
+            Version::V2Ipv6 => 14 + 40 + 8,
+        };
+        for record in Reader::new(pcap).expect("a capture") {
+            let frame = record.expect("a whole capture").data;
+            if let (Some(&opcode), Some(&syndrome)) = (frame.get(at), frame.get(at + 12)) {
+                self.packet(opcode, syndrome);
+            }
+        }
+    }
+
     /// A packet, by its opcode and, if it is an acknowledgement, its syndrome.
-    pub fn packet(&mut self, opcode: u8, syndrome: u8) {
+    fn packet(&mut self, opcode: u8, syndrome: u8) {
         self.opcodes[usize::from(opcode)] += 1;
         if opcode == Opcode::RcAcknowledge.code() {
             self.syndromes[usize::from(syndrome)] += 1;
@@ -202,11 +219,11 @@ impl Coverage {
     }
 
     /// What never occurred and should have, and what did and can't.
-    pub fn gaps(&self) -> Vec<String> {
+    pub fn gaps(&self, expected: &[&str]) -> Vec<String> {
         let counts = self.named();
-        let missing = EXPECTED.iter().filter(|&&what| !counts.contains_key(what));
+        let missing = expected.iter().filter(|&&what| !counts.contains_key(what));
         let missing = missing.map(|what| format!("never: {what}"));
-        let odd = counts.keys().filter(|what| !EXPECTED.contains(&what.as_str()));
+        let odd = counts.keys().filter(|what| !expected.contains(&what.as_str()));
         missing.chain(odd.map(|what| format!("unexpectedly: {what}"))).collect()
     }
 }

@@ -5,16 +5,16 @@ use std::path::Path;
 
 use super::message::Stream;
 use super::program::Program;
-use super::run::run;
-use super::strategy::{Failed, program};
+use super::strategy::{Failed, Random, program};
 
 /// All that somebody needs who looks for the reason.
-pub fn tell(seed: u64, smallest: &Failed) -> String {
-    let (why, frames) = again(&program(seed), &format!("reliable-seed-{seed}.pcap"));
-    let (_, fewer) = again(&smallest.program, &format!("reliable-seed-{seed}-smallest.pcap"));
+pub fn tell<P: Random>(seed: u64, smallest: &Failed<P>) -> String {
+    let (name, test) = (P::NAME, P::TEST);
+    let (why, frames) = again(&program::<P>(seed), &format!("{name}-seed-{seed}.pcap"));
+    let (_, fewer) = again(&smallest.program, &format!("{name}-seed-{seed}-smallest.pcap"));
     format!(
         "seed {seed}: {why}\n\
-         replay it by: DOORBELL_SEED={seed} cargo test --test reliable random_programs\n\
+         replay it by: DOORBELL_SEED={seed} cargo test --test reliable {test}\n\
          {frames}\n\
          the smallest program that was found to fail, too: {}\n\
          {fewer}\n{}",
@@ -23,8 +23,8 @@ pub fn tell(seed: u64, smallest: &Failed) -> String {
 }
 
 /// Runs a program once more: what is wrong with it, and where its frames are.
-fn again(program: &Program, file: &str) -> (String, String) {
-    let report = run(program);
+fn again(program: &impl Random, file: &str) -> (String, String) {
+    let report = program.run();
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(file);
     let frames = match std::fs::write(&path, report.pcap) {
         Ok(()) => format!("its frames are in {}", path.display()),

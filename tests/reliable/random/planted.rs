@@ -2,8 +2,10 @@
 
 use doorbell_core::nic::{Bug, plant};
 
+use super::program::Program;
 use super::run::run;
-use super::strategy::{Failed, check, smaller};
+use super::smaller::smaller;
+use super::strategy::{Failed, check};
 
 /// How many programs a bug may survive.
 const MOST: u64 = 1000;
@@ -29,7 +31,7 @@ fn every_planted_bug_is_found() {
     let mut missed = Vec::new();
     for bug in Bug::ALL {
         let _planted = Planted::new(bug);
-        let found = (0..MOST).find_map(|seed| Some((seed, check(seed, |_| {})?)));
+        let found = (0..MOST).find_map(|seed| Some((seed, check::<Program>(seed, |_| {})?)));
         let Some((seed, Failed { program, why })) = found else {
             missed.push(bug);
             continue;

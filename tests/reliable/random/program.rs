@@ -3,14 +3,17 @@
 
 use std::time::Duration;
 
-use doorbell::encap::Version;
-use doorbell::nic::Rights;
-use doorbell::wire::{PathMtu, RnrTimer};
-use doorbell_kit::{Bandwidth, Faults, SwitchConfig};
+use doorbell::encap::{Path, Version};
+use doorbell::nic::{Config, Connection, Rights, Sending};
+use doorbell::wire::{PathMtu, Psn, Qpn, RnrTimer};
+use doorbell_kit::{Bandwidth, Fabric, Faults, LinkConfig, SwitchConfig};
 
 use super::dice::Dice;
 use super::message::Stream;
+use super::run::run;
+use super::smaller::smaller;
 use super::spoil::{spoil, without};
+use super::strategy::{Random, Report};
 
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -164,8 +167,19 @@ impl Revoked {
         [Self::Source, Self::Fetched, Self::Landing, Self::Target, Self::Library, Self::Words];
 }
 
-impl Program {
-    pub fn draw(dice: &mut Dice) -> Self {
+impl Random for Program {
+    const NAME: &'static str = "reliable";
+    const TEST: &'static str = "random_programs";
+
+    fn run(&self) -> Report {
+        run(self)
+    }
+
+    fn smaller(&self) -> Vec<Self> {
+        smaller(self)
+    }
+
+    fn draw(dice: &mut Dice) -> Self {
         let mood = match dice.below(100) {
             0..55 => Mood::Patient,
             55..70 => Mood::Impatient,
@@ -196,8 +210,34 @@ impl Program {
     }
 }
 
+/// Room for the frames of any run.
+const RECORDED: usize = 1 << 28;
+
 impl Net {
-    fn draw(dice: &mut Dice, mood: Mood, nodes: usize) -> Self {
+    /// NICs on such a network, and what goes over it recorded.
+    pub fn fabric(&self, luck: u64, nodes: usize, config: Config) -> Fabric {
+        let mut fabric = Fabric::new(luck, self.version, config);
+        fabric.room = self.room;
+        fabric.network.start_recording(RECORDED);
+        let (latency, bandwidth) = (self.latency, self.bandwidth);
+        let cable = LinkConfig { latency, bandwidth, mtu: 9000, ..LinkConfig::default() };
+        let cable = cable.with_faults(self.faults);
+        let switch = self.switch.map(|config| fabric.network.switch(config));
+        for _ in 0..nodes {
+            let node = fabric.node();
+            let station = fabric.station(node);
+            if let Some(switch) = switch {
+                fabric.network.link(station, switch, cable);
+            }
+        }
+        if switch.is_none() {
+            let (a, b) = (fabric.station(0), fabric.station(1));
+            fabric.network.link(a, b, cable);
+        }
+        fabric
+    }
+
+    pub fn draw(dice: &mut Dice, mood: Mood, nodes: usize) -> Self {
         let lossless = dice.percent(25);
         let faulty = !lossless && dice.percent(if mood == Mood::Impatient { 90 } else { 65 });
         let mut chance = |most: f64| match faulty && dice.percent(60) {
@@ -235,6 +275,43 @@ impl Net {
 
 fn depth(dice: &mut Dice) -> usize {
     dice.pick(&[1, 1, 2, 3, 5, 8, 16, 40])
+}
+
+impl End {
+    /// How it answers its peer, which is to begin with `expected`.
+    pub fn connection(&self, peer: &Self, qpn: Qpn, path: Path, expected: Psn) -> Connection {
+        let Self { mtu, not_ready, ack_every, ack_delay, credits, reads, .. } = *self;
+        let (peer, metadata) = (qpn, peer.metadata);
+        Connection {
+            peer,
+            path,
+            mtu,
+            expected,
+            not_ready,
+            ack_every,
+            ack_delay,
+            credits,
+            reads,
+            metadata,
+        }
+    }
+
+    /// How it sends to such a peer, beginning with `first`.
+    pub fn sending(&self, peer: &Self, first: Psn) -> Sending {
+        let Self { window, timeout, retries, rnr_retries, ask_each, metadata, .. } = *self;
+        let (peer_delay, reads) = (peer.ack_delay, self.asks);
+        Sending {
+            first,
+            window,
+            timeout,
+            peer_delay,
+            retries,
+            rnr_retries,
+            ask_each,
+            reads,
+            metadata,
+        }
+    }
 }
 
 fn ends(dice: &mut Dice, mood: Mood, nodes: usize) -> [End; 2] {

@@ -6,39 +6,26 @@ mod end;
 mod judge;
 mod wrong;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use doorbell::encap::Version;
 use doorbell::nic::{
-    Cause, Change, CompletionQueue, CompletionQueueId, Config, Domain, Event, KeepAlive, Notify,
-    QueuePairConfig, QueuePairEnds, State,
+    Cause, Change, Config, Domain, Event, KeepAlive, QueuePairConfig, QueuePairEnds, State,
 };
-use doorbell::pcap::Reader;
 use doorbell::time::Time;
 use doorbell::wire::Qpn;
-use doorbell_kit::{Fabric, LinkConfig};
+use doorbell_kit::Fabric;
 
 use super::coverage::Coverage;
 use super::dice::Dice;
 use super::memory::{Images, Traps};
 use super::model::{Check, Flow, ensure};
 use super::program::{End, Program, Revoked};
+use super::queue::Queue;
+use super::strategy::{Report, caught};
 
 /// The longest that a round may take, in virtual time and in events.
 const LIMIT: Duration = Duration::from_secs(60);
 const MOST_STEPS: usize = 3_000_000;
-
-/// Room for the frames of any run.
-const RECORDED: usize = 1 << 28;
-
-/// What a run was like.
-pub struct Report {
-    pub result: Check,
-    pub hash: u64,
-    pub pcap: Vec<u8>,
-    pub coverage: Coverage,
-}
 
 struct Run<'p> {
     program: &'p Program,
@@ -52,15 +39,6 @@ struct Run<'p> {
     /// What each end of each connection sends.
     flows: Vec<[Flow; 2]>,
     steps: usize,
-}
-
-struct Queue {
-    node: usize,
-    id: CompletionQueueId,
-    ends: CompletionQueue,
-    /// What it was armed for, and how many completions came since that call for an event.
-    armed: Option<(Notify, usize)>,
-    events: usize,
 }
 
 /// One end of a connection.
@@ -83,19 +61,8 @@ struct Side {
 /// Runs a program.
 pub fn run(program: &Program) -> Report {
     let mut run = Run::new(program);
-    // A panic is a failure like any other, and has a capture, too.
-    let caught = catch_unwind(AssertUnwindSafe(|| run.all()));
-    let result = caught.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(format!("a panic: {}", text.unwrap_or("of no words")))
-    });
-    let network = &run.fabric.network;
-    let (hash, pcap) = (network.trace_hash(), network.pcap());
-    if network.counters().corrupted == 0 {
-        run.look_at_packets(&pcap);
-    }
-    Report { result, hash, pcap, coverage: run.coverage }
+    let result = caught(|| run.all());
+    Report::new(result, &run.fabric, program.net.version, run.coverage)
 }
 
 impl<'p> Run<'p> {
@@ -109,43 +76,14 @@ impl<'p> Run<'p> {
             lossless: net.lossless,
             ..Config::default()
         };
-        let mut fabric = Fabric::new(program.luck, net.version, config);
-        fabric.room = net.room;
-        fabric.network.start_recording(RECORDED);
-        let cable = LinkConfig {
-            latency: net.latency,
-            bandwidth: net.bandwidth,
-            mtu: 9000,
-            ..LinkConfig::default()
-        };
-        let cable = cable.with_faults(net.faults);
-        let switch = net.switch.map(|config| fabric.network.switch(config));
-        for _ in 0..program.nodes {
-            let node = fabric.node();
-            let station = fabric.station(node);
-            if let Some(switch) = switch {
-                fabric.network.link(station, switch, cable);
-            }
-        }
-        if switch.is_none() {
-            let (a, b) = (fabric.station(0), fabric.station(1));
-            fabric.network.link(a, b, cable);
-        }
+        let mut fabric = net.fabric(program.luck, program.nodes, config);
         let mut dice = Dice::new(program.luck ^ 0xD1CE);
         let domains: Vec<Domain> =
             (0..program.nodes).map(|node| fabric.nic(node).domain()).collect();
         let traps = (0..program.nodes)
             .map(|node| Traps::new(fabric.nic(node), domains[node], &mut dice))
             .collect();
-        let queues: Vec<Queue> = program
-            .queues
-            .iter()
-            .map(|queue| {
-                let made = fabric.nic(queue.node).completion_queue(queue.capacity);
-                let (id, ends) = made.expect("a capacity");
-                Queue { node: queue.node, id, ends, armed: None, events: 0 }
-            })
-            .collect();
+        let queues = program.queues.iter().map(|queue| Queue::new(&mut fabric, queue)).collect();
         let (coverage, sides, flows, steps) = (Coverage::default(), Vec::new(), Vec::new(), 0);
         let mut run =
             Self { program, fabric, dice, coverage, domains, traps, queues, sides, flows, steps };
@@ -286,20 +224,5 @@ impl<'p> Run<'p> {
     /// The ends of a queue pair that is not to be taken down.
     fn ends(&mut self, pair: usize, end: usize) -> &mut QueuePairEnds {
         self.sides[pair][end].ends.as_mut().expect("it is there")
-    }
-
-    /// Counts packets by what they are. Only of networks that corrupt nothing.
-    fn look_at_packets(&mut self, pcap: &[u8]) {
-        let at = match self.program.net.version {
-            Version::V1 => 14 + 40,
-            Version::V2Ipv4 => 14 + 20 + 8,
-            Version::V2Ipv6 => 14 + 40 + 8,
-        };
-        for record in Reader::new(pcap).expect("a capture") {
-            let frame = record.expect("a whole capture").data;
-            if let (Some(&opcode), Some(&syndrome)) = (frame.get(at), frame.get(at + 12)) {
-                self.coverage.packet(opcode, syndrome);
-            }
-        }
     }
 }

@@ -433,7 +433,7 @@ impl Requester {
             }
             (self.at, self.packet) = (self.at + 1, 0);
         } else if !self.tickets.is_empty() && self.mark.is_none() {
-            self.mark = Some((ticket, self.next.add(Psn::MAX.get())));
+            self.mark = Some((ticket, self.next.before()));
         }
     }
 }

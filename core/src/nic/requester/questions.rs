@@ -6,8 +6,7 @@ use crate::nic::device::Outbox;
 use crate::nic::pair::QueuePair;
 use crate::nic::work::Operation;
 use crate::wire::{
-    AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Opcode, Psn, RemoteAddr, Reth,
-    Rkey,
+    AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Opcode, RemoteAddr, Reth, Rkey,
 };
 
 use super::{MOST_UNDER_WAY, Requester, Stop, Turn};
@@ -92,7 +91,7 @@ impl QueuePair {
     ) -> Result<(), Full> {
         if let Some(path) = &self.path {
             let (address, rkey, length) = (RemoteAddr(0), Rkey(0), DmaLength(0));
-            let psn = self.requester.oldest.add(Psn::MAX.get());
+            let psn = self.requester.oldest.before();
             let bth = Bth::new(Opcode::RcWriteOnly, self.peer, psn).with_pkey(self.pkey);
             let headers = Headers {
                 bth: bth.with_ack_request(true),

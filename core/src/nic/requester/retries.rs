@@ -147,6 +147,9 @@ impl QueuePair {
         if self.state == State::Draining && !self.requester.waits() {
             common.tell(Event::Drained(self.number()), &mut self.told_drained);
         }
-        common.activate(self);
+        // What is posted from now on rings.
+        if self.requester.at_cursor().1.is_some() {
+            common.activate(self);
+        }
     }
 }

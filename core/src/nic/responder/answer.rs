@@ -4,7 +4,7 @@ use crate::nic::common::Common;
 use crate::nic::device::Outbox;
 use crate::nic::pair::QueuePair;
 use crate::nic::planted::{Bug, planted};
-use crate::wire::{Aeth, Bth, Extensions, Headers, Opcode, Psn};
+use crate::wire::{Aeth, Bth, Extensions, Headers, Opcode};
 
 use super::{Answered, Due};
 
@@ -35,7 +35,7 @@ impl QueuePair {
         let (psn, syndrome) = match r.due {
             Due::Nothing => return Answered::All,
             Due::Ack if planted(Bug::AcknowledgesAhead) => (r.expected, r.syndrome()),
-            Due::Ack => (r.expected.add(Psn::MAX.get()), r.syndrome()),
+            Due::Ack => (r.expected.before(), r.syndrome()),
             Due::Nak(syndrome) => (r.expected, syndrome),
         };
         let bth = Bth::new(Opcode::RcAcknowledge, self.peer, psn).with_pkey(self.pkey);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::{
-    Credits, Extensions, Headers, Msn, Nak, Operation, Packet, Psn, RemoteAddr, Rkey, RnrTimer,
-    Service, Syndrome, Verdict,
+    Credits, Extensions, Headers, Msn, Nak, Opcode, Operation, Packet, Psn, RemoteAddr, Rkey,
+    RnrTimer, Service, Syndrome, Verdict,
 };
 
 use super::common::{Common, in_use};
@@ -268,7 +268,7 @@ impl QueuePair {
         } else if ahead < 0 && !planted(Bug::TakesDuplicates) {
             return self.repeat(&packet.headers, common);
         } else if ahead > 0 && !planted(Bug::IgnoresGaps) {
-            return self.miss(bth.psn(), common);
+            return self.miss(&packet.headers, common);
         }
         match self.take(packet, common) {
             Ok(Told::ByAck) => self.took(bth.ack_request(), common),
@@ -321,10 +321,10 @@ impl QueuePair {
 
     /// A packet came from beyond a gap.
     #[cold]
-    fn miss(&mut self, psn: Psn, common: &mut Common) {
+    fn miss(&mut self, headers: &Headers, common: &mut Common) {
         common.counters.out_of_sequence += 1;
         if common.lossless {
-            return self.come_too_early(psn, common);
+            return self.come_too_early(headers, common);
         }
         if !self.responder.refused || planted(Bug::RefusesEachPacket) {
             self.responder.refused = true;
@@ -335,10 +335,15 @@ impl QueuePair {
 
     /// Where nothing is lost, packets that come too early are what the peer had sent behind a refused
     /// one before it heard of that, each of them the next of the one before; or not the peer's.
-    fn come_too_early(&mut self, psn: Psn, common: &mut Common) {
-        let r = &mut self.responder;
+    fn come_too_early(&mut self, headers: &Headers, common: &mut Common) {
+        let (psn, r) = (headers.bth.psn(), &mut self.responder);
         if r.refused && psn == r.beyond {
-            r.beyond = psn.add(1);
+            // A read takes as many numbers as it asks for packets.
+            let reads = headers.bth.opcode() == Opcode::RcReadRequest;
+            r.beyond = psn.add(match headers.extensions {
+                Extensions::Reth(reth) if reads => self.mtu.packets(reth.length.0),
+                _ => 1,
+            });
         } else {
             self.disown(psn, common);
         }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use doorbell::nic::{
-    Change, Completion, Data, Inline, Notify, PostError, ReceiveRequest, State, WorkRequest,
+    Change, Completion, Data, Inline, PostError, ReceiveRequest, State, WorkRequest,
 };
 
 use super::super::message::Kind;
 use super::super::model::{Check, ensure};
 use super::super::program::{Op, Revoked};
-use super::{Queue, Run};
+use super::Run;
 
 impl Run<'_> {
     pub(super) fn op(&mut self, op: Op) -> Check {
@@ -157,7 +157,7 @@ impl Run<'_> {
             self.completed(queue, &completion).map_err(|why| format!("{why}; by {context}"))?;
         }
         if count < most {
-            self.check_events(queue)?;
+            self.queues[queue].check_events()?;
         }
         if count > 0 {
             // There is room again, which a request may have waited for.
@@ -175,7 +175,7 @@ impl Run<'_> {
         if sent & 1 == 0 && sent >> 1 < self.flows[pair][end].posted as u64 {
             self.coverage.outcome(completion.outcome, false);
             ensure!(queue == self.end(pair, end).send_queue, "in the wrong queue");
-            self.notable(queue, failed);
+            self.queues[queue].notable(failed);
             let memory = self.sides[pair][end].memory.as_mut().expect("memory during a round");
             let flow = &mut self.flows[pair][end];
             let arrived = flow.sent((sent >> 1) as usize, completion, &mut memory.fetched)?;
@@ -190,7 +190,7 @@ impl Run<'_> {
         let solicited = flow.takers.get(receive).is_some_and(|&i| flow.message(i).solicited);
         let memory = self.sides[pair][end].memory.as_mut().expect("memory during a round");
         let arrived = flow.receive_completed(receive, completion, &mut memory.landing)?;
-        self.notable(queue, failed || solicited);
+        self.queues[queue].notable(failed || solicited);
         self.prove(pair, 1 - end, arrived)
     }
 
@@ -202,37 +202,7 @@ impl Run<'_> {
     /// Arms a queue that has just been emptied.
     fn arm(&mut self, queue: usize, solicited: bool) -> Check {
         while self.poll(queue, usize::MAX)? {}
-        let notify = if solicited { Notify::Solicited } else { Notify::Any };
-        let Queue { node, id, .. } = self.queues[queue];
-        self.fabric.nic(node).arm(id, notify).map_err(|why| why.to_string())?;
-        // Who asked for any before is not to miss one.
-        let any = matches!(self.queues[queue].armed, Some((Notify::Any, _)));
-        self.queues[queue].armed = Some((if any { Notify::Any } else { notify }, 0));
-        self.queues[queue].events = 0;
-        Ok(())
-    }
-
-    fn notable(&mut self, queue: usize, urgent: bool) {
-        if let Some((notify, count)) = &mut self.queues[queue].armed {
-            *count += usize::from(urgent || *notify == Notify::Any);
-        }
-    }
-
-    /// A queue that was armed had one event if anything came that calls for one, and none before.
-    fn check_events(&mut self, queue: usize) -> Check {
-        let queue = &mut self.queues[queue];
-        let expected = usize::from(queue.armed.is_some_and(|(_, count)| count > 0));
-        ensure!(
-            queue.events == expected,
-            "{} events of {:?}, armed for {:?}",
-            queue.events,
-            queue.id,
-            queue.armed
-        );
-        if expected > 0 {
-            (queue.armed, queue.events) = (None, 0);
-        }
-        Ok(())
+        self.queues[queue].arm(&mut self.fabric, solicited)
     }
 
     fn drain(&mut self, pair: usize, end: usize) -> Check {

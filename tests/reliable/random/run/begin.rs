@@ -2,8 +2,8 @@
 
 use doorbell::memory::Buf;
 use doorbell::nic::{
-    Change, Connection, Data, LONGEST_MESSAGE, Lkey, Memory, PostError, ReceiveRequest, Rights,
-    Segment, Sending, State, WorkRequest,
+    Change, Data, LONGEST_MESSAGE, Lkey, Memory, PostError, ReceiveRequest, Rights, Segment, State,
+    WorkRequest,
 };
 use doorbell::wire::{Imm, Metadata, Pkey, Psn, RemoteAddr, Rkey};
 
@@ -85,31 +85,12 @@ impl Run<'_> {
             let into = &mut self.flows[pair][1 - end];
             into.receives_wanted = into.stream.early.min(into.receives());
             self.post_receives(pair, end)?;
-            let connection = Connection {
-                peer: self.sides[pair][1 - end].qpn,
-                path: self.fabric.path(own.node, peer.node),
-                mtu: own.mtu,
-                expected: Psn::new(peer.first + spacing),
-                not_ready: own.not_ready,
-                ack_every: own.ack_every,
-                ack_delay: own.ack_delay,
-                credits: own.credits,
-                reads: own.reads,
-                metadata: peer.metadata,
-            };
+            let (path, qpn) =
+                (self.fabric.path(own.node, peer.node), self.sides[pair][1 - end].qpn);
+            let connection = own.connection(peer, qpn, path, Psn::new(peer.first + spacing));
             self.change(pair, end, Change::ReadyToReceive(Box::new(connection)))?;
             self.enter(pair, end, State::ReadyToReceive)?;
-            let sending = Sending {
-                first: Psn::new(own.first + spacing),
-                window: own.window,
-                timeout: own.timeout,
-                retries: own.retries,
-                rnr_retries: own.rnr_retries,
-                ask_each: own.ask_each,
-                peer_delay: peer.ack_delay,
-                reads: own.asks,
-                metadata: own.metadata,
-            };
+            let sending = own.sending(peer, Psn::new(own.first + spacing));
             self.change(pair, end, Change::ReadyToSend(sending))?;
             self.enter(pair, end, State::ReadyToSend)?;
             self.refuses_bad(pair, end)?;
