@@ -61,8 +61,8 @@ impl Side {
         self.change(qpn, Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT });
     }
 
-    fn ready_to_receive(&mut self, qpn: Qpn, agreement: &Agreement) {
-        let connection = agreement.connection(self.there.clone());
+    fn ready_to_receive(&mut self, qpn: Qpn, agreement: &Agreement, extensions: Extensions) {
+        let connection = agreement.connection(self.there.clone(), extensions);
         self.change(qpn, Change::ReadyToReceive(Box::new(connection)));
     }
 
@@ -110,19 +110,19 @@ fn connect(a: &mut Side, b: &mut Side) -> [Standing; 2] {
     let asking = a.manager.connect(Route::along(&a.there), &request, b"").expect("room");
     carry(a, b);
 
-    let Event::Asked { id, request, .. } = b.event() else { panic!("asked") };
+    let Event::Asked { id, request, extensions, .. } = b.event() else { panic!("asked") };
     let answers = b.pair();
     b.init(answers.qpn);
     let psn = b.end.nic.first_psn();
     let reply = Reply::to(&request, answers.qpn, psn, READS);
     let responders = Agreement::responders(&request, &reply);
-    b.ready_to_receive(answers.qpn, &responders);
+    b.ready_to_receive(answers.qpn, &responders, extensions);
     let agreed = b.manager.accept(id, &reply, b"").expect("it is to be decided");
     carry(b, a);
 
     let Event::Replied { reply, extensions, .. } = a.event() else { panic!("taken up") };
     let requesters = Agreement::requesters(&request, &reply);
-    a.ready_to_receive(asks.qpn, &requesters);
+    a.ready_to_receive(asks.qpn, &requesters, extensions);
     a.change(asks.qpn, Change::ReadyToSend(requesters.sending(extensions)));
     a.manager.ready(asking, b"").expect("taken up");
     carry(a, b);

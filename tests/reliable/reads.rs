@@ -473,6 +473,28 @@ fn a_standard_peer_is_sent_no_metadata() {
     assert_eq!(content(&region), [0; 8]);
 }
 
+/// Whoever sent it was believed to have been offered it.
+#[test]
+fn metadata_that_was_not_offered_is_refused() {
+    for (setup, len) in [(Setup::default(), 8), (Setup::default(), 3000), (lossless(), 8)] {
+        let mut two = setup.connected(|connection, _| connection.metadata = false);
+        two.b.receives(1, 0);
+        let (region, place) = two.b.open(&mut two.fabric, len);
+        let data = Memory::Buf(Buf::from(vec![1; len]));
+        let write = WorkRequest::write(1, place.address, place.rkey, data);
+        two.a.post(write.with_metadata(Metadata::new(b"more").unwrap()));
+        let (done, received) = two.run(1, 1);
+        assert_eq!(outcomes(&done), [(1, Err(Failure::Broke(Cause::PeerInvalidRequest)))]);
+        let cause = Cause::MetadataNotOffered;
+        assert_eq!(outcomes(&received), [(0, Err(Failure::Flushed(cause)))]);
+        let told = two.fabric.nic(two.b.node).event();
+        assert_eq!(told, Some(Event::Broken(two.b.qpn, cause)));
+        // It stands in the last packet, which is not written.
+        let before = len / 1024 * 1024;
+        assert_eq!(content(&region)[before..], vec![0; len - before]);
+    }
+}
+
 #[test]
 fn what_is_no_request_is_not_posted() {
     let mut two = Two::new();

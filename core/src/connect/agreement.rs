@@ -121,11 +121,14 @@ impl Agreement {
         Change::Init { rights, pkey: self.pkey }
     }
 
-    /// What the queue pair must know to be ready to receive.
-    pub fn connection(&self, path: Path) -> Connection {
+    /// What the queue pair must know to be ready to receive, from a peer with which these extensions
+    /// are shared: those that [`Asked`](crate::cm::Event::Asked) or
+    /// [`Replied`](crate::cm::Event::Replied) tells of.
+    pub fn connection(&self, path: Path, extensions: Extensions) -> Connection {
         Connection {
             credits: self.credits,
             reads: self.takes,
+            metadata: extensions.include(Extensions::WRITE_WITH_METADATA),
             ..Connection::new(self.peer, path, self.mtu, self.expected)
         }
     }
@@ -182,7 +185,7 @@ mod tests {
         let (request, reply) = terms();
         let path = || Path::link(PathId(3));
         let asked = Agreement::requesters(&request, &reply);
-        let to = asked.connection(path());
+        let to = asked.connection(path(), Extensions::NONE);
         assert_eq!((to.peer, to.expected, to.mtu), (reply.qpn, request.psn, PathMtu::Mtu2048));
         assert_eq!((to.reads, to.credits), (5, true));
         let sends = asked.sending(Extensions::NONE);
@@ -190,7 +193,7 @@ mod tests {
         assert_eq!((sends.retries, sends.rnr_retries), (3, 1));
 
         let took = Agreement::responders(&request, &reply);
-        let to = took.connection(path());
+        let to = took.connection(path(), Extensions::NONE);
         assert_eq!((to.peer, to.expected, to.mtu), (request.qpn, reply.psn, PathMtu::Mtu2048));
         assert_eq!((to.reads, to.credits), (6, false), "the reply says that it counts none");
         let sends = took.sending(Extensions::NONE);
@@ -238,6 +241,8 @@ mod tests {
             (true, false)
         );
         assert_eq!((side.sending(kin).ask_each, side.sending(kin).metadata), (false, true));
+        let takes = |extensions| side.connection(Path::link(PathId(3)), extensions).metadata;
+        assert_eq!((takes(standard), takes(kin)), (false, true));
     }
 
     #[test]

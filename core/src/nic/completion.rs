@@ -145,6 +145,9 @@ pub enum Cause {
     /// A peer's request was not one, and was refused.
     #[error("a request of the peer's was invalid, and was refused")]
     InvalidRequest,
+    /// A peer's write carried metadata that this side had not offered to take.
+    #[error("the peer sent metadata, which this side has not offered to take: it was refused")]
+    MetadataNotOffered,
     /// A peer's request was of a kind that this queue pair does not allow.
     #[error("the peer wanted to write, read or do atomics, and this queue pair's rights lack that")]
     NotGranted,

@@ -134,11 +134,15 @@ pub struct Connection {
     pub credits: bool,
     /// The most reads and atomic operations of the peer's at a time.
     pub reads: u8,
+    /// Whether this side has offered to take [metadata](super::Attachment::Metadata) with a write.
+    /// If not, it is no request.
+    pub metadata: bool,
 }
 
 impl Connection {
     /// A connection with the customary answers: acknowledging every 16 packets, or after 50 µs,
-    /// saying how many receives are posted, and taking 16 reads and atomic operations at a time.
+    /// saying how many receives are posted, and taking 16 reads and atomic operations at a time, and
+    /// metadata.
     pub fn new(peer: Qpn, path: Path, mtu: PathMtu, expected: Psn) -> Self {
         Self {
             peer,
@@ -150,6 +154,7 @@ impl Connection {
             ack_delay: Duration::from_micros(50),
             credits: true,
             reads: MOST_READS,
+            metadata: true,
         }
     }
 }

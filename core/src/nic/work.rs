@@ -120,7 +120,7 @@ pub enum Attachment {
     /// to that.
     Invalidate(Rkey),
     /// Up to sixteen bytes. Goes with writes only, and only to peers that
-    /// [take it](super::Sending::metadata).
+    /// [take it](super::Sending::metadata), as [they have offered](super::Connection::metadata).
     Metadata(Metadata),
 }
 

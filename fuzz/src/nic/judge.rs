@@ -188,6 +188,7 @@ impl World {
         let attached = match extensions {
             Extensions::RethImm(_, imm) | Extensions::Imm(imm) => Attachment::Imm(imm),
             Extensions::RethMetadata(_, data) | Extensions::Metadata(data) => {
+                assert!(pair.metadata, "metadata that was not offered");
                 Attachment::Metadata(data)
             }
             _ => Attachment::Nothing,

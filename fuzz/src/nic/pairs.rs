@@ -28,6 +28,8 @@ pub struct Pair {
     pub rights: Rights,
     /// How many reads and atomic operations its peer may ask for at a time.
     pub reads: u8,
+    /// Whether its peer was offered to send metadata.
+    pub metadata: bool,
     /// Whether its receives come from the shared queue.
     pub shares: bool,
     /// Whether the peer's next request was refused, and nothing more need be said until it comes.
@@ -51,6 +53,7 @@ impl Pair {
             domain: domains[usize::from(index == FOREIGN)],
             rights: Rights::NONE,
             reads: 0,
+            metadata: false,
             shares: false,
             refused: false,
             within: Within::Nothing,
@@ -117,9 +120,11 @@ impl World {
             _ => return self.reset(index),
         };
         let Some(qpn) = self.pairs[index].qpn else { return };
-        let (rights, reads, sends) = match &change {
+        let (rights, takes, sends) = match &change {
             Change::Init { rights, .. } => (Some(*rights), None, false),
-            Change::ReadyToReceive(connection) => (None, Some(connection.reads), false),
+            Change::ReadyToReceive(connection) => {
+                (None, Some((connection.reads, connection.metadata)), false)
+            }
             Change::ReadyToSend(_) => (None, None, true),
             _ => (None, None, false),
         };
@@ -127,9 +132,10 @@ impl World {
             return;
         }
         let pair = &mut self.pairs[index];
-        if let Some(reads) = reads {
+        if let Some(takes) = takes {
             assert_ne!(transport(index), Transport::Datagram, "it has no connection");
-            (pair.reads, pair.within, pair.refused) = (reads, Within::Nothing, false);
+            ((pair.reads, pair.metadata), pair.within) = (takes, Within::Nothing);
+            pair.refused = false;
             self.port.lines[index].expected = expected;
         }
         pair.rights = rights.unwrap_or(pair.rights);
@@ -230,6 +236,7 @@ fn connection(index: usize, expected: Psn, input: &mut Input<'_>) -> Connection 
     connection.ack_every = u32::from(input.u8() & 3);
     connection.credits = input.u8() & 1 == 0;
     connection.reads = input.choose(&[16, 16, 16, 4, 4, 1, 1, 0]);
+    connection.metadata = input.u8() < 240;
     connection
 }
 

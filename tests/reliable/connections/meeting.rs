@@ -24,6 +24,8 @@ pub struct Meeting {
     pub ends: [End; 2],
     pub names: [Option<ConnectionId>; 2],
     terms: Option<(Request, Reply)>,
+    /// The extensions that the second node hears that both speak.
+    speak: Extensions,
 }
 
 /// How the nodes are.
@@ -55,7 +57,7 @@ impl Meeting {
         let link = fabric.network.link(stations[0], stations[1], LinkConfig::default());
         fabric.manager(1).listen(SERVICE, 4).unwrap();
         let ends = nodes.map(|node| End::new(&mut fabric, node, 16, 64));
-        Self { fabric, link, ends, names: [None; 2], terms: None }
+        Self { fabric, link, ends, names: [None; 2], terms: None, speak: Extensions::NONE }
     }
 
     /// What the first node proposes.
@@ -102,22 +104,22 @@ impl Meeting {
 
     /// Has the second node hear of it: its name there, and the private data.
     pub fn asked(&mut self) -> (ConnectionId, Vec<u8>) {
-        let Event::Asked { id, request, private, .. } = self.hear(1) else { panic!() };
+        let Event::Asked { id, request, extensions, private, .. } = self.hear(1) else { panic!() };
         assert_eq!(Some(*request), self.terms.map(|(request, _)| request));
-        self.names[1] = Some(id);
+        (self.names[1], self.speak) = (Some(id), extensions);
         (id, private)
     }
 
     /// Has the second node hear of it and take it up. What is agreed upon, and the private data.
     pub fn accept(&mut self, private: &[u8]) -> (Extensions, Vec<u8>) {
         let (id, heard) = self.asked();
-        let Self { fabric, ends: [_, end], .. } = self;
+        let Self { fabric, ends: [_, end], speak, .. } = self;
         let (request, _) = self.terms.unwrap();
         let psn = fabric.nic(1).first_psn();
         let reply = Reply { flow_control: true, ..Reply::to(&request, end.qpn, psn, READS) };
         self.terms = Some((request, reply));
         let agreement = Agreement::responders(&request, &reply);
-        let connection = agreement.connection(fabric.path_along(&fabric.route(1, 0)));
+        let connection = agreement.connection(fabric.path_along(&fabric.route(1, 0)), *speak);
         let changes =
             [agreement.init(Rights::REMOTE), Change::ReadyToReceive(Box::new(connection))];
         changes.into_iter().for_each(|change| fabric.nic(1).change(end.qpn, change).unwrap());
@@ -133,7 +135,7 @@ impl Meeting {
         assert_eq!((Some(id), *reply), (self.names[0], said));
         let Self { fabric, ends: [end, _], .. } = self;
         let agreement = Agreement::requesters(&request, &reply);
-        let connection = agreement.connection(fabric.path(0, 1));
+        let connection = agreement.connection(fabric.path(0, 1), extensions);
         let changes = [
             agreement.init(Rights::REMOTE),
             Change::ReadyToReceive(Box::new(connection)),

@@ -300,8 +300,8 @@ impl Program {
 
     fn hear(&mut self, fabric: &mut Fabric, event: Event<Route>, luck: &mut Luck) {
         match event {
-            Event::Asked { id, way, request, private, .. } => {
-                self.asked(fabric, id, way, *request, &private, luck);
+            Event::Asked { id, way, request, extensions, private } => {
+                self.asked(fabric, id, way, (*request, extensions), &private, luck);
             }
             Event::Replied { id, reply, extensions, private } => {
                 let link = self.links.get_mut(&id).expect("asked for");
@@ -339,7 +339,7 @@ impl Program {
         fabric: &mut Fabric,
         id: ConnectionId,
         way: Route,
-        request: Request,
+        (request, extensions): (Request, Extensions),
         private: &[u8],
         luck: &mut Luck,
     ) {
@@ -355,6 +355,7 @@ impl Program {
         let psn = fabric.nic(node).first_psn();
         let reply = Reply { flow_control: true, ..Reply::to(&request, link.pair.qpn, psn, READS) };
         (link.number, link.theirs, link.reply) = (theirs.number, Some(theirs), Some(reply));
+        link.extensions = extensions;
         link.excused = self.excused.contains(&theirs.number);
         let card = link.card().to_bytes();
         self.enter(id, link, fabric.now());
@@ -366,7 +367,7 @@ impl Program {
     /// Makes a queue pair ready to receive.
     fn receives(&mut self, fabric: &mut Fabric, id: ConnectionId, path: Path) {
         let link = &self.links[&id];
-        let connection = Box::new(link.agreement().connection(path));
+        let connection = Box::new(link.agreement().connection(path, link.extensions));
         let change = Change::ReadyToReceive(connection);
         fabric.nic(self.node).change(link.pair.qpn, change).expect("it was init");
     }

@@ -279,9 +279,21 @@ fn depth(dice: &mut Dice) -> usize {
 
 impl End {
     /// How it answers its peer, which is to begin with `expected`.
-    pub fn connection(&self, peer: Qpn, path: Path, expected: Psn) -> Connection {
+    pub fn connection(&self, peer: &Self, qpn: Qpn, path: Path, expected: Psn) -> Connection {
         let Self { mtu, not_ready, ack_every, ack_delay, credits, reads, .. } = *self;
-        Connection { peer, path, mtu, expected, not_ready, ack_every, ack_delay, credits, reads }
+        let (peer, metadata) = (qpn, peer.metadata);
+        Connection {
+            peer,
+            path,
+            mtu,
+            expected,
+            not_ready,
+            ack_every,
+            ack_delay,
+            credits,
+            reads,
+            metadata,
+        }
     }
 
     /// How it sends to such a peer, beginning with `first`.

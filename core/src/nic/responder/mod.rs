@@ -90,6 +90,8 @@ pub(super) struct Responder {
     ack_delay: Duration,
     not_ready: RnrTimer,
     credits: bool,
+    /// Whether it has offered to take metadata.
+    metadata: bool,
     /// What is to be answered by more than an acknowledgement.
     pub answers: Answers,
     /// Whether it is in the list of those that owe their peer an answer.
@@ -144,6 +146,7 @@ impl Responder {
             ack_delay: Duration::ZERO,
             not_ready: RnrTimer::from_code(0),
             credits: false,
+            metadata: false,
             answers: Answers::default(),
             listed: false,
             asks: false,
@@ -158,6 +161,7 @@ impl Responder {
         self.ack_delay = connection.ack_delay;
         self.not_ready = connection.not_ready;
         self.credits = connection.credits;
+        self.metadata = connection.metadata;
     }
 
     pub fn forget(&mut self) {

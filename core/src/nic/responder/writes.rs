@@ -8,7 +8,7 @@ use crate::nic::pair::QueuePair;
 use crate::nic::planted::{Bug, planted};
 use crate::nic::work::{Attachment, LONGEST_MESSAGE, ReceiveRequest};
 use crate::payload::Payload;
-use crate::wire::{Extensions, Nak, Packet, RemoteAddr, Reth, Rkey};
+use crate::wire::{Extensions, Metadata, Nak, Packet, RemoteAddr, Reth, Rkey};
 
 use super::{Doing, Message, Refusal};
 
@@ -25,8 +25,8 @@ impl QueuePair {
             Extensions::Reth(reth) => (Some(reth), Attachment::Nothing),
             Extensions::RethImm(reth, imm) => (Some(reth), Attachment::Imm(imm)),
             Extensions::Imm(imm) => (None, Attachment::Imm(imm)),
-            Extensions::RethMetadata(reth, data) => (Some(reth), Attachment::Metadata(data)),
-            Extensions::Metadata(data) => (None, Attachment::Metadata(data)),
+            Extensions::RethMetadata(reth, data) => (Some(reth), self.offered(data)?),
+            Extensions::Metadata(data) => (None, self.offered(data)?),
             _ => return Err(Refusal::INVALID),
         };
         let write = match (reth, &self.responder.doing) {
@@ -71,6 +71,15 @@ impl QueuePair {
             self.responder.completed = self.responder.completed.add(1);
         }
         Ok(())
+    }
+
+    /// Metadata, if this side has offered to take it: if not, its opcodes are none here.
+    #[inline]
+    fn offered(&self, data: Metadata) -> Result<Attachment, Refusal> {
+        match self.responder.metadata {
+            true => Ok(Attachment::Metadata(data)),
+            false => Err(Refusal::Fatal(Nak::InvalidRequest, Cause::MetadataNotOffered)),
+        }
     }
 
     /// Whether the whole of a write is allowed: where it begins, and how long it is.

@@ -87,7 +87,7 @@ impl Run<'_> {
             self.post_receives(pair, end)?;
             let (path, qpn) =
                 (self.fabric.path(own.node, peer.node), self.sides[pair][1 - end].qpn);
-            let connection = own.connection(qpn, path, Psn::new(peer.first + spacing));
+            let connection = own.connection(peer, qpn, path, Psn::new(peer.first + spacing));
             self.change(pair, end, Change::ReadyToReceive(Box::new(connection)))?;
             self.enter(pair, end, State::ReadyToReceive)?;
             let sending = own.sending(peer, Psn::new(own.first + spacing));
