@@ -16,104 +16,6 @@ pub struct Coverage {
     syndromes: [u64; 256],
 }
 
-/// Everything that reliable connections on a fabric of our own NICs can show. What is left out can't occur there:
-///
-/// * Opcodes of other services: this NIC sends none.
-/// * `Cause::BadAnswer`, and the syndromes that InfiniBand reserves: only a peer that breaks the
-///   standard sends them.
-pub const RELIABLE: &[&str] = &[
-    "opcode RcSendFirst",
-    "opcode RcSendMiddle",
-    "opcode RcSendLast",
-    "opcode RcSendLastImmediate",
-    "opcode RcSendOnly",
-    "opcode RcSendOnlyImmediate",
-    "opcode RcWriteFirst",
-    "opcode RcWriteMiddle",
-    "opcode RcWriteLast",
-    "opcode RcWriteLastImmediate",
-    "opcode RcWriteOnly",
-    "opcode RcWriteOnlyImmediate",
-    "opcode RcSendLastInvalidate",
-    "opcode RcSendOnlyInvalidate",
-    "opcode RcWriteLastMetadata",
-    "opcode RcWriteOnlyMetadata",
-    "opcode RcReadRequest",
-    "opcode RcReadResponseFirst",
-    "opcode RcReadResponseMiddle",
-    "opcode RcReadResponseLast",
-    "opcode RcReadResponseOnly",
-    "opcode RcCompareSwap",
-    "opcode RcFetchAdd",
-    "opcode RcAtomicAcknowledge",
-    "opcode RcAcknowledge",
-    "opcode RcAtomicAcknowledge",
-    "answer Ack without credits",
-    "answer Ack with credits",
-    "answer ReceiverNotReady",
-    "answer SequenceError",
-    "answer InvalidRequest",
-    "answer RemoteAccess",
-    "answer RemoteOperation",
-    "state Reset",
-    "state Init",
-    "state ReadyToReceive",
-    "state ReadyToSend",
-    "state Draining",
-    "state Error",
-    "done Sent",
-    "done Written",
-    "done Read",
-    "done Atomic",
-    "done Received",
-    "done ReceivedWrite",
-    "attached Nothing",
-    "attached Imm",
-    "attached Invalidate",
-    "attached Metadata",
-    "broke LocalProtection",
-    "broke LocalProtection of a receive",
-    "broke TooLong of a receive",
-    "broke NoAnswer",
-    "broke ReceiverNotReady",
-    "broke PeerInvalidRequest",
-    "broke PeerAccess",
-    "broke PeerOperation",
-    "broke AnswerLength",
-    "broke NoReads",
-    "broke NoMetadata",
-    "flushed Told",
-    "flushed LocalProtection",
-    "flushed TooLong",
-    "flushed NoAnswer",
-    "flushed ReceiverNotReady",
-    "flushed PeerInvalidRequest",
-    "flushed PeerAccess",
-    "flushed PeerOperation",
-    "flushed AnswerLength",
-    "flushed NoReads",
-    "flushed NoMetadata",
-    "flushed InvalidRequest",
-    "flushed NotGranted",
-    "flushed Access",
-    "own key Unknown",
-    "own key Domain",
-    "own key Bounds",
-    "own key Rights",
-    "peer's key Unknown",
-    "peer's key Domain",
-    "peer's key Bounds",
-    "peer's key Rights",
-    "refused Full",
-    "refused State",
-    "refused TooLong",
-    "refused Unfit",
-    "event Completion",
-    "event Broken",
-    "event Drained",
-    "event PathChanged",
-];
-
 /// The name of a variant.
 fn name(of: &impl fmt::Debug) -> String {
     let whole = format!("{of:?}");
@@ -122,6 +24,11 @@ fn name(of: &impl fmt::Debug) -> String {
 }
 
 impl Coverage {
+    /// Anything else.
+    pub fn note(&mut self, what: String) {
+        self.count(what);
+    }
+
     fn count(&mut self, what: String) {
         *self.counts.entry(what).or_default() += 1;
     }
@@ -192,6 +99,14 @@ impl Coverage {
 
     pub fn refused(&mut self, why: &PostError) {
         self.count(format!("refused {}", name(why)));
+    }
+
+    /// A message that was posted, and is wrong in some way.
+    pub fn wrong(&mut self, how: &impl fmt::Debug) {
+        let how = format!("{how:?}");
+        let words = how.split(|c: char| !c.is_alphanumeric());
+        let words = words.filter(|word| word.starts_with(char::is_alphabetic));
+        self.count(format!("wrong {}", words.collect::<Vec<_>>().join(" ")));
     }
 
     pub fn event(&mut self, event: &Event) {

@@ -16,12 +16,14 @@
 //! | `run` | a program run on a fabric |
 //! | `model` | what must come of the messages of one direction |
 //! | `memory` | registered memory, and beside it what its bytes must be |
-//! | `coverage` | what has occurred |
+//! | `coverage`, `expected` | what has occurred, and what must |
 //! | `failure` | a failing run told of |
+//! | `services` | programs of the other services, and of receive queues that are shared |
 //! | `planted` | bugs that all this must find |
 
 mod coverage;
 mod dice;
+mod expected;
 mod failure;
 mod many;
 mod memory;
@@ -31,6 +33,7 @@ mod planted;
 mod program;
 mod queue;
 mod run;
+mod services;
 mod smaller;
 mod spoil;
 mod strategy;
@@ -44,7 +47,7 @@ const SEQUENCES: u64 = 10_000;
 /// `DOORBELL_SEED` gives the first seed, and `DOORBELL_SEQUENCES` how many follow it.
 #[test]
 fn random_programs_agree_with_the_model() {
-    agree_with_the_model::<Program>(SEQUENCES, coverage::RELIABLE);
+    agree_with_the_model::<Program>(SEQUENCES, expected::RELIABLE);
 }
 
 #[test]
