@@ -90,8 +90,6 @@ mod management;
 mod notices;
 mod numbering;
 mod pair;
-#[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, unreachable_pub))]
-mod planted;
 mod queues;
 pub(crate) mod random;
 mod reads;
@@ -117,8 +115,6 @@ pub use hosts::KeepAlive;
 pub use keys::{Domain, KeyError, Lkey, Registration, Rights, TableFull};
 pub use management::{Management, TooMany, Way};
 pub use numbering::{Numbering, NumberingError};
-#[cfg(feature = "planted-bugs")]
-pub use planted::{Bug, plant};
 pub use queues::{
     CompletionQueue, Notify, PostError, ReceiveQueue, Refused, SendQueue, SharedReceiveQueue,
 };
@@ -136,6 +132,7 @@ use std::sync::Arc;
 
 use crate::encap::Path;
 use crate::payload::Payload;
+use crate::planted::{Bug, planted};
 use crate::time::Time;
 use crate::wire::cm::Mad;
 use crate::wire::{Malformed, Packet, Qpn, Service};
@@ -190,7 +187,7 @@ fn look_after(host: HostId, pairs: &mut [Option<Box<QueuePair>>], common: &mut C
                 true => pairs[speaker as usize].as_deref_mut(),
                 false => pairs.iter_mut().flatten().map(Box::as_mut).find(|pair| speaks(pair)),
             };
-            if let Some(pair) = asks {
+            if let Some(pair) = asks.filter(|_| !planted(Bug::AsksNobody)) {
                 pair.responder.asks = true;
                 common.owe_answer(pair);
             }

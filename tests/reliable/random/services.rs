@@ -20,7 +20,7 @@ mod supply;
 
 use super::expected;
 use super::many::{agree_with_the_model, are_told_apart_by_their_seeds};
-use program::Program;
+pub use program::Program;
 
 /// How many programs are run, unless `DOORBELL_SEQUENCES` says otherwise.
 const SEQUENCES: u64 = 5_000;

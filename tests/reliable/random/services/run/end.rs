@@ -129,14 +129,14 @@ impl Run<'_> {
         self.pass(LIMIT)?;
         ensure!(self.fabric.network.in_flight() == 0, "frames are still on their way");
         ensure!(self.fabric.network.next_at().is_none(), "a timer is still set");
-        if self.silent.take().is_some() {
-            self.fabric.network.heal_partitions();
-        }
         Ok(())
     }
 
     /// Takes down what a round made.
     pub(super) fn forget(&mut self) -> Check {
+        if self.silent.take().is_some() {
+            self.fabric.network.heal_partitions();
+        }
         for place @ (pair, end) in self.every_end() {
             let node = self.node(place);
             let memory = self.on(place).memory.take().expect("memory during a round");

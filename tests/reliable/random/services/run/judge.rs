@@ -146,7 +146,10 @@ impl Run<'_> {
     fn permitted(&self, place @ (pair, end): Place, cause: Cause, blamed: Option<usize>) -> bool {
         let (program, side) = (self.program, &self.sides[pair][end]);
         let peer = (pair, 1 - end);
-        let gone = self.sides[pair][1 - end].early || self.is_silent(place, peer);
+        let (other, silent) = (&self.sides[pair][1 - end], self.is_silent(place, peer));
+        let gone = other.early || silent;
+        // That each took the other for silent excuses neither.
+        let left = other.early && !matches!(other.broken, Some(Cause::PeerSilent { .. }));
         let reliable = self.transport(place) == Transport::Reliable;
         let lossless = program.net.lossless;
         match (cause, self.flows[pair][end].breaks) {
@@ -159,7 +162,7 @@ impl Run<'_> {
             // So many questions in a row may be lost, or answers.
             (Cause::PeerSilent { .. }, _) => {
                 let watched = program.keep_alive.is_some();
-                reliable && watched && (gone || !program.net.is_faithful())
+                reliable && watched && (left || silent || !program.net.is_faithful())
             }
             // A device that can't lose has a broken queue pair refuse what comes.
             (Cause::PeerOperation, _) => reliable && lossless && gone && blamed.is_some(),
