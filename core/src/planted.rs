@@ -63,6 +63,21 @@ pub enum Bug {
     AsksForEver,
     /// A host that is silent is not asked before it is taken for gone.
     AsksNobody,
+
+    /// A manager says nothing again, however long nobody answers.
+    SaysNothingAgain,
+    /// Names and queue pairs are used again as soon as their connection is over.
+    RestsNoNames,
+    /// A program is told as often as its peer says so that a connection stands.
+    TellsOfEachRtu,
+    /// A peer that asks for patience is given none.
+    GrantsNoPatience,
+    /// Who ends a connection that is not known is not told that it is over.
+    AnswersNoStranger,
+    /// A request that comes again is taken for another.
+    TakesRepetitionsForNew,
+    /// Who is refused is not told.
+    RefusesInSilence,
 }
 
 #[cfg(feature = "planted-bugs")]

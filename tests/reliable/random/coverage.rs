@@ -17,20 +17,25 @@ pub struct Coverage {
 }
 
 /// The name of a variant.
-fn name(of: &impl fmt::Debug) -> String {
+pub fn name(of: &impl fmt::Debug) -> String {
     let whole = format!("{of:?}");
     let end = whole.find(|c: char| !c.is_alphanumeric()).unwrap_or(whole.len());
     whole[..end].to_owned()
 }
 
 impl Coverage {
-    /// Anything else.
-    pub fn note(&mut self, what: String) {
-        self.count(what);
+    /// Anything that occurred so often.
+    pub fn note(&mut self, what: impl Into<String>, count: u64) {
+        *self.counts.entry(what.into()).or_default() += count;
+    }
+
+    /// How often something was noted.
+    pub fn noted(&self, what: &str) -> u64 {
+        self.counts.get(what).copied().unwrap_or(0)
     }
 
     fn count(&mut self, what: String) {
-        *self.counts.entry(what).or_default() += 1;
+        self.note(what, 1);
     }
 
     /// All packets of a capture. Only of networks that corrupt nothing.
@@ -125,7 +130,7 @@ impl Coverage {
 
     pub fn add(&mut self, other: &Self) {
         for (what, count) in &other.counts {
-            *self.counts.entry(what.clone()).or_default() += count;
+            self.note(what, *count);
         }
         for code in 0..256 {
             self.opcodes[code] += other.opcodes[code];
@@ -133,11 +138,16 @@ impl Coverage {
         }
     }
 
-    /// What never occurred and should have, and what did and can't.
+    /// What never occurred and should have.
+    pub fn missing<'e>(&self, expected: &[&'e str]) -> Vec<&'e str> {
+        let counts = self.named();
+        expected.iter().copied().filter(|&what| !counts.contains_key(what)).collect()
+    }
+
+    /// The same, and what occurred and can't.
     pub fn gaps(&self, expected: &[&str]) -> Vec<String> {
         let counts = self.named();
-        let missing = expected.iter().filter(|&&what| !counts.contains_key(what));
-        let missing = missing.map(|what| format!("never: {what}"));
+        let missing = self.missing(expected).into_iter().map(|what| format!("never: {what}"));
         let odd = counts.keys().filter(|what| !expected.contains(&what.as_str()));
         missing.chain(odd.map(|what| format!("unexpectedly: {what}"))).collect()
     }

@@ -21,7 +21,7 @@
 //! | `services` | programs of the other services, and of receive queues that are shared |
 //! | `planted` | bugs that all this must find |
 
-mod coverage;
+pub mod coverage;
 mod dice;
 mod expected;
 mod failure;

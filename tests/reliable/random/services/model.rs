@@ -206,7 +206,7 @@ impl Flow {
             if index < succeeded && message.takes_receive() && message.wrong.is_none() {
                 let fates = ["lost", "received", "received more than once"];
                 let fate = fates[usize::from(self.copies[index]).min(2)];
-                coverage.note(format!("{:?} message {fate}", self.transport));
+                coverage.note(format!("{:?} message {fate}", self.transport), 1);
             }
             if message.what != What::Write || message.wrong.is_some() {
                 continue;
@@ -221,7 +221,7 @@ impl Flow {
                 .into_iter()
                 .any(|len| now[..len] == content[..len] && now[len..] == before[len..]);
             if now[..] != content[..] && now != before {
-                coverage.note(format!("{:?} write in part", self.transport));
+                coverage.note(format!("{:?} write in part", self.transport), 1);
             }
             ensure!(explained, "write {index} left something else than {least} to {most} packets");
             target.expect(&self.targets[index], &now);

@@ -181,7 +181,7 @@ impl<'p> Run<'p> {
         };
         let ends = self.fabric.nic(end.own.node).queue_pair(&config).expect("a place");
         let sharing = if shared.is_some() { "with others" } else { "alone" };
-        self.coverage.note(format!("{transport:?} receiving {sharing}"));
+        self.coverage.note(format!("{transport:?} receiving {sharing}"), 1);
         Side {
             qpn: ends.qpn,
             ends,

@@ -186,7 +186,7 @@ impl Run<'_> {
                 (no_such_queue_pair, "to nobody"),
                 (questions_sent, "to a silent host"),
             ] {
-                (0..count).for_each(|_| self.coverage.note(format!("packet {what}")));
+                self.coverage.note(format!("packet {what}"), count);
             }
             let left = self.fabric.nic(node).objects();
             let traps = Objects { registrations: left.registrations, ..Objects::default() };
