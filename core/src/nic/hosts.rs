@@ -3,8 +3,9 @@
 //! Whatever comes from a host says that it is there, on whichever connection. When nothing has come
 //! for half of the time that it may be silent, it is asked: a write of nothing, with the number of
 //! a packet that was acknowledged long ago, which any peer acknowledges again. There is one timer
-//! and one question for a host, however many connections lead to it. So a process that is gone from
-//! a host on which another speaks is noticed when something is sent to it, and not before.
+//! and one question for a host, however many connections lead to it: each time by another of them,
+//! for the peer of one may have gone alone. So a process that is gone from a host on which another
+//! speaks is noticed when something is sent to it, and not before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,8 +54,9 @@ impl HostId {
 
 struct Host {
     gid: Gid,
-    /// When something came from it last, and the place of the queue pair that it was for.
+    /// When something came from it last.
     heard: Time,
+    /// The place from which on to look for a queue pair to ask by: that which it was for.
     speaker: u32,
     /// How often it was asked since.
     asked: u8,
@@ -71,7 +73,8 @@ pub(super) const LEAST_ASKED: u8 = 3;
 pub(super) enum Due {
     /// Nothing until then.
     Wait(Time),
-    /// To ask it, by a queue pair, if that is still connected to it, and to look again then.
+    /// To ask it, by the first queue pair from that place on that is connected to it, and to look
+    /// again then.
     Ask(u32, Time),
     /// It is gone.
     Gone,
@@ -132,6 +135,13 @@ impl Hosts {
     pub fn heard(&mut self, host: HostId, place: u32, now: Time) {
         if let Some(host) = self.hosts.get_mut(host.0 as usize) {
             (host.heard, host.speaker, host.asked) = (now, place, 0);
+        }
+    }
+
+    /// Notes by which queue pair a host is asked: next time it is another's turn.
+    pub fn asked_by(&mut self, host: HostId, place: u32) {
+        if let Some(host) = self.hosts.get_mut(host.0 as usize) {
+            host.speaker = place + 1;
         }
     }
 

@@ -180,15 +180,14 @@ fn look_after(host: HostId, pairs: &mut [Option<Box<QueuePair>>], common: &mut C
     let again = match common.hosts.due(host, common.now) {
         hosts::Due::Wait(until) => until,
         hosts::Due::Ask(speaker, again) => {
-            // Whoever heard of it last, or another if that has gone.
-            let speaks = |pair: &QueuePair| pair.host == host && pair.state.requests();
-            let last = pairs[speaker as usize].as_deref().is_some_and(speaks);
-            let asks = match last {
-                true => pairs[speaker as usize].as_deref_mut(),
-                false => pairs.iter_mut().flatten().map(Box::as_mut).find(|pair| speaks(pair)),
-            };
+            // Whoever heard of it last, and then the others in turn: the peer of one may have gone,
+            // and not its host.
+            let (before, from) = pairs.split_at_mut(speaker as usize);
+            let mut others = from.iter_mut().chain(before).flatten();
+            let asks = others.find(|pair| pair.host == host && pair.state.requests());
             if let Some(pair) = asks.filter(|_| !planted(Bug::AsksNobody)) {
                 pair.responder.asks = true;
+                common.hosts.asked_by(host, pair.shared.place);
                 common.owe_answer(pair);
             }
             again
