@@ -1,7 +1,7 @@
 //! What random programs must show, and all that they may.
 
-/// Everything that reliable connections on a fabric of our own NICs can show. What is left out can't
-/// occur there:
+/// Everything that reliable connections on a fabric of our own NICs can show. What is left out
+/// can't occur there:
 ///
 /// * Opcodes of other services.
 /// * `Cause::BadAnswer`, and the syndromes that InfiniBand reserves: only a peer that breaks the

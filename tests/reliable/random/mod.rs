@@ -16,6 +16,7 @@
 //! | `run` | a program run on a fabric |
 //! | `model` | what must come of the messages of one direction |
 //! | `memory` | registered memory, and beside it what its bytes must be |
+//! | `traps` | memory that is there to be named wrongly |
 //! | `coverage`, `expected` | what has occurred, and what must |
 //! | `failure` | a failing run told of |
 //! | `services` | programs of the other services, and of receive queues that are shared |
@@ -37,6 +38,7 @@ mod services;
 mod smaller;
 mod spoil;
 mod strategy;
+mod traps;
 
 use many::{agree_with_the_model, are_told_apart_by_their_seeds};
 use program::Program;

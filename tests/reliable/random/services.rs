@@ -2,15 +2,16 @@
 //! receive queues of their own and shared ones, and hosts that fall silent.
 //!
 //! The model is a list of messages for each end. All requests must complete once and in order. Of
-//! what is sent without a promise, whatever arrives must be one of the messages, whole, from whom it
-//! says, and with no copy that the network did not make; on an unreliable connection, in order. If
-//! the network loses nothing and there is a receive for each message, then all must arrive. Each
+//! what is sent without a promise, whatever arrives must be one of the messages, whole, from whom
+//! it says, and with no copy that the network did not make; on an unreliable connection, in order.
+//! If the network loses nothing and there is a receive for each message, then all must arrive. Each
 //! receive is given out once; a shared queue says when it runs low, and a queue pair when it has
 //! taken its last. Silent hosts are noticed, and others not taken for silent.
 //!
 //! Reads, atomic operations, and what breaks a reliable connection are left to the programs of
 //! those.
 
+mod draw;
 mod message;
 mod model;
 mod program;

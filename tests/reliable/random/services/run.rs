@@ -4,6 +4,7 @@ mod act;
 mod begin;
 mod end;
 mod judge;
+mod post;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,10 +19,11 @@ use doorbell_kit::Fabric;
 
 use super::super::coverage::Coverage;
 use super::super::dice::Dice;
-use super::super::memory::{Image, Traps};
+use super::super::memory::Image;
 use super::super::model::{Check, ensure};
 use super::super::queue::Queue;
 use super::super::strategy::{Report, caught};
+use super::super::traps::Traps;
 use super::message::Place;
 use super::model::Flow;
 use super::program::{self, End, Mood, Program};
@@ -311,36 +313,41 @@ impl<'p> Run<'p> {
                 ensure!(side.broken.is_none(), "broken twice: {:?}, {cause}", side.broken);
                 side.broken = Some(cause);
             }
-            Event::Drained(qpn) => {
-                let place = self.find(node, qpn)?;
-                self.enter(place, State::Draining)?;
-                let begun = self.begun(place);
-                let side = self.on(place);
-                ensure!(side.drained.is_none(), "drained twice");
-                side.drained = Some(begun);
-            }
-            Event::Established(qpn) => {
-                let place = self.find(node, qpn)?;
-                self.enter(place, State::ReadyToReceive)?;
-                let connected = self.transport(place) != Transport::Datagram;
-                let again = std::mem::replace(&mut self.on(place).met, true);
-                ensure!(connected && !again, "{place:?} is told that its connection stands");
-            }
-            Event::LastReceive(qpn) => {
-                let place = self.find(node, qpn)?;
-                self.enter(place, State::Error)?;
-                let queue = self.end(place).own.receive_queue;
-                let shared = self.program.supplies[self.end(place).supply].shared;
-                let by_then = self.polled[queue] + self.queues[queue].ends.len();
-                let again = self.on(place).last.replace(by_then).is_some();
-                ensure!(shared && !again, "{place:?} is told that it has taken its last");
-            }
+            Event::Drained(qpn) => self.drained(self.find(node, qpn)?)?,
+            Event::Established(qpn) => self.established(self.find(node, qpn)?)?,
+            Event::LastReceive(qpn) => self.took_its_last(self.find(node, qpn)?)?,
             // An Ethernet address is not covered by the ICRC, and may have been corrupted.
             Event::PathChanged(qpn) => {
                 let corrupted = self.program.net.faults.corruption > 0.0;
                 ensure!(corrupted, "the path of {qpn} has changed for no reason");
             }
         }
+        Ok(())
+    }
+
+    fn drained(&mut self, place: Place) -> Check {
+        self.enter(place, State::Draining)?;
+        let begun = self.begun(place);
+        let again = self.on(place).drained.replace(begun).is_some();
+        ensure!(!again, "drained twice");
+        Ok(())
+    }
+
+    fn established(&mut self, place: Place) -> Check {
+        self.enter(place, State::ReadyToReceive)?;
+        let connected = self.transport(place) != Transport::Datagram;
+        let again = std::mem::replace(&mut self.on(place).met, true);
+        ensure!(connected && !again, "{place:?} is told that its connection stands");
+        Ok(())
+    }
+
+    fn took_its_last(&mut self, place: Place) -> Check {
+        self.enter(place, State::Error)?;
+        let queue = self.end(place).own.receive_queue;
+        let shared = self.program.supplies[self.end(place).supply].shared;
+        let by_then = self.polled[queue] + self.queues[queue].ends.len();
+        let again = self.on(place).last.replace(by_then).is_some();
+        ensure!(shared && !again, "{place:?} is told that it has taken its last");
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use doorbell_kit::Faults;
 
+use super::super::smaller::spans;
 use super::message::{Message, Place, What};
 use super::program::{Op, Program};
 
@@ -27,13 +28,8 @@ pub fn smaller(program: &Program) -> Vec<Program> {
         offer(&|program| program.net.faults = Faults::NONE);
     }
     for (round, content) in program.rounds.iter().enumerate() {
-        let count = content.ops.len();
-        for size in [count / 2, count / 4, 1] {
-            for at in (0..count).step_by(size.max(1)).filter(|_| size > 0) {
-                offer(&|program| {
-                    program.rounds[round].ops.drain(at..(at + size).min(count));
-                });
-            }
+        for span in spans(content.ops.len()) {
+            offer(&|program| drop(program.rounds[round].ops.drain(span.clone())));
         }
         for (pair, streams) in content.streams.iter().enumerate() {
             for (end, stream) in streams.iter().enumerate() {

@@ -1,12 +1,11 @@
 //! Receives: of one queue pair, or of several, and the memory that they are into.
 
-use doorbell::memory::Buf;
 use doorbell::nic::{
     Completion, Domain, Memory, Nic, Rights, SharedReceiveQueue, SharedReceiveQueueId,
 };
 
 use super::super::dice::{self, Dice};
-use super::super::memory::{Image, Pieces};
+use super::super::memory::{Image, Pieces, old_buf};
 use super::super::message::Kind;
 use super::super::model::{Check, OLD, ensure, same_kind};
 use super::program;
@@ -96,11 +95,7 @@ impl Supply {
             Kind::List => vec![(at, split), (at + split, room - split)],
         };
         let memory = match kind {
-            Kind::Buf => {
-                let mut buf = Buf::with_capacity(room);
-                buf.extend_from_slice(&OLD[..OLD.len().min(room)]).expect("there is room");
-                Memory::Buf(buf)
-            }
+            Kind::Buf => old_buf(room),
             _ => self.image.memory(kind, &pieces),
         };
         (Receive { supply, number: self.posted, kind, slot, pieces, room }, memory)

@@ -8,11 +8,11 @@ use doorbell::wire::{Pkey, Psn, Qkey, RemoteAddr, Rkey};
 
 use super::super::super::memory::Plan;
 use super::super::super::message::Kind;
-use super::super::super::model::{Check, ensure, key_error};
+use super::super::super::model::{Check, ensure};
+use super::super::super::traps::complaint;
 use super::super::message::{Place, What, Wrong};
 use super::super::model::Flow;
 use super::super::program::Round;
-use super::act::segments;
 use super::{Images, Run};
 
 impl Run<'_> {
@@ -57,11 +57,8 @@ impl Run<'_> {
         let len = message.len as u32;
         match message.wrong? {
             Wrong::Source(bad) => {
-                let memory = self.source(place, index);
-                let segments = segments(&memory);
-                let spoilt = segments.iter().rposition(|segment| segment.len > 0)?;
-                let why = key_error(bad, segments[spoilt].lkey.0);
-                Some(Cause::LocalProtection { segment: spoilt as u16, why })
+                let (segment, why) = complaint(bad, &self.source(place, index));
+                Some(Cause::LocalProtection { segment, why })
             }
             Wrong::Long => {
                 let most = self.end(place).own.mtu.bytes() as u16;

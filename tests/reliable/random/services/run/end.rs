@@ -12,7 +12,8 @@ use super::{LIMIT, Run};
 const LONG: Duration = Duration::from_millis(200);
 
 impl Run<'_> {
-    /// Posts all that is left, and goes on until every send is complete and whatever comes has come.
+    /// Posts all that is left, and goes on until every send is complete and whatever comes has
+    /// come.
     pub(super) fn finish(&mut self) -> Check {
         for place in self.every_end() {
             self.speak(place)?;
@@ -58,8 +59,8 @@ impl Run<'_> {
         self.flows.iter().flatten().map(|flow| flow.posted).sum()
     }
 
-    /// Wants as many receives as there is room for: somebody may wait for one, and others take them.
-    /// A queue pair that is broken only flushes them.
+    /// Wants as many receives as there is room for: somebody may wait for one, and others take
+    /// them. A queue pair that is broken only flushes them.
     fn want_receives(&mut self) {
         for supply in 0..self.supplies.len() {
             let broken = self.owner(supply).is_some_and(|place| self.on(place).broken.is_some());
