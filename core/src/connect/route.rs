@@ -2,23 +2,23 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::encap::{Path, PathId, Version};
+use crate::encap::{Host, Path, PathId, Version};
 use crate::nic::{Management, Way};
-use crate::wire::Gid;
 
 /// The way to a peer's manager, for a [`ConnectionManager`](crate::cm::ConnectionManager) to tell
 /// its peers apart by.
 ///
 /// Two are equal that lead between the same two hosts by the same encapsulation. Headers that were
 /// received are not, from one datagram to the next: they have lengths and identifications in them,
-/// routers count their hops, switches mark them, and a host may have moved to another port.
+/// routers count their hops, switches mark them, and a host may have moved to another port of
+/// a switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Route(Way);
 
 #[derive(PartialEq, Eq, Hash)]
 enum Hosts {
     Link(PathId),
-    Network(Version, Gid, Gid),
+    Network(Version, Host, Host),
 }
 
 impl Route {
@@ -52,7 +52,7 @@ impl Route {
         match &self.0 {
             Way::Link(link) => Hosts::Link(*link),
             Way::Network(outer) => {
-                let (from, to) = outer.gids();
+                let (from, to) = outer.hosts();
                 Hosts::Network(outer.version(), from, to)
             }
         }
