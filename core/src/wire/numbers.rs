@@ -351,7 +351,6 @@ mod tests {
         }
     }
 
-
     #[test]
     fn a_message_takes_as_many_packets_as_it_fills_or_begins() {
         let packets = |len| PathMtu::Mtu1024.packets(len);
