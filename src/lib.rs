@@ -1,7 +1,7 @@
 //! InfiniBand verbs, Active Messages and Split-C for Tokio, over any Ethernet.
 //!
-//! This crate is the whole of Doorbell under one name. Today that is [`doorbell_core`]: the protocol
-//! as state machines, without devices, clock or Tokio.
+//! This crate is the whole of Doorbell under one name. Today that is [`doorbell_core`], the
+//! protocol as state machines, without devices, clock or Tokio; and [`transports`], the devices.
 //!
 //! * [`nic`]: the network adapter. Memory lent by key, work queues and doorbells, completion queues;
 //!   send, write, read, atomics; unreliable connections and datagrams.
@@ -63,6 +63,7 @@
 #![forbid(unsafe_code)]
 
 pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, time, wire};
+pub use doorbell_transports as transports;
 
 /// The README's example is compiled and run with the tests.
 #[cfg(doctest)]

@@ -2,23 +2,23 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::encap::{Path, PathId, Version};
+use crate::encap::{Host, Path, PathId, Version};
 use crate::nic::{Management, Way};
-use crate::wire::Gid;
 
 /// The way to a peer's manager, for a [`ConnectionManager`](crate::cm::ConnectionManager) to tell
 /// its peers apart by.
 ///
 /// Two are equal that lead between the same two hosts by the same encapsulation. Headers that were
 /// received are not, from one datagram to the next: they have lengths and identifications in them,
-/// routers count their hops, switches mark them, and a host may have moved to another port.
+/// routers count their hops, switches mark them, and a host may have moved to another port of
+/// a switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Route(Way);
 
 #[derive(PartialEq, Eq, Hash)]
 enum Hosts {
     Link(PathId),
-    Network(Version, Gid, Gid),
+    Network(Version, Host, Host),
 }
 
 impl Route {
@@ -52,7 +52,7 @@ impl Route {
         match &self.0 {
             Way::Link(link) => Hosts::Link(*link),
             Way::Network(outer) => {
-                let (from, to) = outer.gids();
+                let (from, to) = outer.hosts();
                 Hosts::Network(outer.version(), from, to)
             }
         }
@@ -126,5 +126,27 @@ mod tests {
         assert_ne!(Route::back(&received(outer(1, 2, 0))), there);
         let links = [1, 2, 1].map(|n| Route::new(Way::Link(PathId(n))));
         assert!(links[0] != links[1] && links[0] == links[2] && links[0] != there);
+    }
+
+    /// To RoCE's own port, a host is a machine; processes that each have a port are each a host.
+    #[test]
+    fn processes_with_ports_of_their_own_are_each_a_host() {
+        let by_ports = |outer: Outer, source, destination| {
+            let Outer::V2Ipv4(ethernet, ip, udp) = outer else { panic!() };
+            let udp = Udp { source: UdpPort(source), destination: UdpPort(destination), ..udp };
+            Outer::V2Ipv4(ethernet, ip, udp)
+        };
+        let there = |destination| {
+            let outer = by_ports(outer(1, 1, 0), 5001, destination);
+            Route::along(&Path::new(PathId(1), outer))
+        };
+        let back = Route::back(&received(by_ports(outer(1, 1, 7), 5002, 5001)));
+        assert_eq!(back, there(5002));
+        assert_ne!(back, there(5003));
+        let Outer::V2Ipv4(.., udp) = *back.path(PathId(1)).outer() else { panic!() };
+        assert_eq!((udp.source, udp.destination), (UdpPort(5001), UdpPort(5002)));
+        // A standard peer's source port is a label of the flow, and says nothing of who it is.
+        let labelled = |label| received(by_ports(outer(2, 1, 7), label, UdpPort::ROCE_V2.0));
+        assert_eq!(Route::back(&labelled(50_000)), Route::back(&labelled(60_000)));
     }
 }

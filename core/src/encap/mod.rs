@@ -25,7 +25,7 @@ mod path;
 mod run;
 
 pub use opener::{Arrival, Opener};
-pub use outer::{Outer, Version};
+pub use outer::{Host, Outer, Version};
 pub use path::{Path, PathId};
 pub use run::{Full, Run, Sealed, Segmentation};
 

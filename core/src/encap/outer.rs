@@ -29,6 +29,16 @@ pub enum Outer {
     V2Ipv6(Ethernet, Ipv6, Udp),
 }
 
+/// Who speaks for itself on a network: a machine or, where several processes of one each have a UDP
+/// port of their own, such a process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Host {
+    /// The machine.
+    pub gid: Gid,
+    /// The port that it is spoken to at: RoCE's own, unless both sides have chosen others.
+    pub port: UdpPort,
+}
+
 /// What the CRC takes in before a packet: eight bytes of ones and the headers behind Ethernet.
 pub(super) const MAX_COVERED: usize = 8 + Ipv6::LEN + Udp::LEN;
 
@@ -152,18 +162,24 @@ impl Outer {
     }
 
     /// The same headers in the other direction: what answers what came in these.
+    ///
+    /// To RoCE's own port the source port stays: it is the flow's, in both directions. Between
+    /// others each is somebody's.
     #[must_use]
     pub fn turned(self) -> Self {
         let around = |e: Ethernet| Ethernet { destination: e.source, source: e.destination, ..e };
         let ipv6 = |ip: Ipv6| Ipv6 { source: ip.destination, destination: ip.source, ..ip };
-        // The source port stays: it is the flow's, in both directions.
+        let udp = |udp: Udp| match udp.destination {
+            UdpPort::ROCE_V2 => udp,
+            _ => Udp { source: udp.destination, destination: udp.source, ..udp },
+        };
         match self {
             Self::V1(e, Grh(ip)) => Self::V1(around(e), Grh(ipv6(ip))),
-            Self::V2Ipv4(e, ip, udp) => {
+            Self::V2Ipv4(e, ip, ports) => {
                 let (source, destination) = (ip.destination, ip.source);
-                Self::V2Ipv4(around(e), Ipv4 { source, destination, ..ip }, udp)
+                Self::V2Ipv4(around(e), Ipv4 { source, destination, ..ip }, udp(ports))
             }
-            Self::V2Ipv6(e, ip, udp) => Self::V2Ipv6(around(e), ipv6(ip), udp),
+            Self::V2Ipv6(e, ip, ports) => Self::V2Ipv6(around(e), ipv6(ip), udp(ports)),
         }
     }
 
@@ -182,6 +198,21 @@ impl Outer {
             Self::V1(_, Grh(ip)) | Self::V2Ipv6(_, ip, _) => (ip.source, ip.destination),
             Self::V2Ipv4(_, ip, _) => (ip.source.into(), ip.destination.into()),
         }
+    }
+
+    /// Which hosts it comes from and goes to.
+    #[inline]
+    pub fn hosts(&self) -> (Host, Host) {
+        let (source, destination) = self.gids();
+        let ports = match self {
+            Self::V2Ipv4(.., udp) | Self::V2Ipv6(.., udp) => (udp.source, udp.destination),
+            Self::V1(..) => (UdpPort::ROCE_V2, UdpPort::ROCE_V2),
+        };
+        let (from, to) = match ports.1 {
+            UdpPort::ROCE_V2 => (UdpPort::ROCE_V2, UdpPort::ROCE_V2),
+            _ => ports,
+        };
+        (Host { gid: source, port: from }, Host { gid: destination, port: to })
     }
 
     /// The identification, of which only IPv4 has one.

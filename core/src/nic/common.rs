@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::encap::Path;
+use crate::encap::{Host, Path};
 use crate::payload::Payload;
 use crate::time::Time;
-use crate::wire::{Gid, Packet, Qpn};
+use crate::wire::{Packet, Qpn};
 
 use super::completion::{Cause, Completion};
 use super::counters::Counters;
@@ -167,8 +167,8 @@ impl Common {
     }
 
     /// Counts a queue pair as connected to a host, which is then expected to be heard of.
-    pub fn join(&mut self, gid: Gid, place: u32) -> HostId {
-        let (host, first) = self.hosts.join(gid, place, self.now);
+    pub fn join(&mut self, host: Host, place: u32) -> HostId {
+        let (host, first) = self.hosts.join(host, place, self.now);
         if first {
             self.timers.arm(host.timer(self.places), self.now + self.hosts.limits.idle / 2);
         }

@@ -97,6 +97,9 @@ pub enum Cause {
         /// For how long.
         millis: u32,
     },
+    /// The link to the peer, a lossless device's, is no more.
+    #[error("the peer has left the link to it, or its process has ended")]
+    LinkGone,
     /// The peer has no receives posted.
     #[error("the peer had no receive for it, {tries} times; it asked to wait {:?}", .wait.delay())]
     ReceiverNotReady {

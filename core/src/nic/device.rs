@@ -55,6 +55,10 @@ pub trait Inbox {
     /// Hears of a packet, or a frame, that was not one.
     fn malformed(&mut self, why: Malformed);
 
+    /// Hears that whoever was at the other end of a link has left it, or has died: nothing comes by
+    /// it any more, and nothing that is under way there will be answered.
+    fn gone(&mut self, link: PathId);
+
     /// Takes a frame apart, and takes its packets. `segment` is the size of each, where the device
     /// says that it received a run.
     #[inline]

@@ -10,9 +10,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::encap::Host;
 use crate::planted::{Bug, planted};
 use crate::time::Time;
-use crate::wire::Gid;
 
 /// The least that a host may be silent.
 const SHORTEST: Duration = Duration::from_millis(10);
@@ -52,8 +52,8 @@ impl HostId {
     pub const NONE: Self = Self(u32::MAX);
 }
 
-struct Host {
-    gid: Gid,
+struct Watched {
+    host: Host,
     /// When something came from it last.
     heard: Time,
     /// The place from which on to look for a queue pair to ask by: that which it was for.
@@ -84,8 +84,8 @@ pub(super) enum Due {
 
 /// The hosts: as many as there are queue pairs at most.
 pub(super) struct Hosts {
-    hosts: Vec<Host>,
-    places: BTreeMap<Gid, u32>,
+    hosts: Vec<Watched>,
+    places: BTreeMap<Host, u32>,
     free: Vec<u32>,
     pub limits: KeepAlive,
 }
@@ -98,18 +98,18 @@ impl Hosts {
     }
 
     /// Counts a queue pair as connected to a host. Whether it is the first.
-    pub fn join(&mut self, gid: Gid, place: u32, now: Time) -> (HostId, bool) {
-        if let Some(&found) = self.places.get(&gid) {
+    pub fn join(&mut self, host: Host, place: u32, now: Time) -> (HostId, bool) {
+        if let Some(&found) = self.places.get(&host) {
             self.hosts[found as usize].users += 1;
             return (HostId(found), false);
         }
-        let host = Host { gid, heard: now, speaker: place, asked: 0, users: 1 };
+        let watched = Watched { host, heard: now, speaker: place, asked: 0, users: 1 };
         let index = self.free.pop().unwrap_or(self.hosts.len() as u32);
         match self.hosts.get_mut(index as usize) {
-            Some(free) => *free = host,
-            None => self.hosts.push(host),
+            Some(free) => *free = watched,
+            None => self.hosts.push(watched),
         }
-        self.places.insert(gid, index);
+        self.places.insert(host, index);
         (HostId(index), true)
     }
 
@@ -119,7 +119,7 @@ impl Hosts {
         found.users -= 1;
         let last = found.users == 0;
         if last {
-            self.places.remove(&found.gid);
+            self.places.remove(&found.host);
             self.free.push(host.0);
         }
         last

@@ -130,7 +130,7 @@ pub use work::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::encap::Path;
+use crate::encap::{Path, PathId};
 use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::time::Time;
@@ -474,6 +474,14 @@ impl Inbox for Nic {
             Service::Ud => pair.take_datagram(flow, packet, common),
             _ if info.is_response() => pair.answered(packet, common),
             _ => pair.respond(packet, common),
+        }
+    }
+
+    #[cold]
+    fn gone(&mut self, link: PathId) {
+        let Self { common, pairs, .. } = self;
+        for pair in pairs.iter_mut().flatten().filter(|pair| pair.is_joined_by(link)) {
+            pair.break_with(Cause::LinkGone, Blamed::Request(0), common);
         }
     }
 

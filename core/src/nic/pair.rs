@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::encap::Path;
+use crate::encap::{Path, PathId};
 use crate::planted::{Bug, planted};
 use crate::time::Time;
 use crate::wire::{PathMtu, Pkey, Qkey, Qpn, Service};
@@ -180,8 +180,8 @@ impl QueuePair {
             return;
         }
         if let Some(path) = &self.path {
-            let (_, gid) = path.outer().gids();
-            self.host = common.join(gid, self.shared.place);
+            let (_, peer) = path.outer().hosts();
+            self.host = common.join(peer, self.shared.place);
         }
     }
 
@@ -359,8 +359,8 @@ impl QueuePair {
             Flow::Link(link) => link == path.id(),
             Flow::Network(flow, _) if flow == self.known_flow => true,
             Flow::Network(flow, outer) => {
-                let (source, destination) = outer.gids();
-                let ours = path.outer().gids() == (destination, source);
+                let (source, destination) = outer.hosts();
+                let ours = path.outer().hosts() == (destination, source);
                 if ours {
                     self.known_flow = flow;
                     if path.outer().ethernet().destination != outer.ethernet().source {
@@ -370,6 +370,12 @@ impl QueuePair {
                 ours
             }
         }
+    }
+
+    /// Whether its connection goes by a link of the device's.
+    pub fn is_joined_by(&self, link: PathId) -> bool {
+        let path = self.path.as_ref().filter(|_| self.state != State::Error);
+        self.service() != Service::Ud && path.is_some_and(|path| path.id() == link)
     }
 
     /// Does what the time has come for, and says when to be called again.

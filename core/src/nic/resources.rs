@@ -363,7 +363,7 @@ impl Nic {
     pub fn redirect(&mut self, qpn: Qpn, path: Path) -> Result<(), ChangeError> {
         let Self { pairs, common, numbers, .. } = self;
         let pair = find(pairs, *numbers, qpn).ok_or(ChangeError::NoSuchQueuePair(qpn))?;
-        let same = |old: &Path| old.outer().gids() == path.outer().gids();
+        let same = |old: &Path| old.outer().hosts() == path.outer().hosts();
         if !pair.path.as_ref().is_some_and(same) {
             return Err(ChangeError::OtherPeer { qpn });
         }

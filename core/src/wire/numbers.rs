@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 
 /// Declares wire integers of full width: any value of the representation is legal.
 macro_rules! wire_integer {
@@ -210,6 +211,25 @@ impl fmt::Display for Mac {
     }
 }
 
+impl FromStr for Mac {
+    type Err = NotMac;
+
+    fn from_str(text: &str) -> Result<Self, NotMac> {
+        let mut bytes = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut bytes {
+            let part = parts.next().filter(|part| part.len() == 2).ok_or(NotMac)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| NotMac)?;
+        }
+        parts.next().is_none().then_some(Self(bytes)).ok_or(NotMac)
+    }
+}
+
+/// Text that is no Ethernet address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("an Ethernet address is six pairs of hexadecimal digits with colons between them")]
+pub struct NotMac;
+
 impl fmt::Debug for Mac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Mac({self})")
@@ -310,13 +330,26 @@ impl PathMtu {
     /// The largest that fits an interface's MTU beside every header that may precede it:
     /// 80 bytes, the allowance that the Linux kernel makes.
     pub fn fitting(interface_mtu: usize) -> Option<Self> {
-        Self::ALL.into_iter().rev().find(|mtu| mtu.bytes() + 80 <= interface_mtu)
+        let beside = Self::LEAST_INTERFACE - Self::Mtu256.bytes();
+        Self::ALL.into_iter().rev().find(|mtu| mtu.bytes() + beside <= interface_mtu)
     }
+
+    /// The least MTU of an interface that any fits.
+    pub const LEAST_INTERFACE: usize = Self::Mtu256.bytes() + 80;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ethernet_address_is_read_as_it_is_written() {
+        let mac = Mac([2, 0xDB, 0, 0x7F, 9, 0xAB]);
+        assert_eq!(mac.to_string().parse(), Ok(mac));
+        for wrong in ["", "02:db:00:7f:09", "02:db:00:7f:09:ab:cd", "2:db:0:7f:9:ab", "02-db"] {
+            assert_eq!(wrong.parse::<Mac>(), Err(NotMac), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_message_takes_as_many_packets_as_it_fills_or_begins() {

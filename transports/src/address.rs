@@ -1,0 +1,142 @@
+//! Where a device is reached, as text and as a value.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use doorbell_core::wire::Mac;
+use thiserror::Error;
+
+/// Where a device is reached. As text it begins with the device's name:
+///
+/// | | |
+/// |---|---|
+/// | `shm:job/0` | whoever joined shared memory as `job/0` |
+/// | `udp:192.0.2.1:4791` | a socket |
+/// | `packet:02:00:5e:10:00:01` | an interface of this Ethernet, by RoCE v1 |
+/// | `packet-v2:192.0.2.7`, `packet-v2:fe80::5e:1` | a neighbour, by RoCE v2 |
+/// | `fabric:3` | a station of a simulated network |
+///
+/// ```
+/// use doorbell_transports::Address;
+///
+/// let address: Address = "udp:[::1]:4791".parse()?;
+/// assert_eq!(address.to_string(), "udp:[::1]:4791");
+/// assert!("udp:somewhere".parse::<Address>().is_err());
+/// # Ok::<(), doorbell_transports::AddressError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Address {
+    /// A name in this machine's shared memory.
+    Shm(Box<str>),
+    /// A UDP socket.
+    Udp(SocketAddr),
+    /// An Ethernet address, spoken to by RoCE v1.
+    Packet(Mac),
+    /// A neighbour's address, spoken to by RoCE v2.
+    PacketV2(IpAddr),
+    /// A station of a simulated network.
+    Fabric(u32),
+}
+
+/// Text that is no address.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum AddressError {
+    /// It does not begin with the name of a device.
+    #[error(
+        "`{0}` names no device: an address is shm:NAME, udp:IP:PORT, packet:MAC, packet-v2:IP or fabric:N"
+    )]
+    Device(String),
+    /// What follows the device's name is not what it must be.
+    #[error("`{found}` is no address for {device}: it takes {takes}")]
+    Form {
+        /// The device.
+        device: &'static str,
+        /// What it takes.
+        takes: &'static str,
+        /// What was there.
+        found: String,
+    },
+}
+
+/// A peer that can't be reached.
+#[derive(Debug, Error)]
+pub enum ReachError {
+    /// The address is for another kind of device.
+    #[error("{address} can't be reached by a {device} device: that reaches {takes}")]
+    Kind {
+        /// The address.
+        address: Address,
+        /// This device's name.
+        device: &'static str,
+        /// The form of the addresses that it reaches.
+        takes: &'static str,
+    },
+    /// Nobody answered.
+    #[error("nobody at {address} answers ({why}): is the peer running, and on this network?")]
+    Nobody {
+        /// The address.
+        address: Address,
+        /// What was tried.
+        why: &'static str,
+    },
+    /// The device has as many peers as it allows.
+    #[error("{address} would be one peer more than the {most} that this device keeps")]
+    TooMany {
+        /// The address.
+        address: Address,
+        /// The most peers.
+        most: usize,
+    },
+    /// The system refused.
+    #[error("reaching {address}: {source}")]
+    System {
+        /// The address.
+        address: Address,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shm(name) => write!(f, "shm:{name}"),
+            Self::Udp(address) => write!(f, "udp:{address}"),
+            Self::Packet(mac) => write!(f, "packet:{mac}"),
+            Self::PacketV2(address) => write!(f, "packet-v2:{address}"),
+            Self::Fabric(station) => write!(f, "fabric:{station}"),
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let (device, rest) = text.split_once(':').unwrap_or((text, ""));
+        let form = |device, takes| AddressError::Form { device, takes, found: rest.to_owned() };
+        match device {
+            "shm" if !rest.is_empty() => Ok(Self::Shm(rest.into())),
+            "shm" => Err(form("shm", "the name that the peer joined by")),
+            "udp" => {
+                let address = rest.parse().map(Self::Udp);
+                address.map_err(|_| form("udp", "an IP address and a port"))
+            }
+            "packet" => {
+                let mac = rest.parse().map(Self::Packet);
+                mac.map_err(|_| form("packet", "an Ethernet address, six pairs of hex digits"))
+            }
+            "packet-v2" => {
+                let address = rest.parse().map(Self::PacketV2);
+                address.map_err(|_| form("packet-v2", "an IP address"))
+            }
+            "fabric" => {
+                let station = rest.parse().map(Self::Fabric);
+                station.map_err(|_| form("fabric", "the number of a station"))
+            }
+            _ => Err(AddressError::Device(text.to_owned())),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A device picked by name while a program runs.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::str::FromStr;
+
+use doorbell_core::encap::{Full, Path, PathId};
+use doorbell_core::nic::{Inbox, Numbering, Outbox, Way};
+use doorbell_core::payload::Payload;
+use doorbell_core::time::Time;
+use doorbell_core::wire::Headers;
+use thiserror::Error;
+
+use crate::address::{Address, ReachError};
+use crate::device::{Capabilities, Device, Statistics, Trouble};
+use crate::open::OpenError;
+use crate::packet::Packet;
+
+/// Which device, and on what, as text: the form of `--device` and of configuration files.
+///
+/// | | |
+/// |---|---|
+/// | `packet:eth0` | raw Ethernet on that interface, RoCE v1 |
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Spec {
+    /// Raw Ethernet on an interface, by RoCE v1.
+    Packet(Box<str>),
+}
+
+/// Text that names no device.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("`{0}` names no device: it is packet:INTERFACE")]
+pub struct SpecError(String);
+
+impl FromStr for Spec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        match text.split_once(':').unwrap_or((text, "")) {
+            ("packet", interface) if !interface.is_empty() => Ok(Self::Packet(interface.into())),
+            _ => Err(SpecError(text.to_owned())),
+        }
+    }
+}
+
+impl Spec {
+    /// Opens the device, for the queue pairs that `numbering` calls this process's.
+    ///
+    /// # Errors
+    /// As the device's own `open`.
+    pub fn open(&self, numbering: Numbering) -> Result<AnyDevice, OpenError> {
+        match self {
+            Self::Packet(interface) => Packet::open(interface, numbering).map(AnyDevice::Packet),
+        }
+    }
+}
+
+/// Any of the devices: a branch before each call, and nothing else.
+pub enum AnyDevice {
+    /// Raw Ethernet, by RoCE v1.
+    Packet(Packet),
+}
+
+/// Does the same with whichever it is.
+macro_rules! each {
+    ($any:expr, $device:ident => $do:expr) => {
+        match $any {
+            AnyDevice::Packet($device) => $do,
+        }
+    };
+}
+
+impl Outbox for AnyDevice {
+    #[inline]
+    fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
+        each!(self, device => device.push(path, headers, payload))
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        each!(self, device => device.flush());
+    }
+
+    #[inline]
+    fn delivered(&mut self, path: PathId) -> u64 {
+        each!(self, device => device.delivered(path))
+    }
+}
+
+impl Device for AnyDevice {
+    #[inline]
+    fn capabilities(&self) -> &Capabilities {
+        each!(self, device => device.capabilities())
+    }
+
+    #[inline]
+    fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
+        each!(self, device => device.receive(inbox))
+    }
+
+    #[inline]
+    fn settle(&mut self) {
+        each!(self, device => device.settle());
+    }
+
+    #[inline]
+    fn now(&self) -> Time {
+        each!(self, device => device.now())
+    }
+
+    fn address(&self) -> &Address {
+        each!(self, device => device.address())
+    }
+
+    fn reach(&mut self, peer: &Address) -> Result<Option<Way>, ReachError> {
+        each!(self, device => device.reach(peer))
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        each!(self, device => device.readiness())
+    }
+
+    fn arm(&mut self, until: Option<Time>) -> io::Result<()> {
+        each!(self, device => device.arm(until))
+    }
+
+    fn disarm(&mut self) {
+        each!(self, device => device.disarm());
+    }
+
+    fn trouble(&self) -> Option<&Trouble> {
+        each!(self, device => device.trouble())
+    }
+
+    fn statistics(&mut self) -> Statistics {
+        each!(self, device => device.statistics())
+    }
+}

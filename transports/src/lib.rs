@@ -1,0 +1,19 @@
+//! How Doorbell's packets move: devices between a NIC and the world.
+//!
+//! A [`Device`] carries packets both ways; what stands above it does not know which one it is.
+
+mod address;
+mod any;
+mod burst;
+mod clock;
+mod device;
+mod open;
+pub mod packet;
+mod sys;
+
+pub use address::{Address, AddressError, ReachError};
+pub use any::{AnyDevice, Spec, SpecError};
+pub use burst::Burst;
+pub use clock::Clock;
+pub use device::{Capabilities, Device, Statistics, Trouble};
+pub use open::OpenError;

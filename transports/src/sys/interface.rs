@@ -1,0 +1,72 @@
+//! What an interface is asked directly.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use doorbell_core::wire::Mac;
+
+use super::check;
+
+/// A network interface, by its number: a name may pass to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Interface {
+    pub index: u32,
+    pub mac: Mac,
+    pub mtu: u32,
+    pub up: bool,
+}
+
+impl Interface {
+    /// Looks an interface up by its name.
+    pub fn named(name: &str) -> io::Result<Self> {
+        // SAFETY: the descriptor is new and nobody else's.
+        let socket = unsafe {
+            let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+            OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0), "socket")?)
+        };
+        let index = Query::new(name)?.ask(&socket, libc::SIOCGIFINDEX, "SIOCGIFINDEX")?;
+        let mac = Query::new(name)?.ask(&socket, libc::SIOCGIFHWADDR, "SIOCGIFHWADDR")?;
+        let mtu = Query::new(name)?.ask(&socket, libc::SIOCGIFMTU, "SIOCGIFMTU")?;
+        let flags = Query::new(name)?.ask(&socket, libc::SIOCGIFFLAGS, "SIOCGIFFLAGS")?;
+        // SAFETY: each request has filled in the field that is read here; all are plain bytes.
+        unsafe {
+            let [a, b, c, d, e, f, ..] = mac.ifr_ifru.ifru_hwaddr.sa_data.map(|byte| byte as u8);
+            Ok(Self {
+                index: index.ifr_ifru.ifru_ifindex as u32,
+                mac: Mac([a, b, c, d, e, f]),
+                mtu: mtu.ifr_ifru.ifru_mtu as u32,
+                up: i32::from(flags.ifr_ifru.ifru_flags) & libc::IFF_UP != 0,
+            })
+        }
+    }
+}
+
+struct Query(libc::ifreq);
+
+impl Query {
+    fn new(name: &str) -> io::Result<Self> {
+        let name = CString::new(name)?;
+        // SAFETY: ifreq is plain and zero is a value for it.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        let bytes = name.as_bytes_with_nul();
+        let Some(place) = request.ifr_name.get_mut(..bytes.len()) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name is too long"));
+        };
+        for (to, from) in place.iter_mut().zip(bytes) {
+            *to = *from as libc::c_char;
+        }
+        Ok(Self(request))
+    }
+
+    fn ask(
+        mut self,
+        socket: &OwnedFd,
+        request: libc::Ioctl,
+        what: &str,
+    ) -> io::Result<libc::ifreq> {
+        // SAFETY: the kernel reads the name in, and writes one field of, a live ifreq.
+        let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut self.0) };
+        check(result, what).map(|_| self.0)
+    }
+}

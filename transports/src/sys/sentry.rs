@@ -1,0 +1,88 @@
+//! Sleeping on a device, and waking for nothing else.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::time::Duration;
+
+use libc::c_int;
+
+use super::check;
+
+/// An epoll of our own in front of the program's, with a timer: a device's descriptor is in it only
+/// while somebody sleeps, and the program's reactor watches nothing but this epoll. A descriptor
+/// that stays in an epoll, even disarmed, costs the sender of each frame a locked look at it, and
+/// every frame would wake an idle thread while another polls.
+pub(crate) struct Sentry {
+    epoll: OwnedFd,
+    timer: OwnedFd,
+    armed: bool,
+    timed: bool,
+}
+
+impl Sentry {
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: the descriptors are new and nobody else's.
+        let (epoll, timer) = unsafe {
+            let epoll = check(libc::epoll_create1(libc::EPOLL_CLOEXEC), "epoll_create1")?;
+            let epoll = OwnedFd::from_raw_fd(epoll);
+            let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
+            let timer =
+                check(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags), "timerfd_create")?;
+            (epoll, OwnedFd::from_raw_fd(timer))
+        };
+        let sentry = Self { epoll, timer, armed: false, timed: false };
+        check(sentry.control(libc::EPOLL_CTL_ADD, sentry.timer.as_raw_fd()), "epoll_ctl(timer)")?;
+        Ok(sentry)
+    }
+
+    /// What is readable when the watched descriptor is, or the time has come, while armed.
+    pub fn readiness(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn control(&self, operation: c_int, fd: RawFd) -> c_int {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: the kernel reads a live event.
+        unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &mut event) }
+    }
+
+    fn set_timer(&self, after: Duration) -> io::Result<()> {
+        let value = libc::timespec {
+            tv_sec: after.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_nsec: after.subsec_nanos().into(),
+        };
+        let interval = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let setting = libc::itimerspec { it_interval: interval, it_value: value };
+        // SAFETY: the kernel reads a live setting, and is not asked for the old one.
+        let result =
+            unsafe { libc::timerfd_settime(self.timer.as_raw_fd(), 0, &setting, ptr::null_mut()) };
+        check(result, "timerfd_settime").map(drop)
+    }
+
+    /// Reports from here on that `watched` is ready, at once if it is so already, or that `after`
+    /// has passed.
+    pub fn arm(&mut self, watched: RawFd, after: Option<Duration>) -> io::Result<()> {
+        if let Some(after) = after {
+            // None at all would disarm the timer.
+            self.set_timer(after.max(Duration::from_nanos(1)))?;
+            self.timed = true;
+        }
+        if !self.armed {
+            check(self.control(libc::EPOLL_CTL_ADD, watched), "epoll_ctl(ADD)")?;
+            self.armed = true;
+        }
+        Ok(())
+    }
+
+    /// Reports nothing any more, and takes back what was reported.
+    pub fn disarm(&mut self, watched: RawFd) {
+        if std::mem::take(&mut self.armed) {
+            self.control(libc::EPOLL_CTL_DEL, watched);
+        }
+        if std::mem::take(&mut self.timed) {
+            // Setting it clears what it has reported. A live descriptor's timer can always be unset.
+            let _ = self.set_timer(Duration::ZERO);
+        }
+    }
+}
