@@ -49,7 +49,7 @@
 //! assert_eq!(network.counters().lost, 4);
 //! ```
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod agenda;
 mod config;
@@ -57,6 +57,7 @@ mod counters;
 mod ecn;
 mod fabric;
 mod faults;
+pub mod lab;
 mod lane;
 mod luck;
 mod managers;
@@ -64,6 +65,8 @@ mod network;
 mod partition;
 mod recording;
 mod switch;
+#[allow(unsafe_code)]
+mod sys;
 mod timers;
 mod trace;
 mod traffic;
