@@ -1,7 +1,7 @@
 //! Which frames are a process's.
 
 use doorbell_core::nic::Numbering;
-use doorbell_core::wire::Qpn;
+use doorbell_core::wire::{Mac, Qpn};
 
 use crate::sys::filter::{Test, Width};
 
@@ -19,4 +19,15 @@ pub(super) fn own(bth: usize, numbering: Numbering) -> Test {
     let tag = (NUMBER >> below << below, numbering.tag << below);
     let either = vec![tag, (NUMBER, Qpn::GSI.get())];
     Test { at: bth + DESTINATION, width: Width::Word, either }
+}
+
+/// Those for this interface: others come where a switch floods, and on cables that have no notion of
+/// addresses.
+pub(super) fn to(Mac([a, b, c, d, e, f]): Mac) -> [Test; 2] {
+    let word = u32::from_be_bytes([a, b, c, d]);
+    let half = u32::from(u16::from_be_bytes([e, f]));
+    [
+        Test { at: 0, width: Width::Word, either: vec![(u32::MAX, word)] },
+        Test { at: 4, width: Width::Half, either: vec![(u32::MAX, half)] },
+    ]
 }

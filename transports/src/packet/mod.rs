@@ -74,7 +74,9 @@ impl Packet {
         let opened = || -> io::Result<_> {
             let socket = PacketSocket::open(false)?;
             let ring = ReceiveRing::new(&socket, SLOT, SLOTS)?;
-            socket.filter(&[filter::own(Ethernet::LEN + Grh::LEN, numbering)])?;
+            let [first, second] = filter::to(found.mac);
+            let own = filter::own(Ethernet::LEN + Grh::LEN, numbering);
+            socket.filter(&[first, second, own])?;
             socket.bind(found.index, EtherType::ROCE)?;
             Ok((socket, ring, Sentry::new()?))
         };
