@@ -52,7 +52,9 @@
 #![deny(unsafe_code)]
 
 mod agenda;
+pub mod child;
 mod config;
+pub mod conformance;
 mod counters;
 mod ecn;
 mod fabric;

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
 
 use libc::c_int;
 
@@ -60,4 +61,28 @@ pub(crate) fn run_in_user_namespace(command: &mut Command) {
     };
     // SAFETY: `enter` makes system calls and nothing else: what it needs was allocated before.
     unsafe { command.pre_exec(enter) };
+}
+
+/// Has a command killed when the thread that has spawned it ends.
+pub(crate) fn die_with_parent(command: &mut Command) {
+    let ask = || {
+        // SAFETY: a plain system call.
+        check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(drop)
+    };
+    // SAFETY: `ask` makes a system call and nothing else.
+    unsafe { command.pre_exec(ask) };
+}
+
+/// Waits until a descriptor is readable, for so long at most. Whether it is.
+pub(crate) fn readable(fd: BorrowedFd<'_>, at_most: Duration) -> bool {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let millis = at_most.as_millis().try_into().unwrap_or(c_int::MAX);
+    loop {
+        // SAFETY: the kernel reads and writes one live entry.
+        match check(unsafe { libc::poll(&mut poll, 1, millis) }) {
+            Ok(ready) => return ready > 0,
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => panic!("poll: {why}"),
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Which frames are a process's.
 
 use doorbell_core::nic::Numbering;
-use doorbell_core::wire::{Ethernet, Grh, Qpn};
+use doorbell_core::wire::{Ethernet, Grh, Mac, Qpn};
 
 use crate::sys::filter::Test;
 
@@ -9,10 +9,12 @@ use crate::sys::filter::Test;
 const DESTINATION: usize = Ethernet::LEN + Grh::LEN + 4;
 const NUMBER: u32 = 0x00FF_FFFF;
 
-/// Those whose BTH names a queue pair of this numbering's process, or queue pair 1, which is
-/// everybody's.
-pub(super) fn own(numbering: Numbering) -> Vec<Test> {
+/// Those to this interface whose BTH names a queue pair of this numbering's process, or queue pair 1,
+/// which is everybody's.
+pub(super) fn own(mac: Mac, numbering: Numbering) -> Vec<Test> {
+    let [first, rest] = Test::to(mac);
     let below = 24 - numbering.tag_bits;
     let tag = (NUMBER >> below << below, numbering.tag << below);
-    vec![Test::untagged(), Test::word(DESTINATION, &[tag, (NUMBER, Qpn::GSI.get())])]
+    let number = Test::word(DESTINATION, &[tag, (NUMBER, Qpn::GSI.get())]);
+    vec![first, rest, number, Test::untagged()]
 }

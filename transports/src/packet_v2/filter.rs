@@ -30,9 +30,7 @@ pub(super) fn arp() -> Vec<Vec<Test>> {
 }
 
 fn to(mac: Mac, tests: Vec<Test>) -> Vec<Test> {
-    let [a, b, c, d, e, f] = mac.0;
-    let first = Test::word(0, &[(!0, u32::from_be_bytes([a, b, c, d]))]);
-    [vec![first, Test::half(4, !0, u16::from_be_bytes([e, f]))], tests].concat()
+    [Test::to(mac).into(), tests].concat()
 }
 
 /// What is sent to one's own address, to those who are asked for it, or to everybody. The first two

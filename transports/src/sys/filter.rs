@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use doorbell_core::wire::Mac;
 use libc::{sock_filter, sock_fprog};
 
 use super::set_option;
@@ -35,6 +36,13 @@ impl Test {
     /// Whether the four bytes at `at` are one of these values, each where its mask has ones.
     pub fn word(at: usize, either: &[(u32, u32)]) -> Self {
         Self { at: at as u32, load: LOAD_WORD, either: either.to_vec() }
+    }
+
+    /// Whether the frame is for this station: others come where a switch floods, and on cables that
+    /// have no notion of addresses.
+    pub fn to(Mac([a, b, c, d, e, f]): Mac) -> [Self; 2] {
+        let first = Self::word(0, &[(!0, u32::from_be_bytes([a, b, c, d]))]);
+        [first, Self::half(4, !0, u16::from_be_bytes([e, f]))]
     }
 
     /// Whether the frame came with no tag of a virtual network: such frames are also shown to those

@@ -1,10 +1,10 @@
 //! The body of a test in a lab, whoever runs it.
 
 use std::io::{self, Write};
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Lab, LabError};
+use crate::child::{test_again, test_of};
 use crate::sys;
 
 /// Set for a test that was started again in a user namespace.
@@ -20,33 +20,32 @@ const AGAIN: &str = "DOORBELL_LAB";
 /// # Panics
 /// As the body does.
 pub fn test<F: FnOnce(&Lab)>(body: F) {
+    test_named(test_of::<F>(), body);
+}
+
+/// The same for the body of the test with that name.
+pub(crate) fn test_named(name: &str, body: impl FnOnce(&Lab)) {
     let alone = std::env::var_os(AGAIN).is_some();
     match Lab::new() {
         Ok(lab) => lab.near.within(|| body(&lab)),
-        Err(LabError::System { .. }) if !alone => start_again(std::any::type_name::<F>()),
+        Err(LabError::System { .. }) if !alone => start_again(name),
         Err(why) if alone => panic!("no lab in a user namespace: {why}"),
         Err(why) => pass_over(&why.to_string()),
     }
 }
 
-/// Runs one test of this program in a process of its own, in a user namespace. It is found by the
-/// name of its closure: `program::module::test::{{closure}}`.
-fn start_again(closure: &str) {
-    let name = closure.trim_end_matches("::{{closure}}");
-    let name = name.split_once("::").map_or(name, |(_, name)| name);
-    let program = std::env::current_exe().expect("a test is a program");
-    let mut command = Command::new(program);
-    command.args(["--exact", name, "--include-ignored", "--nocapture"]).env(AGAIN, "1");
-    sys::run_in_user_namespace(&mut command);
+/// Runs a test of this program in a process of its own, in a user namespace.
+fn start_again(name: &str) {
+    let mut command = test_again(name, None);
+    sys::run_in_user_namespace(command.env(AGAIN, "1"));
     match command.output() {
         Err(why) => pass_over(&format!("making a user namespace: {why}")),
         Ok(output) => {
-            let (printed, said) =
-                (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            let printed = String::from_utf8_lossy(&output.stdout);
             print!("{printed}");
-            eprint!("{said}");
+            eprint!("{}", String::from_utf8_lossy(&output.stderr));
             assert!(output.status.success(), "{name} in a user namespace: {}", output.status);
-            // A name that is no test's would pass, too.
+            // A name that is no test's would do well, too.
             assert!(printed.contains("1 passed"), "`{name}` should be the name of one test");
         }
     }
