@@ -5,11 +5,17 @@
 
 use std::net::IpAddr;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use nix::errno::Errno;
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
+
+use super::patience::LONGEST;
 
 /// Moves this process, which must have a single thread, to a network namespace of its own; if it may
 /// not, in a user namespace of its own.
@@ -52,6 +58,20 @@ pub fn take_up(interface: &str, address: IpAddr, no_offload: bool) -> anyhow::Re
         bail!("--no-offload: not yet");
     }
     ip(&format!("link set {interface} up"))
+}
+
+/// Waits until an interface has noticed that the other end is up: before, it drops what it is given.
+pub fn await_carrier(interface: &str) -> anyhow::Result<()> {
+    let since = Instant::now();
+    while since.elapsed() < LONGEST {
+        let all = getifaddrs().context("asking for the interfaces")?;
+        let mut flags = all.filter(|one| one.interface_name == interface).map(|one| one.flags);
+        if flags.any(|flags| flags.contains(InterfaceFlags::IFF_RUNNING)) {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(1));
+    }
+    bail!("interface {interface}, which was just made, has no carrier")
 }
 
 fn ip(arguments: &str) -> anyhow::Result<()> {
