@@ -123,11 +123,17 @@ struct Question {
 
 /// Has a socket cut what it is given into datagrams of one size, and receive such at once; how many.
 fn segment(socket: &UdpSocket, size: usize) -> usize {
+    // Only whole datagrams are cut, not what is to be fragmented.
+    let around = 48;
+    let room = getsockopt(socket, sockopt::IpMtu).map_or(0, |mtu| mtu as usize);
     let batch = (MOST / size).min(SEGMENTS);
+    if batch < 2 || size + around > room {
+        return 1;
+    }
     let set = setsockopt(socket, sockopt::UdpGsoSegment, &(size as i32))
         .and_then(|()| setsockopt(socket, sockopt::UdpGroSegment, &true));
     // Older kernels have none of it.
-    if batch > 1 && set.is_ok() { batch } else { 1 }
+    if set.is_ok() { batch } else { 1 }
 }
 
 /// Has a socket's buffers hold much; how many bytes the receiver's does.
