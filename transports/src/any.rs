@@ -15,21 +15,25 @@ use crate::address::{Address, ReachError};
 use crate::device::{Capabilities, Device, Statistics, Trouble};
 use crate::open::OpenError;
 use crate::packet::Packet;
+use crate::packet_v2::{Network, PacketV2, Settings};
 
 /// Which device, and on what, as text: the form of `--device` and of configuration files.
 ///
 /// | | |
 /// |---|---|
 /// | `packet:eth0` | raw Ethernet on that interface, RoCE v1 |
+/// | `packet-v2:eth0`, `packet-v2:eth0,192.0.2.7/24` | the same by RoCE v2, with an address of its own |
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Spec {
     /// Raw Ethernet on an interface, by RoCE v1.
     Packet(Box<str>),
+    /// Raw Ethernet on an interface, by RoCE v2.
+    PacketV2(Box<str>, Option<Network>),
 }
 
 /// Text that names no device.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("`{0}` names no device: it is packet:INTERFACE")]
+#[error("`{0}` names no device: it is packet:INTERFACE or packet-v2:INTERFACE[,IP/PREFIX]")]
 pub struct SpecError(String);
 
 impl FromStr for Spec {
@@ -38,6 +42,18 @@ impl FromStr for Spec {
     fn from_str(text: &str) -> Result<Self, SpecError> {
         match text.split_once(':').unwrap_or((text, "")) {
             ("packet", interface) if !interface.is_empty() => Ok(Self::Packet(interface.into())),
+            ("packet-v2", rest) => {
+                let (interface, network) = match rest.split_once(',') {
+                    Some((interface, network)) => (interface, Some(network.parse())),
+                    None => (rest, None),
+                };
+                match network.transpose() {
+                    Ok(network) if !interface.is_empty() => {
+                        Ok(Self::PacketV2(interface.into(), network))
+                    }
+                    _ => Err(SpecError(text.to_owned())),
+                }
+            }
             _ => Err(SpecError(text.to_owned())),
         }
     }
@@ -51,6 +67,10 @@ impl Spec {
     pub fn open(&self, numbering: Numbering) -> Result<AnyDevice, OpenError> {
         match self {
             Self::Packet(interface) => Packet::open(interface, numbering).map(AnyDevice::Packet),
+            Self::PacketV2(interface, network) => {
+                let settings = Settings { network: *network, ..Settings::default() };
+                PacketV2::open(interface, settings).map(AnyDevice::PacketV2)
+            }
         }
     }
 }
@@ -59,6 +79,19 @@ impl Spec {
 pub enum AnyDevice {
     /// Raw Ethernet, by RoCE v1.
     Packet(Packet),
+    /// Raw Ethernet, by RoCE v2.
+    PacketV2(PacketV2),
+}
+
+impl AnyDevice {
+    /// The same device, but that it sends a frame a packet.
+    #[must_use]
+    pub fn without_offload(self) -> Self {
+        match self {
+            Self::Packet(device) => Self::Packet(device.without_offload()),
+            Self::PacketV2(device) => Self::PacketV2(device.without_offload()),
+        }
+    }
 }
 
 /// Does the same with whichever it is.
@@ -66,6 +99,7 @@ macro_rules! each {
     ($any:expr, $device:ident => $do:expr) => {
         match $any {
             AnyDevice::Packet($device) => $do,
+            AnyDevice::PacketV2($device) => $do,
         }
     };
 }
@@ -128,7 +162,7 @@ impl Device for AnyDevice {
         each!(self, device => device.disarm());
     }
 
-    fn trouble(&self) -> Option<&Trouble> {
+    fn trouble(&mut self) -> Option<Trouble> {
         each!(self, device => device.trouble())
     }
 

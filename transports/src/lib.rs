@@ -9,6 +9,8 @@ mod clock;
 mod device;
 mod open;
 pub mod packet;
+pub mod packet_v2;
+mod raw;
 mod sys;
 
 pub use address::{Address, AddressError, ReachError};

@@ -1,13 +1,15 @@
 //! What devices ask of Linux, and all of this crate's unsafe code.
 
+pub(crate) mod ethtool;
 pub(crate) mod filter;
 pub(crate) mod interface;
 pub(crate) mod mapping;
 pub(crate) mod packet;
 pub(crate) mod sentry;
+pub(crate) mod virtio;
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 
 use libc::{c_int, c_long};
@@ -39,4 +41,22 @@ pub(crate) fn set_option<T>(
         libc::setsockopt(fd, level, name, ptr::from_ref(value).cast(), size_of::<T>() as u32)
     };
     check(result, what).map(drop)
+}
+
+/// Bytes that nobody can guess.
+pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    // SAFETY: the kernel writes at most the length of a live array; so few bytes it gives at once.
+    let result = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
+    check(result as c_int, "getrandom").map(|_| bytes)
+}
+
+/// Waits until a descriptor is readable.
+pub(crate) fn wait(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let mut watched = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: the kernel reads and writes one live pollfd.
+    match check(unsafe { libc::poll(&mut watched, 1, -1) }, "poll") {
+        Err(why) if why.kind() != io::ErrorKind::Interrupted => Err(why),
+        _ => Ok(()),
+    }
 }
