@@ -50,13 +50,15 @@ pub fn lay([near, far]: [&str; 2], process: u64, mtu: u32) -> anyhow::Result<()>
     ip(&format!("link add {near} mtu {mtu} type veth peer name {far} mtu {mtu} netns {process}"))
 }
 
+/// The least MTU with which the kernel does IPv6.
+const LEAST_IPV6: u32 = 1280;
+
 /// Takes an interface up, with an address and no other: so nothing is sent on it by itself.
-pub fn take_up(interface: &str, address: IpAddr, no_offload: bool) -> anyhow::Result<()> {
-    ip(&format!("link set {interface} addrgenmode none"))?;
-    ip(&format!("addr add {address}/24 dev {interface}"))?;
-    if no_offload {
-        bail!("--no-offload: not yet");
+pub fn take_up(interface: &str, address: IpAddr, mtu: u32) -> anyhow::Result<()> {
+    if mtu >= LEAST_IPV6 {
+        ip(&format!("link set {interface} addrgenmode none"))?;
     }
+    ip(&format!("addr add {address}/24 dev {interface}"))?;
     ip(&format!("link set {interface} up"))
 }
 

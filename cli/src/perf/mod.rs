@@ -65,7 +65,7 @@ pub struct Args {
     #[arg(long, value_name = "IP:PORT", required_unless_present_any = ["pair", "listen", "end"])]
     connect: Option<String>,
 
-    /// Have the interfaces of --pair send each packet in a frame of its own
+    /// Send each packet in a frame of its own, not runs that the interface or the kernel cuts
     #[arg(long)]
     no_offload: bool,
 
@@ -136,6 +136,8 @@ struct Plan {
     test: Test,
     size: usize,
     amount: Amount,
+    /// Whether packets may share a frame.
+    offload: bool,
 }
 
 impl Plan {
@@ -150,7 +152,8 @@ impl Plan {
             }
             _ => test.customary(),
         };
-        Ok(Self { test, size: args.size.unwrap_or(test.customary_size()), amount })
+        let size = args.size.unwrap_or(test.customary_size());
+        Ok(Self { test, size, amount, offload: !args.no_offload })
     }
 }
 
@@ -161,12 +164,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     if args.pair {
         return pair::first(args, &plan);
-    }
-    if args.no_offload {
-        bail!(
-            "--no-offload is for the interfaces that --pair makes; of one of yours, \
-             `ethtool -K INTERFACE tx-udp-segmentation off` takes it away"
-        );
     }
     match (&args.listen, &args.connect) {
         (Some(address), _) => {

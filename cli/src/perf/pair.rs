@@ -59,7 +59,7 @@ pub fn second(args: &Args, plan: &Plan) -> anyhow::Result<()> {
 /// Takes this end's interface up, and waits until the other end has done so, too.
 fn plug_in(args: &Args, peer: &mut Peer, end: usize) -> anyhow::Result<()> {
     peer.swap(&json!("laid"))?;
-    cable::take_up(INTERFACES[end], ADDRESSES[end], args.no_offload)?;
+    cable::take_up(INTERFACES[end], ADDRESSES[end], args.mtu)?;
     peer.swap(&json!("up"))?;
     cable::await_carrier(INTERFACES[end])?;
     peer.swap(&json!("plugged in")).map(drop)

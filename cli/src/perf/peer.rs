@@ -88,6 +88,7 @@ impl Peer {
             "test": plan.test.name(),
             "size": plan.size,
             "amount": amount,
+            "offload": plan.offload,
         });
         let theirs = self.swap(&mine)?;
         if theirs != mine {

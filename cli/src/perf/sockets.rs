@@ -25,7 +25,7 @@ pub fn run(plan: &Plan, peer: &mut Peer, here: IpAddr) -> anyhow::Result<Option<
         Test::TcpLat => ping_pong::run(&tcp(peer, here)?, plan, peer),
         Test::TcpBw => tcp::run(&tcp(peer, here)?, plan, peer),
         Test::UdpLat => ping_pong::run(&udp(peer, here)?, plan, peer),
-        _ => stream::run(&mut Datagrams::new(plan.size, || udp(peer, here))?, plan, peer),
+        _ => stream::run(&mut Datagrams::new(plan, || udp(peer, here))?, plan, peer),
     }
 }
 

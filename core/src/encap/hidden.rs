@@ -97,8 +97,7 @@ mod tests {
 
     fn outer() -> Outer {
         let nobody = Mac([0; 6]);
-        let ethernet =
-            Ethernet { destination: nobody, source: nobody, ethertype: EtherType::IPV4 };
+        let ethernet = Ethernet { destination: nobody, source: nobody, ethertype: EtherType::IPV4 };
         let ip = Ipv4 {
             tos: 0,
             total_length: 0,

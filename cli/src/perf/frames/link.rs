@@ -43,7 +43,9 @@ impl Link<AnyDevice> {
         let numbering = Numbering { tag, ..Numbering::default() };
         let own = Qpn::new(tag << (24 - numbering.tag_bits) | 0x2A);
         let spec: Spec = text.parse()?;
-        Self::find(spec.open(numbering)?, own, plan, peer)
+        let device = spec.open(numbering)?;
+        let device = if plan.offload { device } else { device.without_offload() };
+        Self::find(device, own, plan, peer)
     }
 }
 

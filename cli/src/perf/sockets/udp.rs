@@ -6,6 +6,7 @@ use std::net::UdpSocket;
 use anyhow::{Context, bail};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 
+use crate::perf::Plan;
 use crate::perf::ledger::{Ledger, Report};
 use crate::perf::pattern::Pattern;
 use crate::perf::stream::{Lane, Window};
@@ -38,14 +39,15 @@ pub struct Datagrams {
 
 impl Datagrams {
     pub fn new(
-        size: usize,
+        plan: &Plan,
         mut open: impl FnMut() -> anyhow::Result<UdpSocket>,
     ) -> anyhow::Result<Self> {
+        let size = plan.size;
         if size > MOST {
             bail!("--size {size} is more than the {MOST} bytes that a datagram has at most");
         }
         let (socket, words) = (open()?, open()?);
-        let batch = segment(&socket, size);
+        let batch = if plan.offload { segment(&socket, size) } else { 1 };
         let buffer = widen(&socket).context("the socket's buffers")?;
         // What a frame takes in the receiver's memory, at most: twice its length, and some.
         let frames = (buffer / (2 * size * batch + 2048)).clamp(1, 16) as u64;
