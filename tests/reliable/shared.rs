@@ -179,3 +179,26 @@ fn who_shares_posts_there_and_a_queue_in_use_stays() {
     let gone = nic.tell_low(id, 1);
     assert_eq!(gone, Err(ResourceError::NoSuchSharedQueue(id)));
 }
+
+/// A queue has the number of one that was taken down before it, and was told what nobody had heard
+/// of that one.
+#[test]
+fn what_nobody_heard_of_a_queue_that_is_taken_down_is_not_told_of_the_next() {
+    let mut server = Server::new(1, 8);
+    let (id, domain, queue_id) = (server.id, server.domain, server.queue_id);
+    server.post(0..2);
+    server.nic().tell_low(id, 2).unwrap();
+    server.nic().arm(queue_id, Notify::Any).unwrap();
+    server.clients[0].post(short(1));
+    server.run(1);
+    let pair = server.pairs.remove(0);
+    let (qpn, nic) = (pair.qpn, server.fabric.nic(1));
+    drop(pair);
+    nic.drop_queue_pair(qpn).unwrap();
+    nic.drop_shared_receive_queue(id).unwrap();
+    nic.drop_completion_queue(queue_id).unwrap();
+    let (next, _completions) = nic.completion_queue(100).unwrap();
+    let (next_shared, _receives) = nic.shared_receive_queue(domain, next, 8).unwrap();
+    assert_eq!((next, next_shared), (queue_id, id), "places are used again");
+    assert_eq!(nic.event(), None);
+}
