@@ -383,6 +383,15 @@ impl From<KeyError> for Stop {
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_tables_of_a_connection_take_as_much_as_is_documented() {
+        let mut answers = Answers::default();
+        answers.start(16);
+        let owed = answers.owed.capacity() * size_of::<Owed>();
+        let results = answers.results.capacity() * size_of::<(Psn, u64)>();
+        assert!(owed + results <= 800, "{owed} and {results} bytes");
+    }
+
     /// Who does few atomic operations among many other requests comes back to a number while the
     /// result from a whole circle before is remembered, and was once told that one.
     #[test]
