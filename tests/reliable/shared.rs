@@ -124,6 +124,23 @@ fn a_sender_waits_for_whoever_posts_and_the_queue_has_a_bound() {
     assert_eq!(server.receives.room(), 1);
 }
 
+/// What lies in a shared queue is promised to nobody: acknowledgements count no receives, and who
+/// sends does not wait for any to be counted.
+#[test]
+fn who_sends_to_a_shared_queue_is_told_of_no_receives_and_does_not_wait() {
+    let mut server = Server::new(1, 40);
+    server.post(0..20);
+    server.clients[0].post(short(0).awaited());
+    server.run(1);
+    server.fabric.run_until(std::time::Duration::from_millis(1), |_| false);
+    assert_eq!(server.clients[0].poll().len(), 1, "it was acknowledged");
+    let sent = server.fabric.nic(0).counters().sent;
+    (1..=8).for_each(|id| server.clients[0].post(short(id)));
+    server.fabric.turn(0);
+    assert_eq!(server.fabric.nic(0).counters().sent - sent, 8);
+    assert_eq!(server.run(8).len(), 8);
+}
+
 #[test]
 fn a_broken_queue_pair_says_when_it_has_taken_its_last() {
     let mut server = Server::new(2, 8);
