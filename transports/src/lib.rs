@@ -12,6 +12,7 @@ pub mod packet;
 pub mod packet_v2;
 mod raw;
 mod sys;
+pub mod udp;
 
 pub use address::{Address, AddressError, ReachError};
 pub use any::{AnyDevice, Spec, SpecError};
