@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::zeroed;
-use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
@@ -15,7 +15,7 @@ const UDP_NO_CHECK6_RX: c_int = 102;
 
 /// How much of what has arrived waits at a socket at most. The kernel counts double, for what it
 /// keeps beside each datagram.
-pub(crate) const RECEIVE_BUFFER: usize = 2 << 20;
+pub(crate) const RECEIVE_BUFFER: usize = 4 << 20;
 /// The same for what is to leave.
 pub(crate) const SEND_BUFFER: usize = 1 << 20;
 
@@ -186,21 +186,38 @@ impl UdpSocket {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Takes the address that `listener` has already.
+    /// Takes the address that `listener` has already, and is connected to a peer.
     ///
     /// The system lets sockets share an address if they all say so. The listener says so for the
-    /// length of this call only, and to processes of the same user only (`SO_REUSEPORT`): at any
+    /// length of a bind only, and to processes of the same user only (`SO_REUSEPORT`): at any
     /// other time nobody else takes the address, for with the listener nobody may share it. Those
     /// beside it have said so for good (`SO_REUSEADDR`), as each must accept the next.
-    pub fn bind_beside(&self, listener: &Self, local: SocketAddr) -> io::Result<()> {
+    ///
+    /// `anywhere` binds it to all addresses, of which connecting leaves one, if the system chooses
+    /// the right one. It is for IPv6, where sockets that share an address stand behind each other,
+    /// and the kernel takes its short cut to the first only: two fifths of a microsecond. Connecting
+    /// puts a socket to the front that had all addresses before.
+    pub fn connect_beside(
+        &self,
+        listener: &Self,
+        local: SocketAddr,
+        anywhere: bool,
+        peer: SocketAddr,
+    ) -> io::Result<()> {
+        let from = match anywhere {
+            true => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), local.port()),
+            false => local,
+        };
         let level = libc::SOL_SOCKET;
         self.set(level, libc::SO_REUSEADDR, 1, "SO_REUSEADDR")?;
         self.set(level, libc::SO_REUSEPORT, 1, "SO_REUSEPORT")?;
         listener.set(level, libc::SO_REUSEPORT, 1, "SO_REUSEPORT")?;
-        let bound = self.bind(local);
+        let bound = self.bind(from);
         listener.set(level, libc::SO_REUSEPORT, 0, "SO_REUSEPORT")?;
         self.set(level, libc::SO_REUSEPORT, 0, "SO_REUSEPORT")?;
-        bound
+        bound?;
+        self.connect(peer)?;
+        if self.local()? == local { Ok(()) } else { Err(io::ErrorKind::AddrNotAvailable.into()) }
     }
 
     /// Sends to a peer, and receives from it alone, from here on.

@@ -15,7 +15,6 @@ use super::peer::{Learnt, Peer};
 use super::sender::Sender;
 use super::{LISTENER, Udp};
 use crate::burst::Burst;
-use crate::sys::udp::UdpSocket;
 
 /// The most looks at one socket for each look at the others.
 const LOOKS: u32 = 16;
@@ -168,10 +167,12 @@ impl Udp {
         if has_one || self.scout.connect(to).is_err() {
             return;
         }
-        let place = match self.spare.pop() {
-            Some(spare) => self.take_beside(spare, to),
-            None => self.vacate(to, inbox),
-        };
+        let mut place = None;
+        if self.anywhere {
+            place = self.join(to, true);
+            self.anywhere = place.is_some();
+        }
+        let place = place.or_else(|| self.join(to, false)).or_else(|| self.vacate(to, inbox));
         let Some(place) = place else { return };
         // Until it was connected to that peer, it received what others sent.
         let Self { peers, senders, opener, buffer, .. } = self;
@@ -188,11 +189,11 @@ impl Udp {
         self.unsettled = true;
     }
 
-    /// Puts a socket beside the listener, connected; its place among the peers'.
-    fn take_beside(&mut self, socket: UdpSocket, to: SocketAddr) -> Option<usize> {
-        let (place, sender) = (self.peers.len(), Sender::new(to, self.own)?);
-        socket.bind_beside(&self.listener, self.own).ok()?;
-        socket.connect(to).ok()?;
+    /// Puts a spare socket beside the listener, connected; its place among the peers'.
+    fn join(&mut self, to: SocketAddr, anywhere: bool) -> Option<usize> {
+        let (socket, sender) = (self.spare.pop()?, Sender::new(to, self.own)?);
+        socket.connect_beside(&self.listener, self.own, anywhere, to).ok()?;
+        let place = self.peers.len();
         self.watch.add(socket.as_raw_fd(), place as u64 + 1).ok()?;
         self.peers.push(Peer::new(to, socket, sender, self.run_most));
         Some(place)
