@@ -39,14 +39,8 @@ impl Sealed {
         let size = i64::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
         // SAFETY: the call touches no memory of this program's.
         check(unsafe { libc::ftruncate(fd.as_raw_fd(), size) }, "ftruncate")?;
-        while len > 0 {
-            // SAFETY: as above.
-            match check(unsafe { libc::fallocate(fd.as_raw_fd(), 0, 0, size) }, "fallocate") {
-                Ok(_) => break,
-                // By a signal: nothing was done.
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+        if len > 0 {
+            allocate(&fd, size)?;
         }
         // SAFETY: as above.
         check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) }, "F_ADD_SEALS")?;
@@ -92,6 +86,18 @@ impl Sealed {
 impl AsFd for Sealed {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+/// Has all pages of a file be there.
+fn allocate(fd: &OwnedFd, size: i64) -> io::Result<()> {
+    loop {
+        // SAFETY: the call touches no memory of this program's.
+        match check(unsafe { libc::fallocate(fd.as_raw_fd(), 0, 0, size) }, "fallocate") {
+            // By a signal: nothing was done.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result.map(drop),
+        }
     }
 }
 
