@@ -13,23 +13,28 @@ use thiserror::Error;
 
 use crate::address::{Address, ReachError};
 use crate::device::{Capabilities, Device, Statistics, Trouble};
+use crate::grant::{Grant, GrantError, SharedMemory};
 use crate::open::OpenError;
 use crate::packet::Packet;
+use crate::shm::Shm;
 
 /// Which device, and on what, as text: the form of `--device` and of configuration files.
 ///
 /// | | |
 /// |---|---|
 /// | `packet:eth0` | raw Ethernet on that interface, RoCE v1 |
+/// | `shm:job/0` | shared memory, joined by that name |
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Spec {
     /// Raw Ethernet on an interface, by RoCE v1.
     Packet(Box<str>),
+    /// Shared memory, by a name.
+    Shm(Box<str>),
 }
 
 /// Text that names no device.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("`{0}` names no device: it is packet:INTERFACE")]
+#[error("`{0}` names no device: it is packet:INTERFACE or shm:NAME")]
 pub struct SpecError(String);
 
 impl FromStr for Spec {
@@ -38,6 +43,7 @@ impl FromStr for Spec {
     fn from_str(text: &str) -> Result<Self, SpecError> {
         match text.split_once(':').unwrap_or((text, "")) {
             ("packet", interface) if !interface.is_empty() => Ok(Self::Packet(interface.into())),
+            ("shm", name) if !name.is_empty() => Ok(Self::Shm(name.into())),
             _ => Err(SpecError(text.to_owned())),
         }
     }
@@ -51,6 +57,7 @@ impl Spec {
     pub fn open(&self, numbering: Numbering) -> Result<AnyDevice, OpenError> {
         match self {
             Self::Packet(interface) => Packet::open(interface, numbering).map(AnyDevice::Packet),
+            Self::Shm(name) => Shm::join(name).map(AnyDevice::Shm),
         }
     }
 }
@@ -59,6 +66,8 @@ impl Spec {
 pub enum AnyDevice {
     /// Raw Ethernet, by RoCE v1.
     Packet(Packet),
+    /// Shared memory.
+    Shm(Shm),
 }
 
 /// Does the same with whichever it is.
@@ -66,6 +75,7 @@ macro_rules! each {
     ($any:expr, $device:ident => $do:expr) => {
         match $any {
             AnyDevice::Packet($device) => $do,
+            AnyDevice::Shm($device) => $do,
         }
     };
 }
@@ -134,5 +144,13 @@ impl Device for AnyDevice {
 
     fn statistics(&mut self) -> Statistics {
         each!(self, device => device.statistics())
+    }
+
+    fn grant(&mut self, to: PathId, tag: u64, memory: &SharedMemory) -> Result<(), GrantError> {
+        each!(self, device => device.grant(to, tag, memory))
+    }
+
+    fn granted(&mut self) -> Option<Grant> {
+        each!(self, device => device.granted())
     }
 }

@@ -7,8 +7,10 @@ mod any;
 mod burst;
 mod clock;
 mod device;
+mod grant;
 mod open;
 pub mod packet;
+pub mod shm;
 mod sys;
 
 pub use address::{Address, AddressError, ReachError};
@@ -16,4 +18,5 @@ pub use any::{AnyDevice, Spec, SpecError};
 pub use burst::Burst;
 pub use clock::Clock;
 pub use device::{Capabilities, Device, Statistics, Trouble};
+pub use grant::{Grant, GrantError, SharedMemory};
 pub use open::OpenError;

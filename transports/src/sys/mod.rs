@@ -3,8 +3,11 @@
 pub(crate) mod filter;
 pub(crate) mod interface;
 pub(crate) mod mapping;
+pub(crate) mod memfd;
 pub(crate) mod packet;
 pub(crate) mod sentry;
+pub(crate) mod unix;
+pub(crate) mod watch;
 
 use std::io;
 use std::os::fd::RawFd;
