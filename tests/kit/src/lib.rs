@@ -17,7 +17,7 @@
 //! devices and do not know that their time is not the world's.
 //!
 //! Beside it, for what is real: a [`lab`] of namespaces and cables, [processes](child) that play the
-//! other part of a test, and [what every device must do](conformance).
+//! other part of a test, and [what every device must do](mod@conformance).
 //!
 //! The same seed and the same calls give the same run, down to [`Network::trace_hash`]. So a
 //! failure is replayed by its seed, and [`Network::start_recording`] turns the replay into a
