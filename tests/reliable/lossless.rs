@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use doorbell::encap::PathId;
 use doorbell::memory::Buf;
 use doorbell::nic::*;
 use doorbell::wire::Imm;
@@ -106,4 +107,22 @@ fn a_queue_pair_works_again_after_a_reset_in_the_middle() {
         let ends = ((two.a.node, two.a.qpn), (two.b.node, two.b.qpn));
         two.fabric.connect(ends.0, ends.1, setup.mtu, |_, _| {});
     }
+}
+
+#[test]
+fn a_link_that_is_gone_breaks_what_goes_by_it_and_nothing_else() {
+    let mut two = lossless().connected(|_, _| {});
+    (0..3).for_each(|id| two.a.post(short(id)));
+    two.run_for(Duration::from_micros(50));
+    let (a, b) = (two.a.node, two.b.node);
+    let [to_a, to_b] = [a, b].map(|node| PathId(node as u32));
+    two.fabric.nic(a).gone(to_a);
+    assert_eq!(two.fabric.nic(a).event(), None, "no connection goes by that link");
+    two.fabric.nic(a).gone(to_b);
+    assert_eq!(two.fabric.nic(a).event(), Some(Event::Broken(two.a.qpn, Cause::LinkGone)));
+    let (at_a, _) = two.run(3, 0);
+    let found: Vec<_> = at_a.iter().map(|c| (c.id, c.outcome)).collect();
+    let flushed = Err(Failure::Flushed(Cause::LinkGone));
+    let broke = Err(Failure::Broke(Cause::LinkGone));
+    assert_eq!(found, [(0, broke), (1, flushed), (2, flushed)]);
 }

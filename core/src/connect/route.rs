@@ -127,4 +127,26 @@ mod tests {
         let links = [1, 2, 1].map(|n| Route::new(Way::Link(PathId(n))));
         assert!(links[0] != links[1] && links[0] == links[2] && links[0] != there);
     }
+
+    /// To RoCE's own port, a host is a machine; processes that each have a port are each a host.
+    #[test]
+    fn processes_with_ports_of_their_own_are_each_a_host() {
+        let by_ports = |outer: Outer, source, destination| {
+            let Outer::V2Ipv4(ethernet, ip, udp) = outer else { panic!() };
+            let udp = Udp { source: UdpPort(source), destination: UdpPort(destination), ..udp };
+            Outer::V2Ipv4(ethernet, ip, udp)
+        };
+        let there = |destination| {
+            let outer = by_ports(outer(1, 1, 0), 5001, destination);
+            Route::along(&Path::new(PathId(1), outer))
+        };
+        let back = Route::back(&received(by_ports(outer(1, 1, 7), 5002, 5001)));
+        assert_eq!(back, there(5002));
+        assert_ne!(back, there(5003));
+        let Outer::V2Ipv4(.., udp) = *back.path(PathId(1)).outer() else { panic!() };
+        assert_eq!((udp.source, udp.destination), (UdpPort(5001), UdpPort(5002)));
+        // A standard peer's source port is a label of the flow, and says nothing of who it is.
+        let labelled = |label| received(by_ports(outer(2, 1, 7), label, UdpPort::ROCE_V2.0));
+        assert_eq!(Route::back(&labelled(50_000)), Route::back(&labelled(60_000)));
+    }
 }

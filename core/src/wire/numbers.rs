@@ -343,6 +343,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_ethernet_address_is_read_as_it_is_written() {
+        let mac = Mac([2, 0xDB, 0, 0x7F, 9, 0xAB]);
+        assert_eq!(mac.to_string().parse(), Ok(mac));
+        for wrong in ["", "02:db:00:7f:09", "02:db:00:7f:09:ab:cd", "2:db:0:7f:9:ab", "02-db"] {
+            assert_eq!(wrong.parse::<Mac>(), Err(NotMac), "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_message_takes_as_many_packets_as_it_fills_or_begins() {
         let packets = |len| PathMtu::Mtu1024.packets(len);
         assert_eq!([0, 1, 1024, 1025, 2048].map(packets), [1, 1, 1, 2, 2]);

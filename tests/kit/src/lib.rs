@@ -49,14 +49,17 @@
 //! assert_eq!(network.counters().lost, 4);
 //! ```
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod agenda;
+pub mod child;
 mod config;
+pub mod conformance;
 mod counters;
 mod ecn;
 mod fabric;
 mod faults;
+pub mod lab;
 mod lane;
 mod luck;
 mod managers;
@@ -64,6 +67,8 @@ mod network;
 mod partition;
 mod recording;
 mod switch;
+#[allow(unsafe_code)]
+mod sys;
 mod timers;
 mod trace;
 mod traffic;

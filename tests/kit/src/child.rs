@@ -1,0 +1,125 @@
+//! Another process of a test: the same test, started again in another part.
+//!
+//! The function that is marked as the test runs from its beginning in the child, too, and does what
+//! [`part`] says there. Parent and child talk in lines.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write, stdin};
+use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+
+use crate::lab::Namespace;
+use crate::sys;
+
+/// Says to a child which part it has.
+const PART: &str = "DOORBELL_PART";
+
+/// What lines for the parent begin with: the test harness prints, too.
+const MARK: &str = "to the parent: ";
+
+/// The part that this process has in the test, if it is a child.
+pub fn part() -> Option<String> {
+    std::env::var(PART).ok()
+}
+
+/// Says a line to the parent, of a child.
+pub fn tell(line: impl std::fmt::Display) {
+    println!("{MARK}{line}");
+}
+
+/// The next line that the parent says, if it says one more.
+pub fn listen() -> Option<String> {
+    let line = stdin().lines().next()?;
+    Some(line.expect("the parent says text"))
+}
+
+/// The name of the test whose closure this is: `program::module::test::{{closure}}`.
+pub(crate) fn test_of<F>() -> &'static str {
+    let name = std::any::type_name::<F>().trim_end_matches("::{{closure}}");
+    name.split_once("::").map_or(name, |(_, name)| name)
+}
+
+/// The command that runs one test of this program, alone.
+pub(crate) fn test_again(test: &str, namespace: Option<&Namespace>) -> Command {
+    let program: OsString = std::env::current_exe().expect("a test is a program").into();
+    let mut command = match namespace {
+        Some(namespace) => namespace.command(program),
+        None => Command::new(program),
+    };
+    command.args(["--exact", test, "--include-ignored", "--nocapture"]);
+    command
+}
+
+/// A process that plays another part of a test. It is killed when this is dropped, and when the
+/// thread that has started it ends.
+#[derive(Debug)]
+pub struct Child {
+    process: std::process::Child,
+    says: BufReader<ChildStdout>,
+    hears: ChildStdin,
+}
+
+impl Child {
+    /// Starts a test of this program again, in the named part; in a namespace, if one is given.
+    ///
+    /// # Panics
+    /// When it can't be started.
+    pub fn start(test: &str, part: &str, namespace: Option<&Namespace>) -> Self {
+        let mut command = test_again(test, namespace);
+        command.env(PART, part).stdin(Stdio::piped()).stdout(Stdio::piped());
+        sys::die_with_parent(&mut command);
+        let mut process = command.spawn().expect("this program can be started again");
+        let (says, hears) = (process.stdout.take(), process.stdin.take());
+        let (says, hears) = (says.expect("it is piped"), hears.expect("it is piped"));
+        Self { process, says: BufReader::new(says), hears }
+    }
+
+    /// The next line that it tells.
+    ///
+    /// # Panics
+    /// When it ends without one.
+    pub fn hear(&mut self) -> String {
+        let line = self.next_line();
+        line.unwrap_or_else(|| panic!("the other process ended: {:?}", self.process.wait()))
+    }
+
+    fn next_line(&mut self) -> Option<String> {
+        loop {
+            let mut line = String::new();
+            if self.says.read_line(&mut line).expect("it says text") == 0 {
+                return None;
+            }
+            if let Some((_, told)) = line.split_once(MARK) {
+                return Some(told.trim_end().to_owned());
+            }
+        }
+    }
+
+    /// Says a line to it.
+    pub fn say(&mut self, line: impl std::fmt::Display) {
+        writeln!(self.hears, "{line}").expect("it is still there");
+    }
+
+    /// Ends it by SIGKILL, whatever it is doing.
+    pub fn kill(&mut self) -> ExitStatus {
+        self.process.kill().expect("a child can be killed");
+        self.process.wait().expect("it is a child")
+    }
+
+    /// Waits for its end, which must be a good one.
+    ///
+    /// # Panics
+    /// When its test has failed.
+    pub fn end(mut self) {
+        while self.next_line().is_some() {}
+        let status = self.process.wait().expect("it is a child");
+        assert!(status.success(), "the other process: {status}");
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // Both fail if it has ended and was waited for.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,147 @@
+//! Packets: all of them, whole, in order, and counted.
+
+use doorbell_core::encap::PathId;
+use doorbell_core::wire::Mac;
+use doorbell_transports::{Address, Device, ReachError};
+
+use super::bench::Bench;
+use super::packets::{Pair, Seen, push, send, take, until};
+
+/// From no byte of payload to as many as the MTU allows, one after the other.
+pub fn packets_of_every_length_arrive_whole_and_in_order<D: Device>(bench: &Bench<'_, D>) {
+    let mut pair = Pair::new(bench.pair());
+    let mut seen = Seen::default();
+    for (number, len) in (0..).zip(0..=pair.longest()) {
+        send(&mut pair.near, &pair.to_far, number, len);
+        pair.receive(&mut seen, len + 1);
+    }
+    let expected: Vec<_> = (0..).zip(0..=pair.longest()).collect();
+    assert!(seen.packets == expected);
+}
+
+/// How many packets are more than any device takes while its peer looks away: of the longest, half
+/// a gigabyte.
+const TOO_MANY: u32 = 1 << 17;
+
+/// The lengths of a burst: stretches of one length, so that runs occur, and now and then another.
+fn length(number: u32, longest: usize) -> usize {
+    match number % 100 {
+        0..60 => 64,
+        60..63 => number as usize % (longest + 1),
+        63..90 => longest,
+        _ => 0,
+    }
+}
+
+/// A sender that is faster than its peer. What nothing can be lost on says that it is full, and has
+/// room again when the peer has taken something; others drop, and count what they do.
+pub fn bursts_wait_for_room_and_what_is_lost_is_counted<D: Device>(bench: &Bench<'_, D>) {
+    let mut pair = Pair::new(bench.pair());
+    let (lossless, longest) = (pair.near.capabilities().lossless, pair.longest());
+    let mut seen = Seen::default();
+    let (mut number, mut waited) = (0, 0);
+    for _ in 0..8 {
+        let last = number + if lossless { TOO_MANY } else { 3_000 };
+        let full = loop {
+            if number == last {
+                break false;
+            }
+            if push(&mut pair.near, &pair.to_far, number, length(number, longest)).is_ok() {
+                number += 1;
+                continue;
+            }
+            // What it holds back itself it can send; what the peer holds back it can't.
+            pair.near.flush();
+            if push(&mut pair.near, &pair.to_far, number, length(number, longest)).is_err() {
+                break true;
+            }
+            number += 1;
+        };
+        pair.near.flush();
+        assert_eq!(full, lossless, "it is full when the peer looks away, if it can't lose");
+        waited += usize::from(full);
+        if full {
+            pair.receive(&mut seen, number as usize);
+        } else {
+            while take(&mut pair.far, &mut seen) > 0 {}
+        }
+    }
+    // What is sent alone arrives, and behind everything else.
+    until("the last packet", || {
+        send(&mut pair.near, &pair.to_far, number, 8);
+        number += 1;
+        take(&mut pair.far, &mut seen);
+        seen.packets.iter().any(|&(_, len)| len == 8).then_some(())
+    });
+    seen.in_order();
+    let lost = number as usize - seen.packets.len();
+    let counted = pair.near.statistics().refused + pair.far.statistics().overrun;
+    assert!(lost == 0 || !lossless && counted > 0, "{lost} are lost, and {counted} counted");
+    println!("{number} packets sent, {lost} lost, {counted} frames counted, {waited} times full");
+}
+
+/// Nothing is lost where each burst is small, and both ends count the same.
+pub fn what_is_counted_is_what_was_sent<D: Device>(bench: &Bench<'_, D>) {
+    const BURSTS: u32 = 200;
+    const BURST: u32 = 16;
+    let mut pair = Pair::new(bench.pair());
+    let before = [pair.near.statistics(), pair.far.statistics()];
+    let (mut seen, mut bytes) = (Seen::default(), 0);
+    for burst in 0..BURSTS {
+        for number in burst * BURST..(burst + 1) * BURST {
+            let len = length(number, pair.longest());
+            push(&mut pair.near, &pair.to_far, number, len).expect("there is room for a few");
+            bytes += len as u64;
+        }
+        pair.near.flush();
+        pair.receive(&mut seen, ((burst + 1) * BURST) as usize);
+    }
+    seen.in_order();
+    let (near, far) = (pair.near.statistics(), pair.far.statistics());
+    let sent = near.frames_sent - before[0].frames_sent;
+    let packets = near.packets_sent - before[0].packets_sent;
+    let run = u64::from(pair.near.capabilities().run);
+    assert_eq!(packets, u64::from(BURSTS * BURST));
+    assert!(sent <= packets && sent >= packets.div_ceil(run), "{sent} frames, {packets} packets");
+    assert!(near.bytes_sent - before[0].bytes_sent >= bytes);
+    // A network may cut the frames that were sent, and no more than that.
+    let received = far.frames_received - before[1].frames_received;
+    assert!((sent..=packets).contains(&received), "{sent} sent, {received} received");
+    assert!(far.bytes_received - before[1].bytes_received >= bytes);
+    let lost = [near, far].map(|end| (end.refused, end.overrun, end.strangers));
+    assert_eq!(lost, [(0, 0, 0); 2]);
+}
+
+/// An address that makes no sense for a device is an error that says so; one that does, but at
+/// which nobody is, is an error in the end, or a way along which packets vanish.
+pub fn addresses_of_others_and_of_nobody_are_errors<D: Device>(bench: &Bench<'_, D>) {
+    let mut pair = Pair::new(bench.pair());
+    let others = [Address::Shm("nobody".into()), Address::Packet(Mac([2; 6]))];
+    let other = others.iter().find(|other| {
+        std::mem::discriminant(*other) != std::mem::discriminant(pair.near.address())
+    });
+    let other = other.expect("one of two is of another kind");
+    let error = pair.near.reach(other).expect_err("an address of another kind");
+    assert!(matches!(error, ReachError::Kind { .. }), "{error}");
+    assert!(error.to_string().contains(&other.to_string()), "{error}");
+
+    let Some(nobody) = bench.nobody() else { return };
+    let found = until("hearing that nobody is there", || {
+        take(&mut pair.near, &mut Seen::default());
+        pair.near.reach(nobody).transpose()
+    });
+    match found {
+        Err(error) => assert!(error.to_string().contains(&nobody.to_string()), "{error}"),
+        Ok(way) => {
+            let path = way.path(PathId(7));
+            for number in 0..100 {
+                send(&mut pair.near, &path, number, 8);
+            }
+        }
+    }
+    // And that was that: whoever is there is still reached.
+    let mut seen = Seen::default();
+    send(&mut pair.near, &pair.to_far, 500, 8);
+    pair.receive(&mut seen, 1);
+    assert_eq!(seen.packets, [(500, 8)]);
+}

@@ -1,0 +1,277 @@
+//! Real Ethernets to test on: network namespaces, and cables between them.
+//!
+//! [`test`] runs the body of a test with a [`Lab`], as root or in a user namespace:
+//!
+//! ```no_run
+//! use std::net::UdpSocket;
+//!
+//! use doorbell_kit::lab;
+//!
+//! # fn open(interface: &str) {}
+//! // In a function marked as a test:
+//! lab::test(|lab| {
+//!     let cable = lab.cable("a0", "b0", 9000).unwrap();
+//!     // This thread is in the near namespace, where `a0` is.
+//!     let near = UdpSocket::bind((cable.near.ipv4, 4791)).unwrap();
+//!     // What is to be in the far one is made there,
+//!     let far = lab.far.within(|| UdpSocket::bind((cable.far.ipv6, 4791))).unwrap();
+//!     // or by a process there.
+//!     let mut ping = lab.far.command("ping");
+//!     ping.args(["-c", "1"]).arg(cable.near.ipv4.to_string()).status().unwrap();
+//! });
+//! ```
+//!
+//! A namespace, with all interfaces in it, is gone when no [`Namespace`], socket, thread or process
+//! holds it any more: there is nothing to be removed.
+
+mod test;
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::Command;
+
+use thiserror::Error;
+
+use crate::sys;
+
+pub use test::test;
+pub(crate) use test::test_named;
+
+/// Why there is no lab, or why it can't be made what it was to be.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// A program is not there, or can't be started.
+    #[error("`{program}` can't be run ({source}): `apt-get install {package}` installs it")]
+    Missing {
+        /// Its name.
+        program: &'static str,
+        /// The package that it comes in.
+        package: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program did not do it.
+    #[error("`{command}` failed: {said}")]
+    Failed {
+        /// The command.
+        command: String,
+        /// What it said.
+        said: String,
+    },
+    /// A feature of an interface is not what it was told to be.
+    #[error("{feature} of {interface} stays what it is: `ethtool -k {interface}` says more")]
+    Fixed {
+        /// The interface.
+        interface: String,
+        /// The feature.
+        feature: String,
+    },
+    /// The system refused.
+    #[error("{what}: {source}; it takes root, or a system that lets users make namespaces")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl LabError {
+    fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+}
+
+/// A network namespace, with nothing in it at first but the loopback interface, which is up.
+#[derive(Debug)]
+pub struct Namespace {
+    file: File,
+}
+
+impl Namespace {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// When this process may not, or `ip` (package iproute2) is missing.
+    pub fn new() -> Result<Self, LabError> {
+        let here = Self::here()?;
+        sys::leave_network().map_err(LabError::system("making a network namespace"))?;
+        let made = Self::here();
+        here.enter();
+        let made = made?;
+        made.ip("link set lo up")?;
+        Ok(made)
+    }
+
+    /// The one that this thread is in.
+    ///
+    /// # Errors
+    /// When the system has no such thing.
+    pub fn here() -> Result<Self, LabError> {
+        let file = File::open("/proc/thread-self/ns/net");
+        file.map(|file| Self { file }).map_err(LabError::system("looking for this namespace"))
+    }
+
+    fn enter(&self) {
+        let entered = sys::enter_network(self.file.as_fd());
+        entered.expect("whoever was in a namespace, or made it, may enter it");
+    }
+
+    /// Does something there. The sockets that it opens, the threads and processes that it starts are
+    /// of that namespace for good; the thread that called this comes back.
+    pub fn within<R>(&self, does: impl FnOnce() -> R) -> R {
+        struct Back(Namespace);
+        impl Drop for Back {
+            fn drop(&mut self) {
+                self.0.enter();
+            }
+        }
+        let _back = Back(Self::here().expect("every thread is in a namespace"));
+        self.enter();
+        does()
+    }
+
+    /// A command that will run there.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        let file = self.file.try_clone().expect("there is a descriptor left");
+        sys::run_in_network(&mut command, file.into());
+        command
+    }
+
+    /// Runs `ip` there, with what follows it on a command line.
+    ///
+    /// # Errors
+    /// When that is missing, or does not succeed.
+    pub fn ip(&self, arguments: &str) -> Result<String, LabError> {
+        self.run("ip", "iproute2", arguments)
+    }
+
+    /// Switches a feature of an interface on or off, by the name that `ethtool -k` gives it, such as
+    /// `tx-udp-segmentation`.
+    ///
+    /// # Errors
+    /// When `ethtool` is missing, or the feature can't be switched there.
+    pub fn offload(&self, interface: &str, feature: &str, on: bool) -> Result<(), LabError> {
+        let to = if on { "on" } else { "off" };
+        self.run("ethtool", "ethtool", &format!("-K {interface} {feature} {to}"))?;
+        let all = self.run("ethtool", "ethtool", &format!("-k {interface}"))?;
+        // `on`, or `on [fixed]`: but not `off [requested on]`.
+        let is = |line: &str| {
+            let (name, value) = line.trim().split_once(": ")?;
+            (name == feature).then(|| value.split(' ').next() == Some(to))
+        };
+        if all.lines().find_map(is) == Some(true) {
+            return Ok(());
+        }
+        Err(LabError::Fixed { interface: interface.to_owned(), feature: feature.to_owned() })
+    }
+
+    /// Runs a program of administrators there, and returns what it prints.
+    fn run(
+        &self,
+        program: &'static str,
+        package: &'static str,
+        arguments: &str,
+    ) -> Result<String, LabError> {
+        // Not everybody's path leads to them.
+        let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+        let mut command = self.command(program);
+        let output = command.env("PATH", path).args(arguments.split(' ')).output();
+        let output = output.map_err(|source| LabError::Missing { program, package, source })?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(LabError::Failed { command: format!("{program} {arguments}"), said })
+    }
+}
+
+/// One end of a cable: an interface that is up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct End {
+    /// Its name.
+    pub interface: String,
+    /// Its address, of a network of 24 bits.
+    pub ipv4: Ipv4Addr,
+    /// Its address, of a network of 64 bits. It may be used at once.
+    pub ipv6: Ipv6Addr,
+}
+
+/// A veth pair.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cable {
+    /// The first end.
+    pub near: End,
+    /// The second end.
+    pub far: End,
+}
+
+/// Two network namespaces, and cables between them.
+#[derive(Debug)]
+pub struct Lab {
+    /// The first, in which the body of a [`test`] is.
+    pub near: Namespace,
+    /// The second.
+    pub far: Namespace,
+    cables: Cell<u8>,
+}
+
+impl Lab {
+    /// Makes two namespaces.
+    ///
+    /// # Errors
+    /// As [`Namespace::new`].
+    pub fn new() -> Result<Self, LabError> {
+        Ok(Self { near: Namespace::new()?, far: Namespace::new()?, cables: Cell::new(0) })
+    }
+
+    /// Plugs in a cable whose first end is an interface of the near namespace, and the second one of
+    /// the far. Both are up, and have the addresses that are returned and no others: so nothing is
+    /// sent on it by itself. Of the first cable they are `10.219.0.1` and `fd00:db::1`, `10.219.0.2`
+    /// and `fd00:db::2`.
+    ///
+    /// # Errors
+    /// When `ip` does not do it: names are at most 15 bytes, and taken only once.
+    pub fn cable(&self, near: &str, far: &str, mtu: u32) -> Result<Cable, LabError> {
+        self.plug(&self.near, near, &self.far, far, mtu)
+    }
+
+    /// Plugs in such a cable with both ends in the near namespace, between which the kernel then
+    /// moves no IP packets.
+    ///
+    /// # Errors
+    /// As [`cable`](Self::cable).
+    pub fn loopback(&self, one: &str, other: &str, mtu: u32) -> Result<Cable, LabError> {
+        self.plug(&self.near, one, &self.near, other, mtu)
+    }
+
+    fn plug(
+        &self,
+        near: &Namespace,
+        near_name: &str,
+        far: &Namespace,
+        far_name: &str,
+        mtu: u32,
+    ) -> Result<Cable, LabError> {
+        let number = self.cables.replace(self.cables.get() + 1);
+        let other = format!("/proc/{}/fd/{}", std::process::id(), far.file.as_raw_fd());
+        near.ip(&format!(
+            "link add {near_name} mtu {mtu} type veth peer name {far_name} mtu {mtu} netns {other}"
+        ))?;
+        let take_up = |namespace: &Namespace, interface: &str, host: u8| {
+            let ipv4 = Ipv4Addr::new(10, 219, number, host);
+            let ipv6 = Ipv6Addr::new(0xfd00, 0xdb, u16::from(number), 0, 0, 0, 0, u16::from(host));
+            // No address of its own making, and none that is first asked for.
+            namespace.ip(&format!("link set {interface} addrgenmode none"))?;
+            namespace.ip(&format!("link set {interface} up"))?;
+            namespace.ip(&format!("addr add {ipv4}/24 dev {interface}"))?;
+            namespace.ip(&format!("addr add {ipv6}/64 dev {interface} nodad"))?;
+            Ok(End { interface: interface.to_owned(), ipv4, ipv6 })
+        };
+        Ok(Cable { near: take_up(near, near_name, 1)?, far: take_up(far, far_name, 2)? })
+    }
+}

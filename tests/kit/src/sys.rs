@@ -1,0 +1,88 @@
+//! What the kit asks of Linux, and all of its unsafe code.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use libc::c_int;
+
+fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Moves this thread, and no other, into a new network namespace.
+pub(crate) fn leave_network() -> io::Result<()> {
+    // SAFETY: a plain system call.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
+}
+
+/// Moves this thread, and no other, into a network namespace.
+pub(crate) fn enter_network(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: a plain system call on a live descriptor.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
+}
+
+/// Has a command run in a network namespace.
+pub(crate) fn run_in_network(command: &mut Command, namespace: OwnedFd) {
+    let enter = move || enter_network(namespace.as_fd());
+    // SAFETY: `enter` makes a system call and nothing else.
+    unsafe { command.pre_exec(enter) };
+}
+
+/// Has a command run in a user namespace of its own, as its root, and in a new network namespace.
+///
+/// A process of several threads can't enter one. Between fork and exec it has a single one.
+pub(crate) fn run_in_user_namespace(command: &mut Command) {
+    // SAFETY: plain system calls.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let text = |text: String| CString::new(text).expect("text without zeros");
+    let files = [
+        (c"/proc/self/setgroups", text("deny".to_owned())),
+        (c"/proc/self/uid_map", text(format!("0 {user} 1"))),
+        (c"/proc/self/gid_map", text(format!("0 {group} 1"))),
+    ];
+    let enter = move || {
+        // SAFETY: a plain system call.
+        check(unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) })?;
+        for (path, text) in &files {
+            let text = text.as_bytes();
+            // SAFETY: the path ends with a zero, and the kernel reads the bytes of a live slice.
+            unsafe {
+                let file = check(libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC))?;
+                let written = libc::write(file, text.as_ptr().cast(), text.len());
+                libc::close(file);
+                check(written as c_int)?;
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: `enter` makes system calls and nothing else: what it needs was allocated before.
+    unsafe { command.pre_exec(enter) };
+}
+
+/// Has a command killed when the thread that has spawned it ends.
+pub(crate) fn die_with_parent(command: &mut Command) {
+    let ask = || {
+        // SAFETY: a plain system call.
+        check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(drop)
+    };
+    // SAFETY: `ask` makes a system call and nothing else.
+    unsafe { command.pre_exec(ask) };
+}
+
+/// Waits until a descriptor is readable, for so long at most. Whether it is.
+pub(crate) fn readable(fd: BorrowedFd<'_>, at_most: Duration) -> bool {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let millis = at_most.as_millis().try_into().unwrap_or(c_int::MAX);
+    loop {
+        // SAFETY: the kernel reads and writes one live entry.
+        match check(unsafe { libc::poll(&mut poll, 1, millis) }) {
+            Ok(ready) => return ready > 0,
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => panic!("poll: {why}"),
+        }
+    }
+}
