@@ -81,6 +81,19 @@ pub enum ReachError {
         /// What was tried.
         why: &'static str,
     },
+    /// A router stands in between.
+    #[error(
+        "{address} is no neighbour of {own}: {device} speaks to its own network only, and uses no \
+         gateway; `udp` goes wherever IP does"
+    )]
+    Beyond {
+        /// The address.
+        address: Address,
+        /// The device's own, and which network it is in.
+        own: String,
+        /// This device's name.
+        device: &'static str,
+    },
     /// The device has as many peers as it allows.
     #[error("{address} would be one peer more than the {most} that this device keeps")]
     TooMany {

@@ -16,6 +16,7 @@ use crate::device::{Capabilities, Device, Statistics, Trouble};
 use crate::grant::{Grant, GrantError, SharedMemory};
 use crate::open::OpenError;
 use crate::packet::Packet;
+use crate::packet_v2::{Network, PacketV2, Settings};
 use crate::shm::Shm;
 
 /// Which device, and on what, as text: the form of `--device` and of configuration files.
@@ -23,18 +24,23 @@ use crate::shm::Shm;
 /// | | |
 /// |---|---|
 /// | `packet:eth0` | raw Ethernet on that interface, RoCE v1 |
+/// | `packet-v2:eth0`, `packet-v2:eth0,192.0.2.7/24` | the same by RoCE v2, with an address of its own |
 /// | `shm:job/0` | shared memory, joined by that name |
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Spec {
     /// Raw Ethernet on an interface, by RoCE v1.
     Packet(Box<str>),
+    /// Raw Ethernet on an interface, by RoCE v2.
+    PacketV2(Box<str>, Option<Network>),
     /// Shared memory, by a name.
     Shm(Box<str>),
 }
 
 /// Text that names no device.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("`{0}` names no device: it is packet:INTERFACE or shm:NAME")]
+#[error(
+    "`{0}` names no device: it is packet:INTERFACE, packet-v2:INTERFACE[,IP/PREFIX] or shm:NAME"
+)]
 pub struct SpecError(String);
 
 impl FromStr for Spec {
@@ -43,6 +49,18 @@ impl FromStr for Spec {
     fn from_str(text: &str) -> Result<Self, SpecError> {
         match text.split_once(':').unwrap_or((text, "")) {
             ("packet", interface) if !interface.is_empty() => Ok(Self::Packet(interface.into())),
+            ("packet-v2", rest) => {
+                let (interface, network) = match rest.split_once(',') {
+                    Some((interface, network)) => (interface, Some(network.parse())),
+                    None => (rest, None),
+                };
+                match network.transpose() {
+                    Ok(network) if !interface.is_empty() => {
+                        Ok(Self::PacketV2(interface.into(), network))
+                    }
+                    _ => Err(SpecError(text.to_owned())),
+                }
+            }
             ("shm", name) if !name.is_empty() => Ok(Self::Shm(name.into())),
             _ => Err(SpecError(text.to_owned())),
         }
@@ -57,6 +75,10 @@ impl Spec {
     pub fn open(&self, numbering: Numbering) -> Result<AnyDevice, OpenError> {
         match self {
             Self::Packet(interface) => Packet::open(interface, numbering).map(AnyDevice::Packet),
+            Self::PacketV2(interface, network) => {
+                let settings = Settings { network: *network, ..Settings::default() };
+                PacketV2::open(interface, settings).map(AnyDevice::PacketV2)
+            }
             Self::Shm(name) => Shm::join(name).map(AnyDevice::Shm),
         }
     }
@@ -66,8 +88,22 @@ impl Spec {
 pub enum AnyDevice {
     /// Raw Ethernet, by RoCE v1.
     Packet(Packet),
+    /// Raw Ethernet, by RoCE v2.
+    PacketV2(PacketV2),
     /// Shared memory.
     Shm(Shm),
+}
+
+impl AnyDevice {
+    /// The same device, but that it sends a frame a packet.
+    #[must_use]
+    pub fn without_offload(self) -> Self {
+        match self {
+            Self::Packet(device) => Self::Packet(device.without_offload()),
+            Self::PacketV2(device) => Self::PacketV2(device.without_offload()),
+            Self::Shm(device) => Self::Shm(device),
+        }
+    }
 }
 
 /// Does the same with whichever it is.
@@ -75,6 +111,7 @@ macro_rules! each {
     ($any:expr, $device:ident => $do:expr) => {
         match $any {
             AnyDevice::Packet($device) => $do,
+            AnyDevice::PacketV2($device) => $do,
             AnyDevice::Shm($device) => $do,
         }
     };
@@ -138,7 +175,7 @@ impl Device for AnyDevice {
         each!(self, device => device.disarm());
     }
 
-    fn trouble(&self) -> Option<&Trouble> {
+    fn trouble(&mut self) -> Option<Trouble> {
         each!(self, device => device.trouble())
     }
 

@@ -87,9 +87,10 @@ pub trait Device: Outbox + Send + 'static {
     /// Called after waking: frames cost their sender nothing more for waking.
     fn disarm(&mut self);
 
-    /// What keeps it from working, if something does: an interface that is down, or gone. It goes on
-    /// trying.
-    fn trouble(&self) -> Option<&Trouble> {
+    /// What keeps it from working at this moment, if something does: an interface that is down, or
+    /// gone. It goes on trying. This asks the system, and so nothing has to be remembered, and taken
+    /// back, where packets are sent.
+    fn trouble(&mut self) -> Option<Trouble> {
         None
     }
 
@@ -137,7 +138,7 @@ pub struct Capabilities {
 }
 
 /// What keeps an open device from working.
-#[derive(Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("{what}: {found}; {advice}")]
 pub struct Trouble {
     /// What of it.
@@ -146,17 +147,6 @@ pub struct Trouble {
     pub found: String,
     /// What to do.
     pub advice: &'static str,
-}
-
-impl Trouble {
-    /// An interface that takes no frames.
-    pub(crate) fn interface(name: &str, why: &io::Error) -> Self {
-        let advice = match why.raw_os_error() {
-            Some(libc::ENETDOWN) => "take it up (`ip link set <interface> up`); the device goes on",
-            _ => "it is no more: open the device anew when it is there",
-        };
-        Self { what: format!("interface {name}"), found: why.to_string(), advice }
-    }
 }
 
 /// What a device has counted since it was opened.

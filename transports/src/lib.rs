@@ -10,6 +10,8 @@ mod device;
 mod grant;
 mod open;
 pub mod packet;
+pub mod packet_v2;
+mod raw;
 pub mod shm;
 mod sys;
 

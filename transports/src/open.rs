@@ -17,6 +17,27 @@ pub enum OpenError {
         /// What the system said.
         source: io::Error,
     },
+    /// The interface is of another kind.
+    #[error("{device}: interface `{interface}` is no Ethernet; `udp` works wherever IP does")]
+    NotEthernet {
+        /// The device.
+        device: &'static str,
+        /// The interface.
+        interface: Box<str>,
+    },
+    /// Frames for addresses other than its own do not arrive at the interface.
+    #[error(
+        "{device}: to `{interface}`, of the kind {driver}, come only frames for its own address; \
+         `packet:{interface}` uses that one"
+    )]
+    OwnOnly {
+        /// The device.
+        device: &'static str,
+        /// The interface.
+        interface: Box<str>,
+        /// Its driver.
+        driver: String,
+    },
     /// The interface is down.
     #[error("{device}: interface `{interface}` is down; `ip link set {interface} up` takes it up")]
     Down {

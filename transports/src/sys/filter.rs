@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use doorbell_core::wire::Mac;
 use libc::{sock_filter, sock_fprog};
 
 use super::set_option;
@@ -14,39 +15,73 @@ const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const LOAD_HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
 const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
 const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 /// A test of some bytes of a frame: of a mask and a value in `either`, one must fit them.
 #[derive(Clone, Debug)]
-pub(crate) struct Test {
-    pub at: usize,
-    pub width: Width,
-    pub either: Vec<(u32, u32)>,
+pub struct Test {
+    at: u32,
+    load: u16,
+    either: Vec<(u32, u32)>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Width {
-    Half,
-    Word,
+impl Test {
+    /// Whether the two bytes at `at` are `value`, where the mask has ones.
+    pub fn half(at: usize, mask: u16, value: u16) -> Self {
+        let either = vec![(mask.into(), value.into())];
+        Self { at: at as u32, load: LOAD_HALF, either }
+    }
+
+    /// Whether the four bytes at `at` are one of these values, each where its mask has ones.
+    pub fn word(at: usize, either: &[(u32, u32)]) -> Self {
+        Self { at: at as u32, load: LOAD_WORD, either: either.to_vec() }
+    }
+
+    /// Whether the frame is for this station: others come where a switch floods, and on cables that
+    /// have no notion of addresses.
+    pub fn to(Mac([a, b, c, d, e, f]): Mac) -> [Self; 2] {
+        let first = Self::word(0, &[(!0, u32::from_be_bytes([a, b, c, d]))]);
+        [first, Self::half(4, !0, u16::from_be_bytes([e, f]))]
+    }
+
+    /// Whether the frame came with no tag of a virtual network: such frames are also shown to those
+    /// who listen on the network beneath, and the tag is no longer in them.
+    pub fn untagged() -> Self {
+        let at = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG) as u32;
+        Self { at, ..Self::word(0, &[(0x0FFF, 0)]) }
+    }
 }
 
-/// A program that takes a frame when it passes every test, and drops it unseen otherwise; a frame
-/// too short for a test does not pass it.
-pub(crate) fn program(tests: &[Test]) -> Vec<sock_filter> {
-    let step = |code, k| sock_filter { code, jt: 0, jf: 0, k };
-    let mut program = Vec::new();
-    for test in tests {
-        let load = if test.width == Width::Word { LOAD_WORD } else { LOAD_HALF };
+/// A program that takes a frame when it passes every test of one of the lists, and drops it unseen
+/// otherwise; a frame too short for a test passes none of them that follow.
+pub(crate) fn program(any: &[Vec<Test>]) -> Vec<sock_filter> {
+    let mut program: Vec<_> = any.iter().flat_map(|tests| all(tests)).collect();
+    program.push(step(RETURN, 0));
+    program
+}
+
+fn step(code: u16, k: u32) -> sock_filter {
+    sock_filter { code, jt: 0, jf: 0, k }
+}
+
+/// Takes a frame that passes every test, and falls through for others.
+fn all(tests: &[Test]) -> Vec<sock_filter> {
+    let mut program = vec![step(RETURN, ALL)];
+    // From the end, so that the way past it is known.
+    for test in tests.iter().rev() {
+        let mut begin = Vec::new();
         for (index, &(mask, value)) in test.either.iter().enumerate() {
             // Over the alternatives behind this one, three steps each, and over the end.
             let over = 3 * (test.either.len() - index - 1) + 1;
-            program.push(step(load, test.at as u32));
-            program.push(step(AND, mask));
-            program.push(sock_filter { jt: over as u8, ..step(EQUAL, value) });
+            begin.push(step(test.load, test.at));
+            begin.push(step(AND, mask));
+            begin.push(sock_filter { jt: over as u8, ..step(EQUAL, value) });
         }
-        program.push(step(RETURN, 0));
+        begin.push(step(JUMP, program.len() as u32));
+        begin.append(&mut program);
+        program = begin;
     }
-    program.push(step(RETURN, ALL));
     program
 }
 

@@ -15,37 +15,46 @@ pub(crate) struct Interface {
     pub mac: Mac,
     pub mtu: u32,
     pub up: bool,
+    /// Whether its frames have Ethernet's form.
+    pub ethernet: bool,
 }
 
 impl Interface {
     /// Looks an interface up by its name.
     pub fn named(name: &str) -> io::Result<Self> {
-        // SAFETY: the descriptor is new and nobody else's.
-        let socket = unsafe {
-            let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
-            OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0), "socket")?)
-        };
+        let socket = asking()?;
         let index = Query::new(name)?.ask(&socket, libc::SIOCGIFINDEX, "SIOCGIFINDEX")?;
         let mac = Query::new(name)?.ask(&socket, libc::SIOCGIFHWADDR, "SIOCGIFHWADDR")?;
         let mtu = Query::new(name)?.ask(&socket, libc::SIOCGIFMTU, "SIOCGIFMTU")?;
         let flags = Query::new(name)?.ask(&socket, libc::SIOCGIFFLAGS, "SIOCGIFFLAGS")?;
         // SAFETY: each request has filled in the field that is read here; all are plain bytes.
         unsafe {
+            let kind = mac.ifr_ifru.ifru_hwaddr.sa_family;
             let [a, b, c, d, e, f, ..] = mac.ifr_ifru.ifru_hwaddr.sa_data.map(|byte| byte as u8);
             Ok(Self {
                 index: index.ifr_ifru.ifru_ifindex as u32,
                 mac: Mac([a, b, c, d, e, f]),
                 mtu: mtu.ifr_ifru.ifru_mtu as u32,
                 up: i32::from(flags.ifr_ifru.ifru_flags) & libc::IFF_UP != 0,
+                ethernet: matches!(kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK),
             })
         }
     }
 }
 
-struct Query(libc::ifreq);
+/// A socket by which interfaces can be asked.
+pub(super) fn asking() -> io::Result<OwnedFd> {
+    // SAFETY: the descriptor is new and nobody else's.
+    unsafe {
+        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+        Ok(OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0), "socket")?))
+    }
+}
+
+pub(super) struct Query(pub libc::ifreq);
 
 impl Query {
-    fn new(name: &str) -> io::Result<Self> {
+    pub fn new(name: &str) -> io::Result<Self> {
         let name = CString::new(name)?;
         // SAFETY: ifreq is plain and zero is a value for it.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -1,5 +1,6 @@
 //! What devices ask of Linux, and all of this crate's unsafe code.
 
+pub(crate) mod ethtool;
 pub(crate) mod filter;
 pub(crate) mod interface;
 pub(crate) mod mapping;
@@ -7,10 +8,11 @@ pub(crate) mod memfd;
 pub(crate) mod packet;
 pub(crate) mod sentry;
 pub(crate) mod unix;
+pub(crate) mod virtio;
 pub(crate) mod watch;
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 
 use libc::{c_int, c_long};
@@ -42,4 +44,31 @@ pub(crate) fn set_option<T>(
         libc::setsockopt(fd, level, name, ptr::from_ref(value).cast(), size_of::<T>() as u32)
     };
     check(result, what).map(drop)
+}
+
+/// An option of a socket that is a number.
+pub(crate) fn number(socket: BorrowedFd<'_>, name: c_int) -> Option<c_int> {
+    let (mut value, mut len): (c_int, _) = (0, size_of::<c_int>() as libc::socklen_t);
+    let (fd, to) = (socket.as_raw_fd(), ptr::from_mut(&mut value).cast());
+    // SAFETY: the kernel writes at most the length that it is told.
+    let result = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, name, to, &mut len) };
+    (result == 0).then_some(value)
+}
+
+/// Bytes that nobody can guess.
+pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    // SAFETY: the kernel writes at most the length of a live array; so few bytes it gives at once.
+    let result = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
+    check(result as c_int, "getrandom").map(|_| bytes)
+}
+
+/// Waits until a descriptor is readable.
+pub(crate) fn wait(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let mut watched = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: the kernel reads and writes one live pollfd.
+    match check(unsafe { libc::poll(&mut watched, 1, -1) }, "poll") {
+        Err(why) if why.kind() != io::ErrorKind::Interrupted => Err(why),
+        _ => Ok(()),
+    }
 }

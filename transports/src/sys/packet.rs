@@ -5,16 +5,21 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use doorbell_core::wire::EtherType;
+use doorbell_core::wire::{EtherType, Mac};
 use libc::{c_int, c_void};
 
 use super::filter::{Test, attach, program};
 use super::mapping::Mapping;
-use super::{check, count, set_option};
+use super::{check, count, number, set_option, virtio};
+
+/// The bytes that wait in a socket's own queue at most, half of what the kernel makes of it: some
+/// two hundred runs.
+const QUEUE: c_int = 8 << 20;
 
 /// A raw socket on one interface.
-pub(crate) struct PacketSocket {
+pub struct PacketSocket {
     fd: OwnedFd,
+    virtio: bool,
 }
 
 impl PacketSocket {
@@ -34,13 +39,13 @@ impl PacketSocket {
         // Refused in a user namespace; the ordinary limit then has to do.
         let forced = libc::SO_SNDBUFFORCE;
         let _ = set_option(fd.as_raw_fd(), libc::SOL_SOCKET, forced, &big, "SO_SNDBUFFORCE");
-        Ok(Self { fd })
+        Ok(Self { fd, virtio })
     }
 
-    /// Has the socket see only frames that pass all of these tests. Before it is bound, or others
-    /// would already be waiting.
-    pub fn filter(&self, tests: &[Test]) -> io::Result<()> {
-        attach(self.fd.as_fd(), &mut program(tests))
+    /// Has the socket see only frames that pass all of the tests of one of these lists. Before it is
+    /// bound, or others would already be waiting.
+    pub fn filter(&self, any: &[Vec<Test>]) -> io::Result<()> {
+        attach(self.fd.as_fd(), &mut program(any))
     }
 
     /// Sends on an interface from here on, and receives the frames of a protocol there; of
@@ -72,6 +77,47 @@ impl PacketSocket {
         })
     }
 
+    /// Copies the next frame that waits in the socket's own queue to `buffer`.
+    #[inline]
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (fd, nowhere) = (self.fd.as_raw_fd(), ptr::null_mut::<c_void>());
+        // SAFETY: the kernel writes at most the length of a live, exclusive slice.
+        count(unsafe {
+            let (to, len) = (buffer.as_mut_ptr(), buffer.len());
+            libc::syscall(libc::SYS_recvfrom, fd, to, len, libc::MSG_DONTWAIT, nowhere, nowhere)
+        })
+    }
+
+    /// Has frames that are longer than a ring's slot wait in the socket's own queue.
+    pub fn queue_long(&self) -> io::Result<()> {
+        let (fd, one): (_, c_int) = (self.fd.as_raw_fd(), 1);
+        set_option(fd, libc::SOL_PACKET, PACKET_COPY_THRESH, &one, "PACKET_COPY_THRESH")?;
+        // Refused in a user namespace, as for sending.
+        let forced = libc::SO_RCVBUFFORCE;
+        let _ = set_option(fd, libc::SOL_SOCKET, forced, &QUEUE, "SO_RCVBUFFORCE");
+        Ok(())
+    }
+
+    /// Has the interface pass on what is sent to an address, of one station or of a group, for as
+    /// long as the socket is open.
+    pub fn join(&self, index: u32, mac: Mac) -> io::Result<()> {
+        // SAFETY: packet_mreq is plain and zero is a value for it.
+        let mut request: libc::packet_mreq = unsafe { std::mem::zeroed() };
+        request.mr_ifindex = index as c_int;
+        let group = mac.0[0] & 1 != 0;
+        let kind = if group { libc::PACKET_MR_MULTICAST } else { PACKET_MR_UNICAST };
+        request.mr_type = kind as u16;
+        request.mr_alen = 6;
+        request.mr_address[..6].copy_from_slice(&mac.0);
+        let (fd, name) = (self.fd.as_raw_fd(), libc::PACKET_ADD_MEMBERSHIP);
+        set_option(fd, libc::SOL_PACKET, name, &request, "PACKET_ADD_MEMBERSHIP")
+    }
+
+    /// How many bytes of frames the socket's own queue takes.
+    pub fn queue(&self) -> usize {
+        number(self.fd.as_fd(), libc::SO_RCVBUF).unwrap_or(0) as usize
+    }
+
     /// How many frames came while there was no room for them, since this was last asked.
     pub fn overrun(&self) -> u64 {
         // SAFETY: tpacket_stats is plain and zero is a value for it; the kernel writes at most the
@@ -87,18 +133,6 @@ impl PacketSocket {
             }
         }
     }
-
-    /// What is wrong with the interface, if the kernel has told this socket: it was taken down, or
-    /// is no more.
-    pub fn error(&self) -> Option<io::Error> {
-        let (mut error, mut len): (c_int, _) = (0, size_of::<c_int>() as libc::socklen_t);
-        let to = ptr::from_mut(&mut error).cast();
-        // SAFETY: the kernel writes at most the length that it is told.
-        let result = unsafe {
-            libc::getsockopt(self.fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, to, &mut len)
-        };
-        (result == 0 && error != 0).then(|| io::Error::from_raw_os_error(error))
-    }
 }
 
 impl AsFd for PacketSocket {
@@ -107,13 +141,32 @@ impl AsFd for PacketSocket {
     }
 }
 
+const PACKET_MR_UNICAST: c_int = 3;
+const PACKET_COPY_THRESH: c_int = 7;
 const PAGE: usize = 4096;
 
+/// What a slot has of its frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kept {
+    /// All of it.
+    Whole,
+    /// The beginning: the frame is longer than a slot, and the next in the socket's queue.
+    Queued,
+    /// The beginning: the frame is longer than a slot, and the queue was full.
+    Cut,
+}
+
 /// The ring into which the kernel puts a packet socket's frames.
+///
+/// A frame that is longer than a slot has its place in the ring, too, and where the socket
+/// [has it so](PacketSocket::queue_long) waits in the queue: short frames cost no system call, long ones are copied on the processor that wants them, and
+/// all of them stay in their order.
 pub(crate) struct ReceiveRing {
     mapping: Mapping,
     slot: usize,
     slots: usize,
+    /// What stands in front of each frame: a virtio header, or nothing.
+    ahead: usize,
     at: usize,
     /// Slots behind `at` that were read and not yet given back.
     owed: usize,
@@ -136,7 +189,8 @@ impl ReceiveRing {
         };
         set_option(fd, level, libc::PACKET_RX_RING, &request, "PACKET_RX_RING")?;
         let mapping = Mapping::new(socket.as_fd(), len)?;
-        Ok(Self { mapping, slot, slots: len / slot, at: 0, owed: 0 })
+        let ahead = if socket.virtio { virtio::LEN } else { 0 };
+        Ok(Self { mapping, slot, slots: len / slot, ahead, at: 0, owed: 0 })
     }
 
     /// The memory that such a ring takes.
@@ -156,26 +210,33 @@ impl ReceiveRing {
         unsafe { &*self.slot(index).cast::<AtomicU32>() }
     }
 
-    /// Passes the next frame to `take`; `None` when there is none.
+    /// Passes the next frame, with what stands in front of it, to `take`; `None` when there is none.
     ///
     /// A slot goes back to the kernel when there is nothing else to do, or a number of them is
     /// owed: the store waits for the line to come from the sender's processor, and every locked
     /// instruction after it waits for the store.
     #[inline]
-    pub fn next<R>(&mut self, take: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        if self.status(self.at).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+    pub fn next<R>(&mut self, take: impl FnOnce(&[u8], Kept) -> R) -> Option<R> {
+        let status = self.status(self.at).load(Ordering::Acquire);
+        if status & libc::TP_STATUS_USER == 0 {
             self.give_back();
             return None;
         }
         // SAFETY: the status says that the slot is this process's until it is given back, the
         // kernel has written its header, and the frame is cut to what the slot can hold.
-        let frame = unsafe {
+        let (frame, whole) = unsafe {
             let header = &*self.slot(self.at).cast::<libc::tpacket2_hdr>();
-            let start = usize::from(header.tp_mac).min(self.slot);
-            let len = (header.tp_snaplen as usize).min(self.slot - start);
-            std::slice::from_raw_parts(self.slot(self.at).add(start), len)
+            let start = usize::from(header.tp_mac).saturating_sub(self.ahead).min(self.slot);
+            let len = (self.ahead + header.tp_snaplen as usize).min(self.slot - start);
+            let frame = std::slice::from_raw_parts(self.slot(self.at).add(start), len);
+            (frame, header.tp_snaplen == header.tp_len)
         };
-        let result = take(frame);
+        let kept = match status & libc::TP_STATUS_COPY != 0 {
+            true => Kept::Queued,
+            false if whole => Kept::Whole,
+            false => Kept::Cut,
+        };
+        let result = take(frame, kept);
         // A division would cost as much as the look at the frame.
         self.at = if self.at + 1 == self.slots { 0 } else { self.at + 1 };
         self.owed += 1;

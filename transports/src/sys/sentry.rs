@@ -60,25 +60,33 @@ impl Sentry {
         check(result, "timerfd_settime").map(drop)
     }
 
-    /// Reports from here on that `watched` is ready, at once if it is so already, or that `after`
-    /// has passed.
-    pub fn arm(&mut self, watched: RawFd, after: Option<Duration>) -> io::Result<()> {
+    /// Reports from here on that one of `watched` is ready, at once if it is so already, or that
+    /// `after` has passed.
+    pub fn arm(
+        &mut self,
+        watched: impl Iterator<Item = RawFd>,
+        after: Option<Duration>,
+    ) -> io::Result<()> {
         if let Some(after) = after {
             // None at all would disarm the timer.
             self.set_timer(after.max(Duration::from_nanos(1)))?;
             self.timed = true;
         }
         if !self.armed {
-            check(self.control(libc::EPOLL_CTL_ADD, watched), "epoll_ctl(ADD)")?;
-            self.armed = true;
+            for fd in watched {
+                check(self.control(libc::EPOLL_CTL_ADD, fd), "epoll_ctl(ADD)")?;
+                self.armed = true;
+            }
         }
         Ok(())
     }
 
     /// Reports nothing any more, and takes back what was reported.
-    pub fn disarm(&mut self, watched: RawFd) {
+    pub fn disarm(&mut self, watched: impl Iterator<Item = RawFd>) {
         if std::mem::take(&mut self.armed) {
-            self.control(libc::EPOLL_CTL_DEL, watched);
+            for fd in watched {
+                self.control(libc::EPOLL_CTL_DEL, fd);
+            }
         }
         if std::mem::take(&mut self.timed) {
             // Setting it clears what it has reported. A live descriptor's timer can always be unset.

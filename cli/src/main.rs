@@ -1,0 +1,34 @@
+//! The command `doorbell`.
+
+mod perf;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// InfiniBand verbs, Active Messages and Split-C for Tokio, over any Ethernet: what works on this
+/// machine, and how fast.
+#[derive(Parser)]
+#[command(name = "doorbell", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Perf(perf::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Perf(args) => perf::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("doorbell: {why:#}");
+            if why.is::<perf::NotThere>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! A message there and one back, again and again.
+
+use std::time::Instant;
+
+use doorbell_transports::Device;
+
+use super::link::Link;
+use crate::perf::latencies::Latencies;
+use crate::perf::patience::Patience;
+use crate::perf::peer::Peer;
+use crate::perf::report::{Figures, Found};
+use crate::perf::{Amount, Plan};
+
+pub fn run<D: Device>(
+    link: &mut Link<D>,
+    plan: &Plan,
+    peer: &mut Peer,
+) -> anyhow::Result<Option<Figures>> {
+    if !peer.leads() {
+        follow(link)?;
+        return link.arrivals.ledger.here.judge().map(|()| None);
+    }
+    let times = lead(link, plan.amount)?;
+    link.arrivals.ledger.here.judge()?;
+    Ok(Some(Figures {
+        device: Some(link.device.capabilities().name),
+        iters: times.len() as u64,
+        found: Found::Latency(times.summary(2)),
+    }))
+}
+
+/// Waits until `count` messages have come in all.
+#[inline]
+fn await_message<D: Device>(link: &mut Link<D>, count: u64) -> anyhow::Result<()> {
+    let mut patience = Patience::default();
+    loop {
+        link.device.receive(&mut link.arrivals);
+        if link.arrivals.messages() >= count {
+            return Ok(());
+        }
+        link.device.settle();
+        patience.spend("a message")?;
+    }
+}
+
+fn lead<D: Device>(link: &mut Link<D>, amount: Amount) -> anyhow::Result<Latencies> {
+    let mut times = Latencies::new(amount.times());
+    let began = Instant::now();
+    let mut round = 0;
+    loop {
+        round += 1;
+        let start = Instant::now();
+        let last = amount.is_over(round, || start - began);
+        link.send_message(last)?;
+        await_message(link, round)?;
+        times.record(start.elapsed());
+        // What was received is answered for with the next message.
+        link.device.settle();
+        if last {
+            return Ok(times);
+        }
+    }
+}
+
+fn follow<D: Device>(link: &mut Link<D>) -> anyhow::Result<()> {
+    let mut round = 0;
+    while !link.arrivals.ledger.ended {
+        round += 1;
+        await_message(link, round)?;
+        link.send_message(link.arrivals.ledger.ended)?;
+        link.device.settle();
+    }
+    Ok(())
+}

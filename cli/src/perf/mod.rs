@@ -1,0 +1,212 @@
+//! `doorbell perf`: the one way figures are taken.
+
+mod cable;
+mod frames;
+mod latencies;
+mod ledger;
+mod pair;
+mod patience;
+mod pattern;
+mod peer;
+mod report;
+mod sockets;
+mod stream;
+mod test;
+
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::json;
+
+use peer::Peer;
+pub use test::NotThere;
+use test::Test;
+
+/// Measures: latencies and streams, of devices alone and of the kernel's sockets.
+///
+/// A latency is half the round trip of a ping-pong, the median and the 99th percentile, the first
+/// tenth left out. A stream goes one way, and counts what was received and checked. The contents and
+/// the sequence of every message are checked: only then the exit status is 0. It is 1 when anything
+/// was lost or wrong, and 2 for a test that is not there yet.
+#[derive(clap::Args, Clone)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What to measure
+    #[arg(value_parser = PossibleValuesParser::new(Test::names()).map(|name| Test::named(&name)))]
+    test: Test,
+
+    /// The device: shm, udp, packet, packet-v2; without --pair also where, as packet:eth0
+    #[arg(long, value_name = "DEV", default_value = "packet")]
+    device: String,
+
+    /// Bytes of a message
+    #[arg(long, value_name = "N")]
+    size: Option<usize>,
+
+    /// Round trips, or messages [default: 100000 round trips]
+    #[arg(long, value_name = "N", conflicts_with = "seconds")]
+    iters: Option<u64>,
+
+    /// For how long [default: a stream for 1 second]
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
+
+    /// Run both ends here: two processes on two cores, with a network of their own between them
+    #[arg(long, conflicts_with_all = ["listen", "connect"])]
+    pair: bool,
+
+    /// Wait for the other end on this address, which carries no figures: it is where the two agree
+    #[arg(long, value_name = "IP:PORT", conflicts_with = "connect")]
+    listen: Option<String>,
+
+    /// The address on which the other end listens
+    #[arg(long, value_name = "IP:PORT", required_unless_present_any = ["pair", "listen", "end"])]
+    connect: Option<String>,
+
+    /// Send each packet in a frame of its own, not runs that the interface or the kernel cuts
+    #[arg(long)]
+    no_offload: bool,
+
+    /// MTU of the interfaces of --pair
+    #[arg(long, value_name = "N", default_value_t = 9000)]
+    mtu: u32,
+
+    /// A line of JSON instead of words
+    #[arg(long)]
+    json: bool,
+
+    /// The second process of --pair.
+    #[arg(long, hide = true)]
+    end: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  doorbell perf frame_lat --pair                        16 bytes over raw Ethernet, both ends here
+  doorbell perf frame_bw --pair --device packet-v2 --size 64
+  doorbell perf tcp_lat --pair                          the kernel's, to compare with
+  doorbell perf frame_lat --device packet:eth0 --listen 0.0.0.0:4790      on one machine, and
+  doorbell perf frame_lat --device packet:eth0 --connect 192.0.2.1:4790   on the other";
+
+/// How much is measured.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Amount {
+    Times(u64),
+    For(Duration),
+}
+
+impl Amount {
+    /// How many round trips to have room for.
+    fn times(self) -> usize {
+        match self {
+            Self::Times(times) => times.min(1 << 24) as usize,
+            Self::For(_) => 1 << 20,
+        }
+    }
+
+    /// Whether this round, which is counted from 1, is the last one.
+    #[inline]
+    fn is_over(self, round: u64, passed: impl FnOnce() -> Duration) -> bool {
+        match self {
+            Self::Times(times) => round >= times,
+            Self::For(time) => passed() >= time,
+        }
+    }
+
+    /// The number behind the last packet, if that is known at the beginning.
+    fn packets(self, of_a_message: u64) -> u64 {
+        match self {
+            Self::Times(times) => times.saturating_mul(of_a_message),
+            Self::For(_) => u64::MAX,
+        }
+    }
+
+    /// Whether the time is over, if it is a time.
+    #[inline]
+    fn has_passed(self, passed: impl FnOnce() -> Duration) -> bool {
+        matches!(self, Self::For(time) if passed() >= time)
+    }
+}
+
+/// What both ends agree on.
+#[derive(Clone, Debug)]
+struct Plan {
+    test: Test,
+    size: usize,
+    amount: Amount,
+    /// Whether packets may share a frame.
+    offload: bool,
+}
+
+impl Plan {
+    fn of(args: &Args) -> anyhow::Result<Self> {
+        let test = args.test;
+        test.is_there()?;
+        let amount = match (args.iters, args.seconds) {
+            (Some(times), _) => Amount::Times(times.max(1)),
+            (_, Some(seconds)) => {
+                let time = Duration::try_from_secs_f64(seconds);
+                Amount::For(time.with_context(|| format!("--seconds {seconds}"))?)
+            }
+            _ => test.customary(),
+        };
+        let size = args.size.unwrap_or(test.customary_size());
+        Ok(Self { test, size, amount, offload: !args.no_offload })
+    }
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let plan = Plan::of(args)?;
+    if args.end {
+        return pair::second(args, &plan);
+    }
+    if args.pair {
+        return pair::first(args, &plan);
+    }
+    match (&args.listen, &args.connect) {
+        (Some(address), _) => {
+            let listener = TcpListener::bind(address);
+            let listener = listener.with_context(|| format!("listening on {address}"))?;
+            let (stream, from) = listener.accept().context("waiting for the other end")?;
+            eprintln!("doorbell: {from} is the other end");
+            meet(args, &plan, stream, false)
+        }
+        (_, Some(address)) => {
+            let stream = TcpStream::connect(address).with_context(|| {
+                format!("connecting to {address}: start the other end with --listen first")
+            })?;
+            meet(args, &plan, stream, true)
+        }
+        _ => bail!("--pair, --listen or --connect says where the other end is"),
+    }
+}
+
+/// One end of a test whose other end is on another machine.
+fn meet(args: &Args, plan: &Plan, stream: TcpStream, leads: bool) -> anyhow::Result<()> {
+    let here = stream.local_addr().context("the connection to the other end")?.ip();
+    play(args, plan, &mut Peer::over(stream, leads)?, &Place { device: &args.device, here })
+}
+
+/// Where an end is.
+struct Place<'a> {
+    /// Its device, with what that is opened on.
+    device: &'a str,
+    /// The address of its sockets.
+    here: IpAddr,
+}
+
+/// One end of a test: agrees with the other, measures, and tells.
+fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow::Result<()> {
+    peer.agree(plan)?;
+    let figures = match plan.test.is_of_the_kernel() {
+        true => sockets::run(plan, peer, place.here),
+        false => frames::run(plan, peer, place.device),
+    };
+    if let Some(figures) = figures? {
+        report::print(plan, &figures, args.json);
+    }
+    // Whatever the other end found wrong, it has not said this.
+    peer.swap(&json!("all checked")).map(drop)
+}

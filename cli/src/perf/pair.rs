@@ -1,0 +1,121 @@
+//! Both ends on this machine: a second process of this program, on a processor of its own.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, bail};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+use serde_json::json;
+
+use super::peer::Peer;
+use super::{Args, Place, Plan, cable, play};
+
+/// The interfaces of the two ends.
+const INTERFACES: [&str; 2] = ["bell0", "bell1"];
+/// Their addresses, as the yardstick's are.
+const ADDRESSES: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(10, 79, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 79, 0, 2))];
+
+/// The first end: starts the second, lays a cable to it where one is needed, and leads.
+pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {
+    let wired = is_wired(args, plan);
+    if wired {
+        cable::leave()?;
+    }
+    let (stream, other) = UnixStream::pair().context("a pair of sockets")?;
+    let mut second = Second::start(other)?;
+    pin(0)?;
+    let mut peer = Peer::over(stream, true)?;
+    if wired {
+        // It tells its process number when it has left for a namespace of its own.
+        let far = peer.hear()?.as_u64().context("the second process's number")?;
+        cable::lay(INTERFACES, far, args.mtu)?;
+        plug_in(args, &mut peer, 0)?;
+    }
+    play(args, plan, &mut peer, &Place { device: &device(args, 0), here: ADDRESSES[0] })?;
+    second.end()
+}
+
+/// The second end.
+pub fn second(args: &Args, plan: &Plan) -> anyhow::Result<()> {
+    set_pdeathsig(Signal::SIGKILL).context("asking to end with the first process")?;
+    pin(1)?;
+    let stream = io::stdin().as_fd().try_clone_to_owned().context("the first process's socket")?;
+    let mut peer = Peer::over(UnixStream::from(stream), false)?;
+    if is_wired(args, plan) {
+        cable::leave()?;
+        peer.tell(&json!(std::process::id()))?;
+        plug_in(args, &mut peer, 1)?;
+    }
+    play(args, plan, &mut peer, &Place { device: &device(args, 1), here: ADDRESSES[1] })
+}
+
+/// Takes this end's interface up, and waits until the other end has done so, too.
+fn plug_in(args: &Args, peer: &mut Peer, end: usize) -> anyhow::Result<()> {
+    peer.swap(&json!("laid"))?;
+    cable::take_up(INTERFACES[end], ADDRESSES[end], args.mtu)?;
+    peer.swap(&json!("up"))?;
+    cable::await_carrier(INTERFACES[end])?;
+    peer.swap(&json!("plugged in")).map(drop)
+}
+
+/// Whether there must be a network between the ends.
+fn is_wired(args: &Args, plan: &Plan) -> bool {
+    plan.test.is_of_the_kernel() || args.device != "shm"
+}
+
+/// The device of an end, with what it is opened on.
+fn device(args: &Args, end: usize) -> String {
+    match &*args.device {
+        "udp" => format!("udp:{}:4791", ADDRESSES[end]),
+        device => format!("{device}:{}", INTERFACES[end]),
+    }
+}
+
+/// Binds this process to the processor of an end: of those that it may use, the first or the second.
+fn pin(end: usize) -> anyhow::Result<()> {
+    let me = Pid::from_raw(0);
+    let allowed = sched_getaffinity(me).context("asking for the processors")?;
+    let mut allowed = (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu) == Ok(true));
+    let Some(cpu) = allowed.nth(end) else {
+        bail!("--pair takes two processors, one for each end, and this process may use one");
+    };
+    let mut set = CpuSet::new();
+    set.set(cpu).and_then(|()| sched_setaffinity(me, &set)).context("binding to a processor")
+}
+
+/// The second process, which does not outlive this.
+struct Second(Child);
+
+impl Second {
+    fn start(stream: UnixStream) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("looking for this program")?;
+        let mut command = Command::new(program);
+        command.args(std::env::args_os().skip(1)).arg("--end");
+        let child = command.stdin(Stdio::from(OwnedFd::from(stream))).spawn();
+        child.map(Self).context("starting the second process")
+    }
+
+    /// Waits for its end, which must be a good one.
+    fn end(&mut self) -> anyhow::Result<()> {
+        let status = self.0.wait().context("waiting for the second process")?;
+        if !status.success() {
+            bail!("the second process failed ({status})");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Second {
+    fn drop(&mut self) {
+        // If it has ended, both are refused, and that is all.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,120 @@
+//! The other end: what the two say to each other beside what is measured.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use serde_json::{Value, json};
+
+use super::{Amount, Plan};
+
+/// How long the other end may take for its part: opening a device, reaching this one.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A stream of the kernel's to the other end, on which each line is a JSON value.
+pub struct Peer {
+    from: BufReader<Box<dyn Stream>>,
+    to: Box<dyn Stream>,
+    leads: bool,
+}
+
+/// What there must be of a stream.
+pub trait Stream: io::Read + io::Write + AsFd + Send {}
+impl<T: io::Read + io::Write + AsFd + Send> Stream for T {}
+
+impl Peer {
+    /// The other end of a stream that takes two handles.
+    pub fn over<S: Stream + TwoHandles + 'static>(stream: S, leads: bool) -> anyhow::Result<Self> {
+        let to = stream.second(PATIENCE).context("the stream to the other end")?;
+        Ok(Self { from: BufReader::new(Box::new(stream)), to: Box::new(to), leads })
+    }
+
+    /// Whether this end is the one that begins, measures and tells.
+    pub fn leads(&self) -> bool {
+        self.leads
+    }
+
+    /// Tells the other end something, and hears the same of it.
+    pub fn swap(&mut self, mine: &Value) -> anyhow::Result<Value> {
+        self.tell(mine)?;
+        self.hear()
+    }
+
+    /// Tells the other end something.
+    pub fn tell(&mut self, mine: &Value) -> anyhow::Result<()> {
+        writeln!(self.to, "{mine}").context("telling the other end")
+    }
+
+    /// Hears what the other end tells.
+    pub fn hear(&mut self) -> anyhow::Result<Value> {
+        let mut line = String::new();
+        let read = self.from.read_line(&mut line).context("hearing the other end")?;
+        if read == 0 {
+            bail!("the other end has gone; what it printed says why");
+        }
+        serde_json::from_str(&line).context("what the other end said")
+    }
+
+    /// Waits until the other end is here, too; meanwhile does something again and again, which
+    /// that may need.
+    pub fn meet(
+        &mut self,
+        mut meanwhile: impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        self.tell(&json!("here"))?;
+        loop {
+            meanwhile()?;
+            let mut fds = [PollFd::new(self.from.get_ref().as_fd(), PollFlags::POLLIN)];
+            if nix::poll::poll(&mut fds, PollTimeout::ZERO)? > 0 {
+                break;
+            }
+        }
+        match self.hear()? {
+            here if here == json!("here") => Ok(()),
+            other => bail!("the other end was expected to be ready, and said {other}"),
+        }
+    }
+
+    /// Makes sure that both ends are to do the same.
+    pub fn agree(&mut self, plan: &Plan) -> anyhow::Result<()> {
+        let amount = match plan.amount {
+            Amount::Times(times) => json!({ "times": times }),
+            Amount::For(time) => json!({ "seconds": time.as_secs_f64() }),
+        };
+        let mine = json!({
+            "doorbell": env!("CARGO_PKG_VERSION"),
+            "test": plan.test.name(),
+            "size": plan.size,
+            "amount": amount,
+            "offload": plan.offload,
+        });
+        let theirs = self.swap(&mine)?;
+        if theirs != mine {
+            bail!("the other end is to do {theirs}, and this one {mine}: give both the same");
+        }
+        Ok(())
+    }
+}
+
+/// A stream that can be held twice, to read from the one and write to the other.
+pub trait TwoHandles: Sized {
+    /// The second handle. Reading gives up after this time.
+    fn second(&self, patience: Duration) -> io::Result<Self>;
+}
+
+impl TwoHandles for std::net::TcpStream {
+    fn second(&self, patience: Duration) -> io::Result<Self> {
+        self.set_nodelay(true)?;
+        self.set_read_timeout(Some(patience))?;
+        self.try_clone()
+    }
+}
+
+impl TwoHandles for std::os::unix::net::UnixStream {
+    fn second(&self, patience: Duration) -> io::Result<Self> {
+        self.set_read_timeout(Some(patience))?;
+        self.try_clone()
+    }
+}

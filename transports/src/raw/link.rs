@@ -1,0 +1,63 @@
+//! The interface that a raw device is on.
+
+use doorbell_core::wire::PathMtu;
+
+use crate::device::Trouble;
+use crate::open::OpenError;
+use crate::sys::ethtool;
+use crate::sys::interface::Interface;
+
+/// An interface.
+pub struct Link {
+    name: Box<str>,
+    index: u32,
+    /// The path MTU that it had room for.
+    pub mtu: PathMtu,
+}
+
+impl Link {
+    /// Looks an interface up that must be fit for a device.
+    pub fn find(device: &'static str, name: &str) -> Result<(Self, Interface), OpenError> {
+        let found =
+            Interface::named(name).map_err(|source| OpenError::interface(device, name, source))?;
+        let interface: Box<str> = name.into();
+        if !found.ethernet {
+            return Err(OpenError::NotEthernet { device, interface });
+        }
+        if !found.up {
+            return Err(OpenError::Down { device, interface });
+        }
+        let (mtu, least) = (found.mtu, PathMtu::LEAST_INTERFACE as u32);
+        match PathMtu::fitting(mtu as usize) {
+            Some(mtu) => Ok((Self { name: interface, index: found.index, mtu }, found)),
+            None => Err(OpenError::SmallMtu { device, interface, mtu, least }),
+        }
+    }
+
+    /// Whether it cuts runs of UDP into packets by itself, as far as its driver tells.
+    pub fn segments(&self) -> bool {
+        ethtool::feature(&self.name, "tx-udp-segmentation").unwrap_or(false)
+    }
+
+    /// What is wrong with it at this moment.
+    pub fn trouble(&self) -> Option<Trouble> {
+        let gone = "open the device anew when it is there again";
+        let (found, advice) = match Interface::named(&self.name) {
+            Err(why) => (why.to_string(), gone),
+            Ok(other) if other.index != self.index => {
+                ("another has taken its name".to_owned(), gone)
+            }
+            Ok(now) if !now.up => (
+                "it is down".to_owned(),
+                "take it up (`ip link set <interface> up`); the device goes on",
+            ),
+            Ok(now) if PathMtu::fitting(now.mtu as usize) < Some(self.mtu) => (
+                format!("its MTU is {}, too small for packets of {}", now.mtu, self.mtu.bytes()),
+                "set its MTU to what it was (`ip link set <interface> mtu <bytes>`), and the \
+                 device goes on; or open the device anew",
+            ),
+            Ok(_) => return None,
+        };
+        Some(Trouble { what: format!("interface {}", self.name), found, advice })
+    }
+}
