@@ -18,9 +18,9 @@
 //!   travels from a device to a region.
 //! * [`pcap`]: capture files, read and written.
 //!
-//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic. Two
-//! files have unsafe code, each with its reason: the rings between a program and its NIC, and the
-//! CRC by the processor's carry-less multiplication.
+//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic. Three
+//! files have unsafe code, each with its reason: the rings between a program and its NIC, the CRC by
+//! the processor's carry-less multiplication, and what keeps a region's words.
 
 #![deny(unsafe_code)]
 
@@ -31,6 +31,11 @@ pub mod memory;
 pub mod nic;
 pub mod payload;
 pub mod pcap;
+#[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, unreachable_pub))]
+mod planted;
 pub(crate) mod sync;
 pub mod time;
 pub mod wire;
+
+#[cfg(feature = "planted-bugs")]
+pub use planted::{Bug, Planted, plant};

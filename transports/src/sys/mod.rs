@@ -4,9 +4,11 @@ pub(crate) mod ethtool;
 pub(crate) mod filter;
 pub(crate) mod interface;
 pub(crate) mod mapping;
+pub(crate) mod memfd;
 pub(crate) mod packet;
 pub(crate) mod sentry;
 pub(crate) mod udp;
+pub(crate) mod unix;
 pub(crate) mod virtio;
 pub(crate) mod watch;
 
@@ -43,6 +45,15 @@ pub(crate) fn set_option<T>(
         libc::setsockopt(fd, level, name, ptr::from_ref(value).cast(), size_of::<T>() as u32)
     };
     check(result, what).map(drop)
+}
+
+/// An option of a socket that is a number.
+pub(crate) fn number(socket: BorrowedFd<'_>, name: c_int) -> Option<c_int> {
+    let (mut value, mut len): (c_int, _) = (0, size_of::<c_int>() as libc::socklen_t);
+    let (fd, to) = (socket.as_raw_fd(), ptr::from_mut(&mut value).cast());
+    // SAFETY: the kernel writes at most the length that it is told.
+    let result = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, name, to, &mut len) };
+    (result == 0).then_some(value)
 }
 
 /// Bytes that nobody can guess.
