@@ -95,16 +95,13 @@ pub fn a_peer_that_is_killed_is_gone_and_its_place_can_be_taken<D: Device>(bench
             next(&mut near, &mut seen);
         }
         assert!(!child.kill().success());
-        if lossless {
-            while seen.gone.is_empty() {
-                if take(&mut near, &mut seen) == 0 && seen.gone.is_empty() {
-                    near.arm(None).expect("it can be slept on");
-                    if take(&mut near, &mut seen) == 0 && seen.gone.is_empty() {
-                        sleep(&near);
-                    }
-                    near.disarm();
-                }
+        while lossless && seen.gone.is_empty() {
+            near.arm(None).expect("it can be slept on");
+            while take(&mut near, &mut seen) > 0 {}
+            if seen.gone.is_empty() {
+                sleep(&near);
             }
+            near.disarm();
         }
         while take(&mut near, &mut seen) > 0 {}
         let gone: Vec<_> = if lossless { vec![path.id()] } else { Vec::new() };
