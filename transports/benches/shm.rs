@@ -1,6 +1,6 @@
 //! Shared memory beside what the machine itself does: a cache line that goes to and fro between two
-//! processors, and a copy. Measured in turn and in small batches, of which the tenth of a hundred from
-//! below is given: so the figures hold on a machine that has other things to do, too.
+//! processors, and a copy. Measured in turn and in small batches, of which the tenth of a hundred
+//! from below is given: so the figures hold on a machine that has other things to do, too.
 //!
 //! `cargo bench -p doorbell-transports --bench shm`
 
@@ -220,8 +220,8 @@ fn memcpy() -> f64 {
     })
 }
 
-/// The plainest stream of blocks from one processor to the other, in nanoseconds for a block: each copies
-/// packets into or out of as much memory as a ring has.
+/// The plainest stream of blocks from one processor to the other, in nanoseconds for a block: each
+/// copies packets into or out of as much memory as a ring has.
 fn across() -> f64 {
     const SLOTS: usize = 64;
     struct Slot(UnsafeCell<[u8; PACKET]>, AtomicU64);

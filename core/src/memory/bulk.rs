@@ -45,9 +45,9 @@ pub(super) fn copy(from: &[AtomicU64], to: &[AtomicU64]) -> bool {
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 #[inline]
 unsafe fn moved(from: *const u8, to: *const u8, words: usize) -> bool {
-    // SAFETY: the instruction moves as many quadwords as it is told, upwards. Of atomic words, which
-    // are aligned, each is loaded and stored whole, and that is all that a relaxed access is; what
-    // is stored later is seen later. The caller answers for the memory.
+    // SAFETY: the instruction moves as many quadwords as it is told, upwards. Of atomic words,
+    // which are aligned, each is loaded and stored whole, and that is all that a relaxed access is;
+    // what is stored later is seen later. The caller answers for the memory.
     unsafe {
         std::arch::asm!(
             "rep movsq",

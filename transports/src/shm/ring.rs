@@ -5,8 +5,8 @@
 //! small message costs the way of one cache line. How far the reader has come it tells in a line of
 //! its own, now and then; and in another, that it is going to sleep.
 //!
-//! Each word has one writer, but for the sleeper's, so nothing is ever locked, and it does not matter
-//! where either side dies. Nor does it matter what either side writes: what can't be is
+//! Each word has one writer, but for the sleeper's, so nothing is ever locked, and it does not
+//! matter where either side dies. Nor does it matter what either side writes: what can't be is
 //! [`Nonsense`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -86,8 +86,8 @@ impl Ring {
         ((position >> self.shift) % u64::from(u16::MAX)) as u16 + 1
     }
 
-    /// The tag of a record of `len` bytes at a position: its length and the lap, which is never that
-    /// of the words that were there before.
+    /// The tag of a record of `len` bytes at a position: its length and the lap, which is never
+    /// that of the words that were there before.
     #[inline]
     fn tag(&self, position: u64, len: usize) -> [u8; bare::TAG_LEN] {
         let [a, b] = self.lap(position).to_ne_bytes();
@@ -285,8 +285,8 @@ impl Reader {
         self.take(link, inbox)
     }
 
-    /// What was read so far is answered for. Whether the writer should be told at once, since it may
-    /// be waiting for room.
+    /// What was read so far is answered for. Whether the writer should be told at once, since it
+    /// may be waiting for room.
     #[inline]
     pub fn settle(&mut self) -> bool {
         self.settled = self.read;
