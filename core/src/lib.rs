@@ -18,9 +18,9 @@
 //!   travels from a device to a region.
 //! * [`pcap`]: capture files, read and written.
 //!
-//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic. Three
-//! files have unsafe code, each with its reason: the rings between a program and its NIC, the CRC by
-//! the processor's carry-less multiplication, and what keeps a region's words.
+//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic. Four files
+//! have unsafe code, each with its reason: the rings between a program and its NIC, the CRC by the
+//! processor's carry-less multiplication, what keeps a region's words, and what moves many of them.
 
 #![deny(unsafe_code)]
 

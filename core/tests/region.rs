@@ -491,3 +491,57 @@ mod foreign_memory {
         assert_eq!(region.load(8), Ok(7));
     }
 }
+
+/// Lengths that are moved by the processor's own instruction.
+mod long_copies {
+    use super::*;
+
+    #[test]
+    fn are_copies_of_bytes_at_any_offsets_and_overlaps() {
+        let before: Vec<u8> = (0..3000u32).map(|at| (at * at / 7) as u8).collect();
+        let places = (0..9).chain([200, 1024, 1100]);
+        for (from, to) in places.clone().flat_map(|from| places.clone().map(move |to| (from, to))) {
+            for len in [1015, 1023, 1024, 1025, 1031, 1032, 1033, 1040, 1041, 1800] {
+                let region = Region::from_bytes(&before);
+                region.copy_to(from, &region, to, len).unwrap();
+                let mut expected = before.clone();
+                expected.copy_within(from..from + len, to);
+                assert!(contents(&region) == expected, "{len} bytes at {from} to {to}");
+
+                let region = Region::from_bytes(&before);
+                region.write_at(to, &before[from..from + len]).unwrap();
+                let mut expected = before.clone();
+                expected[to..to + len].copy_from_slice(&before[from..from + len]);
+                assert!(contents(&region) == expected, "{len} bytes to {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn move_each_word_whole_and_the_last_one_last() {
+        const LEN: usize = 4096;
+        let (region, copy) = (Region::new(LEN), Region::new(LEN));
+        let others = (region.clone(), copy.clone());
+        let writer = thread::spawn(move || {
+            let (region, copy) = others;
+            for round in 1..=20_000u64 {
+                region.write_at(0, &round.to_ne_bytes().repeat(LEN / 8)).unwrap();
+                region.copy_to(0, &copy, 0, LEN).unwrap();
+            }
+        });
+        let mut bytes = [0; LEN];
+        let mut last = 0;
+        while last < 20_000 {
+            for region in [&region, &copy] {
+                let published = region.load(LEN - 8).unwrap();
+                region.read_at(0, &mut bytes).unwrap();
+                let words = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word));
+                for word in words {
+                    assert!((published..=20_000).contains(&word), "{word} after {published}");
+                }
+                last = published;
+            }
+        }
+        writer.join().unwrap();
+    }
+}

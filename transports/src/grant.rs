@@ -9,11 +9,11 @@ use thiserror::Error;
 
 use crate::sys::memfd::{Sealed, Words};
 
-/// Memory that can be granted to peers on the same machine, who then read and write it as their own,
-/// in nanoseconds and with no NIC in between.
+/// Memory that can be granted to peers on the same machine, who then read and write it as their
+/// own, in nanoseconds and with no NIC in between.
 ///
-/// Its [region](Self::region) can be registered with a NIC like any other, and peers elsewhere reach
-/// it that way.
+/// Its [region](Self::region) can be registered with a NIC like any other, and peers elsewhere
+/// reach it that way.
 ///
 /// **A grant can't be taken back.** Who has mapped the memory has it until he drops his
 /// [`Grant`], whatever becomes of this process or of the link: so it is lent to processes that are

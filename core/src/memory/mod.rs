@@ -58,6 +58,7 @@
 //!   word finds all of the write.
 
 mod buf;
+mod bulk;
 #[cfg(not(loom))]
 mod private;
 mod region;

@@ -17,6 +17,7 @@ pub(super) struct Held {
     first: NonNull<AtomicU64>,
     /// In bytes; the last word may be a part only.
     len: usize,
+    #[cfg_attr(loom, allow(dead_code))]
     owner: Arc<Owner>,
 }
 

@@ -9,6 +9,7 @@
 //! panics when its range does not lie within the words; what comes from a peer is checked before,
 //! as [`Region`](super::Region) does.
 
+use super::bulk;
 use crate::sync::{AtomicU64, Ordering};
 use std::ptr;
 
@@ -62,8 +63,10 @@ fn copy_in_any(words: &[AtomicU64], at: usize, from: &[u8]) {
             let (head, rest) = from.split_at(WORD - at % WORD);
             let (whole, tail) = rest.split_at(middle.len() * WORD);
             put(first, at % WORD, head, Ordering::Relaxed);
-            for (word, bytes) in middle.iter().zip(whole.as_chunks().0) {
-                word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+            if !bulk::store(middle, whole) {
+                for (word, bytes) in middle.iter().zip(whole.as_chunks().0) {
+                    word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+                }
             }
             put(last, 0, tail, Ordering::Release);
         }
@@ -101,8 +104,10 @@ fn copy_out_any(words: &[AtomicU64], at: usize, to: &mut [u8]) {
             let (head, rest) = to.split_at_mut(WORD - at % WORD);
             let (whole, tail) = rest.split_at_mut(middle.len() * WORD);
             get(first, at % WORD, head);
-            for (word, bytes) in middle.iter().zip(whole.as_chunks_mut().0) {
-                *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+            if !bulk::load(middle, whole) {
+                for (word, bytes) in middle.iter().zip(whole.as_chunks_mut().0) {
+                    *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+                }
             }
             get(last, 0, tail);
         }
@@ -213,6 +218,9 @@ fn copy_words(from: &[AtomicU64], at: usize, to: &[AtomicU64], downwards: bool) 
     let source = touched(from, at, to.len() * WORD);
     let shift = at % WORD * 8;
     if shift == 0 {
+        if !downwards && bulk::copy(source, to) {
+            return;
+        }
         run(source.iter().zip(to), downwards, |(from, to)| {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         });

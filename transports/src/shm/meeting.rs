@@ -1,12 +1,12 @@
 //! How links come about.
 //!
-//! A device that has joined listens by its name. Who reaches for it calls: connects, and says hello.
-//! The one that is called looks who that is, makes the memory, and sends it with its answer; the
-//! caller believes nothing of it before it has seen the seals. The socket stays, and its end is how
-//! each side learns that the other is gone, be it killed.
+//! A device that has joined listens by its name. Who reaches for it calls: connects, and says
+//! hello. The one that is called looks who that is, makes the memory, and sends it with its answer;
+//! the caller believes nothing of it before it has seen the seals. The socket stays, and its end is
+//! how each side learns that the other is gone, be it killed.
 //!
-//! There is one link between two names. If both call each other at once, the call of the lesser name
-//! goes on: the other side takes it and forgets its own.
+//! There is one link between two names. If both call each other at once, the call of the lesser
+//! name goes on: the other side takes it and forgets its own.
 
 use std::collections::VecDeque;
 use std::io;

@@ -15,8 +15,8 @@ pub(super) const LONGEST: usize = 6 + LONGEST_NAME;
 pub(super) enum Message<'a> {
     /// Who calls, and how many lines its rings should have at most.
     Hello { lines: u32, name: &'a str },
-    /// Whether there will be a link; if so, with the descriptor of its memory, and the lines of each
-    /// of its rings.
+    /// Whether there will be a link; if so, with the descriptor of its memory, and the lines of
+    /// each of its rings.
     Answer(Result<u32, Refusal>),
     /// There is something in the ring for whoever sleeps.
     Bell,

@@ -6,9 +6,9 @@
 //!
 //! Whoever runs as the same user, or as root, in the same network namespace, may link up; a name
 //! belongs to whoever joined by it first, until he leaves. Names leave nothing behind, nor does any
-//! of this: memory and sockets are unnamed and go with the last who holds them. A peer that leaves or
-//! dies closes its socket, of which this side's kernel tells; a process that forks without `exec`
-//! keeps it open.
+//! of this: memory and sockets are unnamed and go with the last who holds them. A peer that leaves
+//! or dies closes its socket, of which this side's kernel tells; a process that forks without
+//! `exec` keeps it open.
 //!
 //! A message that comes while its receiver polls costs one cache line's way and no system call. Who
 //! [arms](Device::arm) says so in the ring, and is then woken by the socket, once.
@@ -257,7 +257,7 @@ impl Shm {
     fn break_link(&mut self, slot: u8) {
         let Some(link) = self.links.slot(slot) else { return };
         if link.standing != Standing::Broken {
-            tracing::warn!(peer = %link.name, "what a peer wrote makes no sense: its link is taken down");
+            tracing::warn!(peer = %link.name, "what it wrote makes no sense: its link is taken down");
             link.standing = Standing::Broken;
             self.statistics.broken += 1;
         }
@@ -273,8 +273,8 @@ impl Shm {
         }
     }
 
-    /// Tells the writers of what was settled. Answers to what was read left long ago, and would have
-    /// waited for the line that is written here to come over.
+    /// Tells the writers of what was settled. Answers to what was read left long ago, and would
+    /// have waited for the line that is written here to come over.
     #[inline]
     fn tell(&mut self) {
         if self.untold.is_empty() {

@@ -5,8 +5,8 @@
 //! small message costs the way of one cache line. How far the reader has come it tells in a line of
 //! its own, now and then; and in another, that it is going to sleep.
 //!
-//! Each word has one writer, but for the sleeper's, so nothing is ever locked, and it does not matter
-//! where either side dies. Nor does it matter what either side writes: what can't be is
+//! Each word has one writer, but for the sleeper's, so nothing is ever locked, and it does not
+//! matter where either side dies. Nor does it matter what either side writes: what can't be is
 //! [`Nonsense`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,30 +67,40 @@ impl Ring {
         self.lines - (position & (self.lines - 1))
     }
 
+    /// Where the line of a position begins.
+    #[inline]
+    fn start(&self, position: u64) -> usize {
+        RING + (position & (self.lines - 1)) as usize * LINE
+    }
+
     #[inline]
     fn lines(&self, first: u64, count: u64) -> &[AtomicU64] {
-        let start = RING + (first & (self.lines - 1)) as usize * LINE;
+        let start = self.start(first);
         &self.memory.words()[start..start + count as usize * LINE]
     }
 
-    /// The tag of a record of `len` bytes at a position: its length and the lap, which is never that
-    /// of the words that were there before.
+    /// The lap of a position, as it stands in tags.
+    #[inline]
+    fn lap(&self, position: u64) -> u16 {
+        // Never 0: a cleared line must not seem to be of any lap.
+        ((position >> self.shift) % u64::from(u16::MAX)) as u16 + 1
+    }
+
+    /// The tag of a record of `len` bytes at a position: its length and the lap, which is never
+    /// that of the words that were there before.
     #[inline]
     fn tag(&self, position: u64, len: usize) -> [u8; bare::TAG_LEN] {
-        // Never 0: a cleared line must not seem to be of any lap.
-        let lap = ((position >> self.shift) % u64::from(u16::MAX)) as u16 + 1;
-        let [a, b] = lap.to_ne_bytes();
+        let [a, b] = self.lap(position).to_ne_bytes();
         let [c, d] = (len as u16).to_ne_bytes();
         [a, b, c, d]
     }
+}
 
-    /// The length in the first word of a record, if it is one of the present lap.
-    #[inline]
-    fn written(&self, position: u64, first: u64) -> Option<usize> {
-        let [a, b, c, d] = bare::tag(first);
-        let [e, f, ..] = self.tag(position, 0);
-        ([a, b] == [e, f]).then(|| usize::from(u16::from_ne_bytes([c, d])))
-    }
+/// The length in the first word of a record, if it is one of a lap.
+#[inline]
+fn written(lap: u16, first: u64) -> Option<usize> {
+    let [a, b, c, d] = bare::tag(first);
+    (u16::from_ne_bytes([a, b]) == lap).then(|| usize::from(u16::from_ne_bytes([c, d])))
 }
 
 #[inline]
@@ -165,7 +175,7 @@ impl Writer {
             return;
         }
         let first = &self.ring.lines(next, 1)[0];
-        if self.ring.written(next, first.load(Ordering::Relaxed)).is_some() {
+        if written(self.ring.lap(next), first.load(Ordering::Relaxed)).is_some() {
             first.store(0, Ordering::Relaxed);
         }
     }
@@ -210,6 +220,9 @@ impl Writer {
 pub(super) struct Reader {
     ring: Ring,
     read: u64,
+    /// Where the word is that is looked at, and the lap that it is looked at for.
+    start: usize,
+    lap: u16,
     /// How far what was read is answered for.
     settled: u64,
     /// How far the writer was told so.
@@ -218,7 +231,15 @@ pub(super) struct Reader {
 
 impl Reader {
     pub fn new(memory: Region, lines: u32) -> Self {
-        Self { ring: Ring::new(memory, lines), read: 0, settled: 0, told: 0 }
+        let ring = Ring::new(memory, lines);
+        let (start, lap) = (ring.start(0), ring.lap(0));
+        Self { ring, read: 0, start, lap, settled: 0, told: 0 }
+    }
+
+    #[inline]
+    fn advance(&mut self, lines: u64) {
+        self.read += lines;
+        (self.start, self.lap) = (self.ring.start(self.read), self.ring.lap(self.read));
     }
 
     /// Hands the next record to `inbox`, if it is there, and returns its bytes.
@@ -228,8 +249,8 @@ impl Reader {
         link: PathId,
         inbox: &mut impl Inbox,
     ) -> Result<Option<usize>, Nonsense> {
-        let first = self.ring.lines(self.read, 1)[0].load(Ordering::Acquire);
-        let Some(len) = self.ring.written(self.read, first) else { return Ok(None) };
+        let first = self.ring.word(self.start).load(Ordering::Acquire);
+        let Some(len) = written(self.lap, first) else { return Ok(None) };
         if len == 0 {
             return self.skip(link, inbox);
         }
@@ -248,7 +269,7 @@ impl Reader {
                 return Err(Nonsense);
             }
         }
-        self.read += lines;
+        self.advance(lines);
         Ok(Some(bytes))
     }
 
@@ -260,12 +281,12 @@ impl Reader {
             inbox.malformed(Malformed::Length { part: Part::Bth, claimed: 0, have: 0 });
             return Err(Nonsense);
         }
-        self.read += to_end;
+        self.advance(to_end);
         self.take(link, inbox)
     }
 
-    /// What was read so far is answered for. Whether the writer should be told at once, since it may
-    /// be waiting for room.
+    /// What was read so far is answered for. Whether the writer should be told at once, since it
+    /// may be waiting for room.
     #[inline]
     pub fn settle(&mut self) -> bool {
         self.settled = self.read;

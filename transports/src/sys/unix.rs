@@ -132,8 +132,8 @@ impl Socket {
         .map(drop)
     }
 
-    /// The next message, if there is one. Of several descriptors, the first one comes along, and the
-    /// kernel closes the rest.
+    /// The next message, if there is one. Of several descriptors, the first one comes along, and
+    /// the kernel closes the rest.
     pub fn receive(&self, to: &mut [u8]) -> io::Result<Received> {
         let mut bytes = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
         let mut control = Control::new();

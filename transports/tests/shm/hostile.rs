@@ -115,8 +115,8 @@ impl Liar {
         let mut bytes = vec![0; 200];
         let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         let mut control = [0u64; 3];
-        // SAFETY: zero is a value for msghdr; the kernel writes to live memory, and what it writes as
-        // a descriptor is new and nobody else's.
+        // SAFETY: zero is a value for msghdr; the kernel writes to live memory, and what it writes
+        // as a descriptor is new and nobody else's.
         unsafe {
             let mut header: libc::msghdr = std::mem::zeroed();
             (header.msg_iov, header.msg_iovlen) = (&mut iov, 1);
@@ -201,8 +201,8 @@ fn is_broken(device: &mut Shm, link: PathId) -> Heard {
 
 #[test]
 fn a_record_of_impossible_length_breaks_its_link_and_is_counted() {
-    // Longer than any packet; longer than what is left of the ring; a skip to where it is; too short
-    // for a header.
+    // Longer than any packet; longer than what is left of the ring; a skip to where it is; too
+    // short for a header.
     for len in [u16::MAX, 4200, 0, 11] {
         let (mut device, _liar, segment, link) = linked();
         segment.outgoing()[32].store(tag(1, len), Ordering::Release);

@@ -133,7 +133,8 @@ fn a_sleeper_is_woken_by_time_by_a_stranger_who_calls_and_by_one_who_leaves() {
     assert_eq!(a.delivered(to_b), 0);
 }
 
-/// What came while a device was armed is taken by a look at the sockets, and then nothing would wake.
+/// What came while a device was armed is taken by a look at the sockets, and then nothing would
+/// wake.
 #[test]
 fn whoever_is_armed_is_woken_by_what_a_look_took() {
     let mut a = Shm::join(&name("a")).expect("a name");
