@@ -4,14 +4,15 @@
 //! (`tests/captures/README.md` says which). Another folder of captures is read as well when the
 //! variable `DOORBELL_CAPTURES` names it.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use doorbell::encap::{Opener, Outer};
+use doorbell::encap::{HiddenIds, Opener, Outer};
 use doorbell::pcap::Reader;
 use doorbell::wire::cm::Mad;
 use doorbell::wire::{
-    EtherType, Ethernet, Extensions, Ipv4, Ipv6, Malformed, Packet, Qpn, padding,
+    EtherType, Ethernet, Extensions, IpId, Ipv4, Ipv6, Malformed, Packet, Qpn, padding,
 };
 
 #[derive(Default, Debug)]
@@ -32,6 +33,33 @@ fn every_recorded_frame_reads_verifies_and_writes_back_byte_for_byte() {
         let tally = check_folder(Path::new(&folder));
         assert!(tally.roce > 0, "DOORBELL_CAPTURES names a folder with no RoCE frame in it");
     }
+}
+
+/// A UDP socket does not show the identification, which the kernel's driver chooses in its own way.
+#[test]
+fn the_kernels_packets_are_accepted_without_their_identifications() {
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
+    let (mut taken, mut refused) = (0, 0);
+    for path in captures(&ours) {
+        let file = std::fs::read(&path).expect("the capture can be read");
+        // What is known of each sender begins anew with each recording.
+        let (mut opener, mut senders) = (Opener::default(), HashMap::new());
+        for record in Reader::new(&file).expect("a capture") {
+            let record = record.expect("a whole frame");
+            let Ok((Outer::V2Ipv4(ethernet, ip, udp), transport)) = Outer::parse(record.data)
+            else {
+                continue;
+            };
+            let shown = Outer::V2Ipv4(ethernet, Ipv4 { id: IpId(0), ..ip }, udp);
+            let ids = senders.entry((ip.source, udp.source)).or_insert_with(HiddenIds::default);
+            let mut arrival = opener.datagram(&shown, ids, transport, None).expect("a packet");
+            match arrival.next() {
+                Some(Ok(_)) => taken += 1,
+                _ => refused += 1,
+            }
+        }
+    }
+    assert_eq!((taken, refused), (273, 0));
 }
 
 fn check_folder(folder: &Path) -> Tally {

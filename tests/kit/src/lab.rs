@@ -272,6 +272,14 @@ impl Lab {
             namespace.ip(&format!("addr add {ipv6}/64 dev {interface} nodad"))?;
             Ok(End { interface: interface.to_owned(), ipv4, ipv6 })
         };
-        Ok(Cable { near: take_up(near, near_name, 1)?, far: take_up(far, far_name, 2)? })
+        let cable = Cable { near: take_up(near, near_name, 1)?, far: take_up(far, far_name, 2)? };
+        // Until the system has noticed that both ends are up, it drops what is sent, and says nothing.
+        for (namespace, interface) in [(near, near_name), (far, far_name)] {
+            let link = format!("link show dev {interface}");
+            while !namespace.ip(&link)?.contains("state UP") {
+                std::thread::yield_now();
+            }
+        }
+        Ok(cable)
     }
 }

@@ -14,7 +14,7 @@
 //! packet from then on.
 //!
 //! # Bounds
-//! [`MOST_PEERS`] connected sockets, with 4 MiB each of what has arrived and 2 MiB of what is to
+//! [`MOST_PEERS`] connected sockets, with 8 MiB each of what has arrived and 2 MiB of what is to
 //! leave, as the kernel counts, if it lets this process ask for so much (`net.core.rmem_max`,
 //! `wmem_max`). Of senders without one, the last few hundred are remembered.
 
