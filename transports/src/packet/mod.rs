@@ -38,7 +38,7 @@ impl Packet {
     pub fn open(interface: &str, numbering: Numbering) -> Result<Self, OpenError> {
         let (link, found) = Link::find(NAME, interface)?;
         let opened = || -> io::Result<_> {
-            let filter = [filter::own(found.mac, numbering)];
+            let filter = [filter::own(numbering)];
             let intake = Intake::open(found.index, EtherType::ROCE, &filter, false)?;
             let singles = PacketSocket::open(false)?;
             singles.bind(found.index, EtherType(0))?;

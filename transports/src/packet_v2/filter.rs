@@ -26,7 +26,7 @@ pub(super) fn own(own: Own) -> Vec<Vec<Test>> {
 
 /// All of ARP that a station may be told.
 pub(super) fn arp() -> Vec<Vec<Test>> {
-    vec![vec![Test::untagged(), ethertype(ARP)]]
+    vec![vec![ethertype(ARP)]]
 }
 
 fn to(mac: Mac, tests: Vec<Test>) -> Vec<Test> {
@@ -49,13 +49,13 @@ fn ipv4() -> Vec<Test> {
     // Five words of header; the protocol is the second byte of those at 8.
     let form = Test::half(Ethernet::LEN, 0xFF00, 0x4500);
     let protocol = Test::half(Ethernet::LEN + 8, 0x00FF, IpProtocol::UDP.0.into());
-    let tests = vec![Test::untagged(), ethertype(EtherType::IPV4), form, protocol];
+    let tests = vec![ethertype(EtherType::IPV4), form, protocol];
     [tests, port(Ipv4::LEN)].concat()
 }
 
 fn ipv6(next: IpProtocol) -> Vec<Test> {
     let next = Test::half(Ethernet::LEN + 6, 0xFF00, u16::from(next.0) << 8);
-    vec![Test::untagged(), ethertype(EtherType::IPV6), next]
+    vec![ethertype(EtherType::IPV6), next]
 }
 
 fn port(behind: usize) -> Vec<Test> {

@@ -262,7 +262,7 @@ impl<P: Peers> Device for Raw<P> {
     }
 
     fn trouble(&mut self) -> Option<Trouble> {
-        self.link.trouble().or_else(|| self.peers.trouble())
+        self.link.trouble(self.singles.as_fd()).or_else(|| self.peers.trouble())
     }
 
     fn statistics(&mut self) -> Statistics {

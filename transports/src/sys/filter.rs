@@ -45,11 +45,11 @@ impl Test {
         [first, Self::half(4, !0, u16::from_be_bytes([e, f]))]
     }
 
-    /// Whether the frame came with no tag of a virtual network: such frames are also shown to those
-    /// who listen on the network beneath, and the tag is no longer in them.
-    pub fn untagged() -> Self {
-        let at = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG) as u32;
-        Self { at, ..Self::word(0, &[(0x0FFF, 0)]) }
+    /// Whether the frame is for this interface, by the kernel's judgement: it also knows of those of
+    /// virtual networks, which it shows to who listens beneath, without their tag.
+    pub fn to_interface() -> Self {
+        let at = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
+        Self { at, ..Self::word(0, &[(!0, libc::PACKET_HOST.into())]) }
     }
 }
 
