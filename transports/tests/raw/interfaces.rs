@@ -1,5 +1,6 @@
 //! What may be wrong with an interface, and what may happen to it.
 
+use std::fs::OpenOptions;
 use std::time::Duration;
 
 use doorbell_kit::lab;
@@ -58,6 +59,11 @@ fn who_may_not_is_told_what_it_takes() {
 #[test]
 fn a_tunnel_is_no_ethernet() {
     lab::test(|lab| {
+        // The only interface that is no Ethernet and on every machine; not everybody may make one.
+        if let Err(why) = OpenOptions::new().write(true).open("/dev/net/tun") {
+            eprintln!("PASSED OVER: a tunnel can't be made: /dev/net/tun: {why}");
+            return assert!(std::env::var_os("CI").is_none(), "no tunnel to test with");
+        }
         lab.near.ip("tuntap add dev t0 mode tun").unwrap();
         lab.near.ip("link set t0 up").unwrap();
         for name in RAW {
