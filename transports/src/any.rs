@@ -13,9 +13,11 @@ use thiserror::Error;
 
 use crate::address::{Address, ReachError};
 use crate::device::{Capabilities, Device, Statistics, Trouble};
+use crate::grant::{Grant, GrantError, SharedMemory};
 use crate::open::OpenError;
 use crate::packet::Packet;
 use crate::packet_v2::{Network, PacketV2, Settings};
+use crate::shm::Shm;
 
 /// Which device, and on what, as text: the form of `--device` and of configuration files.
 ///
@@ -23,17 +25,22 @@ use crate::packet_v2::{Network, PacketV2, Settings};
 /// |---|---|
 /// | `packet:eth0` | raw Ethernet on that interface, RoCE v1 |
 /// | `packet-v2:eth0`, `packet-v2:eth0,192.0.2.7/24` | the same by RoCE v2, with an address of its own |
+/// | `shm:job/0` | shared memory, joined by that name |
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Spec {
     /// Raw Ethernet on an interface, by RoCE v1.
     Packet(Box<str>),
     /// Raw Ethernet on an interface, by RoCE v2.
     PacketV2(Box<str>, Option<Network>),
+    /// Shared memory, by a name.
+    Shm(Box<str>),
 }
 
 /// Text that names no device.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("`{0}` names no device: it is packet:INTERFACE or packet-v2:INTERFACE[,IP/PREFIX]")]
+#[error(
+    "`{0}` names no device: it is packet:INTERFACE, packet-v2:INTERFACE[,IP/PREFIX] or shm:NAME"
+)]
 pub struct SpecError(String);
 
 impl FromStr for Spec {
@@ -54,6 +61,7 @@ impl FromStr for Spec {
                     _ => Err(SpecError(text.to_owned())),
                 }
             }
+            ("shm", name) if !name.is_empty() => Ok(Self::Shm(name.into())),
             _ => Err(SpecError(text.to_owned())),
         }
     }
@@ -71,6 +79,7 @@ impl Spec {
                 let settings = Settings { network: *network, ..Settings::default() };
                 PacketV2::open(interface, settings).map(AnyDevice::PacketV2)
             }
+            Self::Shm(name) => Shm::join(name).map(AnyDevice::Shm),
         }
     }
 }
@@ -81,6 +90,8 @@ pub enum AnyDevice {
     Packet(Packet),
     /// Raw Ethernet, by RoCE v2.
     PacketV2(PacketV2),
+    /// Shared memory.
+    Shm(Shm),
 }
 
 impl AnyDevice {
@@ -90,6 +101,7 @@ impl AnyDevice {
         match self {
             Self::Packet(device) => Self::Packet(device.without_offload()),
             Self::PacketV2(device) => Self::PacketV2(device.without_offload()),
+            Self::Shm(device) => Self::Shm(device),
         }
     }
 }
@@ -100,6 +112,7 @@ macro_rules! each {
         match $any {
             AnyDevice::Packet($device) => $do,
             AnyDevice::PacketV2($device) => $do,
+            AnyDevice::Shm($device) => $do,
         }
     };
 }
@@ -168,5 +181,13 @@ impl Device for AnyDevice {
 
     fn statistics(&mut self) -> Statistics {
         each!(self, device => device.statistics())
+    }
+
+    fn grant(&mut self, to: PathId, tag: u64, memory: &SharedMemory) -> Result<(), GrantError> {
+        each!(self, device => device.grant(to, tag, memory))
+    }
+
+    fn granted(&mut self) -> Option<Grant> {
+        each!(self, device => device.granted())
     }
 }

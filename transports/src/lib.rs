@@ -7,10 +7,12 @@ mod any;
 mod burst;
 mod clock;
 mod device;
+mod grant;
 mod open;
 pub mod packet;
 pub mod packet_v2;
 mod raw;
+pub mod shm;
 mod sys;
 
 pub use address::{Address, AddressError, ReachError};
@@ -18,4 +20,5 @@ pub use any::{AnyDevice, Spec, SpecError};
 pub use burst::Burst;
 pub use clock::Clock;
 pub use device::{Capabilities, Device, Statistics, Trouble};
+pub use grant::{Grant, GrantError, SharedMemory};
 pub use open::OpenError;

@@ -7,6 +7,7 @@ use doorbell_kit::conformance::{Place, Side, Subject};
 use doorbell_transports::Address;
 use doorbell_transports::packet::Packet;
 use doorbell_transports::packet_v2::{PacketV2, Settings};
+use doorbell_transports::shm::Shm;
 
 fn open_packet(place: &Place) -> Packet {
     Packet::open(place.interface, Numbering::default()).expect("the interface is there")
@@ -19,6 +20,15 @@ fn packet() -> Subject<Packet> {
 
 fn packet_at_1500() -> Subject<Packet> {
     Subject::new(open_packet).over_a_cable(1500)
+}
+
+fn shm() -> Subject<Shm> {
+    let nobody = Address::Shm("nobody joined by this name".into());
+    Subject::new(|place| Shm::join(&place.name()).expect("the name is free")).with_nobody_at(nobody)
+}
+
+fn shm_in_process() -> Subject<Shm> {
+    Subject::joined(|| Shm::pair().expect("a pair").into())
 }
 
 conformance!(processes: packet);
@@ -70,3 +80,5 @@ conformance!(processes: packet_v2_uncut);
 conformance!(processes: packet_v2_a_frame_each);
 conformance!(processes: packet_v2_ipv4);
 conformance!(processes: packet_v2_ipv4_at_1500_uncut);
+conformance!(processes: shm);
+conformance!(threads: shm_in_process);
