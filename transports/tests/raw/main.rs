@@ -5,5 +5,6 @@ mod common;
 mod host;
 mod interfaces;
 mod neighbours;
+mod nics;
 mod processes;
 mod strangers;
