@@ -145,7 +145,6 @@ fn listen(index: u32, own: Own) -> io::Result<(Intake, Option<Arp>)> {
         IpAddr::V4(_) => {
             let socket = PacketSocket::open(false)?;
             let ring = ReceiveRing::new(&socket, ARP_SLOT, ARP_SLOTS)?;
-            socket.filter(&filter::arp())?;
             socket.bind(index, question::ARP)?;
             Ok((intake(EtherType::IPV4)?, Some(Arp { socket, ring })))
         }
