@@ -5,11 +5,17 @@
 
 use std::net::IpAddr;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use nix::errno::Errno;
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
+
+use super::patience::LONGEST;
 
 /// Moves this process, which must have a single thread, to a network namespace of its own; if it may
 /// not, in a user namespace of its own.
@@ -44,14 +50,30 @@ pub fn lay([near, far]: [&str; 2], process: u64, mtu: u32) -> anyhow::Result<()>
     ip(&format!("link add {near} mtu {mtu} type veth peer name {far} mtu {mtu} netns {process}"))
 }
 
+/// The least MTU with which the kernel does IPv6.
+const LEAST_IPV6: u32 = 1280;
+
 /// Takes an interface up, with an address and no other: so nothing is sent on it by itself.
-pub fn take_up(interface: &str, address: IpAddr, no_offload: bool) -> anyhow::Result<()> {
-    ip(&format!("link set {interface} addrgenmode none"))?;
-    ip(&format!("addr add {address}/24 dev {interface}"))?;
-    if no_offload {
-        bail!("--no-offload: not yet");
+pub fn take_up(interface: &str, address: IpAddr, mtu: u32) -> anyhow::Result<()> {
+    if mtu >= LEAST_IPV6 {
+        ip(&format!("link set {interface} addrgenmode none"))?;
     }
+    ip(&format!("addr add {address}/24 dev {interface}"))?;
     ip(&format!("link set {interface} up"))
+}
+
+/// Waits until an interface has noticed that the other end is up: before, it drops what it is given.
+pub fn await_carrier(interface: &str) -> anyhow::Result<()> {
+    let since = Instant::now();
+    while since.elapsed() < LONGEST {
+        let all = getifaddrs().context("asking for the interfaces")?;
+        let mut flags = all.filter(|one| one.interface_name == interface).map(|one| one.flags);
+        if flags.any(|flags| flags.contains(InterfaceFlags::IFF_RUNNING)) {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(1));
+    }
+    bail!("interface {interface}, which was just made, has no carrier")
 }
 
 fn ip(arguments: &str) -> anyhow::Result<()> {

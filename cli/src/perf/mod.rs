@@ -3,18 +3,22 @@
 mod cable;
 mod frames;
 mod latencies;
+mod ledger;
 mod pair;
+mod patience;
 mod pattern;
 mod peer;
 mod report;
+mod sockets;
+mod stream;
 mod test;
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::builder::PossibleValuesParser;
-use clap::builder::TypedValueParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::json;
 
 use peer::Peer;
 pub use test::NotThere;
@@ -61,7 +65,7 @@ pub struct Args {
     #[arg(long, value_name = "IP:PORT", required_unless_present_any = ["pair", "listen", "end"])]
     connect: Option<String>,
 
-    /// Have the interfaces of --pair send each packet in a frame of its own
+    /// Send each packet in a frame of its own, not runs that the interface or the kernel cuts
     #[arg(long)]
     no_offload: bool,
 
@@ -132,6 +136,8 @@ struct Plan {
     test: Test,
     size: usize,
     amount: Amount,
+    /// Whether packets may share a frame.
+    offload: bool,
 }
 
 impl Plan {
@@ -146,7 +152,8 @@ impl Plan {
             }
             _ => test.customary(),
         };
-        Ok(Self { test, size: args.size.unwrap_or(test.customary_size()), amount })
+        let size = args.size.unwrap_or(test.customary_size());
+        Ok(Self { test, size, amount, offload: !args.no_offload })
     }
 }
 
@@ -158,39 +165,48 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.pair {
         return pair::first(args, &plan);
     }
-    if args.no_offload {
-        bail!(
-            "--no-offload is for the interfaces that --pair makes; of one of yours, \
-             `ethtool -K INTERFACE tx-udp-segmentation off` takes it away"
-        );
-    }
     match (&args.listen, &args.connect) {
         (Some(address), _) => {
             let listener = TcpListener::bind(address);
             let listener = listener.with_context(|| format!("listening on {address}"))?;
             let (stream, from) = listener.accept().context("waiting for the other end")?;
             eprintln!("doorbell: {from} is the other end");
-            play(args, &plan, Peer::over(stream, false)?, &args.device)
+            meet(args, &plan, stream, false)
         }
         (_, Some(address)) => {
             let stream = TcpStream::connect(address).with_context(|| {
                 format!("connecting to {address}: start the other end with --listen first")
             })?;
-            play(args, &plan, Peer::over(stream, true)?, &args.device)
+            meet(args, &plan, stream, true)
         }
         _ => bail!("--pair, --listen or --connect says where the other end is"),
     }
 }
 
+/// One end of a test whose other end is on another machine.
+fn meet(args: &Args, plan: &Plan, stream: TcpStream, leads: bool) -> anyhow::Result<()> {
+    let here = stream.local_addr().context("the connection to the other end")?.ip();
+    play(args, plan, &mut Peer::over(stream, leads)?, &Place { device: &args.device, here })
+}
+
+/// Where an end is.
+struct Place<'a> {
+    /// Its device, with what that is opened on.
+    device: &'a str,
+    /// The address of its sockets.
+    here: IpAddr,
+}
+
 /// One end of a test: agrees with the other, measures, and tells.
-fn play(args: &Args, plan: &Plan, mut peer: Peer, device: &str) -> anyhow::Result<()> {
+fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow::Result<()> {
     peer.agree(plan)?;
-    let figures = match plan.test {
-        Test::FrameLat | Test::FrameBw => frames::run(plan, &mut peer, device)?,
-        _ => unreachable!("tests that are not there were refused"),
+    let figures = match plan.test.is_of_the_kernel() {
+        true => sockets::run(plan, peer, place.here),
+        false => frames::run(plan, peer, place.device),
     };
-    if let Some(figures) = figures {
+    if let Some(figures) = figures? {
         report::print(plan, &figures, args.json);
     }
-    Ok(())
+    // Whatever the other end found wrong, it has not said this.
+    peer.swap(&json!("all checked")).map(drop)
 }

@@ -14,12 +14,12 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use super::peer::Peer;
-use super::{Args, Plan, cable, play};
+use super::{Args, Place, Plan, cable, play};
 
 /// The interfaces of the two ends.
 const INTERFACES: [&str; 2] = ["bell0", "bell1"];
 /// Their addresses, as the yardstick's are.
-pub const ADDRESSES: [IpAddr; 2] =
+const ADDRESSES: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(10, 79, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 79, 0, 2))];
 
 /// The first end: starts the second, lays a cable to it where one is needed, and leads.
@@ -36,10 +36,9 @@ pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {
         // It tells its process number when it has left for a namespace of its own.
         let far = peer.hear()?.as_u64().context("the second process's number")?;
         cable::lay(INTERFACES, far, args.mtu)?;
-        cable::take_up(INTERFACES[0], ADDRESSES[0], args.no_offload)?;
-        peer.swap(&json!("plugged in"))?;
+        plug_in(args, &mut peer, 0)?;
     }
-    play(args, plan, peer, &device(args, 0))?;
+    play(args, plan, &mut peer, &Place { device: &device(args, 0), here: ADDRESSES[0] })?;
     second.end()
 }
 
@@ -52,11 +51,18 @@ pub fn second(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     if is_wired(args, plan) {
         cable::leave()?;
         peer.tell(&json!(std::process::id()))?;
-        peer.hear()?;
-        cable::take_up(INTERFACES[1], ADDRESSES[1], args.no_offload)?;
-        peer.tell(&json!("plugged in"))?;
+        plug_in(args, &mut peer, 1)?;
     }
-    play(args, plan, peer, &device(args, 1))
+    play(args, plan, &mut peer, &Place { device: &device(args, 1), here: ADDRESSES[1] })
+}
+
+/// Takes this end's interface up, and waits until the other end has done so, too.
+fn plug_in(args: &Args, peer: &mut Peer, end: usize) -> anyhow::Result<()> {
+    peer.swap(&json!("laid"))?;
+    cable::take_up(INTERFACES[end], ADDRESSES[end], args.mtu)?;
+    peer.swap(&json!("up"))?;
+    cable::await_carrier(INTERFACES[end])?;
+    peer.swap(&json!("plugged in")).map(drop)
 }
 
 /// Whether there must be a network between the ends.

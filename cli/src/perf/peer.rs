@@ -59,10 +59,13 @@ impl Peer {
 
     /// Waits until the other end is here, too; meanwhile does something again and again, which
     /// that may need.
-    pub fn meet(&mut self, mut meanwhile: impl FnMut()) -> anyhow::Result<()> {
+    pub fn meet(
+        &mut self,
+        mut meanwhile: impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         self.tell(&json!("here"))?;
         loop {
-            meanwhile();
+            meanwhile()?;
             let mut fds = [PollFd::new(self.from.get_ref().as_fd(), PollFlags::POLLIN)];
             if nix::poll::poll(&mut fds, PollTimeout::ZERO)? > 0 {
                 break;
@@ -85,6 +88,7 @@ impl Peer {
             "test": plan.test.name(),
             "size": plan.size,
             "amount": amount,
+            "offload": plan.offload,
         });
         let theirs = self.swap(&mine)?;
         if theirs != mine {

@@ -16,14 +16,17 @@
 //!
 //! The ICRC covers the outer headers but for what routers change on the way, and so each packet
 //! of a run must be checked as it would travel alone: with its own lengths and, over IPv4, its own
-//! identification. Segmentation numbers the packets upwards from the frame's.
+//! identification. Segmentation numbers the packets upwards from the frame's. To a receiver that
+//! is not shown it, as behind a UDP socket, [`HiddenIds`] says what it must have been.
 
 pub mod bare;
+mod hidden;
 mod opener;
 mod outer;
 mod path;
 mod run;
 
+pub use hidden::HiddenIds;
 pub use opener::{Arrival, Opener};
 pub use outer::{Host, Outer, Version};
 pub use path::{Path, PathId};

@@ -2,7 +2,8 @@
 
 use crate::wire::{Bth, Crc, Ethernet, Grh, IpId, Ipv4, Malformed, Packet, Part, Udp, fold};
 
-use super::outer::{Outer, with_id};
+use super::hidden::HiddenIds;
+use super::outer::{Outer, id_of, with_id};
 use super::{ICRC_LEN, Remembered, STEADY_BTH, steady_bth};
 
 /// Opens frames, remembering the outer headers of the last one and the CRC that they gave: the
@@ -13,6 +14,8 @@ pub struct Opener {
     /// The bytes that `outer` was read from, and how many of its frame were the transport packet's.
     bytes: [u8; Outer::MAX_LEN],
     transport: usize,
+    /// What `outer` was made of, if it was given and not read.
+    given: Outer,
     /// The CRC of these headers and the steady part of a packet's BTH.
     remembered: Remembered,
     /// How often headers came that were not those of the frame before.
@@ -26,6 +29,7 @@ impl Default for Opener {
             bytes: [0; Outer::MAX_LEN],
             // More than any frame has: the first is not taken for a repetition.
             transport: usize::MAX,
+            given: Outer::NOWHERE,
             remembered: Remembered::NOTHING,
             changes: 0,
         }
@@ -39,6 +43,7 @@ pub struct Arrival<'f, 'o> {
     segment: usize,
     index: u16,
     opener: &'o mut Opener,
+    hidden: Option<&'o mut HiddenIds>,
 }
 
 impl Opener {
@@ -54,8 +59,36 @@ impl Opener {
             Some(rest) => rest,
             None => self.parse(frame)?,
         };
-        let segment = segment.map_or(rest.len(), usize::from).max(1);
-        Ok(Arrival { rest, segment, index: 0, opener: self })
+        Ok(Arrival::new(rest, segment, self, None))
+    }
+
+    /// Opens what a UDP socket received: what stood behind the outer headers, which are known from
+    /// the addresses but for lengths and identification. `ids` is what is known of the latter from
+    /// this sender. As in [`open`](Self::open), `segment` is the size of the packets of a run.
+    #[inline]
+    pub fn datagram<'f, 'o>(
+        &'o mut self,
+        outer: &Outer,
+        ids: &'o mut HiddenIds,
+        datagram: &'f [u8],
+        segment: Option<u16>,
+    ) -> Result<Arrival<'f, 'o>, Malformed> {
+        if datagram.is_empty() {
+            return Err(NOTHING);
+        }
+        if self.given != *outer {
+            self.give(outer);
+        }
+        self.outer.identify(ids.expect());
+        Ok(Arrival::new(datagram, segment, self, Some(ids)))
+    }
+
+    #[cold]
+    fn give(&mut self, outer: &Outer) {
+        self.transport = usize::MAX;
+        (self.outer, self.given) = (*outer, *outer);
+        self.remembered = Remembered::NOTHING;
+        self.changes += 1;
     }
 
     /// What follows the outer headers, if they are those of the frame before.
@@ -78,10 +111,10 @@ impl Opener {
     #[cold]
     fn parse<'f>(&mut self, frame: &'f [u8]) -> Result<&'f [u8], Malformed> {
         // Whatever happens, the next frame is not compared with one that was not accepted.
-        self.transport = usize::MAX;
+        (self.transport, self.given) = (usize::MAX, Outer::NOWHERE);
         let (outer, rest) = Outer::parse(frame)?;
         if rest.is_empty() {
-            return Err(Malformed::Truncated { part: Part::Bth, need: Bth::LEN, have: 0 });
+            return Err(NOTHING);
         }
         self.outer = outer;
         self.bytes[..outer.len()].copy_from_slice(&frame[..outer.len()]);
@@ -101,6 +134,9 @@ impl Opener {
         self.remembered.crc
     }
 }
+
+/// What is wrong with outer headers that nothing follows.
+const NOTHING: Malformed = Malformed::Truncated { part: Part::Bth, need: Bth::LEN, have: 0 };
 
 /// Whether a frame begins with the `N` bytes that `bytes` does.
 #[inline]
@@ -142,7 +178,18 @@ const fn without(at: usize) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-impl<'f> Arrival<'f, '_> {
+impl<'f, 'o> Arrival<'f, 'o> {
+    #[inline]
+    fn new(
+        rest: &'f [u8],
+        segment: Option<u16>,
+        opener: &'o mut Opener,
+        hidden: Option<&'o mut HiddenIds>,
+    ) -> Self {
+        let segment = segment.map_or(rest.len(), usize::from).max(1);
+        Self { rest, segment, index: 0, opener, hidden }
+    }
+
     /// The headers around the packets.
     #[inline]
     pub fn outer(&self) -> &Outer {
@@ -172,19 +219,39 @@ impl<'f> Arrival<'f, '_> {
 
     /// Whether the ICRC `found` is that of a packet whose steady part gave `crc`.
     #[inline]
-    fn judge(&self, crc: Crc, index: u16, rest: &[u8], found: u32) -> Result<(), Malformed> {
+    fn judge(&mut self, crc: Crc, index: u16, rest: &[u8], found: u32) -> Result<(), Malformed> {
         let id = self.opener.outer.id();
         let numbered = id.map(|IpId(first)| IpId(first.wrapping_add(index)));
         let expected = with_id(crc, numbered).update(rest).finish();
-        if expected == found {
-            return Ok(());
-        }
         // A run that the receiving interface put together may have carried one identification
         // throughout, where a sender's runs count upwards.
-        if index > 0 && id.is_some() && with_id(crc, id).update(rest).finish() == found {
+        if expected == found
+            || index > 0 && id.is_some() && with_id(crc, id).update(rest).finish() == found
+        {
+            if let Some(ids) = &mut self.hidden {
+                ids.confirmed();
+            }
             return Ok(());
         }
-        Err(Malformed::Icrc { found, expected })
+        match id {
+            Some(_) if self.explained(expected ^ found, numbered, rest.len()) => Ok(()),
+            _ => Err(Malformed::Icrc { found, expected }),
+        }
+    }
+
+    /// Whether a `difference` between two ICRCs is that between two identifications, the `assumed`
+    /// one and another that is hidden and to be believed.
+    #[cold]
+    fn explained(&mut self, difference: u32, assumed: Option<IpId>, rest: usize) -> bool {
+        let (Some(ids), Some(IpId(assumed))) = (&mut self.hidden, assumed) else { return false };
+        let Some(IpId(between)) = id_of(difference, rest) else { return false };
+        let index = self.index.wrapping_sub(1); // of the packet being checked
+        let first = IpId((assumed ^ between).wrapping_sub(index));
+        let believed = ids.believes(first);
+        if believed {
+            self.opener.outer.identify(first);
+        }
+        believed
     }
 }
 

@@ -224,6 +224,14 @@ impl Outer {
         }
     }
 
+    /// The same headers with another identification, if they have one.
+    #[inline]
+    pub(super) const fn identify(&mut self, id: IpId) {
+        if let Self::V2Ipv4(_, ip, _) = self {
+            ip.id = id;
+        }
+    }
+
     /// What the ICRC of a packet of `transport` bytes covers in front of it, and how many bytes of
     /// the array that is: the headers with what routers change set to ones. The identification is
     /// left at zero, for [`with_id`] to bring in.
@@ -295,11 +303,14 @@ fn cover_udp(bytes: &mut [u8], udp: Udp) -> usize {
     Udp::LEN
 }
 
+/// The bytes from the identification, at 4 and 5 of the header, to the end of the steady part of
+/// the BTH.
+const BEHIND_ID: usize = Ipv4::LEN - 6 + Udp::LEN + STEADY_BTH;
+
 /// What each value of the identification's two bytes does to a CRC that has since taken in the
 /// rest of the IPv4 header, UDP, and the steady part of the BTH.
 static ID_EFFECT: [[u32; 256]; 2] = {
-    // The identification is at 4 and 5 of the 20 bytes of the header.
-    let behind_low = Ipv4::LEN - 6 + Udp::LEN + STEADY_BTH;
+    let behind_low = BEHIND_ID;
     let mut effect = [[0; 256]; 2];
     let mut byte = 0;
     while byte < 256 {
@@ -317,4 +328,12 @@ pub(super) fn with_id(crc: Crc, id: Option<IpId>) -> Crc {
     let Some(IpId(id)) = id else { return crc };
     let [high, low] = id.to_be_bytes();
     crc.shifted_by(ID_EFFECT[0][usize::from(high)] ^ ID_EFFECT[1][usize::from(low)])
+}
+
+/// The one identification, if there is one, that makes this `difference` to a CRC of which `rest`
+/// bytes followed the steady part of the BTH. Of all differences, one in 65536 has one.
+pub(super) fn id_of(difference: u32, rest: usize) -> Option<IpId> {
+    // Two bytes taken into a register are the same as these bytes in it, and then two of zeros.
+    let bytes = u16::try_from(Crc::difference_before(difference, 2 + BEHIND_ID + rest)).ok()?;
+    Some(IpId(u16::from_be_bytes(bytes.to_le_bytes())))
 }

@@ -10,9 +10,12 @@ use doorbell_core::wire::{
 };
 
 /// A station's hardware address, and from it all others.
+///
+/// Those of the first 256 differ from each other in more bits than a fault flips. Otherwise one of
+/// a corrupted frame might be another's, and teach switches a way to that on which it is not.
 pub(crate) fn mac(number: usize) -> Mac {
     let [.., a, b] = number.to_be_bytes();
-    Mac([2, 0xDB, 0, 0, a, b])
+    Mac([2, b, b, b, a, b])
 }
 
 /// The number of the station with a hardware address.

@@ -1,7 +1,7 @@
 //! A link to one peer: a ring each way, and a socket.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use doorbell_core::encap::PathId;
 use doorbell_core::memory::Region;
@@ -128,10 +128,4 @@ pub(super) fn send(
 /// Receives a message; errors are the end, too.
 pub(super) fn receive(socket: &Socket, to: &mut [u8; LONGEST + 1]) -> Received {
     socket.receive(to).unwrap_or(Received::End)
-}
-
-impl AsFd for Link {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
 }

@@ -85,7 +85,7 @@ impl Shm {
     /// Lets others find this device by its name.
     pub(super) fn listen(&mut self) -> io::Result<()> {
         let listener = Socket::listen(&listening(&self.meeting.name))?;
-        self.watch.add(listener.as_fd(), LISTENER)?;
+        self.watch.add(listener.raw(), LISTENER)?;
         self.meeting.listener = Some(listener);
         Ok(())
     }
@@ -94,7 +94,8 @@ impl Shm {
     #[cold]
     pub(super) fn attend(&mut self) {
         self.turns = 0;
-        for number in self.watch.ready() {
+        let (numbers, found) = self.watch.ready();
+        for &number in &numbers[..found] {
             match number {
                 LISTENER => self.accept(),
                 ..OTHERS => self.listen_to(PathId(number as u32)),
@@ -103,6 +104,10 @@ impl Shm {
                 }
                 _ => self.hear(number),
             }
+        }
+        if found > 0 {
+            // What was to wake whoever sleeps is taken now.
+            self.call_back();
         }
     }
 
@@ -120,7 +125,7 @@ impl Shm {
                 self.statistics.strangers += 1;
             }
             let number = self.meeting.next_number();
-            if self.watch.add(socket.as_fd(), number).is_ok() {
+            if self.watch.add(socket.raw(), number).is_ok() {
                 self.meeting.callers.push_back((number, socket));
                 self.hear(number);
             }
@@ -190,7 +195,7 @@ impl Shm {
         name: &str,
     ) -> Option<PathId> {
         let added = self.links.add(|id| {
-            self.watch.renumber(socket.as_fd(), id.0.into())?;
+            self.watch.rename(socket.raw(), id.0.into())?;
             Ok::<_, io::Error>(Link::new(id, segment, side, socket, name))
         });
         let link = added?.ok()?;
@@ -205,7 +210,7 @@ impl Shm {
     ) -> io::Result<Option<PathId>> {
         let added = self.links.add(|id| {
             let link = make(id)?;
-            self.watch.add(link.socket.as_fd(), id.0.into())?;
+            self.watch.add(link.socket.raw(), id.0.into())?;
             Ok::<_, io::Error>(link)
         });
         let Some(link) = added.transpose()? else { return Ok(None) };
@@ -263,7 +268,7 @@ impl Shm {
         let Meeting { lines, name: own, .. } = &self.meeting;
         send(&socket, Message::Hello { lines: *lines, name: own }, None)?;
         let number = self.meeting.next_number();
-        self.watch.add(socket.as_fd(), number)?;
+        self.watch.add(socket.raw(), number)?;
         let (name, socket) = (name.into(), Some(socket));
         self.meeting.calls.push(Call { number, name, since: now, socket, refused: None });
         Ok(None)

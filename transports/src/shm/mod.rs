@@ -21,7 +21,8 @@ mod ring;
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::iter::once;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
@@ -268,7 +269,7 @@ impl Shm {
     fn call_back(&mut self) {
         if self.armed {
             // It is armed already, and a live timer can always be set.
-            let _ = self.sentry.arm([self.watch.as_fd().as_raw_fd()], Some(Duration::ZERO));
+            let _ = self.sentry.arm(once(self.watch.as_raw_fd()), Some(Duration::ZERO));
         }
     }
 
@@ -348,7 +349,11 @@ impl Shm {
             // Not more than a ring holds: somebody else may still write there.
             while link.standing == Standing::Left && found < ring::MOST as usize {
                 match link.reader.take(id, inbox) {
-                    Ok(Some(_)) => found += 1,
+                    Ok(Some(bytes)) => {
+                        found += 1;
+                        self.statistics.frames_received += 1;
+                        self.statistics.bytes_received += bytes as u64;
+                    }
                     Ok(None) | Err(ring::Nonsense) => break,
                 }
             }
@@ -362,7 +367,6 @@ impl Shm {
         for id in self.strays.drain(..) {
             inbox.gone(id);
         }
-        self.statistics.frames_received += found as u64;
         found
     }
 
@@ -452,8 +456,6 @@ impl Device for Shm {
             self.tell();
             if self.turns >= TURNS {
                 self.attend();
-                // Perhaps from somebody new, who did not know that we sleep.
-                found = usize::from(self.take(inbox));
             }
         } else {
             if found == Burst::MOST {
@@ -510,7 +512,7 @@ impl Device for Shm {
         let after = until.map(|until| until.since(self.now()));
         let again = std::mem::take(&mut self.meeting.busy).then_some(AGAIN);
         let after = after.into_iter().chain(again).min();
-        self.sentry.arm([self.watch.as_fd().as_raw_fd()], after)?;
+        self.sentry.arm(once(self.watch.as_raw_fd()), after)?;
         self.armed = true;
         for link in self.links.iter_mut() {
             link.reader.sleeps(true);
@@ -521,7 +523,7 @@ impl Device for Shm {
     }
 
     fn disarm(&mut self) {
-        self.sentry.disarm([self.watch.as_fd().as_raw_fd()]);
+        self.sentry.disarm(once(self.watch.as_raw_fd()));
         self.armed = false;
         for link in self.links.iter_mut() {
             link.reader.sleeps(false);

@@ -5,67 +5,28 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use doorbell_core::encap::{Full, Path, PathId};
-use doorbell_core::nic::{Flow, Inbox, Numbering};
-use doorbell_core::payload::Payload;
-use doorbell_core::wire::{Bth, Extensions, Headers, Malformed, Opcode, Packet, PathMtu, Psn, Qpn};
+use doorbell_core::nic::Numbering;
+use doorbell_core::wire::{Bth, Extensions, Headers, Imm, Opcode, PathMtu, Psn, Qpn};
 use doorbell_transports::{Address, AnyDevice, Device, Spec};
 use serde_json::json;
 
+use super::arrivals::Arrivals;
+use super::shape::Shape;
 use crate::perf::Plan;
+use crate::perf::ledger::Ledger;
+use crate::perf::patience::{LONGEST, Patience};
 use crate::perf::pattern::Pattern;
 use crate::perf::peer::Peer;
-
-/// How long the other end's device may take to be found, or to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::perf::stream::{Lane, Window};
 
 /// The time between two of the first packets.
 const KNOCK: Duration = Duration::from_millis(1);
 
-/// How messages are cut into packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shape {
-    /// The bytes of a message.
-    pub size: usize,
-    /// The most of them in a packet.
-    pub mtu: usize,
-    /// How many packets a message takes.
-    pub packets: u64,
-}
-
-impl Shape {
-    fn new(size: usize, mtu: PathMtu) -> anyhow::Result<Self> {
-        let len = u32::try_from(size).context("--size is at most 4 GiB")?;
-        Ok(Self { size, mtu: mtu.bytes(), packets: mtu.packets(len).into() })
-    }
-
-    /// The place of a packet in its message.
-    #[inline]
-    fn place(&self, number: u64) -> u64 {
-        if self.packets == 1 { 0 } else { number % self.packets }
-    }
-
-    /// The length of the packet of a number.
-    #[inline]
-    pub fn len(&self, number: u64) -> usize {
-        (self.size - self.place(number) as usize * self.mtu).min(self.mtu)
-    }
-
-    #[inline]
-    fn opcode(&self, number: u64) -> Opcode {
-        match self.place(number) {
-            0 if self.packets == 1 => Opcode::RcSendOnly,
-            0 => Opcode::RcSendFirst,
-            place if place + 1 == self.packets => Opcode::RcSendLast,
-            _ => Opcode::RcSendMiddle,
-        }
-    }
-}
-
 /// A device, and the way to the other end's.
 pub struct Link<D> {
     pub device: D,
-    /// The queue pair number that is spoken to here.
-    pub own: Qpn,
+    /// What came.
+    pub arrivals: Arrivals,
     pub shape: Shape,
     path: Path,
     other: Qpn,
@@ -82,7 +43,9 @@ impl Link<AnyDevice> {
         let numbering = Numbering { tag, ..Numbering::default() };
         let own = Qpn::new(tag << (24 - numbering.tag_bits) | 0x2A);
         let spec: Spec = text.parse()?;
-        Self::find(spec.open(numbering)?, own, plan, peer)
+        let device = spec.open(numbering)?;
+        let device = if plan.offload { device } else { device.without_offload() };
+        Self::find(device, own, plan, peer)
     }
 }
 
@@ -104,14 +67,15 @@ impl<D: Device> Link<D> {
         let code = theirs["mtu"].as_u64().context("the other end's MTU")?;
         let their_mtu = PathMtu::from_code(code as u8).context("the other end's MTU")?;
 
-        let path = reach(&mut device, &address)?;
+        let shape = Shape::new(plan.size, mtu.min(their_mtu))?;
+        let mut arrivals = Arrivals::new(own, shape);
         let mut link = Self {
+            path: reach(&mut device, &address, &mut arrivals)?,
             device,
-            own,
-            shape: Shape::new(plan.size, mtu.min(their_mtu))?,
-            path,
+            arrivals,
+            shape,
             other: Qpn::new(other as u32),
-            pattern: Pattern::new(mtu.bytes()),
+            pattern: Pattern::new(shape.mtu),
             next: 0,
         };
         link.knock(peer)?;
@@ -119,42 +83,45 @@ impl<D: Device> Link<D> {
     }
 
     /// Sends packets until both ends have heard one: an interface that was just taken up loses the
-    /// first, and so may a switch.
+    /// first, and so may a switch. Until the other end has heard one, it may also need answers of
+    /// this device to find it.
     fn knock(&mut self, peer: &mut Peer) -> anyhow::Result<()> {
-        let mut ear = Ear { own: self.own, heard: false };
-        let mut round = |link: &mut Self| {
-            link.ask(false);
-            let since = Instant::now();
-            while since.elapsed() < KNOCK {
-                link.device.receive(&mut ear);
-                link.device.settle();
-            }
-            ear.heard
-        };
         let start = Instant::now();
-        while !round(self) {
-            if start.elapsed() > PATIENCE {
-                bail!(
-                    "no packet of the other end came within {PATIENCE:?}: is it on this network?"
-                );
+        while !self.knock_once() {
+            if start.elapsed() > LONGEST {
+                bail!("no packet of the other end came within {LONGEST:?}: is it on this network?");
             }
         }
         peer.meet(|| {
-            round(self);
+            self.knock_once();
+            Ok(())
         })?;
         // Nothing that counts is sent while the other end may still be listening for this.
-        peer.swap(&json!("begin")).map(drop)
+        peer.swap(&json!("begin"))?;
+        self.arrivals = Arrivals::new(self.arrivals.own(), self.shape);
+        Ok(())
     }
 
-    /// The number of the next packet.
+    fn knock_once(&mut self) -> bool {
+        self.ask_now(false);
+        let since = Instant::now();
+        while since.elapsed() < KNOCK {
+            self.look();
+        }
+        self.arrivals.heard
+    }
+
+    /// Takes what has come; how many frames that were.
     #[inline]
-    pub fn next(&self) -> u64 {
-        self.next
+    pub fn look(&mut self) -> usize {
+        let found = self.device.receive(&mut self.arrivals);
+        self.device.settle();
+        found
     }
 
     /// Pushes the next packet, if there is room.
     #[inline]
-    pub fn push(&mut self, last: bool) -> Result<(), Full> {
+    fn push_next(&mut self, last: bool) -> Result<(), Full> {
         let (number, shape) = (self.next, &self.shape);
         let psn = Psn::new(number as u32);
         let bth = Bth::new(shape.opcode(number), self.other, psn).with_solicited(last);
@@ -165,104 +132,100 @@ impl<D: Device> Link<D> {
         Ok(())
     }
 
-    /// Asks the other end how far it is; whether there was room for that.
-    pub fn ask(&mut self, last: bool) -> bool {
-        let psn = Psn::new(self.next as u32);
-        let bth = Bth::new(Opcode::RcSendOnly, self.other, psn);
-        let bth = bth.with_ack_request(true).with_solicited(last);
-        let headers = Headers { bth, extensions: Extensions::None };
-        let pushed = self.device.push(&self.path, headers, &[][..]);
-        self.device.flush();
-        pushed.is_ok()
-    }
-
-    /// Sends something else than the packets that are numbered; whether there was room for it.
-    pub fn send(&mut self, payload: &[u8]) -> bool {
-        let bth = Bth::new(Opcode::RcSendOnly, self.other, Psn::new(0));
-        let headers = Headers { bth, extensions: Extensions::None };
-        let pushed = self.device.push(&self.path, headers, payload);
-        self.device.flush();
-        pushed.is_ok()
-    }
-
     /// Sends a message, packet by packet, as soon as there is room.
     #[inline]
-    pub fn send_message(&mut self, last: bool, inbox: &mut impl Inbox) -> anyhow::Result<()> {
+    pub fn send_message(&mut self, last: bool) -> anyhow::Result<()> {
         for place in 1..=self.shape.packets {
-            let mut patience = Patience::new();
-            while self.push(last && place == self.shape.packets).is_err() {
+            let mut patience = Patience::default();
+            while self.push_next(last && place == self.shape.packets).is_err() {
                 self.device.flush();
-                self.device.receive(inbox);
-                self.device.settle();
+                self.look();
                 patience.spend("room for a packet")?;
             }
         }
         self.device.flush();
         Ok(())
     }
+
+    /// Sends a packet that bears the number of the next one, and is not counted.
+    fn ask_now(&mut self, last: bool) {
+        let psn = Psn::new(self.next as u32);
+        let bth = Bth::new(Opcode::RcSendOnly, self.other, psn);
+        let bth = bth.with_ack_request(true).with_solicited(last);
+        let headers = Headers { bth, extensions: Extensions::None };
+        // Where there is no room for it, it is asked again.
+        let _ = self.device.push(&self.path, headers, &[][..]);
+        self.device.flush();
+    }
 }
 
-fn reach(device: &mut impl Device, address: &Address) -> anyhow::Result<Path> {
+impl<D: Device> Lane for Link<D> {
+    fn device(&self) -> Option<&'static str> {
+        Some(self.device.capabilities().name)
+    }
+
+    fn window(&self) -> Window {
+        self.shape.window(self.device.capabilities())
+    }
+
+    fn of_a_message(&self) -> u64 {
+        self.shape.packets
+    }
+
+    #[inline]
+    fn next(&self) -> u64 {
+        self.next
+    }
+
+    #[inline]
+    fn push(&mut self) -> bool {
+        self.push_next(false).is_ok()
+    }
+
+    #[inline]
+    fn flush(&mut self) -> anyhow::Result<()> {
+        self.device.flush();
+        Ok(())
+    }
+
+    fn ask(&mut self, last: bool) -> anyhow::Result<()> {
+        self.ask_now(last);
+        Ok(())
+    }
+
+    fn report(&mut self) -> bool {
+        let bth = Bth::new(Opcode::RcSendOnlyImmediate, self.other, Psn::new(0));
+        let headers = Headers { bth, extensions: Extensions::Imm(Imm(0)) };
+        let report = self.arrivals.ledger.report();
+        let pushed = self.device.push(&self.path, headers, &report[..]);
+        self.device.flush();
+        pushed.is_ok()
+    }
+
+    #[inline]
+    fn receive(&mut self) -> anyhow::Result<bool> {
+        Ok(self.look() > 0)
+    }
+
+    #[inline]
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.arrivals.ledger
+    }
+}
+
+fn reach(
+    device: &mut impl Device,
+    address: &Address,
+    arrivals: &mut Arrivals,
+) -> anyhow::Result<Path> {
     let start = Instant::now();
     loop {
         if let Some(way) = device.reach(address)? {
             return Ok(way.path(PathId(1)));
         }
-        device.receive(&mut Nobody);
-        if start.elapsed() > PATIENCE {
-            bail!("{address} was not found within {PATIENCE:?}");
+        device.receive(arrivals);
+        if start.elapsed() > LONGEST {
+            bail!("{address} was not found within {LONGEST:?}: is it on this network?");
         }
     }
-}
-
-/// Waits busily, and not for ever.
-pub struct Patience {
-    looks: u32,
-    since: Option<Instant>,
-}
-
-impl Patience {
-    pub const fn new() -> Self {
-        Self { looks: 0, since: None }
-    }
-
-    /// One more look that found nothing of `what`. How long they have been, now and then.
-    #[inline]
-    pub fn spend(&mut self, what: &str) -> anyhow::Result<Option<Duration>> {
-        self.looks += 1;
-        // Reading the clock each time would cost more than the look.
-        if self.looks.is_multiple_of(1 << 12) { self.judge(what).map(Some) } else { Ok(None) }
-    }
-
-    #[cold]
-    fn judge(&mut self, what: &str) -> anyhow::Result<Duration> {
-        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
-        if waited > PATIENCE {
-            bail!("{what} did not come within {PATIENCE:?}: lost, or the other end has gone");
-        }
-        Ok(waited)
-    }
-}
-
-/// Takes what nobody waits for.
-struct Nobody;
-
-impl Inbox for Nobody {
-    fn packet<P: Payload>(&mut self, _: Flow<'_>, _: &Packet<P>) {}
-    fn malformed(&mut self, _: Malformed) {}
-    fn gone(&mut self, _: PathId) {}
-}
-
-/// Hears whether packets come for a queue pair.
-struct Ear {
-    own: Qpn,
-    heard: bool,
-}
-
-impl Inbox for Ear {
-    fn packet<P: Payload>(&mut self, _: Flow<'_>, packet: &Packet<P>) {
-        self.heard |= packet.headers.bth.destination() == self.own;
-    }
-    fn malformed(&mut self, _: Malformed) {}
-    fn gone(&mut self, _: PathId) {}
 }

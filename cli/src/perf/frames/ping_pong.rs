@@ -2,28 +2,26 @@
 
 use std::time::Instant;
 
-use anyhow::bail;
 use doorbell_transports::Device;
 
-use super::checker::{Checker, Tally};
-use super::link::{Link, Patience};
+use super::link::Link;
 use crate::perf::latencies::Latencies;
+use crate::perf::patience::Patience;
 use crate::perf::peer::Peer;
 use crate::perf::report::{Figures, Found};
 use crate::perf::{Amount, Plan};
 
 pub fn run<D: Device>(
-    mut link: Link<D>,
+    link: &mut Link<D>,
     plan: &Plan,
     peer: &mut Peer,
 ) -> anyhow::Result<Option<Figures>> {
-    let mut checker = Checker::new(link.own, link.shape);
     if !peer.leads() {
-        follow(&mut link, &mut checker)?;
-        return judge(checker.tally()).map(|()| None);
+        follow(link)?;
+        return link.arrivals.ledger.here.judge().map(|()| None);
     }
-    let times = lead(&mut link, &mut checker, plan.amount)?;
-    judge(checker.tally())?;
+    let times = lead(link, plan.amount)?;
+    link.arrivals.ledger.here.judge()?;
     Ok(Some(Figures {
         device: Some(link.device.capabilities().name),
         iters: times.len() as u64,
@@ -33,15 +31,11 @@ pub fn run<D: Device>(
 
 /// Waits until `count` messages have come in all.
 #[inline]
-fn await_message<D: Device>(
-    link: &mut Link<D>,
-    checker: &mut Checker,
-    count: u64,
-) -> anyhow::Result<()> {
-    let mut patience = Patience::new();
+fn await_message<D: Device>(link: &mut Link<D>, count: u64) -> anyhow::Result<()> {
+    let mut patience = Patience::default();
     loop {
-        link.device.receive(checker);
-        if checker.messages() >= count {
+        link.device.receive(&mut link.arrivals);
+        if link.arrivals.messages() >= count {
             return Ok(());
         }
         link.device.settle();
@@ -49,11 +43,7 @@ fn await_message<D: Device>(
     }
 }
 
-fn lead<D: Device>(
-    link: &mut Link<D>,
-    checker: &mut Checker,
-    amount: Amount,
-) -> anyhow::Result<Latencies> {
+fn lead<D: Device>(link: &mut Link<D>, amount: Amount) -> anyhow::Result<Latencies> {
     let mut times = Latencies::new(amount.times());
     let began = Instant::now();
     let mut round = 0;
@@ -61,9 +51,10 @@ fn lead<D: Device>(
         round += 1;
         let start = Instant::now();
         let last = amount.is_over(round, || start - began);
-        link.send_message(last, checker)?;
-        await_message(link, checker, round)?;
+        link.send_message(last)?;
+        await_message(link, round)?;
         times.record(start.elapsed());
+        // What was received is answered for with the next message.
         link.device.settle();
         if last {
             return Ok(times);
@@ -71,20 +62,13 @@ fn lead<D: Device>(
     }
 }
 
-fn follow<D: Device>(link: &mut Link<D>, checker: &mut Checker) -> anyhow::Result<()> {
+fn follow<D: Device>(link: &mut Link<D>) -> anyhow::Result<()> {
     let mut round = 0;
-    while !checker.ended {
+    while !link.arrivals.ledger.ended {
         round += 1;
-        await_message(link, checker, round)?;
-        link.send_message(checker.ended, checker)?;
+        await_message(link, round)?;
+        link.send_message(link.arrivals.ledger.ended)?;
         link.device.settle();
-    }
-    Ok(())
-}
-
-fn judge(tally: Tally) -> anyhow::Result<()> {
-    if !tally.is_clean() {
-        bail!("{} packets were lost, and {} were not what they should be", tally.lost, tally.wrong);
     }
     Ok(())
 }

@@ -121,9 +121,54 @@ impl Crc {
         }
         crc.register
     }
+
+    /// The difference of two registers before the last `bytes` bytes, which were the same for both:
+    /// the inverse of what these did to it.
+    pub(crate) const fn difference_before(difference: u32, bytes: usize) -> u32 {
+        let (mut difference, mut bit) = (difference, 0);
+        while bytes >> bit != 0 {
+            if bytes >> bit & 1 == 1 {
+                difference = multiply(difference, BACK[bit]);
+            }
+            bit += 1;
+        }
+        difference
+    }
 }
 
 const POLYNOMIAL: u32 = 0xEDB8_8320;
+
+/// The product of two registers as polynomials, of which the highest bit stands for x⁰.
+const fn multiply(a: u32, b: u32) -> u32 {
+    let (mut product, mut shifted, mut bit) = (0, b, 32);
+    while bit > 0 {
+        bit -= 1;
+        if a >> bit & 1 == 1 {
+            product ^= shifted;
+        }
+        shifted = shifted >> 1 ^ if shifted & 1 == 1 { POLYNOMIAL } else { 0 };
+    }
+    product
+}
+
+/// `BACK[k]` undoes 2ᵏ bytes of zeros: x to the power of −8 · 2ᵏ.
+static BACK: [u32; usize::BITS as usize] = {
+    let mut back = [0; usize::BITS as usize];
+    // Dividing by x: what multiplying takes out at one end is seen at the other.
+    let (mut one_byte, mut bit) = (1u32 << 31, 0);
+    while bit < 8 {
+        let carried = one_byte >> 31;
+        one_byte = (one_byte ^ if carried == 1 { POLYNOMIAL } else { 0 }) << 1 | carried;
+        bit += 1;
+    }
+    back[0] = one_byte;
+    let mut k = 1;
+    while k < back.len() {
+        back[k] = multiply(back[k - 1], back[k - 1]);
+        k += 1;
+    }
+    back
+};
 
 /// `TABLES[k][b]`: what byte `b` does to the register when `k` bytes follow it in the same step.
 static TABLES: [[u32; 256]; 8] = TABLES_VALUE;
@@ -185,5 +230,13 @@ mod tests {
         let patched = Crc::NEW.update(&a).shifted_by(Crc::effect_of(0xA7, 36));
         a[3] = b[3];
         assert_eq!(patched, Crc::NEW.update(&a));
+    }
+
+    #[test]
+    fn a_difference_is_known_from_what_became_of_it() {
+        for behind in [0, 1, 2, 3, 30, 255, 256, 4113, 65535] {
+            let became = Crc::effect_of(0xA7, behind);
+            assert_eq!(Crc::difference_before(became, behind + 1), 0xA7, "{behind} bytes");
+        }
     }
 }

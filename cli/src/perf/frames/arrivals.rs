@@ -1,0 +1,99 @@
+//! Checking every packet that arrives over a device.
+
+use doorbell_core::encap::PathId;
+use doorbell_core::nic::{Flow, Inbox};
+use doorbell_core::payload::Payload;
+use doorbell_core::wire::{Malformed, Opcode, Packet, Psn, Qpn};
+
+use super::shape::Shape;
+use crate::perf::ledger::{Ledger, Report};
+use crate::perf::pattern::Pattern;
+
+/// Takes packets that are numbered from zero on, each of which carries what the [`Pattern`] has for
+/// its number; and reports.
+pub struct Arrivals {
+    own: Qpn,
+    shape: Shape,
+    pattern: Pattern,
+    copy: Box<[u8]>,
+    pub ledger: Ledger,
+    /// Whether anything has come from the other end.
+    pub heard: bool,
+}
+
+impl Arrivals {
+    pub fn new(own: Qpn, shape: Shape) -> Self {
+        Self {
+            own,
+            shape,
+            pattern: Pattern::new(shape.mtu),
+            copy: vec![0; shape.mtu].into(),
+            ledger: Ledger::default(),
+            heard: false,
+        }
+    }
+
+    /// The queue pair number that is spoken to here.
+    pub fn own(&self) -> Qpn {
+        self.own
+    }
+
+    /// How many whole messages have come.
+    #[inline]
+    pub fn messages(&self) -> u64 {
+        match self.shape.packets {
+            1 => self.ledger.here.next,
+            packets => self.ledger.here.next / packets,
+        }
+    }
+
+    /// Whether this is what the packet of a number carries.
+    #[inline]
+    fn is_right(&mut self, number: u64, payload: impl Payload) -> bool {
+        let len = self.shape.len(number);
+        if payload.len() != len {
+            return false;
+        }
+        payload.copy_to(&mut self.copy[..len]);
+        self.copy[..len] == *self.pattern.of(number, len)
+    }
+
+    fn hear(&mut self, payload: impl Payload) {
+        let mut report = [0; size_of::<Report>()];
+        if payload.len() == report.len() {
+            payload.copy_to(&mut report);
+            self.ledger.hear(&report);
+        }
+    }
+}
+
+impl Inbox for Arrivals {
+    #[inline]
+    fn packet<P: Payload>(&mut self, _: Flow<'_>, packet: &Packet<P>) {
+        let bth = &packet.headers.bth;
+        if bth.destination() != self.own {
+            return; // a stranger's
+        }
+        self.heard = true;
+        if bth.opcode() == Opcode::RcSendOnlyImmediate {
+            return self.hear(packet.payload);
+        }
+        let next = self.ledger.here.next;
+        let ahead = bth.psn().distance_from(Psn::new(next as u32));
+        let number = next.saturating_add_signed(ahead.into());
+        if bth.ack_request() {
+            // Not one of those that are counted: it bears the number of the next one.
+            self.ledger.here.skip(number);
+            self.ledger.asked = true;
+        } else {
+            let right = self.is_right(number, packet.payload);
+            self.ledger.here.enter(number, right);
+        }
+        self.ledger.ended |= bth.solicited();
+    }
+
+    /// Whose it was, nobody knows; if it was one of these, it will be missing.
+    fn malformed(&mut self, _: Malformed) {}
+
+    fn gone(&mut self, _: PathId) {}
+}
