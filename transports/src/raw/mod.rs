@@ -78,7 +78,7 @@ pub struct Raw<P> {
     pub(crate) peers: P,
     link: Link,
     intake: Intake,
-    /// Sends packets that are alone, and receives nothing.
+    /// Sends packets that are alone. Where none are together, it is the intake's own.
     pub(crate) singles: PacketSocket,
     opener: Opener,
     burst: Burst,

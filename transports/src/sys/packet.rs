@@ -100,6 +100,11 @@ impl PacketSocket {
         Ok(true)
     }
 
+    /// The same socket, by another descriptor.
+    pub fn again(&self) -> io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()?, virtio: self.virtio })
+    }
+
     /// Has the interface pass on what is sent to an address, of one station or of a group, for as
     /// long as the socket is open.
     pub fn join(&self, index: u32, mac: Mac) -> io::Result<()> {
