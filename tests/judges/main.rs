@@ -7,6 +7,7 @@
 //! A judge that is not installed is named on standard error, with the way to install it, and its
 //! tests pass without it; where the variable `CI` is set, they fail.
 
+mod cable;
 mod fabric;
 mod frames;
 mod judge;
@@ -16,9 +17,12 @@ mod scapy;
 mod segments;
 mod tshark;
 
+use std::collections::BTreeMap;
+
 use doorbell::encap::{Opener, Version};
 use doorbell::pcap::Reader;
 use doorbell::wire::Packet;
+use doorbell_kit::lab;
 
 use frames::{Frame, every_message, every_opcode};
 use judge::{Scratch, report};
@@ -120,6 +124,40 @@ fn scapy_computes_the_icrc_of_what_a_run_is_cut_into_as_we_do() {
     let (ipv4, ipv6) = (count(&frames, Version::V2Ipv4), count(&frames, Version::V2Ipv6));
     assert_eq!(judged, Judged { ipv4, ipv6 }, "scapy judges every segment");
     report(&format!("scapy: {ipv4} segments of runs over IPv4 and {ipv6} over IPv6 judged"));
+}
+
+/// The devices that send by AF_PACKET, on interfaces that cut what is to be cut.
+#[test]
+fn tshark_and_scapy_agree_with_what_raw_devices_put_on_a_cable() {
+    if !TSHARK.is_here() || !SCAPY.is_here() {
+        return;
+    }
+    lab::test(|lab| {
+        lab.cable("a0", "b0", 1500).expect("a cable");
+        // What veth need not do it leaves to the receiver, who here would be a judge.
+        for feature in ["tx-udp-segmentation", "tx-checksum-ip-generic"] {
+            lab.near.offload("a0", feature, false).expect("veth can do without");
+        }
+        for (near, far) in [
+            ("packet:a0", "packet:b0"),
+            ("packet-v2:a0", "packet-v2:b0"),
+            ("packet-v2:a0,10.219.0.101/24", "packet-v2:b0,10.219.0.102/24"),
+        ] {
+            let scratch = Scratch::new();
+            let (capture, sent) = cable::traffic(lab, near, far, &scratch);
+            let found = tshark::check_capture(&capture, &scratch);
+            // Sends of one packet.
+            assert_eq!(found, BTreeMap::from([("4".to_owned(), sent)]));
+            let frames = cable::frames(&capture);
+            let judged = scapy::check(frames.iter().map(|frame| &frame[..]), &scratch);
+            let (ipv4, ipv6) = (judged.ipv4, judged.ipv6);
+            assert_eq!(ipv4 + ipv6, if near.contains("v2") { sent } else { 0 });
+            report(&format!(
+                "a cable: {sent} frames of {near} judged by tshark, {ipv4} over IPv4 and {ipv6} \
+                 over IPv6 by scapy"
+            ));
+        }
+    });
 }
 
 /// Who judges the judge: the Linux kernel's software RoCE, which adapters understand.

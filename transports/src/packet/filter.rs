@@ -1,7 +1,7 @@
 //! Which frames are a process's.
 
 use doorbell_core::nic::Numbering;
-use doorbell_core::wire::{Ethernet, Grh, Mac, Qpn};
+use doorbell_core::wire::{Ethernet, Grh, Qpn};
 
 use crate::sys::filter::Test;
 
@@ -11,10 +11,9 @@ const NUMBER: u32 = 0x00FF_FFFF;
 
 /// Those to this interface whose BTH names a queue pair of this numbering's process, or queue pair 1,
 /// which is everybody's.
-pub(super) fn own(mac: Mac, numbering: Numbering) -> Vec<Test> {
-    let [first, rest] = Test::to(mac);
+pub(super) fn own(numbering: Numbering) -> Vec<Test> {
     let below = 24 - numbering.tag_bits;
     let tag = (NUMBER >> below << below, numbering.tag << below);
     let number = Test::word(DESTINATION, &[tag, (NUMBER, Qpn::GSI.get())]);
-    vec![first, rest, number, Test::untagged()]
+    vec![Test::to_interface(), number]
 }

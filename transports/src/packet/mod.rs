@@ -38,10 +38,10 @@ impl Packet {
     pub fn open(interface: &str, numbering: Numbering) -> Result<Self, OpenError> {
         let (link, found) = Link::find(NAME, interface)?;
         let opened = || -> io::Result<_> {
-            let filter = [filter::own(found.mac, numbering)];
+            let filter = [filter::own(numbering)];
             let intake = Intake::open(found.index, EtherType::ROCE, &filter, false)?;
-            let singles = PacketSocket::open(false)?;
-            singles.bind(found.index, EtherType(0))?;
+            // Another would be some more lines of the kernel's memory on each frame's way: 10 ns.
+            let singles = intake.socket.again()?;
             let (own, address) = (found.mac, Address::Packet(found.mac));
             Raw::new(NAME, address, Stations { own }, link, intake, singles, 1)
         };

@@ -16,7 +16,7 @@ mod network;
 mod question;
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use doorbell_core::encap::{ICRC_LEN, Outer, Path, PathId, Run};
@@ -31,7 +31,7 @@ use crate::device::Device;
 use crate::open::OpenError;
 use crate::raw::{Intake, Link, Raw};
 use crate::sys::packet::{PacketSocket, ReceiveRing};
-use crate::sys::{self, ethtool, virtio};
+use crate::sys::{self, ethtool, interface, virtio};
 
 use neighbours::Arp;
 pub use neighbours::{MOST, Neighbours};
@@ -108,9 +108,9 @@ impl PacketV2 {
             source: io::Error::new(io::ErrorKind::AddrInUse, by),
             advice: "give the device another address, or none",
         };
-        // What is the host's own can be bound to.
-        if UdpSocket::bind((ip, 0)).is_ok() {
-            return Err(taken("it is this host's own".to_owned()));
+        // The host does not hear what is asked here, and would not answer.
+        if let Ok(Some(holder)) = interface::holder(ip) {
+            return Err(taken(format!("it is this host's own, on `{holder}`")));
         }
         for _ in 0..PROBES {
             self.peers.probe(&self.singles);
@@ -145,7 +145,6 @@ fn listen(index: u32, own: Own) -> io::Result<(Intake, Option<Arp>)> {
         IpAddr::V4(_) => {
             let socket = PacketSocket::open(false)?;
             let ring = ReceiveRing::new(&socket, ARP_SLOT, ARP_SLOTS)?;
-            socket.filter(&filter::arp())?;
             socket.bind(index, question::ARP)?;
             Ok((intake(EtherType::IPV4)?, Some(Arp { socket, ring })))
         }

@@ -13,7 +13,7 @@ use doorbell_core::wire::{
 };
 
 use super::network::Network;
-use super::question::{self, Heard, ICMPV6, Own};
+use super::question::{self, Heard, ICMPV6, Own, Whom};
 use super::{ARP_SLOTS, NAME};
 use crate::address::{Address, ReachError};
 use crate::clock::Clock;
@@ -73,7 +73,7 @@ impl Neighbours {
 
     /// Asks everybody who has this device's own address.
     pub(super) fn probe(&self, socket: &PacketSocket) {
-        self.table.ask(self.table.own.ip, socket);
+        self.table.ask(self.table.own.ip, Whom::Group, socket);
     }
 
     /// Tells everybody that this device has it.
@@ -89,8 +89,8 @@ impl Neighbours {
 
 impl Table {
     // A question that the interface refuses is asked again like one that nobody heard.
-    fn ask(&self, about: IpAddr, socket: &PacketSocket) {
-        let _ = socket.send(question::ask(self.own, about).bytes());
+    fn ask(&self, about: IpAddr, whom: Whom, socket: &PacketSocket) {
+        let _ = socket.send(question::ask(self.own, about, whom).bytes());
     }
 
     fn hear(&mut self, frame: &[u8], socket: &PacketSocket) {
@@ -144,7 +144,7 @@ impl Table {
             }
         }
         for ip in again {
-            self.ask(ip, socket);
+            self.ask(ip, Whom::Everybody, socket);
         }
     }
 
@@ -262,7 +262,7 @@ impl Peers for Neighbours {
                 let until = clock.now() + PATIENCE;
                 table.entries.insert(ip, Neighbour::Asked { tries: 1, until });
                 table.asked += 1;
-                table.ask(ip, socket);
+                table.ask(ip, Whom::Group, socket);
                 Ok(None)
             }
         }

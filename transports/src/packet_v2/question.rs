@@ -68,8 +68,17 @@ impl Frame {
     }
 }
 
-/// Asks everybody where an address is. When it is one's own, that is asked in nobody's name.
-pub(super) fn ask(own: Own, about: IpAddr) -> Frame {
+/// Whom to ask for an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Whom {
+    /// Over IPv6, the group that who has it is in.
+    Group,
+    /// Everybody: switches that think they know who is in which group may not know of that one.
+    Everybody,
+}
+
+/// Asks where an address is. When it is one's own, that is asked in nobody's name.
+pub(super) fn ask(own: Own, about: IpAddr, whom: Whom) -> Frame {
     match (own.ip, about) {
         (IpAddr::V4(ip), IpAddr::V4(about)) => {
             let ip = if ip == about { Ipv4Addr::UNSPECIFIED } else { ip };
@@ -78,7 +87,7 @@ pub(super) fn ask(own: Own, about: IpAddr) -> Frame {
         (IpAddr::V6(ip), IpAddr::V6(about)) => {
             let probe = ip == about;
             let ip = if probe { Ipv6Addr::UNSPECIFIED } else { ip };
-            let group = solicited_node(about);
+            let group = if whom == Whom::Group { solicited_node(about) } else { EVERYBODY };
             let option = (!probe).then_some((1, own.mac));
             discovery(own.mac, ip, group_mac(group), group, (SOLICITATION, 0), about, option)
         }
@@ -254,4 +263,91 @@ fn checksum(source: Gid, destination: Gid, message: &[u8]) -> u16 {
         sum = (sum & 0xFFFF) + (sum >> 16);
     }
     sum as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owns() -> [(Own, IpAddr); 2] {
+        let mac = Mac([2, 1, 2, 3, 4, 5]);
+        let [ipv4, ipv6] = ["192.0.2.1", "fe80::1:2:3"].map(|ip| ip.parse().expect("an address"));
+        let [other_4, other_6] = ["192.0.2.9", "fe80::9"].map(|ip| ip.parse().expect("an address"));
+        [(Own { mac, ip: ipv4 }, other_4), (Own { mac, ip: ipv6 }, other_6)]
+    }
+
+    #[test]
+    fn what_is_asked_and_told_is_heard() {
+        for (own, other) in owns() {
+            let (mac, ip) = (own.mac, own.ip);
+            for whom in [Whom::Group, Whom::Everybody] {
+                let asked = Heard::Asked { about: other, ip: Some(ip), mac };
+                assert_eq!(hear(ask(own, other, whom).bytes()), Some(asked));
+            }
+            let probed = Heard::Asked { about: ip, ip: None, mac };
+            assert_eq!(hear(ask(own, ip, Whom::Group).bytes()), Some(probed));
+            for asker in [None, Some((other, Mac([2; 6])))] {
+                assert_eq!(hear(tell(own, asker).bytes()), Some(Heard::Told { ip, mac }));
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_cut_is_not_heard() {
+        for (own, other) in owns() {
+            for frame in [ask(own, other, Whom::Group), tell(own, None)] {
+                for len in 0..frame.len {
+                    assert_eq!(hear(&frame.bytes()[..len]), None, "{len} of {}", frame.len);
+                }
+            }
+        }
+    }
+
+    /// Of IPv6, whatever is changed: the checksum covers it, or it is looked at. But for what routers
+    /// read, and Ethernet's addresses.
+    #[test]
+    fn a_message_that_is_changed_is_not_heard() {
+        let (own, other) = owns()[1];
+        for frame in [ask(own, other, Whom::Group), tell(own, None)] {
+            for at in (12..frame.len).filter(|at| !(15..18).contains(at)) {
+                for change in 1..=255 {
+                    let mut bytes = frame.bytes().to_vec();
+                    bytes[at] ^= change;
+                    let traffic_class = at == 14 && change & 0xF0 == 0;
+                    assert!(traffic_class || hear(&bytes).is_none(), "byte {at}: {change:#x}");
+                }
+            }
+        }
+    }
+
+    /// Gives a message of neighbour discovery the checksum that it needs.
+    fn genuine(mut frame: Vec<u8>) -> Vec<u8> {
+        let at = Ethernet::LEN + Ipv6::LEN;
+        let gid = |at: usize| Gid(*frame[at..].first_chunk().expect("an address"));
+        let (source, destination) = (gid(22), gid(38));
+        frame[at + 2..at + 4].fill(0);
+        let sum = !checksum(source, destination, &frame[at..]);
+        frame[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+        frame
+    }
+
+    #[test]
+    fn options_that_do_not_fit_and_addresses_that_are_no_stations_are_not_heard() {
+        let (own, other) = owns()[1];
+        let right = ask(own, other, Whom::Group).bytes().to_vec();
+        let option = Ethernet::LEN + Ipv6::LEN + OPTIONS;
+        assert!(hear(&genuine(right.clone())).is_some());
+        for (at, value) in [(option + 1, 0), (option + 1, 2), (option + 2, 1), (option - 16, 0xFF)]
+        {
+            let mut wrong = right.clone();
+            wrong[at] = value;
+            assert_eq!(hear(&genuine(wrong)), None, "byte {at}: {value}");
+        }
+        // One of a kind that is not known is passed over.
+        let mut unknown = right;
+        unknown[option] = 14;
+        let mac = own.mac;
+        let asked = Heard::Asked { about: other, ip: Some(own.ip), mac };
+        assert_eq!(hear(&genuine(unknown)), Some(asked), "Ethernet tells the address, too");
+    }
 }

@@ -9,17 +9,34 @@ use crate::sys::filter::Test;
 use crate::sys::packet::{Kept, PacketSocket, ReceiveRing};
 use crate::sys::virtio;
 
-/// Room for a packet of 4096 bytes in any headers, and what the kernel says of it, in slots that do
-/// not all fall on the same lines of the cache.
-const SLOT: usize = 69 * 64;
-const SLOTS: usize = 512;
+/// How large a ring's slots are, and how many there are. Their size is odd in lines of the cache, so
+/// that they do not all begin on the same ones.
+#[derive(Clone, Copy)]
+struct Shape {
+    slot: usize,
+    slots: usize,
+}
+
+impl Shape {
+    /// For a packet of 4096 bytes in any headers, and what the kernel says of it.
+    const PACKETS: Self = Self { slot: 69 * 64, slots: 512 };
+    /// For any frame, which the kernel then copies to the ring at its sender's cost.
+    const FRAMES: Self = Self { slot: 1027 * 64, slots: 256 };
+
+    const fn memory(self) -> usize {
+        ReceiveRing::memory(self.slot, self.slots)
+    }
+}
+
+const _: () = assert!(Shape::FRAMES.slot >= LONGEST + 128);
 
 /// A socket and its ring. One socket, so that all frames are in the order in which they came.
 pub struct Intake {
     pub socket: PacketSocket,
     ring: ReceiveRing,
-    /// A frame too long for the ring's slots. There is none where frames hold one packet.
-    long: Box<[u8]>,
+    shape: Shape,
+    /// A frame too long for the ring's slots, where frames may hold a run.
+    long: Option<Box<[u8]>>,
     /// Frames that had a slot, and no room in the queue.
     lost: u64,
 }
@@ -33,20 +50,19 @@ impl Intake {
         runs: bool,
     ) -> io::Result<Self> {
         let socket = PacketSocket::open(runs)?;
-        if runs {
-            socket.queue_long()?;
-        }
-        let ring = ReceiveRing::new(&socket, SLOT, SLOTS)?;
+        let whole = runs && !socket.queue_long()?;
+        let shape = if whole { Shape::FRAMES } else { Shape::PACKETS };
+        let ring = ReceiveRing::new(&socket, shape.slot, shape.slots)?;
         socket.filter(filter)?;
         socket.bind(index, protocol)?;
-        let long = if runs { virtio::LEN + LONGEST } else { 0 };
-        Ok(Self { socket, ring, long: vec![0; long].into(), lost: 0 })
+        let long = runs.then(|| vec![0; virtio::LEN + LONGEST].into());
+        Ok(Self { socket, ring, shape, long, lost: 0 })
     }
 
     /// The most memory that it takes.
     pub fn memory(&self) -> usize {
-        let queue = if self.long.is_empty() { 0 } else { self.socket.queue() };
-        ReceiveRing::memory(SLOT, SLOTS) + self.long.len() + queue
+        let long = self.long.as_ref().map_or(0, |long| long.len() + self.socket.queue());
+        self.shape.memory() + long
     }
 
     /// How many frames came while there was no room for them, since this was last asked.
@@ -58,21 +74,21 @@ impl Intake {
     /// was one.
     #[inline]
     pub fn next(&mut self, take: impl FnOnce(&[u8], Option<u16>)) -> bool {
-        let Self { socket, ring, long, lost } = self;
-        let taken = ring.next(|bytes, kept| match kept {
-            Kept::Whole if long.is_empty() => take(bytes, None),
-            Kept::Whole => {
+        let Self { socket, ring, long, lost, .. } = self;
+        let taken = ring.next(|bytes, kept| match (kept, long) {
+            (Kept::Whole, None) => take(bytes, None),
+            (Kept::Whole, Some(_)) => {
                 let (frame, segment) = virtio::split(bytes);
                 take(frame, segment);
             }
-            Kept::Queued => match queued(socket, long) {
+            (Kept::Queued, Some(long)) => match queued(socket, long) {
                 Some(len) => {
                     let (frame, segment) = virtio::split(&long[..len]);
                     take(frame, segment);
                 }
                 None => *lost += 1,
             },
-            Kept::Cut => *lost += 1,
+            (Kept::Queued | Kept::Cut, _) => *lost += 1,
         });
         taken.is_some()
     }

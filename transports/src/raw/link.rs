@@ -1,5 +1,7 @@
 //! The interface that a raw device is on.
 
+use std::os::fd::BorrowedFd;
+
 use doorbell_core::wire::PathMtu;
 
 use crate::device::Trouble;
@@ -45,14 +47,10 @@ impl Link {
         ethtool::feature(&self.name, "tx-udp-segmentation").unwrap_or(false)
     }
 
-    /// What is wrong with it at this moment.
-    pub fn trouble(&self) -> Option<Trouble> {
-        let gone = "open the device anew when it is there again";
-        let (found, advice) = match Interface::named(&self.name) {
-            Err(why) => (why.to_string(), gone),
-            Ok(other) if other.index != self.index => {
-                ("another has taken its name".to_owned(), gone)
-            }
+    /// What is wrong with it at this moment, in the namespace of a socket on it.
+    pub fn trouble(&self, socket: BorrowedFd<'_>) -> Option<Trouble> {
+        let (found, advice) = match Interface::numbered(self.index, socket) {
+            Err(why) => (why.to_string(), "open the device anew when it is there again"),
             Ok(now) if !now.up => (
                 "it is down".to_owned(),
                 "take it up (`ip link set <interface> up`); the device goes on",

@@ -78,7 +78,7 @@ pub struct Raw<P> {
     pub(crate) peers: P,
     link: Link,
     intake: Intake,
-    /// Sends packets that are alone, and receives nothing.
+    /// Sends packets that are alone. Where none are together, it is the intake's own.
     pub(crate) singles: PacketSocket,
     opener: Opener,
     burst: Burst,
@@ -262,7 +262,7 @@ impl<P: Peers> Device for Raw<P> {
     }
 
     fn trouble(&mut self) -> Option<Trouble> {
-        self.link.trouble().or_else(|| self.peers.trouble())
+        self.link.trouble(self.singles.as_fd()).or_else(|| self.peers.trouble())
     }
 
     fn statistics(&mut self) -> Statistics {

@@ -23,19 +23,25 @@ const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 pub struct Test {
     at: u32,
     load: u16,
+    /// Ones for as many bits as are loaded.
+    width: u32,
     either: Vec<(u32, u32)>,
 }
 
 impl Test {
     /// Whether the two bytes at `at` are `value`, where the mask has ones.
     pub fn half(at: usize, mask: u16, value: u16) -> Self {
-        let either = vec![(mask.into(), value.into())];
-        Self { at: at as u32, load: LOAD_HALF, either }
+        Self::half_of(at, &[(mask.into(), value.into())])
+    }
+
+    /// Whether the two bytes at `at` are one of these values, each where its mask has ones.
+    pub fn half_of(at: usize, either: &[(u32, u32)]) -> Self {
+        Self { at: at as u32, load: LOAD_HALF, width: 0xFFFF, either: either.to_vec() }
     }
 
     /// Whether the four bytes at `at` are one of these values, each where its mask has ones.
     pub fn word(at: usize, either: &[(u32, u32)]) -> Self {
-        Self { at: at as u32, load: LOAD_WORD, either: either.to_vec() }
+        Self { at: at as u32, load: LOAD_WORD, width: !0, either: either.to_vec() }
     }
 
     /// Whether the frame is for this station: others come where a switch floods, and on cables that
@@ -45,11 +51,11 @@ impl Test {
         [first, Self::half(4, !0, u16::from_be_bytes([e, f]))]
     }
 
-    /// Whether the frame came with no tag of a virtual network: such frames are also shown to those
-    /// who listen on the network beneath, and the tag is no longer in them.
-    pub fn untagged() -> Self {
-        let at = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG) as u32;
-        Self { at, ..Self::word(0, &[(0x0FFF, 0)]) }
+    /// Whether the frame is for this interface, by the kernel's judgement: it also knows of those of
+    /// virtual networks, which it shows to who listens beneath, without their tag.
+    pub fn to_interface() -> Self {
+        let at = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
+        Self { at, ..Self::word(0, &[(!0, libc::PACKET_HOST.into())]) }
     }
 }
 
@@ -70,17 +76,21 @@ fn all(tests: &[Test]) -> Vec<sock_filter> {
     let mut program = vec![step(RETURN, ALL)];
     // From the end, so that the way past it is known.
     for test in tests.iter().rev() {
-        let mut begin = Vec::new();
-        for (index, &(mask, value)) in test.either.iter().enumerate() {
-            // Over the alternatives behind this one, three steps each, and over the end.
-            let over = 3 * (test.either.len() - index - 1) + 1;
-            begin.push(step(test.load, test.at));
-            begin.push(step(AND, mask));
-            begin.push(sock_filter { jt: over as u8, ..step(EQUAL, value) });
-        }
-        begin.push(step(JUMP, program.len() as u32));
-        begin.append(&mut program);
-        program = begin;
+        program = [one(test, program.len()), program].concat();
+    }
+    program
+}
+
+/// One test, in front of so many steps that are for those who pass it.
+fn one(test: &Test, behind: usize) -> Vec<sock_filter> {
+    let mut program = vec![step(JUMP, behind as u32)];
+    for &(mask, value) in test.either.iter().rev() {
+        // Whoever has this value passes over what is asked of others.
+        let equal = sock_filter { jt: program.len() as u8, ..step(EQUAL, value) };
+        let all = mask == test.width;
+        let and = (!all).then_some(step(AND, mask));
+        let asked = [Some(step(test.load, test.at)), and, Some(equal)];
+        program = asked.into_iter().flatten().chain(program).collect();
     }
     program
 }

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use doorbell_core::wire::Mac;
 
@@ -21,13 +21,24 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// Looks an interface up by its name.
+    /// Looks an interface of this thread's namespace up by its name.
     pub fn named(name: &str) -> io::Result<Self> {
-        let socket = asking()?;
-        let index = Query::new(name)?.ask(&socket, libc::SIOCGIFINDEX, "SIOCGIFINDEX")?;
-        let mac = Query::new(name)?.ask(&socket, libc::SIOCGIFHWADDR, "SIOCGIFHWADDR")?;
-        let mtu = Query::new(name)?.ask(&socket, libc::SIOCGIFMTU, "SIOCGIFMTU")?;
-        let flags = Query::new(name)?.ask(&socket, libc::SIOCGIFFLAGS, "SIOCGIFFLAGS")?;
+        Self::read(asking()?.as_fd(), &Query::new(name)?)
+    }
+
+    /// Looks an interface up by its number, in the namespace that a socket is of: it may have been
+    /// given another name.
+    pub fn numbered(index: u32, socket: BorrowedFd<'_>) -> io::Result<Self> {
+        let mut query = Query::new("")?;
+        query.0.ifr_ifru.ifru_ifindex = index as libc::c_int;
+        Self::read(socket, &Query(query.ask(socket, libc::SIOCGIFNAME, "SIOCGIFNAME")?))
+    }
+
+    fn read(socket: BorrowedFd<'_>, query: &Query) -> io::Result<Self> {
+        let index = query.ask(socket, libc::SIOCGIFINDEX, "SIOCGIFINDEX")?;
+        let mac = query.ask(socket, libc::SIOCGIFHWADDR, "SIOCGIFHWADDR")?;
+        let mtu = query.ask(socket, libc::SIOCGIFMTU, "SIOCGIFMTU")?;
+        let flags = query.ask(socket, libc::SIOCGIFFLAGS, "SIOCGIFFLAGS")?;
         // SAFETY: each request has filled in the field that is read here; all are plain bytes.
         unsafe {
             let kind = mac.ifr_ifru.ifru_hwaddr.sa_family;
@@ -70,14 +81,15 @@ impl Query {
     }
 
     fn ask(
-        mut self,
-        socket: &OwnedFd,
+        &self,
+        socket: BorrowedFd<'_>,
         request: libc::Ioctl,
         what: &str,
     ) -> io::Result<libc::ifreq> {
-        // SAFETY: the kernel reads the name in, and writes one field of, a live ifreq.
-        let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut self.0) };
-        check(result, what).map(|_| self.0)
+        let mut asked = self.0;
+        // SAFETY: the kernel reads and writes a live ifreq, and nothing else for these requests.
+        let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut asked) };
+        check(result, what).map(|_| asked)
     }
 }
 

@@ -88,14 +88,21 @@ impl PacketSocket {
         })
     }
 
-    /// Has frames that are longer than a ring's slot wait in the socket's own queue.
-    pub fn queue_long(&self) -> io::Result<()> {
+    /// Has frames that are longer than a ring's slot wait in the socket's own queue. Whether the
+    /// system lets that be as long as it must be: not in a user namespace.
+    pub fn queue_long(&self) -> io::Result<bool> {
         let (fd, one): (_, c_int) = (self.fd.as_raw_fd(), 1);
-        set_option(fd, libc::SOL_PACKET, PACKET_COPY_THRESH, &one, "PACKET_COPY_THRESH")?;
-        // Refused in a user namespace, as for sending.
         let forced = libc::SO_RCVBUFFORCE;
-        let _ = set_option(fd, libc::SOL_SOCKET, forced, &QUEUE, "SO_RCVBUFFORCE");
-        Ok(())
+        if set_option(fd, libc::SOL_SOCKET, forced, &QUEUE, "SO_RCVBUFFORCE").is_err() {
+            return Ok(false);
+        }
+        set_option(fd, libc::SOL_PACKET, PACKET_COPY_THRESH, &one, "PACKET_COPY_THRESH")?;
+        Ok(true)
+    }
+
+    /// The same socket, by another descriptor.
+    pub fn again(&self) -> io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()?, virtio: self.virtio })
     }
 
     /// Has the interface pass on what is sent to an address, of one station or of a group, for as

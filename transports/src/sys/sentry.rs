@@ -64,7 +64,7 @@ impl Sentry {
     /// `after` has passed.
     pub fn arm(
         &mut self,
-        watched: impl Iterator<Item = RawFd>,
+        watched: impl IntoIterator<Item = RawFd>,
         after: Option<Duration>,
     ) -> io::Result<()> {
         if let Some(after) = after {
@@ -82,7 +82,7 @@ impl Sentry {
     }
 
     /// Reports nothing any more, and takes back what was reported.
-    pub fn disarm(&mut self, watched: impl Iterator<Item = RawFd>) {
+    pub fn disarm(&mut self, watched: impl IntoIterator<Item = RawFd>) {
         if std::mem::take(&mut self.armed) {
             for fd in watched {
                 self.control(libc::EPOLL_CTL_DEL, fd);

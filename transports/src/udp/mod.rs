@@ -28,7 +28,7 @@ mod sending;
 use std::io;
 use std::iter;
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use doorbell_core::encap::{Full, Opener, Path, PathId, Run};
 use doorbell_core::nic::{Inbox, Outbox, Way};
@@ -322,7 +322,7 @@ impl Device for Udp {
     }
 
     fn trouble(&mut self) -> Option<Trouble> {
-        self.link.trouble()
+        self.link.trouble(self.listener.as_fd())
     }
 
     fn statistics(&mut self) -> Statistics {

@@ -1,0 +1,173 @@
+//! Devices with something to say, and a wire that can be tapped.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use doorbell_core::encap::{Path, PathId};
+use doorbell_core::nic::{Flow, Inbox, Numbering, Way};
+use doorbell_core::payload::Payload;
+use doorbell_core::wire::{Bth, Extensions, Headers, Mac, Malformed, Opcode, Packet, Psn, Qpn};
+use doorbell_transports::packet::Packet as V1;
+use doorbell_transports::packet_v2::{PacketV2, Settings};
+use doorbell_transports::{AnyDevice, Device, OpenError};
+use nix::ifaddrs::getifaddrs;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{
+    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike, bind, recv,
+    send, socket,
+};
+
+/// What nothing here takes, unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Does something again and again until it gives a result.
+pub fn until<R>(what: &str, mut does: impl FnMut() -> Option<R>) -> R {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(result) = does() {
+            return result;
+        }
+        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
+    }
+}
+
+/// Both raw devices, by their names.
+pub const RAW: [&str; 2] = ["packet", "packet-v2"];
+
+/// Opens a raw device.
+pub fn open(name: &str, interface: &str) -> Result<AnyDevice, OpenError> {
+    let spec = format!("{name}:{interface}").parse::<doorbell_transports::Spec>();
+    spec.expect("a device").open(Numbering::default())
+}
+
+/// A device of RoCE v1 with a tag.
+pub fn v1(interface: &str, tag: u32) -> V1 {
+    let numbering = Numbering { tag, ..Numbering::default() };
+    V1::open(interface, numbering).expect("the interface is there")
+}
+
+/// A device of RoCE v2 with the address that comes by itself, or another.
+pub fn v2(interface: &str, network: Option<&str>) -> Result<PacketV2, OpenError> {
+    let network = network.map(|network| network.parse().expect("a network"));
+    PacketV2::open(interface, Settings { network, ..Settings::default() })
+}
+
+/// A queue pair of the process of a tag.
+pub fn pair_of(tag: u32) -> Qpn {
+    let Numbering { tag_bits, .. } = Numbering::default();
+    Qpn::new(tag << (24 - tag_bits) | 0x55)
+}
+
+/// The queue pair that everything here is for, unless told otherwise.
+pub fn pair() -> Qpn {
+    pair_of(Numbering::default().tag)
+}
+
+/// Sends packets of some length that are numbered from 0, in one turn.
+pub fn send_to(device: &mut impl Device, path: &Path, to: Qpn, count: u32, len: usize) {
+    for number in 0..count {
+        let bth = Bth::new(Opcode::RcSendOnly, to, Psn::new(number));
+        let headers = Headers { bth, extensions: Extensions::None };
+        device.push(path, headers, &vec![7; len][..]).expect("raw devices are never full");
+    }
+    device.flush();
+}
+
+/// What came.
+#[derive(Default, Debug)]
+pub struct Seen {
+    /// The queue pair that each packet was for, and its number.
+    pub packets: Vec<(Qpn, u32)>,
+    /// What was wrong with others.
+    pub malformed: Vec<Malformed>,
+}
+
+impl Inbox for Seen {
+    fn packet<P: Payload>(&mut self, _: Flow<'_>, packet: &Packet<P>) {
+        let bth = packet.headers.bth;
+        self.packets.push((bth.destination(), bth.psn().get()));
+    }
+
+    fn malformed(&mut self, why: Malformed) {
+        self.malformed.push(why);
+    }
+
+    fn gone(&mut self, _: PathId) {}
+}
+
+/// Asks for the way to a peer, who is given time to answer.
+pub fn reach(from: &mut impl Device, to: &mut impl Device) -> Path {
+    let address = to.address().clone();
+    until("reaching a peer", || {
+        from.receive(&mut Seen::default());
+        to.receive(&mut Seen::default());
+        from.reach(&address).expect("it is there").map(|way: Way| way.path(PathId(1)))
+    })
+}
+
+/// Whether a device is ready at this moment.
+pub fn is_ready(device: &impl Device) -> bool {
+    let mut watched = [PollFd::new(device.readiness(), PollFlags::POLLIN)];
+    poll(&mut watched, PollTimeout::ZERO) == Ok(1)
+}
+
+/// Waits until a device is ready.
+pub fn woken(device: &impl Device) {
+    until("a wake-up", || is_ready(device).then_some(()));
+}
+
+/// Has a device take packets until it has so many.
+pub fn take(device: &mut impl Device, count: usize) -> Seen {
+    let mut seen = Seen::default();
+    until(&format!("{count} packets"), || {
+        device.receive(&mut seen);
+        (seen.packets.len() >= count).then_some(())
+    });
+    seen
+}
+
+/// Everything that crosses an interface, and a way to send anything there.
+pub struct Tap {
+    fd: OwnedFd,
+}
+
+impl Tap {
+    /// Taps an interface of this namespace.
+    pub fn new(interface: &str) -> Self {
+        let link = link(interface);
+        let flags = SockFlag::SOCK_NONBLOCK;
+        let all = SockProtocol::EthAll;
+        let fd = socket(AddressFamily::Packet, SockType::Raw, flags, all).expect("a raw socket");
+        bind(fd.as_raw_fd(), &link).expect("the interface can be listened on");
+        Self { fd }
+    }
+
+    /// Sends a frame.
+    pub fn send(&self, frame: &[u8]) {
+        let sent = send(self.fd.as_raw_fd(), frame, MsgFlags::empty());
+        assert_eq!(sent, Ok(frame.len()), "the interface takes it");
+    }
+
+    /// The next frame that was sent by somebody else, if there is one.
+    pub fn next(&self) -> Option<Vec<u8>> {
+        let mut frame = vec![0; 1 << 17];
+        let len = recv(self.fd.as_raw_fd(), &mut frame, MsgFlags::empty()).ok()?;
+        frame.truncate(len);
+        Some(frame)
+    }
+}
+
+/// The kernel's address of an interface.
+fn link(interface: &str) -> LinkAddr {
+    let mut all = getifaddrs().expect("interfaces can be listed");
+    let found = all.find_map(|found| {
+        let address = found.address.filter(|_| found.interface_name == interface)?;
+        (address.family() == Some(AddressFamily::Packet)).then(|| *address.as_link_addr().unwrap())
+    });
+    found.expect("the interface is there")
+}
+
+/// The Ethernet address of an interface.
+pub fn mac(interface: &str) -> Mac {
+    Mac(link(interface).addr().expect("an Ethernet address"))
+}

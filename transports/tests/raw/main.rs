@@ -1,0 +1,10 @@
+//! Raw devices on real interfaces: what may happen to an interface, whose frames are whose, and how
+//! neighbours find each other.
+
+mod common;
+mod host;
+mod interfaces;
+mod neighbours;
+mod nics;
+mod processes;
+mod strangers;
