@@ -31,6 +31,7 @@ pub mod memory;
 pub mod nic;
 pub mod payload;
 pub mod pcap;
+pub mod pcapng;
 pub(crate) mod sync;
 pub mod time;
 pub mod wire;
