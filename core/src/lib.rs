@@ -32,6 +32,11 @@ pub mod nic;
 pub mod payload;
 pub mod pcap;
 pub mod pcapng;
+#[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, unreachable_pub))]
+mod planted;
 pub(crate) mod sync;
 pub mod time;
 pub mod wire;
+
+#[cfg(feature = "planted-bugs")]
+pub use planted::{Bug, Planted, plant};

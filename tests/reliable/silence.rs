@@ -70,6 +70,31 @@ fn a_host_is_asked_once_for_all_its_connections() {
     assert_eq!(events(fabric.nic(0)), []);
 }
 
+/// The question went by the same queue pair each time. Where the peer of that had gone, nobody
+/// answered, and the host was taken for silent on every connection.
+#[test]
+fn a_host_on_which_one_queue_pair_has_gone_is_not_taken_for_silent() {
+    let (mut fabric, _) = many(0, config());
+    let mut pairs = Vec::new();
+    for _ in 0..2 {
+        let [a, b] = [0, 1].map(|node| End::new(&mut fabric, node, 16, 64));
+        let [there, back] = [(0, 1), (1, 0)].map(|(from, to)| fabric.path(from, to));
+        let first = Psn::new(5);
+        let sends = Connection::new(b.qpn, there, PathMtu::Mtu1024, Psn::new(0));
+        fabric.ready(0, a.qpn, sends, Sending::new(first));
+        // The other end only answers, and asks nobody.
+        let answers = Connection::new(a.qpn, back, PathMtu::Mtu1024, first);
+        let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
+        for change in [init, Change::ReadyToReceive(Box::new(answers))] {
+            fabric.nic(1).change(b.qpn, change).unwrap();
+        }
+        pairs.push((a, b));
+    }
+    fabric.nic(1).change(pairs[0].1.qpn, Change::Error).unwrap();
+    fabric.run_until(Duration::from_secs(100), |_| false);
+    assert_eq!(events(fabric.nic(0)), []);
+}
+
 #[test]
 fn a_host_that_vanishes_under_a_request_is_noticed_within_a_second() {
     let mut two = Setup::default().connected(|_, sending| {

@@ -3,9 +3,10 @@
 use doorbell_core::nic::Numbering;
 use doorbell_core::wire::Mac;
 use doorbell_kit::conformance;
-use doorbell_kit::conformance::{Place, Subject};
+use doorbell_kit::conformance::{Place, Side, Subject};
 use doorbell_transports::Address;
 use doorbell_transports::packet::Packet;
+use doorbell_transports::packet_v2::{PacketV2, Settings};
 
 fn open_packet(place: &Place) -> Packet {
     Packet::open(place.interface, Numbering::default()).expect("the interface is there")
@@ -22,3 +23,50 @@ fn packet_at_1500() -> Subject<Packet> {
 
 conformance!(processes: packet);
 conformance!(processes: packet_at_1500);
+
+/// By the address that comes with the device's Ethernet address.
+fn open_packet_v2(place: &Place) -> PacketV2 {
+    PacketV2::open(place.interface, Settings::default()).expect("the interface is there")
+}
+
+/// By an address of the network that the interface is on.
+fn open_packet_v2_ipv4(place: &Place) -> PacketV2 {
+    let host = if place.side == Side::Near { 101 } else { 102 };
+    let [a, b, c, _] = place.ipv4.octets();
+    let network = format!("{a}.{b}.{c}.{host}/24").parse().expect("a network");
+    let settings = Settings { network: Some(network), ..Settings::default() };
+    PacketV2::open(place.interface, settings).expect("the interface is there")
+}
+
+fn packet_v2() -> Subject<PacketV2> {
+    let nobody = Address::PacketV2("fe80::5e:1".parse().expect("an address"));
+    Subject::new(open_packet_v2).over_a_cable(9000).with_nobody_at(nobody)
+}
+
+fn packet_v2_at_1500() -> Subject<PacketV2> {
+    Subject::new(open_packet_v2).over_a_cable(1500)
+}
+
+fn packet_v2_uncut() -> Subject<PacketV2> {
+    Subject::new(open_packet_v2).over_a_cable(9000).without_segmentation()
+}
+
+fn packet_v2_a_frame_each() -> Subject<PacketV2> {
+    Subject::new(|place| open_packet_v2(place).without_offload()).over_a_cable(9000)
+}
+
+fn packet_v2_ipv4() -> Subject<PacketV2> {
+    let nobody = Address::PacketV2("10.219.0.200".parse().expect("an address"));
+    Subject::new(open_packet_v2_ipv4).over_a_cable(9000).with_nobody_at(nobody)
+}
+
+fn packet_v2_ipv4_at_1500_uncut() -> Subject<PacketV2> {
+    Subject::new(open_packet_v2_ipv4).over_a_cable(1500).without_segmentation()
+}
+
+conformance!(processes: packet_v2);
+conformance!(processes: packet_v2_at_1500);
+conformance!(processes: packet_v2_uncut);
+conformance!(processes: packet_v2_a_frame_each);
+conformance!(processes: packet_v2_ipv4);
+conformance!(processes: packet_v2_ipv4_at_1500_uncut);

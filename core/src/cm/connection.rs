@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::planted::{Bug, planted};
 use crate::time::Time;
 use crate::wire::cm::{Answered, CmRetries, CmTimeout, Mad, Message, Mra, Req};
 use crate::wire::{CaGuid, CommId, Psn, Qpn, ServiceId, TransactionId};
@@ -182,7 +183,8 @@ impl<W: Clone> Connection<W> {
 
     /// Nothing was heard: says it again, unless that was done often enough. Whether it was.
     pub fn insist(&mut self, common: &mut Common<W>) -> bool {
-        let Some(left) = self.left.checked_sub(1) else { return false };
+        let left = if planted(Bug::SaysNothingAgain) { 0 } else { self.left };
+        let Some(left) = left.checked_sub(1) else { return false };
         self.left = left;
         self.put_off = false;
         common.counters.resent += 1;

@@ -2,6 +2,7 @@
 
 use std::hash::Hash;
 
+use crate::planted::{Bug, planted};
 use crate::wire::TransactionId;
 use crate::wire::cm::{Drep, Dreq, PrivateData};
 
@@ -39,6 +40,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let drep = Drep { local: dreq.remote, remote: dreq.local, ..Drep::default() };
         let place = match self.whose(way, dreq.remote, dreq.local) {
             Whose::Found(place) => place,
+            Whose::Nobodys if planted(Bug::AnswersNoStranger) => return,
             Whose::Nobodys => return self.common.say(way, transaction, drep),
             Whose::Others => return,
         };

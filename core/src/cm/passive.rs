@@ -2,6 +2,7 @@
 
 use std::hash::Hash;
 
+use crate::planted::{Bug, planted};
 use crate::wire::TransactionId;
 use crate::wire::cm::{Answered, Failover, Path, Rej, RejectReason, Rep, Req, Rtu};
 
@@ -90,6 +91,9 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let Some(connection) = self.table.at(place) else { return };
         match connection.state {
             State::ReplySent => self.establish(place, rtu.private.as_bytes()),
+            State::Established if planted(Bug::TellsOfEachRtu) => {
+                self.establish(place, rtu.private.as_bytes());
+            }
             State::Established | State::EndSent | State::TimeWait => {
                 self.common.counters.duplicates += 1;
             }
@@ -102,7 +106,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let asked = Asked::of(transaction, req);
         if let Some(place) = self.table.by_peer_id(way, req.ca_guid, req.local) {
             let Some(connection) = self.table.at(place) else { return };
-            if connection.asked == Some(asked) {
+            if connection.asked == Some(asked) && !planted(Bug::TakesRepetitionsForNew) {
                 return self.req_again(place);
             }
             self.stale(place);

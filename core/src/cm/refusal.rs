@@ -2,6 +2,7 @@
 
 use std::hash::Hash;
 
+use crate::planted::{Bug, planted};
 use crate::wire::CaGuid;
 use crate::wire::cm::{Answered, CmTimeout, Mra, PrivateData, Rej, RejectReason};
 
@@ -43,7 +44,7 @@ impl<W: Clone> Connection<W> {
 
     /// Waits longer for the peer, who asked for it.
     fn put_off(&mut self, service_timeout: CmTimeout, common: &mut Common<W>) {
-        if std::mem::replace(&mut self.put_off, true) {
+        if std::mem::replace(&mut self.put_off, true) || planted(Bug::GrantsNoPatience) {
             return common.counters.duplicates += 1;
         }
         self.wait(common.config.wait(service_timeout) + self.pace.answer, common);
@@ -76,7 +77,9 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         };
         let private = PrivateData::new(private)?;
         let place = connection.place;
-        connection.say(Rej { private, ..rej }, common);
+        if !planted(Bug::RefusesInSilence) {
+            connection.say(Rej { private, ..rej }, common);
+        }
         self.rest(place);
         Ok(())
     }

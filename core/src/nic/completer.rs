@@ -9,9 +9,9 @@ use super::completion::{Cause, Completion};
 use super::gather::scatter;
 use super::notices::Untaken;
 use super::pair::{Blamed, QueuePair};
-use super::planted::{Bug, planted};
 use super::queues::Purpose;
 use super::work::{self, Attachment, Data, Memory};
+use crate::planted::{Bug, planted};
 
 impl QueuePair {
     /// Takes an answer.

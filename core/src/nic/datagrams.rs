@@ -2,6 +2,7 @@
 
 use crate::encap::Outer;
 use crate::payload::Payload;
+use crate::planted::{Bug, planted};
 use crate::wire::{Bth, Deth, Extensions, Headers, Ipv4, Ipv6, Opcode, Packet, PathMtu};
 
 use super::common::{AddressId, Common};
@@ -97,7 +98,7 @@ impl QueuePair {
         if !self.state.responds() {
             return common.counters.wrong_state += 1;
         }
-        if deth.qkey != self.qkey {
+        if deth.qkey != self.qkey && !planted(Bug::IgnoresQkeys) {
             return common.counters.wrong_qkey += 1;
         }
         if packet.payload.len() > self.mtu.bytes() {
@@ -116,7 +117,8 @@ impl QueuePair {
             self.responder.keep(receive);
             return common.counters.passed_over += 1;
         }
-        let done = Done::ReceivedDatagram { source: deth.source };
+        let misnamed = planted(Bug::MisnamesSenders).then_some(self.number());
+        let done = Done::ReceivedDatagram { source: misnamed.unwrap_or(deth.source) };
         let solicited = packet.headers.bth.solicited();
         let message = Message { done, len: len as u32, attached, solicited };
         self.complete_receive(receive.id, receive.memory, message, common);

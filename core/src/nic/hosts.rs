@@ -3,13 +3,15 @@
 //! Whatever comes from a host says that it is there, on whichever connection. When nothing has come
 //! for half of the time that it may be silent, it is asked: a write of nothing, with the number of
 //! a packet that was acknowledged long ago, which any peer acknowledges again. There is one timer
-//! and one question for a host, however many connections lead to it. So a process that is gone from
-//! a host on which another speaks is noticed when something is sent to it, and not before.
+//! and one question for a host, however many connections lead to it: each time by another of them,
+//! for the peer of one may have gone alone. So a process that is gone from a host on which another
+//! speaks is noticed when something is sent to it, and not before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::encap::Host;
+use crate::planted::{Bug, planted};
 use crate::time::Time;
 
 /// The least that a host may be silent.
@@ -52,8 +54,9 @@ impl HostId {
 
 struct Watched {
     host: Host,
-    /// When something came from it last, and the place of the queue pair that it was for.
+    /// When something came from it last.
     heard: Time,
+    /// The place from which on to look for a queue pair to ask by: that which it was for.
     speaker: u32,
     /// How often it was asked since.
     asked: u8,
@@ -70,7 +73,8 @@ pub(super) const LEAST_ASKED: u8 = 3;
 pub(super) enum Due {
     /// Nothing until then.
     Wait(Time),
-    /// To ask it, by a queue pair, if that is still connected to it, and to look again then.
+    /// To ask it, by the first queue pair from that place on that is connected to it, and to look
+    /// again then.
     Ask(u32, Time),
     /// It is gone.
     Gone,
@@ -134,6 +138,13 @@ impl Hosts {
         }
     }
 
+    /// Notes by which queue pair a host is asked: next time it is another's turn.
+    pub fn asked_by(&mut self, host: HostId, place: u32) {
+        if let Some(host) = self.hosts.get_mut(host.0 as usize) {
+            host.speaker = place + 1;
+        }
+    }
+
     /// Since when nothing has come from a host that has been waited for since `asked`.
     pub fn silent_since(&self, host: HostId, asked: Time) -> Time {
         self.hosts.get(host.0 as usize).map_or(asked, |host| host.heard.max(asked))
@@ -148,7 +159,8 @@ impl Hosts {
         if now < host.heard + idle / 2 {
             return Due::Wait(host.heard + idle / 2);
         }
-        if now >= host.heard + idle && host.asked >= LEAST_ASKED {
+        let silent = now >= host.heard + idle && host.asked >= LEAST_ASKED;
+        if silent && !planted(Bug::AsksForEver) {
             return Due::Gone;
         }
         host.asked = host.asked.saturating_add(1);

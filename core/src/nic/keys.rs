@@ -12,9 +12,9 @@ use thiserror::Error;
 use crate::memory::Region;
 use crate::wire::{RemoteAddr, Rkey};
 
-use super::planted::{Bug, planted};
 use super::random::Random;
 use super::work::Segment;
+use crate::planted::{Bug, planted};
 
 /// The key by which the program's own requests name registered memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -90,8 +90,6 @@ mod management;
 mod notices;
 mod numbering;
 mod pair;
-#[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, unreachable_pub))]
-mod planted;
 mod queues;
 pub(crate) mod random;
 mod reads;
@@ -117,8 +115,6 @@ pub use hosts::KeepAlive;
 pub use keys::{Domain, KeyError, Lkey, Registration, Rights, TableFull};
 pub use management::{Management, TooMany, Way};
 pub use numbering::{Numbering, NumberingError};
-#[cfg(feature = "planted-bugs")]
-pub use planted::{Bug, plant};
 pub use queues::{
     CompletionQueue, Notify, PostError, ReceiveQueue, Refused, SendQueue, SharedReceiveQueue,
 };
@@ -136,6 +132,7 @@ use std::sync::Arc;
 
 use crate::encap::{Path, PathId};
 use crate::payload::Payload;
+use crate::planted::{Bug, planted};
 use crate::time::Time;
 use crate::wire::cm::Mad;
 use crate::wire::{Malformed, Packet, Qpn, Service};
@@ -183,15 +180,14 @@ fn look_after(host: HostId, pairs: &mut [Option<Box<QueuePair>>], common: &mut C
     let again = match common.hosts.due(host, common.now) {
         hosts::Due::Wait(until) => until,
         hosts::Due::Ask(speaker, again) => {
-            // Whoever heard of it last, or another if that has gone.
-            let speaks = |pair: &QueuePair| pair.host == host && pair.state.requests();
-            let last = pairs[speaker as usize].as_deref().is_some_and(speaks);
-            let asks = match last {
-                true => pairs[speaker as usize].as_deref_mut(),
-                false => pairs.iter_mut().flatten().map(Box::as_mut).find(|pair| speaks(pair)),
-            };
-            if let Some(pair) = asks {
+            // Whoever heard of it last, and then the others in turn: the peer of one may have gone,
+            // and not its host.
+            let (before, from) = pairs.split_at_mut(speaker as usize);
+            let mut others = from.iter_mut().chain(before).flatten();
+            let asks = others.find(|pair| pair.host == host && pair.state.requests());
+            if let Some(pair) = asks.filter(|_| !planted(Bug::AsksNobody)) {
                 pair.responder.asks = true;
+                common.hosts.asked_by(host, pair.shared.place);
                 common.owe_answer(pair);
             }
             again

@@ -19,9 +19,9 @@ use super::completion::Cause;
 use super::device::Outbox;
 use super::keys::{KeyError, Keys, Rights};
 use super::pair::{Blamed, QueuePair};
-use super::planted::{Bug, planted};
 use super::responder::{Answered, Due, Refusal};
 use super::work::LONGEST_MESSAGE;
+use crate::planted::{Bug, planted};
 
 /// Something to be sent that was asked for.
 #[derive(Clone, Copy)]

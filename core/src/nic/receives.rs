@@ -3,6 +3,8 @@
 //! A shared queue belongs to one completion queue, and so do all queue pairs that draw from it. It
 //! is not flushed when one of them breaks: what it holds is for the others.
 
+use crate::planted::{Bug, planted};
+
 use super::common::{Common, Event, in_use};
 use super::keys::Domain;
 use super::queues::{Completions, Purpose};
@@ -92,7 +94,9 @@ impl Receives {
             Self::Shared(id) => common.take_shared(*id),
         };
         taken.ok_or_else(|| {
-            in_use(&mut common.completions, queue).release(Purpose::Receive);
+            if !planted(Bug::KeepsSlotsOfNothing) {
+                in_use(&mut common.completions, queue).release(Purpose::Receive);
+            }
             Refusal::NotReady
         })
     }
@@ -103,7 +107,7 @@ impl Common {
         let queue = self.shared_receives.get_mut(id.0 as usize)?.as_mut()?;
         let taken = queue.ring.pop()?;
         if queue.ring.waiting() < queue.limit {
-            queue.limit = 0;
+            queue.limit = if planted(Bug::TellsLowAgain) { queue.limit } else { 0 };
             let mut told = queue.told;
             self.tell(Event::ReceivesLow(id), &mut told);
             if let Some(Some(queue)) = self.shared_receives.get_mut(id.0 as usize) {

@@ -1,5 +1,6 @@
 //! Unreliable connections, the responder's side: what is lost or refused is passed over in silence.
 
+use crate::planted::{Bug, planted};
 use crate::wire::Bth;
 
 use super::common::Common;
@@ -14,13 +15,16 @@ impl QueuePair {
     /// is no late copy, but from far ahead, after a long silence.
     #[cold]
     pub fn goes_on(&mut self, bth: &Bth, ahead: i32, common: &mut Common) -> bool {
-        if (-LATE..0).contains(&ahead) {
+        if (-LATE..0).contains(&ahead) && !planted(Bug::TakesLateCopies) {
             common.counters.duplicates += 1;
             return false;
         }
         common.counters.out_of_sequence += 1;
-        self.responder.drop_message();
-        let begins = bth.opcode().info().begins();
+        let joins = planted(Bug::JoinsTornMessages);
+        if !joins {
+            self.responder.drop_message();
+        }
+        let begins = bth.opcode().info().begins() || joins;
         if begins {
             self.responder.expected = bth.psn();
         }

@@ -111,9 +111,12 @@ impl Outbox for Port {
 }
 
 /// A node's hardware address, and from it all others.
+///
+/// Those of the first 256 differ from each other in more bits than a fault flips. Otherwise one of
+/// a corrupted frame might be another's, and teach switches a way to that on which it is not.
 fn mac(node: NodeId) -> Mac {
     let [.., a, b] = (node as u64).to_be_bytes();
-    Mac([2, 0xDB, 0, 0, a, b])
+    Mac([2, b, b, b, a, b])
 }
 
 fn node_of(Mac([.., a, b]): Mac) -> NodeId {

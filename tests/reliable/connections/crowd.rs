@@ -1,33 +1,45 @@
 //! Thousands of connections between several nodes, each opened, used in both directions and closed,
 //! on a network that does everything that a network may, between nodes that begin anew.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorbell::cm::{self, Usage};
 use doorbell::encap::Version;
 use doorbell::nic::Config;
 use doorbell::time::Time;
+use doorbell::wire::cm::CmRetries;
 use doorbell_kit::{Fabric, Faults, LinkConfig, NodeId, SwitchConfig};
 
 use super::luck::Luck;
 use super::meeting::METADATA;
 use super::program::{Past, Program};
+use super::seen;
+use crate::random::coverage::Coverage;
 
 const NODES: usize = 4;
 /// The most connections that a node asked for and that are not released, so that some queue pairs
 /// are left to be asked for.
 const MOST: usize = 150;
 
+/// Room for all that some thousand connections say.
+const RECORDED: usize = 1 << 28;
+/// When all has long come to an end.
+const LATEST: Time = Time::from_nanos(1_000_000_000_000);
+
 #[derive(Clone, Copy)]
-struct Crowd {
-    seed: u64,
-    connections: u64,
-    faults: Faults,
-    lossless: bool,
-    restarts: u64,
+pub struct Crowd {
+    pub seed: u64,
+    pub connections: u64,
+    pub faults: Faults,
+    pub lossless: bool,
+    pub restarts: u64,
     /// How many packets a device takes before it is full for a microsecond.
-    room: usize,
+    pub room: usize,
+    /// How often messages are said again.
+    pub retries: CmRetries,
+    /// Whether what was said is looked at in the end.
+    pub listens: bool,
 }
 
 struct World {
@@ -35,16 +47,15 @@ struct World {
     luck: Luck,
     programs: Vec<Program>,
     opened: u64,
+    retries: CmRetries,
     /// What became of connections, of programs that are no more among them.
     past: Vec<Past>,
+    seen: Coverage,
     /// Connections that ended with the memory of a node.
     forgotten: BTreeSet<u64>,
 }
 
-/// What became of connections, at the side that asked and at the one that was asked.
-type Tally = BTreeMap<&'static str, usize>;
-
-const BAD: Faults = Faults {
+pub const BAD: Faults = Faults {
     loss: 0.03,
     duplication: 0.03,
     reordering: 0.05,
@@ -53,63 +64,73 @@ const BAD: Faults = Faults {
     ..Faults::NONE
 };
 
-const QUIET: Crowd = Crowd {
+pub const QUIET: Crowd = Crowd {
     seed: 0,
     connections: 2_000,
     faults: Faults::NONE,
     lossless: false,
     restarts: 0,
     room: usize::MAX,
+    retries: CmRetries::MAX,
+    listens: false,
 };
+
+/// Nothing is lost, and who waits for a program asks but once more.
+pub const HASTY: Crowd = Crowd { retries: CmRetries::new(1), ..QUIET };
 
 #[test]
 fn ten_thousand_connections_come_and_go_on_a_bad_network_while_nodes_begin_anew() {
     // A third of them has an end that began anew.
     let crowd = Crowd { connections: 16_000, restarts: 12, ..QUIET };
-    let tally = Crowd { seed: 1, faults: BAD, ..crowd }.run();
-    assert!(tally["asked, used"] > 10_000 && tally["was asked, used"] > 10_000, "{tally:?}");
-    assert!(tally["asked, one end began anew"] > 1_000, "{tally:?}");
-    for trouble in ["said again", "heard again", "stale", "data came first"] {
-        assert!(tally[trouble] > 0, "{trouble}: {tally:?}");
-    }
+    let seen = Crowd { seed: 1, faults: BAD, ..crowd }.run();
+    assert!(seen.noted("asked, used") > 10_000 && seen.noted("was asked, used") > 10_000);
+    assert!(seen.noted("asked, one end began anew") > 1_000);
+}
+
+#[test]
+fn a_crowd_shows_every_message_and_event_of_connections() {
+    let crowd = Crowd { connections: 4_000, restarts: 8, listens: true, ..QUIET };
+    let missing = Crowd { seed: 6, faults: BAD, ..crowd }.run().missing(seen::ALL);
+    assert!(missing.is_empty(), "what a crowd should show, and does not: {missing:#?}");
 }
 
 #[test]
 fn connections_on_a_bad_network_between_nodes_that_stay() {
-    let tally = Crowd { seed: 2, faults: BAD, ..QUIET }.run();
-    assert!(tally["asked, used"] > 1_800, "{tally:?}");
-    assert_eq!(tally["asked, used"], tally["was asked, used"]);
+    let seen = Crowd { seed: 2, faults: BAD, ..QUIET }.run();
+    assert!(seen.noted("asked, used") > 1_800);
+    assert_eq!(seen.noted("asked, used"), seen.noted("was asked, used"));
 }
 
 #[test]
 fn connections_on_a_network_that_loses_nothing() {
-    for lossless in [false, true] {
-        let tally = Crowd { seed: 3, lossless, ..QUIET }.run();
-        assert!(tally["asked, used"] > 1_800, "{tally:?}");
-        assert_eq!(tally["asked, used"], tally["was asked, used"]);
-        assert_eq!((tally["said again"], tally["data came first"]), (0, 0));
+    for crowd in [QUIET, HASTY, Crowd { lossless: true, ..QUIET }] {
+        let seen = Crowd { seed: 3, ..crowd }.run();
+        assert!(seen.noted("asked, used") > 1_800);
+        assert_eq!(seen.noted("asked, used"), seen.noted("was asked, used"));
+        assert_eq!(seen.noted("data came first"), 0);
     }
 }
 
 #[test]
 fn connections_over_devices_that_take_a_packet_at_a_time() {
     for (lossless, faults) in [(true, Faults::NONE), (false, BAD)] {
-        let tally = Crowd { seed: 5, lossless, faults, room: 1, ..QUIET }.run();
-        assert!(tally["asked, used"] > 1_800, "{tally:?}");
+        let seen = Crowd { seed: 5, lossless, faults, room: 1, ..QUIET }.run();
+        assert!(seen.noted("asked, used") > 1_800);
     }
 }
 
 #[test]
 fn connections_on_a_network_that_hardly_works() {
     let faults = Faults { loss: 0.07, ..BAD };
-    let tally = Crowd { seed: 4, faults, restarts: 2, ..QUIET }.run();
-    assert!(tally["asked, used"] > 1_000, "{tally:?}");
+    let seen = Crowd { seed: 4, faults, restarts: 2, ..QUIET }.run();
+    assert!(seen.noted("asked, used") > 1_000);
 }
 
 impl Crowd {
-    fn run(self) -> Tally {
+    pub fn run(self) -> Coverage {
         let mut world = self.begin();
         while !world.is_over(self.connections) {
+            assert!(world.fabric.now() < LATEST, "what has begun comes to no end");
             world.open(self.connections);
             let restarts = world.programs.iter().map(|program| program.starts).sum::<u64>();
             // Spread evenly, none of them at the beginning or the end.
@@ -132,6 +153,9 @@ impl Crowd {
         };
         let mut fabric = Fabric::new(self.seed, Version::V2Ipv4, config);
         fabric.room = self.room;
+        if self.listens {
+            fabric.network.start_recording(RECORDED);
+        }
         let switch = fabric.network.switch(SwitchConfig::default());
         let cable = LinkConfig::default().with_faults(self.faults);
         for node in 0..NODES {
@@ -147,7 +171,9 @@ impl Crowd {
             luck: Luck(self.seed),
             programs,
             opened: 0,
+            retries: self.retries,
             past: Vec::new(),
+            seen: Coverage::default(),
             forgotten: BTreeSet::new(),
         }
     }
@@ -159,14 +185,17 @@ impl World {
     fn open(&mut self, total: u64) {
         let from = self.luck.below(NODES);
         let to = (from + 1 + self.luck.below(NODES - 1)) % NODES;
+        let (before, retries) = (self.opened, self.retries);
         let crosses = self.luck.chance(500);
         for (from, to) in [(from, to), (to, from)].into_iter().take(1 + usize::from(crosses)) {
             let program = &mut self.programs[from];
-            let room = program.links.values().filter(|link| link.active).count() < MOST;
-            if self.opened < total && room && program.open(&mut self.fabric, to, self.opened) {
+            let asked = program.links.values().filter(|link| link.active).count();
+            let room = self.opened < total && asked < MOST;
+            if room && program.open(&mut self.fabric, to, self.opened, retries) {
                 self.opened += 1;
             }
         }
+        self.seen.note("both asked", (self.opened == before + 2).into());
         for node in [from, to] {
             self.fabric.turn(node);
         }
@@ -174,7 +203,7 @@ impl World {
 
     /// Goes on to the next thing that happens, to a node or by a program's clock, or to a time.
     fn step(&mut self, until: Time) {
-        let limits = self.programs.iter().filter_map(Program::next_limit);
+        let limits = self.programs.iter().filter_map(Program::next_time);
         let until = limits.chain([until]).min().expect("one at least");
         match self.fabric.step(until) {
             Some(node) => self.look(node),
@@ -195,6 +224,7 @@ impl World {
         let reborn = Program::new(&mut self.fabric, node, starts);
         let old = std::mem::replace(&mut self.programs[node], reborn);
         self.past.extend(old.past);
+        self.seen.add(&old.seen);
         self.forgotten.extend(old.links.values().map(|link| link.number));
         let asked = old.links.values().filter(|link| link.active).map(|link| link.number);
         let asked: BTreeSet<_> = asked.collect();
@@ -202,10 +232,12 @@ impl World {
             program.excuse(node, &asked);
         }
         // It takes longer than anything that it has sent is on its way: a request of before, which
-        // may name a queue pair that has another connection now, ends that.
+        // may name a queue pair that has another connection now, ends that. And often it takes
+        // longer than anybody waits for it.
         let station = self.fabric.station(node);
         self.fabric.network.partition(&[station]);
-        let until = self.fabric.now() + Duration::from_millis(1);
+        let millis = if self.luck.chance(500) { 1000 } else { 1 };
+        let until = self.fabric.now() + Duration::from_millis(millis);
         while self.fabric.now() < until {
             self.step(until);
         }
@@ -213,42 +245,36 @@ impl World {
     }
 
     fn is_over(&self, total: u64) -> bool {
-        self.opened == total && self.programs.iter().all(|program| program.links.is_empty())
+        self.opened == total && self.programs.iter().all(Program::is_idle)
     }
 
     /// Everything comes to rest, and nothing is left.
-    fn end(mut self) -> Tally {
+    fn end(mut self) -> Coverage {
         let until = self.fabric.now() + Duration::from_secs(100);
         while let Some(node) = self.fabric.step(until) {
             self.look(node);
         }
-        let mut tally = Tally::new();
         for mut program in std::mem::take(&mut self.programs) {
             let node = program.node;
             self.past.append(&mut program.past);
-            *tally.entry("data came first").or_default() += program.data_came_first;
+            self.seen.add(&program.seen);
             program.leave(&mut self.fabric);
             assert_eq!(self.fabric.manager(node).usage(), Usage::default());
             assert_eq!(self.fabric.manager(node).next_timeout(), None);
             assert_eq!(self.fabric.nic(node).next_timeout(), None);
             let counters = *self.fabric.manager(node).counters();
             assert_eq!((counters.malformed, counters.crowded_out), (0, 0));
-            for (what, count) in [
-                ("said again", counters.resent),
-                ("heard again", counters.duplicates),
-                ("stale", counters.stale),
-            ] {
-                *tally.entry(what).or_default() += count as usize;
-            }
+            seen::counters(&counters, &mut self.seen);
             assert_eq!(self.fabric.nic(node).counters().management_dropped, 0);
         }
         assert_eq!((self.fabric.network.in_flight(), self.fabric.network.next_at()), (0, None));
         for past in &self.past {
-            *tally.entry(past.outcome()).or_default() += 1;
+            self.seen.note(past.outcome(), 1);
         }
+        seen::messages(&self.fabric.network.pcap(), &mut self.seen);
         self.compare();
-        println!("{:?}: {tally:#?}", self.fabric.now());
-        tally
+        println!("{:?}:\n{}", self.fabric.now(), self.seen);
+        self.seen
     }
 
     /// A connection stood at both ends or at neither.

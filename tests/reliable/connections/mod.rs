@@ -5,7 +5,9 @@ mod crowd;
 mod link;
 mod luck;
 mod meeting;
+mod planted;
 mod program;
+mod seen;
 
 use std::time::Duration;
 

@@ -3,23 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorbell::cm::{ConnectionId, Event, Extensions, Reply, Request, State};
+use doorbell::cm::{ConnectionId, Event, Extensions, Reply, Request, State, Why};
 use doorbell::connect::Route;
 use doorbell::encap::Path;
 use doorbell::memory::{Buf, Region};
 use doorbell::nic::{self, *};
 use doorbell::time::Time;
-use doorbell::wire::cm::{CmTimeout, InitiatorDepth, RejectReason, ResponderResources};
+use doorbell::wire::cm::{CmRetries, CmTimeout, InitiatorDepth, RejectReason, ResponderResources};
 use doorbell::wire::{Gid, Pkey, Qpn};
 use doorbell_kit::{Fabric, NodeId};
 
 use super::link::{Card, Link, MEMORY, Pair, Posted, ROOM};
 use super::luck::Luck;
 use super::meeting::{READS, SERVICE};
+use super::seen;
 use crate::common::inline;
+use crate::random::coverage::Coverage;
 
 /// After this a program has no more patience with a connection, whatever its state.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// The patience that a program asks for: longer than it ever needs.
+const LONG: CmTimeout = CmTimeout::new(16);
 /// The most queue pairs that it keeps to use again.
 const SPARE: usize = 20;
 
@@ -30,8 +34,7 @@ pub struct Program {
     queue: CompletionQueue,
     pub links: BTreeMap<ConnectionId, Link>,
     pub past: Vec<Past>,
-    /// How often a connection was known to stand by the peer's data.
-    pub data_came_first: usize,
+    pub seen: Coverage,
     /// How often the node had begun anew before.
     pub starts: u64,
     /// Connections whose other end began anew before they were heard of.
@@ -42,6 +45,8 @@ pub struct Program {
     spare: Vec<Pair>,
     /// When patience ends.
     limits: BTreeSet<(Time, ConnectionId)>,
+    /// What is to be decided, and when.
+    undecided: BTreeMap<(Time, ConnectionId), Event<Route>>,
 }
 
 /// What became of a connection, at one end.
@@ -82,7 +87,7 @@ impl Program {
             queue,
             links: BTreeMap::new(),
             past: Vec::new(),
-            data_came_first: 0,
+            seen: Coverage::default(),
             starts,
             excused: BTreeSet::new(),
             names: BTreeMap::new(),
@@ -90,6 +95,7 @@ impl Program {
             next: 0,
             spare: Vec::new(),
             limits: BTreeSet::new(),
+            undecided: BTreeMap::new(),
         }
     }
 
@@ -101,9 +107,14 @@ impl Program {
         }
     }
 
-    /// When patience with some connection ends.
-    pub fn next_limit(&self) -> Option<Time> {
-        self.limits.first().map(|(at, _)| *at)
+    /// When patience with some connection ends, or something is to be decided.
+    pub fn next_time(&self) -> Option<Time> {
+        let times = [self.undecided.keys().next(), self.limits.first()];
+        times.into_iter().flatten().map(|(at, _)| *at).min()
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.links.is_empty() && self.undecided.is_empty()
     }
 
     /// A queue pair that takes receives, if there is one.
@@ -175,7 +186,13 @@ impl Program {
     }
 
     /// Asks a peer for a connection, if there is a queue pair for it. Whether it did.
-    pub fn open(&mut self, fabric: &mut Fabric, peer: NodeId, number: u64) -> bool {
+    pub fn open(
+        &mut self,
+        fabric: &mut Fabric,
+        peer: NodeId,
+        number: u64,
+        retries: CmRetries,
+    ) -> bool {
         let [from, to] = [self.node, peer].map(|node| Gid([node as u8; 16]));
         let (psn, timeout) = (fabric.nic(self.node).first_psn(), CmTimeout::new(13));
         let request = Request {
@@ -183,6 +200,7 @@ impl Program {
             initiator_depth: InitiatorDepth(READS),
             remote_timeout: timeout,
             local_timeout: timeout,
+            retries,
             flow_control: true,
             ..Request::new(SERVICE, Qpn::new(0), psn, from, to)
         };
@@ -218,6 +236,10 @@ impl Program {
                 quiet = false;
                 self.limits.remove(&(at, id));
                 self.give_up(fabric, id);
+            }
+            while let Some(event) = self.due(fabric.now()) {
+                quiet = false;
+                self.act(fabric, event, luck);
             }
             if quiet {
                 return looked;
@@ -284,7 +306,8 @@ impl Program {
         match event {
             nic::Event::Established(qpn) => {
                 let (id, manager) = (self.names[&qpn], fabric.manager(self.node));
-                self.data_came_first += usize::from(manager.state(id) == Some(State::ReplySent));
+                let first = manager.state(id) == Some(State::ReplySent);
+                self.seen.note("data came first", first.into());
                 manager.arrived(id).unwrap();
             }
             nic::Event::Broken(qpn, _) => {
@@ -299,6 +322,38 @@ impl Program {
     }
 
     fn hear(&mut self, fabric: &mut Fabric, event: Event<Route>, luck: &mut Luck) {
+        seen::event(&event, &mut self.seen);
+        match event {
+            Event::Asked { id, .. } | Event::Replied { id, .. } if luck.chance(50) => {
+                self.put_off(fabric, id, event, luck);
+            }
+            event => self.act(fabric, event, luck),
+        }
+    }
+
+    /// Leaves something to be decided later, longer than it takes a peer to ask again; and perhaps
+    /// asks it for patience.
+    fn put_off(
+        &mut self,
+        fabric: &mut Fabric,
+        id: ConnectionId,
+        event: Event<Route>,
+        luck: &mut Luck,
+    ) {
+        let time = Duration::from_millis(20 + luck.below(150) as u64);
+        if luck.chance(500) {
+            fabric.manager(self.node).delay(id, LONG).unwrap();
+        }
+        self.undecided.insert((fabric.now() + time, id), event);
+    }
+
+    /// Something to be decided now.
+    fn due(&mut self, now: Time) -> Option<Event<Route>> {
+        let first = self.undecided.first_entry().filter(|entry| entry.key().0 <= now)?;
+        Some(first.remove())
+    }
+
+    fn act(&mut self, fabric: &mut Fabric, event: Event<Route>, luck: &mut Luck) {
         match event {
             Event::Asked { id, way, request, extensions, private } => {
                 self.asked(fabric, id, way, (*request, extensions), &private, luck);
@@ -323,10 +378,17 @@ impl Program {
                 self.sends(fabric, id);
             }
             Event::Failed { id, why } => {
-                self.flush(fabric, id);
-                self.links.get_mut(&id).expect("asked").failed = Some(why);
+                let count = self.undecided.len();
+                self.undecided.retain(|(_, other), _| *other != id);
+                // What was asked, and nothing done about it, has no queue pair.
+                if self.undecided.len() == count || self.links.contains_key(&id) {
+                    self.flush(fabric, id);
+                    self.links.get_mut(&id).expect("asked").failed = Some(why);
+                }
             }
             Event::Ended { id, why } => {
+                let crossed = self.links[&id].closing && matches!(why, Why::PeerLeft { .. });
+                self.seen.note("both ended it", crossed.into());
                 self.flush(fabric, id);
                 self.links.get_mut(&id).expect("it stood").ended = Some(why);
             }

@@ -16,114 +16,26 @@ pub struct Coverage {
     syndromes: [u64; 256],
 }
 
-/// Everything that reliable connections on a fabric of our own NICs can show. What is left out can't occur there:
-///
-/// * Opcodes of other services: this NIC sends none.
-/// * `Cause::BadAnswer`, and the syndromes that InfiniBand reserves: only a peer that breaks the
-///   standard sends them.
-pub const RELIABLE: &[&str] = &[
-    "opcode RcSendFirst",
-    "opcode RcSendMiddle",
-    "opcode RcSendLast",
-    "opcode RcSendLastImmediate",
-    "opcode RcSendOnly",
-    "opcode RcSendOnlyImmediate",
-    "opcode RcWriteFirst",
-    "opcode RcWriteMiddle",
-    "opcode RcWriteLast",
-    "opcode RcWriteLastImmediate",
-    "opcode RcWriteOnly",
-    "opcode RcWriteOnlyImmediate",
-    "opcode RcSendLastInvalidate",
-    "opcode RcSendOnlyInvalidate",
-    "opcode RcWriteLastMetadata",
-    "opcode RcWriteOnlyMetadata",
-    "opcode RcReadRequest",
-    "opcode RcReadResponseFirst",
-    "opcode RcReadResponseMiddle",
-    "opcode RcReadResponseLast",
-    "opcode RcReadResponseOnly",
-    "opcode RcCompareSwap",
-    "opcode RcFetchAdd",
-    "opcode RcAtomicAcknowledge",
-    "opcode RcAcknowledge",
-    "opcode RcAtomicAcknowledge",
-    "answer Ack without credits",
-    "answer Ack with credits",
-    "answer ReceiverNotReady",
-    "answer SequenceError",
-    "answer InvalidRequest",
-    "answer RemoteAccess",
-    "answer RemoteOperation",
-    "state Reset",
-    "state Init",
-    "state ReadyToReceive",
-    "state ReadyToSend",
-    "state Draining",
-    "state Error",
-    "done Sent",
-    "done Written",
-    "done Read",
-    "done Atomic",
-    "done Received",
-    "done ReceivedWrite",
-    "attached Nothing",
-    "attached Imm",
-    "attached Invalidate",
-    "attached Metadata",
-    "broke LocalProtection",
-    "broke LocalProtection of a receive",
-    "broke TooLong of a receive",
-    "broke NoAnswer",
-    "broke ReceiverNotReady",
-    "broke PeerInvalidRequest",
-    "broke PeerAccess",
-    "broke PeerOperation",
-    "broke AnswerLength",
-    "broke NoReads",
-    "broke NoMetadata",
-    "flushed Told",
-    "flushed LocalProtection",
-    "flushed TooLong",
-    "flushed NoAnswer",
-    "flushed ReceiverNotReady",
-    "flushed PeerInvalidRequest",
-    "flushed PeerAccess",
-    "flushed PeerOperation",
-    "flushed AnswerLength",
-    "flushed NoReads",
-    "flushed NoMetadata",
-    "flushed InvalidRequest",
-    "flushed NotGranted",
-    "flushed Access",
-    "own key Unknown",
-    "own key Domain",
-    "own key Bounds",
-    "own key Rights",
-    "peer's key Unknown",
-    "peer's key Domain",
-    "peer's key Bounds",
-    "peer's key Rights",
-    "refused Full",
-    "refused State",
-    "refused TooLong",
-    "refused Unfit",
-    "event Completion",
-    "event Broken",
-    "event Drained",
-    "event PathChanged",
-];
-
 /// The name of a variant.
-fn name(of: &impl fmt::Debug) -> String {
+pub fn name(of: &impl fmt::Debug) -> String {
     let whole = format!("{of:?}");
     let end = whole.find(|c: char| !c.is_alphanumeric()).unwrap_or(whole.len());
     whole[..end].to_owned()
 }
 
 impl Coverage {
+    /// Anything that occurred so often.
+    pub fn note(&mut self, what: impl Into<String>, count: u64) {
+        *self.counts.entry(what.into()).or_default() += count;
+    }
+
+    /// How often something was noted.
+    pub fn noted(&self, what: &str) -> u64 {
+        self.counts.get(what).copied().unwrap_or(0)
+    }
+
     fn count(&mut self, what: String) {
-        *self.counts.entry(what).or_default() += 1;
+        self.note(what, 1);
     }
 
     /// All packets of a capture. Only of networks that corrupt nothing.
@@ -194,6 +106,14 @@ impl Coverage {
         self.count(format!("refused {}", name(why)));
     }
 
+    /// A message that was posted, and is wrong in some way.
+    pub fn wrong(&mut self, how: &impl fmt::Debug) {
+        let how = format!("{how:?}");
+        let words = how.split(|c: char| !c.is_alphanumeric());
+        let words = words.filter(|word| word.starts_with(char::is_alphabetic));
+        self.count(format!("wrong {}", words.collect::<Vec<_>>().join(" ")));
+    }
+
     pub fn event(&mut self, event: &Event) {
         self.count(format!("event {}", name(event)));
         let key = |why: &KeyError| name(why);
@@ -210,7 +130,7 @@ impl Coverage {
 
     pub fn add(&mut self, other: &Self) {
         for (what, count) in &other.counts {
-            *self.counts.entry(what.clone()).or_default() += count;
+            self.note(what, *count);
         }
         for code in 0..256 {
             self.opcodes[code] += other.opcodes[code];
@@ -218,11 +138,16 @@ impl Coverage {
         }
     }
 
-    /// What never occurred and should have, and what did and can't.
+    /// What never occurred and should have.
+    pub fn missing<'e>(&self, expected: &[&'e str]) -> Vec<&'e str> {
+        let counts = self.named();
+        expected.iter().copied().filter(|&what| !counts.contains_key(what)).collect()
+    }
+
+    /// The same, and what occurred and can't.
     pub fn gaps(&self, expected: &[&str]) -> Vec<String> {
         let counts = self.named();
-        let missing = expected.iter().filter(|&&what| !counts.contains_key(what));
-        let missing = missing.map(|what| format!("never: {what}"));
+        let missing = self.missing(expected).into_iter().map(|what| format!("never: {what}"));
         let odd = counts.keys().filter(|what| !expected.contains(&what.as_str()));
         missing.chain(odd.map(|what| format!("unexpectedly: {what}"))).collect()
     }

@@ -1,13 +1,12 @@
 //! Registered memory, and beside it what its bytes must be.
 
-use doorbell::memory::Region;
-use doorbell::nic::{Domain, Lkey, Memory, Nic, Registration, Rights, Segment};
-use doorbell::wire::{RemoteAddr, Rkey};
+use doorbell::memory::{Buf, Region};
+use doorbell::nic::{Domain, Memory, Nic, Registration, Rights};
 
 use super::dice::{self, Dice};
 use super::message::Kind;
+use super::model::OLD;
 use super::program::Revoked;
-use super::spoil::{BadKey, without};
 
 /// Where a stretch of registered memory is to lie, and the pieces it is cut into.
 pub type Pieces = Vec<(usize, usize)>;
@@ -180,99 +179,9 @@ impl Images {
     }
 }
 
-/// The registrations of a node that are there to be named wrongly.
-pub struct Traps {
-    /// Of another domain, with every right.
-    foreign: Image,
-    /// Each without one of the rights.
-    lacking: Vec<(Rights, Image)>,
-    /// Taken back, its place in the table still free.
-    revoked: Image,
-    /// Taken back, and another registration in its place.
-    replaced: Image,
-    replacement: Image,
-}
-
-/// Some bytes of a node's, and what would be right to say of them.
-pub struct Own {
-    pub registration: Registration,
-    pub len: usize,
-    pub needed: Rights,
-}
-
-impl Traps {
-    pub fn new(nic: &mut Nic, domain: Domain, dice: &mut Dice) -> Self {
-        let all = without(Rights::NONE);
-        let other = nic.domain();
-        let mut image = |nic: &mut Nic, domain, rights| {
-            let len = dice.between(1, 500);
-            Image::new(nic, domain, rights, dice::bytes(dice.u64(), len))
-        };
-        let replaced = image(nic, domain, all);
-        nic.deregister(replaced.registration.lkey).expect("it was just registered");
-        let replacement = image(nic, domain, all);
-        let foreign = image(nic, other, all);
-        let peers = Rights::REMOTE_WRITE | Rights::REMOTE_READ | Rights::REMOTE_ATOMIC;
-        let lacking = vec![
-            (Rights::LOCAL_WRITE, image(nic, domain, peers)),
-            (Rights::REMOTE_WRITE, image(nic, domain, without(Rights::REMOTE_WRITE))),
-            (Rights::REMOTE_READ, image(nic, domain, without(Rights::REMOTE_READ))),
-            (Rights::REMOTE_ATOMIC, image(nic, domain, without(Rights::REMOTE_ATOMIC))),
-        ];
-        let revoked = image(nic, domain, all);
-        nic.deregister(revoked.registration.lkey).expect("it was just registered");
-        Self { foreign, lacking, revoked, replaced, replacement }
-    }
-
-    /// A key and an address that are wrong in this way.
-    fn wrong(&self, bad: BadKey, own: &Own) -> (Registration, u64) {
-        let Own { registration: mut named, len, needed } = *own;
-        let end = named.address.0 + named.len - len as u64;
-        match bad {
-            BadKey::Unknown => {
-                // Random bits that no key has.
-                named.lkey = Lkey(named.lkey.0 ^ 0x8000_0080);
-                named.rkey.0 ^= 0x8000_0080;
-                (named, named.address.0)
-            }
-            BadKey::Revoked => (self.revoked.registration, self.revoked.registration.address.0),
-            BadKey::Replaced => {
-                // The memory of the new registration, by the key of the old one.
-                (self.replaced.registration, self.replacement.registration.address.0)
-            }
-            BadKey::Domain => (self.foreign.registration, self.foreign.registration.address.0),
-            BadKey::Rights => {
-                let lacking = self.lacking.iter().find(|(right, _)| *right == needed);
-                let (_, image) = lacking.expect("something is needed");
-                (image.registration, image.registration.address.0)
-            }
-            // It was good before.
-            BadKey::Invalidated => (named, named.address.0),
-            BadKey::Beyond(by) => (named, end + by as u64),
-            BadKey::Before => (named, named.address.0 - 1),
-            BadKey::Wraps => (named, u64::MAX - len as u64 / 2),
-        }
-    }
-
-    /// What a peer is told: the key, and the address.
-    pub fn remote(&self, bad: BadKey, own: &Own) -> (Rkey, RemoteAddr) {
-        let (registration, address) = self.wrong(bad, own);
-        (registration.rkey, RemoteAddr(address))
-    }
-
-    /// Spoils a segment, of memory that is known by `registration` otherwise.
-    pub fn segment(&self, bad: BadKey, registration: Registration, segment: &mut Segment) {
-        let own = Own { registration, len: segment.len as usize, needed: Rights::LOCAL_WRITE };
-        let (registration, address) = self.wrong(bad, &own);
-        (segment.lkey, segment.address) = (registration.lkey, address);
-    }
-
-    pub fn check(&self, node: usize) -> Result<(), String> {
-        let Self { foreign, lacking, revoked, replaced, replacement } = self;
-        let others = [foreign, revoked, replaced, replacement];
-        for image in lacking.iter().map(|(_, image)| image).chain(others) {
-            image.check(&format!("memory of node {node} that nobody may touch"))?;
-        }
-        Ok(())
-    }
+/// A buffer that something is in already.
+pub fn old_buf(room: usize) -> Memory {
+    let mut buf = Buf::with_capacity(room);
+    buf.extend_from_slice(&OLD[..OLD.len().min(room)]).expect("there is room");
+    Memory::Buf(buf)
 }

@@ -16,12 +16,15 @@
 //! | `run` | a program run on a fabric |
 //! | `model` | what must come of the messages of one direction |
 //! | `memory` | registered memory, and beside it what its bytes must be |
-//! | `coverage` | what has occurred |
+//! | `traps` | memory that is there to be named wrongly |
+//! | `coverage`, `expected` | what has occurred, and what must |
 //! | `failure` | a failing run told of |
+//! | `services` | programs of the other services, and of receive queues that are shared |
 //! | `planted` | bugs that all this must find |
 
-mod coverage;
+pub mod coverage;
 mod dice;
+mod expected;
 mod failure;
 mod many;
 mod memory;
@@ -31,9 +34,11 @@ mod planted;
 mod program;
 mod queue;
 mod run;
+mod services;
 mod smaller;
 mod spoil;
 mod strategy;
+mod traps;
 
 use many::{agree_with_the_model, are_told_apart_by_their_seeds};
 use program::Program;
@@ -44,7 +49,7 @@ const SEQUENCES: u64 = 10_000;
 /// `DOORBELL_SEED` gives the first seed, and `DOORBELL_SEQUENCES` how many follow it.
 #[test]
 fn random_programs_agree_with_the_model() {
-    agree_with_the_model::<Program>(SEQUENCES, coverage::RELIABLE);
+    agree_with_the_model::<Program>(SEQUENCES, expected::RELIABLE);
 }
 
 #[test]

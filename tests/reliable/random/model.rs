@@ -299,7 +299,7 @@ pub fn cause_of(failure: Failure) -> Cause {
     }
 }
 
-fn same_kind(kind: Kind, memory: &Memory) -> bool {
+pub fn same_kind(kind: Kind, memory: &Memory) -> bool {
     match memory {
         Memory::None => kind == Kind::None,
         Memory::Buf(_) => kind == Kind::Buf,

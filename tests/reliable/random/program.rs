@@ -210,6 +210,9 @@ impl Random for Program {
     }
 }
 
+/// A buffer that no run fills.
+const LARGE: usize = 1 << 26;
+
 /// Room for the frames of any run.
 const RECORDED: usize = 1 << 28;
 
@@ -235,6 +238,13 @@ impl Net {
             fabric.network.link(a, b, cable);
         }
         fabric
+    }
+
+    /// Whether everything that is sent arrives once, whole and in order.
+    pub fn is_faithful(&self) -> bool {
+        let Faults { loss, duplication, corruption, reordering, .. } = self.faults;
+        let overflows = self.switch.is_some_and(|switch| switch.buffer < LARGE);
+        [loss, duplication, corruption, reordering] == [0.0; 4] && !overflows
     }
 
     pub fn draw(dice: &mut Dice, mood: Mood, nodes: usize) -> Self {
@@ -263,7 +273,7 @@ impl Net {
         let small = !lossless && dice.percent(30);
         let switch = (nodes > 2 || dice.percent(20)).then(|| SwitchConfig {
             latency: Duration::from_nanos(dice.between(0, 2000) as u64),
-            buffer: if small { dice.between(16_000, 60_000) } else { 1 << 26 },
+            buffer: if small { dice.between(16_000, 60_000) } else { LARGE },
             ecn_threshold: dice.percent(20).then_some(8000),
         });
         let version = dice.pick(&[Version::V1, Version::V2Ipv4, Version::V2Ipv6]);
@@ -273,7 +283,7 @@ impl Net {
     }
 }
 
-fn depth(dice: &mut Dice) -> usize {
+pub fn depth(dice: &mut Dice) -> usize {
     dice.pick(&[1, 1, 2, 3, 5, 8, 16, 40])
 }
 
@@ -314,7 +324,7 @@ impl End {
     }
 }
 
-fn ends(dice: &mut Dice, mood: Mood, nodes: usize) -> [End; 2] {
+pub fn ends(dice: &mut Dice, mood: Mood, nodes: usize) -> [End; 2] {
     let mtu = dice.pick(&PathMtu::ALL);
     let a = dice.below(nodes);
     let b = (a + dice.between(1, nodes - 1)) % nodes;

@@ -17,11 +17,12 @@ use doorbell_kit::Fabric;
 
 use super::coverage::Coverage;
 use super::dice::Dice;
-use super::memory::{Images, Traps};
+use super::memory::Images;
 use super::model::{Check, Flow, ensure};
 use super::program::{End, Program, Revoked};
 use super::queue::Queue;
 use super::strategy::{Report, caught};
+use super::traps::Traps;
 
 /// The longest that a round may take, in virtual time and in events.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -1,5 +1,7 @@
 //! Programs with something taken away.
 
+use std::ops::Range;
+
 use doorbell_kit::Faults;
 
 use super::message::{Extra, Message, Store, What};
@@ -27,13 +29,8 @@ pub fn smaller(program: &Program) -> Vec<Program> {
         offer(&|program| program.net.faults = Faults::NONE);
     }
     for (round, content) in program.rounds.iter().enumerate() {
-        let count = content.ops.len();
-        for size in [count / 2, count / 4, 1] {
-            for at in (0..count).step_by(size.max(1)).filter(|_| size > 0) {
-                offer(&|program| {
-                    program.rounds[round].ops.drain(at..(at + size).min(count));
-                });
-            }
+        for span in spans(content.ops.len()) {
+            offer(&|program| drop(program.rounds[round].ops.drain(span.clone())));
         }
         for (pair, streams) in content.streams.iter().enumerate() {
             for (end, stream) in streams.iter().enumerate() {
@@ -63,6 +60,12 @@ pub fn smaller(program: &Program) -> Vec<Program> {
         }
     }
     found
+}
+
+/// What may be taken away of so many, the most first: halves, quarters, one at a time.
+pub fn spans(count: usize) -> impl Iterator<Item = Range<usize>> {
+    let sizes = [count / 2, count / 4, 1].into_iter().filter(|&size| size > 0);
+    sizes.flat_map(move |size| (0..count).step_by(size).map(move |at| at..(at + size).min(count)))
 }
 
 /// A message with less to it.

@@ -61,7 +61,7 @@ impl BadKey {
         dice.pick(&[Self::Unknown, Self::Revoked, Self::Replaced, Self::Domain])
     }
 
-    fn of_range(dice: &mut Dice) -> Self {
+    pub fn of_range(dice: &mut Dice) -> Self {
         match dice.below(8) {
             0..3 => Self::lost(dice),
             3 | 4 => Self::Beyond(1),
@@ -71,7 +71,7 @@ impl BadKey {
         }
     }
 
-    fn of_access(dice: &mut Dice) -> Self {
+    pub fn of_access(dice: &mut Dice) -> Self {
         if dice.percent(20) { Self::Rights } else { Self::of_range(dice) }
     }
 

@@ -16,7 +16,7 @@ mod network;
 mod question;
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::time::Duration;
 
 use doorbell_core::encap::{ICRC_LEN, Outer, Path, PathId, Run};
@@ -90,18 +90,28 @@ impl PacketV2 {
             let singles = PacketSocket::open(false)?;
             singles.bind(found.index, EtherType(0))?;
             let neighbours = Neighbours::new(mac, network, arp);
-            let run = longest_run(&intake.socket, neighbours.outer(own.ip, mac))?;
+            let run = longest_run(&intake.socket, neighbours.to_self())?;
             Raw::new(NAME, Address::PacketV2(own.ip), neighbours, link, intake, singles, run)
         };
         let mut device = opened().map_err(|source| OpenError::raw(NAME, interface, source))?;
-        if settings.network.is_some() {
-            device.claim(interface)?;
+        if let Some(network) = settings.network {
+            device.claim(interface, network.own())?;
         }
         Ok(device)
     }
 
     /// Makes sure that the address is nobody else's, and says that it is taken.
-    fn claim(&mut self, interface: &str) -> Result<(), OpenError> {
+    fn claim(&mut self, interface: &str, ip: IpAddr) -> Result<(), OpenError> {
+        let taken = |by: String| OpenError::Taken {
+            device: NAME,
+            what: format!("{ip} on `{interface}`"),
+            source: io::Error::new(io::ErrorKind::AddrInUse, by),
+            advice: "give the device another address, or none",
+        };
+        // What is the host's own can be bound to.
+        if UdpSocket::bind((ip, 0)).is_ok() {
+            return Err(taken("it is this host's own".to_owned()));
+        }
         for _ in 0..PROBES {
             self.peers.probe(&self.singles);
             let until = self.now() + PROBE;
@@ -112,18 +122,11 @@ impl PacketV2 {
                 while self.receive(&mut Nobody) > 0 {}
             }
         }
-        match self.peers.double() {
-            None => {
-                self.peers.announce(&self.singles);
-                Ok(())
-            }
-            Some(mac) => Err(OpenError::Taken {
-                device: NAME,
-                what: format!("{} on `{interface}`", self.address()),
-                source: io::Error::new(io::ErrorKind::AddrInUse, format!("{mac} has it")),
-                advice: "give the device another address, or none",
-            }),
+        if let Some(mac) = self.peers.double() {
+            return Err(taken(format!("{mac} has it")));
         }
+        self.peers.announce(&self.singles);
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use doorbell_core::encap::{Outer, Path};
@@ -12,9 +12,9 @@ use doorbell_core::wire::{
     EtherType, Ethernet, FlowLabel, InetChecksum, IpId, IpProtocol, Ipv4, Ipv6, Mac, Udp, UdpPort,
 };
 
-use super::NAME;
 use super::network::Network;
 use super::question::{self, Heard, ICMPV6, Own};
+use super::{ARP_SLOTS, NAME};
 use crate::address::{Address, ReachError};
 use crate::clock::Clock;
 use crate::device::Trouble;
@@ -34,12 +34,17 @@ pub(super) struct Arp {
     pub ring: ReceiveRing,
 }
 
-/// Neighbours, by their IP addresses.
+/// The neighbours of a device.
 pub struct Neighbours {
-    own: Own,
     network: Network,
     arp: Option<Arp>,
-    table: HashMap<IpAddr, Neighbour>,
+    table: Table,
+}
+
+/// Who was asked for, by their IP addresses.
+struct Table {
+    own: Own,
+    entries: HashMap<IpAddr, Neighbour>,
     /// How many of them are being asked for.
     asked: usize,
     /// Whether one of them has moved while it may have been spoken to.
@@ -57,26 +62,32 @@ enum Neighbour {
 
 impl Neighbours {
     pub(super) fn new(mac: Mac, network: Network, arp: Option<Arp>) -> Self {
-        let own = Own { mac, ip: network.own() };
-        let table = HashMap::new();
-        Self { own, network, arp, table, asked: 0, moved: false, double: None }
+        let (own, entries) = (Own { mac, ip: network.own() }, HashMap::new());
+        Self { network, arp, table: Table { own, entries, asked: 0, moved: false, double: None } }
     }
 
     /// Who has the same IP address as this device, as far as was heard.
     pub(super) fn double(&self) -> Option<Mac> {
-        self.double
+        self.table.double
     }
 
     /// Asks everybody who has this device's own address.
     pub(super) fn probe(&self, socket: &PacketSocket) {
-        self.ask(self.own.ip, socket);
+        self.table.ask(self.table.own.ip, socket);
     }
 
     /// Tells everybody that this device has it.
     pub(super) fn announce(&self, socket: &PacketSocket) {
-        let _ = socket.send(question::tell(self.own, None).bytes());
+        let _ = socket.send(question::tell(self.table.own, None).bytes());
     }
 
+    /// The headers of what goes from the device to itself.
+    pub(super) fn to_self(&self) -> Outer {
+        self.table.outer(self.table.own.ip, self.table.own.mac)
+    }
+}
+
+impl Table {
     // A question that the interface refuses is asked again like one that nobody heard.
     fn ask(&self, about: IpAddr, socket: &PacketSocket) {
         let _ = socket.send(question::ask(self.own, about).bytes());
@@ -107,7 +118,7 @@ impl Neighbours {
 
     /// Notes where a neighbour is, if anybody here wants to know.
     fn learn(&mut self, ip: IpAddr, mac: Mac) {
-        let Some(neighbour) = self.table.get_mut(&ip) else { return };
+        let Some(neighbour) = self.entries.get_mut(&ip) else { return };
         match std::mem::replace(neighbour, Neighbour::Known(mac)) {
             Neighbour::Asked { .. } => self.asked -= 1,
             Neighbour::Known(before) => self.moved |= before != mac,
@@ -119,7 +130,7 @@ impl Neighbours {
     #[cold]
     fn insist(&mut self, now: Time, socket: &PacketSocket) {
         let mut again = Vec::new();
-        for (&ip, neighbour) in &mut self.table {
+        for (&ip, neighbour) in &mut self.entries {
             let Neighbour::Asked { tries, until } = neighbour else { continue };
             if *until > now {
                 continue;
@@ -139,14 +150,14 @@ impl Neighbours {
 
     /// Room for one more, in which somebody may stand who did not answer.
     fn make_room(&mut self) -> bool {
-        if self.table.len() >= MOST {
-            self.table.retain(|_, neighbour| !matches!(neighbour, Neighbour::Silent));
+        if self.entries.len() >= MOST {
+            self.entries.retain(|_, neighbour| !matches!(neighbour, Neighbour::Silent));
         }
-        self.table.len() < MOST
+        self.entries.len() < MOST
     }
 
     /// The headers of what goes to a neighbour.
-    pub(super) fn outer(&self, ip: IpAddr, destination: Mac) -> Outer {
+    fn outer(&self, ip: IpAddr, destination: Mac) -> Outer {
         let to = |ethertype| Ethernet { destination, source: self.own.mac, ethertype };
         let (source, port) = (flow(self.own.ip, ip), UdpPort::ROCE_V2);
         let udp = Udp { source, destination: port, length: 0, checksum: InetChecksum(0) };
@@ -179,6 +190,19 @@ impl Neighbours {
             _ => unreachable!("neighbours' addresses are of one kind"),
         }
     }
+
+    /// Addresses a frame to where its neighbour is now.
+    #[cold]
+    fn find(&self, path: &Path, frame: &mut [u8]) {
+        let to = match path.outer() {
+            Outer::V2Ipv4(_, ip, _) => IpAddr::V4(ip.destination),
+            Outer::V2Ipv6(_, ip, _) => IpAddr::V6(ip.destination.into()),
+            Outer::V1(..) => return,
+        };
+        if let Some(Neighbour::Known(mac)) = self.entries.get(&to) {
+            frame[..6].copy_from_slice(&mac.0);
+        }
+    }
 }
 
 /// Switches may mark congestion.
@@ -206,14 +230,12 @@ impl Peers for Neighbours {
         clock: &Clock,
         socket: &PacketSocket,
     ) -> Result<Option<Way>, ReachError> {
-        let address = || peer.clone();
+        let (table, own, address) = (&mut self.table, self.network.own(), || peer.clone());
         let ip = match *peer {
-            Address::PacketV2(ip) if ip.is_ipv4() == self.own.ip.is_ipv4() => ip,
+            Address::PacketV2(ip) if ip.is_ipv4() == own.is_ipv4() => ip,
             _ => {
-                let takes = match self.own.ip {
-                    IpAddr::V4(_) => "packet-v2: and an IPv4 address",
-                    IpAddr::V6(_) => "packet-v2: and an IPv6 address",
-                };
+                let takes =
+                    if own.is_ipv4() { "packet-v2:IP, of IPv4" } else { "packet-v2:IP, of IPv6" };
                 return Err(ReachError::Kind { address: address(), device: NAME, takes });
             }
         };
@@ -221,26 +243,26 @@ impl Peers for Neighbours {
             let own = self.network.to_string();
             return Err(ReachError::Beyond { address: address(), own, device: NAME });
         }
-        if ip == self.own.ip {
+        if ip == own {
             let why = "it is the device's own, and no interface hears itself";
             return Err(ReachError::Nobody { address: address(), why });
         }
-        match self.table.get(&ip).copied() {
-            Some(Neighbour::Known(mac)) => Ok(Some(Way::Network(self.outer(ip, mac)))),
+        match table.entries.get(&ip).copied() {
+            Some(Neighbour::Known(mac)) => Ok(Some(Way::Network(table.outer(ip, mac)))),
             Some(Neighbour::Asked { .. }) => Ok(None),
             Some(Neighbour::Silent) => {
-                self.table.remove(&ip);
+                table.entries.remove(&ip);
                 let why = "three times asked for its Ethernet address, a second each";
                 Err(ReachError::Nobody { address: address(), why })
             }
-            None if !self.make_room() => {
+            None if !table.make_room() => {
                 Err(ReachError::TooMany { address: address(), most: MOST })
             }
             None => {
                 let until = clock.now() + PATIENCE;
-                self.table.insert(ip, Neighbour::Asked { tries: 1, until });
-                self.asked += 1;
-                self.ask(ip, socket);
+                table.entries.insert(ip, Neighbour::Asked { tries: 1, until });
+                table.asked += 1;
+                table.ask(ip, socket);
                 Ok(None)
             }
         }
@@ -252,68 +274,49 @@ impl Peers for Neighbours {
         const NEXT: usize = Ethernet::LEN + 6;
         let about_peers = self.arp.is_none() && frame.get(NEXT) == Some(&ICMPV6.0);
         if about_peers {
-            self.hear(frame, socket);
+            self.table.hear(frame, socket);
         }
         about_peers
     }
 
     #[inline]
     fn turn(&mut self, clock: &Clock, socket: &PacketSocket) -> usize {
-        let mut heard = 0;
-        if let Some(mut arp) = self.arp.take() {
-            while arp.ring.next(|frame, _| self.hear(frame, socket)).is_some() {
+        let (mut heard, table) = (0, &mut self.table);
+        if let Some(Arp { ring, .. }) = &mut self.arp {
+            while heard < ARP_SLOTS && ring.next(|frame, _| table.hear(frame, socket)).is_some() {
                 heard += 1;
             }
-            self.arp = Some(arp);
         }
-        if self.asked > 0 {
-            self.insist(clock.now(), socket);
+        if table.asked > 0 {
+            table.insist(clock.now(), socket);
         }
         heard
     }
 
-    fn descriptor(&self) -> Option<RawFd> {
-        self.arp.as_ref().map(|arp| arp.socket.as_fd().as_raw_fd())
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.arp.as_ref().map(|arp| arp.socket.as_fd())
     }
 
     fn next(&self) -> Option<Time> {
-        if self.asked == 0 {
-            return None;
-        }
-        let waits = self.table.values().filter_map(|neighbour| match neighbour {
+        let waits = self.table.entries.values().filter_map(|neighbour| match neighbour {
             Neighbour::Asked { until, .. } => Some(*until),
             _ => None,
         });
-        waits.min()
+        if self.table.asked > 0 { waits.min() } else { None }
     }
 
     #[inline]
     fn redirect(&self, path: &Path, frame: &mut [u8]) {
-        if self.moved {
-            self.find(path, frame);
+        if self.table.moved {
+            self.table.find(path, frame);
         }
     }
 
     fn trouble(&mut self) -> Option<Trouble> {
-        self.double.map(|mac| Trouble {
-            what: format!("address {}", self.own.ip),
+        self.table.double.map(|mac| Trouble {
+            what: format!("address {}", self.network.own()),
             found: format!("{mac} has it, too"),
             advice: "give one of them another, and open its device anew",
         })
-    }
-}
-
-impl Neighbours {
-    /// Addresses a frame to where its neighbour is now.
-    #[cold]
-    fn find(&self, path: &Path, frame: &mut [u8]) {
-        let to = match path.outer() {
-            Outer::V2Ipv4(_, ip, _) => IpAddr::V4(ip.destination),
-            Outer::V2Ipv6(_, ip, _) => IpAddr::V6(ip.destination.into()),
-            Outer::V1(..) => return,
-        };
-        if let Some(Neighbour::Known(mac)) = self.table.get(&to) {
-            frame[..6].copy_from_slice(&mac.0);
-        }
     }
 }

@@ -20,6 +20,7 @@ use crate::address::{Address, ReachError};
 use crate::burst::Burst;
 use crate::clock::Clock;
 use crate::device::{Capabilities, Device, Statistics, Trouble};
+use crate::sys;
 use crate::sys::packet::PacketSocket;
 use crate::sys::sentry::Sentry;
 use crate::sys::virtio;
@@ -53,7 +54,7 @@ pub trait Peers: Send + 'static {
     }
 
     /// The other socket.
-    fn descriptor(&self) -> Option<RawFd> {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
@@ -143,8 +144,8 @@ impl<P: Peers> Raw<P> {
 
     /// What becomes readable when something comes.
     fn descriptors(&self) -> impl Iterator<Item = RawFd> + use<P> {
-        let socket = self.intake.socket.as_fd().as_raw_fd();
-        [Some(socket), self.peers.descriptor()].into_iter().flatten()
+        let sockets = [Some(self.intake.socket.as_fd()), self.peers.socket()];
+        sockets.map(|socket| socket.map(|socket| socket.as_raw_fd())).into_iter().flatten()
     }
 
     /// Sends what was laid into the frame.
@@ -253,8 +254,11 @@ impl<P: Peers> Device for Raw<P> {
 
     fn disarm(&mut self) {
         self.sentry.disarm(self.descriptors());
-        // A socket with an error is ready for ever: taking it is what lets anyone sleep again.
-        let _ = self.intake.socket.error();
+        // A socket with an error, that its interface was taken down, is ready for ever: asking for it
+        // takes it away, and lets one sleep again.
+        for socket in [Some(self.intake.socket.as_fd()), self.peers.socket()] {
+            socket.and_then(|socket| sys::number(socket, libc::SO_ERROR));
+        }
     }
 
     fn trouble(&mut self) -> Option<Trouble> {

@@ -43,6 +43,15 @@ pub(crate) fn set_option<T>(
     check(result, what).map(drop)
 }
 
+/// An option of a socket that is a number.
+pub(crate) fn number(socket: BorrowedFd<'_>, name: c_int) -> Option<c_int> {
+    let (mut value, mut len): (c_int, _) = (0, size_of::<c_int>() as libc::socklen_t);
+    let (fd, to) = (socket.as_raw_fd(), ptr::from_mut(&mut value).cast());
+    // SAFETY: the kernel writes at most the length that it is told.
+    let result = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, name, to, &mut len) };
+    (result == 0).then_some(value)
+}
+
 /// Bytes that nobody can guess.
 pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];

@@ -10,7 +10,7 @@ use libc::{c_int, c_void};
 
 use super::filter::{Test, attach, program};
 use super::mapping::Mapping;
-use super::{check, count, set_option, virtio};
+use super::{check, count, number, set_option, virtio};
 
 /// The bytes that wait in a socket's own queue at most, half of what the kernel makes of it: some
 /// two hundred runs.
@@ -115,15 +115,7 @@ impl PacketSocket {
 
     /// How many bytes of frames the socket's own queue takes.
     pub fn queue(&self) -> usize {
-        self.number(libc::SOL_SOCKET, libc::SO_RCVBUF).unwrap_or(0) as usize
-    }
-
-    fn number(&self, level: c_int, name: c_int) -> Option<c_int> {
-        let (mut value, mut len): (c_int, _) = (0, size_of::<c_int>() as libc::socklen_t);
-        let to = ptr::from_mut(&mut value).cast();
-        // SAFETY: the kernel writes at most the length that it is told.
-        let result = unsafe { libc::getsockopt(self.fd.as_raw_fd(), level, name, to, &mut len) };
-        (result == 0).then_some(value)
+        number(self.fd.as_fd(), libc::SO_RCVBUF).unwrap_or(0) as usize
     }
 
     /// How many frames came while there was no room for them, since this was last asked.
@@ -140,13 +132,6 @@ impl PacketSocket {
                 _ => 0,
             }
         }
-    }
-
-    /// What is wrong with the interface, if the kernel has told this socket: it was taken down, or
-    /// is no more.
-    pub fn error(&self) -> Option<io::Error> {
-        let error = self.number(libc::SOL_SOCKET, libc::SO_ERROR)?;
-        (error != 0).then(|| io::Error::from_raw_os_error(error))
     }
 }
 

@@ -21,12 +21,12 @@ use super::completion::Cause;
 use super::device::Outbox;
 use super::gather::{Source, gather};
 use super::pair::{Blamed, QueuePair};
-use super::planted::{Bug, planted};
 use super::queues::{Posted, Purpose};
 use super::ring::Consumer;
 use super::rto::Rto;
 use super::states::{Sending, State};
 use super::work::Attachment;
+use crate::planted::{Bug, planted};
 
 use headers::headers;
 

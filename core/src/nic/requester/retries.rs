@@ -4,8 +4,8 @@ use crate::nic::common::{Common, Event};
 use crate::nic::completion::Cause;
 use crate::nic::hosts::LEAST_ASKED;
 use crate::nic::pair::{Blamed, QueuePair};
-use crate::nic::planted::{Bug, planted};
 use crate::nic::states::State;
+use crate::planted::{Bug, planted};
 use crate::wire::{Psn, RnrTimer};
 
 impl QueuePair {

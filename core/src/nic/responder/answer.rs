@@ -3,7 +3,7 @@
 use crate::nic::common::Common;
 use crate::nic::device::Outbox;
 use crate::nic::pair::QueuePair;
-use crate::nic::planted::{Bug, planted};
+use crate::planted::{Bug, planted};
 use crate::wire::{Aeth, Bth, Extensions, Headers, Opcode};
 
 use super::{Answered, Due};

@@ -17,12 +17,12 @@ use super::completion::{Cause, Completion, Done};
 use super::gather::scatter;
 use super::keys::{Domain, KeyError, Keys};
 use super::pair::{Blamed, QueuePair};
-use super::planted::{Bug, planted};
 use super::queues::Purpose;
 use super::reads::Answers;
 use super::receives::{Receives, SharedReceiveQueueId};
 use super::states::{Connection, State};
 use super::work::{Attachment, LONGEST_MESSAGE, Memory, ReceiveRequest};
+use crate::planted::{Bug, planted};
 
 /// What is owed to the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -213,6 +213,7 @@ impl Responder {
     /// Drops the message that is being received; what was taken for it is kept for the next.
     pub fn drop_message(&mut self) {
         match std::mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Send { .. } if planted(Bug::LosesTornReceives) => {}
             Doing::Send { receive, .. } => self.kept = Some(receive),
             Doing::Nothing | Doing::Write { .. } => {}
         }
@@ -276,7 +277,11 @@ impl QueuePair {
                 self.responder.next();
                 common.owe_answer(self);
             }
-            Err(_) if self.service() == Service::Uc => self.pass_over(bth, common),
+            Err(_)
+                if self.service() == Service::Uc && !planted(Bug::BreaksInsteadOfPassingOver) =>
+            {
+                self.pass_over(bth, common);
+            }
             Err(Refusal::NotReady) => self.not_ready(common),
             Err(Refusal::Fatal(nak, cause)) => {
                 common.counters.fatal_naks_sent += 1;

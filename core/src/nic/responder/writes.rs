@@ -5,9 +5,9 @@ use crate::nic::common::Common;
 use crate::nic::completion::{Cause, Done};
 use crate::nic::keys::{Domain, Keys, Rights};
 use crate::nic::pair::QueuePair;
-use crate::nic::planted::{Bug, planted};
 use crate::nic::work::{Attachment, LONGEST_MESSAGE, ReceiveRequest};
 use crate::payload::Payload;
+use crate::planted::{Bug, planted};
 use crate::wire::{Extensions, Metadata, Nak, Packet, RemoteAddr, Reth, Rkey};
 
 use super::{Doing, Message, Refusal};

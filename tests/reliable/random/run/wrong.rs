@@ -1,13 +1,14 @@
 //! What the wrong message of a stream must lead to, and what requests name: rightly, or wrongly.
 
 use doorbell::memory::Buf;
-use doorbell::nic::{Attachment, Cause, KeyError, Memory, Operation, Registration, Segment};
+use doorbell::nic::{Attachment, Cause, KeyError, Memory, Operation};
 use doorbell::wire::{RemoteAddr, Rkey};
 
-use super::super::memory::Own;
+use super::super::memory::old_buf;
 use super::super::message::{Kind, Message, Store, What};
-use super::super::model::{Expected, OLD, key_error};
+use super::super::model::{Expected, key_error};
 use super::super::spoil::{BadKey, Wrong, right_for};
+use super::super::traps::{Own, complaint};
 use super::Run;
 
 /// What names a word, and how long that is.
@@ -26,15 +27,13 @@ impl Run<'_> {
         let (sender, receiver) = match message.wrong.expect("it was found") {
             Wrong::Source(bad) => {
                 late = message.reads();
-                let (segment, lkey) = self.spoilt(&self.source(pair, end, index));
-                let why = key_error(bad, lkey);
+                let (segment, why) = complaint(bad, &self.source(pair, end, index));
                 (Cause::LocalProtection { segment, why }, None)
             }
             Wrong::Landing(bad) => {
                 let receive = flow.takers.iter().position(|taker| *taker == index);
                 let memory = self.landing(pair, end, receive.expect("it takes a receive"));
-                let (segment, lkey) = self.spoilt(&memory);
-                let why = key_error(bad, lkey);
+                let (segment, why) = complaint(bad, &memory);
                 (Cause::PeerOperation, Some(Cause::LocalProtection { segment, why }))
             }
             Wrong::TooSmall => {
@@ -71,29 +70,6 @@ impl Run<'_> {
         self.flows[pair][end].wrong = Some(wrong);
     }
 
-    /// Which segment of a request is wrong, and its key: the one that does not lie in own memory.
-    fn spoilt(&self, memory: &Memory) -> (u16, u32) {
-        let segments = match memory {
-            Memory::Segment(segment) => std::slice::from_ref(segment),
-            Memory::List(list) => list,
-            other => panic!("{other:?} has no segments"),
-        };
-        let own = |segment: &Segment| {
-            self.sides.iter().flatten().filter_map(|side| side.memory.as_ref()).any(|memory| {
-                [&memory.source, &memory.fetched, &memory.landing].iter().any(|image| {
-                    let Segment { lkey, address, len } = *segment;
-                    let own = image.registration;
-                    let end = address.checked_add(u64::from(len));
-                    lkey == own.lkey
-                        && address >= own.address.0
-                        && end.is_some_and(|end| end <= own.address.0 + own.len)
-                })
-            })
-        };
-        let index = segments.iter().position(|segment| !own(segment)).expect("one was spoilt");
-        (index as u16, segments[index].lkey.0)
-    }
-
     /// What a message sends, or where it puts what it reads, as its request names it.
     pub(super) fn source(&self, pair: usize, end: usize, index: usize) -> Memory {
         let (flow, own) = (&self.flows[pair][end], self.memory(pair, end));
@@ -101,7 +77,7 @@ impl Run<'_> {
         let image = if message.reads() { &own.fetched } else { &own.source };
         let mut memory = image.memory(message.source, &flow.sources[index]);
         if let Some(Wrong::Source(bad)) = message.wrong {
-            self.spoil(&mut memory, bad, self.end(pair, end).node, image.registration);
+            self.traps[self.end(pair, end).node].spoil(bad, image.registration, &mut memory);
         }
         match message.source {
             Kind::Buf if message.reads() => old_buf(message.len),
@@ -120,21 +96,10 @@ impl Run<'_> {
         let mut memory = image.memory(kind, &flow.landings[receive]);
         let message = flow.takers.get(receive).map(|&index| flow.message(index));
         if let Some(Wrong::Landing(bad)) = message.and_then(|message| message.wrong) {
-            self.spoil(&mut memory, bad, self.end(pair, 1 - end).node, image.registration);
+            let node = self.end(pair, 1 - end).node;
+            self.traps[node].spoil(bad, image.registration, &mut memory);
         }
         memory
-    }
-
-    fn spoil(&self, memory: &mut Memory, bad: BadKey, node: usize, own: Registration) {
-        let segments = match memory {
-            Memory::Segment(segment) => std::slice::from_mut(segment),
-            Memory::List(list) => &mut **list,
-            Memory::None | Memory::Buf(_) => return,
-        };
-        // The last that has bytes: those before it are good, and not to be touched all the same.
-        if let Some(segment) = segments.iter_mut().rev().find(|segment| segment.len > 0) {
-            self.traps[node].segment(bad, own, segment);
-        }
     }
 
     /// What a message does, with the peer's addresses and keys.
@@ -191,11 +156,4 @@ impl Run<'_> {
         };
         (RemoteAddr(registration.address.0 + at as u64), registration.rkey)
     }
-}
-
-/// A buffer that something is in already.
-fn old_buf(room: usize) -> Memory {
-    let mut buf = Buf::with_capacity(room);
-    buf.extend_from_slice(&OLD[..OLD.len().min(room)]).expect("there is room");
-    Memory::Buf(buf)
 }

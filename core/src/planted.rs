@@ -40,29 +40,44 @@ pub enum Bug {
     KeepsInvalidated,
     /// A request that waits for reads before it does not.
     IgnoresFences,
-}
 
-impl Bug {
-    /// Every bug.
-    pub const ALL: [Self; 17] = [
-        Self::TakesDuplicates,
-        Self::IgnoresGaps,
-        Self::GoesBackToTheNewest,
-        Self::BelievesAnyAcknowledgement,
-        Self::OffByOneBounds,
-        Self::IgnoresDomains,
-        Self::ComparesNoKeys,
-        Self::DropsWithoutReceive,
-        Self::FlushesNoReceives,
-        Self::MisplacesTheLastPacket,
-        Self::RefusesEachPacket,
-        Self::AcknowledgesAhead,
-        Self::RepeatsAtomics,
-        Self::MisplacesAnswers,
-        Self::TakesReadsForAnswered,
-        Self::KeepsInvalidated,
-        Self::IgnoresFences,
-    ];
+    /// An unreliable connection takes late copies for messages of their own.
+    TakesLateCopies,
+    /// What comes behind a loss on an unreliable connection goes on with the message from before it.
+    JoinsTornMessages,
+    /// The receive that a torn message had begun to fill is forgotten.
+    LosesTornReceives,
+    /// What an unreliable connection is to pass over breaks it.
+    BreaksInsteadOfPassingOver,
+    /// A datagram is taken whatever key it names.
+    IgnoresQkeys,
+    /// A datagram is said to be from the queue pair that it is for.
+    MisnamesSenders,
+    /// That a shared queue runs low is told with each receive that is taken.
+    TellsLowAgain,
+    /// A queue pair that has taken its last receive of a shared queue does not say so.
+    TellsNoLastReceive,
+    /// A message that found no receive keeps the slot of its completion.
+    KeepsSlotsOfNothing,
+    /// A host that has fallen silent is asked for ever.
+    AsksForEver,
+    /// A host that is silent is not asked before it is taken for gone.
+    AsksNobody,
+
+    /// A manager says nothing again, however long nobody answers.
+    SaysNothingAgain,
+    /// Names and queue pairs are used again as soon as their connection is over.
+    RestsNoNames,
+    /// A program is told as often as its peer says so that a connection stands.
+    TellsOfEachRtu,
+    /// A peer that asks for patience is given none.
+    GrantsNoPatience,
+    /// Who ends a connection that is not known is not told that it is over.
+    AnswersNoStranger,
+    /// A request that comes again is taken for another.
+    TakesRepetitionsForNew,
+    /// Who is refused is not told.
+    RefusesInSilence,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -70,21 +85,35 @@ thread_local! {
     static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
 }
 
-/// Plants a bug in every NIC that this thread runs, or takes it out.
+/// A bug that is planted until this is dropped.
 #[cfg(feature = "planted-bugs")]
-pub fn plant(bug: Option<Bug>) {
-    PLANTED.set(bug);
+#[derive(Debug)]
+pub struct Planted(());
+
+/// Plants a bug in all that this thread runs.
+#[cfg(feature = "planted-bugs")]
+#[must_use]
+pub fn plant(bug: Bug) -> Planted {
+    PLANTED.set(Some(bug));
+    Planted(())
+}
+
+#[cfg(feature = "planted-bugs")]
+impl Drop for Planted {
+    fn drop(&mut self) {
+        PLANTED.set(None);
+    }
 }
 
 /// Whether a bug is planted.
 #[cfg(feature = "planted-bugs")]
-pub(super) fn planted(bug: Bug) -> bool {
+pub(crate) fn planted(bug: Bug) -> bool {
     PLANTED.get() == Some(bug)
 }
 
 /// Whether a bug is planted: never.
 #[cfg(not(feature = "planted-bugs"))]
 #[inline(always)]
-pub(super) const fn planted(_: Bug) -> bool {
+pub(crate) const fn planted(_: Bug) -> bool {
     false
 }

@@ -1,0 +1,37 @@
+//! Programs of every service: reliable and unreliable connections and datagrams, side by side, with
+//! receive queues of their own and shared ones, and hosts that fall silent.
+//!
+//! The model is a list of messages for each end. All requests must complete once and in order. Of
+//! what is sent without a promise, whatever arrives must be one of the messages, whole, from whom
+//! it says, and with no copy that the network did not make; on an unreliable connection, in order.
+//! If the network loses nothing and there is a receive for each message, then all must arrive. Each
+//! receive is given out once; a shared queue says when it runs low, and a queue pair when it has
+//! taken its last. Silent hosts are noticed, and others not taken for silent.
+//!
+//! Reads, atomic operations, and what breaks a reliable connection are left to the programs of
+//! those.
+
+mod draw;
+mod message;
+mod model;
+mod program;
+mod run;
+mod smaller;
+mod supply;
+
+use super::expected;
+use super::many::{agree_with_the_model, are_told_apart_by_their_seeds};
+pub use program::Program;
+
+/// How many programs are run, unless `DOORBELL_SEQUENCES` says otherwise.
+const SEQUENCES: u64 = 5_000;
+
+#[test]
+fn programs_of_every_service_agree_with_the_model() {
+    agree_with_the_model::<Program>(SEQUENCES, expected::SERVICES);
+}
+
+#[test]
+fn programs_of_every_service_are_the_same_for_the_same_seed() {
+    are_told_apart_by_their_seeds::<Program>(100);
+}
