@@ -1,6 +1,7 @@
 //! A device picked by name while a program runs.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 
@@ -8,7 +9,7 @@ use doorbell_core::encap::{Full, Path, PathId};
 use doorbell_core::nic::{Inbox, Numbering, Outbox, Way};
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
-use doorbell_core::wire::Headers;
+use doorbell_core::wire::{Headers, UdpPort};
 use thiserror::Error;
 
 use crate::address::{Address, ReachError};
@@ -16,6 +17,7 @@ use crate::device::{Capabilities, Device, Statistics, Trouble};
 use crate::open::OpenError;
 use crate::packet::Packet;
 use crate::packet_v2::{Network, PacketV2, Settings};
+use crate::udp::Udp;
 
 /// Which device, and on what, as text: the form of `--device` and of configuration files.
 ///
@@ -23,17 +25,23 @@ use crate::packet_v2::{Network, PacketV2, Settings};
 /// |---|---|
 /// | `packet:eth0` | raw Ethernet on that interface, RoCE v1 |
 /// | `packet-v2:eth0`, `packet-v2:eth0,192.0.2.7/24` | the same by RoCE v2, with an address of its own |
+/// | `udp:192.0.2.7`, `udp:[::1]:5000` | a UDP socket at an address of this machine's, RoCE v2 |
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Spec {
     /// Raw Ethernet on an interface, by RoCE v1.
     Packet(Box<str>),
     /// Raw Ethernet on an interface, by RoCE v2.
     PacketV2(Box<str>, Option<Network>),
+    /// A UDP socket, RoCE v2.
+    Udp(SocketAddr),
 }
 
 /// Text that names no device.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("`{0}` names no device: it is packet:INTERFACE or packet-v2:INTERFACE[,IP/PREFIX]")]
+#[error(
+    "`{0}` names no device: it is packet:INTERFACE, packet-v2:INTERFACE[,IP/PREFIX] or \
+     udp:IP[:PORT]"
+)]
 pub struct SpecError(String);
 
 impl FromStr for Spec {
@@ -54,6 +62,12 @@ impl FromStr for Spec {
                     _ => Err(SpecError(text.to_owned())),
                 }
             }
+            ("udp", rest) => {
+                let port = UdpPort::ROCE_V2;
+                let address = rest.parse().or_else(|_| format!("{rest}:{port}").parse());
+                let address = address.or_else(|_| format!("[{rest}]:{port}").parse());
+                address.map(Self::Udp).map_err(|_| SpecError(text.to_owned()))
+            }
             _ => Err(SpecError(text.to_owned())),
         }
     }
@@ -71,6 +85,7 @@ impl Spec {
                 let settings = Settings { network: *network, ..Settings::default() };
                 PacketV2::open(interface, settings).map(AnyDevice::PacketV2)
             }
+            Self::Udp(address) => Udp::open(*address).map(AnyDevice::Udp),
         }
     }
 }
@@ -81,6 +96,8 @@ pub enum AnyDevice {
     Packet(Packet),
     /// Raw Ethernet, by RoCE v2.
     PacketV2(PacketV2),
+    /// A UDP socket, RoCE v2.
+    Udp(Udp),
 }
 
 impl AnyDevice {
@@ -90,6 +107,7 @@ impl AnyDevice {
         match self {
             Self::Packet(device) => Self::Packet(device.without_offload()),
             Self::PacketV2(device) => Self::PacketV2(device.without_offload()),
+            Self::Udp(device) => Self::Udp(device.without_offload()),
         }
     }
 }
@@ -100,6 +118,7 @@ macro_rules! each {
         match $any {
             AnyDevice::Packet($device) => $do,
             AnyDevice::PacketV2($device) => $do,
+            AnyDevice::Udp($device) => $do,
         }
     };
 }

@@ -152,6 +152,8 @@ pub struct Statistics {
     pub overrun: u64,
     /// Frames that were not for a NIC here, or from nobody known.
     pub strangers: u64,
+    /// Notices that a frame which was sent found nobody.
+    pub unreachable: u64,
     /// How often somebody slept.
     pub sleeps: u64,
 }

@@ -41,6 +41,7 @@ pub mod packet;
 pub mod packet_v2;
 mod raw;
 mod sys;
+pub mod udp;
 pub mod wrap;
 
 pub use address::{Address, AddressError, ReachError};

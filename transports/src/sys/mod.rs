@@ -6,7 +6,9 @@ pub(crate) mod interface;
 pub(crate) mod mapping;
 pub(crate) mod packet;
 pub(crate) mod sentry;
+pub(crate) mod udp;
 pub(crate) mod virtio;
+pub(crate) mod watch;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};

@@ -13,8 +13,11 @@ use super::{check, count, set_option};
 /// Missing from the library for some targets.
 const UDP_NO_CHECK6_RX: c_int = 102;
 
-/// How much of the system's memory waits at a socket at most: the kernel counts double.
-pub(crate) const BUFFER: usize = 2 << 20;
+/// How much of what has arrived waits at a socket at most. The kernel counts double, for what it
+/// keeps beside each datagram.
+pub(crate) const RECEIVE_BUFFER: usize = 2 << 20;
+/// The same for what is to leave.
+pub(crate) const SEND_BUFFER: usize = 1 << 20;
 
 /// A UDP socket that blocks nobody, fragments nothing, and has one address.
 pub(crate) struct UdpSocket {
@@ -145,15 +148,14 @@ impl UdpSocket {
             let (name, whole) = (libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO);
             socket.set(libc::IPPROTO_IP, name, whole, "IP_MTU_DISCOVER")?;
         }
-        for (force, ask) in [
-            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+        for (force, ask, size) in [
+            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BUFFER as c_int),
+            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER as c_int),
         ] {
             // Without the privilege, as much as the system's limit allows.
-            let big = BUFFER as c_int;
-            socket
-                .set(libc::SOL_SOCKET, force, big, "")
-                .or_else(|_| socket.set(libc::SOL_SOCKET, ask, big, "SO_RCVBUF, SO_SNDBUF"))?;
+            let forced = socket.set(libc::SOL_SOCKET, force, size, "");
+            let ask = |_| socket.set(libc::SOL_SOCKET, ask, size, "SO_RCVBUF, SO_SNDBUF");
+            forced.or_else(ask)?;
         }
         Ok(socket)
     }
@@ -355,8 +357,7 @@ impl UdpSocket {
     pub fn shown(&self) -> Option<Option<u16>> {
         const HEADERS: usize = 20 + 8;
         let mut frame = [0u8; 128];
-        let mut bytes =
-            libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() };
+        let mut bytes = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() };
         // SAFETY: msghdr is plain and zero is a value for it.
         let mut message: libc::msghdr = unsafe { zeroed() };
         (message.msg_iov, message.msg_iovlen) = (&raw mut bytes, 1);

@@ -28,8 +28,7 @@ impl Watch {
     fn control(&self, operation: c_int, fd: RawFd, events: c_int, token: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events: events as u32, u64: token };
         // SAFETY: the kernel reads a live event.
-        let result =
-            unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &mut event) };
+        let result = unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &mut event) };
         check(result, "epoll_ctl").map(drop)
     }
 
