@@ -36,6 +36,7 @@ mod any;
 mod burst;
 mod clock;
 mod device;
+pub mod discover;
 mod open;
 pub mod packet;
 pub mod packet_v2;
