@@ -18,9 +18,9 @@
 //!   travels from a device to a region.
 //! * [`pcap`]: capture files, read and written.
 //!
-//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic. Two
-//! files have unsafe code, each with its reason: the rings between a program and its NIC, and the
-//! CRC by the processor's carry-less multiplication.
+//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic. Three
+//! files have unsafe code, each with its reason: the rings between a program and its NIC, the CRC by
+//! the processor's carry-less multiplication, and what keeps a region's words.
 
 #![deny(unsafe_code)]
 

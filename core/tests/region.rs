@@ -444,3 +444,50 @@ fn contents(region: &Region) -> Vec<u8> {
     region.read_at(0, &mut bytes).unwrap();
     bytes
 }
+
+mod foreign_memory {
+    use super::*;
+    use std::ptr::NonNull;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+
+    /// A region on words that an `Arc` keeps, as a mapping would.
+    fn foreign(len: usize) -> (Arc<[AtomicU64]>, Region) {
+        let words: Arc<[AtomicU64]> = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+        let first = NonNull::from(&words[0]);
+        let owner = Arc::clone(&words);
+        // SAFETY: the owner keeps so many words, which all reach as atomics.
+        (words, unsafe { Region::foreign(first, len, owner) })
+    }
+
+    #[test]
+    fn is_read_and_written_like_any_other_and_kept_until_the_last_handle_goes() {
+        let (words, region) = foreign(20);
+        assert_eq!((region.len(), region.words().len()), (20, 3));
+        region.write_at(6, b"across").unwrap();
+        region.fetch_add(8, 0).unwrap();
+        assert!(region.write_at(15, b"beyond").is_err());
+        let mut read = [0; 6];
+        words::copy_out(&words, 6, &mut read);
+        assert_eq!(&read, b"across");
+        let other = region.clone();
+        drop(region);
+        assert_eq!(Arc::strong_count(&words), 2);
+        drop(other);
+        assert_eq!(Arc::strong_count(&words), 1);
+    }
+
+    #[test]
+    fn is_private_by_agreement_only() {
+        let (words, region) = foreign(16);
+        let refused = region.try_private().unwrap_err();
+        assert_eq!(refused.others(), 0);
+        assert!(refused.to_string().contains("assume_private"), "{refused}");
+        // SAFETY: nobody uses `words` before the epoch is over.
+        let mut alone = unsafe { refused.into_region().assume_private() };
+        alone.as_mut_slice_of::<u64>().unwrap()[1] = 7;
+        let region = alone.open();
+        assert_eq!(region.load(8), Ok(words[1].load(std::sync::atomic::Ordering::Relaxed)));
+        assert_eq!(region.load(8), Ok(7));
+    }
+}

@@ -14,9 +14,11 @@ use thiserror::Error;
 
 use crate::address::{Address, ReachError};
 use crate::device::{Capabilities, Device, Statistics, Trouble};
+use crate::grant::{Grant, GrantError, SharedMemory};
 use crate::open::OpenError;
 use crate::packet::Packet;
 use crate::packet_v2::{Network, PacketV2, Settings};
+use crate::shm::Shm;
 use crate::udp::Udp;
 
 /// Which device, and on what, as text: the form of `--device` and of configuration files.
@@ -25,6 +27,7 @@ use crate::udp::Udp;
 /// |---|---|
 /// | `packet:eth0` | raw Ethernet on that interface, RoCE v1 |
 /// | `packet-v2:eth0`, `packet-v2:eth0,192.0.2.7/24` | the same by RoCE v2, with an address of its own |
+/// | `shm:job/0` | shared memory, joined by that name |
 /// | `udp:192.0.2.7`, `udp:[::1]:5000` | a UDP socket at an address of this machine's, RoCE v2 |
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Spec {
@@ -32,6 +35,8 @@ pub enum Spec {
     Packet(Box<str>),
     /// Raw Ethernet on an interface, by RoCE v2.
     PacketV2(Box<str>, Option<Network>),
+    /// Shared memory, by a name.
+    Shm(Box<str>),
     /// A UDP socket, RoCE v2.
     Udp(SocketAddr),
 }
@@ -39,7 +44,7 @@ pub enum Spec {
 /// Text that names no device.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
-    "`{0}` names no device: it is packet:INTERFACE, packet-v2:INTERFACE[,IP/PREFIX] or \
+    "`{0}` names no device: it is packet:INTERFACE, packet-v2:INTERFACE[,IP/PREFIX], shm:NAME or \
      udp:IP[:PORT]"
 )]
 pub struct SpecError(String);
@@ -62,6 +67,7 @@ impl FromStr for Spec {
                     _ => Err(SpecError(text.to_owned())),
                 }
             }
+            ("shm", name) if !name.is_empty() => Ok(Self::Shm(name.into())),
             ("udp", rest) => {
                 let port = UdpPort::ROCE_V2;
                 let address = rest.parse().or_else(|_| format!("{rest}:{port}").parse());
@@ -85,6 +91,7 @@ impl Spec {
                 let settings = Settings { network: *network, ..Settings::default() };
                 PacketV2::open(interface, settings).map(AnyDevice::PacketV2)
             }
+            Self::Shm(name) => Shm::join(name).map(AnyDevice::Shm),
             Self::Udp(address) => Udp::open(*address).map(AnyDevice::Udp),
         }
     }
@@ -96,6 +103,8 @@ pub enum AnyDevice {
     Packet(Packet),
     /// Raw Ethernet, by RoCE v2.
     PacketV2(PacketV2),
+    /// Shared memory.
+    Shm(Shm),
     /// A UDP socket, RoCE v2.
     Udp(Udp),
 }
@@ -107,6 +116,7 @@ impl AnyDevice {
         match self {
             Self::Packet(device) => Self::Packet(device.without_offload()),
             Self::PacketV2(device) => Self::PacketV2(device.without_offload()),
+            Self::Shm(device) => Self::Shm(device),
             Self::Udp(device) => Self::Udp(device.without_offload()),
         }
     }
@@ -118,6 +128,7 @@ macro_rules! each {
         match $any {
             AnyDevice::Packet($device) => $do,
             AnyDevice::PacketV2($device) => $do,
+            AnyDevice::Shm($device) => $do,
             AnyDevice::Udp($device) => $do,
         }
     };
@@ -187,5 +198,13 @@ impl Device for AnyDevice {
 
     fn statistics(&mut self) -> Statistics {
         each!(self, device => device.statistics())
+    }
+
+    fn grant(&mut self, to: PathId, tag: u64, memory: &SharedMemory) -> Result<(), GrantError> {
+        each!(self, device => device.grant(to, tag, memory))
+    }
+
+    fn granted(&mut self) -> Option<Grant> {
+        each!(self, device => device.granted())
     }
 }

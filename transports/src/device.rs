@@ -3,12 +3,14 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use doorbell_core::encap::PathId;
 use doorbell_core::nic::{Inbox, Outbox, Way};
 use doorbell_core::time::Time;
 use doorbell_core::wire::PathMtu;
 use thiserror::Error;
 
 use crate::address::{Address, ReachError};
+use crate::grant::{Grant, GrantError, SharedMemory};
 
 /// How packets leave a NIC, and how they come to it.
 ///
@@ -94,6 +96,22 @@ pub trait Device: Outbox + Send + 'static {
 
     /// What it has counted.
     fn statistics(&mut self) -> Statistics;
+
+    /// Lets the peer at the end of a link map memory, by a number of the caller's choosing. It can't
+    /// be taken back.
+    ///
+    /// # Errors
+    /// When the device is not one whose peers can [map](Capabilities::mapping) memory, the link is no
+    /// more, or the peer has many grants that it has not taken yet.
+    fn grant(&mut self, to: PathId, tag: u64, memory: &SharedMemory) -> Result<(), GrantError> {
+        let (_, _, _) = (to, tag, memory);
+        Err(GrantError::Unsupported { device: self.capabilities().name })
+    }
+
+    /// The next grant of a peer's, mapped here. One that came wakes whoever sleeps, as frames do.
+    fn granted(&mut self) -> Option<Grant> {
+        None
+    }
 }
 
 /// What a device can do.
@@ -150,8 +168,10 @@ pub struct Statistics {
     pub refused: u64,
     /// Frames that came while there was no room for them.
     pub overrun: u64,
-    /// Frames that were not for a NIC here, or from nobody known.
+    /// Frames that were not for a NIC here, or from nobody known; and peers that were turned away.
     pub strangers: u64,
+    /// Links that were taken down since what a peer wrote there made no sense.
+    pub broken: u64,
     /// Notices that a frame which was sent found nobody.
     pub unreachable: u64,
     /// How often somebody slept.

@@ -9,6 +9,7 @@ use doorbell_kit::conformance::{Place, Side, Subject};
 use doorbell_transports::Address;
 use doorbell_transports::packet::Packet;
 use doorbell_transports::packet_v2::{PacketV2, Settings};
+use doorbell_transports::shm::Shm;
 use doorbell_transports::udp::Udp;
 
 fn open_packet(place: &Place) -> Packet {
@@ -73,6 +74,20 @@ conformance!(processes: packet_v2_uncut);
 conformance!(processes: packet_v2_a_frame_each);
 conformance!(processes: packet_v2_ipv4);
 conformance!(processes: packet_v2_ipv4_at_1500_uncut);
+
+fn shm() -> Subject<Shm> {
+    let nobody = Address::Shm("nobody".into());
+    Subject::new(|place| Shm::join(&place.name()).expect("a name of this run's"))
+        .with_nobody_at(nobody)
+}
+
+fn shm_pair() -> Subject<Shm> {
+    Subject::joined(|| Shm::pair().expect("a pair").into())
+}
+
+conformance!(processes: shm);
+conformance!(threads: shm_pair);
+
 fn open_udp(place: &Place) -> Udp {
     Udp::open(SocketAddr::new(place.ipv4.into(), 4791)).expect("the address is there")
 }

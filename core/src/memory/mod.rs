@@ -33,8 +33,9 @@
 //! ```
 //!
 //! # Words
-//! The only remote writer of a region is the NIC, and that is a part of this process. So a peer's
-//! access is a thread's, and a region is a slice of atomics. They are 64 bits wide: that is nearly
+//! The only remote writer of a region is the NIC, and that is a part of this process; or, of memory
+//! that several processes map, another process. So a peer's access is a thread's, and a region is a
+//! slice of atomics. They are 64 bits wide: that is nearly
 //! as fast as plain memory, where atomic bytes take several times as long, and it is the size of
 //! InfiniBand's own atomic operations. No access has any other size, as races between sizes are
 //! undefined in Rust. All of them go through the functions of [`words`].
@@ -60,6 +61,7 @@ mod buf;
 #[cfg(not(loom))]
 mod private;
 mod region;
+mod sys;
 pub mod words;
 
 pub use buf::{Buf, BufFull};

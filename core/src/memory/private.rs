@@ -29,28 +29,29 @@ use zerocopy::{CastError, FromBytes, Immutable, IntoBytes, KnownLayout};
 /// Each loan takes `&mut self`, even one to read. The memory is still of atomics, and a shared
 /// reference to these does not say that nobody writes them; an exclusive one does.
 pub struct Private {
-    /// Invariant: the only handle.
-    region: Region,
+    /// Invariant: the only handle, and all that leads to the memory; or so it was promised.
+    pub(super) region: Region,
 }
 
 impl Region {
     /// Makes the region private, if this is the only handle to it.
     ///
     /// Whoever may access the memory holds a handle: another clone, a key that peers were given, a
-    /// request in flight. That none is left proves that nobody can until the epoch ends.
+    /// request in flight. That none is left proves that nobody can until the epoch ends. Nothing
+    /// proves it of [foreign](Self::foreign) memory.
     ///
     /// # Errors
-    /// When other handles are left. The error gives this one back.
+    /// When other handles are left, or the memory is foreign. The error gives this one back.
     pub fn try_private(mut self) -> Result<Private, StillShared> {
         loop {
             // The check that no other handle is left is an acquire, and each drop of one was a
             // release: what was written through any handle, by any thread, is in place here.
-            if self.exclusive().is_some() {
+            if self.memory.is_alone() {
                 return Ok(Private { region: self });
             }
-            let others = self.others();
-            if others > 0 {
-                return Err(StillShared { region: self, others });
+            let (others, foreign) = (self.memory.others(), self.memory.is_foreign());
+            if others > 0 || foreign {
+                return Err(StillShared { region: self, others, foreign });
             }
             // The last other handle went away in between, and nobody can make a new one.
         }
@@ -80,8 +81,7 @@ impl Private {
     #[inline]
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
         let len = self.region.len();
-        let words = self.region.exclusive().expect("a private region has one handle");
-        &mut words.as_mut_bytes()[..len]
+        &mut self.words_mut().as_mut_bytes()[..len]
     }
 
     /// The memory as values of a type that any bytes are valid for, to read.
@@ -126,18 +126,28 @@ impl fmt::Debug for Private {
     }
 }
 
-/// Other handles to a region are left, so it cannot be made private.
+/// A region that cannot be made private, since others may reach its memory.
 #[derive(Debug, Error)]
-#[error(
-    "{region:?} is still shared: {others} other handles are left, such as clones, keys that are \
-     not revoked, requests that are not complete"
-)]
+#[error("{region:?} is still shared: {}", self.why())]
 pub struct StillShared {
     region: Region,
     others: usize,
+    foreign: bool,
 }
 
 impl StillShared {
+    fn why(&self) -> String {
+        match (self.foreign, self.others) {
+            (true, _) => "whether other processes reach it can't be told; if they have agreed not \
+                          to, `assume_private` takes their word"
+                .to_owned(),
+            (false, others) => format!(
+                "{others} other handles are left, such as clones, keys that are not revoked, \
+                 requests that are not complete"
+            ),
+        }
+    }
+
     /// How many other handles there were.
     pub fn others(&self) -> usize {
         self.others

@@ -1,9 +1,9 @@
 //! Memory that peers may write.
 
+use super::sys::Held;
 use super::words;
 use crate::sync::{AtomicU64, Ordering};
 use std::fmt;
-use std::sync::Arc;
 use thiserror::Error;
 
 /// Why an access to a region was refused. Nothing was read or written.
@@ -49,14 +49,13 @@ pub enum AccessError {
 /// see [`try_private`](Self::try_private).
 #[derive(Clone)]
 pub struct Region {
-    words: Arc<[AtomicU64]>,
-    len: usize,
+    pub(super) memory: Held,
 }
 
 impl Region {
     /// A region of `len` zeros.
     pub fn new(len: usize) -> Self {
-        Self { words: (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect(), len }
+        Self { memory: Held::new(len) }
     }
 
     /// A region that holds a copy of `bytes`.
@@ -69,13 +68,13 @@ impl Region {
     /// How many bytes it has.
     #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        self.memory.len()
     }
 
     /// Whether it has no bytes at all.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Its memory, for those who access it through [`words`] without a check for each access.
@@ -84,7 +83,7 @@ impl Region {
     /// region's; leave them alone. Every access of the region itself comes through here, too.
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
-        &self.words
+        self.memory.words()
     }
 
     /// Reads the bytes at `offset` into `to`, in the manner of [`words::copy_out`].
@@ -169,25 +168,12 @@ impl Region {
         }
     }
 
-    /// The memory as plain words, if no other handle to it is left.
-    #[cfg(not(loom))]
-    #[inline]
-    pub(super) fn exclusive(&mut self) -> Option<&mut [AtomicU64]> {
-        Arc::get_mut(&mut self.words)
-    }
-
-    /// How many other handles there are at this moment.
-    #[cfg(not(loom))]
-    pub(super) fn others(&self) -> usize {
-        Arc::strong_count(&self.words) - 1
-    }
-
     /// Whether a range lies within the region, as it must before a byte is touched.
     #[inline]
     fn check(&self, offset: usize, len: usize) -> Result<(), AccessError> {
         match offset.checked_add(len) {
-            Some(end) if end <= self.len => Ok(()),
-            _ => Err(AccessError::OutOfBounds { offset, len, region: self.len }),
+            Some(end) if end <= self.len() => Ok(()),
+            _ => Err(AccessError::OutOfBounds { offset, len, region: self.len() }),
         }
     }
 
@@ -203,6 +189,6 @@ impl Region {
 
 impl fmt::Debug for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Region({} bytes)", self.len)
+        write!(f, "Region({} bytes)", self.len())
     }
 }

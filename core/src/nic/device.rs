@@ -56,7 +56,8 @@ pub trait Inbox {
     fn malformed(&mut self, why: Malformed);
 
     /// Hears that whoever was at the other end of a link has left it, or has died: nothing comes by
-    /// it any more, and nothing that is under way there will be answered.
+    /// it any more, and nothing that is under way there will be answered. It is told again when
+    /// something was sent there all the same: who connects along it later must not wait for ever.
     fn gone(&mut self, link: PathId);
 
     /// Takes a frame apart, and takes its packets. `segment` is the size of each, where the device

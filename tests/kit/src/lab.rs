@@ -1,6 +1,6 @@
 //! Real Ethernets to test on: network namespaces, and cables between them.
 //!
-//! [`test`] runs the body of a test with a [`Lab`], as root or in a user namespace:
+//! [`test()`] runs the body of a test with a [`Lab`], as root or in a user namespace:
 //!
 //! ```no_run
 //! use std::net::UdpSocket;
@@ -213,7 +213,7 @@ pub struct Cable {
 /// Two network namespaces, and cables between them.
 #[derive(Debug)]
 pub struct Lab {
-    /// The first, in which the body of a [`test`] is.
+    /// The first, in which the body of a [`test()`] is.
     pub near: Namespace,
     /// The second.
     pub far: Namespace,

@@ -1,4 +1,5 @@
-//! A simulated Ethernet: stations, switches and cables in one place, in virtual time, by one seed.
+//! What Doorbell is tested with. First of all a simulated Ethernet: stations, switches and cables in
+//! one place, in virtual time, by one seed.
 //!
 //! A [`Network`] moves frames, from the Ethernet header on and without the check sum, between
 //! stations. It knows nothing of what is in them, except the addresses that a switch learns and
@@ -12,7 +13,11 @@
 //!   restart makes one forget.
 //!
 //! A [`Fabric`] is such a network with a NIC at each station, and a connection manager beside it where
-//! one is asked for.
+//! one is asked for. An [`Ether`] is one with a device at each station, for programs that sleep on
+//! devices and do not know that their time is not the world's.
+//!
+//! Beside it, for what is real: a [`lab`] of namespaces and cables, [processes](child) that play the
+//! other part of a test, and [what every device must do](mod@conformance).
 //!
 //! The same seed and the same calls give the same run, down to [`Network::trace_hash`]. So a
 //! failure is replayed by its seed, and [`Network::start_recording`] turns the replay into a
@@ -57,6 +62,7 @@ mod config;
 pub mod conformance;
 mod counters;
 mod ecn;
+mod ether;
 mod fabric;
 mod faults;
 pub mod lab;
@@ -65,6 +71,7 @@ mod luck;
 mod managers;
 mod network;
 mod partition;
+mod port;
 mod recording;
 mod switch;
 #[allow(unsafe_code)]
@@ -72,10 +79,13 @@ mod sys;
 mod timers;
 mod trace;
 mod traffic;
+mod ways;
 
 pub use config::{Bandwidth, LinkConfig, SwitchConfig};
 pub use counters::Counters;
 pub use doorbell_core::time::Time;
+pub use ether::{Ether, Pace, Station, Still};
 pub use fabric::{Fabric, NodeId};
 pub use faults::Faults;
 pub use network::{End, Event, LinkId, Network, StationId, SwitchId};
+pub use sys::readable;

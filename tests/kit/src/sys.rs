@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
@@ -74,7 +74,10 @@ pub(crate) fn die_with_parent(command: &mut Command) {
 }
 
 /// Waits until a descriptor is readable, for so long at most. Whether it is.
-pub(crate) fn readable(fd: BorrowedFd<'_>, at_most: Duration) -> bool {
+///
+/// # Panics
+/// When the system can't wait for it.
+pub fn readable(fd: BorrowedFd<'_>, at_most: Duration) -> bool {
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let millis = at_most.as_millis().try_into().unwrap_or(c_int::MAX);
     loop {
@@ -84,5 +87,37 @@ pub(crate) fn readable(fd: BorrowedFd<'_>, at_most: Duration) -> bool {
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
             Err(why) => panic!("poll: {why}"),
         }
+    }
+}
+
+/// A descriptor that is readable from when it is rung until it is silenced.
+pub(crate) struct Bell(OwnedFd);
+
+impl Bell {
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: the descriptor is new and nobody else's.
+        unsafe {
+            let fd = check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?;
+            Ok(Self(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    pub fn ring(&self) {
+        // It fails when it has been rung 2^64 - 2 times, and is readable then.
+        // SAFETY: a plain system call on a live descriptor.
+        unsafe { libc::eventfd_write(self.0.as_raw_fd(), 1) };
+    }
+
+    pub fn silence(&self) {
+        let mut times = 0;
+        // It fails when it was not rung, and is not readable then.
+        // SAFETY: the kernel writes a live number.
+        unsafe { libc::eventfd_read(self.0.as_raw_fd(), &mut times) };
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

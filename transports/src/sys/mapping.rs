@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 
-use libc::c_void;
+use libc::{c_int, c_void};
 
 /// Memory mapped from a descriptor, unmapped when dropped.
 pub(crate) struct Mapping {
@@ -17,8 +17,17 @@ impl Mapping {
     /// Maps the first `len` bytes of what a descriptor stands for, to be read and written by all who
     /// map it.
     pub fn new(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
+        Self::with(fd, len, libc::MAP_POPULATE)
+    }
+
+    /// The same, page by page as they are used.
+    pub fn lazily(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
+        Self::with(fd, len, 0)
+    }
+
+    fn with(fd: BorrowedFd<'_>, len: usize, flags: c_int) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        let flags = libc::MAP_SHARED | flags;
         // SAFETY: the kernel chooses the place, so nothing that lives is mapped over.
         let at = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, fd.as_raw_fd(), 0) };
         if at == libc::MAP_FAILED {

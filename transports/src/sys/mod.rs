@@ -4,9 +4,11 @@ pub(crate) mod ethtool;
 pub(crate) mod filter;
 pub(crate) mod interface;
 pub(crate) mod mapping;
+pub(crate) mod memfd;
 pub(crate) mod packet;
 pub(crate) mod sentry;
 pub(crate) mod udp;
+pub(crate) mod unix;
 pub(crate) mod virtio;
 pub(crate) mod watch;
 

@@ -43,6 +43,11 @@ impl Watch {
         self.control(libc::EPOLL_CTL_MOD, fd, events, token)
     }
 
+    /// Gives a descriptor that is watched already another token.
+    pub fn rename(&self, fd: RawFd, token: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, fd, libc::EPOLLIN, token)
+    }
+
     /// Watches a descriptor no longer.
     pub fn remove(&self, fd: RawFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)

@@ -70,6 +70,8 @@ pub struct Udp {
     /// Sockets for more of them. All are made at the beginning, for a socket belongs for good to the
     /// network namespace of the thread that made it.
     spare: Vec<UdpSocket>,
+    /// Whether they can be bound to all addresses, and then have ours.
+    anywhere: bool,
     /// One to try ways with.
     scout: UdpSocket,
     often: Often,
@@ -157,6 +159,7 @@ impl Udp {
             peers: Vec::with_capacity(MOST_PEERS),
             spare: (0..MOST_PEERS).map(|_| UdpSocket::open(own)).collect::<Result<_, _>>()?,
             scout,
+            anywhere: own.is_ipv6(),
             often: Often::new(),
             connects: true,
             wanted: None,

@@ -15,7 +15,7 @@ use doorbell_core::nic::Inbox;
 use doorbell_core::wire::IpId;
 
 use super::sender::Sender;
-use crate::sys::udp::{Received, UdpSocket};
+use crate::sys::udp::{Note, Received, UdpSocket};
 
 /// A peer that is sent to often.
 pub struct Peer {
@@ -42,7 +42,7 @@ enum Ids {
     /// It was asked for, and the answer looked for so many times.
     Asked { looks: u32 },
     /// The system does not show it, or not in time: the socket receives only.
-    Hidden,
+    Hidden { by_system: bool },
 }
 
 /// What became of learning.
@@ -59,6 +59,8 @@ pub enum Learnt {
 /// How often the kernel is asked, and looked at for an answer.
 const TRIES: u32 = 8;
 const LOOKS: u32 = 1 << 16;
+/// How many notes are read at once.
+pub const NOTES: usize = 64;
 
 /// How a socket is received from. Where runs come, they are received whole; where packets come one
 /// at a time, to ask each whether it is a run would cost a twentieth of its time.
@@ -143,23 +145,31 @@ impl Peer {
             self.ids = match self.socket.send_shown() {
                 Ok(()) => Ids::Asked { looks: 0 },
                 Err(_) if tries < TRIES => Ids::Unknown { tries: tries + 1 },
-                Err(_) => Ids::Hidden,
+                Err(_) => Ids::Hidden { by_system: false },
             };
         }
-        if let Ids::Asked { looks } = self.ids {
-            self.ids = match self.socket.shown() {
-                Some(Some(id)) => self.begin(id, looks),
-                Some(None) => {
-                    self.ids = Ids::Hidden;
-                    return Learnt::Never;
-                }
-                None if looks < LOOKS => Ids::Asked { looks: looks + 1 },
-                None => Ids::Hidden,
-            };
+        self.heed();
+        match self.ids {
+            Ids::Asked { looks } if looks < LOOKS => self.ids = Ids::Asked { looks: looks + 1 },
+            Ids::Asked { .. } => self.ids = Ids::Hidden { by_system: false },
+            _ => {}
         }
         match self.ids {
             Ids::Unknown { .. } | Ids::Asked { .. } => Learnt::Later,
-            Ids::None | Ids::Next(_) | Ids::Hidden => Learnt::Enough,
+            Ids::Hidden { by_system: true } => Learnt::Never,
+            _ => Learnt::Enough,
+        }
+    }
+
+    /// Reads what the kernel has noted of this socket.
+    pub fn heed(&mut self) {
+        // As many as can be are read, but not for ever.
+        for note in (0..NOTES).map_while(|_| self.socket.note()) {
+            self.ids = match (note, self.ids) {
+                (Note::Sent(Some(id)), Ids::Asked { looks }) => self.begin(id, looks),
+                (Note::Sent(None), Ids::Asked { .. }) => Ids::Hidden { by_system: true },
+                (_, ids) => ids,
+            };
         }
     }
 

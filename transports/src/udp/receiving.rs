@@ -11,7 +11,7 @@ use std::os::fd::RawFd;
 
 use doorbell_core::nic::Inbox;
 
-use super::peer::{Learnt, Peer};
+use super::peer::{Learnt, NOTES, Peer};
 use super::sender::Sender;
 use super::{LISTENER, Udp};
 use crate::burst::Burst;
@@ -50,27 +50,40 @@ impl Udp {
     #[inline]
     fn take(&mut self, socket: usize, inbox: &mut impl Inbox) -> bool {
         let taken = match socket {
-            LISTENER => self.take_from_listener(inbox),
+            LISTENER => self.take_from_anybody(None, inbox),
             peer => self.peers[peer - 1].receive(&mut self.opener, &mut self.buffer, inbox),
         };
         match taken {
-            Ok(0) => true,
             Ok(len) => {
-                self.statistics.frames_received += 1;
-                self.statistics.bytes_received += (self.headers_len + len) as u64;
+                self.count(len);
                 true
             }
             Err(why) => {
                 if why.kind() != io::ErrorKind::WouldBlock {
                     self.statistics.unreachable += 1;
+                    self.heed(socket);
                 }
                 false
             }
         }
     }
 
-    fn take_from_listener(&mut self, inbox: &mut impl Inbox) -> io::Result<usize> {
-        let received = self.listener.receive(&mut self.buffer, true)?;
+    #[inline]
+    fn count(&mut self, len: usize) {
+        // One without anything in it is not a frame, but an announcement.
+        if len > 0 {
+            self.statistics.frames_received += 1;
+            self.statistics.bytes_received += (self.headers_len + len) as u64;
+        }
+    }
+
+    /// Takes a frame from a socket that is given what anybody sends; the listener, if none is named.
+    fn take_from_anybody(
+        &mut self,
+        socket: Option<&UdpSocket>,
+        inbox: &mut impl Inbox,
+    ) -> io::Result<usize> {
+        let received = socket.unwrap_or(&self.listener).receive(&mut self.buffer, true)?;
         match received.from.and_then(|from| self.senders.from(from)) {
             Some(sender) => {
                 let datagrams = &self.buffer[..received.len];
@@ -97,6 +110,9 @@ impl Udp {
             let socket = socket as usize;
             let here = self.empty(socket, Burst::MOST, inbox);
             found += here;
+            if here == 0 {
+                self.heed(socket);
+            }
             if here > 0 && self.turns.idle >= COLD && !self.turns.asleep {
                 self.heat(socket);
             }
@@ -108,6 +124,15 @@ impl Udp {
     /// Takes what has come at a socket, but at most so many.
     fn empty(&mut self, socket: usize, most: usize, inbox: &mut impl Inbox) -> usize {
         (0..most).take_while(|_| self.take(socket, inbox)).count()
+    }
+
+    /// Reads what the kernel has noted of a socket, which is ready for ever otherwise.
+    #[cold]
+    pub(super) fn heed(&mut self, socket: usize) {
+        match socket {
+            LISTENER => (0..NOTES).map_while(|_| self.listener.note()).for_each(drop),
+            peer => self.peers[peer - 1].heed(),
+        }
     }
 
     fn descriptor(&self, socket: usize) -> RawFd {
@@ -168,31 +193,43 @@ impl Udp {
         if has_one || self.scout.connect(to).is_err() {
             return;
         }
-        let place = match self.spare.pop() {
-            Some(spare) => self.take_beside(spare, to),
-            None => self.vacate(to, inbox),
-        };
-        let Some(place) = place else { return };
-        // Until it was connected to that peer, it received what others sent.
-        let Self { peers, senders, opener, buffer, .. } = self;
-        while let Ok(received) = peers[place].socket.receive(buffer, true) {
-            if let Some(sender) = received.from.and_then(|from| senders.from(from)) {
-                sender.deliver(opener, &buffer[..received.len], received.segment, inbox);
-            }
+        let mut place = None;
+        if self.anywhere {
+            place = self.join(to, true, inbox);
+            self.anywhere = place.is_some();
         }
-        // What the listener has of this peer came before what its socket will have.
-        self.empty(LISTENER, LEFT, inbox);
+        let place = place.or_else(|| self.join(to, false, inbox));
+        let Some(place) = place.or_else(|| self.vacate(to, inbox)) else { return };
         if let Some(sender) = self.senders.from(to) {
             self.peers[place].meet(to, sender.clone(), self.run_most);
         }
         self.unsettled = true;
     }
 
-    /// Puts a socket beside the listener, connected; its place among the peers'.
-    fn take_beside(&mut self, socket: UdpSocket, to: SocketAddr) -> Option<usize> {
-        let (place, sender) = (self.peers.len(), Sender::new(to, self.own)?);
-        socket.bind_beside(&self.listener, self.own).ok()?;
-        socket.connect(to).ok()?;
+    /// Puts a spare socket beside the listener, connected; its place among the peers'.
+    ///
+    /// What comes meanwhile is taken in the order in which it came. Until a socket is connected it
+    /// may be given what anybody sends, and then, over IPv4, it is given all of it: so what the
+    /// listener has came before, or goes on there afterwards. Over IPv6 the listener is preferred
+    /// up to the end.
+    fn join(&mut self, to: SocketAddr, anywhere: bool, inbox: &mut impl Inbox) -> Option<usize> {
+        let (socket, sender) = (self.spare.pop()?, Sender::new(to, self.own)?);
+        socket.bind_beside(&self.listener, self.own, anywhere).ok()?;
+        if self.own.is_ipv4() {
+            self.empty(LISTENER, LEFT, inbox);
+        }
+        let connected = socket.connect(to).and_then(|()| socket.local());
+        if self.own.is_ipv6() {
+            self.empty(LISTENER, LEFT, inbox);
+        }
+        for _ in 0..LEFT {
+            let Ok(len) = self.take_from_anybody(Some(&socket), inbox) else { break };
+            self.count(len);
+        }
+        let place = self.peers.len();
+        if connected.ok()? != self.own {
+            return None;
+        }
         self.watch.add(socket.as_raw_fd(), place as u64 + 1).ok()?;
         self.peers.push(Peer::new(to, socket, sender, self.run_most));
         Some(place)
@@ -207,6 +244,8 @@ impl Udp {
         self.empty(place + 1, LEFT, inbox);
         let socket = &self.peers[place].socket;
         socket.put_together(false).and_then(|()| socket.connect(to)).ok()?;
+        // What the listener has of the new peer came before.
+        self.empty(LISTENER, LEFT, inbox);
         Some(place)
     }
 

@@ -7,7 +7,7 @@ use doorbell_core::encap::{Full, Path, Run, Sealed};
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::{Headers, IpId};
 
-use super::{Target, Udp, headers};
+use super::{LISTENER, Target, Udp, headers};
 use crate::sys::udp::Name;
 
 impl Udp {
@@ -100,17 +100,14 @@ impl Udp {
     fn hand_over(&self, sealed: Sealed) -> io::Result<()> {
         let datagrams = &self.frame[self.headers_len..sealed.len];
         let segment = sealed.segmentation.map(|segmentation| segmentation.segment);
-        let Some(peer) = self.target.peer else {
-            return self.listener.send_run(datagrams, segment, Some(&self.target.name));
-        };
-        let socket = &self.peers[peer].socket;
-        let send = || match segment {
-            None => socket.send(datagrams),
-            Some(_) => socket.send_run(datagrams, segment, None),
+        let send = || match (self.target.peer, segment) {
+            (Some(peer), None) => self.peers[peer].socket.send(datagrams),
+            (Some(peer), Some(_)) => self.peers[peer].socket.send_run(datagrams, segment, None),
+            (None, _) => self.listener.send_run(datagrams, segment, Some(&self.target.name)),
         };
         match send() {
-            // What became of an earlier one: this one was not looked at.
-            Err(why) if why.kind() == io::ErrorKind::ConnectionRefused => send(),
+            // Notice of what became of an earlier one: this one was not looked at.
+            Err(why) if is_notice(&why) => send(),
             result => result,
         }
     }
@@ -125,6 +122,7 @@ impl Udp {
         }
         // It is lost, and the NIC copes.
         self.statistics.refused += 1;
+        self.heed(self.target.peer.map_or(LISTENER, |peer| peer + 1));
         // What a run is answered where nobody sums checksums, or a tunnel leads away.
         let uncut = matches!(why.raw_os_error(), Some(libc::EIO | libc::EINVAL));
         let uncut = uncut && sealed.segmentation.is_some();
@@ -137,4 +135,11 @@ impl Udp {
             None => {}
         }
     }
+}
+
+/// Whether this is what the network has said of a frame.
+#[cold]
+fn is_notice(why: &io::Error) -> bool {
+    let notices = [libc::ECONNREFUSED, libc::EHOSTUNREACH, libc::ENETUNREACH, libc::EHOSTDOWN];
+    why.raw_os_error().is_some_and(|why| notices.contains(&why))
 }

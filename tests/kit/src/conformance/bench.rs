@@ -28,8 +28,15 @@ pub struct Place {
     pub ipv4: Ipv4Addr,
     /// The interface's address.
     pub ipv6: Ipv6Addr,
-    /// A name that both ends of a test have, and no other test of this machine.
-    pub run: String,
+    run: String,
+}
+
+impl Place {
+    /// A name that no other place has on this machine, and this one has again whenever the device
+    /// is opened in the same test.
+    pub fn name(&self) -> String {
+        format!("{}/{:?}", self.run, self.side)
+    }
 }
 
 /// A kind of device, and how it is opened.

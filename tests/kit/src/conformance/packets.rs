@@ -1,5 +1,6 @@
 //! Packets that tell what they should be, and the two ends between which they go.
 
+use std::thread;
 use std::time::Duration;
 
 use doorbell_core::encap::{Full, Path, PathId};
@@ -127,6 +128,8 @@ pub(super) fn until<R>(what: &str, mut does: impl FnMut() -> Option<R>) -> R {
             return result;
         }
         assert!(clock.now() < Time::ZERO + PATIENCE, "{what}: not within {PATIENCE:?}");
+        // Whom this waits for may want this processor.
+        thread::yield_now();
     }
 }
 

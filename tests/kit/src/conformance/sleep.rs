@@ -9,21 +9,30 @@ use doorbell_transports::Device;
 use super::bench::Bench;
 use super::packets::{Pair, Seen, is_ready, send, sleep, take};
 
+/// Takes what has come, until that was a packet, or all. Whether it was a packet.
+fn look(device: &mut impl Device, seen: &mut Seen) -> bool {
+    let before = seen.packets.len();
+    while seen.packets.len() == before {
+        if take(device, seen) == 0 {
+            return false;
+        }
+    }
+    true
+}
+
 /// Takes packets, asleep until there is one. Whether it had to sleep for it.
 pub(super) fn next(device: &mut impl Device, seen: &mut Seen) -> bool {
-    let (before, mut slept) = (seen.packets.len(), false);
-    while take(device, seen) == 0 || seen.packets.len() == before {
+    let (mut found, mut slept) = (look(device, seen), false);
+    while !found {
         device.arm(None).expect("it can be slept on");
         // What came before it was armed wakes nobody.
-        let found = take(device, seen) > 0 && seen.packets.len() > before;
+        found = look(device, seen);
         if !found {
             sleep(device);
             slept = true;
         }
         device.disarm();
-        if found {
-            break;
-        }
+        found = found || look(device, seen);
     }
     slept
 }

@@ -1,0 +1,111 @@
+//! Memory that a process lets its peers map.
+
+use std::fmt;
+use std::io;
+
+use doorbell_core::encap::PathId;
+use doorbell_core::memory::Region;
+use thiserror::Error;
+
+use crate::sys::memfd::{Sealed, Words};
+
+/// Memory that can be granted to peers on the same machine, who then read and write it as their own,
+/// in nanoseconds and with no NIC in between.
+///
+/// Its [region](Self::region) can be registered with a NIC like any other, and peers elsewhere reach
+/// it that way.
+///
+/// **A grant can't be taken back.** Who has mapped the memory has it until he drops his
+/// [`Grant`], whatever becomes of this process or of the link: so it is lent to processes that are
+/// trusted like oneself, and is [private](Region::assume_private) by agreement with them only.
+pub struct SharedMemory {
+    pub(crate) sealed: Sealed,
+    region: Region,
+}
+
+impl SharedMemory {
+    /// So many zeros, for as long as any process has them mapped.
+    ///
+    /// # Errors
+    /// When the machine has not so much memory. (That others have taken it all is for the kernel to
+    /// find out, as ever.)
+    pub fn new(len: usize) -> io::Result<Self> {
+        let sealed = Sealed::new(len)?;
+        let region = sealed.map(true)?.region(0, len);
+        Ok(Self { sealed, region })
+    }
+
+    /// The memory.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.region.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.region.is_empty()
+    }
+}
+
+impl fmt::Debug for SharedMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedMemory({} bytes)", self.len())
+    }
+}
+
+/// Memory of a peer's that is mapped here, until the last handle to its region is dropped.
+#[derive(Debug)]
+pub struct Grant {
+    /// The link that it came by.
+    pub from: PathId,
+    /// What the peer calls it.
+    pub tag: u64,
+    /// The memory.
+    pub memory: Region,
+}
+
+/// Memory that could not be granted.
+#[derive(Debug, Error)]
+pub enum GrantError {
+    /// The device does not reach memory of peers.
+    #[error("{device} can't grant memory: that takes a device whose peers can map it, such as shm")]
+    Unsupported {
+        /// The device.
+        device: &'static str,
+    },
+    /// There is no such link, or not any more.
+    #[error("{0:?} leads to nobody: its peer has left, or it is not a path of this device's")]
+    NoLink(PathId),
+    /// The peer has to take others first.
+    #[error("the peer has {most} grants that its program has yet to take; grant again afterwards")]
+    Waiting {
+        /// The most that may wait.
+        most: usize,
+    },
+    /// The system refused.
+    #[error("sending a grant: {0}")]
+    System(#[from] io::Error),
+}
+
+/// A grant that the program has yet to take.
+pub(crate) struct Arrived {
+    pub from: PathId,
+    pub tag: u64,
+    words: Words,
+    len: usize,
+}
+
+impl Arrived {
+    /// What a peer sent, if it is what a grant must be.
+    pub fn new(from: PathId, tag: u64, sealed: &Sealed, len: usize) -> io::Result<Self> {
+        Ok(Self { from, tag, words: sealed.map(false)?, len })
+    }
+
+    pub fn take(self) -> Grant {
+        Grant { from: self.from, tag: self.tag, memory: self.words.region(0, self.len) }
+    }
+}

@@ -1,0 +1,131 @@
+//! A link to one peer: a ring each way, and a socket.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use doorbell_core::encap::PathId;
+use doorbell_core::memory::Region;
+
+use super::message::{LONGEST, Message};
+use super::ring::{self, Reader, Writer};
+use crate::sys::memfd::{Sealed, Words};
+use crate::sys::unix::{Received, Socket};
+
+/// What the two ends of a link share: both rings.
+pub(super) struct Segment {
+    pub sealed: Sealed,
+    words: Words,
+    lines: u32,
+}
+
+/// Which end of a segment: each writes the ring that the other reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Side {
+    Called,
+    Caller,
+    /// Of a link to oneself: one ring is enough.
+    Both,
+}
+
+impl Segment {
+    /// The bytes of a segment with rings of so many lines.
+    pub const fn bytes(lines: u32) -> usize {
+        2 * ring::bytes(lines)
+    }
+
+    pub fn new(lines: u32) -> io::Result<Self> {
+        Self::of(Sealed::new(Self::bytes(lines))?, lines)
+    }
+
+    /// The one that a peer has made.
+    pub fn of(sealed: Sealed, lines: u32) -> io::Result<Self> {
+        let words = sealed.map(true)?;
+        Ok(Self { sealed, words, lines })
+    }
+
+    fn rings(&self, side: Side) -> (Writer, Reader) {
+        let ring = |index| -> Region {
+            let bytes = ring::bytes(self.lines);
+            self.words.region(index * bytes, bytes)
+        };
+        let (written, read) = match side {
+            Side::Called => (1, 0),
+            Side::Caller => (0, 1),
+            Side::Both => (0, 0),
+        };
+        (Writer::new(ring(written), self.lines), Reader::new(ring(read), self.lines))
+    }
+}
+
+/// Whether there is still anybody at the other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Standing {
+    Up,
+    /// It left, or died. What it wrote before is still to be read.
+    Left,
+    /// It wrote what can't be: nothing of it is read any more.
+    Broken,
+}
+
+pub(super) struct Link {
+    pub id: PathId,
+    pub writer: Writer,
+    pub reader: Reader,
+    pub standing: Standing,
+    pub socket: Socket,
+    /// Where the bell is rung, if not by the socket: of a link to oneself.
+    far: Option<Socket>,
+    /// The peer's name.
+    pub name: Box<str>,
+    /// Grants that the peer's program has not taken yet, and those that this one has not.
+    pub granted: usize,
+    pub waiting: usize,
+}
+
+impl Link {
+    pub fn new(id: PathId, segment: &Segment, side: Side, socket: Socket, name: &str) -> Self {
+        let (writer, reader) = segment.rings(side);
+        let standing = Standing::Up;
+        let name = name.into();
+        Self { id, writer, reader, standing, socket, far: None, name, granted: 0, waiting: 0 }
+    }
+
+    /// A link to oneself.
+    pub fn to_self(id: PathId, segment: &Segment, name: &str) -> io::Result<Self> {
+        let [near, far] = Socket::pair()?;
+        Ok(Self { far: Some(far), ..Self::new(id, segment, Side::Both, near, name) })
+    }
+
+    /// Wakes the peer, if it sleeps. To be called behind a fence.
+    #[inline]
+    pub fn wake(&mut self) {
+        if self.writer.must_wake() {
+            self.ring_the_bell();
+        }
+    }
+
+    #[cold]
+    fn ring_the_bell(&mut self) {
+        // If there is no room, the peer has more than enough to read; if it is gone, so be it.
+        let _ = send(self.far.as_ref().unwrap_or(&self.socket), Message::Bell, None);
+    }
+
+    /// Says something to the peer.
+    pub fn say(&self, message: Message<'_>, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        send(&self.socket, message, fd)
+    }
+}
+
+/// Sends a message.
+pub(super) fn send(
+    socket: &Socket,
+    message: Message<'_>,
+    fd: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    socket.send(message.write(&mut [0; LONGEST]), fd)
+}
+
+/// Receives a message; errors are the end, too.
+pub(super) fn receive(socket: &Socket, to: &mut [u8; LONGEST + 1]) -> Received {
+    socket.receive(to).unwrap_or(Received::End)
+}

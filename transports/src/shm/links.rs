@@ -1,0 +1,152 @@
+//! All links of a device, by their numbers.
+
+use std::collections::VecDeque;
+
+use doorbell_core::encap::PathId;
+
+use super::link::{Link, Standing};
+
+/// The bits of a link's number that say where it is kept; the others count how often that place was
+/// used, so that a number does not come back before all others of the place did.
+const SLOT_BITS: u32 = 8;
+
+/// The most links that a device can have.
+pub(super) const MOST: usize = 1 << SLOT_BITS;
+
+pub(super) struct Links {
+    slots: Vec<Option<Link>>,
+    /// The slots in use, each looked at in turn.
+    live: Vec<u8>,
+    /// The numbers to be used next, those longest out of use first.
+    free: VecDeque<PathId>,
+}
+
+impl Links {
+    pub fn new(most: usize) -> Self {
+        let slots = (0..most).map(|_| None).collect();
+        let free = (0..most).map(|slot| PathId(slot as u32)).collect();
+        Self { slots, live: Vec::with_capacity(most), free }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    /// The most that there may be.
+    pub fn most(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.live.len()
+    }
+
+    /// Which slot is looked at in the so many'th place.
+    #[inline]
+    pub fn at(&mut self, place: usize) -> (u8, &mut Link) {
+        let slot = self.live[place];
+        (slot, self.slot(slot).expect("a live slot has a link"))
+    }
+
+    #[inline]
+    pub fn slot(&mut self, slot: u8) -> Option<&mut Link> {
+        self.slots.get_mut(usize::from(slot))?.as_mut()
+    }
+
+    #[inline]
+    pub fn get(&mut self, id: PathId) -> Option<&mut Link> {
+        self.slot(slot(id)).filter(|link| link.id == id)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Link> {
+        self.slots.iter_mut().flatten()
+    }
+
+    /// The link to a peer by its name.
+    pub fn named(&self, name: &str) -> Option<&Link> {
+        let mut links = self.slots.iter().flatten();
+        links.find(|link| link.standing == Standing::Up && *link.name == *name)
+    }
+
+    /// Adds the link that is made for a number, if it can be, and there is one left.
+    pub fn add<E>(
+        &mut self,
+        make: impl FnOnce(PathId) -> Result<Link, E>,
+    ) -> Option<Result<&mut Link, E>> {
+        let &id = self.free.front()?;
+        let link = match make(id) {
+            Ok(link) => link,
+            Err(why) => return Some(Err(why)),
+        };
+        self.free.pop_front();
+        self.live.push(slot(id));
+        Some(Ok(self.slots[usize::from(slot(id))].insert(link)))
+    }
+
+    pub fn remove(&mut self, slot: u8) -> Option<Link> {
+        let link = self.slots.get_mut(usize::from(slot))?.take()?;
+        self.live.retain(|live| *live != slot);
+        self.free.push_back(PathId(link.id.0.wrapping_add(1 << SLOT_BITS)));
+        Some(link)
+    }
+}
+
+/// Where a link is kept.
+#[inline]
+pub(super) fn slot(id: PathId) -> u8 {
+    id.0 as u8
+}
+
+const _: () = assert!(SLOT_BITS == u8::BITS);
+
+/// A set of slots.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Set([u64; MOST / 64]);
+
+impl Set {
+    #[inline]
+    pub fn insert(&mut self, slot: u8) {
+        self.0[usize::from(slot / 64)] |= 1 << (slot % 64);
+    }
+
+    pub fn remove(&mut self, slot: u8) {
+        self.0[usize::from(slot / 64)] &= !(1 << (slot % 64));
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        let [a, b, c, d] = self.0;
+        a | b | c | d == 0
+    }
+
+    /// Takes all out, one after another.
+    #[inline]
+    pub fn drain(&mut self) -> impl Iterator<Item = u8> + use<> {
+        let words = std::mem::take(&mut self.0);
+        words.into_iter().enumerate().flat_map(|(index, mut word)| {
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros())?;
+                word &= word - 1;
+                Some((64 * index) as u8 + bit as u8)
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_holds_each_slot_once_and_gives_them_in_order() {
+        let mut set = Set::default();
+        for slot in [255, 0, 64, 63, 64, 7] {
+            set.insert(slot);
+        }
+        set.remove(7);
+        assert!(set.drain().eq([0, 63, 64, 255]));
+        assert!(set.is_empty());
+    }
+}

@@ -1,0 +1,325 @@
+//! How links come about.
+//!
+//! A device that has joined listens by its name. Who reaches for it calls: connects, and says hello.
+//! The one that is called looks who that is, makes the memory, and sends it with its answer; the
+//! caller believes nothing of it before it has seen the seals. The socket stays, and its end is how
+//! each side learns that the other is gone, be it killed.
+//!
+//! There is one link between two names. If both call each other at once, the call of the lesser name
+//! goes on: the other side takes it and forgets its own.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use doorbell_core::encap::PathId;
+use doorbell_core::nic::Way;
+use doorbell_core::time::Time;
+
+use super::Shm;
+use super::link::{Link, Segment, Side, receive, send};
+use super::message::{LONGEST, Message, Refusal};
+use crate::address::{Address, ReachError};
+use crate::sys::memfd::Sealed;
+use crate::sys::unix::{Received, Socket};
+
+/// How long a peer may take to answer a call.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The most that have connected and not yet said hello.
+const MOST_CALLERS: usize = 16;
+
+/// The numbers by which sockets are watched: those of links are their own.
+const OTHERS: u64 = 1 << 32;
+const LISTENER: u64 = OTHERS;
+
+pub(super) struct Meeting {
+    pub name: Box<str>,
+    pub listener: Option<Socket>,
+    /// How many lines each ring has at most.
+    lines: u32,
+    callers: VecDeque<(u64, Socket)>,
+    calls: Vec<Call>,
+    /// The number of the last socket that was neither a link's nor the listener's.
+    last: u64,
+    /// Whether somebody is to be called again, since too many were waiting there.
+    pub busy: bool,
+}
+
+/// A call that is not answered yet.
+struct Call {
+    number: u64,
+    name: Box<str>,
+    since: Time,
+    /// While its answer is awaited. When two have crossed, the other's call is.
+    socket: Option<Socket>,
+    refused: Option<&'static str>,
+}
+
+impl Meeting {
+    pub fn new(name: &str, lines: u32) -> Self {
+        Self {
+            name: name.into(),
+            listener: None,
+            lines,
+            callers: VecDeque::new(),
+            calls: Vec::new(),
+            last: LISTENER,
+            busy: false,
+        }
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+}
+
+/// The abstract name by which a device listens.
+fn listening(name: &str) -> Vec<u8> {
+    ["doorbell/", name].concat().into_bytes()
+}
+
+impl Shm {
+    /// Lets others find this device by its name.
+    pub(super) fn listen(&mut self) -> io::Result<()> {
+        let listener = Socket::listen(&listening(&self.meeting.name))?;
+        self.watch.add(listener.raw(), LISTENER)?;
+        self.meeting.listener = Some(listener);
+        Ok(())
+    }
+
+    /// Looks after whatever has something to say.
+    #[cold]
+    pub(super) fn attend(&mut self) {
+        self.turns = 0;
+        let (numbers, found) = self.watch.ready();
+        for &number in &numbers[..found] {
+            match number {
+                LISTENER => self.accept(),
+                ..OTHERS => self.listen_to(PathId(number as u32)),
+                _ if self.meeting.calls.iter().any(|call| call.number == number) => {
+                    self.answered(number);
+                }
+                _ => self.hear(number),
+            }
+        }
+        if found > 0 {
+            // What was to wake whoever sleeps is taken now.
+            self.call_back();
+        }
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..MOST_CALLERS {
+            let Some(Ok(socket)) = self.meeting.listener.as_ref().map(Socket::accept) else {
+                return;
+            };
+            if !socket.is_trusted() {
+                self.refuse(&socket, Refusal::Stranger);
+                continue;
+            }
+            if self.meeting.callers.len() == MOST_CALLERS {
+                self.meeting.callers.pop_front();
+                self.statistics.strangers += 1;
+            }
+            let number = self.meeting.next_number();
+            if self.watch.add(socket.raw(), number).is_ok() {
+                self.meeting.callers.push_back((number, socket));
+                self.hear(number);
+            }
+        }
+    }
+
+    fn refuse(&mut self, caller: &Socket, why: Refusal) {
+        self.statistics.strangers += u64::from(why == Refusal::Stranger);
+        let _ = send(caller, Message::Answer(Err(why)), None);
+    }
+
+    /// Hears what a caller says first.
+    fn hear(&mut self, number: u64) {
+        let found = self.meeting.callers.iter().position(|(caller, _)| *caller == number);
+        let Some(at) = found else { return };
+        let mut bytes = [0; LONGEST + 1];
+        let len = match receive(&self.meeting.callers[at].1, &mut bytes) {
+            Received::Nothing => return,
+            Received::Message(len, _) => len,
+            Received::End => 0,
+        };
+        let Some((_, socket)) = self.meeting.callers.remove(at) else { return };
+        match Message::read(&bytes[..len]) {
+            Some(Ok(Message::Hello { lines, name })) => match self.offer(&socket, lines, name) {
+                Ok(segment) => {
+                    self.meeting.calls.retain(|call| *call.name != *name);
+                    self.link(&segment, Side::Called, socket, name);
+                }
+                Err(why) => self.refuse(&socket, why),
+            },
+            Some(Err(why)) => self.refuse(&socket, why),
+            _ => self.statistics.strangers += 1,
+        }
+    }
+
+    /// Sends a caller the memory of a link, if it can have one.
+    fn offer(&mut self, caller: &Socket, lines: u32, name: &str) -> Result<Segment, Refusal> {
+        if let Some(id) = self.links.named(name).map(|link| link.id) {
+            // It may have died, and this be the next by its name.
+            self.listen_to(id);
+        }
+        if *name == *self.meeting.name || self.links.named(name).is_some() {
+            return Err(Refusal::Linked);
+        }
+        let crossed = self.meeting.calls.iter().any(|call| *call.name == *name);
+        if crossed && *self.meeting.name < *name {
+            return Err(Refusal::Crossed);
+        }
+        if self.links.is_full() {
+            return Err(Refusal::Full);
+        }
+        let lines = lines.min(self.meeting.lines);
+        let offer = || {
+            let segment = Segment::new(lines)?;
+            send(caller, Message::Answer(Ok(lines)), Some(segment.sealed.as_fd()))?;
+            Ok::<_, io::Error>(segment)
+        };
+        offer().map_err(|_| Refusal::NoMemory)
+    }
+
+    /// The link to a peer whose socket is watched already; none if there is no room.
+    fn link(
+        &mut self,
+        segment: &Segment,
+        side: Side,
+        socket: Socket,
+        name: &str,
+    ) -> Option<PathId> {
+        let added = self.links.add(|id| {
+            self.watch.rename(socket.raw(), id.0.into())?;
+            Ok::<_, io::Error>(Link::new(id, segment, side, socket, name))
+        });
+        let link = added?.ok()?;
+        link.reader.sleeps(self.armed);
+        Some(link.id)
+    }
+
+    /// A link without a meeting, to the other of a pair, or to this device itself.
+    pub(super) fn link_at_once(
+        &mut self,
+        make: impl FnOnce(PathId) -> io::Result<Link>,
+    ) -> io::Result<Option<PathId>> {
+        let added = self.links.add(|id| {
+            let link = make(id)?;
+            self.watch.add(link.socket.raw(), id.0.into())?;
+            Ok::<_, io::Error>(link)
+        });
+        let Some(link) = added.transpose()? else { return Ok(None) };
+        link.reader.sleeps(self.armed);
+        Ok(Some(link.id))
+    }
+
+    /// The way to whoever joined by a name.
+    pub(super) fn way_to(&mut self, address: &Address) -> Result<Option<Way>, ReachError> {
+        let Address::Shm(name) = address else {
+            let (address, takes) = (address.clone(), "shm:NAME");
+            return Err(ReachError::Kind { address, device: "shm", takes });
+        };
+        self.attend();
+        if let Some(link) = self.links.named(name) {
+            return Ok(Some(Way::Link(link.id)));
+        }
+        let system = |source| ReachError::System { address: address.clone(), source };
+        let most = self.links.most();
+        let full = || ReachError::TooMany { address: address.clone(), most };
+        if **name == *self.meeting.name {
+            let segment = Segment::new(self.meeting.lines).map_err(system)?;
+            let made = self.link_at_once(|id| Link::to_self(id, &segment, name)).map_err(system)?;
+            return made.map(|id| Some(Way::Link(id))).ok_or_else(full);
+        }
+        let nobody = |why| ReachError::Nobody { address: address.clone(), why };
+        if self.meeting.listener.is_none() {
+            return Err(nobody("this device is one of a pair, and reaches no other"));
+        }
+        let now = self.clock.now();
+        match self.meeting.calls.iter().position(|call| call.name == *name) {
+            Some(at) => self.meeting.outcome(at, now).map_err(nobody),
+            None if self.links.len() + self.meeting.calls.len() >= most => Err(full()),
+            None => self.call(name, now).map_err(|error| match error.kind() {
+                io::ErrorKind::ConnectionRefused => nobody("no process has joined by this name"),
+                io::ErrorKind::PermissionDenied => nobody("it belongs to another user"),
+                _ => system(error),
+            }),
+        }
+    }
+
+    /// Calls a peer, whose answer is then awaited.
+    fn call(&mut self, name: &str, now: Time) -> io::Result<Option<Way>> {
+        let socket = match Socket::connect(&listening(name)) {
+            Ok(socket) => socket,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.meeting.busy = true;
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        if !socket.is_trusted() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let Meeting { lines, name: own, .. } = &self.meeting;
+        send(&socket, Message::Hello { lines: *lines, name: own }, None)?;
+        let number = self.meeting.next_number();
+        self.watch.add(socket.raw(), number)?;
+        let (name, socket) = (name.into(), Some(socket));
+        self.meeting.calls.push(Call { number, name, since: now, socket, refused: None });
+        Ok(None)
+    }
+
+    /// Hears what a peer that was called says.
+    fn answered(&mut self, number: u64) {
+        let Some(at) = self.meeting.calls.iter().position(|call| call.number == number) else {
+            return;
+        };
+        let call = &mut self.meeting.calls[at];
+        let Some(socket) = &call.socket else { return };
+        let mut bytes = [0; LONGEST + 1];
+        let (len, fd) = match receive(socket, &mut bytes) {
+            Received::Nothing => return,
+            Received::Message(len, fd) => (len, fd),
+            Received::End => (0, None),
+        };
+        let socket = call.socket.take();
+        call.refused = match (Message::read(&bytes[..len]), fd, socket) {
+            (Some(Ok(Message::Answer(Ok(lines)))), Some(fd), Some(socket)) => {
+                let found = Sealed::received(fd, Segment::bytes(lines) as u64);
+                let segment = found.and_then(|sealed| Segment::of(sealed, lines));
+                let name = call.name.clone();
+                let most = self.meeting.lines;
+                match segment {
+                    Ok(segment) if lines <= most => {
+                        self.meeting.calls.remove(at);
+                        self.link(&segment, Side::Caller, socket, &name);
+                        return;
+                    }
+                    _ => Some("the memory that it sent is not what it must be"),
+                }
+            }
+            // Its own call goes on, and is awaited.
+            (Some(Ok(Message::Answer(Err(Refusal::Crossed)))), ..) => None,
+            (Some(Ok(Message::Answer(Err(why)))), ..) => Some(why.why()),
+            (None, ..) if len == 0 => Some("it hung up"),
+            _ => Some("its answer makes no sense"),
+        };
+    }
+}
+
+impl Meeting {
+    /// What has become of a call, if it is over.
+    fn outcome(&mut self, at: usize, now: Time) -> Result<Option<Way>, &'static str> {
+        let call = &self.calls[at];
+        let late = now.since(call.since) > PATIENCE;
+        let why = call.refused.or(late.then_some("it is there, but has not answered for 5 s"));
+        let Some(why) = why else { return Ok(None) };
+        self.calls.remove(at);
+        Err(why)
+    }
+}

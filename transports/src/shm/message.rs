@@ -1,0 +1,159 @@
+//! What two devices say to each other by their socket, beside the rings.
+
+use super::ring;
+
+/// The version that is spoken here.
+const VERSION: u8 = 1;
+
+/// The longest name.
+pub(super) const LONGEST_NAME: usize = 90;
+
+/// The longest message.
+pub(super) const LONGEST: usize = 6 + LONGEST_NAME;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Message<'a> {
+    /// Who calls, and how many lines its rings should have at most.
+    Hello { lines: u32, name: &'a str },
+    /// Whether there will be a link; if so, with the descriptor of its memory, and the lines of each
+    /// of its rings.
+    Answer(Result<u32, Refusal>),
+    /// There is something in the ring for whoever sleeps.
+    Bell,
+    /// Memory, with its descriptor.
+    Grant { tag: u64, len: u64 },
+    /// The program has taken a grant.
+    GrantTaken,
+}
+
+/// Why there will be no link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Refusal {
+    /// The peer is calling, too, and its call is the one that goes on.
+    Crossed,
+    /// There is a link already between the names.
+    Linked,
+    /// No room for another peer.
+    Full,
+    /// The memory could not be had.
+    NoMemory,
+    /// Not the same user, nor root.
+    Stranger,
+    /// It speaks another version.
+    Version,
+}
+
+impl Refusal {
+    const ALL: [Self; 6] =
+        [Self::Crossed, Self::Linked, Self::Full, Self::NoMemory, Self::Stranger, Self::Version];
+
+    /// In words for whoever called.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Crossed => "it is calling, too",
+            Self::Linked => "it has a link to somebody by our name, who is alive",
+            Self::Full => "it has as many peers as it keeps",
+            Self::NoMemory => "it got no memory for the rings",
+            Self::Stranger => "it belongs to another user",
+            Self::Version => "it speaks another version",
+        }
+    }
+}
+
+const HELLO: u8 = 1;
+const ANSWER: u8 = 2;
+const BELL: u8 = 3;
+const GRANT: u8 = 4;
+const GRANT_TAKEN: u8 = 5;
+
+impl<'a> Message<'a> {
+    /// Writes it to the front of `to`, and returns what was written.
+    pub fn write<'b>(&self, to: &'b mut [u8; LONGEST]) -> &'b [u8] {
+        let mut len = 0;
+        let mut put = |bytes: &[u8]| {
+            to[len..len + bytes.len()].copy_from_slice(bytes);
+            len += bytes.len();
+        };
+        match *self {
+            Self::Hello { lines, name } => {
+                put(&[HELLO, VERSION]);
+                put(&lines.to_le_bytes());
+                put(name.as_bytes());
+            }
+            Self::Answer(Ok(lines)) => {
+                put(&[ANSWER, 0]);
+                put(&lines.to_le_bytes());
+            }
+            Self::Answer(Err(refusal)) => put(&[ANSWER, 1 + refusal as u8]),
+            Self::Bell => put(&[BELL]),
+            Self::Grant { tag, len } => {
+                put(&[GRANT]);
+                put(&tag.to_le_bytes());
+                put(&len.to_le_bytes());
+            }
+            Self::GrantTaken => put(&[GRANT_TAKEN]),
+        }
+        &to[..len]
+    }
+
+    /// Reads one; a refusal to be given if it is a hello that can't be answered otherwise.
+    pub fn read(bytes: &'a [u8]) -> Option<Result<Self, Refusal>> {
+        let message = match *bytes {
+            [HELLO, VERSION, a, b, c, d, ref name @ ..] => {
+                let name = str::from_utf8(name).ok().filter(|name| is_name(name))?;
+                Self::Hello { lines: lines([a, b, c, d])?, name }
+            }
+            [HELLO, ..] => return Some(Err(Refusal::Version)),
+            [ANSWER, 0, a, b, c, d] => Self::Answer(Ok(lines([a, b, c, d])?)),
+            [ANSWER, refusal] => {
+                Self::Answer(Err(*Refusal::ALL.get(usize::from(refusal).checked_sub(1)?)?))
+            }
+            [BELL] => Self::Bell,
+            [GRANT, ref rest @ ..] => match *rest.as_chunks().0 {
+                [tag, len] if rest.len() == 16 => {
+                    Self::Grant { tag: u64::from_le_bytes(tag), len: u64::from_le_bytes(len) }
+                }
+                _ => return None,
+            },
+            [GRANT_TAKEN] => Self::GrantTaken,
+            _ => return None,
+        };
+        Some(Ok(message))
+    }
+}
+
+/// Whether a device can have such a name.
+pub(super) fn is_name(name: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&name.len())
+}
+
+/// A number of lines that a ring can have.
+fn lines(bytes: [u8; 4]) -> Option<u32> {
+    let lines = u32::from_le_bytes(bytes);
+    (lines.is_power_of_two() && (ring::FEWEST..=ring::MOST).contains(&lines)).then_some(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_read_as_it_was_written_and_none_that_was_cut_short() {
+        let mut messages = vec![
+            Message::Hello { lines: ring::MOST, name: "job/0" },
+            Message::Answer(Ok(ring::FEWEST)),
+            Message::Bell,
+            Message::Grant { tag: u64::MAX, len: 1 },
+            Message::GrantTaken,
+        ];
+        messages.extend(Refusal::ALL.map(|refusal| Message::Answer(Err(refusal))));
+        for message in messages {
+            let mut memory = [0; LONGEST];
+            let written = message.write(&mut memory);
+            assert_eq!(Message::read(written), Some(Ok(message)));
+            for len in 0..written.len() {
+                assert_ne!(Message::read(&written[..len]), Some(Ok(message)));
+            }
+        }
+    }
+}

@@ -1,0 +1,571 @@
+//! Shared memory: processes and threads of one machine, found by name.
+//!
+//! Two rings of cache lines between each two of them, in memory that nobody can shrink; a record in
+//! a ring is a packet and nothing else ([`bare`](doorbell_core::encap::bare)). Nothing can be lost,
+//! so there is no ICRC, and how far a ring was read is the acknowledgement.
+//!
+//! Whoever runs as the same user, or as root, in the same network namespace, may link up; a name
+//! belongs to whoever joined by it first, until he leaves. Names leave nothing behind, nor does any
+//! of this: memory and sockets are unnamed and go with the last who holds them. A peer that leaves or
+//! dies closes its socket, of which this side's kernel tells; a process that forks without `exec`
+//! keeps it open.
+//!
+//! A message that comes while its receiver polls costs one cache line's way and no system call. Who
+//! [arms](Device::arm) says so in the ring, and is then woken by the socket, once.
+
+mod link;
+mod links;
+mod meeting;
+mod message;
+mod ring;
+
+use std::collections::VecDeque;
+use std::io;
+use std::iter::once;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
+
+use doorbell_core::encap::{Full, Path, PathId};
+use doorbell_core::nic::{Inbox, Outbox, Way};
+use doorbell_core::payload::Payload;
+use doorbell_core::time::Time;
+use doorbell_core::wire::{Headers, PathMtu};
+
+use crate::address::{Address, ReachError};
+use crate::burst::Burst;
+use crate::clock::Clock;
+use crate::device::{Capabilities, Device, Statistics};
+use crate::grant::{Arrived, Grant, GrantError, SharedMemory};
+use crate::open::OpenError;
+use crate::sys::memfd::Sealed;
+use crate::sys::sentry::Sentry;
+use crate::sys::unix::{Received, Socket};
+use crate::sys::watch::Watch;
+
+use link::{Link, Segment, Side, Standing};
+use links::{Links, Set};
+use meeting::Meeting;
+use message::{LONGEST, Message};
+
+/// After how many looks that found nothing the sockets are looked at: a system call, which a frame
+/// that comes just then has to wait for.
+const TURNS: u32 = 2048;
+
+/// After how many looks in all: there may always be something.
+const MOST_TURNS: u32 = 16 * TURNS;
+
+/// How many messages of one peer's socket are taken at once.
+const MESSAGES: usize = 16;
+
+/// How many grants a peer may send before the program has taken any.
+const MOST_GRANTS: usize = 64;
+
+/// How many numbers of links that are no more are remembered, to be told again.
+const MOST_STRAYS: usize = 64;
+
+/// When to call somebody again at whom too many were waiting.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// How large a device of shared memory may grow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// How many peers it has at most, up to 256.
+    pub peers: usize,
+    /// The size of each ring in bytes: a power of two from 16 KiB to 4 MiB. A link has two, of the
+    /// size that its smaller end allows. What is on its way, or read and not yet answered for, must
+    /// fit.
+    pub ring: usize,
+}
+
+impl Default for Limits {
+    /// 256 peers, and rings of 256 KiB.
+    fn default() -> Self {
+        Self { peers: links::MOST, ring: 256 << 10 }
+    }
+}
+
+/// Shared memory with whoever else joined on this machine. See the [module](self).
+pub struct Shm {
+    links: Links,
+    /// The place of the link that spoke last.
+    at: usize,
+    burst: Burst,
+    /// Links that were written to since the last flush.
+    unflushed: Set,
+    /// Links that were read from since the last settling.
+    unsettled: Set,
+    /// Links that are to be told what was settled, when there is nothing else to do.
+    untold: Set,
+    /// Links that are to be taken down.
+    leaving: Set,
+    /// Numbers of links that are no more, and were sent to.
+    strays: Vec<PathId>,
+    /// How many times it was looked since the sockets were looked at.
+    turns: u32,
+    armed: bool,
+    statistics: Statistics,
+    grants: VecDeque<Arrived>,
+    watch: Watch,
+    sentry: Sentry,
+    meeting: Meeting,
+    clock: Clock,
+    address: Address,
+    capabilities: Capabilities,
+}
+
+impl Shm {
+    /// Joins by a name, which others then [reach](Device::reach) as `shm:NAME`.
+    ///
+    /// # Errors
+    /// When somebody has that name, or it is longer than 90 bytes, or empty.
+    pub fn join(name: &str) -> Result<Self, OpenError> {
+        Self::join_within(name, Limits::default())
+    }
+
+    /// The same with other limits.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join), and when the limits can't be.
+    pub fn join_within(name: &str, limits: Limits) -> Result<Self, OpenError> {
+        let what = || format!("the name `{name}`");
+        if !message::is_name(name) {
+            let why = format!("it has {} bytes, and may have 1 to 90", name.len());
+            let source = io::Error::new(io::ErrorKind::InvalidInput, why);
+            return Err(OpenError::System { device: "shm", what: what(), source });
+        }
+        let mut joined = Self::new(name, limits)?;
+        match joined.listen() {
+            Ok(()) => Ok(joined),
+            Err(source) if source.kind() == io::ErrorKind::AddrInUse => Err(OpenError::Taken {
+                device: "shm",
+                what: what(),
+                source,
+                advice: "a process that is alive joined by it: take another, or end that one \
+                         (`ss -xl | grep @doorbell/` names it)",
+            }),
+            Err(source) => Err(OpenError::System { device: "shm", what: what(), source }),
+        }
+    }
+
+    /// Two devices that are linked to each other, and to nobody else: [reach](Device::reach) leads
+    /// from the one to the [address](Device::address) of the other.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn pair() -> Result<[Self; 2], OpenError> {
+        Self::pair_within(Limits::default())
+    }
+
+    /// The same with other limits.
+    ///
+    /// # Errors
+    /// When the system refuses, or the limits can't be.
+    pub fn pair_within(limits: Limits) -> Result<[Self; 2], OpenError> {
+        static PAIRS: AtomicU64 = AtomicU64::new(0);
+        let number = PAIRS.fetch_add(1, Ordering::Relaxed);
+        let names = ["a", "b"].map(|end| format!("in-process/{number}/{end}"));
+        let mut ends = [Self::new(&names[0], limits)?, Self::new(&names[1], limits)?];
+        let mut link = || -> io::Result<()> {
+            let segment = Segment::new(lines(limits))?;
+            let [a, b] = &mut ends;
+            let [here, there] = Socket::pair()?;
+            a.link_at_once(|id| Ok(Link::new(id, &segment, Side::Caller, here, &names[1])))?;
+            b.link_at_once(|id| Ok(Link::new(id, &segment, Side::Called, there, &names[0])))?;
+            Ok(())
+        };
+        let what = "a pair".to_owned();
+        link().map_err(|source| OpenError::System { device: "shm", what, source })?;
+        Ok(ends)
+    }
+
+    fn new(name: &str, limits: Limits) -> Result<Self, OpenError> {
+        let system = |what: &str, source| {
+            let what = what.to_owned();
+            OpenError::System { device: "shm", what, source }
+        };
+        let sizes = (ring::FEWEST as usize * 64)..=(ring::MOST as usize * 64);
+        if !(1..=links::MOST).contains(&limits.peers)
+            || !limits.ring.is_power_of_two()
+            || !sizes.contains(&limits.ring)
+        {
+            let why = "peers may be 1 to 256, and rings a power of two from 16 KiB to 4 MiB";
+            let source = io::Error::new(io::ErrorKind::InvalidInput, why);
+            return Err(system(&format!("{limits:?}"), source));
+        }
+        let watch = Watch::new().map_err(|source| system("an epoll", source))?;
+        let sentry = Sentry::new().map_err(|source| system("an epoll and a timer", source))?;
+        Ok(Self {
+            links: Links::new(limits.peers),
+            at: 0,
+            burst: Burst::new(),
+            unflushed: Set::default(),
+            unsettled: Set::default(),
+            untold: Set::default(),
+            leaving: Set::default(),
+            strays: Vec::with_capacity(MOST_STRAYS),
+            turns: 0,
+            armed: false,
+            statistics: Statistics::default(),
+            grants: VecDeque::new(),
+            watch,
+            sentry,
+            meeting: Meeting::new(name, lines(limits)),
+            clock: Clock::new(),
+            address: Address::Shm(name.into()),
+            capabilities: Capabilities {
+                name: "shm",
+                mtu: PathMtu::Mtu4096,
+                run: 1,
+                segmentation: false,
+                checksum: false,
+                lossless: true,
+                mapping: true,
+                memory: limits.peers * Segment::bytes(lines(limits)),
+            },
+        })
+    }
+
+    /// Hands the next record of any link to `inbox`, if there is one. Who spoke last is looked at
+    /// first.
+    #[inline]
+    fn take(&mut self, inbox: &mut impl Inbox) -> bool {
+        for _ in 0..self.links.len() {
+            if self.at >= self.links.len() {
+                self.at = 0;
+            }
+            let (slot, link) = self.links.at(self.at);
+            if link.standing != Standing::Broken {
+                match link.reader.take(link.id, inbox) {
+                    Ok(Some(bytes)) => {
+                        self.unsettled.insert(slot);
+                        self.statistics.frames_received += 1;
+                        self.statistics.bytes_received += bytes as u64;
+                        return true;
+                    }
+                    Ok(None) => {}
+                    Err(ring::Nonsense) => self.break_link(slot),
+                }
+            }
+            self.at += 1;
+        }
+        false
+    }
+
+    /// Whoever is at the other end wrote what can't be: there is no telling what else it did.
+    #[cold]
+    fn break_link(&mut self, slot: u8) {
+        let Some(link) = self.links.slot(slot) else { return };
+        if link.standing != Standing::Broken {
+            tracing::warn!(peer = %link.name, "what a peer wrote makes no sense: its link is taken down");
+            link.standing = Standing::Broken;
+            self.statistics.broken += 1;
+        }
+        self.leaving.insert(slot);
+        self.call_back();
+    }
+
+    /// Has whoever sleeps look again at once, since there is something to tell.
+    fn call_back(&mut self) {
+        if self.armed {
+            // It is armed already, and a live timer can always be set.
+            let _ = self.sentry.arm(once(self.watch.as_raw_fd()), Some(Duration::ZERO));
+        }
+    }
+
+    /// Tells the writers of what was settled. Answers to what was read left long ago, and would have
+    /// waited for the line that is written here to come over.
+    #[inline]
+    fn tell(&mut self) {
+        if self.untold.is_empty() {
+            return;
+        }
+        let untold = self.untold;
+        for slot in self.untold.drain() {
+            if let Some(link) = self.links.slot(slot) {
+                link.reader.tell();
+            }
+        }
+        self.wake(untold);
+    }
+
+    /// Wakes those of some peers that sleep.
+    #[inline]
+    fn wake(&mut self, mut peers: Set) {
+        // Against the fence of whoever is going to sleep.
+        fence(Ordering::SeqCst);
+        for slot in peers.drain() {
+            if let Some(link) = self.links.slot(slot) {
+                link.wake();
+            }
+        }
+    }
+
+    /// Hears what a peer says by its socket.
+    fn listen_to(&mut self, id: PathId) {
+        for _ in 0..MESSAGES {
+            let Some(link) = self.links.get(id).filter(|link| link.standing == Standing::Up) else {
+                return;
+            };
+            let mut bytes = [0; LONGEST + 1];
+            let (len, fd) = match link::receive(&link.socket, &mut bytes) {
+                Received::Message(len, fd) => (len, fd),
+                Received::Nothing => return,
+                Received::End => {
+                    link.standing = Standing::Left;
+                    return self.leaving.insert(links::slot(id));
+                }
+            };
+            let sense = match (Message::read(&bytes[..len]), fd) {
+                (Some(Ok(Message::Bell)), None) => true,
+                (Some(Ok(Message::GrantTaken)), None) if link.granted > 0 => {
+                    link.granted -= 1;
+                    true
+                }
+                (Some(Ok(Message::Grant { tag, len })), Some(fd)) if link.waiting < MOST_GRANTS => {
+                    link.waiting += 1;
+                    let memory = Sealed::received(fd, len);
+                    let arrived = memory
+                        .and_then(|sealed| Arrived::new(id, tag, &sealed, len as usize))
+                        .map(|arrived| self.grants.push_back(arrived));
+                    arrived.is_ok()
+                }
+                _ => false,
+            };
+            if !sense {
+                return self.break_link(links::slot(id));
+            }
+        }
+    }
+
+    /// Tells of links whose peers are gone, when all that they wrote has been read, and takes them
+    /// down. How many frames were still to be read.
+    #[cold]
+    fn take_down(&mut self, inbox: &mut impl Inbox) -> usize {
+        let mut found = 0;
+        for slot in self.leaving.drain() {
+            let Some(link) = self.links.slot(slot) else { continue };
+            let id = link.id;
+            // Not more than a ring holds: somebody else may still write there.
+            while link.standing == Standing::Left && found < ring::MOST as usize {
+                match link.reader.take(id, inbox) {
+                    Ok(Some(bytes)) => {
+                        found += 1;
+                        self.statistics.frames_received += 1;
+                        self.statistics.bytes_received += bytes as u64;
+                    }
+                    Ok(None) | Err(ring::Nonsense) => break,
+                }
+            }
+            self.links.remove(slot);
+            self.grants.retain(|grant| grant.from != id);
+            for set in [&mut self.unflushed, &mut self.unsettled, &mut self.untold] {
+                set.remove(slot);
+            }
+            inbox.gone(id);
+        }
+        for id in self.strays.drain(..) {
+            inbox.gone(id);
+        }
+        found
+    }
+
+    /// Somebody sends along a path that leads nowhere: it is told again that the peer is gone.
+    #[cold]
+    fn stray(&mut self, path: PathId) -> Result<u64, Full> {
+        if !self.strays.contains(&path) {
+            if self.strays.len() == MOST_STRAYS {
+                return Err(Full);
+            }
+            self.strays.push(path);
+            self.call_back();
+        }
+        // Never delivered.
+        Ok(u64::MAX)
+    }
+}
+
+/// How many lines a ring has at most.
+fn lines(limits: Limits) -> u32 {
+    (limits.ring / 64) as u32
+}
+
+impl Drop for Shm {
+    fn drop(&mut self) {
+        // Whoever waits for what was settled is to hear of it before the end.
+        self.tell();
+    }
+}
+
+impl Outbox for Shm {
+    #[inline]
+    fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
+        let id = path.id();
+        let Some(link) = self.links.get(id) else { return self.stray(id) };
+        match link.writer.push(&headers, payload) {
+            Ok((end, bytes)) => {
+                self.unflushed.insert(links::slot(id));
+                self.statistics.frames_sent += 1;
+                self.statistics.packets_sent += 1;
+                self.statistics.bytes_sent += bytes as u64;
+                Ok(end)
+            }
+            Err(full) => {
+                if link.writer.nonsense() {
+                    self.break_link(links::slot(id));
+                }
+                Err(full)
+            }
+        }
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        if !self.unflushed.is_empty() {
+            let written = std::mem::take(&mut self.unflushed);
+            self.wake(written);
+        }
+    }
+
+    #[inline]
+    fn delivered(&mut self, path: PathId) -> u64 {
+        let Some(link) = self.links.get(path) else { return 0 };
+        let delivered = link.writer.delivered();
+        if link.writer.nonsense() {
+            self.break_link(links::slot(path));
+        }
+        delivered
+    }
+}
+
+impl Device for Shm {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    #[inline]
+    fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
+        let mut burst = self.burst;
+        let mut found = burst.take(|| self.take(inbox));
+        self.burst = burst;
+        if !self.leaving.is_empty() || !self.strays.is_empty() {
+            found += self.take_down(inbox);
+        }
+        self.turns += 1;
+        if found == 0 {
+            self.tell();
+            if self.turns >= TURNS {
+                self.attend();
+            }
+        } else {
+            if found == Burst::MOST {
+                // Whoever has so much to say lets others speak.
+                self.at += 1;
+            }
+            if self.turns >= MOST_TURNS {
+                self.attend();
+            }
+        }
+        found
+    }
+
+    #[inline]
+    fn settle(&mut self) {
+        if self.unsettled.is_empty() {
+            return;
+        }
+        let mut urgent = Set::default();
+        for slot in self.unsettled.drain() {
+            let Some(link) = self.links.slot(slot) else { continue };
+            match link.reader.settle() {
+                true => {
+                    link.reader.tell();
+                    urgent.insert(slot);
+                }
+                false => self.untold.insert(slot),
+            }
+        }
+        if !urgent.is_empty() {
+            self.wake(urgent);
+        }
+    }
+
+    #[inline]
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn address(&self) -> &Address {
+        &self.address
+    }
+
+    fn reach(&mut self, peer: &Address) -> Result<Option<Way>, ReachError> {
+        self.way_to(peer)
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.sentry.readiness()
+    }
+
+    fn arm(&mut self, until: Option<Time>) -> io::Result<()> {
+        self.statistics.sleeps += 1;
+        let after = until.map(|until| until.since(self.now()));
+        let again = std::mem::take(&mut self.meeting.busy).then_some(AGAIN);
+        let after = after.into_iter().chain(again).min();
+        self.sentry.arm(once(self.watch.as_raw_fd()), after)?;
+        self.armed = true;
+        for link in self.links.iter_mut() {
+            link.reader.sleeps(true);
+        }
+        // Against that of writers, who look whether anybody sleeps: before the next look.
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn disarm(&mut self) {
+        self.sentry.disarm(once(self.watch.as_raw_fd()));
+        self.armed = false;
+        for link in self.links.iter_mut() {
+            link.reader.sleeps(false);
+        }
+        self.attend();
+    }
+
+    fn statistics(&mut self) -> Statistics {
+        self.statistics
+    }
+
+    fn grant(&mut self, to: PathId, tag: u64, memory: &SharedMemory) -> Result<(), GrantError> {
+        // What the peer has taken makes room.
+        self.listen_to(to);
+        let up = |link: &&mut Link| link.standing == Standing::Up;
+        let link = self.links.get(to).filter(up).ok_or(GrantError::NoLink(to))?;
+        let grant = Message::Grant { tag, len: memory.len() as u64 };
+        let waiting = GrantError::Waiting { most: MOST_GRANTS };
+        if link.granted == MOST_GRANTS {
+            return Err(waiting);
+        }
+        match link.say(grant, Some(memory.sealed.as_fd())) {
+            Ok(()) => {
+                link.granted += 1;
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(waiting),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(GrantError::NoLink(to)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn granted(&mut self) -> Option<Grant> {
+        if self.grants.is_empty() {
+            self.attend();
+        }
+        let grant = self.grants.pop_front()?.take();
+        if let Some(link) = self.links.get(grant.from) {
+            link.waiting -= 1;
+            // There is room: a peer that reads nothing only harms itself.
+            let _ = link.say(Message::GrantTaken, None);
+        }
+        Some(grant)
+    }
+}

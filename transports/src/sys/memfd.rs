@@ -1,0 +1,134 @@
+//! Memory without a name that processes pass to each other by descriptor, and that nobody can take
+//! away from those who have mapped it.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+use doorbell_core::memory::Region;
+use libc::c_int;
+
+use super::check;
+use super::mapping::Mapping;
+
+/// What nobody may do to it any more, be it to add a seal.
+const SEALS: c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+
+/// The most memory of one descriptor: what a processor can address at all.
+const MOST: u64 = 1 << 46;
+
+/// An anonymous file in memory whose size is fixed for ever.
+pub(crate) struct Sealed {
+    fd: OwnedFd,
+    len: usize,
+}
+
+impl Sealed {
+    /// So many zeros, which are there from now on: no access can fail for want of memory.
+    pub fn new(len: usize) -> io::Result<Self> {
+        if len as u64 > machine() {
+            let why = format!("{len} bytes are more than this machine has");
+            return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
+        }
+        // SAFETY: the name is NUL-terminated; the descriptor is new and nobody else's.
+        let fd = unsafe {
+            let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+            let fd = libc::memfd_create(c"doorbell".as_ptr(), flags);
+            OwnedFd::from_raw_fd(check(fd, "memfd_create")?)
+        };
+        let size = i64::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        // SAFETY: the call touches no memory of this program's.
+        check(unsafe { libc::ftruncate(fd.as_raw_fd(), size) }, "ftruncate")?;
+        if len > 0 {
+            allocate(&fd, size)?;
+        }
+        // SAFETY: as above.
+        check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) }, "F_ADD_SEALS")?;
+        Ok(Self { fd, len })
+    }
+
+    /// What a peer sent, if it is so many bytes of ordinary memory, sealed.
+    pub fn received(fd: OwnedFd, len: u64) -> io::Result<Self> {
+        // SAFETY: the structures are plain and zero is a value for them; the kernel writes no more
+        // than they are.
+        let (seals, size, kind) = unsafe {
+            let seals = check(libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS), "F_GET_SEALS")?;
+            let mut stat: libc::stat = std::mem::zeroed();
+            check(libc::fstat(fd.as_raw_fd(), &mut stat), "fstat")?;
+            let mut system: libc::statfs = std::mem::zeroed();
+            check(libc::fstatfs(fd.as_raw_fd(), &mut system), "fstatfs")?;
+            (seals, stat.st_size, system.f_type)
+        };
+        let refuse = |why| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        if seals & SEALS != SEALS {
+            return refuse("it is not sealed against shrinking and growing");
+        }
+        // Of huge pages, an access may fail for want of one.
+        if kind != libc::TMPFS_MAGIC {
+            return refuse("it is not ordinary memory");
+        }
+        if u64::try_from(size) != Ok(len) || len > MOST {
+            return refuse("its size is not what was said");
+        }
+        Ok(Self { fd, len: len as usize })
+    }
+
+    /// Maps it. What all of it costs is paid at once, or as it is used.
+    pub fn map(&self, at_once: bool) -> io::Result<Words> {
+        if self.len == 0 {
+            return Ok(Words { mapping: None, len: 0 });
+        }
+        let map = if at_once { Mapping::new } else { Mapping::lazily };
+        Ok(Words { mapping: Some(Arc::new(map(self.as_fd(), self.len)?)), len: self.len })
+    }
+}
+
+impl AsFd for Sealed {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Has all pages of a file be there.
+fn allocate(fd: &OwnedFd, size: i64) -> io::Result<()> {
+    loop {
+        // SAFETY: the call touches no memory of this program's.
+        match check(unsafe { libc::fallocate(fd.as_raw_fd(), 0, 0, size) }, "fallocate") {
+            // By a signal: nothing was done.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result.map(drop),
+        }
+    }
+}
+
+/// How much memory the machine has.
+fn machine() -> u64 {
+    // SAFETY: the structure is plain and zero is a value for it; the kernel writes a live one.
+    unsafe {
+        let mut info: libc::sysinfo = std::mem::zeroed();
+        libc::sysinfo(&mut info);
+        info.totalram * u64::from(info.mem_unit)
+    }
+}
+
+/// Sealed memory that is mapped here.
+pub(crate) struct Words {
+    /// None of no bytes: that can't be mapped.
+    mapping: Option<Arc<Mapping>>,
+    len: usize,
+}
+
+impl Words {
+    /// A part of it, from a multiple of 8 on. It stays mapped for as long as any part is held.
+    pub fn region(&self, at: usize, len: usize) -> Region {
+        let end = at.checked_add(len.next_multiple_of(8));
+        let room = self.len.next_multiple_of(8);
+        assert!(at.is_multiple_of(8) && end.is_some_and(|end| end <= room), "a part of the words");
+        let Some(mapping) = &self.mapping else { return Region::new(0) };
+        // SAFETY: the range lies within the mapping, which ends with a page and thus a whole word,
+        // begins with one, too, and is unmapped when the owner is dropped. The memory is sealed
+        // against shrinking and of pages that don't run out, so every access finds it. This process
+        // reaches it by regions made here, which are of atomic words.
+        unsafe { Region::foreign(mapping.at().cast().byte_add(at), len, Arc::clone(mapping)) }
+    }
+}

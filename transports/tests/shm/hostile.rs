@@ -1,0 +1,568 @@
+//! Peers that lie. They speak by system calls of their own, so that they can say anything.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use doorbell_core::encap::PathId;
+use doorbell_core::nic::Outbox;
+use doorbell_transports::shm::Shm;
+use doorbell_transports::{Address, Device, ReachError};
+
+use crate::common::*;
+
+const LINES: u32 = 256;
+const RING: usize = 256 + LINES as usize * 64;
+
+/// One end of a socket that says what it is told to say.
+struct Liar(OwnedFd);
+
+/// Of the system calls that are made here: none is to fail.
+#[track_caller]
+fn ok(result: libc::c_int) -> libc::c_int {
+    assert!(result >= 0, "{}", std::io::Error::last_os_error());
+    result
+}
+
+fn socket() -> OwnedFd {
+    // SAFETY: the descriptor is new and nobody else's.
+    unsafe {
+        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+        OwnedFd::from_raw_fd(ok(libc::socket(libc::AF_UNIX, kind, 0)))
+    }
+}
+
+fn address(of: &str) -> (libc::sockaddr_un, u32) {
+    // SAFETY: zero is a value for it.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as u16;
+    let name = format!("doorbell/{of}");
+    for (to, from) in address.sun_path[1..].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    (address, (2 + 1 + name.len()) as u32)
+}
+
+/// The name of a device.
+fn named(device: &Shm) -> String {
+    device.address().to_string().trim_start_matches("shm:").to_owned()
+}
+
+impl Liar {
+    /// Calls a device.
+    fn call(name: &str) -> Self {
+        let (socket, (address, len)) = (socket(), address(name));
+        // SAFETY: the kernel reads the length that it is told.
+        ok(unsafe { libc::connect(socket.as_raw_fd(), ptr::from_ref(&address).cast(), len) });
+        Self(socket)
+    }
+
+    /// Says hello by a name.
+    fn hello_as(device: &Shm, name: &str) -> Self {
+        let liar = Self::call(&named(device));
+        let hello = [&[1, 1][..], &LINES.to_le_bytes(), name.as_bytes()].concat();
+        liar.say(&hello, None);
+        liar
+    }
+
+    /// Calls it, and says hello as it should.
+    fn hello(device: &mut Shm) -> (Self, Segment) {
+        let liar = Self::hello_as(device, &name("liar"));
+        let mut heard = Heard::default();
+        until(|| {
+            turn(device, &mut heard);
+            liar.hears()
+        });
+        let (answer, fd) = liar.hear();
+        assert_eq!(answer[..2], [2, 0]);
+        assert_eq!(answer[2..], LINES.to_le_bytes());
+        (liar, Segment::map(fd.expect("memory")))
+    }
+
+    fn say(&self, bytes: &[u8], fd: Option<BorrowedFd<'_>>) {
+        assert!(self.says(bytes, fd), "{}", std::io::Error::last_os_error());
+    }
+
+    /// Whether it could be said.
+    fn says(&self, bytes: &[u8], fd: Option<BorrowedFd<'_>>) -> bool {
+        let mut iov = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
+        let mut control = [0u64; 3];
+        // SAFETY: zero is a value for msghdr; the kernel reads live memory.
+        unsafe {
+            let mut header: libc::msghdr = std::mem::zeroed();
+            (header.msg_iov, header.msg_iovlen) = (&mut iov, 1);
+            if let Some(fd) = fd {
+                header.msg_control = control.as_mut_ptr().cast();
+                header.msg_controllen = libc::CMSG_LEN(4) as usize;
+                let first = libc::CMSG_FIRSTHDR(&header);
+                (*first).cmsg_level = libc::SOL_SOCKET;
+                (*first).cmsg_type = libc::SCM_RIGHTS;
+                (*first).cmsg_len = libc::CMSG_LEN(4) as usize;
+                libc::CMSG_DATA(first).cast::<i32>().write_unaligned(fd.as_raw_fd());
+            }
+            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+            libc::sendmsg(self.0.as_raw_fd(), &header, flags) >= 0
+        }
+    }
+
+    fn hears(&self) -> bool {
+        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the kernel reads and writes one live structure.
+        unsafe { libc::poll(&mut poll, 1, 0) == 1 }
+    }
+
+    fn hear(&self) -> (Vec<u8>, Option<OwnedFd>) {
+        let mut bytes = vec![0; 200];
+        let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        let mut control = [0u64; 3];
+        // SAFETY: zero is a value for msghdr; the kernel writes to live memory, and what it writes as
+        // a descriptor is new and nobody else's.
+        unsafe {
+            let mut header: libc::msghdr = std::mem::zeroed();
+            (header.msg_iov, header.msg_iovlen) = (&mut iov, 1);
+            header.msg_control = control.as_mut_ptr().cast();
+            header.msg_controllen = 24;
+            let len = ok(libc::recvmsg(self.0.as_raw_fd(), &mut header, 0) as i32);
+            bytes.truncate(len as usize);
+            let first = libc::CMSG_FIRSTHDR(&header);
+            let fd = (!first.is_null()).then(|| {
+                let fd = libc::CMSG_DATA(first).cast::<i32>().read_unaligned();
+                OwnedFd::from_raw_fd(fd)
+            });
+            (bytes, fd)
+        }
+    }
+}
+
+/// The memory of a link, as whoever else maps it can write it.
+struct Segment {
+    fd: OwnedFd,
+    words: &'static [AtomicU64],
+}
+
+impl Segment {
+    fn map(fd: OwnedFd) -> Self {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let (null, raw) = (ptr::null_mut(), fd.as_raw_fd());
+        // SAFETY: the kernel chooses the place; it is unmapped when this is dropped.
+        let words = unsafe {
+            let at = libc::mmap(null, 2 * RING, protection, libc::MAP_SHARED, raw, 0);
+            assert_ne!(at, libc::MAP_FAILED);
+            std::slice::from_raw_parts(at.cast(), 2 * RING / 8)
+        };
+        Self { fd, words }
+    }
+
+    /// What the device reads: its progress, whether it sleeps, and the ring, by words.
+    fn outgoing(&self) -> &[AtomicU64] {
+        &self.words[..RING / 8]
+    }
+
+    /// What the device writes.
+    fn incoming(&self) -> &[AtomicU64] {
+        &self.words[RING / 8..]
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: nobody keeps the words any longer.
+        unsafe { libc::munmap(self.words.as_ptr().cast_mut().cast(), 2 * RING) };
+    }
+}
+
+/// The first word of a record.
+fn tag(lap: u16, len: u16) -> u64 {
+    u64::from(lap) | u64::from(len) << 16
+}
+
+/// A device, a liar who is linked to it, and the link.
+fn linked() -> (Shm, Liar, Segment, PathId) {
+    let mut device = Shm::join(&name("honest")).expect("a name");
+    let (liar, segment) = Liar::hello(&mut device);
+    // The first link of a device.
+    (device, liar, segment, PathId(0))
+}
+
+/// Asserts that a device takes a link down, says so once, and counts it.
+#[track_caller]
+fn is_broken(device: &mut Shm, link: PathId) -> Heard {
+    let mut heard = Heard::default();
+    until(|| {
+        turn(device, &mut heard);
+        !heard.gone.is_empty()
+    });
+    for _ in 0..3000 {
+        turn(device, &mut heard);
+    }
+    assert_eq!((&heard.gone[..], device.statistics().broken), (&[link][..], 1));
+    heard
+}
+
+#[test]
+fn a_record_of_impossible_length_breaks_its_link_and_is_counted() {
+    // Longer than any packet; longer than what is left of the ring; a skip to where it is; too short
+    // for a header.
+    for len in [u16::MAX, 4200, 0, 11] {
+        let (mut device, _liar, segment, link) = linked();
+        segment.outgoing()[32].store(tag(1, len), Ordering::Release);
+        let heard = is_broken(&mut device, link);
+        assert_eq!((heard.malformed, heard.packets.len()), (1, 0));
+    }
+}
+
+#[test]
+fn progress_that_can_not_be_breaks_its_link() {
+    for (sent, taken) in [(1, 2), (1, u64::MAX), (0, 1)] {
+        let (mut device, _liar, segment, link) = linked();
+        for number in 0..sent {
+            send(&mut device, link, number, b"sent");
+        }
+        segment.incoming()[0].store(taken, Ordering::Release);
+        assert_eq!(device.delivered(link), 0);
+        is_broken(&mut device, link);
+    }
+    // Backwards, found when there is no more room; and it wakes who sleeps.
+    let (mut device, _liar, segment, link) = linked();
+    let mut heard = Heard::default();
+    for number in 0..256 {
+        send(&mut device, link, number, b"sent");
+    }
+    segment.incoming()[0].store(256, Ordering::Release);
+    assert_eq!(device.delivered(link), 256);
+    for number in 0..256 {
+        send(&mut device, link, number, b"sent");
+    }
+    segment.incoming()[0].store(255, Ordering::Release);
+    device.arm(None).expect("armed");
+    assert_eq!(turn(&mut device, &mut heard), 0);
+    assert!(push(&mut device, link, 0, b"no room").is_err());
+    sleep(&device);
+    device.disarm();
+    is_broken(&mut device, link);
+}
+
+#[test]
+fn a_segment_full_of_random_words_does_no_harm() {
+    let mut device = Shm::join(&name("honest")).expect("a name");
+    let mut random = Random(7);
+    let mut heard = Heard::default();
+    for round in 0..300 {
+        let (liar, segment) = Liar::hello(&mut device);
+        // Links are numbered one after another, as long as each is gone before the next.
+        let link = PathId(round);
+        heard.gone.clear();
+        std::thread::scope(|scope| {
+            let (words, seed) = (segment.words, random.next());
+            scope.spawn(move || scribble(words, seed));
+            for turns in 0..3000 {
+                turn(&mut device, &mut heard);
+                let _ = push(&mut device, link, turns, &[1; 100]);
+                device.flush();
+                device.delivered(link);
+            }
+        });
+        drop(liar);
+        until(|| {
+            turn(&mut device, &mut heard);
+            heard.gone.contains(&link)
+        });
+        heard.packets.clear();
+    }
+    let broken = device.statistics().broken;
+    assert!(broken > 100, "only {broken} links were broken");
+    // It goes on working.
+    let mut other = Shm::join(&name("other")).expect("a name");
+    let to_other = reach(&mut device, &mut other);
+    send(&mut device, to_other, 9, b"still here");
+    until(|| turn(&mut other, &mut Heard::default()) > 0);
+}
+
+/// Writes all words again and again: any values, and such as look like what belongs there.
+fn scribble(words: &[AtomicU64], seed: u64) {
+    let mut random = Random(seed);
+    for _ in 0..8 {
+        for word in words {
+            let any = random.next();
+            let value = match any >> 60 {
+                0..=5 => tag(1 + (any >> 8) as u16 % 3, any as u16 % 300) | any << 32,
+                6 | 7 => tag(1, 16 + any as u16 % 32) | 0x0404 << 32,
+                8 => any % 1000,
+                9..=12 => any,
+                _ => 0,
+            };
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_says_it_sleeps_and_reads_nothing_keeps_nobody_waiting() {
+    let (mut device, _liar, segment, link) = linked();
+    for number in 0..20_000 {
+        segment.incoming()[16].store(1, Ordering::Relaxed);
+        let written = segment.incoming()[0].load(Ordering::Relaxed) + 1;
+        send(&mut device, link, number, b"wake up");
+        segment.incoming()[0].store(written, Ordering::Release);
+    }
+    assert_eq!(device.delivered(link), 20_000);
+}
+
+#[test]
+fn nobody_can_shrink_a_segment_and_holes_in_it_are_zeros() {
+    let (mut device, _liar, segment, link) = linked();
+    let fd = segment.fd.as_raw_fd();
+    send(&mut device, link, 1, b"before");
+    // SAFETY: no call touches memory of this program's but the mapping, which is of atomics.
+    unsafe {
+        assert_eq!(libc::ftruncate(fd, 0), -1, "shrunk");
+        assert_eq!(libc::ftruncate(fd, 1 << 30), -1, "grown");
+        let how = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        ok(libc::fallocate(fd, how, 0, 2 * RING as i64));
+    }
+    send(&mut device, link, 2, b"after");
+    assert!(segment.incoming()[32 + 8].load(Ordering::Acquire) != 0);
+}
+
+#[test]
+fn what_is_no_message_breaks_a_link() {
+    let null = std::fs::File::open("/dev/null").expect("a file");
+    let grant = |len: u64| [&[4][..], &1u64.to_le_bytes(), &len.to_le_bytes()].concat();
+    let with_memory = [grant(64), grant(0), grant(u64::MAX)];
+    let without = [vec![9], vec![3, 3], vec![5], grant(64), vec![1; 200], vec![2, 0, 0, 1, 0, 0]];
+    let messages = with_memory.iter().map(|message| (message, Some(null.as_fd())));
+    for (message, fd) in messages.chain(without.iter().map(|message| (message, None))) {
+        let (mut device, liar, _segment, link) = linked();
+        liar.say(message, fd);
+        is_broken(&mut device, link);
+    }
+}
+
+#[test]
+fn a_flood_of_grants_breaks_its_link_and_leaves_nothing() {
+    let (mut device, liar, segment, link) = linked();
+    let grant = [&[4][..], &1u64.to_le_bytes(), &(2 * RING as u64).to_le_bytes()].concat();
+    let mut heard = Heard::default();
+    until(|| {
+        liar.says(&grant, Some(segment.fd.as_fd()));
+        turn(&mut device, &mut heard);
+        !heard.gone.is_empty()
+    });
+    assert_eq!((heard.gone, device.statistics().broken), (vec![link], 1));
+    assert!(device.granted().is_none());
+}
+
+#[test]
+fn callers_who_say_nothing_or_nonsense_do_not_keep_others_out() {
+    let mut device = Shm::join(&name("honest")).expect("a name");
+    let mut heard = Heard::default();
+    let mut silent = Vec::new();
+    for round in 0..100u8 {
+        silent.push(Liar::call(&named(&device)));
+        let liar = Liar::call(&named(&device));
+        let hello = [&[1, 1][..], &LINES.to_le_bytes(), &[0xFF, round]].concat();
+        let too_many = [&[1, 1][..], &u32::MAX.to_le_bytes(), b"name"].concat();
+        liar.say([&[round][..], &hello, &too_many][usize::from(round) % 3], None);
+        silent.push(liar);
+        device.reach(&Address::Shm("nobody at all".into())).expect_err("nobody");
+    }
+    assert!(device.statistics().strangers > 100);
+    let mut other = Shm::join(&name("other")).expect("a name");
+    let link = reach(&mut other, &mut device);
+    send(&mut other, link, 1, b"hello");
+    until(|| turn(&mut device, &mut heard) > 0);
+}
+
+#[test]
+fn who_speaks_another_version_or_has_our_name_is_told_so() {
+    let mut device = Shm::join(&name("honest")).expect("a name");
+    let own = named(&device);
+    let lines = LINES.to_le_bytes();
+    for (hello, answer) in [
+        ([&[1, 2][..], &lines, b"a name"].concat(), [2, 6]),
+        ([&[1, 1][..], &lines, own.as_bytes()].concat(), [2, 2]),
+    ] {
+        let liar = Liar::call(&named(&device));
+        liar.say(&hello, None);
+        device.reach(&Address::Shm("nobody at all".into())).expect_err("nobody");
+        assert_eq!(liar.hear().0, answer);
+    }
+}
+
+/// Another user is a thread here, which takes root to become one.
+#[test]
+fn another_user_is_turned_away() {
+    // SAFETY: the call touches no memory.
+    let root = unsafe { libc::geteuid() } == 0;
+    if !root {
+        eprintln!("SKIPPED: another_user_is_turned_away, since only root can become another user");
+        return;
+    }
+    let mut device = Shm::join(&name("honest")).expect("a name");
+    let own = named(&device);
+    let call = move || {
+        // By the system call itself, for the library's would change all threads.
+        // SAFETY: the call touches no memory.
+        ok(unsafe { libc::syscall(libc::SYS_setresuid, -1, 65534, -1) } as i32);
+        Liar::call(&own)
+    };
+    let liar = std::thread::spawn(call).join().expect("no panic");
+    device.reach(&Address::Shm("nobody at all".into())).expect_err("nobody");
+    assert_eq!(liar.hear().0, [2, 5]);
+    assert_eq!(device.statistics().strangers, 1);
+}
+
+/// Someone who has taken a name and answers what it likes.
+struct Impostor {
+    listener: OwnedFd,
+    address: Address,
+}
+
+impl Impostor {
+    fn new() -> Self {
+        Self::by_name(&name("impostor"))
+    }
+
+    fn by_name(name: &str) -> Self {
+        let (listener, (address, len)) = (socket(), address(name));
+        // SAFETY: the kernel reads the length that it is told.
+        unsafe {
+            let fd = listener.as_raw_fd();
+            ok(libc::bind(fd, ptr::from_ref(&address).cast(), len));
+            ok(libc::listen(fd, 1));
+        }
+        Self { listener, address: Address::Shm(name.into()) }
+    }
+
+    fn accept(&self) -> Liar {
+        // SAFETY: the descriptor is new and nobody else's.
+        unsafe {
+            let fd = libc::accept(self.listener.as_raw_fd(), ptr::null_mut(), ptr::null_mut());
+            Liar(OwnedFd::from_raw_fd(ok(fd)))
+        }
+    }
+}
+
+/// A file in memory of some size and with some seals.
+fn memory(len: i64, seals: i32) -> OwnedFd {
+    // SAFETY: the descriptor is new and nobody else's.
+    unsafe {
+        let fd = ok(libc::memfd_create(c"liar".as_ptr(), libc::MFD_ALLOW_SEALING));
+        ok(libc::ftruncate(fd, len));
+        ok(libc::fcntl(fd, libc::F_ADD_SEALS, seals));
+        OwnedFd::from_raw_fd(fd)
+    }
+}
+
+#[test]
+fn memory_that_could_be_taken_away_is_not_mapped() {
+    let (shrink, grow, seal) = (libc::F_SEAL_SHRINK, libc::F_SEAL_GROW, libc::F_SEAL_SEAL);
+    let all = shrink | grow | seal;
+    let size = 2 * RING as i64;
+    let good = || Some(memory(size, all));
+    let answer = |lines: u32| [&[2, 0][..], &lines.to_le_bytes()].concat();
+    let cases = [
+        (answer(LINES), Some(memory(size, shrink | grow))),
+        (answer(LINES), Some(memory(size, grow | seal))),
+        (answer(LINES), Some(memory(size, 0))),
+        (answer(LINES), Some(memory(size - 4096, all))),
+        (answer(LINES), Some(memory(0, all))),
+        // It can't be mapped for writing.
+        (answer(LINES), Some(memory(size, all | libc::F_SEAL_WRITE))),
+        (answer(LINES), Some(std::fs::File::open("/dev/zero").expect("a file").into())),
+        (answer(LINES), Some(socket())),
+        (answer(LINES), None),
+        (answer(2 * LINES), good()),
+        // More than was asked for.
+        (answer(65536), Some(memory(2 * (256 + 65536 * 64), all))),
+        (answer(LINES + 1), good()),
+        (vec![2, 0, 0, 1, 0], good()),
+        (vec![7; 150], None),
+        (vec![2, 200], None),
+    ];
+    let mut device = Shm::join(&name("honest")).expect("a name");
+    for (answer, fd) in cases {
+        let impostor = Impostor::new();
+        assert!(matches!(device.reach(&impostor.address), Ok(None)));
+        let liar = impostor.accept();
+        assert_eq!(liar.hear().0[..2], [1, 1]);
+        liar.say(&answer, fd.as_ref().map(AsFd::as_fd));
+        let refused = reach_with(&mut device, &impostor.address, || {});
+        assert!(matches!(refused, Err(ReachError::Nobody { .. })), "{answer:?}: {refused:?}");
+    }
+    // And the good one is.
+    let impostor = Impostor::new();
+    assert!(matches!(device.reach(&impostor.address), Ok(None)));
+    let (liar, good) = (impostor.accept(), memory(size, all));
+    liar.say(&answer(LINES), Some(good.as_fd()));
+    reach_with(&mut device, &impostor.address, || {}).expect("a link");
+}
+
+#[test]
+fn who_hangs_up_or_never_answers_is_nobody() {
+    let mut device = Shm::join(&name("honest")).expect("a name");
+    let impostor = Impostor::new();
+    assert!(matches!(device.reach(&impostor.address), Ok(None)));
+    drop(impostor.accept());
+    let nobody = reach_with(&mut device, &impostor.address, || {});
+    assert!(matches!(nobody, Err(ReachError::Nobody { why: "it hung up", .. })), "{nobody:?}");
+    // The impostor does not even accept.
+    let nobody = reach_with(&mut device, &impostor.address, std::thread::yield_now);
+    let Err(ReachError::Nobody { why, .. }) = nobody else { panic!("{nobody:?}") };
+    assert!(why.contains("has not answered"), "{why}");
+}
+
+#[test]
+fn of_two_calls_that_cross_the_one_of_the_lesser_name_goes_on() {
+    let answer = [&[2, 0][..], &LINES.to_le_bytes()].concat();
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    for (own, peer) in [("lesser", "more"), ("more", "lesser")] {
+        let common = name("");
+        let (own, peer) = (format!("{common}{own}"), format!("{common}{peer}"));
+        let mut device = Shm::join(&own).expect("a name");
+        let impostor = Impostor::by_name(&peer);
+        assert!(matches!(device.reach(&impostor.address), Ok(None)));
+        let called = impostor.accept();
+        called.hear();
+        let caller = Liar::hello_as(&device, &peer);
+        if own < peer {
+            assert!(matches!(device.reach(&impostor.address), Ok(None)));
+            assert_eq!(caller.hear().0, [2, 1], "crossed");
+            let memory = memory(2 * RING as i64, seals);
+            called.say(&answer, Some(memory.as_fd()));
+            reach_with(&mut device, &impostor.address, || {}).expect("a link, by its own call");
+        } else {
+            reach_with(&mut device, &impostor.address, || {}).expect("a link, by the other's");
+            assert_eq!(caller.hear().0, answer);
+            assert_eq!(called.hear().0, [], "hung up");
+        }
+        // A third call is one too many.
+        let again = Liar::hello_as(&device, &peer);
+        device.reach(&Address::Shm("nobody at all".into())).expect_err("nobody");
+        assert_eq!(again.hear().0, [2, 2], "linked already");
+    }
+}
+
+#[test]
+fn a_call_that_is_refused_as_crossed_waits_for_the_other_one() {
+    let common = name("");
+    let mut device = Shm::join(&format!("{common}more")).expect("a name");
+    let peer = format!("{common}lesser");
+    let impostor = Impostor::by_name(&peer);
+    assert!(matches!(device.reach(&impostor.address), Ok(None)));
+    let called = impostor.accept();
+    called.hear();
+    called.say(&[2, 1], None);
+    for _ in 0..10 {
+        assert!(matches!(device.reach(&impostor.address), Ok(None)));
+    }
+    // What is awaited keeps nobody awake.
+    let mut heard = Heard::default();
+    device.arm(None).expect("armed");
+    assert_eq!(turn(&mut device, &mut heard), 0);
+    assert!(!is_ready(&device));
+    let _caller = Liar::hello_as(&device, &peer);
+    sleep(&device);
+    device.disarm();
+    reach_with(&mut device, &impostor.address, || {}).expect("a link");
+}

@@ -1,0 +1,10 @@
+//! Shared memory: real sockets, real processes, and peers that lie.
+
+mod common;
+mod grants;
+mod hostile;
+mod meeting;
+mod nics;
+mod processes;
+mod rings;
+mod sleeping;
