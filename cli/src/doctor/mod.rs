@@ -4,7 +4,7 @@ mod line;
 mod words;
 
 use anyhow::bail;
-use doorbell_transports::discover::{Interface, Machine, Remark, Trial, interfaces};
+use doorbell_transports::discover::{Interface, Machine, Remark, Trial, interfaces, shared_memory};
 use serde_json::{Value, json};
 
 /// Tells what works on this machine, what does not, why, and what to do about it.
@@ -40,7 +40,7 @@ impl Findings {
             (interface, trials)
         };
         let interfaces = interfaces().into_iter().map(tried).collect();
-        Self { machine, line, here: Vec::new(), interfaces, remarks }
+        Self { machine, line, here: vec![shared_memory()], interfaces, remarks }
     }
 
     fn trials(&self) -> impl Iterator<Item = &Trial> {

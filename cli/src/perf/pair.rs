@@ -4,7 +4,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
+use std::os::unix::process::parent_id;
+use std::process::{self, Child, Command, Stdio};
 
 use anyhow::{Context, bail};
 use nix::sys::prctl::set_pdeathsig;
@@ -51,7 +52,7 @@ pub fn second(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     let mut peer = Peer::over(UnixStream::from(stream), false)?;
     if is_wired(args, plan) {
         cable::leave()?;
-        peer.tell(&json!(std::process::id()))?;
+        peer.tell(&json!(process::id()))?;
         plug_in(args, &mut peer, 1)?;
     }
     play(args, plan, &mut peer, &Place { device: &device(args, 1), here: ADDRESSES[1] })
@@ -74,6 +75,11 @@ fn is_wired(args: &Args, plan: &Plan) -> bool {
 /// The device of an end, with what it is opened on.
 fn device(args: &Args, end: usize) -> String {
     match &*args.device {
+        "shm" => {
+            // The first process's number, which both know.
+            let first = if end == 0 { process::id() } else { parent_id() };
+            format!("shm:perf-{first}/{end}")
+        }
         "udp" => format!("udp:{}:4791", ADDRESSES[end]),
         device => format!("{device}:{}", INTERFACES[end]),
     }

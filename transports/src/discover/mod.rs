@@ -21,7 +21,7 @@ mod trial;
 
 pub use interface::{Interface, Offloads, interfaces};
 pub use machine::Machine;
-pub use trial::{Trial, TrialError};
+pub use trial::{Trial, TrialError, shared_memory};
 
 /// Something that could be better, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
