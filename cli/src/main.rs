@@ -1,5 +1,7 @@
 //! The command `doorbell`.
 
+#![forbid(unsafe_code)]
+
 mod doctor;
 mod perf;
 mod processors;

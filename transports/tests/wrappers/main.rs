@@ -1,6 +1,11 @@
 //! The wrappers, around devices.
 
+mod faults;
+#[path = "../in_memory/mod.rs"]
 mod in_memory;
+mod nics;
+mod recording;
+mod telling;
 
 use doorbell_kit::conformance;
 use doorbell_kit::conformance::Subject;
