@@ -193,6 +193,18 @@ impl UdpSocket {
         Ok(socket)
     }
 
+    /// One more, if this thread is where that of this socket was: sockets belong for good to the
+    /// network namespace of the thread that opens them, and another has other addresses.
+    pub fn another(&self, local: SocketAddr) -> io::Result<Self> {
+        let other = Self::open(local)?;
+        // Systems that don't tell are taken to have but one.
+        let namespace = |socket: &Self| socket.get(libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, 0u64);
+        match namespace(self) == namespace(&other) {
+            true => Ok(other),
+            false => Err(io::ErrorKind::AddrNotAvailable.into()),
+        }
+    }
+
     fn set(&self, level: c_int, name: c_int, value: c_int, what: &str) -> io::Result<()> {
         set_option(self.fd.as_raw_fd(), level, name, &value, what)
     }

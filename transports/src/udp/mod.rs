@@ -67,10 +67,7 @@ pub struct Udp {
     /// The most packets of a frame by the listener.
     run_most: u32,
     peers: Vec<Peer>,
-    /// Sockets for more of them. All are made at the beginning, for a socket belongs for good to the
-    /// network namespace of the thread that made it.
-    spare: Vec<UdpSocket>,
-    /// Whether they can be bound to all addresses, and then have ours.
+    /// Whether their sockets can be bound to all addresses, and then have ours.
     anywhere: bool,
     /// One to try ways with.
     scout: UdpSocket,
@@ -157,10 +154,9 @@ impl Udp {
             senders: Senders::new(own),
             run_most,
             peers: Vec::with_capacity(MOST_PEERS),
-            spare: (0..MOST_PEERS).map(|_| UdpSocket::open(own)).collect::<Result<_, _>>()?,
             scout,
             anywhere: own.is_ipv6(),
-            often: Often::new(),
+            often: Often::default(),
             connects: true,
             wanted: None,
             unsettled: false,

@@ -103,8 +103,8 @@ impl Peer {
     }
 
     /// Has the socket be that of another peer, to which it has been connected.
-    pub fn meet(&mut self, address: SocketAddr, sender: Sender, run: u32) {
-        (self.address, self.sender, self.run) = (address, sender, run);
+    pub fn meet(&mut self, address: SocketAddr, sender: Sender, run: u32, used: u64) {
+        (self.address, self.sender, self.run, self.used) = (address, sender, run, used);
         (self.ids, self.intake) = (Ids::begin(address), Intake::begin(run));
     }
 

@@ -13,7 +13,7 @@ use doorbell_core::nic::Inbox;
 
 use super::peer::{Learnt, NOTES, Peer};
 use super::sender::Sender;
-use super::{LISTENER, Udp};
+use super::{LISTENER, MOST_PEERS, Udp};
 use crate::burst::Burst;
 use crate::sys::udp::UdpSocket;
 
@@ -188,9 +188,10 @@ impl Udp {
     /// Gives a peer a socket of its own, if there is one to be had.
     #[cold]
     fn connect(&mut self, to: SocketAddr, inbox: &mut impl Inbox) {
-        let has_one = self.peers.iter().any(|peer| peer.address == to);
         // It may have one by which it is not sent to, for the moment or for good.
-        if has_one || self.scout.connect(to).is_err() {
+        let has_one = self.peers.iter().any(|peer| peer.address == to);
+        let full = self.peers.len() == MOST_PEERS && self.forgotten().is_none();
+        if has_one || full || self.scout.connect(to).is_err() {
             return;
         }
         let mut place = None;
@@ -201,19 +202,23 @@ impl Udp {
         let place = place.or_else(|| self.join(to, false, inbox));
         let Some(place) = place.or_else(|| self.vacate(to, inbox)) else { return };
         if let Some(sender) = self.senders.from(to) {
-            self.peers[place].meet(to, sender.clone(), self.run_most);
+            let used = self.statistics.frames_sent;
+            self.peers[place].meet(to, sender.clone(), self.run_most, used);
         }
         self.unsettled = true;
     }
 
-    /// Puts a spare socket beside the listener, connected; its place among the peers'.
+    /// Puts a socket beside the listener, connected; its place among the peers', if there is one.
     ///
     /// What comes meanwhile is taken in the order in which it came. Until a socket is connected it
     /// may be given what anybody sends, and then, over IPv4, it is given all of it: so what the
     /// listener has came before, or goes on there afterwards. Over IPv6 the listener is preferred
     /// up to the end.
     fn join(&mut self, to: SocketAddr, anywhere: bool, inbox: &mut impl Inbox) -> Option<usize> {
-        let (socket, sender) = (self.spare.pop()?, Sender::new(to, self.own)?);
+        if self.peers.len() == MOST_PEERS {
+            return None;
+        }
+        let (socket, sender) = (self.listener.another(self.own).ok()?, Sender::new(to, self.own)?);
         socket.bind_beside(&self.listener, self.own, anywhere).ok()?;
         if self.own.is_ipv4() {
             self.empty(LISTENER, LEFT, inbox);
@@ -235,12 +240,15 @@ impl Udp {
         Some(place)
     }
 
-    /// Takes the socket of a peer that has not been sent to for long, and connects it; its place.
-    fn vacate(&mut self, to: SocketAddr, inbox: &mut impl Inbox) -> Option<usize> {
+    /// The peer that has not been sent to for longest, if that is long.
+    fn forgotten(&self) -> Option<usize> {
         let (place, oldest) = self.peers.iter().enumerate().min_by_key(|(_, peer)| peer.used)?;
-        if self.statistics.frames_sent - oldest.used < FORGOTTEN {
-            return None;
-        }
+        (self.statistics.frames_sent - oldest.used >= FORGOTTEN).then_some(place)
+    }
+
+    /// Takes the socket of such a peer, and connects it; its place.
+    fn vacate(&mut self, to: SocketAddr, inbox: &mut impl Inbox) -> Option<usize> {
+        let place = self.forgotten()?;
         self.empty(place + 1, LEFT, inbox);
         let socket = &self.peers[place].socket;
         socket.put_together(false).and_then(|()| socket.connect(to)).ok()?;

@@ -71,7 +71,7 @@ impl Udp {
     #[cold]
     fn unconnected(&mut self, to: SocketAddr) -> u32 {
         let is_new = self.target.peer.take().is_none();
-        if is_new && self.connects && self.often.count(to) {
+        if is_new && self.connects && self.wanted.is_none() && self.often.count(to) {
             self.wanted = Some(to);
         }
         self.run_most
