@@ -11,7 +11,7 @@
 //! * [`wire`]: every header of a RoCE packet and every message of the connection manager, read and
 //!   written in place; [`encap`]: the outer headers and the ICRC, alone or in runs for segmentation
 //!   offload; [`payload`]: bytes that can only be copied from.
-//! * [`pcap`]: capture files. [`time`]: a moment, told from outside.
+//! * [`pcap`], [`pcapng`]: capture files. [`time`]: a moment, told from outside.
 //!
 //! Two NICs on a simulated network, of which one reads the other's memory and counts in it:
 //!
@@ -62,7 +62,7 @@
 
 #![forbid(unsafe_code)]
 
-pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, time, wire};
+pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire};
 pub use doorbell_transports as transports;
 
 /// The README's example is compiled and run with the tests.

@@ -1,6 +1,10 @@
 //! The command `doorbell`.
 
+#![forbid(unsafe_code)]
+
+mod doctor;
 mod perf;
+mod processors;
 
 use std::process::ExitCode;
 
@@ -17,11 +21,13 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Doctor(doctor::Args),
     Perf(perf::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Doctor(args) => doctor::run(&args),
         Command::Perf(args) => perf::run(&args),
     };
     match done {

@@ -31,6 +31,7 @@ pub mod memory;
 pub mod nic;
 pub mod payload;
 pub mod pcap;
+pub mod pcapng;
 #[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, unreachable_pub))]
 mod planted;
 pub(crate) mod sync;

@@ -1,12 +1,42 @@
 //! How Doorbell's packets move: devices between a NIC and the world.
 //!
 //! A [`Device`] carries packets both ways; what stands above it does not know which one it is.
+//!
+//! # A device of your own
+//!
+//! This is all of one: packets as RoCE v1 has them, in frames that are datagrams of a pair of
+//! sockets within a process. Frames may be lost, so it promises nothing and remembers nothing.
+//!
+//! ```
+#![doc = include_str!("../tests/in_memory/mod.rs")]
+//!
+//! // Two NICs joined by it; these are turns of a program that polls.
+//! use doorbell_core::nic::{Config, Nic, Seed};
+//!
+//! let (mut here, mut there) = InMemory::pair()?;
+//! let way = here.reach(there.address())?.expect("it is known at once");
+//! let mut one = Nic::new(Config::default(), Seed::from_number(1))?;
+//! let mut other = Nic::new(Config::default(), Seed::from_number(2))?;
+//! one.manage(way.path(PathId(0)), [7; 256])?;
+//! one.transmit(&mut here);
+//! assert_eq!(there.receive(&mut other), 1);
+//! assert_eq!(other.management().map(|message| message.bytes), Some([7; 256]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Who writes one has three promises to keep. What [`receive`](Device::receive) lends must be what
+//! arrived: memory that others still write is copied from, never lent. What arrives between a
+//! [look](Device::receive) that found nothing and the sleep must end the sleep: arm first, and look
+//! once more. And nothing from outside may make it panic. The suite in `doorbell-kit`
+//! (`conformance!`) holds a device to them, this one, too. One that loses nothing has a fourth, which
+//! [`Outbox::delivered`](doorbell_core::nic::Outbox::delivered) describes.
 
 mod address;
 mod any;
 mod burst;
 mod clock;
 mod device;
+pub mod discover;
 mod grant;
 mod open;
 pub mod packet;
@@ -15,6 +45,7 @@ mod raw;
 pub mod shm;
 mod sys;
 pub mod udp;
+pub mod wrap;
 
 pub use address::{Address, AddressError, ReachError};
 pub use any::{AnyDevice, Spec, SpecError};
@@ -23,3 +54,4 @@ pub use clock::Clock;
 pub use device::{Capabilities, Device, Statistics, Trouble};
 pub use grant::{Grant, GrantError, SharedMemory};
 pub use open::OpenError;
+pub use sys::sentry::Sentry;

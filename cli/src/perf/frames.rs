@@ -4,6 +4,7 @@ mod arrivals;
 mod link;
 mod ping_pong;
 mod shape;
+mod sleep;
 
 use super::Plan;
 use super::peer::Peer;
@@ -17,6 +18,9 @@ pub fn run(plan: &Plan, peer: &mut Peer, device: &str) -> anyhow::Result<Option<
     let mut link = Link::open(device, plan, peer)?;
     match plan.test {
         Test::FrameBw => stream::run(&mut link, plan, peer),
+        Test::WakeLat => sleep::wake(&mut link, plan, peer),
+        Test::IdleCpu => sleep::idle(&mut link, plan, peer),
+        Test::BystanderLat => sleep::bystander(&mut link, plan, peer),
         _ => ping_pong::run(&mut link, plan, peer),
     }
 }

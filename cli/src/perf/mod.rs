@@ -41,15 +41,15 @@ pub struct Args {
     #[arg(long, value_name = "DEV", default_value = "packet")]
     device: String,
 
-    /// Bytes of a message
+    /// Bytes of a message [default: 16, of streams 4096]
     #[arg(long, value_name = "N")]
     size: Option<usize>,
 
-    /// Round trips, or messages [default: 100000 round trips]
+    /// Round trips, or messages [default: 100000 round trips, 10000 of wake_lat]
     #[arg(long, value_name = "N", conflicts_with = "seconds")]
     iters: Option<u64>,
 
-    /// For how long [default: a stream for 1 second]
+    /// For how long [default: streams 1 second, idle_cpu 2]
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
 

@@ -4,17 +4,17 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
+use std::os::unix::process::parent_id;
+use std::process::{self, Child, Command, Stdio};
 
 use anyhow::{Context, bail};
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use nix::unistd::Pid;
 use serde_json::json;
 
 use super::peer::Peer;
 use super::{Args, Place, Plan, cable, play};
+use crate::processors;
 
 /// The interfaces of the two ends.
 const INTERFACES: [&str; 2] = ["bell0", "bell1"];
@@ -29,8 +29,10 @@ pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {
         cable::leave()?;
     }
     let (stream, other) = UnixStream::pair().context("a pair of sockets")?;
+    let own = processors::allowed(0)?;
+    processors::allowed(1).context("--pair")?;
     let mut second = Second::start(other)?;
-    pin(0)?;
+    processors::bind(own)?;
     let mut peer = Peer::over(stream, true)?;
     if wired {
         // It tells its process number when it has left for a namespace of its own.
@@ -45,12 +47,12 @@ pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {
 /// The second end.
 pub fn second(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     set_pdeathsig(Signal::SIGKILL).context("asking to end with the first process")?;
-    pin(1)?;
+    processors::bind(processors::allowed(1)?)?;
     let stream = io::stdin().as_fd().try_clone_to_owned().context("the first process's socket")?;
     let mut peer = Peer::over(UnixStream::from(stream), false)?;
     if is_wired(args, plan) {
         cable::leave()?;
-        peer.tell(&json!(std::process::id()))?;
+        peer.tell(&json!(process::id()))?;
         plug_in(args, &mut peer, 1)?;
     }
     play(args, plan, &mut peer, &Place { device: &device(args, 1), here: ADDRESSES[1] })
@@ -73,21 +75,14 @@ fn is_wired(args: &Args, plan: &Plan) -> bool {
 /// The device of an end, with what it is opened on.
 fn device(args: &Args, end: usize) -> String {
     match &*args.device {
+        "shm" => {
+            // The first process's number, which both know.
+            let first = if end == 0 { process::id() } else { parent_id() };
+            format!("shm:perf-{first}/{end}")
+        }
         "udp" => format!("udp:{}:4791", ADDRESSES[end]),
         device => format!("{device}:{}", INTERFACES[end]),
     }
-}
-
-/// Binds this process to the processor of an end: of those that it may use, the first or the second.
-fn pin(end: usize) -> anyhow::Result<()> {
-    let me = Pid::from_raw(0);
-    let allowed = sched_getaffinity(me).context("asking for the processors")?;
-    let mut allowed = (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu) == Ok(true));
-    let Some(cpu) = allowed.nth(end) else {
-        bail!("--pair takes two processors, one for each end, and this process may use one");
-    };
-    let mut set = CpuSet::new();
-    set.set(cpu).and_then(|()| sched_setaffinity(me, &set)).context("binding to a processor")
 }
 
 /// The second process, which does not outlive this.

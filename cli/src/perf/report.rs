@@ -20,6 +20,8 @@ pub enum Found {
     Latency(Summary),
     /// Messages a second.
     Rate(f64),
+    /// A share of a processor.
+    Share(f64),
 }
 
 pub fn print(plan: &Plan, figures: &Figures, as_json: bool) {
@@ -27,10 +29,12 @@ pub fn print(plan: &Plan, figures: &Figures, as_json: bool) {
 }
 
 fn json(plan: &Plan, figures: &Figures) -> String {
-    let (latency, rate) = match figures.found {
-        Found::Latency(summary) => (Some(summary), None),
-        Found::Rate(rate) => (None, Some(rate)),
-    };
+    let (mut latency, mut rate, mut share) = (None, None, None);
+    match figures.found {
+        Found::Latency(summary) => latency = Some(summary),
+        Found::Rate(messages) => rate = Some(messages),
+        Found::Share(processor) => share = Some(processor),
+    }
     json!({
         "test": plan.test.name(),
         "device": figures.device,
@@ -40,6 +44,7 @@ fn json(plan: &Plan, figures: &Figures) -> String {
         "p99_us": latency.map(|summary| summary.p99),
         "msgs_per_s": rate,
         "gbytes_per_s": rate.map(|rate| rate * plan.size as f64 / 1e9),
+        "cpu_share": share,
     })
     .to_string()
 }
@@ -56,6 +61,9 @@ fn words(plan: &Plan, figures: &Figures) -> String {
             rate / 1e6,
             rate * size as f64 / 1e9
         ),
+        Found::Share(share) => {
+            return format!("{test}{over}: {:.4} % of a processor", share * 100.0);
+        }
     };
     format!("{test}{over}, {size} bytes: {found}")
 }

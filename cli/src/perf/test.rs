@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::builder::PossibleValue;
 use thiserror::Error;
 
 use super::Amount;
@@ -15,17 +16,27 @@ pub enum Test {
     TcpBw,
     UdpLat,
     UdpBw,
+    WakeLat,
+    BystanderLat,
+    IdleCpu,
     /// A test of a layer that is not there yet.
     Later(&'static str),
 }
 
-const TODAY: [(&str, Test); 6] = [
-    ("frame_lat", Test::FrameLat),
-    ("frame_bw", Test::FrameBw),
-    ("tcp_lat", Test::TcpLat),
-    ("tcp_bw", Test::TcpBw),
-    ("udp_lat", Test::UdpLat),
-    ("udp_bw", Test::UdpBw),
+const TODAY: [(Test, &str, &str); 9] = [
+    (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
+    (Test::FrameBw, "frame_bw", "the device alone: a stream"),
+    (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
+    (Test::TcpBw, "tcp_bw", "the kernel's TCP, polled: a stream"),
+    (Test::UdpLat, "udp_lat", "the kernel's UDP, polled: half a round trip"),
+    (Test::UdpBw, "udp_bw", "the kernel's UDP, polled: a stream"),
+    (Test::WakeLat, "wake_lat", "from sending to the answer of an end that slept: all of it"),
+    (
+        Test::BystanderLat,
+        "bystander_lat",
+        "frame_lat, while a thread sleeps that no frame may wake",
+    ),
+    (Test::IdleCpu, "idle_cpu", "the share of a processor that an idle device takes"),
 ];
 
 /// Tests that have their names already, and the layers that they are of.
@@ -62,15 +73,15 @@ pub struct NotThere {
 
 impl Test {
     /// All names.
-    pub fn names() -> impl Iterator<Item = clap::builder::PossibleValue> {
+    pub fn names() -> impl Iterator<Item = PossibleValue> {
+        let today = TODAY.iter().map(|(_, name, what)| PossibleValue::new(*name).help(*what));
         let later = LATER.iter().flat_map(|(_, names)| names.iter());
-        let today = TODAY.iter().map(|(name, _)| clap::builder::PossibleValue::new(*name));
-        today.chain(later.map(|name| clap::builder::PossibleValue::new(*name).hide(true)))
+        today.chain(later.map(|name| PossibleValue::new(*name).hide(true)))
     }
 
     /// The one of a name that is among [`names`](Self::names).
     pub fn named(text: &str) -> Self {
-        let today = TODAY.iter().find(|(name, _)| *name == text).map(|(_, test)| *test);
+        let today = TODAY.iter().find(|(_, name, _)| *name == text).map(|(test, ..)| *test);
         let mut later = LATER.iter().flat_map(|(_, names)| names.iter());
         today
             .or_else(|| later.find(|name| **name == text).map(|name| Self::Later(name)))
@@ -80,14 +91,14 @@ impl Test {
     pub fn name(self) -> &'static str {
         match self {
             Self::Later(name) => name,
-            _ => TODAY.iter().find(|(_, test)| *test == self).map_or("", |(name, _)| name),
+            _ => TODAY.iter().find(|(test, ..)| *test == self).map_or("", |(_, name, _)| name),
         }
     }
 
     pub fn is_there(self) -> Result<(), NotThere> {
         let Self::Later(test) = self else { return Ok(()) };
         let layer = LATER.iter().find(|(_, names)| names.contains(&test));
-        let today: Vec<_> = TODAY.iter().map(|(name, _)| *name).collect();
+        let today: Vec<_> = TODAY.iter().map(|(_, name, _)| *name).collect();
         Err(NotThere { test, layer: layer.map_or("", |(layer, _)| layer), today: today.join(", ") })
     }
 
@@ -103,7 +114,12 @@ impl Test {
 
     /// How much is measured if nobody says.
     pub fn customary(self) -> Amount {
-        if self.is_stream() { Amount::For(Duration::from_secs(1)) } else { Amount::Times(100_000) }
+        match self {
+            Self::IdleCpu => Amount::For(Duration::from_secs(2)),
+            Self::WakeLat => Amount::Times(10_000),
+            _ if self.is_stream() => Amount::For(Duration::from_secs(1)),
+            _ => Amount::Times(100_000),
+        }
     }
 
     /// Bytes of a message if nobody says.

@@ -1,7 +1,7 @@
 //! Packet sockets, and the ring into which the kernel puts their frames.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -36,9 +36,7 @@ impl PacketSocket {
             let name = libc::PACKET_VNET_HDR;
             set_option(fd.as_raw_fd(), libc::SOL_PACKET, name, &one, "PACKET_VNET_HDR")?;
         }
-        // Refused in a user namespace; the ordinary limit then has to do.
-        let forced = libc::SO_SNDBUFFORCE;
-        let _ = set_option(fd.as_raw_fd(), libc::SOL_SOCKET, forced, &big, "SO_SNDBUFFORCE");
+        enlarge(fd.as_raw_fd(), libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, &big);
         Ok(Self { fd, virtio })
     }
 
@@ -150,6 +148,17 @@ impl AsFd for PacketSocket {
 
 const PACKET_MR_UNICAST: c_int = 3;
 const PACKET_COPY_THRESH: c_int = 7;
+
+/// Has a socket's buffer take so many bytes; in a user namespace, where that is refused, as many as
+/// there are for everybody (`net.core.rmem_max`, `wmem_max`).
+fn enlarge(fd: RawFd, forced: c_int, ordinary: c_int, bytes: &c_int) {
+    let level = libc::SOL_SOCKET;
+    if set_option(fd, level, forced, bytes, "SO_*BUFFORCE").is_err() {
+        // What a socket has at first does, too, if slowly.
+        let _ = set_option(fd, level, ordinary, bytes, "SO_*BUF");
+    }
+}
+
 const PAGE: usize = 4096;
 
 /// What a slot has of its frame.

@@ -9,11 +9,12 @@ use libc::c_int;
 
 use super::check;
 
-/// An epoll of our own in front of the program's, with a timer: a device's descriptor is in it only
-/// while somebody sleeps, and the program's reactor watches nothing but this epoll. A descriptor
+/// What a device sleeps on: its descriptors and a timer, watched only while somebody sleeps.
+///
+/// It is an epoll of our own in front of the program's: the program's reactor watches nothing but this epoll. A descriptor
 /// that stays in an epoll, even disarmed, costs the sender of each frame a locked look at it, and
 /// every frame would wake an idle thread while another polls.
-pub(crate) struct Sentry {
+pub struct Sentry {
     epoll: OwnedFd,
     timer: OwnedFd,
     armed: bool,
@@ -21,6 +22,10 @@ pub(crate) struct Sentry {
 }
 
 impl Sentry {
+    /// One that watches nothing yet.
+    ///
+    /// # Errors
+    /// When the system has no descriptor left.
     pub fn new() -> io::Result<Self> {
         // SAFETY: the descriptors are new and nobody else's.
         let (epoll, timer) = unsafe {
@@ -62,9 +67,12 @@ impl Sentry {
 
     /// Reports from here on that one of `watched` is ready, at once if it is so already, or that
     /// `after` has passed.
+    ///
+    /// # Errors
+    /// When the system refuses.
     pub fn arm(
         &mut self,
-        watched: impl IntoIterator<Item = RawFd>,
+        watched: impl IntoIterator<Item = impl AsRawFd>,
         after: Option<Duration>,
     ) -> io::Result<()> {
         if let Some(after) = after {
@@ -74,18 +82,18 @@ impl Sentry {
         }
         if !self.armed {
             for fd in watched {
-                check(self.control(libc::EPOLL_CTL_ADD, fd), "epoll_ctl(ADD)")?;
+                check(self.control(libc::EPOLL_CTL_ADD, fd.as_raw_fd()), "epoll_ctl(ADD)")?;
                 self.armed = true;
             }
         }
         Ok(())
     }
 
-    /// Reports nothing any more, and takes back what was reported.
-    pub fn disarm(&mut self, watched: impl IntoIterator<Item = RawFd>) {
+    /// Reports nothing any more, and takes back what was reported: `watched` are the same again.
+    pub fn disarm(&mut self, watched: impl IntoIterator<Item = impl AsRawFd>) {
         if std::mem::take(&mut self.armed) {
             for fd in watched {
-                self.control(libc::EPOLL_CTL_DEL, fd);
+                self.control(libc::EPOLL_CTL_DEL, fd.as_raw_fd());
             }
         }
         if std::mem::take(&mut self.timed) {

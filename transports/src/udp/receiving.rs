@@ -98,14 +98,16 @@ impl Udp {
     #[inline(never)]
     fn look_around(&mut self, inbox: &mut impl Inbox) -> usize {
         self.turns.looks = 0;
+        let before = self.statistics.frames_received;
         if let Some(to) = self.wanted.take() {
             self.connect(to, inbox);
         }
+        // Sockets are emptied on the way: who sleeps when nothing is found must hear of that.
+        let mut found = (self.statistics.frames_received - before) as usize;
         if self.unsettled {
             self.settle();
         }
         let (sockets, ready) = self.watch.ready();
-        let mut found = 0;
         for &socket in &sockets[..ready] {
             let socket = socket as usize;
             let here = self.empty(socket, Burst::MOST, inbox);

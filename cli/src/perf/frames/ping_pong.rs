@@ -31,7 +31,7 @@ pub fn run<D: Device>(
 
 /// Waits until `count` messages have come in all.
 #[inline]
-fn await_message<D: Device>(link: &mut Link<D>, count: u64) -> anyhow::Result<()> {
+pub fn await_message<D: Device>(link: &mut Link<D>, count: u64) -> anyhow::Result<()> {
     let mut patience = Patience::default();
     loop {
         link.device.receive(&mut link.arrivals);

@@ -115,7 +115,9 @@ impl Seen {
 
 /// Takes what has arrived, and answers for it.
 pub(super) fn take(device: &mut impl Device, seen: &mut Seen) -> usize {
+    let before = seen.packets.len();
     let taken = device.receive(seen);
+    assert!(taken > 0 || seen.packets.len() == before, "who took packets said to find none");
     device.settle();
     taken
 }
@@ -184,9 +186,13 @@ impl<D: Device> Pair<D> {
 }
 
 /// Waits on a device's readiness, which must tell within the time that nothing here takes.
-pub(super) fn sleep(device: &impl Device) {
+pub(super) fn sleep(device: &mut impl Device) {
     let woken = sys::readable(device.readiness(), PATIENCE);
-    assert!(woken, "asleep for {PATIENCE:?}: a wake-up was lost, or what it was to be for");
+    let counted = device.statistics();
+    assert!(
+        woken,
+        "asleep for {PATIENCE:?}: a wake-up was lost, or what it was to be for; {counted:?}"
+    );
 }
 
 /// Whether a device's readiness tells anything now.

@@ -1,0 +1,118 @@
+//! `doorbell doctor`: what works here, what does not, why, and what to do.
+
+mod line;
+mod words;
+
+use anyhow::bail;
+use doorbell_transports::discover::{Interface, Machine, Remark, Trial, interfaces, shared_memory};
+use serde_json::{Value, json};
+
+/// Tells what works on this machine, what does not, why, and what to do about it.
+///
+/// Each device is opened for a moment on each interface. Nothing is sent, and nothing stays changed.
+/// The exit status is 0 if at least one device works.
+#[derive(clap::Args)]
+pub struct Args {
+    /// One JSON value instead of words
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found.
+struct Findings {
+    machine: Machine,
+    /// How long a cache line takes from one processor to another, in nanoseconds.
+    line: Option<f64>,
+    /// Devices that need no interface.
+    here: Vec<Trial>,
+    interfaces: Vec<(Interface, Vec<Trial>)>,
+    remarks: Vec<Remark>,
+}
+
+impl Findings {
+    fn gather() -> Self {
+        let machine = Machine::here();
+        let mut remarks = machine.remarks();
+        let line = line::crossing();
+        remarks.extend(line.and_then(line::remark));
+        let tried = |interface: Interface| {
+            let trials = interface.trials();
+            (interface, trials)
+        };
+        let interfaces = interfaces().into_iter().map(tried).collect();
+        Self { machine, line, here: vec![shared_memory()], interfaces, remarks }
+    }
+
+    fn trials(&self) -> impl Iterator<Item = &Trial> {
+        self.here.iter().chain(self.interfaces.iter().flat_map(|(_, trials)| trials))
+    }
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let findings = Findings::gather();
+    if args.json {
+        println!("{}", json(&findings));
+    } else {
+        print!("{}", words::of(&findings));
+    }
+    if !findings.trials().any(|trial| trial.outcome.is_ok()) {
+        bail!("no device works here; what is said of each tells what to do");
+    }
+    Ok(())
+}
+
+fn json(findings: &Findings) -> Value {
+    let Findings { machine, line, here, interfaces, remarks } = findings;
+    let interfaces: Vec<_> = interfaces.iter().map(|(it, trials)| interface(it, trials)).collect();
+    json!({
+        "kernel": machine.kernel,
+        "processors": machine.processors,
+        "cache_line_ns": line,
+        "raw_sockets": machine.raw_sockets,
+        "user_namespaces": machine.user_namespaces,
+        "rmem_max": machine.receive_buffer,
+        "wmem_max": machine.send_buffer,
+        "rdma": machine.rdma,
+        "remarks": remarks.iter().map(remark).collect::<Vec<_>>(),
+        "devices": here.iter().map(trial).collect::<Vec<_>>(),
+        "interfaces": interfaces,
+    })
+}
+
+fn interface(interface: &Interface, trials: &[Trial]) -> Value {
+    let addresses = interface.addresses.iter().map(|(address, bits)| format!("{address}/{bits}"));
+    json!({
+        "name": interface.name,
+        "mac": interface.mac.map(|mac| mac.to_string()),
+        "mtu": interface.mtu,
+        "up": interface.up,
+        "running": interface.running,
+        "addresses": addresses.collect::<Vec<_>>(),
+        "driver": interface.driver,
+        "segmentation": interface.offloads.segmentation,
+        "checksum": interface.offloads.checksum,
+        "remarks": interface.remarks().iter().map(remark).collect::<Vec<_>>(),
+        "devices": trials.iter().map(trial).collect::<Vec<_>>(),
+    })
+}
+
+fn trial(trial: &Trial) -> Value {
+    match &trial.outcome {
+        Err(why) => json!({ "device": trial.device, "works": false, "why": why.to_string() }),
+        Ok(can) => json!({
+            "device": trial.device,
+            "works": true,
+            "mtu": can.mtu.bytes(),
+            "run": can.run,
+            "segmentation": can.segmentation,
+            "checksum": can.checksum,
+            "lossless": can.lossless,
+            "mapping": can.mapping,
+            "memory": can.memory,
+        }),
+    }
+}
+
+fn remark(remark: &Remark) -> Value {
+    json!({ "found": remark.found, "advice": remark.advice })
+}

@@ -1,0 +1,152 @@
+//! What sleeping costs: waking for a frame, being idle, and being left alone while others poll.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use doorbell_transports::Device;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use serde_json::json;
+
+use super::link::Link;
+use super::ping_pong;
+use crate::perf::latencies::Latencies;
+use crate::perf::peer::Peer;
+use crate::perf::report::{Figures, Found};
+use crate::perf::{Amount, Plan};
+
+/// How long nothing is sent, so that the other end sleeps.
+const PAUSE: Duration = Duration::from_micros(300);
+/// The longest that a frame may be waited for asleep.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Sleeps until a descriptor is readable, or for so long; whether it is.
+fn sleep_on(readiness: BorrowedFd<'_>, longest: Duration) -> anyhow::Result<bool> {
+    let mut fds = [PollFd::new(readiness, PollFlags::POLLIN)];
+    let longest = PollTimeout::try_from(longest).context("too long a sleep")?;
+    Ok(poll(&mut fds, longest).context("sleeping")? > 0)
+}
+
+/// The time from sending a message to the answer of an end that slept, each time.
+pub fn wake<D: Device>(
+    link: &mut Link<D>,
+    plan: &Plan,
+    peer: &mut Peer,
+) -> anyhow::Result<Option<Figures>> {
+    if !peer.leads() {
+        let sleeps = answer_asleep(link)?;
+        link.arrivals.ledger.here.judge()?;
+        return peer.tell(&json!(sleeps)).map(|()| None);
+    }
+    let mut times = Latencies::new(plan.amount.times());
+    let (began, mut round, mut last) = (Instant::now(), 0, false);
+    while !last {
+        let paused = Instant::now();
+        while paused.elapsed() < PAUSE {}
+        round += 1;
+        let start = Instant::now();
+        last = plan.amount.is_over(round, || start - began);
+        link.send_message(last)?;
+        ping_pong::await_message(link, round)?;
+        times.record(start.elapsed());
+        link.device.settle();
+    }
+    link.arrivals.ledger.here.judge()?;
+    let sleeps = peer.hear()?.as_u64().context("how often the other end slept")?;
+    if sleeps < round {
+        eprintln!("doorbell: of {round} times, the other end slept only {sleeps}");
+    }
+    let found = Found::Latency(times.summary(1));
+    Ok(Some(Figures { device: Some(link.device.capabilities().name), iters: round, found }))
+}
+
+/// Answers messages, and sleeps before each; how often it did.
+fn answer_asleep<D: Device>(link: &mut Link<D>) -> anyhow::Result<u64> {
+    let (mut round, mut sleeps) = (0, 0);
+    while !link.arrivals.ledger.ended {
+        link.device.arm(None).context("preparing to sleep")?;
+        // What came before that would wake nobody.
+        while link.look() > 0 {}
+        if link.arrivals.messages() == round {
+            sleeps += 1;
+            if !sleep_on(link.device.readiness(), LONGEST)? {
+                bail!("no frame woke this end within {LONGEST:?}");
+            }
+        }
+        link.device.disarm();
+        link.look();
+        while link.arrivals.messages() > round {
+            round += 1;
+            link.send_message(link.arrivals.ledger.ended)?;
+        }
+    }
+    Ok(sleeps)
+}
+
+/// The share of a processor that an idle device takes, at the end where it is more.
+pub fn idle<D: Device>(
+    link: &mut Link<D>,
+    plan: &Plan,
+    peer: &mut Peer,
+) -> anyhow::Result<Option<Figures>> {
+    let Amount::For(time) = plan.amount else { bail!("idle_cpu is for a time: --seconds") };
+    let (began, before) = (Instant::now(), processor_time()?);
+    while began.elapsed() < time {
+        link.device.arm(None).context("preparing to sleep")?;
+        while link.look() > 0 {}
+        sleep_on(link.device.readiness(), time.saturating_sub(began.elapsed()))?;
+        link.device.disarm();
+    }
+    let share = (processor_time()? - before).as_secs_f64() / began.elapsed().as_secs_f64();
+    let theirs = peer.swap(&json!(share))?.as_f64().context("the other end's share")?;
+    Ok(peer.leads().then(|| Figures {
+        device: Some(link.device.capabilities().name),
+        iters: 0,
+        found: Found::Share(share.max(theirs)),
+    }))
+}
+
+/// The time that this process has spent on processors.
+fn processor_time() -> anyhow::Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).context("asking for the processor time")?;
+    let duration = |time: TimeVal| {
+        Duration::new(time.tv_sec() as u64, 0) + Duration::from_micros(time.tv_usec() as u64)
+    };
+    Ok(duration(usage.user_time()) + duration(usage.system_time()))
+}
+
+/// A ping-pong by polling, while another thread of each end sleeps on the device.
+pub fn bystander<D: Device>(
+    link: &mut Link<D>,
+    plan: &Plan,
+    peer: &mut Peer,
+) -> anyhow::Result<Option<Figures>> {
+    let readiness = link.device.readiness().try_clone_to_owned().context("a second handle")?;
+    let (over, wakes) = (AtomicBool::new(false), AtomicU64::new(0));
+    let figures = thread::scope(|scope| {
+        scope.spawn(|| stand_by(&readiness, &over, &wakes));
+        let figures = ping_pong::run(link, plan, peer);
+        over.store(true, Ordering::Relaxed);
+        figures
+    })?;
+    let wakes = wakes.into_inner();
+    let theirs = peer.swap(&json!(wakes))?.as_u64().context("the other end's wakes")?;
+    if wakes + theirs > 0 {
+        bail!("while a thread polled, frames woke another {} times", wakes + theirs);
+    }
+    Ok(figures)
+}
+
+/// Sleeps on a device until it is over, and counts how often something else ended that.
+fn stand_by(readiness: &OwnedFd, over: &AtomicBool, wakes: &AtomicU64) {
+    while !over.load(Ordering::Relaxed) {
+        // A sleep that can't be slept counts as well: it is not what was promised.
+        if sleep_on(readiness.as_fd(), Duration::from_millis(20)).unwrap_or(true) {
+            wakes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The command, as a user runs it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+
+use doorbell_kit::lab;
+use serde_json::Value;
+
+fn doorbell(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_doorbell"));
+    command.args(arguments.split(' '));
+    command
+}
+
+fn run(arguments: &str) -> Output {
+    doorbell(arguments).output().expect("the command runs")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs a test, which must succeed, and returns its figures.
+fn figures(arguments: &str) -> Value {
+    let output = run(&format!("perf {arguments} --json"));
+    assert!(output.status.success(), "{arguments}: {}", said(&output));
+    serde_json::from_slice(&output.stdout).expect("a line of JSON")
+}
+
+/// What the contract promises of a line.
+fn check(found: &Value, test: &str, size: u64) {
+    assert_eq!((&found["test"], &found["size"]), (&test.into(), &size.into()), "{found}");
+    let stream = test.ends_with("_bw");
+    for (key, there) in
+        [("p50_us", !stream), ("p99_us", !stream), ("msgs_per_s", stream), ("gbytes_per_s", stream)]
+    {
+        assert_eq!(found[key].is_f64(), there, "{key}: {found}");
+        assert_eq!(found[key].is_null(), !there, "{key}: {found}");
+    }
+    let device = if test.starts_with("frame") { found["device"].is_string() } else { true };
+    assert!(device && found["iters"].as_u64() > Some(0), "{found}");
+}
+
+#[test]
+fn every_test_measures_over_every_device_in_a_pair() {
+    lab::test(|_| {
+        for device in ["packet", "packet-v2", "shm", "udp"] {
+            for (test, size) in
+                [("frame_lat", 0), ("frame_lat", 9000), ("frame_bw", 1), ("frame_bw", 70_000)]
+            {
+                let found =
+                    figures(&format!("{test} --pair --device {device} --size {size} --iters 500"));
+                check(&found, test, size);
+                assert_eq!((&found["device"], &found["iters"]), (&device.into(), &500.into()));
+            }
+        }
+        for test in ["tcp_lat", "tcp_bw", "udp_lat", "udp_bw"] {
+            for size in [1, 5000] {
+                let found = figures(&format!("{test} --pair --size {size} --iters 500"));
+                check(&found, test, size);
+            }
+        }
+    });
+}
+
+#[test]
+fn without_offload_and_with_a_small_mtu_everything_arrives_too() {
+    lab::test(|_| {
+        for device in ["packet-v2", "udp"] {
+            for how in ["--no-offload", "--mtu 1500", "--mtu 1500 --no-offload"] {
+                let found =
+                    figures(&format!("frame_bw --pair --device {device} --iters 500 {how}"));
+                check(&found, "frame_bw", 4096);
+            }
+        }
+    });
+}
+
+#[test]
+fn sleeping_is_measured() {
+    lab::test(|_| {
+        let wake = figures("wake_lat --pair --iters 50");
+        assert!(wake["p50_us"].is_f64(), "{wake}");
+        let idle = figures("idle_cpu --pair --seconds 0.2");
+        assert!(idle["cpu_share"].is_f64(), "{idle}");
+        // Fails if a frame woke the thread that sleeps.
+        check(&figures("bystander_lat --pair --iters 500"), "bystander_lat", 16);
+    });
+}
+
+#[test]
+fn two_ends_meet_by_an_address() {
+    lab::test(|lab| {
+        let cable = lab.cable("a0", "b0", 1500).expect("a cable");
+        // The port is free when the listener is closed, and nobody else is in this namespace.
+        let port = TcpListener::bind((cable.near.ipv4, 0)).and_then(|it| it.local_addr());
+        let address = port.expect("a port").to_string();
+        let arguments = "perf frame_lat --iters 100 --json --device packet:";
+        let mut near = doorbell(&format!("{arguments}a0 --listen {address}"));
+        let mut near = near.stdout(Stdio::piped()).spawn().expect("the command runs");
+        await_listener(&near, &address);
+        let mut far = lab.far.command(env!("CARGO_BIN_EXE_doorbell"));
+        far.args(format!("{arguments}b0 --connect {address}").split(' '));
+        let far = far.output().expect("the command runs");
+        assert!(far.status.success(), "{}", said(&far));
+        assert!(near.wait().expect("it ends").success());
+        check(&serde_json::from_slice(&far.stdout).expect("JSON"), "frame_lat", 16);
+        let mut printed = String::new();
+        near.stdout.take().expect("piped").read_to_string(&mut printed).expect("text");
+        assert_eq!(printed, "", "who leads tells");
+    });
+}
+
+/// Waits until a process listens, as the system's table of this namespace tells.
+fn await_listener(process: &Child, address: &str) {
+    let port: u16 = address.rsplit(':').next().and_then(|it| it.parse().ok()).expect("a port");
+    let wanted = format!(":{port:04X} 00000000:0000 0A");
+    let table = format!("/proc/{}/net/tcp", process.id());
+    while !std::fs::read_to_string(&table).expect("the process runs").contains(&wanted) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_test_that_is_not_there_yet_says_so_and_exits_with_2() {
+    for (test, layer) in [("write_lat", "verbs"), ("am_lat", "Active Messages"), ("rpc_bw", "RPC")]
+    {
+        let output = run(&format!("perf {test} --pair"));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said(&output).contains(layer), "{}", said(&output));
+    }
+}
+
+#[test]
+fn what_can_not_be_opened_is_said_with_what_to_do_and_exits_with_1() {
+    lab::test(|_| {
+        let output = run("perf frame_lat --pair --device packet --mtu 300");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said(&output).contains("mtu 336"), "{}", said(&output));
+        let output = run("perf udp_bw --pair --size 65508");
+        assert_eq!(output.status.code(), Some(1));
+        let output = run("perf frame_lat --connect 127.0.0.1:9 --device packet:lo");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said(&output).contains("--listen"), "{}", said(&output));
+    });
+}
+
+/// The second process, and with it the namespace that it is in.
+#[test]
+fn a_pair_whose_first_process_is_killed_leaves_nothing_behind() {
+    lab::test(|_| {
+        let mut first = doorbell("perf idle_cpu --pair --seconds 15").spawn().expect("it runs");
+        let children = format!("/proc/{0}/task/{0}/children", first.id());
+        let second = loop {
+            let found = std::fs::read_to_string(&children).expect("it runs");
+            let ours = |child: &&str| {
+                let line = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+                // Only when it has asked to end with the first.
+                line.ends_with(b"--end\0") && sleeps(child)
+            };
+            if let Some(child) = found.split_whitespace().find(ours) {
+                break child.to_owned();
+            }
+            std::thread::yield_now();
+        };
+        first.kill().expect("it runs");
+        first.wait().expect("it ends");
+        // Somebody else reaps it: it is gone, or a mere entry.
+        while std::fs::read_to_string(format!("/proc/{second}/stat"))
+            .is_ok_and(|stat| !stat.contains(") Z "))
+        {
+            std::thread::yield_now();
+        }
+    });
+}
+
+/// Whether a process sleeps on a device: in the middle of the test.
+fn sleeps(process: &str) -> bool {
+    let links = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let mut targets = links.filter_map(|link| std::fs::read_link(link.path()).ok());
+    targets.any(|target| target.to_string_lossy().contains("eventpoll"))
+}
+
+#[test]
+fn the_doctor_tells_what_works() {
+    let output = run("doctor --json");
+    assert!(output.status.success(), "{}", said(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let interfaces = found["interfaces"].as_array().expect("a list");
+    assert!(interfaces.iter().any(|it| it["name"] == "lo"), "{found}");
+    let words = run("doctor");
+    let lines: Vec<_> = BufReader::new(&words.stdout[..]).lines().map_while(Result::ok).collect();
+    assert!(lines[0].starts_with("This machine: Linux"), "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("lo: ")), "{lines:?}");
+}
+
+#[test]
+fn the_doctor_names_what_does_not_work_and_what_to_do() {
+    lab::test(|lab| {
+        lab.cable("a0", "b0", 1500).expect("a cable");
+        lab.near.ip("link set a0 down").expect("it goes down");
+        let output = run("doctor");
+        let words = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(words.contains("`ip link set a0 up` takes it up"), "{words}");
+        lab.near.ip("link set a0 up").expect("it goes up");
+        let words = String::from_utf8_lossy(&run("doctor").stdout).into_owned();
+        assert!(words.contains("`ip link set a0 mtu 4176`"), "{words}");
+    });
+}

@@ -1,0 +1,197 @@
+//! A capture of what a device carries.
+
+use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use doorbell_core::encap::{Full, Outer, Path, PathId, Run};
+use doorbell_core::nic::{Flow, Inbox, Outbox};
+use doorbell_core::payload::Payload;
+use doorbell_core::pcapng::{self, Direction};
+use doorbell_core::time::Time;
+use doorbell_core::wire::{
+    EtherType, Ethernet, FlowLabel, Gid, Grh, Headers, IpId, IpProtocol, Ipv6, Mac, Malformed,
+    Packet,
+};
+
+use super::leave_to_inside;
+use crate::device::Device;
+
+/// A device around a device, which writes every packet of both directions to a capture in the format
+/// pcapng.
+///
+/// Each is a frame of its own, in the outer headers that it has; what a link of shared memory
+/// carries gets such of RoCE v1, made up from the link's number. Frames are made anew, ICRC and all,
+/// so their IPv4 identification may be another than the one on the wire. What arrives damaged is
+/// not a packet, and is not written.
+///
+/// Times are the device's, counted from the system's time when the recorder was made.
+pub struct Recorder<D, W> {
+    inside: D,
+    tape: Tape<W>,
+}
+
+impl<D: Device, W: io::Write + Send + 'static> Recorder<D, W> {
+    /// Records what `inside` carries. `to` should be buffered.
+    ///
+    /// # Errors
+    /// When the beginning of the capture can't be written.
+    pub fn new(inside: D, to: W) -> io::Result<Self> {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let began = since_epoch.as_nanos() as u64 - inside.now().as_nanos();
+        Self::with_times_from(inside, to, began)
+    }
+
+    /// The same, with times that are `began` nanoseconds later than the device's: zero, where those
+    /// are a simulation's.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn with_times_from(inside: D, to: W, began: u64) -> io::Result<Self> {
+        let name = inside.address().to_string();
+        let file = pcapng::Writer::new(to, &name, inside.capabilities().name)?;
+        let longest = inside.capabilities().mtu.bytes() + Headers::MAX_LEN + Outer::MAX_LEN + 8;
+        let frame = vec![0; longest].into();
+        Ok(Self { inside, tape: Tape { file, began, frame, received: None, failed: None } })
+    }
+
+    /// Writes what a buffer may hold, and ends the recording.
+    ///
+    /// # Errors
+    /// When not all of it could be written, then or before.
+    pub fn finish(self) -> io::Result<(D, W)> {
+        let Self { inside, tape } = self;
+        let mut file = tape.file;
+        match tape.failed {
+            Some(why) => Err(why),
+            None => file.flush().map(|()| (inside, file.into_inner())),
+        }
+    }
+}
+
+/// Where frames are written.
+struct Tape<W> {
+    file: pcapng::Writer<W>,
+    began: u64,
+    frame: Box<[u8]>,
+    /// The path, in the direction in which it came, of the last flow.
+    received: Option<(u64, Path)>,
+    /// Why nothing more is written.
+    failed: Option<io::Error>,
+}
+
+impl<W: io::Write> Tape<W> {
+    /// Writes a packet in the headers of a path.
+    fn write(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        path: &Path,
+        headers: Headers,
+        payload: impl Payload,
+    ) {
+        let id = path.outer().id().unwrap_or(IpId(0));
+        let mut run = Run::begin(path, &mut self.frame, id, 1);
+        // Something longer than the device says that packets are is left out.
+        if self.failed.is_some() || run.push(path, &mut self.frame, headers, payload).is_err() {
+            return;
+        }
+        let len = run.seal(&mut self.frame).len;
+        let time = self.began.wrapping_add(now.as_nanos());
+        if let Err(why) = self.file.write(time, direction, &self.frame[..len]) {
+            tracing::warn!(%why, "the recording ends: the capture can't be written");
+            self.failed = Some(why);
+        }
+    }
+
+    fn received<P: Payload>(&mut self, now: Time, flow: Flow<'_>, packet: &Packet<P>) {
+        let path = match flow {
+            Flow::Link(link) => made_up(link, Direction::Inbound),
+            Flow::Network(number, outer) => match self.received.take() {
+                // Of the same flow, only the identification may be another.
+                Some((known, path)) if known == number && outer.id().is_none() => path,
+                _ => Path::new(PathId(0), *outer),
+            },
+        };
+        self.write(now, Direction::Inbound, &path, packet.headers, packet.payload);
+        if let Flow::Network(number, _) = flow {
+            self.received = Some((number, path));
+        }
+    }
+}
+
+/// Headers for what has none: between this end, and the other end of a link.
+fn made_up(link: PathId, direction: Direction) -> Path {
+    let [a, b, c, d] = link.0.to_be_bytes();
+    let (here, there) = (Mac([2, 0, 0, 0, 0, 0]), Mac([6, 0, a, b, c, d]));
+    let (source, destination) = match direction {
+        Direction::Outbound => (here, there),
+        Direction::Inbound => (there, here),
+    };
+    let ethernet = Ethernet { destination, source, ethertype: EtherType::ROCE };
+    let ip = Ipv6 {
+        traffic_class: 0,
+        flow_label: FlowLabel::new(0),
+        payload_length: 0,
+        next_header: IpProtocol::IBA,
+        hop_limit: 1,
+        source: Gid::from_mac(source),
+        destination: Gid::from_mac(destination),
+    };
+    Path::new(link, Outer::V1(ethernet, Grh(ip)))
+}
+
+/// The inbox that the device inside sees.
+struct Recorded<'a, I, W> {
+    inbox: &'a mut I,
+    tape: &'a mut Tape<W>,
+    now: Time,
+}
+
+impl<I: Inbox, W: io::Write> Inbox for Recorded<'_, I, W> {
+    fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
+        self.tape.received(self.now, flow, packet);
+        self.inbox.packet(flow, packet);
+    }
+
+    fn malformed(&mut self, why: Malformed) {
+        self.inbox.malformed(why);
+    }
+
+    fn gone(&mut self, link: PathId) {
+        self.inbox.gone(link);
+    }
+}
+
+impl<D: Device, W: io::Write + Send + 'static> Outbox for Recorder<D, W> {
+    fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
+        let ticket = self.inside.push(path, headers, payload)?;
+        let now = self.inside.now();
+        if self.inside.capabilities().lossless {
+            let path = made_up(path.id(), Direction::Outbound);
+            self.tape.write(now, Direction::Outbound, &path, headers, payload);
+        } else {
+            self.tape.write(now, Direction::Outbound, path, headers, payload);
+        }
+        Ok(ticket)
+    }
+
+    fn flush(&mut self) {
+        self.inside.flush();
+    }
+
+    fn delivered(&mut self, path: PathId) -> u64 {
+        self.inside.delivered(path)
+    }
+}
+
+impl<D: Device, W: io::Write + Send + 'static> Device for Recorder<D, W> {
+    fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
+        let Self { inside, tape } = self;
+        let now = inside.now();
+        inside.receive(&mut Recorded { inbox, tape, now })
+    }
+
+    leave_to_inside!(
+        capabilities settle now address reach readiness arm disarm trouble statistics
+    );
+}

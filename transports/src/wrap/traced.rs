@@ -1,0 +1,117 @@
+//! Events for what happens.
+
+use doorbell_core::encap::{Full, Path, PathId};
+use doorbell_core::nic::{Flow, Inbox, Outbox};
+use doorbell_core::payload::Payload;
+use doorbell_core::time::Time;
+use doorbell_core::wire::{Headers, Malformed, Packet};
+use tracing::trace;
+
+use super::leave_to_inside;
+use crate::device::Device;
+
+/// A device around a device, which tells of each packet in an event of the level `TRACE`.
+///
+/// Where nobody listens to those, each costs a look at a variable; where the program was built with
+/// a lower maximum (`tracing`'s features `release_max_level_…`), nothing.
+pub struct Traced<D> {
+    inside: D,
+}
+
+impl<D: Device> Traced<D> {
+    /// Tells what happens on `inside`.
+    pub const fn new(inside: D) -> Self {
+        Self { inside }
+    }
+
+    /// The device inside.
+    pub fn into_inside(self) -> D {
+        self.inside
+    }
+}
+
+/// The fields of a packet's event.
+macro_rules! tell {
+    ($what:literal, $headers:expr, $len:expr $(, $name:ident = $value:expr)*) => {
+        trace!(
+            opcode = ?$headers.bth.opcode(),
+            destination = %$headers.bth.destination(),
+            psn = $headers.bth.psn().get(),
+            ack = $headers.bth.ack_request(),
+            extensions = ?$headers.extensions,
+            len = $len,
+            $($name = $value,)*
+            $what
+        )
+    };
+}
+
+impl<D: Device> Outbox for Traced<D> {
+    #[inline]
+    fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
+        let pushed = self.inside.push(path, headers, payload);
+        match pushed {
+            Ok(ticket) => {
+                tell!("push", headers, payload.len(), path = path.id().0, ticket = ticket);
+            }
+            Err(Full) => tell!("full", headers, payload.len(), path = path.id().0),
+        }
+        pushed
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        trace!("flush");
+        self.inside.flush();
+    }
+
+    #[inline]
+    fn delivered(&mut self, path: PathId) -> u64 {
+        self.inside.delivered(path)
+    }
+}
+
+/// The inbox that the device inside sees.
+struct Told<'a, I>(&'a mut I);
+
+impl<I: Inbox> Inbox for Told<'_, I> {
+    #[inline]
+    fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
+        let flow_number = match flow {
+            Flow::Link(link) => u64::from(link.0),
+            Flow::Network(number, _) => number,
+        };
+        tell!("packet", packet.headers, packet.payload.len(), flow = flow_number);
+        self.0.packet(flow, packet);
+    }
+
+    fn malformed(&mut self, why: Malformed) {
+        trace!(%why, "malformed");
+        self.0.malformed(why);
+    }
+
+    fn gone(&mut self, link: PathId) {
+        trace!(link = link.0, "gone");
+        self.0.gone(link);
+    }
+}
+
+impl<D: Device> Device for Traced<D> {
+    #[inline]
+    fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
+        self.inside.receive(&mut Told(inbox))
+    }
+
+    fn arm(&mut self, until: Option<Time>) -> std::io::Result<()> {
+        let armed = self.inside.arm(until);
+        trace!(?until, ?armed, "arm");
+        armed
+    }
+
+    fn disarm(&mut self) {
+        trace!("disarm");
+        self.inside.disarm();
+    }
+
+    leave_to_inside!(capabilities settle now address reach readiness trouble statistics);
+}
