@@ -10,13 +10,13 @@ use super::gather::scatter;
 use super::notices::Untaken;
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
-use super::queues::Purpose;
+use super::queues::{Posted, Purpose};
 use super::work::{self, Attachment, Data, Memory};
 
 impl QueuePair {
     /// Takes an answer.
     #[inline]
-    pub fn answered<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
+    pub fn answered<P: Payload>(&mut self, packet: Packet<P>, common: &mut Common) {
         let headers = &packet.headers;
         if !self.state.requests() {
             common.counters.wrong_state += 1;
@@ -82,7 +82,7 @@ impl QueuePair {
     /// Takes a packet of what was read. Whether it calls itself first, middle or last is of no
     /// matter: a peer that was asked for the rest of a read answers in either way.
     #[inline(never)]
-    fn brought_data<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
+    fn brought_data<P: Payload>(&mut self, packet: Packet<P>, common: &mut Common) {
         let psn = packet.headers.bth.psn();
         if !self.is_next(psn, common) {
             return;
@@ -222,29 +222,29 @@ impl QueuePair {
     }
 
     /// Completes the request at the head of the queue; `before` is what an atomic operation found.
-    #[inline]
+    #[inline(always)]
     pub(super) fn complete_front(&mut self, before: u64, common: &mut Common) {
         let (qpn, queue) = (self.number(), self.send_completions);
-        self.requester.completed = self.requester.completed.add(1);
-        let Some(posted) = self.requester.front() else { return };
-        let request = &mut posted.request;
+        let Some(mut posted) = self.requester.work.head() else { return };
+        let Posted { request, len } = &mut *posted;
         if request.signalled {
             let slot = common.succeeded(queue, Purpose::Send, false);
             let (id, mut memory) = (request.id, request.data.take_memory());
-            let mut len = 0;
+            let mut read = 0;
             if let work::Operation::Read { .. } = request.operation {
-                len = posted.len;
+                read = *len;
                 if let Memory::Buf(buf) = &mut memory {
                     // It was all filled, so there is room.
-                    let _ = buf.set_len(len as usize);
+                    let _ = buf.set_len(read as usize);
                 }
             }
-            let outcome = Ok(request.operation.done(before));
-            slot.fill(Completion { id, qpn, outcome, len, attached: Attachment::Nothing, memory });
+            let (outcome, attached) = (Ok(request.operation.done(before)), Attachment::Nothing);
+            slot.fill(Completion { id, qpn, outcome, len: read, attached, memory });
         } else {
             common.counters.completed += 1;
             common.release(queue, Purpose::Send);
         }
-        self.requester.drop_front();
+        posted.drop();
+        self.requester.passed_front();
     }
 }

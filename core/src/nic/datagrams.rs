@@ -83,10 +83,11 @@ impl QueuePair {
     }
 
     /// Takes a datagram, or drops it.
+    #[inline(never)]
     pub fn take_datagram<P: Payload>(
         &mut self,
         flow: Flow<'_>,
-        packet: &Packet<P>,
+        packet: Packet<P>,
         common: &mut Common,
     ) {
         let (deth, attached) = match packet.headers.extensions {
@@ -119,7 +120,7 @@ impl QueuePair {
         let done = Done::ReceivedDatagram { source: deth.source };
         let solicited = packet.headers.bth.solicited();
         let message = Message { done, len: len as u32, attached, solicited };
-        self.complete_receive(receive.id, receive.memory, message, common);
+        self.complete_receive(receive, message, Purpose::Receive, common);
     }
 }
 

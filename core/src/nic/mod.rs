@@ -138,7 +138,7 @@ use crate::encap::Path;
 use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::cm::Mad;
-use crate::wire::{Malformed, Packet, Qpn, Service};
+use crate::wire::{Extensions, Headers, Malformed, Opcode, OpcodeInfo, Packet, Qpn, Service};
 
 use common::Common;
 use doorbells::Doorbells;
@@ -450,37 +450,63 @@ impl Nic {
     }
 }
 
-impl Inbox for Nic {
-    #[inline]
-    fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
+/// Where packets go. They are passed by value, so that what stays in registers on the way of most
+/// is not written to memory for the sake of some.
+impl Nic {
+    #[inline(always)]
+    fn dispatch<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, info: OpcodeInfo) {
         let Self { common, pairs, numbers, .. } = self;
         common.counters.received += 1;
-        let bth = &packet.headers.bth;
-        let info = bth.opcode().info();
+        let bth = packet.headers.bth;
         let Some(pair) = find(pairs, *numbers, bth.destination()) else {
-            return self.for_nobody(flow, packet);
+            return self.for_nobody((flow, packet));
         };
         // Datagrams come from anywhere.
         if pair.service() != Service::Ud && !pair.is_between(flow, common) {
             common.counters.strangers += 1;
-            return self.not_taken(flow.link(), &packet.headers);
+            return self.not_taken(flow.link(), bth);
         }
         if !pair.pkey.same_partition(bth.pkey()) {
             common.counters.other_partition += 1;
-            return self.not_taken(flow.link(), &packet.headers);
+            return self.not_taken(flow.link(), bth);
         }
         common.hosts.heard(pair.host, pair.shared.place, common.now);
         if info.service != pair.service() {
             common.counters.wrong_service += 1;
-            return self.not_taken(flow.link(), &packet.headers);
+            return self.not_taken(flow.link(), bth);
         }
         match info.service {
             Service::Ud => pair.take_datagram(flow, packet, common),
             _ if info.is_response() => pair.answered(packet, common),
-            _ => pair.respond(packet, common),
+            _ => pair.respond(packet, info, common),
         }
     }
 
+    #[inline(never)]
+    fn dispatch_any<P: Payload>(
+        &mut self,
+        (flow, packet, info): (Flow<'_>, Packet<P>, OpcodeInfo),
+    ) {
+        self.dispatch(flow, packet, info);
+    }
+}
+
+impl Inbox for Nic {
+    #[inline]
+    fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
+        match packet.headers.bth.opcode() {
+            // Most of all. What the table says of it is known here when this is compiled, and
+            // decides most of what follows.
+            Opcode::RcSendOnly => {
+                let headers = Headers { extensions: Extensions::None, ..packet.headers };
+                let packet = Packet { headers, payload: packet.payload };
+                self.dispatch(flow, packet, const { *Opcode::RcSendOnly.info() });
+            }
+            opcode => self.dispatch_any((flow, *packet, *opcode.info())),
+        }
+    }
+
+    #[cold]
     fn malformed(&mut self, why: Malformed) {
         tracing::trace!(%why, "malformed");
         self.common.counters.malformed += 1;

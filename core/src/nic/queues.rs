@@ -329,6 +329,9 @@ pub(super) enum Purpose {
     Send,
     /// A message that is being received.
     Receive,
+    /// A message that is received whole: there [is room](Completions::has_room) for its completion,
+    /// and nothing was promised.
+    AtOnce,
     /// Something that is to be flushed now.
     Flush,
 }
@@ -372,22 +375,34 @@ impl Completions {
     pub fn reserve(&mut self, purpose: Purpose) -> bool {
         let kept = match purpose {
             Purpose::Send => self.receivers.saturating_sub(self.receiving),
-            Purpose::Receive | Purpose::Flush => 0,
+            Purpose::Receive | Purpose::AtOnce | Purpose::Flush => 0,
         };
-        let taken = self.reserved + kept;
-        if self.ring.known_room() <= taken {
-            self.ring.look();
+        let room = self.has_more_than(self.reserved + kept);
+        if room {
+            self.reserved += 1;
+            self.receiving += usize::from(purpose == Purpose::Receive);
         }
-        let room = self.ring.known_room() > taken;
-        self.reserved += usize::from(room);
-        self.receiving += usize::from(room && purpose == Purpose::Receive);
         room
+    }
+
+    /// Whether there is a slot beside those that are promised, to be filled [at once](Purpose::AtOnce).
+    #[inline]
+    pub fn has_room(&mut self) -> bool {
+        self.has_more_than(self.reserved)
+    }
+
+    #[inline]
+    fn has_more_than(&mut self, taken: usize) -> bool {
+        self.ring.known_room() > taken || {
+            self.ring.look();
+            self.ring.known_room() > taken
+        }
     }
 
     /// Gives a promised slot back unused.
     #[inline]
     pub fn release(&mut self, purpose: Purpose) {
-        self.reserved -= 1;
+        self.reserved -= usize::from(purpose != Purpose::AtOnce);
         self.receiving -= usize::from(purpose == Purpose::Receive);
     }
 

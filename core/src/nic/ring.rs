@@ -10,7 +10,8 @@
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
-use std::ptr::{self, NonNull};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, UnsafeCell};
@@ -220,31 +221,75 @@ impl<T> Consumer<T> {
         Some(self.slots.at(self.head).with_mut(|slot| unsafe { (*slot).assume_init_mut() }))
     }
 
+    /// The value at the head, for whoever may take it after a look.
+    #[inline(always)]
+    pub fn head(&mut self) -> Option<Head<'_, T>> {
+        let value = NonNull::from(self.front()?);
+        Some(Head { consumer: self, value })
+    }
+
     /// Drops the value at the head, where it is, if there is one.
     #[inline]
     pub fn drop_front(&mut self) {
-        if let Some(value) = self.front() {
-            // SAFETY: the head passes the slot now, so this is the last that is seen of the value.
-            unsafe { ptr::drop_in_place(value) };
-            self.pass();
+        if let Some(head) = self.head() {
+            head.drop();
         }
     }
 
     /// Takes the value at the head.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
-        // SAFETY: the slot holds a value, and the head passes it now: it is read once.
-        let value = self.front().map(|value| unsafe { ptr::read(value) });
-        if value.is_some() {
-            self.pass();
-        }
-        value
+        self.head().map(Head::take)
     }
 
     #[inline]
     fn pass(&mut self) {
         self.head = self.head.wrapping_add(1);
         self.ring.head.0.store(self.head, Ordering::Release);
+    }
+}
+
+/// The value at the head of a ring: it was found there once, and need not be again to be taken.
+pub(super) struct Head<'a, T> {
+    consumer: &'a mut Consumer<T>,
+    value: NonNull<T>,
+}
+
+impl<T> Head<'_, T> {
+    /// Takes the value.
+    #[inline(always)]
+    pub fn take(self) -> T {
+        // SAFETY: the slot holds a value, and the head passes it now: it is read once.
+        let value = unsafe { self.value.read() };
+        self.consumer.pass();
+        value
+    }
+
+    /// Drops the value where it is.
+    #[inline(always)]
+    pub fn drop(self) {
+        // SAFETY: the head passes the slot now, so this is the last that is seen of the value.
+        unsafe { self.value.drop_in_place() };
+        self.consumer.pass();
+    }
+}
+
+impl<T> Deref for Head<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the slot holds a value, which is the reader's until the head passes it, and the
+        // head can't pass while this is there.
+        unsafe { self.value.as_ref() }
+    }
+}
+
+impl<T> DerefMut for Head<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { self.value.as_mut() }
     }
 }
 

@@ -25,9 +25,10 @@ impl QueuePair {
         while let r = &mut self.requester
             && r.at > 0
             && r.tickets[r.slot(0)] <= delivered
-            && !r.asks_first()
+            && let Some(posted) = r.work.front()
+            && !posted.request.operation.asks()
         {
-            let rest = r.packets(0, self.mtu) - r.acknowledged;
+            let rest = self.mtu.packets(posted.len) - r.acknowledged;
             (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
             self.complete_front(0, common);
         }

@@ -13,13 +13,15 @@ mod retries;
 use std::time::Duration;
 
 use crate::encap::{Full, Path};
+use crate::payload::Payload;
 use crate::time::Time;
-use crate::wire::{Bth, Headers, Msn, PathMtu, Psn, Service};
+use crate::wire::{Bth, Extensions, Headers, Msn, Opcode, PathMtu, Psn, Service};
 
 use super::common::Common;
 use super::completion::Cause;
 use super::device::Outbox;
-use super::gather::{Source, gather};
+use super::gather::gather;
+use super::keys::{Domain, Keys};
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::{Posted, Purpose};
@@ -48,7 +50,7 @@ pub(super) enum Turn {
 }
 
 pub(super) struct Requester {
-    work: Consumer<Posted>,
+    pub work: Consumer<Posted>,
     /// The first packet that is not acknowledged, and how many of the same request stand before it.
     oldest: Psn,
     acknowledged: u32,
@@ -173,6 +175,18 @@ impl Requester {
     #[inline]
     pub fn drop_front(&mut self) {
         self.work.drop_front();
+        self.left_front();
+    }
+
+    /// Counts the request at the head as complete, which it was when it was dropped.
+    #[inline(always)]
+    pub fn passed_front(&mut self) {
+        self.completed = self.completed.add(1);
+        self.left_front();
+    }
+
+    #[inline(always)]
+    fn left_front(&mut self) {
         self.begun = self.begun.saturating_sub(1);
         self.at = self.at.saturating_sub(1);
     }
@@ -283,7 +297,10 @@ impl QueuePair {
         let request = &posted.request;
         // What was begun before the peer said how many receives it has, and then refused, has to
         // wait for one as well. But with nothing under way, a request may always go and ask.
-        let uncovered = at > 0 && request.takes_receive() && reaches(credit, completed, at - 1);
+        let uncovered = credit.is_some()
+            && at > 0
+            && request.takes_receive()
+            && reaches(credit, completed, at - 1);
         if uncovered && r.packet == 0 && (at == r.begun || again) {
             return Err(Stop::Turn(Turn::Idle));
         }
@@ -308,9 +325,9 @@ impl QueuePair {
             return self.ask(common, outbox);
         }
 
+        let whole = r.packet == 0 && posted.len <= mtu;
         let offset = r.packet * mtu;
-        let len = (posted.len - offset).min(mtu);
-        let ends = offset + len == posted.len;
+        let ends = whole || posted.len - offset <= mtu;
         let ask = reliable
             && !common.lossless
             && (ends && (request.awaited || r.sending.ask_each || again)
@@ -321,25 +338,19 @@ impl QueuePair {
         {
             return Err(Stop::Refused(Cause::NoMetadata));
         }
-        let (mut opcode, extensions) = headers(posted, r.packet == 0, ends);
-        if !reliable {
-            opcode = opcode.unreliable().unwrap_or(opcode);
-        }
-        let bth = Bth::new(opcode, self.peer, r.next)
+        let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next)
             .with_pkey(self.pkey)
             .with_ack_request(ask)
             .with_solicited(ends && request.solicited);
-        let headers = Headers { bth, extensions };
-        let range = offset as usize..(offset + len) as usize;
-        let ticket = match request.data.bytes() {
-            Some(bytes) => outbox.push(path, headers, &bytes[range]),
-            None => {
-                let payload = gather(&common.keys, self.domain, request.data.segments(), range)
-                    .map_err(Stop::Refused)?;
-                push_gathered(outbox, path, headers, payload)
+        let to = (path, reliable);
+        let from = (&common.keys, self.domain);
+        let ticket = match whole {
+            // Most messages are one packet, of which much is known here.
+            true => push(posted, (0, posted.len), from, bth, to, outbox)?,
+            false => {
+                push_part(posted, (offset, (posted.len - offset).min(mtu)), from, bth, to, outbox)?
             }
         };
-        let ticket = ticket.map_err(|_| Stop::Turn(Turn::DeviceFull))?;
 
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(again);
@@ -363,7 +374,7 @@ impl QueuePair {
     }
 
     /// Sees to it that what was sent is not forgotten.
-    #[inline]
+    #[inline(always)]
     fn watch(&mut self, common: &mut Common) {
         let r = &mut self.requester;
         if common.lossless {
@@ -413,7 +424,7 @@ impl Requester {
     }
 
     /// Moves the cursor behind what was sent, which is so many packets there or here.
-    #[inline]
+    #[inline(always)]
     pub fn sent(&mut self, packets: u32, ask: bool, ends: bool, ticket: u64, now: Time) {
         let beyond = self.next.add(packets);
         if ask && self.next == self.top {
@@ -446,13 +457,60 @@ pub(super) enum Stop {
     Refused(Cause),
 }
 
+/// Gives a part of a request, from `offset` on so many bytes, to the device. The opcode of `bth` is
+/// found here.
+#[inline(always)]
+fn push<O: Outbox>(
+    posted: &Posted,
+    (offset, len): (u32, u32),
+    (keys, domain): (&Keys, Domain),
+    bth: Bth,
+    (path, reliable): (&Path, bool),
+    outbox: &mut O,
+) -> Result<u64, Stop> {
+    let (begins, ends) = (offset == 0, offset + len == posted.len);
+    let (mut opcode, extensions) = headers(posted, begins, ends);
+    if !reliable {
+        opcode = opcode.unreliable().unwrap_or(opcode);
+    }
+    let bth = bth.with_opcode(opcode);
+    let range = offset as usize..(offset + len) as usize;
+    let data = &posted.request.data;
+    let pushed = match (extensions, data.bytes()) {
+        // Known to have no more headers.
+        (Extensions::None, Some(bytes)) => {
+            outbox.push(path, Headers { bth, extensions: Extensions::None }, &bytes[range])
+        }
+        (extensions, Some(bytes)) => {
+            push_apart(outbox, path, Headers { bth, extensions }, &bytes[range])
+        }
+        (extensions, None) => {
+            let payload = gather(keys, domain, data.segments(), range).map_err(Stop::Refused)?;
+            push_apart(outbox, path, Headers { bth, extensions }, payload)
+        }
+    };
+    pushed.map_err(|_| Stop::Turn(Turn::DeviceFull))
+}
+
+#[inline(never)]
+fn push_part<O: Outbox>(
+    posted: &Posted,
+    part: (u32, u32),
+    from: (&Keys, Domain),
+    bth: Bth,
+    to: (&Path, bool),
+    outbox: &mut O,
+) -> Result<u64, Stop> {
+    push(posted, part, from, bth, to, outbox)
+}
+
 /// Apart from what lies in one piece, so that the way of that is short.
 #[inline(never)]
-fn push_gathered<O: Outbox>(
+fn push_apart<O: Outbox>(
     outbox: &mut O,
     path: &Path,
     headers: Headers,
-    payload: Source<'_>,
+    payload: impl Payload,
 ) -> Result<u64, Full> {
     outbox.push(path, headers, payload)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::{
-    Credits, Extensions, Headers, Msn, Nak, Opcode, Operation, Packet, Psn, RemoteAddr, Rkey,
+    Credits, Extensions, Headers, Msn, Nak, OpcodeInfo, Operation, Packet, Psn, RemoteAddr, Rkey,
     RnrTimer, Service, Syndrome, Verdict,
 };
 
@@ -246,39 +246,57 @@ impl Responder {
 
 impl QueuePair {
     /// Takes a request.
-    #[inline]
-    pub fn respond<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
+    #[inline(always)]
+    pub fn respond<P: Payload>(
+        &mut self,
+        packet: Packet<P>,
+        info: OpcodeInfo,
+        common: &mut Common,
+    ) {
+        let bth = packet.headers.bth;
         if !self.state.responds() {
-            common.counters.wrong_state += 1;
-            // Whoever sends on an unreliable connection does not ask what became of it.
-            if common.lossless && self.service() == Service::Rc {
-                self.disown(packet.headers.bth.psn(), common);
-            }
-            return;
+            return self.in_wrong_state(bth.psn(), common);
         }
         if self.state == State::ReadyToReceive {
             self.meet(common);
         }
-        let bth = &packet.headers.bth;
         let ahead = bth.psn().distance_from(self.responder.expected);
-        if ahead != 0 && self.service() == Service::Uc {
+        if ahead != 0 && info.service == Service::Uc {
             if !self.goes_on(bth, ahead, common) {
                 return;
             }
         } else if ahead < 0 && !planted(Bug::TakesDuplicates) {
-            return self.repeat(&packet.headers, common);
+            return self.repeat((packet.headers, info), common);
         } else if ahead > 0 && !planted(Bug::IgnoresGaps) {
-            return self.miss(&packet.headers, common);
+            return self.miss((packet.headers, info), common);
         }
-        match self.take(packet, common) {
-            Ok(Told::ByAck) => self.took(bth.ack_request(), common),
+        match self.take(packet, info, common) {
+            Ok(Told::ByAck) => self.took(bth.ack_request(), info.service, common),
             Ok(Told::ByAnswer) => {
                 self.responder.next();
                 common.owe_answer(self);
             }
-            Err(_) if self.service() == Service::Uc => self.pass_over(bth, common),
-            Err(Refusal::NotReady) => self.not_ready(common),
-            Err(Refusal::Fatal(nak, cause)) => {
+            Err(_) if info.service == Service::Uc => self.pass_over(bth, common),
+            Err(refusal) => self.refuse(refusal, common),
+        }
+    }
+
+    /// A request came that nothing is to be done about.
+    #[cold]
+    fn in_wrong_state(&mut self, psn: Psn, common: &mut Common) {
+        common.counters.wrong_state += 1;
+        // Whoever sends on an unreliable connection does not ask what became of it.
+        if common.lossless && self.service() == Service::Rc {
+            self.disown(psn, common);
+        }
+    }
+
+    /// Refuses the request that was expected.
+    #[cold]
+    fn refuse(&mut self, refusal: Refusal, common: &mut Common) {
+        match refusal {
+            Refusal::NotReady => self.not_ready(common),
+            Refusal::Fatal(nak, cause) => {
                 common.counters.fatal_naks_sent += 1;
                 common.owe(self, Due::Nak(Syndrome::nak(nak)));
                 let blamed = match cause {
@@ -292,12 +310,12 @@ impl QueuePair {
 
     /// A request came again.
     #[cold]
-    fn repeat(&mut self, headers: &Headers, common: &mut Common) {
+    fn repeat(&mut self, (headers, info): (Headers, OpcodeInfo), common: &mut Common) {
         common.counters.duplicates += 1;
         if common.lossless {
             return self.disown(headers.bth.psn(), common);
         }
-        match headers.bth.opcode().info().operation {
+        match info.operation {
             Operation::ReadRequest => self.read_again(headers, common),
             Operation::CompareSwap | Operation::FetchAdd => {
                 self.atomic_again(headers, common);
@@ -321,10 +339,10 @@ impl QueuePair {
 
     /// A packet came from beyond a gap.
     #[cold]
-    fn miss(&mut self, headers: &Headers, common: &mut Common) {
+    fn miss(&mut self, (headers, info): (Headers, OpcodeInfo), common: &mut Common) {
         common.counters.out_of_sequence += 1;
         if common.lossless {
-            return self.come_too_early(headers, common);
+            return self.come_too_early(headers, info, common);
         }
         if !self.responder.refused || planted(Bug::RefusesEachPacket) {
             self.responder.refused = true;
@@ -335,11 +353,11 @@ impl QueuePair {
 
     /// Where nothing is lost, packets that come too early are what the peer had sent behind a refused
     /// one before it heard of that, each of them the next of the one before; or not the peer's.
-    fn come_too_early(&mut self, headers: &Headers, common: &mut Common) {
+    fn come_too_early(&mut self, headers: Headers, info: OpcodeInfo, common: &mut Common) {
         let (psn, r) = (headers.bth.psn(), &mut self.responder);
         if r.refused && psn == r.beyond {
             // A read takes as many numbers as it asks for packets.
-            let reads = headers.bth.opcode() == Opcode::RcReadRequest;
+            let reads = info.operation == Operation::ReadRequest;
             r.beyond = psn.add(match headers.extensions {
                 Extensions::Reth(reth) if reads => self.mtu.packets(reth.length.0),
                 _ => 1,
@@ -349,7 +367,6 @@ impl QueuePair {
         }
     }
 
-    #[cold]
     fn not_ready(&mut self, common: &mut Common) {
         self.responder.refused = true;
         self.responder.beyond = self.responder.expected.add(1);
@@ -358,10 +375,10 @@ impl QueuePair {
     }
 
     /// Counts a packet as taken, and sees to its acknowledgement.
-    #[inline]
-    fn took(&mut self, asked: bool, common: &mut Common) {
+    #[inline(always)]
+    fn took(&mut self, asked: bool, service: Service, common: &mut Common) {
         self.responder.next();
-        if common.lossless || self.service() == Service::Uc {
+        if common.lossless || service == Service::Uc {
             return;
         }
         let r = &mut self.responder;
@@ -376,27 +393,27 @@ impl QueuePair {
     }
 
     /// Does as the expected packet says, or nothing at all.
-    #[inline]
+    #[inline(always)]
     fn take<P: Payload>(
         &mut self,
-        packet: &Packet<P>,
+        packet: Packet<P>,
+        info: OpcodeInfo,
         common: &mut Common,
     ) -> Result<Told, Refusal> {
-        let info = packet.headers.bth.opcode().info();
         let right_length = info.payload.allows(packet.payload.len(), self.mtu.bytes());
         if !right_length {
             return Err(Refusal::INVALID);
         }
         match info.operation {
-            Operation::Send => self.take_send(packet, common)?,
+            Operation::Send => self.take_send(packet, info, common)?,
             Operation::Write => self.take_write(packet, common)?,
             _ if !matches!(self.responder.doing, Doing::Nothing) => return Err(Refusal::INVALID),
             Operation::ReadRequest => {
-                self.take_read(&packet.headers, &common.keys)?;
+                self.take_read(packet.headers, &common.keys)?;
                 return Ok(Told::ByAnswer);
             }
             Operation::CompareSwap | Operation::FetchAdd => {
-                self.take_atomic(&packet.headers, &common.keys)?;
+                self.take_atomic(packet.headers, &common.keys)?;
                 return Ok(Told::ByAnswer);
             }
             _ => return Err(Refusal::INVALID),
@@ -404,13 +421,13 @@ impl QueuePair {
         Ok(Told::ByAck)
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_send<P: Payload>(
         &mut self,
-        packet: &Packet<P>,
+        packet: Packet<P>,
+        info: OpcodeInfo,
         common: &mut Common,
     ) -> Result<(), Refusal> {
-        let info = packet.headers.bth.opcode().info();
         let attached = match packet.headers.extensions {
             Extensions::None => Attachment::Nothing,
             Extensions::Imm(imm) => Attachment::Imm(imm),
@@ -429,26 +446,28 @@ impl QueuePair {
             if planted(Bug::DropsWithoutReceive) && responder.receives.waiting() == 0 {
                 return Ok(());
             }
-            let queue = in_use(&mut common.completions, self.receive_completions);
+            // Most messages: filled where the receive stands in its queue, and completed at once.
             if info.ends()
                 && responder.kept.is_none()
-                && let Some(receive) = responder.receives.next_own(queue)?
+                && let Receives::Own(ring) = &mut responder.receives
             {
-                // Most messages: filled where it stands in the queue, and completed from there.
+                let queue = in_use(&mut common.completions, self.receive_completions);
+                let Some(mut receive) = ring.head().filter(|_| queue.has_room()) else {
+                    return Err(Refusal::NotReady);
+                };
                 let put = fill(&mut receive.memory, 0, packet.payload, &common.keys, domain);
                 let len = match put {
                     Ok(len) => len,
                     Err(refusal) => {
                         // It is the receive's fault, or may be.
-                        let receive = responder.receives.pop_own();
-                        responder.kept = receive;
+                        queue.reserve(Purpose::Receive);
+                        responder.kept = Some(receive.take());
                         return Err(refusal);
                     }
                 };
-                let (id, memory) = (receive.id, std::mem::take(&mut receive.memory));
-                responder.receives.drop_own();
+                let receive = receive.take();
                 let message = Message { done: Done::Received, len, attached, solicited };
-                self.complete_receive(id, memory, message, common);
+                self.complete_receive(receive, message, Purpose::AtOnce, common);
                 return Ok(());
             }
             let receive = self.take_receive(common)?;
@@ -463,8 +482,9 @@ impl QueuePair {
         if info.ends() {
             let (len, id, memory) = (*filled, receive.id, std::mem::take(memory));
             responder.doing = Doing::Nothing;
+            let receive = ReceiveRequest { id, memory };
             let message = Message { done: Done::Received, len, attached, solicited };
-            self.complete_receive(id, memory, message, common);
+            self.complete_receive(receive, message, Purpose::Receive, common);
         }
         Ok(())
     }
@@ -479,14 +499,16 @@ impl QueuePair {
         }
     }
 
-    #[inline]
+    /// Completes a receive, whose completion was promised, or is found to have room.
+    #[inline(always)]
     pub fn complete_receive(
         &mut self,
-        id: u64,
-        mut memory: Memory,
+        receive: ReceiveRequest,
         message: Message,
+        promise: Purpose,
         common: &mut Common,
     ) {
+        let ReceiveRequest { id, mut memory } = receive;
         self.responder.completed = self.responder.completed.add(1);
         let Message { done, len, attached, solicited } = message;
         if let (Memory::Buf(buf), Done::Received | Done::ReceivedDatagram { .. }) =
@@ -499,7 +521,7 @@ impl QueuePair {
             common.keys.invalidate(rkey);
         }
         let (qpn, queue) = (self.number(), self.receive_completions);
-        let slot = common.succeeded(queue, Purpose::Receive, solicited);
+        let slot = common.succeeded(queue, promise, solicited);
         slot.fill(Completion { id, qpn, outcome: Ok(done), len, attached, memory });
     }
 }
@@ -513,8 +535,34 @@ impl Responder {
 }
 
 /// Puts a packet's payload behind what is filled of a receive. How much is filled then.
-#[inline]
+#[inline(always)]
 fn fill<P: Payload>(
+    memory: &mut Memory,
+    filled: u32,
+    payload: P,
+    keys: &Keys,
+    domain: Domain,
+) -> Result<u32, Refusal> {
+    match memory {
+        // Of the kind that is known, nothing has to be asked twice.
+        Memory::Buf(_) => fill_any(memory, filled, payload, keys, domain),
+        _ => fill_segments(memory, filled, payload, keys, domain),
+    }
+}
+
+#[inline(never)]
+fn fill_segments<P: Payload>(
+    memory: &mut Memory,
+    filled: u32,
+    payload: P,
+    keys: &Keys,
+    domain: Domain,
+) -> Result<u32, Refusal> {
+    fill_any(memory, filled, payload, keys, domain)
+}
+
+#[inline(always)]
+fn fill_any<P: Payload>(
     memory: &mut Memory,
     filled: u32,
     payload: P,

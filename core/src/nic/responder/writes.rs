@@ -6,17 +6,18 @@ use crate::nic::completion::{Cause, Done};
 use crate::nic::keys::{Domain, Keys, Rights};
 use crate::nic::pair::QueuePair;
 use crate::nic::planted::{Bug, planted};
-use crate::nic::work::{Attachment, LONGEST_MESSAGE, ReceiveRequest};
+use crate::nic::queues::Purpose;
+use crate::nic::work::{Attachment, LONGEST_MESSAGE};
 use crate::payload::Payload;
 use crate::wire::{Extensions, Metadata, Nak, Packet, RemoteAddr, Reth, Rkey};
 
 use super::{Doing, Message, Refusal};
 
 impl QueuePair {
-    #[inline]
+    #[inline(never)]
     pub(super) fn take_write<P: Payload>(
         &mut self,
-        packet: &Packet<P>,
+        packet: Packet<P>,
         common: &mut Common,
     ) -> Result<(), Refusal> {
         let info = packet.headers.bth.opcode().info();
@@ -63,10 +64,10 @@ impl QueuePair {
                 Doing::Write { address, rkey, left: left - len, total }
             }
         };
-        if let Some(ReceiveRequest { id, memory }) = receive {
+        if let Some(receive) = receive {
             let solicited = packet.headers.bth.solicited();
             let message = Message { done: Done::ReceivedWrite, len: total, attached, solicited };
-            self.complete_receive(id, memory, message, common);
+            self.complete_receive(receive, message, Purpose::Receive, common);
         } else if info.ends() {
             self.responder.completed = self.responder.completed.add(1);
         }
