@@ -87,7 +87,7 @@ impl Payload for WordBytes<'_> {
         self.len
     }
 
-    #[inline]
+    #[inline(always)]
     fn copy_to(&self, to: &mut [u8]) {
         words::copy_out(self.words, self.at, &mut to[..self.len]);
     }

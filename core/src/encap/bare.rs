@@ -33,7 +33,7 @@ pub fn record_len(headers: &Headers, payload: usize) -> usize {
 ///
 /// # Panics
 /// If `record` is shorter than [`record_len`].
-#[inline]
+#[inline(always)]
 pub fn emit(record: &[AtomicU64], tag: [u8; TAG_LEN], headers: &Headers, payload: impl Payload) {
     let [a, b, c, d, behind @ ..] = headers.bth.with_pad(0).to_bytes();
     record[1].store(u64::from_ne_bytes(behind), Ordering::Relaxed);
@@ -60,7 +60,7 @@ pub fn tag(first: u64) -> [u8; TAG_LEN] {
 }
 
 /// Reads the packet of `len` bytes in `record`, whose first word was loaded as `first`.
-#[inline]
+#[inline(always)]
 pub fn parse(
     record: &[AtomicU64],
     first: u64,

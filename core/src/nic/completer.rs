@@ -5,13 +5,30 @@ use crate::payload::Payload;
 use crate::wire::{Aeth, AtomicValue, Extensions, Msn, Nak, Operation, Packet, Psn, Verdict};
 
 use super::common::Common;
-use super::completion::{Cause, Completion};
+use super::completion::{Cause, Completion, Done};
 use super::gather::scatter;
 use super::notices::Untaken;
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::{Posted, Purpose};
 use super::work::{self, Attachment, Data, Memory};
+
+impl Posted {
+    /// What has been done when this was, and how many bytes it brought; `before` is what an atomic
+    /// operation found.
+    #[inline(never)]
+    fn done(&mut self, before: u64) -> (Done, u32) {
+        let done = self.request.operation.done(before);
+        if done != Done::Read {
+            return (done, 0);
+        }
+        if let Data::Memory(Memory::Buf(buf)) = &mut self.request.data {
+            // It was all filled, so there is room.
+            let _ = buf.set_len(self.len as usize);
+        }
+        (done, self.len)
+    }
+}
 
 impl QueuePair {
     /// Takes an answer.
@@ -226,20 +243,12 @@ impl QueuePair {
     pub(super) fn complete_front(&mut self, before: u64, common: &mut Common) {
         let (qpn, queue) = (self.number(), self.send_completions);
         let Some(mut posted) = self.requester.work.head() else { return };
-        let Posted { request, len } = &mut *posted;
-        if request.signalled {
+        if posted.request.signalled {
+            let (done, len) = if posted.plain { (Done::Sent, 0) } else { posted.done(before) };
             let slot = common.succeeded(queue, Purpose::Send, false);
-            let (id, mut memory) = (request.id, request.data.take_memory());
-            let mut read = 0;
-            if let work::Operation::Read { .. } = request.operation {
-                read = *len;
-                if let Memory::Buf(buf) = &mut memory {
-                    // It was all filled, so there is room.
-                    let _ = buf.set_len(read as usize);
-                }
-            }
-            let (outcome, attached) = (Ok(request.operation.done(before)), Attachment::Nothing);
-            slot.fill(Completion { id, qpn, outcome, len: read, attached, memory });
+            let (id, memory) = (posted.request.id, posted.request.data.take_memory());
+            let (outcome, attached) = (Ok(done), Attachment::Nothing);
+            slot.fill(Completion { id, qpn, outcome, len, attached, memory });
         } else {
             common.counters.completed += 1;
             common.release(queue, Purpose::Send);

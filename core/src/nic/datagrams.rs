@@ -35,22 +35,23 @@ fn network_header(flow: Flow<'_>) -> [u8; DATAGRAM_HEADER] {
 
 impl QueuePair {
     /// Sends the datagram at the cursor.
+    #[inline(never)]
     pub fn send_datagram<O: Outbox>(
         &mut self,
         common: &mut Common,
         outbox: &mut O,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Turn> {
         let (source, mtu, pkey) = (self.number(), self.mtu, self.pkey);
         let (psn, posted) = self.requester.at_cursor();
-        let Some(posted) = posted else { return Err(Stop::Turn(Turn::Idle)) };
+        let Some(posted) = posted else { return Err(Turn::Idle) };
         if self.state == State::Draining {
-            return Err(Stop::Turn(Turn::Idle));
+            return Err(Turn::Idle);
         }
         let Operation::Datagram { to, qpn, qkey } = posted.request.operation else {
-            return Err(Stop::Turn(Turn::Idle));
+            return Err(Turn::Idle);
         };
         if !common.reserve(self.send_completions, Purpose::Send) {
-            return Err(Stop::Turn(Turn::Starved));
+            return Err(Turn::Starved);
         }
         let deth = Deth { qkey, source, reserved: 0 };
         let (opcode, extensions) = match posted.request.attached {
@@ -70,14 +71,13 @@ impl QueuePair {
                 self.sent_for_good(true, common);
                 Ok(())
             }
-            Err(Stop::Refused(cause)) => {
-                // It is the first, for those before it are complete: it fails with its slot.
-                r.begun += 1;
-                Err(Stop::Refused(cause))
-            }
-            Err(turn) => {
-                common.release(self.send_completions, Purpose::Send);
-                Err(turn)
+            Err(stop) => {
+                match stop {
+                    // It is the first, for those before it are complete: it fails with its slot.
+                    Stop::Refused(_) => r.begun += 1,
+                    Stop::Turn(_) => common.release(self.send_completions, Purpose::Send),
+                }
+                Err(self.stopped(stop, common))
             }
         }
     }

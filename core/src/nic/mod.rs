@@ -120,7 +120,8 @@ pub use numbering::{Numbering, NumberingError};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Bug, plant};
 pub use queues::{
-    CompletionQueue, Notify, PostError, ReceiveQueue, Refused, SendQueue, SharedReceiveQueue,
+    CompletionQueue, Notify, Polled, PostError, ReceiveQueue, Refused, SendQueue,
+    SharedReceiveQueue,
 };
 pub use random::Seed;
 pub use receives::SharedReceiveQueueId;

@@ -6,6 +6,7 @@
 //! queue can't overflow: while it is full, requests wait in their queues, and receives count as
 //! not posted.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -15,7 +16,7 @@ use crate::wire::{Qpn, Service};
 
 use super::completion::Completion;
 use super::doorbells::Doorbells;
-use super::ring::{Consumer, Producer, Slot, ring};
+use super::ring::{Consumer, Leaving, Producer, Slot, ring};
 use super::states::State;
 use super::work::{LONGEST_MESSAGE, ReceiveRequest, WorkRequest};
 
@@ -89,6 +90,8 @@ pub struct Refused<R: std::fmt::Debug> {
 pub(super) struct Posted {
     pub request: WorkRequest,
     pub len: u32,
+    /// Whether it is [plain](WorkRequest::is_plain).
+    pub plain: bool,
 }
 
 /// What the program's ends of a queue pair share with the NIC.
@@ -102,31 +105,15 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Whether the state is this one, or one behind it.
     #[inline]
-    fn is_in(&self, states: Among) -> bool {
-        states.0 >> self.state.load(Ordering::Acquire) & 1 != 0
+    fn is_from(&self, state: State) -> bool {
+        self.state.load(Ordering::Acquire) >= state as u8
     }
 
     fn state(&self) -> State {
         State::from_code(self.state.load(Ordering::Acquire))
     }
-}
-
-/// Some of the states, a bit for each code: to look one up takes no comparison for each.
-#[derive(Clone, Copy)]
-struct Among(u8);
-
-impl Among {
-    const TAKING_SENDS: Self = {
-        let (mut bits, mut code) = (0, 0);
-        while code < State::ALL.len() {
-            bits |= (State::ALL[code].takes_sends() as u8) << code;
-            code += 1;
-        }
-        Self(bits)
-    };
-    const TAKING_RECEIVES: Self = Self(0b11_1111 & !(1 << State::Reset as u8));
-    const BROKEN: Self = Self(1 << State::Error as u8);
 }
 
 /// The program's end of a send queue.
@@ -169,20 +156,47 @@ impl SendQueue {
     /// # Errors
     /// When the queue is full, the queue pair not ready to send, or the message too long. The
     /// request comes back.
-    #[inline]
+    #[inline(always)]
     pub fn post(&mut self, request: WorkRequest) -> Result<(), Refused<WorkRequest>> {
+        match request.is_plain(self.shared.service) {
+            true => {
+                let len = request.data.len();
+                self.put(request, Some(len), true)
+            }
+            false => self.put_other((request, false)),
+        }
+    }
+
+    #[inline(never)]
+    fn put_other(
+        &mut self,
+        (request, plain): (WorkRequest, bool),
+    ) -> Result<(), Refused<WorkRequest>> {
         let len = request.len(self.shared.service);
-        let len = len.filter(|&len| len <= u64::from(LONGEST_MESSAGE));
-        let len = len.filter(|_| self.shared.is_in(Among::TAKING_SENDS));
-        match (self.ring.slot(), len) {
-            (Some(slot), Some(len)) => slot.fill(Posted { request, len: len as u32 }),
-            _ => return Err(self.refuse(request)),
+        self.put(request, len, plain)
+    }
+
+    /// Writes a request to the queue that has so many bytes, if it is one that can be.
+    #[inline(always)]
+    fn put(
+        &mut self,
+        request: WorkRequest,
+        len: Option<u64>,
+        plain: bool,
+    ) -> Result<(), Refused<WorkRequest>> {
+        let allowed = self.shared.is_from(State::TAKING_SENDS);
+        let fits = len.filter(|&len| allowed && len <= u64::from(LONGEST_MESSAGE));
+        match (self.ring.slot(), fits) {
+            (Some(slot), Some(len)) => slot.fill(Posted { request, len: len as u32, plain }),
+            _ => return Err(self.refuse((request, len))),
         }
         Ok(())
     }
 
+    /// In one value with another, so that the request need not be in memory before it is known that
+    /// it goes this way.
     #[cold]
-    fn refuse(&self, request: WorkRequest) -> Refused<WorkRequest> {
+    fn refuse(&self, (request, _): (WorkRequest, Option<u64>)) -> Refused<WorkRequest> {
         let (qpn, state) = (self.shared.qpn, self.shared.state());
         let why = match request.len(self.shared.service) {
             _ if !state.takes_sends() => PostError::State { qpn, state, what: "a send" },
@@ -232,23 +246,23 @@ impl ReceiveQueue {
     ///
     /// # Errors
     /// When the queue is full, or the queue pair is reset. The receive comes back.
-    #[inline]
+    #[inline(always)]
     pub fn post(&mut self, receive: ReceiveRequest) -> Result<(), Refused<ReceiveRequest>> {
-        let allowed = self.shared.is_in(Among::TAKING_RECEIVES);
+        let allowed = self.shared.is_from(State::TAKING_RECEIVES);
         match self.ring.slot().filter(|_| allowed) {
             Some(slot) => slot.fill(receive),
-            None => return Err(self.refuse(receive)),
+            None => return Err(self.refuse((receive, allowed))),
         }
         // Whatever is posted to a broken queue pair is to be flushed. The state is looked at again
         // since it may have broken meanwhile, and the NIC not have seen this receive.
-        if self.shared.is_in(Among::BROKEN) {
+        if self.shared.is_from(State::Error) {
             self.shared.doorbells.ring(self.shared.place);
         }
         Ok(())
     }
 
     #[cold]
-    fn refuse(&self, receive: ReceiveRequest) -> Refused<ReceiveRequest> {
+    fn refuse(&self, (receive, _): (ReceiveRequest, bool)) -> Refused<ReceiveRequest> {
         let (qpn, state) = (self.shared.qpn, self.shared.state());
         let why = match state.takes_receives() {
             _ if self.ring.depth() == 0 => PostError::Shared { qpn },
@@ -300,6 +314,13 @@ impl CompletionQueue {
         self.ring.pop()
     }
 
+    /// The next completion, if there is one, where it stands: it leaves the queue when what is
+    /// returned is dropped. Less is moved than by a [poll](Self::poll).
+    #[inline(always)]
+    pub fn poll_in_place(&mut self) -> Option<Polled<'_>> {
+        self.ring.head().map(|head| Polled(head.leaving()))
+    }
+
     /// How many completions wait.
     #[inline]
     pub fn len(&self) -> usize {
@@ -310,6 +331,26 @@ impl CompletionQueue {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// A completion where it stands in its queue, which it leaves when this is dropped.
+#[derive(Debug)]
+pub struct Polled<'a>(Leaving<'a, Completion>);
+
+impl Deref for Polled<'_> {
+    type Target = Completion;
+
+    #[inline(always)]
+    fn deref(&self) -> &Completion {
+        &self.0
+    }
+}
+
+impl DerefMut for Polled<'_> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Completion {
+        &mut self.0
     }
 }
 

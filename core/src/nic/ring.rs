@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code)]
 
+use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -59,8 +60,8 @@ pub(super) struct Producer<T> {
     slots: Slots<T>,
     ring: Arc<Ring<T>>,
     tail: usize,
-    /// The reader's head, as last seen.
-    head: usize,
+    /// Where the tail would be if the ring were full, as the reader was last seen.
+    limit: usize,
     depth: usize,
 }
 
@@ -81,7 +82,7 @@ pub(super) fn ring<T>(depth: usize) -> (Producer<T>, Consumer<T>) {
     let deserted = AtomicBool::new(false);
     let ring = Arc::new(Ring { slots: slots.collect(), head: index(), tail: index(), deserted });
     let producer =
-        Producer { slots: ring.slots(), ring: Arc::clone(&ring), tail: 0, head: 0, depth };
+        Producer { slots: ring.slots(), ring: Arc::clone(&ring), tail: 0, limit: depth, depth };
     (producer, Consumer { slots: ring.slots(), ring, head: 0, tail: 0 })
 }
 
@@ -108,13 +109,13 @@ impl<T> Producer<T> {
     /// How many there was room for when the reader was last looked at: perhaps there is more.
     #[inline]
     pub fn known_room(&self) -> usize {
-        self.depth - self.tail.wrapping_sub(self.head)
+        self.limit.wrapping_sub(self.tail)
     }
 
     /// Looks how far the reader is.
     #[inline]
     pub fn look(&mut self) {
-        self.head = self.ring.head.0.load(Ordering::Acquire);
+        self.limit = self.ring.head.0.load(Ordering::Acquire).wrapping_add(self.depth);
     }
 
     /// The slot to be written next, unless the ring is full. Whoever has it can build a value where
@@ -201,7 +202,22 @@ impl<T> Consumer<T> {
     /// The value that stands behind `index` others, left where it is.
     #[inline]
     pub fn peek(&mut self, index: usize) -> Option<&T> {
-        if index >= self.tail.wrapping_sub(self.head) && index >= self.len() {
+        self.look_for(index);
+        self.seen(index)
+    }
+
+    /// Looks how far the writer is, unless it was seen behind `index` others already.
+    #[inline]
+    pub fn look_for(&mut self, index: usize) {
+        if index >= self.tail.wrapping_sub(self.head) {
+            self.len();
+        }
+    }
+
+    /// What was seen behind `index` others, left where it is.
+    #[inline]
+    pub fn seen(&self, index: usize) -> Option<&T> {
+        if index >= self.tail.wrapping_sub(self.head) {
             return None;
         }
         let at = self.head.wrapping_add(index);
@@ -255,7 +271,7 @@ pub(super) struct Head<'a, T> {
     value: NonNull<T>,
 }
 
-impl<T> Head<'_, T> {
+impl<'a, T> Head<'a, T> {
     /// Takes the value.
     #[inline(always)]
     pub fn take(self) -> T {
@@ -268,9 +284,47 @@ impl<T> Head<'_, T> {
     /// Drops the value where it is.
     #[inline(always)]
     pub fn drop(self) {
+        self.leaving();
+    }
+
+    /// The value, to be dropped where it is when whoever has this is done with it.
+    #[inline(always)]
+    pub fn leaving(self) -> Leaving<'a, T> {
+        Leaving(self)
+    }
+}
+
+/// The value at the head of a ring, which is dropped when this is.
+pub(super) struct Leaving<'a, T>(Head<'a, T>);
+
+impl<T> Drop for Leaving<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
         // SAFETY: the head passes the slot now, so this is the last that is seen of the value.
-        unsafe { self.value.drop_in_place() };
-        self.consumer.pass();
+        unsafe { self.0.value.drop_in_place() };
+        self.0.consumer.pass();
+    }
+}
+
+impl<T> Deref for Leaving<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Leaving<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Leaving<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }
 

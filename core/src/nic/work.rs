@@ -352,8 +352,19 @@ impl WorkRequest {
         matches!(self.operation, Operation::Send) || !matches!(self.attached, Attachment::Nothing)
     }
 
-    /// How many bytes the message has, if this is a request that can be, with this service.
+    /// Whether it is what most requests are: a reliable send of bytes that lie in one piece, and of
+    /// nothing else. It is a request that can be, then, and takes its [data's](Data::len) length.
     #[inline]
+    pub(super) fn is_plain(&self, service: Service) -> bool {
+        service == Service::Rc
+            && matches!(self.operation, Operation::Send)
+            && matches!(self.attached, Attachment::Nothing)
+            && !self.fenced
+            && matches!(self.data, Data::Inline(_) | Data::Memory(Memory::Buf(_)))
+    }
+
+    /// How many bytes the message has, if this is a request that can be, with this service.
+    #[inline(never)]
     pub(super) fn len(&self, service: Service) -> Option<u64> {
         use Attachment::{Imm, Invalidate, Metadata, Nothing};
         use Operation::{CompareSwap, Datagram, FetchAdd, Read, Send, Write};

@@ -24,12 +24,11 @@ impl QueuePair {
         let before = self.requester.completed;
         while let r = &mut self.requester
             && r.at > 0
-            && r.tickets[r.slot(0)] <= delivered
-            && let Some(posted) = r.work.front()
-            && !posted.request.operation.asks()
+            && let (ticket, beyond) = r.tickets[r.slot(0)]
+            && ticket <= delivered
+            && !r.asks_first()
         {
-            let rest = self.mtu.packets(posted.len) - r.acknowledged;
-            (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
+            (r.oldest, r.acknowledged) = (beyond, 0);
             self.complete_front(0, common);
         }
         let r = &mut self.requester;

@@ -21,7 +21,7 @@ use super::common::Common;
 use super::completion::Cause;
 use super::device::Outbox;
 use super::gather::gather;
-use super::keys::{Domain, Keys};
+use super::keys::Domain;
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::{Posted, Purpose};
@@ -87,9 +87,9 @@ pub(super) struct Requester {
     pub retry_at: Option<Time>,
     /// When to come back to a peer that had no receive.
     pub resume_at: Option<Time>,
-    /// The device's ticket of each request's last packet, by its place in a ring as long as the
-    /// queue, on a lossless device.
-    tickets: Box<[u64]>,
+    /// The device's ticket of each request's last packet, and the number behind that, by the
+    /// request's place in a ring as long as the queue, on a lossless device.
+    tickets: Box<[(u64, Psn)]>,
     /// There, the last ticket that is known to be delivered.
     delivered: u64,
     /// There, a packet in the middle of a message, and its ticket: a message longer than the window
@@ -140,7 +140,7 @@ impl Requester {
         // Another path has other tickets.
         self.delivered = 0;
         if lossless && self.tickets.is_empty() {
-            self.tickets = vec![0; self.work.slots()].into();
+            self.tickets = vec![(0, first); self.work.slots()].into();
         }
     }
 
@@ -238,7 +238,22 @@ impl Requester {
     /// Whether the request at the head is one that only an answer completes.
     #[inline]
     fn asks_first(&mut self) -> bool {
-        self.work.front().is_some_and(|posted| posted.request.operation.asks())
+        self.work.front().is_some_and(|posted| !posted.plain && posted.request.operation.asks())
+    }
+
+    /// Whether the peer has said that it has receives, and none for messages behind the one that
+    /// comes `index` others after those that are complete.
+    #[inline]
+    fn credit_reaches(&self, index: usize) -> bool {
+        let message = Psn::new(self.completed.get()).add(self.parts).add(index as u32 + 1);
+        self.credit.is_some_and(|last| message.distance_from(Psn::new(last.get())) >= 0)
+    }
+
+    /// The part of a message of `len` bytes that goes into the packet at the cursor.
+    #[inline]
+    fn part_at_cursor(&self, len: u32, mtu: u32) -> Part {
+        let offset = self.packet * mtu;
+        Part::Some { offset, len: (len - offset).min(mtu) }
     }
 
     #[inline]
@@ -247,115 +262,120 @@ impl Requester {
     }
 }
 
-/// Whether the peer has said that it has receives, and none for messages behind the one that comes
-/// `index` others after those that are `completed`.
-#[inline]
-fn reaches(credit: Option<Msn>, completed: Msn, index: usize) -> bool {
-    let message = Psn::new(completed.get()).add(index as u32 + 1);
-    credit.is_some_and(|last| message.distance_from(Psn::new(last.get())) >= 0)
-}
-
 impl QueuePair {
     /// Sends some of what may be sent.
-    #[inline]
+    #[inline(always)]
     pub fn send<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O, most: u32) -> Turn {
         if !self.state.requests() || self.requester.resume_at.is_some() {
             return Turn::Idle;
         }
+        let datagrams = self.service() == Service::Ud;
         for _ in 0..most {
-            let sent = match self.service() {
-                Service::Ud => self.send_datagram(common, outbox),
-                _ => self.send_packet(common, outbox),
+            let sent = match datagrams {
+                true => self.send_datagram(common, outbox),
+                false => self.send_packet(common, outbox),
             };
-            match sent {
-                Ok(()) => {}
-                Err(Stop::Turn(turn)) => return turn,
-                // Those before it come first, and it is looked at again when they are complete.
-                Err(Stop::Refused(_)) if self.requester.at > 0 => return Turn::Idle,
-                Err(Stop::Refused(cause)) => {
-                    self.break_with(cause, Blamed::Request(0), common);
-                    return Turn::More;
-                }
+            if let Err(turn) = sent {
+                return turn;
             }
         }
         Turn::More
     }
 
+    /// How a turn ends in which something was not sent.
+    #[cold]
+    pub(super) fn stopped(&mut self, stop: Stop, common: &mut Common) -> Turn {
+        match stop {
+            Stop::Turn(turn) => turn,
+            // Those before it come first, and it is looked at again when they are complete.
+            Stop::Refused(_) if self.requester.at > 0 => Turn::Idle,
+            Stop::Refused(cause) => {
+                self.break_with(cause, Blamed::Request(0), common);
+                Turn::More
+            }
+        }
+    }
+
     /// Sends the packet at the cursor, if it may be sent.
-    #[inline]
-    fn send_packet<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> Result<(), Stop> {
-        let reliable = self.service() == Service::Rc;
+    #[inline(always)]
+    fn send_packet<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> Result<(), Turn> {
+        let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
+        r.work.look_for(r.at);
+        let plain = |posted: &Posted| posted.plain && posted.len <= mtu && r.next == r.top;
+        match r.work.seen(r.at).map(plain) {
+            Some(true) => self.send_as::<true, O>(common, outbox),
+            Some(false) => self.send_other(common, outbox),
+            None => Err(Turn::Idle),
+        }
+    }
+
+    #[inline(never)]
+    fn send_other<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> Result<(), Turn> {
+        self.send_as::<false, O>(common, outbox)
+    }
+
+    /// Sends it as what it is. Most packets are plain: the whole of a [plain](Posted::plain) request,
+    /// sent for the first time. What follows from that is not asked then.
+    #[inline(always)]
+    fn send_as<const PLAIN: bool, O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Turn> {
         let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
         if r.under_way() >= r.open {
-            return Err(Stop::Turn(Turn::Idle));
+            return Err(Turn::Idle);
         }
-        let (credit, completed, at) = (r.credit, r.completed.add(r.parts), r.at);
-        let again = r.next != r.top;
-        let (Some(path), Some(posted)) = (&self.path, r.work.peek(at)) else {
-            return Err(Stop::Turn(Turn::Idle));
+        let (at, again) = (r.at, !PLAIN && r.next != r.top);
+        let (Some(path), Some(posted)) = (&self.path, r.work.seen(at)) else {
+            return Err(Turn::Idle);
         };
         let request = &posted.request;
+        let (asks, begins) = (!PLAIN && request.operation.asks(), at == r.begun);
         // What was begun before the peer said how many receives it has, and then refused, has to
         // wait for one as well. But with nothing under way, a request may always go and ask.
-        let uncovered = credit.is_some()
+        if r.credit.is_some()
+            && (begins || again)
             && at > 0
+            && r.packet == 0
             && request.takes_receive()
-            && reaches(credit, completed, at - 1);
-        if uncovered && r.packet == 0 && (at == r.begun || again) {
-            return Err(Stop::Turn(Turn::Idle));
+            && r.credit_reaches(at - 1)
+        {
+            return Err(Turn::Idle);
         }
-        if at == r.begun {
-            let waits = r.asking > 0 && request.fenced && !planted(Bug::IgnoresFences);
-            if self.state == State::Draining || waits {
-                return Err(Stop::Turn(Turn::Idle));
+        if begins {
+            let fenced = !PLAIN && request.fenced && !planted(Bug::IgnoresFences);
+            if self.state == State::Draining || fenced && r.asking > 0 {
+                return Err(Turn::Idle);
             }
-            let asks = request.operation.asks();
             if asks && r.asking >= r.sending.reads.into() {
                 return Err(match r.sending.reads {
-                    0 => Stop::Refused(Cause::NoReads),
-                    _ => Stop::Turn(Turn::Idle),
+                    0 => self.stopped(Stop::Refused(Cause::NoReads), common),
+                    _ => Turn::Idle,
                 });
             }
             if !common.reserve(self.send_completions, Purpose::Send) {
-                return Err(Stop::Turn(Turn::Starved));
+                return Err(Turn::Starved);
             }
-            r.begun += 1;
         }
-        if request.operation.asks() {
-            return self.ask(common, outbox);
+        if asks {
+            r.begun += usize::from(begins);
+            return self.ask(common, outbox).map_err(|stop| self.stopped(stop, common));
         }
-
-        let whole = r.packet == 0 && posted.len <= mtu;
-        let offset = r.packet * mtu;
-        let ends = whole || posted.len - offset <= mtu;
-        let ask = reliable
-            && !common.lossless
-            && (ends && (request.awaited || r.sending.ask_each || again)
-                || r.unasked + 1 >= r.open.div_ceil(2)
-                || ends && reaches(credit, completed, at));
-        if let Attachment::Metadata(_) = request.attached
-            && !r.sending.metadata
-        {
-            return Err(Stop::Refused(Cause::NoMetadata));
-        }
-        let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next)
-            .with_pkey(self.pkey)
-            .with_ack_request(ask)
-            .with_solicited(ends && request.solicited);
-        let to = (path, reliable);
-        let from = (&common.keys, self.domain);
-        let ticket = match whole {
-            // Most messages are one packet, of which much is known here.
-            true => push(posted, (0, posted.len), from, bth, to, outbox)?,
-            false => {
-                push_part(posted, (offset, (posted.len - offset).min(mtu)), from, bth, to, outbox)?
-            }
+        let service = if PLAIN { Service::Rc } else { self.shared.service };
+        let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next).with_pkey(self.pkey);
+        let part = if PLAIN { Part::All } else { r.part_at_cursor(posted.len, mtu) };
+        let from = From { r, common, posted, domain: self.domain };
+        let pushed = push::<PLAIN, O>(from, part, (path, service, bth), outbox);
+        r.begun += usize::from(begins);
+        let Pushed { ticket, asked, ends } = match pushed {
+            Ok(pushed) => pushed,
+            Err(stop) => return Err(self.stopped(stop, common)),
         };
-
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(again);
-        r.sent(1, ask, ends, ticket, common.now);
-        match reliable {
+        r.sent(1, asked, ends, ticket, common.now);
+        match service == Service::Rc {
             true => self.watch(common),
             false => self.sent_for_good(ends, common),
         }
@@ -440,7 +460,7 @@ impl Requester {
         if ends {
             if !self.tickets.is_empty() {
                 let slot = self.slot(self.at);
-                self.tickets[slot] = ticket;
+                self.tickets[slot] = (ticket, beyond);
             }
             (self.at, self.packet) = (self.at + 1, 0);
         } else if !self.tickets.is_empty() && self.mark.is_none() {
@@ -457,54 +477,97 @@ pub(super) enum Stop {
     Refused(Cause),
 }
 
-/// Gives a part of a request, from `offset` on so many bytes, to the device. The opcode of `bth` is
-/// found here.
-#[inline(always)]
-fn push<O: Outbox>(
-    posted: &Posted,
-    (offset, len): (u32, u32),
-    (keys, domain): (&Keys, Domain),
-    bth: Bth,
-    (path, reliable): (&Path, bool),
-    outbox: &mut O,
-) -> Result<u64, Stop> {
-    let (begins, ends) = (offset == 0, offset + len == posted.len);
-    let (mut opcode, extensions) = headers(posted, begins, ends);
-    if !reliable {
-        opcode = opcode.unreliable().unwrap_or(opcode);
+/// A request, and what it is sent with.
+#[derive(Clone, Copy)]
+struct From<'a> {
+    r: &'a Requester,
+    common: &'a Common,
+    posted: &'a Posted,
+    domain: Domain,
+}
+
+/// The part of a request that goes into one packet.
+#[derive(Clone, Copy)]
+enum Part {
+    All,
+    /// So many bytes, from the first of these on.
+    Some {
+        offset: u32,
+        len: u32,
+    },
+}
+
+/// What was given to the device.
+struct Pushed {
+    ticket: u64,
+    /// Whether it asks for an acknowledgement.
+    asked: bool,
+    /// Whether it ends its message.
+    ends: bool,
+}
+
+impl Requester {
+    /// Whether a packet asks for an acknowledgement, which ends its message or does not.
+    #[inline(always)]
+    fn asks_for_acknowledgement(&self, awaited: bool, ends: bool) -> bool {
+        ends && (awaited || self.sending.ask_each || self.next != self.top)
+            || self.unasked + 1 >= self.open.div_ceil(2)
+            || ends && self.credit_reaches(self.at)
     }
-    let bth = bth.with_opcode(opcode);
-    let range = offset as usize..(offset + len) as usize;
-    let data = &posted.request.data;
-    let pushed = match (extensions, data.bytes()) {
-        // Known to have no more headers.
-        (Extensions::None, Some(bytes)) => {
-            outbox.push(path, Headers { bth, extensions: Extensions::None }, &bytes[range])
-        }
-        (extensions, Some(bytes)) => {
-            push_apart(outbox, path, Headers { bth, extensions }, &bytes[range])
-        }
-        (extensions, None) => {
-            let payload = gather(keys, domain, data.segments(), range).map_err(Stop::Refused)?;
-            push_apart(outbox, path, Headers { bth, extensions }, payload)
+}
+
+/// Gives a part of a request to the device.
+#[inline(always)]
+fn push<const PLAIN: bool, O: Outbox>(
+    from: From<'_>,
+    part: Part,
+    (path, service, bth): (&Path, Service, Bth),
+    outbox: &mut O,
+) -> Result<Pushed, Stop> {
+    let From { r, common, posted, domain } = from;
+    let (request, data) = (&posted.request, &posted.request.data);
+    let (begins, ends, range) = match part {
+        Part::All => (true, true, 0..posted.len),
+        Part::Some { offset, len } => {
+            (offset == 0, offset + len == posted.len, offset..offset + len)
         }
     };
-    pushed.map_err(|_| Stop::Turn(Turn::DeviceFull))
+    let range = range.start as usize..range.end as usize;
+    let asked = !common.lossless
+        && service == Service::Rc
+        && r.asks_for_acknowledgement(request.awaited, ends);
+    let bth = bth.with_ack_request(asked).with_solicited(ends && request.solicited);
+    let pushed = match data.bytes() {
+        Some(bytes) if PLAIN => {
+            outbox.push(path, Headers { bth, extensions: Extensions::None }, &bytes[range])
+        }
+        bytes => {
+            let (mut opcode, extensions) = headers(posted, begins, ends);
+            if service == Service::Uc {
+                opcode = opcode.unreliable().unwrap_or(opcode);
+            }
+            if let Attachment::Metadata(_) = request.attached
+                && !r.sending.metadata
+            {
+                return Err(Stop::Refused(Cause::NoMetadata));
+            }
+            let headers = Headers { bth: bth.with_opcode(opcode), extensions };
+            match bytes {
+                Some(bytes) => outbox.push(path, headers, &bytes[range]),
+                None => {
+                    let payload = gather(&common.keys, domain, data.segments(), range);
+                    push_apart(outbox, path, headers, payload.map_err(Stop::Refused)?)
+                }
+            }
+        }
+    };
+    match pushed {
+        Ok(ticket) => Ok(Pushed { ticket, asked, ends }),
+        Err(Full) => Err(Stop::Turn(Turn::DeviceFull)),
+    }
 }
 
-#[inline(never)]
-fn push_part<O: Outbox>(
-    posted: &Posted,
-    part: (u32, u32),
-    from: (&Keys, Domain),
-    bth: Bth,
-    to: (&Path, bool),
-    outbox: &mut O,
-) -> Result<u64, Stop> {
-    push(posted, part, from, bth, to, outbox)
-}
-
-/// Apart from what lies in one piece, so that the way of that is short.
+/// Apart from what lies in one piece behind no more headers, so that the way of that is short.
 #[inline(never)]
 fn push_apart<O: Outbox>(
     outbox: &mut O,
