@@ -69,33 +69,34 @@ impl Outbox for Cable {
     }
 }
 
-/// A ring of words that loses nothing, as two processes would share one.
+/// A ring of words that loses nothing, as two processes would share one: records of whole cache
+/// lines, each with its length in its tag.
 pub(super) struct Ring {
     words: Vec<AtomicU64>,
-    /// Where each record begins, and its length; and how many were ever pushed and taken.
-    records: Vec<(usize, usize)>,
+    /// Where the next record begins; and how many were ever pushed and taken.
     at: usize,
     pushed: u64,
     pub(super) taken: u64,
 }
 
+/// The words of a cache line.
+const LINE: usize = 8;
+
 impl Ring {
     fn new() -> Self {
         let words = (0..1 << 18).map(|_| AtomicU64::new(0)).collect();
-        Self { words, records: Vec::with_capacity(1024), at: 0, pushed: 0, taken: 0 }
+        Self { words, at: 0, pushed: 0, taken: 0 }
     }
 }
 
 impl Outbox for Ring {
     #[inline(always)]
     fn push(&mut self, _: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
-        let words = bare::record_len(&headers, payload.len()).div_ceil(8);
-        if self.at + words > self.words.len() || self.records.len() == self.records.capacity() {
-            return Err(Full);
-        }
-        bare::emit(&self.words[self.at..self.at + words], [1; 4], &headers, payload);
-        self.records.push((self.at, headers.len() + payload.len()));
-        self.at += words.next_multiple_of(8);
+        let len = bare::record_len(&headers, payload.len());
+        let words = len.div_ceil(8);
+        let Some(record) = self.words.get(self.at..self.at + words) else { return Err(Full) };
+        bare::emit(record, (len as u32).to_ne_bytes(), &headers, payload);
+        self.at += words.next_multiple_of(LINE);
         self.pushed += 1;
         Ok(self.pushed)
     }
@@ -258,13 +259,17 @@ impl Carry for Ring {
     #[inline]
     fn deliver(from: &mut End<Self>, to: &mut End<Self>) {
         let ring = &mut from.out;
-        for (at, len) in ring.records.drain(..) {
-            let record = &ring.words[at..at + (len + bare::TAG_LEN).div_ceil(8)];
-            let first = record[0].load(std::sync::atomic::Ordering::Acquire);
-            match bare::parse(record, first, len) {
+        let mut rest = &ring.words[..ring.at];
+        while let [first, ..] = rest {
+            let first = first.load(std::sync::atomic::Ordering::Acquire);
+            let len = u32::from_ne_bytes(bare::tag(first)) as usize;
+            let words = len.div_ceil(8);
+            let record = &rest[..words];
+            match bare::parse(record, first, len - bare::TAG_LEN) {
                 Ok(packet) => to.nic.packet(Flow::Link(PathId(0)), &packet),
                 Err(why) => to.nic.malformed(why),
             }
+            rest = &rest[words.next_multiple_of(LINE)..];
         }
         (ring.at, ring.taken) = (0, ring.pushed);
         from.nic.look(&mut from.out);

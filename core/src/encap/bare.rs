@@ -11,7 +11,7 @@
 
 use crate::payload::{Payload, WordBytes};
 use crate::sync::{AtomicU64, Ordering};
-use crate::wire::{Bth, Extensions, Headers, Malformed, Packet, Part, without_padding};
+use crate::wire::{Bth, Extensions, Headers, Layout, Malformed, Packet, Part, without_padding};
 
 /// The bytes of the device's tag.
 pub const TAG_LEN: usize = 4;
@@ -76,19 +76,40 @@ pub fn parse(
     let [_, _, _, _, a, b, c, d] = first.to_ne_bytes();
     let [e, f, g, h, i, j, k, l] = second.load(Ordering::Relaxed).to_ne_bytes();
     let bth = Bth::from_bytes(&[a, b, c, d, e, f, g, h, i, j, k, l])?;
-    let mut extensions = Extensions::None;
     let layout = bth.opcode().layout();
-    if !layout.is_empty() {
-        let mut bytes = [0; EXTENSIONS];
-        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(&record[BTH_END / 8..]) {
-            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
-        }
-        let known = (len - Bth::LEN).min(EXTENSIONS);
-        (extensions, _) = Extensions::parse(layout, &bytes[..known])?;
+    // Apart, so that where there are none, no length depends on them.
+    if layout.is_empty() {
+        let headers = Headers { bth, extensions: Extensions::None };
+        return behind(headers, record, len);
     }
-    let headers = Headers { bth, extensions };
+    let extensions = parse_extensions(layout, record, len)?;
+    behind(Headers { bth, extensions }, record, len)
+}
+
+#[inline(never)]
+fn parse_extensions(
+    layout: Layout,
+    record: &[AtomicU64],
+    len: usize,
+) -> Result<Extensions, Malformed> {
+    let mut bytes = [0; EXTENSIONS];
+    for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(&record[BTH_END / 8..]) {
+        *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+    }
+    let known = (len - Bth::LEN).min(EXTENSIONS);
+    Ok(Extensions::parse(layout, &bytes[..known])?.0)
+}
+
+/// The packet of which these are the headers: what is behind them is its payload.
+#[inline(always)]
+fn behind(
+    headers: Headers,
+    record: &[AtomicU64],
+    len: usize,
+) -> Result<Packet<WordBytes<'_>>, Malformed> {
     let payload = without_padding(&headers, len - headers.len())?;
     let start = TAG_LEN + headers.len();
+    let have = (record.len() * 8).saturating_sub(TAG_LEN);
     let missing = Malformed::Length { part: Part::Payload, claimed: payload, have };
     let payload = WordBytes::new(record, start..start + payload).ok_or(missing)?;
     Ok(Packet { headers, payload })

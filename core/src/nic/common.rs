@@ -254,6 +254,12 @@ impl Common {
         slot
     }
 
+    /// Enters the event that a completion queue, which was armed for it, has one.
+    #[cold]
+    pub fn tell_completion(&mut self, queue: u32) {
+        self.events.push_back(Event::Completion(CompletionQueueId(queue)));
+    }
+
     /// Enters an event, unless it was `told` and not taken yet. So there are at most as many as
     /// completion queues and shared receive queues, and five times as many as queue pairs.
     #[cold]

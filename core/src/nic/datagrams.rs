@@ -120,7 +120,7 @@ impl QueuePair {
         let done = Done::ReceivedDatagram { source: deth.source };
         let solicited = packet.headers.bth.solicited();
         let message = Message { done, len: len as u32, attached, solicited };
-        self.complete_receive(receive, message, Purpose::Receive, common);
+        self.complete_receive(receive, message, common);
     }
 }
 

@@ -465,16 +465,16 @@ impl Nic {
         // Datagrams come from anywhere.
         if pair.service() != Service::Ud && !pair.is_between(flow, common) {
             common.counters.strangers += 1;
-            return self.not_taken(flow.link(), bth);
+            return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
         }
         if !pair.pkey.same_partition(bth.pkey()) {
             common.counters.other_partition += 1;
-            return self.not_taken(flow.link(), bth);
+            return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
         }
         common.hosts.heard(pair.host, pair.shared.place, common.now);
         if info.service != pair.service() {
             common.counters.wrong_service += 1;
-            return self.not_taken(flow.link(), bth);
+            return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
         }
         match info.service {
             Service::Ud => pair.take_datagram(flow, packet, common),

@@ -447,21 +447,22 @@ impl Completions {
         self.receiving -= usize::from(purpose == Purpose::Receive);
     }
 
+    /// Whether a completion calls for an event, of a queue that is armed.
+    #[cold]
+    fn calls(&mut self, urgent: bool) -> bool {
+        let calls = urgent || self.armed == Some(Notify::Any);
+        if calls {
+            self.armed = None;
+        }
+        calls && !std::mem::replace(&mut self.told, true)
+    }
+
     /// A promised slot, to be filled now. Whether that calls for an event, being `urgent` or not,
     /// which nobody has been told of yet.
     #[inline(always)]
     pub fn redeem(&mut self, purpose: Purpose, urgent: bool) -> (Slot<'_, Completion>, bool) {
         self.release(purpose);
-        let notable = match self.armed {
-            None => false,
-            Some(Notify::Any) => true,
-            Some(Notify::Solicited) => urgent,
-        };
-        let mut untold = false;
-        if notable {
-            self.armed = None;
-            untold = !std::mem::replace(&mut self.told, true);
-        }
+        let untold = self.armed.is_some() && self.calls(urgent);
         (self.ring.slot().expect("a promised slot is there: that is what the promise is"), untold)
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::{
-    Credits, Extensions, Headers, Msn, Nak, OpcodeInfo, Operation, Packet, Psn, RemoteAddr, Rkey,
-    RnrTimer, Service, Syndrome, Verdict,
+    Credits, Extensions, Headers, Msn, Nak, OpcodeInfo, Operation, Packet, Psn, Qpn, RemoteAddr,
+    Rkey, RnrTimer, Service, Syndrome, Verdict,
 };
 
 use super::common::{Common, in_use};
@@ -440,7 +440,7 @@ impl QueuePair {
         if info.begins() != matches!(self.responder.doing, Doing::Nothing) {
             return Err(Refusal::INVALID);
         }
-        let (domain, responder) = (self.domain, &mut self.responder);
+        let (domain, qpn, responder) = (self.domain, self.number(), &mut self.responder);
         let solicited = packet.headers.bth.solicited();
         if info.begins() {
             if planted(Bug::DropsWithoutReceive) && responder.receives.waiting() == 0 {
@@ -467,7 +467,12 @@ impl QueuePair {
                 };
                 let receive = receive.take();
                 let message = Message { done: Done::Received, len, attached, solicited };
-                self.complete_receive(receive, message, Purpose::AtOnce, common);
+                let (slot, untold) = queue.redeem(Purpose::AtOnce, solicited);
+                slot.fill(responder.completion(receive, message, &mut common.keys, qpn));
+                common.counters.completed += 1;
+                if untold {
+                    common.tell_completion(self.receive_completions);
+                }
                 return Ok(());
             }
             let receive = self.take_receive(common)?;
@@ -484,7 +489,7 @@ impl QueuePair {
             responder.doing = Doing::Nothing;
             let receive = ReceiveRequest { id, memory };
             let message = Message { done: Done::Received, len, attached, solicited };
-            self.complete_receive(receive, message, Purpose::Receive, common);
+            self.complete_receive(receive, message, common);
         }
         Ok(())
     }
@@ -499,18 +504,33 @@ impl QueuePair {
         }
     }
 
-    /// Completes a receive, whose completion was promised, or is found to have room.
-    #[inline(always)]
+    /// Completes a receive, whose completion was promised.
+    #[inline]
     pub fn complete_receive(
         &mut self,
         receive: ReceiveRequest,
         message: Message,
-        promise: Purpose,
         common: &mut Common,
     ) {
-        let ReceiveRequest { id, mut memory } = receive;
-        self.responder.completed = self.responder.completed.add(1);
-        let Message { done, len, attached, solicited } = message;
+        let (qpn, queue, solicited) = (self.number(), self.receive_completions, message.solicited);
+        let completion = self.responder.completion(receive, message, &mut common.keys, qpn);
+        common.succeeded(queue, Purpose::Receive, solicited).fill(completion);
+    }
+}
+
+impl Responder {
+    /// Counts a message as received, and says so.
+    #[inline(always)]
+    fn completion(
+        &mut self,
+        receive: ReceiveRequest,
+        message: Message,
+        keys: &mut Keys,
+        qpn: Qpn,
+    ) -> Completion {
+        self.completed = self.completed.add(1);
+        let (ReceiveRequest { id, mut memory }, Message { done, len, attached, .. }) =
+            (receive, message);
         if let (Memory::Buf(buf), Done::Received | Done::ReceivedDatagram { .. }) =
             (&mut memory, done)
         {
@@ -518,15 +538,11 @@ impl QueuePair {
             let _ = buf.set_len(len as usize);
         }
         if let Attachment::Invalidate(rkey) = attached {
-            common.keys.invalidate(rkey);
+            keys.invalidate(rkey);
         }
-        let (qpn, queue) = (self.number(), self.receive_completions);
-        let slot = common.succeeded(queue, promise, solicited);
-        slot.fill(Completion { id, qpn, outcome: Ok(done), len, attached, memory });
+        Completion { id, qpn, outcome: Ok(done), len, attached, memory }
     }
-}
 
-impl Responder {
     /// Notes that the peer has been told all that there is to tell.
     #[inline]
     pub fn said(&mut self) {
@@ -546,7 +562,7 @@ fn fill<P: Payload>(
     match memory {
         // Of the kind that is known, nothing has to be asked twice.
         Memory::Buf(_) => fill_any(memory, filled, payload, keys, domain),
-        _ => fill_segments(memory, filled, payload, keys, domain),
+        _ => fill_segments(memory, filled, (payload, domain), keys),
     }
 }
 
@@ -554,9 +570,8 @@ fn fill<P: Payload>(
 fn fill_segments<P: Payload>(
     memory: &mut Memory,
     filled: u32,
-    payload: P,
+    (payload, domain): (P, Domain),
     keys: &Keys,
-    domain: Domain,
 ) -> Result<u32, Refusal> {
     fill_any(memory, filled, payload, keys, domain)
 }

@@ -6,7 +6,6 @@ use crate::nic::completion::{Cause, Done};
 use crate::nic::keys::{Domain, Keys, Rights};
 use crate::nic::pair::QueuePair;
 use crate::nic::planted::{Bug, planted};
-use crate::nic::queues::Purpose;
 use crate::nic::work::{Attachment, LONGEST_MESSAGE};
 use crate::payload::Payload;
 use crate::wire::{Extensions, Metadata, Nak, Packet, RemoteAddr, Reth, Rkey};
@@ -67,7 +66,7 @@ impl QueuePair {
         if let Some(receive) = receive {
             let solicited = packet.headers.bth.solicited();
             let message = Message { done: Done::ReceivedWrite, len: total, attached, solicited };
-            self.complete_receive(receive, message, Purpose::Receive, common);
+            self.complete_receive(receive, message, common);
         } else if info.ends() {
             self.responder.completed = self.responder.completed.add(1);
         }
