@@ -38,7 +38,7 @@ impl Payload for &[u8] {
         (**self).len()
     }
 
-    #[inline]
+    #[inline(always)]
     fn copy_to(&self, to: &mut [u8]) {
         // Of known length, a copy is a load and a store, and no call.
         match self.len() {

@@ -36,22 +36,36 @@ impl Cable {
         let memory = vec![0; PART * PARTS];
         Self { memory, run: None, most, sealed: Vec::with_capacity(PARTS) }
     }
+
+    /// Lays a packet behind the others of the frame that is being filled, or into a new one.
+    #[inline(always)]
+    fn lay(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<(), Full> {
+        let Some(frame) = self.memory.chunks_exact_mut(PART).nth(self.sealed.len()) else {
+            return Err(Full);
+        };
+        let run = self.run.get_or_insert_with(|| Run::begin(path, frame, IpId(0), self.most));
+        run.push(path, frame, headers, payload)
+    }
+
+    #[inline(never)]
+    fn push_to_next(
+        &mut self,
+        (path, headers, payload): (&Path, Headers, impl Payload),
+    ) -> Result<u64, Full> {
+        if self.run.as_ref().is_none_or(|run| run.packets() == 0) {
+            return Err(Full);
+        }
+        self.flush();
+        self.lay(path, headers, payload).map(|()| 0)
+    }
 }
 
 impl Outbox for Cable {
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
-        loop {
-            if self.sealed.len() == PARTS {
-                return Err(Full);
-            }
-            let frame = &mut self.memory[self.sealed.len() * PART..][..PART];
-            let run = self.run.get_or_insert_with(|| Run::begin(path, frame, IpId(0), self.most));
-            match run.push(path, frame, headers, payload) {
-                Ok(()) => return Ok(0),
-                Err(Full) if run.packets() == 0 => return Err(Full),
-                Err(Full) => self.flush(),
-            }
+        match self.lay(path, headers, payload) {
+            Ok(()) => Ok(0),
+            Err(Full) => self.push_to_next((path, headers, payload)),
         }
     }
 

@@ -66,9 +66,8 @@ pub fn parse(
     first: u64,
     len: usize,
 ) -> Result<Packet<WordBytes<'_>>, Malformed> {
-    let have = (record.len() * 8).saturating_sub(TAG_LEN);
-    if len > have {
-        return Err(Malformed::Length { part: Part::Bth, claimed: len, have });
+    if len > have(record) {
+        return Err(Malformed::Length { part: Part::Bth, claimed: len, have: have(record) });
     }
     let Some(second) = record.get(1).filter(|_| len >= Bth::LEN) else {
         return Err(Malformed::Truncated { part: Part::Bth, need: Bth::LEN, have: len });
@@ -109,10 +108,19 @@ fn behind(
 ) -> Result<Packet<WordBytes<'_>>, Malformed> {
     let payload = without_padding(&headers, len - headers.len())?;
     let start = TAG_LEN + headers.len();
-    let have = (record.len() * 8).saturating_sub(TAG_LEN);
-    let missing = Malformed::Length { part: Part::Payload, claimed: payload, have };
-    let payload = WordBytes::new(record, start..start + payload).ok_or(missing)?;
-    Ok(Packet { headers, payload })
+    match WordBytes::new(record, start..start + payload) {
+        Some(payload) => Ok(Packet { headers, payload }),
+        None => {
+            let have = have(record);
+            Err(Malformed::Length { part: Part::Payload, claimed: payload, have })
+        }
+    }
+}
+
+/// The bytes that a record has behind its tag.
+#[inline(always)]
+fn have(record: &[AtomicU64]) -> usize {
+    (record.len() * 8).saturating_sub(TAG_LEN)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -91,7 +91,7 @@ impl Run {
     /// written, when it goes elsewhere, is larger than the first, or finds no room.
     ///
     /// The pad count of `headers` is made here, where the payload is known.
-    #[inline]
+    #[inline(always)]
     pub fn push(
         &mut self,
         path: &Path,
@@ -116,7 +116,7 @@ impl Run {
     }
 
     /// The next `len` bytes of the frame, if a packet of that length along `path` may have them.
-    #[inline]
+    #[inline(always)]
     fn claim<'f>(&mut self, path: &Path, frame: &'f mut [u8], len: usize) -> Option<&'f mut [u8]> {
         let fits = self.packets == 0 || !self.ended && len <= self.segment;
         if !fits || self.path != path.id() || self.packets == self.most {
@@ -154,7 +154,7 @@ impl Run {
 }
 
 /// Copies a payload and its padding to `out`, whose length is theirs.
-#[inline]
+#[inline(always)]
 fn place(out: &mut [u8], payload: impl Payload) {
     payload.copy_to(out);
     for byte in &mut out[payload.len()..] {

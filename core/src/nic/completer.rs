@@ -2,7 +2,7 @@
 
 use crate::encap::PathId;
 use crate::payload::Payload;
-use crate::wire::{Aeth, AtomicValue, Extensions, Msn, Nak, Operation, Packet, Psn, Verdict};
+use crate::wire::{Aeth, AtomicValue, Extensions, Msn, Nak, Operation, Packet, Psn, Qpn, Verdict};
 
 use super::common::Common;
 use super::completion::{Cause, Completion, Done};
@@ -14,19 +14,25 @@ use super::queues::{Posted, Purpose};
 use super::work::{self, Attachment, Data, Memory};
 
 impl Posted {
-    /// What has been done when this was, and how many bytes it brought; `before` is what an atomic
-    /// operation found.
+    /// What says that this was done, and brought so many bytes.
+    #[inline(always)]
+    fn completion(&mut self, qpn: Qpn, done: Done, len: u32) -> Completion {
+        let (id, memory) = (self.request.id, self.request.data.take_memory());
+        Completion { id, qpn, outcome: Ok(done), len, attached: Attachment::Nothing, memory }
+    }
+
+    /// The same of any request; `before` is what an atomic operation found.
     #[inline(never)]
-    fn done(&mut self, before: u64) -> (Done, u32) {
+    fn completion_of_any(&mut self, qpn: Qpn, before: u64) -> Completion {
         let done = self.request.operation.done(before);
         if done != Done::Read {
-            return (done, 0);
+            return self.completion(qpn, done, 0);
         }
         if let Data::Memory(Memory::Buf(buf)) = &mut self.request.data {
             // It was all filled, so there is room.
             let _ = buf.set_len(self.len as usize);
         }
-        (done, self.len)
+        self.completion(qpn, done, self.len)
     }
 }
 
@@ -244,11 +250,11 @@ impl QueuePair {
         let (qpn, queue) = (self.number(), self.send_completions);
         let Some(mut posted) = self.requester.work.head() else { return };
         if posted.request.signalled {
-            let (done, len) = if posted.plain { (Done::Sent, 0) } else { posted.done(before) };
             let slot = common.succeeded(queue, Purpose::Send, false);
-            let (id, memory) = (posted.request.id, posted.request.data.take_memory());
-            let (outcome, attached) = (Ok(done), Attachment::Nothing);
-            slot.fill(Completion { id, qpn, outcome, len, attached, memory });
+            match posted.plain {
+                true => slot.fill(posted.completion(qpn, Done::Sent, 0)),
+                false => slot.fill(posted.completion_of_any(qpn, before)),
+            }
         } else {
             common.counters.completed += 1;
             common.release(queue, Purpose::Send);

@@ -94,6 +94,14 @@ pub(super) struct Posted {
     pub plain: bool,
 }
 
+impl Posted {
+    /// Whether it asks for something, which only an answer of its own completes.
+    #[inline(always)]
+    pub fn asks(&self) -> bool {
+        !self.plain && self.request.operation.asks()
+    }
+}
+
 /// What the program's ends of a queue pair share with the NIC.
 #[derive(Clone)]
 pub(super) struct Shared {

@@ -30,11 +30,16 @@ impl Headers {
     }
 
     /// Reads the headers in front of `packet`; the rest is payload and padding.
-    #[inline]
+    #[inline(always)]
     pub fn parse(packet: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let (h, rest) = split::<{ Bth::LEN }>(Part::Bth, packet)?;
         let bth = Bth::from_bytes(h)?;
-        let (extensions, rest) = Extensions::parse(bth.opcode().layout(), rest)?;
+        let layout = bth.opcode().layout();
+        // Apart, so that where there are none, no length depends on them.
+        if layout.is_empty() {
+            return Ok((Self { bth, extensions: Extensions::None }, rest));
+        }
+        let (extensions, rest) = Extensions::parse(layout, rest)?;
         Ok((Self { bth, extensions }, rest))
     }
 
@@ -52,14 +57,16 @@ impl Headers {
     ///
     /// # Panics
     /// If `out` is shorter than [they are](Self::len).
-    #[inline]
+    #[inline(always)]
     pub fn emit(&self, out: &mut [u8]) {
         debug_assert_eq!(self.bth.opcode().layout(), self.extensions.layout(), "{self:?}");
         let (bth, extensions) = out.split_at_mut(Bth::LEN);
         // In the pieces in which the CRC reads it.
         bth[..8].copy_from_slice(&self.bth.steady());
         bth[8..].copy_from_slice(&self.bth.last_word().to_le_bytes());
-        self.extensions.emit(extensions);
+        if !matches!(self.extensions, Extensions::None) {
+            self.extensions.emit(extensions);
+        }
     }
 }
 
@@ -74,7 +81,7 @@ pub struct Packet<P> {
 
 impl<'a> Packet<&'a [u8]> {
     /// Reads a packet that ends with its padding: the ICRC, where there is one, is not part of it.
-    #[inline]
+    #[inline(always)]
     pub fn parse(packet: &'a [u8]) -> Result<Self, Malformed> {
         let (headers, padded) = Headers::parse(packet)?;
         let payload = without_padding(&headers, padded.len())?;

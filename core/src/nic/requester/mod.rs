@@ -238,7 +238,7 @@ impl Requester {
     /// Whether the request at the head is one that only an answer completes.
     #[inline]
     fn asks_first(&mut self) -> bool {
-        self.work.front().is_some_and(|posted| !posted.plain && posted.request.operation.asks())
+        self.work.front().is_some_and(|posted| posted.asks())
     }
 
     /// Whether the peer has said that it has receives, and none for messages behind the one that

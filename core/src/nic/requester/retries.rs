@@ -96,11 +96,13 @@ impl QueuePair {
         let beyond = psn.add(1);
         let before = self.requester.oldest;
         let mut missing = false;
-        while self.requester.waits() {
-            let r = &mut self.requester;
+        while let r = &mut self.requester
+            && r.waits()
+            && let Some(posted) = r.work.front()
+        {
             let left = beyond.distance_from(r.oldest).max(0) as u32;
-            let rest = r.packets(0, self.mtu) - r.acknowledged;
-            missing = left > 0 && r.asks_first() && !planted(Bug::TakesReadsForAnswered);
+            let rest = self.mtu.packets(posted.len) - r.acknowledged;
+            missing = left > 0 && posted.asks() && !planted(Bug::TakesReadsForAnswered);
             if missing || left < rest {
                 break;
             }

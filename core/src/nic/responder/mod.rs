@@ -254,11 +254,8 @@ impl QueuePair {
         common: &mut Common,
     ) {
         let bth = packet.headers.bth;
-        if !self.state.responds() {
-            return self.in_wrong_state(bth.psn(), common);
-        }
-        if self.state == State::ReadyToReceive {
-            self.meet(common);
+        if self.state != State::ReadyToSend && !self.responds(bth.psn(), common) {
+            return;
         }
         let ahead = bth.psn().distance_from(self.responder.expected);
         if ahead != 0 && info.service == Service::Uc {
@@ -281,14 +278,20 @@ impl QueuePair {
         }
     }
 
-    /// A request came that nothing is to be done about.
+    /// Whether requests are taken in a state that is not the usual one.
     #[cold]
-    fn in_wrong_state(&mut self, psn: Psn, common: &mut Common) {
-        common.counters.wrong_state += 1;
-        // Whoever sends on an unreliable connection does not ask what became of it.
-        if common.lossless && self.service() == Service::Rc {
-            self.disown(psn, common);
+    fn responds(&mut self, psn: Psn, common: &mut Common) -> bool {
+        if self.state == State::ReadyToReceive {
+            self.meet(common);
         }
+        if !self.state.responds() {
+            common.counters.wrong_state += 1;
+            // Whoever sends on an unreliable connection does not ask what became of it.
+            if common.lossless && self.service() == Service::Rc {
+                self.disown(psn, common);
+            }
+        }
+        self.state.responds()
     }
 
     /// Refuses the request that was expected.
