@@ -4,35 +4,35 @@ use crate::encap::PathId;
 use crate::payload::Payload;
 use crate::wire::{Aeth, AtomicValue, Extensions, Msn, Nak, Operation, Packet, Psn, Qpn, Verdict};
 
-use super::common::Common;
+use super::common::{Common, in_use};
 use super::completion::{Cause, Completion, Done};
+use super::counters::Counters;
 use super::gather::scatter;
 use super::notices::Untaken;
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
-use super::queues::{Posted, Purpose};
+use super::queues::{Completions, Posted, Purpose};
 use super::work::{self, Attachment, Data, Memory};
 
 impl Posted {
     /// What says that this was done, and brought so many bytes.
     #[inline(always)]
-    fn completion(&mut self, qpn: Qpn, done: Done, len: u32) -> Completion {
-        let (id, memory) = (self.request.id, self.request.data.take_memory());
-        Completion { id, qpn, outcome: Ok(done), len, attached: Attachment::Nothing, memory }
+    fn completion(&self, qpn: Qpn, done: Done, len: u32, memory: Memory) -> Completion {
+        let (id, attached) = (self.request.id, Attachment::Nothing);
+        Completion { id, qpn, outcome: Ok(done), len, attached, memory }
     }
 
     /// The same of any request; `before` is what an atomic operation found.
     #[inline(never)]
     fn completion_of_any(&mut self, qpn: Qpn, before: u64) -> Completion {
         let done = self.request.operation.done(before);
-        if done != Done::Read {
-            return self.completion(qpn, done, 0);
-        }
-        if let Data::Memory(Memory::Buf(buf)) = &mut self.request.data {
+        let len = if done == Done::Read { self.len } else { 0 };
+        let mut memory = self.request.data.take_memory();
+        if let (Memory::Buf(buf), Done::Read) = (&mut memory, done) {
             // It was all filled, so there is room.
-            let _ = buf.set_len(self.len as usize);
+            let _ = buf.set_len(len as usize);
         }
-        self.completion(qpn, done, self.len)
+        self.completion(qpn, done, len, memory)
     }
 }
 
@@ -245,19 +245,34 @@ impl QueuePair {
     }
 
     /// Completes the request at the head of the queue; `before` is what an atomic operation found.
-    #[inline(always)]
     pub(super) fn complete_front(&mut self, before: u64, common: &mut Common) {
-        let (qpn, queue) = (self.number(), self.send_completions);
+        let queue = in_use(&mut common.completions, self.send_completions);
+        self.complete_next(before, queue, &mut common.counters);
+        common.settle(self.send_completions);
+    }
+
+    /// The same, for who completes several, and [settles](Common::settle) with the queue then.
+    #[inline(always)]
+    pub(super) fn complete_next(
+        &mut self,
+        before: u64,
+        queue: &mut Completions,
+        counters: &mut Counters,
+    ) {
+        let qpn = self.number();
         let Some(mut posted) = self.requester.work.head() else { return };
-        if posted.request.signalled {
-            let slot = common.succeeded(queue, Purpose::Send, false);
-            match posted.plain {
-                true => slot.fill(posted.completion(qpn, Done::Sent, 0)),
-                false => slot.fill(posted.completion_of_any(qpn, before)),
+        counters.completed += 1;
+        match &posted.request.data {
+            _ if !posted.request.signalled => queue.forgo(),
+            // Most, which bring nothing back.
+            Data::Inline(_) if posted.plain => {
+                let slot = queue.redeem(Purpose::Send, false);
+                slot.fill(posted.completion(qpn, Done::Sent, 0, Memory::None));
             }
-        } else {
-            common.counters.completed += 1;
-            common.release(queue, Purpose::Send);
+            _ => {
+                let slot = queue.redeem(Purpose::Send, false);
+                slot.fill(posted.completion_of_any(qpn, before));
+            }
         }
         posted.drop();
         self.requester.passed_front();

@@ -397,6 +397,9 @@ pub(super) struct Completions {
     pub armed: Option<Notify>,
     /// Whether there is an event that nobody has taken yet.
     pub told: bool,
+    /// Whether there is to be one, and whether room was given back.
+    untold: bool,
+    freed: bool,
     /// How many send queues, and how many receive queues, end here; and how many shared ones are
     /// for queue pairs that do.
     pub senders: usize,
@@ -407,9 +410,18 @@ pub(super) struct Completions {
 impl Completions {
     pub fn new(capacity: usize) -> (Self, CompletionQueue) {
         let (ring, taken) = ring(capacity);
-        let (reserved, receiving, armed, told) = (0, 0, None, false);
-        let (senders, receivers, shared) = (0, 0, 0);
-        let own = Self { ring, reserved, receiving, armed, told, senders, receivers, shared };
+        let own = Self {
+            ring,
+            reserved: 0,
+            receiving: 0,
+            armed: None,
+            told: false,
+            untold: false,
+            freed: false,
+            senders: 0,
+            receivers: 0,
+            shared: 0,
+        };
         (own, CompletionQueue { ring: taken })
     }
 
@@ -434,6 +446,18 @@ impl Completions {
         room
     }
 
+    /// Promises so many slots to requests that are to be sent, or as many as there are.
+    #[inline(always)]
+    pub fn reserve_up_to(&mut self, most: usize) -> usize {
+        let taken = self.reserved + self.receivers.saturating_sub(self.receiving);
+        if self.ring.known_room() < taken + most {
+            self.ring.look();
+        }
+        let count = self.ring.known_room().saturating_sub(taken).min(most);
+        self.reserved += count;
+        count
+    }
+
     /// Whether there is a slot beside those that are promised, to be filled [at once](Purpose::AtOnce).
     #[inline]
     pub fn has_room(&mut self) -> bool {
@@ -455,22 +479,41 @@ impl Completions {
         self.receiving -= usize::from(purpose == Purpose::Receive);
     }
 
-    /// Whether a completion calls for an event, of a queue that is armed.
-    #[cold]
-    fn calls(&mut self, urgent: bool) -> bool {
-        let calls = urgent || self.armed == Some(Notify::Any);
-        if calls {
-            self.armed = None;
+    /// A promised slot, to be filled now, `urgent` or not. What that calls for is [to be seen
+    /// to](super::common::Common::settle) afterwards.
+    #[inline(always)]
+    pub fn redeem(&mut self, purpose: Purpose, urgent: bool) -> Slot<'_, Completion> {
+        self.release(purpose);
+        if self.armed.is_some() {
+            self.call(urgent);
         }
-        calls && !std::mem::replace(&mut self.told, true)
+        self.ring.slot().expect("a promised slot is there: that is what the promise is")
     }
 
-    /// A promised slot, to be filled now. Whether that calls for an event, being `urgent` or not,
-    /// which nobody has been told of yet.
+    /// Gives a slot back that was promised to a request which succeeds and is not to be told of.
+    #[inline]
+    pub fn forgo(&mut self) {
+        self.release(Purpose::Send);
+        self.freed = true;
+    }
+
+    /// Calls for an event, if the queue is armed for what comes.
+    #[cold]
+    fn call(&mut self, urgent: bool) {
+        if urgent || self.armed == Some(Notify::Any) {
+            self.armed = None;
+            self.untold |= !std::mem::replace(&mut self.told, true);
+        }
+    }
+
+    /// Whether anything was called for that was not seen to.
     #[inline(always)]
-    pub fn redeem(&mut self, purpose: Purpose, urgent: bool) -> (Slot<'_, Completion>, bool) {
-        self.release(purpose);
-        let untold = self.armed.is_some() && self.calls(urgent);
-        (self.ring.slot().expect("a promised slot is there: that is what the promise is"), untold)
+    pub fn calls(&self) -> bool {
+        self.untold | self.freed
+    }
+
+    /// Whether an event was called for, and whether there is room for those that wait.
+    pub fn take_calls(&mut self) -> (bool, bool) {
+        (std::mem::take(&mut self.untold), std::mem::take(&mut self.freed))
     }
 }

@@ -183,13 +183,6 @@ impl<T> Consumer<T> {
 
     /// How many values stand in the ring.
     #[inline]
-    pub fn len(&mut self) -> usize {
-        self.tail = self.ring.tail.0.load(Ordering::Acquire);
-        self.tail.wrapping_sub(self.head)
-    }
-
-    /// How many stand in it, for whoever only looks.
-    #[inline]
     pub fn waiting(&self) -> usize {
         self.ring.tail.0.load(Ordering::Acquire).wrapping_sub(self.head)
     }
@@ -202,16 +195,22 @@ impl<T> Consumer<T> {
     /// The value that stands behind `index` others, left where it is.
     #[inline]
     pub fn peek(&mut self, index: usize) -> Option<&T> {
-        self.look_for(index);
+        if index >= self.tail.wrapping_sub(self.head) {
+            self.look();
+        }
         self.seen(index)
     }
 
-    /// Looks how far the writer is, unless it was seen behind `index` others already.
+    /// Looks how far the writer is.
     #[inline]
-    pub fn look_for(&mut self, index: usize) {
-        if index >= self.tail.wrapping_sub(self.head) {
-            self.len();
-        }
+    pub fn look(&mut self) {
+        self.tail = self.ring.tail.0.load(Ordering::Acquire);
+    }
+
+    /// How many were seen behind `index` others.
+    #[inline]
+    pub fn seen_behind(&self, index: usize) -> usize {
+        self.tail.wrapping_sub(self.head).saturating_sub(index)
     }
 
     /// What was seen behind `index` others, left where it is.
@@ -229,8 +228,11 @@ impl<T> Consumer<T> {
     /// The value at the head, left where it is.
     #[inline]
     pub fn front(&mut self) -> Option<&mut T> {
-        if self.head == self.tail && self.len() == 0 {
-            return None;
+        if self.head == self.tail {
+            self.look();
+            if self.head == self.tail {
+                return None;
+            }
         }
         // SAFETY: the slot holds a value, which is the reader's until the head passes it; and the
         // head can't pass while `self` is borrowed.
@@ -378,7 +380,7 @@ mod tests {
             assert_eq!(consumer.peek(3), None);
             for value in 0..3 {
                 assert_eq!(
-                    (consumer.len(), consumer.pop()),
+                    (consumer.waiting(), consumer.pop()),
                     (3 - value, Some(round * 3 + value as u32))
                 );
             }

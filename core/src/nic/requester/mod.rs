@@ -17,6 +17,7 @@ use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::{Bth, Extensions, Headers, Msn, Opcode, PathMtu, Psn, Service};
 
+use super::QUANTUM;
 use super::common::Common;
 use super::completion::Cause;
 use super::device::Outbox;
@@ -24,7 +25,7 @@ use super::gather::gather;
 use super::keys::Domain;
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
-use super::queues::{Posted, Purpose};
+use super::queues::Posted;
 use super::ring::Consumer;
 use super::rto::Rto;
 use super::states::{Sending, State};
@@ -249,11 +250,12 @@ impl Requester {
         self.credit.is_some_and(|last| message.distance_from(Psn::new(last.get())) >= 0)
     }
 
-    /// The part of a message of `len` bytes that goes into the packet at the cursor.
+    /// The part of a message of `len` bytes that goes into the packet at the cursor: where it begins,
+    /// and how long it is.
     #[inline]
-    fn part_at_cursor(&self, len: u32, mtu: u32) -> Part {
+    fn part_at_cursor(&self, len: u32, mtu: u32) -> (u32, u32) {
         let offset = self.packet * mtu;
-        Part::Some { offset, len: (len - offset).min(mtu) }
+        (offset, (len - offset).min(mtu))
     }
 
     #[inline]
@@ -270,16 +272,23 @@ impl QueuePair {
             return Turn::Idle;
         }
         let datagrams = self.service() == Service::Ud;
+        // Once a turn: what is posted meanwhile rings.
+        self.requester.work.look();
+        let (mut turn, mut promised) = (Turn::More, 0);
         for _ in 0..most {
             let sent = match datagrams {
                 true => self.send_datagram(common, outbox),
-                false => self.send_packet(common, outbox),
+                false => self.send_packet(&mut promised, common, outbox),
             };
-            if let Err(turn) = sent {
-                return turn;
+            if let Err(stopped) = sent {
+                turn = stopped;
+                break;
             }
         }
-        Turn::More
+        if promised > 0 {
+            common.release_sends(self.send_completions, promised);
+        }
+        turn
     }
 
     /// How a turn ends in which something was not sent.
@@ -296,22 +305,36 @@ impl QueuePair {
         }
     }
 
-    /// Sends the packet at the cursor, if it may be sent.
+    /// Sends the packet at the cursor, if it may be sent. Completions are `promised` to all requests
+    /// that wait, as one after another is begun.
     #[inline(always)]
-    fn send_packet<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> Result<(), Turn> {
+    fn send_packet<O: Outbox>(
+        &mut self,
+        promised: &mut usize,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Turn> {
         let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
-        r.work.look_for(r.at);
         let plain = |posted: &Posted| posted.plain && posted.len <= mtu && r.next == r.top;
         match r.work.seen(r.at).map(plain) {
-            Some(true) => self.send_as::<true, O>(common, outbox),
-            Some(false) => self.send_other(common, outbox),
+            Some(true) => self.send_as::<true, O>(promised, common, outbox),
+            Some(false) => {
+                let taken = self.send_other(*promised, common, outbox);
+                *promised = taken.1;
+                taken.0
+            }
             None => Err(Turn::Idle),
         }
     }
 
     #[inline(never)]
-    fn send_other<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> Result<(), Turn> {
-        self.send_as::<false, O>(common, outbox)
+    fn send_other<O: Outbox>(
+        &mut self,
+        mut promised: usize,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> (Result<(), Turn>, usize) {
+        (self.send_as::<false, O>(&mut promised, common, outbox), promised)
     }
 
     /// Sends it as what it is. Most packets are plain: the whole of a [plain](Posted::plain) request,
@@ -319,11 +342,17 @@ impl QueuePair {
     #[inline(always)]
     fn send_as<const PLAIN: bool, O: Outbox>(
         &mut self,
+        promised: &mut usize,
         common: &mut Common,
         outbox: &mut O,
     ) -> Result<(), Turn> {
         let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
-        if r.under_way() >= r.open {
+        let under_way = match PLAIN {
+            // The cursor is not behind what is acknowledged.
+            true => r.next.distance_from(r.oldest) as u32,
+            false => r.under_way(),
+        };
+        if under_way >= r.open {
             return Err(Turn::Idle);
         }
         let (at, again) = (r.at, !PLAIN && r.next != r.top);
@@ -354,9 +383,14 @@ impl QueuePair {
                     _ => Turn::Idle,
                 });
             }
-            if !common.reserve(self.send_completions, Purpose::Send) {
+            if *promised == 0 {
+                let wait = r.work.seen_behind(at).min(QUANTUM as usize);
+                *promised = common.reserve_up_to(self.send_completions, wait);
+            }
+            if *promised == 0 {
                 return Err(Turn::Starved);
             }
+            *promised -= 1;
         }
         if asks {
             r.begun += usize::from(begins);
@@ -364,9 +398,9 @@ impl QueuePair {
         }
         let service = if PLAIN { Service::Rc } else { self.shared.service };
         let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next).with_pkey(self.pkey);
-        let part = if PLAIN { Part::All } else { r.part_at_cursor(posted.len, mtu) };
-        let from = From { r, common, posted, domain: self.domain };
-        let pushed = push::<PLAIN, O>(from, part, (path, service, bth), outbox);
+        let part = if PLAIN { (0, posted.len) } else { r.part_at_cursor(posted.len, mtu) };
+        let request = Outgoing { r, common, posted, domain: self.domain };
+        let pushed = push::<PLAIN, O>(request, part, (path, service, bth), outbox);
         r.begun += usize::from(begins);
         let Pushed { ticket, asked, ends } = match pushed {
             Ok(pushed) => pushed,
@@ -479,22 +513,11 @@ pub(super) enum Stop {
 
 /// A request, and what it is sent with.
 #[derive(Clone, Copy)]
-struct From<'a> {
+struct Outgoing<'a> {
     r: &'a Requester,
     common: &'a Common,
     posted: &'a Posted,
     domain: Domain,
-}
-
-/// The part of a request that goes into one packet.
-#[derive(Clone, Copy)]
-enum Part {
-    All,
-    /// So many bytes, from the first of these on.
-    Some {
-        offset: u32,
-        len: u32,
-    },
 }
 
 /// What was given to the device.
@@ -519,27 +542,22 @@ impl Requester {
 /// Gives a part of a request to the device.
 #[inline(always)]
 fn push<const PLAIN: bool, O: Outbox>(
-    from: From<'_>,
-    part: Part,
+    request: Outgoing<'_>,
+    (offset, len): (u32, u32),
     (path, service, bth): (&Path, Service, Bth),
     outbox: &mut O,
 ) -> Result<Pushed, Stop> {
-    let From { r, common, posted, domain } = from;
+    let Outgoing { r, common, posted, domain } = request;
     let (request, data) = (&posted.request, &posted.request.data);
-    let (begins, ends, range) = match part {
-        Part::All => (true, true, 0..posted.len),
-        Part::Some { offset, len } => {
-            (offset == 0, offset + len == posted.len, offset..offset + len)
-        }
-    };
-    let range = range.start as usize..range.end as usize;
+    let range = offset as usize..(offset + len) as usize;
+    let (begins, ends) = (PLAIN || offset == 0, PLAIN || offset + len == posted.len);
     let asked = !common.lossless
         && service == Service::Rc
         && r.asks_for_acknowledgement(request.awaited, ends);
     let bth = bth.with_ack_request(asked).with_solicited(ends && request.solicited);
     let pushed = match data.bytes() {
         Some(bytes) if PLAIN => {
-            outbox.push(path, Headers { bth, extensions: Extensions::None }, &bytes[range])
+            outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
         }
         bytes => {
             let (mut opcode, extensions) = headers(posted, begins, ends);

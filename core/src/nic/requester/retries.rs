@@ -1,6 +1,6 @@
 //! What the peer has taken, and what is sent again.
 
-use crate::nic::common::{Common, Event};
+use crate::nic::common::{Common, Event, in_use};
 use crate::nic::completion::Cause;
 use crate::nic::hosts::LEAST_ASKED;
 use crate::nic::pair::{Blamed, QueuePair};
@@ -96,6 +96,7 @@ impl QueuePair {
         let beyond = psn.add(1);
         let before = self.requester.oldest;
         let mut missing = false;
+        let queue = in_use(&mut common.completions, self.send_completions);
         while let r = &mut self.requester
             && r.waits()
             && let Some(posted) = r.work.front()
@@ -107,8 +108,9 @@ impl QueuePair {
                 break;
             }
             (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
-            self.complete_front(0, common);
+            self.complete_next(0, queue, &mut common.counters);
         }
+        common.settle(self.send_completions);
         let r = &mut self.requester;
         if !missing {
             r.acknowledged += beyond.distance_from(r.oldest).max(0) as u32;

@@ -470,11 +470,11 @@ impl QueuePair {
                 };
                 let receive = receive.take();
                 let message = Message { done: Done::Received, len, attached, solicited };
-                let (slot, untold) = queue.redeem(Purpose::AtOnce, solicited);
+                let slot = queue.redeem(Purpose::AtOnce, solicited);
                 slot.fill(responder.completion(receive, message, &mut common.keys, qpn));
                 common.counters.completed += 1;
-                if untold {
-                    common.tell_completion(self.receive_completions);
+                if queue.calls() {
+                    common.settle(self.receive_completions);
                 }
                 return Ok(());
             }
@@ -517,7 +517,7 @@ impl QueuePair {
     ) {
         let (qpn, queue, solicited) = (self.number(), self.receive_completions, message.solicited);
         let completion = self.responder.completion(receive, message, &mut common.keys, qpn);
-        common.succeeded(queue, Purpose::Receive, solicited).fill(completion);
+        common.succeeded(queue, Purpose::Receive, solicited, completion);
     }
 }
 
