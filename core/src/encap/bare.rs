@@ -11,7 +11,7 @@
 
 use crate::payload::{Payload, WordBytes};
 use crate::sync::{AtomicU64, Ordering};
-use crate::wire::{Bth, Extensions, Headers, Layout, Malformed, Packet, Part, without_padding};
+use crate::wire::{Bth, Extensions, Headers, Malformed, Packet, Part, without_padding};
 
 /// The bytes of the device's tag.
 pub const TAG_LEN: usize = 4;
@@ -60,67 +60,57 @@ pub fn tag(first: u64) -> [u8; TAG_LEN] {
 }
 
 /// Reads the packet of `len` bytes in `record`, whose first word was loaded as `first`.
-#[inline(always)]
+#[inline]
 pub fn parse(
     record: &[AtomicU64],
     first: u64,
     len: usize,
 ) -> Result<Packet<WordBytes<'_>>, Malformed> {
-    if len > have(record) {
-        return Err(Malformed::Length { part: Part::Bth, claimed: len, have: have(record) });
+    let have = (record.len() * 8).saturating_sub(TAG_LEN);
+    if len > have {
+        return Err(Malformed::Length { part: Part::Bth, claimed: len, have });
     }
     let Some(second) = record.get(1).filter(|_| len >= Bth::LEN) else {
         return Err(Malformed::Truncated { part: Part::Bth, need: Bth::LEN, have: len });
     };
-    let [_, _, _, _, a, b, c, d] = first.to_ne_bytes();
-    let [e, f, g, h, i, j, k, l] = second.load(Ordering::Relaxed).to_ne_bytes();
-    let bth = Bth::from_bytes(&[a, b, c, d, e, f, g, h, i, j, k, l])?;
+    let bth = Bth::from_bytes(&bth_bytes(first, second))?;
+    let mut extensions = Extensions::None;
     let layout = bth.opcode().layout();
-    // Apart, so that where there are none, no length depends on them.
-    if layout.is_empty() {
-        let headers = Headers { bth, extensions: Extensions::None };
-        return behind(headers, record, len);
+    if !layout.is_empty() {
+        let mut bytes = [0; EXTENSIONS];
+        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(&record[BTH_END / 8..]) {
+            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        let known = (len - Bth::LEN).min(EXTENSIONS);
+        (extensions, _) = Extensions::parse(layout, &bytes[..known])?;
     }
-    let extensions = parse_extensions(layout, record, len)?;
-    behind(Headers { bth, extensions }, record, len)
-}
-
-#[inline(never)]
-fn parse_extensions(
-    layout: Layout,
-    record: &[AtomicU64],
-    len: usize,
-) -> Result<Extensions, Malformed> {
-    let mut bytes = [0; EXTENSIONS];
-    for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(&record[BTH_END / 8..]) {
-        *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
-    }
-    let known = (len - Bth::LEN).min(EXTENSIONS);
-    Ok(Extensions::parse(layout, &bytes[..known])?.0)
-}
-
-/// The packet of which these are the headers: what is behind them is its payload.
-#[inline(always)]
-fn behind(
-    headers: Headers,
-    record: &[AtomicU64],
-    len: usize,
-) -> Result<Packet<WordBytes<'_>>, Malformed> {
+    let headers = Headers { bth, extensions };
     let payload = without_padding(&headers, len - headers.len())?;
     let start = TAG_LEN + headers.len();
-    match WordBytes::new(record, start..start + payload) {
-        Some(payload) => Ok(Packet { headers, payload }),
-        None => {
-            let have = have(record);
-            Err(Malformed::Length { part: Part::Payload, claimed: payload, have })
-        }
-    }
+    let missing = Malformed::Length { part: Part::Payload, claimed: payload, have };
+    let payload = WordBytes::new(record, start..start + payload).ok_or(missing)?;
+    Ok(Packet { headers, payload })
 }
 
-/// The bytes that a record has behind its tag.
+/// The same of a simple packet, which has no extension headers. Nothing, if this is none.
 #[inline(always)]
-fn have(record: &[AtomicU64]) -> usize {
-    (record.len() * 8).saturating_sub(TAG_LEN)
+pub(crate) fn parse_simple(
+    record: &[AtomicU64],
+    first: u64,
+    len: usize,
+) -> Option<(Bth, WordBytes<'_>)> {
+    let bth = Bth::from_bytes(&bth_bytes(first, record.get(1)?)).ok()?;
+    let payload = len.checked_sub(Bth::LEN + usize::from(bth.pad()))?;
+    let payload = WordBytes::new(record, BTH_END..BTH_END + payload)?;
+    bth.opcode().layout().is_empty().then_some((bth, payload))
+}
+
+/// The BTH, of which four bytes are in the first word, and the rest is the second.
+#[inline(always)]
+fn bth_bytes(first: u64, second: &AtomicU64) -> [u8; Bth::LEN] {
+    let [_, _, _, _, a, b, c, d] = first.to_ne_bytes();
+    let [e, f, g, h, i, j, k, l] = second.load(Ordering::Relaxed).to_ne_bytes();
+    [a, b, c, d, e, f, g, h, i, j, k, l]
 }
 
 #[cfg(all(test, not(loom)))]

@@ -156,8 +156,19 @@ impl<'f> Arrival<'f, '_> {
         self.opener.changes
     }
 
-    #[inline]
-    fn check(&mut self, packet: &'f [u8]) -> Result<Packet<&'f [u8]>, Malformed> {
+    /// The next packet without its ICRC, which held.
+    #[inline(always)]
+    pub(crate) fn next_checked(&mut self) -> Option<Result<&'f [u8], Malformed>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (packet, rest) = self.rest.split_at(self.segment.min(self.rest.len()));
+        self.rest = rest;
+        Some(self.check(packet))
+    }
+
+    #[inline(always)]
+    fn check(&mut self, packet: &'f [u8]) -> Result<&'f [u8], Malformed> {
         let index = self.index;
         self.index = index.wrapping_add(1);
         let (need, have) = (Bth::LEN + ICRC_LEN, packet.len());
@@ -167,7 +178,7 @@ impl<'f> Arrival<'f, '_> {
         let steady = steady_bth(steady);
         let crc = self.opener.crc(packet.len(), steady);
         self.judge(crc, index, rest, u32::from_le_bytes(found))?;
-        Packet::parse(body)
+        Ok(body)
     }
 
     /// Whether the ICRC `found` is that of a packet whose steady part gave `crc`.
@@ -193,11 +204,6 @@ impl<'f> Iterator for Arrival<'f, '_> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let (packet, rest) = self.rest.split_at(self.segment.min(self.rest.len()));
-        self.rest = rest;
-        Some(self.check(packet))
+        Some(self.next_checked()?.and_then(Packet::parse))
     }
 }

@@ -96,19 +96,19 @@ impl Run {
         &mut self,
         path: &Path,
         frame: &mut [u8],
-        mut headers: Headers,
+        headers: Headers,
         payload: impl Payload,
     ) -> Result<(), Full> {
         let pad = padding(payload.len());
-        headers.bth = headers.bth.with_pad(pad as u8);
+        let bth = headers.bth.with_pad(pad as u8);
         let body = headers.len() + payload.len() + pad;
         let len = body + ICRC_LEN;
         let Some(packet) = self.claim(path, frame, len) else { return Err(Full) };
 
         let id = IpId(self.first_id.0.wrapping_add((self.packets - 1) as u16));
-        let crc = path.crc(len, id, headers.bth.steady());
+        let crc = path.crc(len, id, bth.steady());
         let (packet, icrc) = packet.split_at_mut(body);
-        headers.emit(packet);
+        headers.emit_with(bth, packet);
         place(&mut packet[headers.len()..], payload);
         let crc = crc.update(&packet[STEADY_BTH..]);
         icrc.copy_from_slice(&crc.finish().to_le_bytes());

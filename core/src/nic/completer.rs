@@ -12,7 +12,8 @@ use super::notices::Untaken;
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::{Completions, Posted, Purpose};
-use super::work::{self, Attachment, Data, Memory};
+use super::ring::Slot;
+use super::work::{self, Attachment, Data, Memory, Plain};
 
 impl Posted {
     /// What says that this was done, and brought so many bytes.
@@ -22,9 +23,9 @@ impl Posted {
         Completion { id, qpn, outcome: Ok(done), len, attached, memory }
     }
 
-    /// The same of any request; `before` is what an atomic operation found.
+    /// Says so of a request whose memory goes back; `before` is what an atomic operation found.
     #[inline(never)]
-    fn completion_of_any(&mut self, qpn: Qpn, before: u64) -> Completion {
+    fn complete(&mut self, qpn: Qpn, before: u64, slot: Slot<'_, Completion>) {
         let done = self.request.operation.done(before);
         let len = if done == Done::Read { self.len } else { 0 };
         let mut memory = self.request.data.take_memory();
@@ -32,14 +33,14 @@ impl Posted {
             // It was all filled, so there is room.
             let _ = buf.set_len(len as usize);
         }
-        self.completion(qpn, done, len, memory)
+        slot.fill(self.completion(qpn, done, len, memory));
     }
 }
 
 impl QueuePair {
     /// Takes an answer.
     #[inline]
-    pub fn answered<P: Payload>(&mut self, packet: Packet<P>, common: &mut Common) {
+    pub fn answered<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
         let headers = &packet.headers;
         if !self.state.requests() {
             common.counters.wrong_state += 1;
@@ -105,7 +106,7 @@ impl QueuePair {
     /// Takes a packet of what was read. Whether it calls itself first, middle or last is of no
     /// matter: a peer that was asked for the rest of a read answers in either way.
     #[inline(never)]
-    fn brought_data<P: Payload>(&mut self, packet: Packet<P>, common: &mut Common) {
+    fn brought_data<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
         let psn = packet.headers.bth.psn();
         if !self.is_next(psn, common) {
             return;
@@ -262,16 +263,19 @@ impl QueuePair {
         let qpn = self.number();
         let Some(mut posted) = self.requester.work.head() else { return };
         counters.completed += 1;
-        match &posted.request.data {
-            _ if !posted.request.signalled => queue.forgo(),
-            // Most, which bring nothing back.
-            Data::Inline(_) if posted.plain => {
-                let slot = queue.redeem(Purpose::Send, false);
-                slot.fill(posted.completion(qpn, Done::Sent, 0, Memory::None));
-            }
-            _ => {
-                let slot = queue.redeem(Purpose::Send, false);
-                slot.fill(posted.completion_of_any(qpn, before));
+        if !posted.request.signalled {
+            queue.forgo();
+        } else {
+            let slot = queue.redeem(Purpose::Send, false);
+            match (posted.plain, &posted.request.data) {
+                // Most, which bring nothing back.
+                (Some(Plain::Send), Data::Inline(_)) => {
+                    slot.fill(posted.completion(qpn, Done::Sent, 0, Memory::None));
+                }
+                (Some(Plain::Write), Data::Inline(_)) => {
+                    slot.fill(posted.completion(qpn, Done::Written, 0, Memory::None));
+                }
+                _ => posted.complete(qpn, before, slot),
             }
         }
         posted.drop();

@@ -87,7 +87,7 @@ impl QueuePair {
     pub fn take_datagram<P: Payload>(
         &mut self,
         flow: Flow<'_>,
-        packet: Packet<P>,
+        packet: &Packet<P>,
         common: &mut Common,
     ) {
         let (deth, attached) = match packet.headers.extensions {

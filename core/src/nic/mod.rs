@@ -139,7 +139,7 @@ use crate::encap::Path;
 use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::cm::Mad;
-use crate::wire::{Extensions, Headers, Malformed, Opcode, OpcodeInfo, Packet, Qpn, Service};
+use crate::wire::{Bth, Extensions, Headers, Malformed, Opcode, OpcodeInfo, Packet, Qpn, Service};
 
 use common::Common;
 use doorbells::Doorbells;
@@ -451,16 +451,14 @@ impl Nic {
     }
 }
 
-/// Where packets go. They are passed by value, so that what stays in registers on the way of most
-/// is not written to memory for the sake of some.
 impl Nic {
     #[inline(always)]
-    fn dispatch<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, info: OpcodeInfo) {
+    fn dispatch<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>, info: OpcodeInfo) {
         let Self { common, pairs, numbers, .. } = self;
         common.counters.received += 1;
         let bth = packet.headers.bth;
         let Some(pair) = find(pairs, *numbers, bth.destination()) else {
-            return self.for_nobody((flow, packet));
+            return self.for_nobody((flow, *packet));
         };
         // Datagrams come from anywhere.
         if pair.service() != Service::Ud && !pair.is_between(flow, common) {
@@ -482,28 +480,26 @@ impl Nic {
             _ => pair.respond(packet, info, common),
         }
     }
-
-    #[inline(never)]
-    fn dispatch_any<P: Payload>(
-        &mut self,
-        (flow, packet, info): (Flow<'_>, Packet<P>, OpcodeInfo),
-    ) {
-        self.dispatch(flow, packet, info);
-    }
 }
 
 impl Inbox for Nic {
-    #[inline]
+    #[inline(never)]
     fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
-        match packet.headers.bth.opcode() {
+        self.dispatch(flow, packet, *packet.headers.bth.opcode().info());
+    }
+
+    #[inline(always)]
+    fn simple<P: Payload>(&mut self, flow: Flow<'_>, bth: Bth, payload: P) {
+        let headers = Headers { bth, extensions: Extensions::None };
+        match bth.opcode() {
             // Most of all. What the table says of it is known here when this is compiled, and
-            // decides most of what follows.
+            // decides most of what follows. The packet is never in memory then: what is rarely
+            // called with it is given a copy, within another value so that it is one.
             Opcode::RcSendOnly => {
-                let headers = Headers { extensions: Extensions::None, ..packet.headers };
-                let packet = Packet { headers, payload: packet.payload };
-                self.dispatch(flow, packet, const { *Opcode::RcSendOnly.info() });
+                let info = const { *Opcode::RcSendOnly.info() };
+                self.dispatch(flow, &Packet { headers, payload }, info);
             }
-            opcode => self.dispatch_any((flow, *packet, *opcode.info())),
+            _ => self.packet(flow, &Packet { headers, payload }),
         }
     }
 

@@ -18,7 +18,7 @@ use super::completion::Completion;
 use super::doorbells::Doorbells;
 use super::ring::{Consumer, Leaving, Producer, Slot, ring};
 use super::states::State;
-use super::work::{LONGEST_MESSAGE, ReceiveRequest, WorkRequest};
+use super::work::{LONGEST_MESSAGE, Plain, ReceiveRequest, WorkRequest};
 
 /// Why a request was not posted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -90,15 +90,15 @@ pub struct Refused<R: std::fmt::Debug> {
 pub(super) struct Posted {
     pub request: WorkRequest,
     pub len: u32,
-    /// Whether it is [plain](WorkRequest::is_plain).
-    pub plain: bool,
+    /// Whether, and how, it is [plain](WorkRequest::plain).
+    pub plain: Option<Plain>,
 }
 
 impl Posted {
     /// Whether it asks for something, which only an answer of its own completes.
     #[inline(always)]
     pub fn asks(&self) -> bool {
-        !self.plain && self.request.operation.asks()
+        self.plain.is_none() && self.request.operation.asks()
     }
 }
 
@@ -166,22 +166,31 @@ impl SendQueue {
     /// request comes back.
     #[inline(always)]
     pub fn post(&mut self, request: WorkRequest) -> Result<(), Refused<WorkRequest>> {
-        match request.is_plain(self.shared.service) {
-            true => {
+        let reliable = self.shared.service == Service::Rc;
+        match request.plain() {
+            None => self.put_other(request),
+            Some(_) if !reliable => self.put_copied((request, None)),
+            plain => {
                 let len = request.data.len();
-                self.put(request, Some(len), true)
+                self.put(request, Some(len), plain)
             }
-            false => self.put_other((request, false)),
         }
     }
 
     #[inline(never)]
-    fn put_other(
-        &mut self,
-        (request, plain): (WorkRequest, bool),
-    ) -> Result<(), Refused<WorkRequest>> {
+    fn put_other(&mut self, request: WorkRequest) -> Result<(), Refused<WorkRequest>> {
         let len = request.len(self.shared.service);
-        self.put(request, len, plain)
+        self.put(request, len, None)
+    }
+
+    /// The same of a plain request: a copy, within another value so that it is one, for most plain
+    /// requests are never in memory but in their slot.
+    #[cold]
+    fn put_copied(
+        &mut self,
+        (request, _): (WorkRequest, Option<Plain>),
+    ) -> Result<(), Refused<WorkRequest>> {
+        self.put_other(request)
     }
 
     /// Writes a request to the queue that has so many bytes, if it is one that can be.
@@ -190,7 +199,7 @@ impl SendQueue {
         &mut self,
         request: WorkRequest,
         len: Option<u64>,
-        plain: bool,
+        plain: Option<Plain>,
     ) -> Result<(), Refused<WorkRequest>> {
         let allowed = self.shared.is_from(State::TAKING_SENDS);
         let fits = len.filter(|&len| allowed && len <= u64::from(LONGEST_MESSAGE));

@@ -286,7 +286,7 @@ impl Extensions {
     }
 
     /// Reads the headers of `layout` in front of `bytes`; the rest is the payload.
-    #[inline(never)]
+    #[inline]
     pub fn parse(layout: Layout, bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let Some((h, rest)) = bytes.split_at_checked(layout.len()) else {
             let (need, have) = (layout.len(), bytes.len());

@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::encap::{Full, Path};
 use crate::payload::Payload;
 use crate::time::Time;
-use crate::wire::{Bth, Extensions, Headers, Msn, Opcode, PathMtu, Psn, Service};
+use crate::wire::{Bth, DmaLength, Extensions, Headers, Msn, Opcode, PathMtu, Psn, Reth, Service};
 
 use super::QUANTUM;
 use super::common::Common;
@@ -29,7 +29,7 @@ use super::queues::Posted;
 use super::ring::Consumer;
 use super::rto::Rto;
 use super::states::{Sending, State};
-use super::work::Attachment;
+use super::work::{Attachment, Operation, Plain};
 
 use headers::headers;
 
@@ -315,39 +315,40 @@ impl QueuePair {
         outbox: &mut O,
     ) -> Result<(), Turn> {
         let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
-        let plain = |posted: &Posted| posted.plain && posted.len <= mtu && r.next == r.top;
-        match r.work.seen(r.at).map(plain) {
-            Some(true) => self.send_as::<true, O>(promised, common, outbox),
-            Some(false) => {
-                let taken = self.send_other(*promised, common, outbox);
-                *promised = taken.1;
-                taken.0
+        let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
+        let once = posted.len <= mtu && r.next == r.top;
+        match posted.plain {
+            Some(Plain::Send) if once => self.send_as::<PlainSend, O>(promised, common, outbox),
+            Some(Plain::Write) if once => {
+                self.send_apart::<PlainWrite, O>(promised, common, outbox)
             }
-            None => Err(Turn::Idle),
+            _ => self.send_apart::<Any, O>(promised, common, outbox),
         }
     }
 
+    /// Apart, so that the way of most is short.
     #[inline(never)]
-    fn send_other<O: Outbox>(
-        &mut self,
-        mut promised: usize,
-        common: &mut Common,
-        outbox: &mut O,
-    ) -> (Result<(), Turn>, usize) {
-        (self.send_as::<false, O>(&mut promised, common, outbox), promised)
-    }
-
-    /// Sends it as what it is. Most packets are plain: the whole of a [plain](Posted::plain) request,
-    /// sent for the first time. What follows from that is not asked then.
-    #[inline(always)]
-    fn send_as<const PLAIN: bool, O: Outbox>(
+    fn send_apart<S: Shape, O: Outbox>(
         &mut self,
         promised: &mut usize,
         common: &mut Common,
         outbox: &mut O,
     ) -> Result<(), Turn> {
+        self.send_as::<S, O>(promised, common, outbox)
+    }
+
+    /// Sends it as what it is. Most packets are plain: the whole of a [plain](WorkRequest::plain)
+    /// request, sent for the first time. What follows from that is not asked then.
+    #[inline(always)]
+    fn send_as<S: Shape, O: Outbox>(
+        &mut self,
+        promised: &mut usize,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Turn> {
+        let plain = S::PLAIN.is_some();
         let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
-        let under_way = match PLAIN {
+        let under_way = match plain {
             // The cursor is not behind what is acknowledged.
             true => r.next.distance_from(r.oldest) as u32,
             false => r.under_way(),
@@ -355,12 +356,12 @@ impl QueuePair {
         if under_way >= r.open {
             return Err(Turn::Idle);
         }
-        let (at, again) = (r.at, !PLAIN && r.next != r.top);
+        let (at, again) = (r.at, !plain && r.next != r.top);
         let (Some(path), Some(posted)) = (&self.path, r.work.seen(at)) else {
             return Err(Turn::Idle);
         };
         let request = &posted.request;
-        let (asks, begins) = (!PLAIN && request.operation.asks(), at == r.begun);
+        let (asks, begins) = (!plain && request.operation.asks(), at == r.begun);
         // What was begun before the peer said how many receives it has, and then refused, has to
         // wait for one as well. But with nothing under way, a request may always go and ask.
         if r.credit.is_some()
@@ -373,7 +374,7 @@ impl QueuePair {
             return Err(Turn::Idle);
         }
         if begins {
-            let fenced = !PLAIN && request.fenced && !planted(Bug::IgnoresFences);
+            let fenced = !plain && request.fenced && !planted(Bug::IgnoresFences);
             if self.state == State::Draining || fenced && r.asking > 0 {
                 return Err(Turn::Idle);
             }
@@ -396,11 +397,11 @@ impl QueuePair {
             r.begun += usize::from(begins);
             return self.ask(common, outbox).map_err(|stop| self.stopped(stop, common));
         }
-        let service = if PLAIN { Service::Rc } else { self.shared.service };
+        let service = if plain { Service::Rc } else { self.shared.service };
         let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next).with_pkey(self.pkey);
-        let part = if PLAIN { (0, posted.len) } else { r.part_at_cursor(posted.len, mtu) };
+        let part = if plain { (0, posted.len) } else { r.part_at_cursor(posted.len, mtu) };
         let request = Outgoing { r, common, posted, domain: self.domain };
-        let pushed = push::<PLAIN, O>(request, part, (path, service, bth), outbox);
+        let pushed = push::<S, O>(request, part, (path, service, bth), outbox);
         r.begun += usize::from(begins);
         let Pushed { ticket, asked, ends } = match pushed {
             Ok(pushed) => pushed,
@@ -511,6 +512,27 @@ pub(super) enum Stop {
     Refused(Cause),
 }
 
+/// What is known of a packet when the code that sends it is compiled: that it is plain, and how.
+trait Shape {
+    const PLAIN: Option<Plain>;
+}
+
+struct PlainSend;
+struct PlainWrite;
+struct Any;
+
+impl Shape for PlainSend {
+    const PLAIN: Option<Plain> = Some(Plain::Send);
+}
+
+impl Shape for PlainWrite {
+    const PLAIN: Option<Plain> = Some(Plain::Write);
+}
+
+impl Shape for Any {
+    const PLAIN: Option<Plain> = None;
+}
+
 /// A request, and what it is sent with.
 #[derive(Clone, Copy)]
 struct Outgoing<'a> {
@@ -541,7 +563,7 @@ impl Requester {
 
 /// Gives a part of a request to the device.
 #[inline(always)]
-fn push<const PLAIN: bool, O: Outbox>(
+fn push<S: Shape, O: Outbox>(
     request: Outgoing<'_>,
     (offset, len): (u32, u32),
     (path, service, bth): (&Path, Service, Bth),
@@ -550,16 +572,22 @@ fn push<const PLAIN: bool, O: Outbox>(
     let Outgoing { r, common, posted, domain } = request;
     let (request, data) = (&posted.request, &posted.request.data);
     let range = offset as usize..(offset + len) as usize;
-    let (begins, ends) = (PLAIN || offset == 0, PLAIN || offset + len == posted.len);
+    let (begins, ends) =
+        (S::PLAIN.is_some() || offset == 0, S::PLAIN.is_some() || offset + len == posted.len);
     let asked = !common.lossless
         && service == Service::Rc
         && r.asks_for_acknowledgement(request.awaited, ends);
     let bth = bth.with_ack_request(asked).with_solicited(ends && request.solicited);
-    let pushed = match data.bytes() {
-        Some(bytes) if PLAIN => {
+    let pushed = match (S::PLAIN, request.operation, data.bytes()) {
+        (Some(Plain::Send), _, Some(bytes)) => {
             outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
         }
-        bytes => {
+        (Some(Plain::Write), Operation::Write { address, rkey }, Some(bytes)) => {
+            let reth = Reth { address, rkey, length: DmaLength(posted.len) };
+            let bth = bth.with_opcode(Opcode::RcWriteOnly);
+            outbox.push(path, Headers { bth, extensions: Extensions::Reth(reth) }, bytes)
+        }
+        (_, _, bytes) => {
             let (mut opcode, extensions) = headers(posted, begins, ends);
             if service == Service::Uc {
                 opcode = opcode.unreliable().unwrap_or(opcode);

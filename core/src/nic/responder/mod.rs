@@ -249,7 +249,7 @@ impl QueuePair {
     #[inline(always)]
     pub fn respond<P: Payload>(
         &mut self,
-        packet: Packet<P>,
+        packet: &Packet<P>,
         info: OpcodeInfo,
         common: &mut Common,
     ) {
@@ -399,7 +399,7 @@ impl QueuePair {
     #[inline(always)]
     fn take<P: Payload>(
         &mut self,
-        packet: Packet<P>,
+        packet: &Packet<P>,
         info: OpcodeInfo,
         common: &mut Common,
     ) -> Result<Told, Refusal> {
@@ -427,7 +427,7 @@ impl QueuePair {
     #[inline(always)]
     fn take_send<P: Payload>(
         &mut self,
-        packet: Packet<P>,
+        packet: &Packet<P>,
         info: OpcodeInfo,
         common: &mut Common,
     ) -> Result<(), Refusal> {

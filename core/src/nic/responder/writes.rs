@@ -13,10 +13,10 @@ use crate::wire::{Extensions, Metadata, Nak, Packet, RemoteAddr, Reth, Rkey};
 use super::{Doing, Message, Refusal};
 
 impl QueuePair {
-    #[inline(never)]
+    #[inline]
     pub(super) fn take_write<P: Payload>(
         &mut self,
-        packet: Packet<P>,
+        packet: &Packet<P>,
         common: &mut Common,
     ) -> Result<(), Refusal> {
         let info = packet.headers.bth.opcode().info();
