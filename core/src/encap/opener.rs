@@ -156,19 +156,20 @@ impl<'f> Arrival<'f, '_> {
         self.opener.changes
     }
 
-    /// The next packet without its ICRC, which held.
+    /// The next packet, unchecked.
     #[inline(always)]
-    pub(crate) fn next_checked(&mut self) -> Option<Result<&'f [u8], Malformed>> {
+    pub(crate) fn next_sealed(&mut self) -> Option<&'f [u8]> {
         if self.rest.is_empty() {
             return None;
         }
         let (packet, rest) = self.rest.split_at(self.segment.min(self.rest.len()));
         self.rest = rest;
-        Some(self.check(packet))
+        Some(packet)
     }
 
+    /// The packet that was last taken without its ICRC, if that held.
     #[inline(always)]
-    fn check(&mut self, packet: &'f [u8]) -> Result<&'f [u8], Malformed> {
+    pub(crate) fn check(&mut self, packet: &'f [u8]) -> Result<&'f [u8], Malformed> {
         let index = self.index;
         self.index = index.wrapping_add(1);
         let (need, have) = (Bth::LEN + ICRC_LEN, packet.len());
@@ -204,6 +205,7 @@ impl<'f> Iterator for Arrival<'f, '_> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.next_checked()?.and_then(Packet::parse))
+        let packet = self.next_sealed()?;
+        Some(self.check(packet).and_then(Packet::parse))
     }
 }

@@ -75,12 +75,19 @@ pub trait Inbox {
             Ok(arrival) => arrival,
             Err(why) => return self.malformed(why),
         };
-        while let Some(checked) = arrival.next_checked() {
-            let flow = Flow::Network(arrival.flow(), arrival.outer());
-            match checked.map(|packet| (Packet::parse_simple(packet), packet)) {
-                Ok((Some((bth, payload)), _)) => self.simple(flow, bth, payload),
-                Ok((None, packet)) => any_of_frame(self, flow, packet),
-                Err(why) => self.malformed(why),
+        while let Some(sealed) = arrival.next_sealed() {
+            let packet = match arrival.check(sealed) {
+                Ok(packet) => packet,
+                Err(why) => {
+                    self.malformed(why);
+                    continue;
+                }
+            };
+            match Packet::parse_simple(packet) {
+                Some((bth, payload)) => {
+                    self.simple(Flow::Network(arrival.flow(), arrival.outer()), bth, payload);
+                }
+                None => any_of_frame(self, arrival.flow(), arrival.outer(), packet),
             }
         }
     }
@@ -101,9 +108,9 @@ pub trait Inbox {
 
 /// Apart, as what follows, so that what others need stands in nobody's way.
 #[inline(never)]
-fn any_of_frame<I: Inbox>(inbox: &mut I, flow: Flow<'_>, packet: &[u8]) {
+fn any_of_frame<I: Inbox>(inbox: &mut I, flow: u64, outer: &Outer, packet: &[u8]) {
     match Packet::parse(packet) {
-        Ok(packet) => inbox.packet(flow, &packet),
+        Ok(packet) => inbox.packet(Flow::Network(flow, outer), &packet),
         Err(why) => inbox.malformed(why),
     }
 }
