@@ -48,7 +48,7 @@ impl Payload for &[u8] {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn copy_to_words(&self, to: &[AtomicU64], at: usize) {
         words::copy_in(to, at, self);
     }
