@@ -449,7 +449,7 @@ impl Completions {
         };
         let room = self.has_more_than(self.reserved + kept);
         if room {
-            self.reserved += 1;
+            self.reserved += usize::from(purpose != Purpose::AtOnce);
             self.receiving += usize::from(purpose == Purpose::Receive);
         }
         room

@@ -7,31 +7,28 @@
 
 mod delivery;
 mod headers;
+mod packets;
 mod questions;
 mod retries;
 
 use std::time::Duration;
 
-use crate::encap::{Full, Path};
-use crate::payload::Payload;
 use crate::time::Time;
-use crate::wire::{Bth, DmaLength, Extensions, Headers, Msn, Opcode, PathMtu, Psn, Reth, Service};
+use crate::wire::{Bth, Msn, Opcode, PathMtu, Psn, Service};
 
 use super::QUANTUM;
 use super::common::Common;
 use super::completion::Cause;
 use super::device::Outbox;
-use super::gather::gather;
-use super::keys::Domain;
 use super::pair::{Blamed, QueuePair};
 use super::planted::{Bug, planted};
 use super::queues::Posted;
 use super::ring::Consumer;
 use super::rto::Rto;
 use super::states::{Sending, State};
-use super::work::{Attachment, Operation, Plain};
+use super::work::Plain;
 
-use headers::headers;
+use packets::{Any, Outgoing, PlainSend, PlainWrite, Pushed, Shape, push};
 
 /// The most packets, there and back, that may be unacknowledged: half of all sequence numbers, or
 /// those before could not be told from those behind.
@@ -388,10 +385,7 @@ impl QueuePair {
                 let wait = r.work.seen_behind(at).min(QUANTUM as usize);
                 *promised = common.reserve_up_to(self.send_completions, wait);
             }
-            if *promised == 0 {
-                return Err(Turn::Starved);
-            }
-            *promised -= 1;
+            *promised = promised.checked_sub(1).ok_or(Turn::Starved)?;
         }
         if asks {
             r.begun += usize::from(begins);
@@ -510,116 +504,4 @@ pub(super) enum Stop {
     Turn(Turn),
     /// The request can't be carried out.
     Refused(Cause),
-}
-
-/// What is known of a packet when the code that sends it is compiled: that it is plain, and how.
-trait Shape {
-    const PLAIN: Option<Plain>;
-}
-
-struct PlainSend;
-struct PlainWrite;
-struct Any;
-
-impl Shape for PlainSend {
-    const PLAIN: Option<Plain> = Some(Plain::Send);
-}
-
-impl Shape for PlainWrite {
-    const PLAIN: Option<Plain> = Some(Plain::Write);
-}
-
-impl Shape for Any {
-    const PLAIN: Option<Plain> = None;
-}
-
-/// A request, and what it is sent with.
-#[derive(Clone, Copy)]
-struct Outgoing<'a> {
-    r: &'a Requester,
-    common: &'a Common,
-    posted: &'a Posted,
-    domain: Domain,
-}
-
-/// What was given to the device.
-struct Pushed {
-    ticket: u64,
-    /// Whether it asks for an acknowledgement.
-    asked: bool,
-    /// Whether it ends its message.
-    ends: bool,
-}
-
-impl Requester {
-    /// Whether a packet asks for an acknowledgement, which ends its message or does not.
-    #[inline(always)]
-    fn asks_for_acknowledgement(&self, awaited: bool, ends: bool) -> bool {
-        ends && (awaited || self.sending.ask_each || self.next != self.top)
-            || self.unasked + 1 >= self.open.div_ceil(2)
-            || ends && self.credit_reaches(self.at)
-    }
-}
-
-/// Gives a part of a request to the device.
-#[inline(always)]
-fn push<S: Shape, O: Outbox>(
-    request: Outgoing<'_>,
-    (offset, len): (u32, u32),
-    (path, service, bth): (&Path, Service, Bth),
-    outbox: &mut O,
-) -> Result<Pushed, Stop> {
-    let Outgoing { r, common, posted, domain } = request;
-    let (request, data) = (&posted.request, &posted.request.data);
-    let range = offset as usize..(offset + len) as usize;
-    let (begins, ends) =
-        (S::PLAIN.is_some() || offset == 0, S::PLAIN.is_some() || offset + len == posted.len);
-    let asked = !common.lossless
-        && service == Service::Rc
-        && r.asks_for_acknowledgement(request.awaited, ends);
-    let bth = bth.with_ack_request(asked).with_solicited(ends && request.solicited);
-    let pushed = match (S::PLAIN, request.operation, data.bytes()) {
-        (Some(Plain::Send), _, Some(bytes)) => {
-            outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
-        }
-        (Some(Plain::Write), Operation::Write { address, rkey }, Some(bytes)) => {
-            let reth = Reth { address, rkey, length: DmaLength(posted.len) };
-            let bth = bth.with_opcode(Opcode::RcWriteOnly);
-            outbox.push(path, Headers { bth, extensions: Extensions::Reth(reth) }, bytes)
-        }
-        (_, _, bytes) => {
-            let (mut opcode, extensions) = headers(posted, begins, ends);
-            if service == Service::Uc {
-                opcode = opcode.unreliable().unwrap_or(opcode);
-            }
-            if let Attachment::Metadata(_) = request.attached
-                && !r.sending.metadata
-            {
-                return Err(Stop::Refused(Cause::NoMetadata));
-            }
-            let headers = Headers { bth: bth.with_opcode(opcode), extensions };
-            match bytes {
-                Some(bytes) => outbox.push(path, headers, &bytes[range]),
-                None => {
-                    let payload = gather(&common.keys, domain, data.segments(), range);
-                    push_apart(outbox, path, headers, payload.map_err(Stop::Refused)?)
-                }
-            }
-        }
-    };
-    match pushed {
-        Ok(ticket) => Ok(Pushed { ticket, asked, ends }),
-        Err(Full) => Err(Stop::Turn(Turn::DeviceFull)),
-    }
-}
-
-/// Apart from what lies in one piece behind no more headers, so that the way of that is short.
-#[inline(never)]
-fn push_apart<O: Outbox>(
-    outbox: &mut O,
-    path: &Path,
-    headers: Headers,
-    payload: impl Payload,
-) -> Result<u64, Full> {
-    outbox.push(path, headers, payload)
 }
