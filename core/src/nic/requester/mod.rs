@@ -334,8 +334,9 @@ impl QueuePair {
         self.send_as::<S, O>(promised, common, outbox)
     }
 
-    /// Sends it as what it is. Most packets are plain: the whole of a [plain](WorkRequest::plain)
-    /// request, sent for the first time. What follows from that is not asked then.
+    /// Sends it as what it is. Most packets are plain: the whole of a
+    /// [plain](super::work::WorkRequest::plain) request, sent for the first time. What follows from
+    /// that is not asked then.
     #[inline(always)]
     fn send_as<S: Shape, O: Outbox>(
         &mut self,
