@@ -7,46 +7,61 @@ use std::env;
 use std::io;
 use std::process::{Command, Output};
 
+use doorbell_core::nic::WorkRequest;
 use doorbell_core::wire::PathMtu;
 
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod joined;
 
-use joined::{Carry, End, by_cable, by_ring, send, send_burst};
+use joined::{Carry, End, ask, by_cable, by_ring, send, send_burst, write};
 
 const MESSAGES: usize = 16_000;
 
-#[inline]
-fn send_as<O: Carry>(a: &mut End<O>, b: &mut End<O>, burst: usize) {
-    match burst {
-        1 => send(a, b, 0),
-        _ => send_burst(a, b, 0, burst),
+const DEVICES: [&str; 2] = ["RoCE v2", "lossless"];
+
+/// What is counted, and how many messages of it are done at once.
+const CASES: [(&str, usize); 5] = [
+    ("a send of 16 bytes alone", 1),
+    ("a send of 16 bytes in a burst of 16", 16),
+    ("a write of 16 bytes alone", 1),
+    ("a read of 8 bytes", 1),
+    ("a fetch-and-add", 1),
+];
+
+#[inline(always)]
+fn once<O: Carry>(a: &mut End<O>, b: &mut End<O>, case: usize) {
+    let (address, rkey) = (b.memory.address, b.memory.rkey);
+    match case {
+        0 => send(a, b, 0),
+        1 => send_burst(a, b, 0, CASES[1].1),
+        2 => write(a, b, address, rkey),
+        3 => {
+            let into = a.memory.segment(0, 8);
+            ask(a, b, WorkRequest::read(2, address, rkey, into));
+        }
+        _ => ask(a, b, WorkRequest::fetch_add(2, address, rkey, 1)),
     }
 }
 
 /// What callgrind counts: everything in here, by its name.
 #[inline(never)]
-fn counted<O: Carry>(a: &mut End<O>, b: &mut End<O>, burst: usize) {
-    for _ in 0..MESSAGES / burst {
-        send_as(a, b, burst);
+fn counted<O: Carry>(a: &mut End<O>, b: &mut End<O>, case: usize) {
+    for _ in 0..MESSAGES / CASES[case].1 {
+        once(a, b, case);
     }
 }
 
-fn warm_and_counted<O: Carry>((mut a, mut b): (End<O>, End<O>), burst: usize) {
+fn warm_and_counted<O: Carry>((mut a, mut b): (End<O>, End<O>), case: usize) {
     for _ in 0..1000 {
-        send_as(&mut a, &mut b, burst);
+        once(&mut a, &mut b, case);
     }
-    counted(&mut a, &mut b, burst);
+    counted(&mut a, &mut b, case);
 }
 
-const CASES: [&str; 4] =
-    ["RoCE v2, alone", "RoCE v2, in bursts of 16", "lossless, alone", "lossless, in bursts of 16"];
-
-fn run(case: &str) {
-    let burst = if case.ends_with("alone") { 1 } else { 16 };
-    match case.starts_with("lossless") {
-        true => warm_and_counted(by_ring(1, PathMtu::Mtu4096), burst),
-        false => warm_and_counted(by_cable(1, PathMtu::Mtu4096, 16), burst),
+fn run(device: &str, case: usize) {
+    match device {
+        "lossless" => warm_and_counted(by_ring(1, PathMtu::Mtu4096), case),
+        _ => warm_and_counted(by_cable(1, PathMtu::Mtu4096, 16), case),
     }
 }
 
@@ -58,22 +73,24 @@ fn collected(output: &Output) -> io::Result<u64> {
 }
 
 fn main() -> io::Result<()> {
-    if let Ok(case) = env::var("DOORBELL_COUNTED") {
-        run(&case);
+    if let Ok(counted) = env::var("DOORBELL_COUNTED") {
+        let (device, case) = counted.split_once('/').unwrap_or((&counted, "0"));
+        run(device, case.parse().unwrap_or(0));
         return Ok(());
     }
-    println!("one 16-byte send, both sides, instructions");
-    for case in CASES {
+    println!("instructions, both sides");
+    for (device, index) in DEVICES.into_iter().flat_map(|d| (0..CASES.len()).map(move |i| (d, i))) {
         let output = Command::new("valgrind")
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
             .arg("--toggle-collect=instructions::counted*")
             .arg(env::current_exe()?)
-            .env("DOORBELL_COUNTED", case)
+            .env("DOORBELL_COUNTED", format!("{device}/{index}"))
             .output()
             .map_err(|why| {
                 io::Error::other(format!("running valgrind, from Debian's package: {why}"))
             })?;
-        println!("  {case:<28}{:>6}", collected(&output)? / MESSAGES as u64);
+        let case = format!("{device}, {}", CASES[index].0);
+        println!("  {case:<48}{:>6}", collected(&output)? / MESSAGES as u64);
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ impl Payload for &[u8] {
         (**self).len()
     }
 
-    #[inline]
+    #[inline(always)]
     fn copy_to(&self, to: &mut [u8]) {
         // Of known length, a copy is a load and a store, and no call.
         match self.len() {
@@ -48,7 +48,7 @@ impl Payload for &[u8] {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn copy_to_words(&self, to: &[AtomicU64], at: usize) {
         words::copy_in(to, at, self);
     }
@@ -87,7 +87,7 @@ impl Payload for WordBytes<'_> {
         self.len
     }
 
-    #[inline]
+    #[inline(always)]
     fn copy_to(&self, to: &mut [u8]) {
         words::copy_out(self.words, self.at, &mut to[..self.len]);
     }

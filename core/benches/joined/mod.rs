@@ -5,15 +5,15 @@ use std::net::Ipv4Addr;
 use doorbell_core::encap::{Full, Opener, Outer, Path, PathId, Run, bare};
 use doorbell_core::memory::{Buf, Region};
 use doorbell_core::nic::{
-    Change, CompletionQueue, CompletionQueueId, Config, Connection, Domain, Flow, Inbox, Inline,
-    Memory, Nic, Outbox, QueuePairConfig, ReceiveQueue, ReceiveRequest, Registration, Rights, Seed,
+    Change, CompletionQueue, CompletionQueueId, Config, Connection, Domain, Inbox, Inline, Memory,
+    Nic, Outbox, QueuePairConfig, ReceiveQueue, ReceiveRequest, Registration, Rights, Seed,
     SendQueue, Sending, WorkRequest,
 };
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
 use doorbell_core::wire::{
     EtherType, Ethernet, Headers, InetChecksum, IpId, IpProtocol, Ipv4, Mac, PathMtu, Pkey, Psn,
-    Qpn, Udp, UdpPort,
+    Qpn, RemoteAddr, Rkey, Udp, UdpPort,
 };
 use std::sync::atomic::AtomicU64;
 
@@ -36,22 +36,39 @@ impl Cable {
         let memory = vec![0; PART * PARTS];
         Self { memory, run: None, most, sealed: Vec::with_capacity(PARTS) }
     }
+
+    /// Lays a packet behind the others of the frame that is being filled, or into a new one.
+    #[inline(always)]
+    fn lay(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<(), Full> {
+        let Some(frame) = self.memory.chunks_exact_mut(PART).nth(self.sealed.len()) else {
+            return Err(Full);
+        };
+        let run = match &mut self.run {
+            Some(run) => run,
+            none => none.insert(Run::begin(path, frame, IpId(0), self.most)),
+        };
+        run.push(path, frame, headers, payload)
+    }
+
+    #[inline(never)]
+    fn push_to_next(
+        &mut self,
+        (path, headers, payload): (&Path, Headers, impl Payload),
+    ) -> Result<u64, Full> {
+        if self.run.as_ref().is_none_or(|run| run.packets() == 0) {
+            return Err(Full);
+        }
+        self.flush();
+        self.lay(path, headers, payload).map(|()| 0)
+    }
 }
 
 impl Outbox for Cable {
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
-        loop {
-            if self.sealed.len() == PARTS {
-                return Err(Full);
-            }
-            let frame = &mut self.memory[self.sealed.len() * PART..][..PART];
-            let run = self.run.get_or_insert_with(|| Run::begin(path, frame, IpId(0), self.most));
-            match run.push(path, frame, headers, payload) {
-                Ok(()) => return Ok(0),
-                Err(Full) if run.packets() == 0 => return Err(Full),
-                Err(Full) => self.flush(),
-            }
+        match self.lay(path, headers, payload) {
+            Ok(()) => Ok(0),
+            Err(Full) => self.push_to_next((path, headers, payload)),
         }
     }
 
@@ -69,33 +86,34 @@ impl Outbox for Cable {
     }
 }
 
-/// A ring of words that loses nothing, as two processes would share one.
+/// A ring of words that loses nothing, as two processes would share one: records of whole cache
+/// lines, each with its length in its tag.
 pub(super) struct Ring {
     words: Vec<AtomicU64>,
-    /// Where each record begins, and its length; and how many were ever pushed and taken.
-    records: Vec<(usize, usize)>,
+    /// Where the next record begins; and how many were ever pushed and taken.
     at: usize,
     pushed: u64,
     pub(super) taken: u64,
 }
 
+/// The words of a cache line.
+const LINE: usize = 8;
+
 impl Ring {
     fn new() -> Self {
         let words = (0..1 << 18).map(|_| AtomicU64::new(0)).collect();
-        Self { words, records: Vec::with_capacity(1024), at: 0, pushed: 0, taken: 0 }
+        Self { words, at: 0, pushed: 0, taken: 0 }
     }
 }
 
 impl Outbox for Ring {
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, _: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
-        let words = bare::record_len(&headers, payload.len()).div_ceil(8);
-        if self.at + words > self.words.len() || self.records.len() == self.records.capacity() {
-            return Err(Full);
-        }
-        bare::emit(&self.words[self.at..self.at + words], [1; 4], &headers, payload);
-        self.records.push((self.at, headers.len() + payload.len()));
-        self.at += words.next_multiple_of(8);
+        let len = bare::record_len(&headers, payload.len());
+        let words = len.div_ceil(8);
+        let Some(record) = self.words.get(self.at..self.at + words) else { return Err(Full) };
+        bare::emit(record, (len as u32).to_ne_bytes(), &headers, payload);
+        self.at += words.next_multiple_of(LINE);
         self.pushed += 1;
         Ok(self.pushed)
     }
@@ -258,13 +276,13 @@ impl Carry for Ring {
     #[inline]
     fn deliver(from: &mut End<Self>, to: &mut End<Self>) {
         let ring = &mut from.out;
-        for (at, len) in ring.records.drain(..) {
-            let record = &ring.words[at..at + (len + bare::TAG_LEN).div_ceil(8)];
-            let first = record[0].load(std::sync::atomic::Ordering::Acquire);
-            match bare::parse(record, first, len) {
-                Ok(packet) => to.nic.packet(Flow::Link(PathId(0)), &packet),
-                Err(why) => to.nic.malformed(why),
-            }
+        let mut rest = &ring.words[..ring.at];
+        while let [first, ..] = rest {
+            let first = first.load(std::sync::atomic::Ordering::Acquire);
+            let len = u32::from_ne_bytes(bare::tag(first)) as usize;
+            let words = len.div_ceil(8);
+            to.nic.record(PathId(0), &rest[..words], first, len - bare::TAG_LEN);
+            rest = &rest[words.next_multiple_of(LINE)..];
         }
         (ring.at, ring.taken) = (0, ring.pushed);
         from.nic.look(&mut from.out);
@@ -283,6 +301,16 @@ pub(super) fn send<O: Carry>(a: &mut End<O>, b: &mut End<O>, index: usize) {
     a.nic.post(&mut a.pairs[index].1, request, &mut a.out).expect("room");
     O::deliver(a, b);
     finish(a, b, index);
+}
+
+/// One reliable write of 16 bytes, with the NIC in hand, from the post to its completion.
+#[inline]
+pub(super) fn write<O: Carry>(a: &mut End<O>, b: &mut End<O>, address: RemoteAddr, rkey: Rkey) {
+    let inline = Inline::new(MESSAGE).expect("few bytes");
+    let request = WorkRequest::write(2, address, rkey, inline);
+    a.nic.post(&mut a.pairs[0].1, request, &mut a.out).expect("room");
+    O::deliver(a, b);
+    finish(a, b, 0);
 }
 
 /// A request that only an answer completes.
@@ -308,13 +336,15 @@ pub(super) fn send_burst<O: Carry>(a: &mut End<O>, b: &mut End<O>, index: usize,
 
 #[inline]
 fn finish<O: Carry>(a: &mut End<O>, b: &mut End<O>, index: usize) {
-    while let Some(completion) = b.queue.poll() {
-        b.post_receive(index, completion.memory);
+    let receives = &mut b.pairs[index].2;
+    while let Some(mut completion) = b.queue.poll_in_place() {
+        let memory = std::mem::take(&mut completion.memory);
+        receives.post(ReceiveRequest { id: 1, memory }).expect("room");
     }
     if b.nic.has_work() {
         O::carry(b, a);
     }
-    while let Some(completion) = a.queue.poll() {
+    while let Some(completion) = a.queue.poll_in_place() {
         assert!(completion.outcome.is_ok(), "{completion:?}");
     }
 }

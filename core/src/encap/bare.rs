@@ -33,7 +33,7 @@ pub fn record_len(headers: &Headers, payload: usize) -> usize {
 ///
 /// # Panics
 /// If `record` is shorter than [`record_len`].
-#[inline]
+#[inline(always)]
 pub fn emit(record: &[AtomicU64], tag: [u8; TAG_LEN], headers: &Headers, payload: impl Payload) {
     let [a, b, c, d, behind @ ..] = headers.bth.with_pad(0).to_bytes();
     record[1].store(u64::from_ne_bytes(behind), Ordering::Relaxed);
@@ -73,9 +73,7 @@ pub fn parse(
     let Some(second) = record.get(1).filter(|_| len >= Bth::LEN) else {
         return Err(Malformed::Truncated { part: Part::Bth, need: Bth::LEN, have: len });
     };
-    let [_, _, _, _, a, b, c, d] = first.to_ne_bytes();
-    let [e, f, g, h, i, j, k, l] = second.load(Ordering::Relaxed).to_ne_bytes();
-    let bth = Bth::from_bytes(&[a, b, c, d, e, f, g, h, i, j, k, l])?;
+    let bth = Bth::from_bytes(&bth_bytes(first, second))?;
     let mut extensions = Extensions::None;
     let layout = bth.opcode().layout();
     if !layout.is_empty() {
@@ -92,6 +90,27 @@ pub fn parse(
     let missing = Malformed::Length { part: Part::Payload, claimed: payload, have };
     let payload = WordBytes::new(record, start..start + payload).ok_or(missing)?;
     Ok(Packet { headers, payload })
+}
+
+/// The same of a simple packet, which has no extension headers. Nothing, if this is none.
+#[inline(always)]
+pub(crate) fn parse_simple(
+    record: &[AtomicU64],
+    first: u64,
+    len: usize,
+) -> Option<(Bth, WordBytes<'_>)> {
+    let bth = Bth::from_bytes(&bth_bytes(first, record.get(1)?)).ok()?;
+    let payload = len.checked_sub(Bth::LEN + usize::from(bth.pad()))?;
+    let payload = WordBytes::new(record, BTH_END..BTH_END + payload)?;
+    bth.opcode().layout().is_empty().then_some((bth, payload))
+}
+
+/// The BTH, of which four bytes are in the first word, and the rest is the second.
+#[inline(always)]
+fn bth_bytes(first: u64, second: &AtomicU64) -> [u8; Bth::LEN] {
+    let [_, _, _, _, a, b, c, d] = first.to_ne_bytes();
+    let [e, f, g, h, i, j, k, l] = second.load(Ordering::Relaxed).to_ne_bytes();
+    [a, b, c, d, e, f, g, h, i, j, k, l]
 }
 
 #[cfg(all(test, not(loom)))]

@@ -203,8 +203,20 @@ impl<'f, 'o> Arrival<'f, 'o> {
         self.opener.changes
     }
 
-    #[inline]
-    fn check(&mut self, packet: &'f [u8]) -> Result<Packet<&'f [u8]>, Malformed> {
+    /// The next packet, unchecked.
+    #[inline(always)]
+    pub(crate) fn next_sealed(&mut self) -> Option<&'f [u8]> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (packet, rest) = self.rest.split_at(self.segment.min(self.rest.len()));
+        self.rest = rest;
+        Some(packet)
+    }
+
+    /// The packet that was last taken without its ICRC, if that held.
+    #[inline(always)]
+    pub(crate) fn check(&mut self, packet: &'f [u8]) -> Result<&'f [u8], Malformed> {
         let index = self.index;
         self.index = index.wrapping_add(1);
         let (need, have) = (Bth::LEN + ICRC_LEN, packet.len());
@@ -214,7 +226,7 @@ impl<'f, 'o> Arrival<'f, 'o> {
         let steady = steady_bth(steady);
         let crc = self.opener.crc(packet.len(), steady);
         self.judge(crc, index, rest, u32::from_le_bytes(found))?;
-        Packet::parse(body)
+        Ok(body)
     }
 
     /// Whether the ICRC `found` is that of a packet whose steady part gave `crc`.
@@ -260,11 +272,7 @@ impl<'f> Iterator for Arrival<'f, '_> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let (packet, rest) = self.rest.split_at(self.segment.min(self.rest.len()));
-        self.rest = rest;
-        Some(self.check(packet))
+        let packet = self.next_sealed()?;
+        Some(self.check(packet).and_then(Packet::parse))
     }
 }

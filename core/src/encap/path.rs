@@ -94,7 +94,7 @@ impl Path {
     }
 
     /// The CRC of a packet of `transport` bytes up to and with the steady part of its BTH.
-    #[inline]
+    #[inline(always)]
     pub(super) fn crc(&self, transport: usize, id: IpId, bth: [u8; STEADY_BTH]) -> Crc {
         let bth = steady_bth(bth);
         let mut recent = self.recent.get();

@@ -91,24 +91,24 @@ impl Run {
     /// written, when it goes elsewhere, is larger than the first, or finds no room.
     ///
     /// The pad count of `headers` is made here, where the payload is known.
-    #[inline]
+    #[inline(always)]
     pub fn push(
         &mut self,
         path: &Path,
         frame: &mut [u8],
-        mut headers: Headers,
+        headers: Headers,
         payload: impl Payload,
     ) -> Result<(), Full> {
         let pad = padding(payload.len());
-        headers.bth = headers.bth.with_pad(pad as u8);
+        let bth = headers.bth.with_pad(pad as u8);
         let body = headers.len() + payload.len() + pad;
         let len = body + ICRC_LEN;
         let Some(packet) = self.claim(path, frame, len) else { return Err(Full) };
 
         let id = IpId(self.first_id.0.wrapping_add((self.packets - 1) as u16));
-        let crc = path.crc(len, id, headers.bth.steady());
+        let crc = path.crc(len, id, bth.steady());
         let (packet, icrc) = packet.split_at_mut(body);
-        headers.emit(packet);
+        headers.emit_with(bth, packet);
         place(&mut packet[headers.len()..], payload);
         let crc = crc.update(&packet[STEADY_BTH..]);
         icrc.copy_from_slice(&crc.finish().to_le_bytes());
@@ -116,7 +116,7 @@ impl Run {
     }
 
     /// The next `len` bytes of the frame, if a packet of that length along `path` may have them.
-    #[inline]
+    #[inline(always)]
     fn claim<'f>(&mut self, path: &Path, frame: &'f mut [u8], len: usize) -> Option<&'f mut [u8]> {
         let fits = self.packets == 0 || !self.ended && len <= self.segment;
         if !fits || self.path != path.id() || self.packets == self.most {
@@ -154,7 +154,7 @@ impl Run {
 }
 
 /// Copies a payload and its padding to `out`, whose length is theirs.
-#[inline]
+#[inline(always)]
 fn place(out: &mut [u8], payload: impl Payload) {
     payload.copy_to(out);
     for byte in &mut out[payload.len()..] {

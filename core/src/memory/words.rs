@@ -38,7 +38,7 @@ const WORD: usize = size_of::<u64>();
 ///
 /// # Panics
 /// When the range does not lie within `words`.
-#[inline]
+#[inline(always)]
 pub fn copy_in(words: &[AtomicU64], at: usize, from: &[u8]) {
     // A word or two of the words are most messages; that needs no loop, and no ends to be found.
     if at.is_multiple_of(WORD)
@@ -80,7 +80,7 @@ fn copy_in_any(words: &[AtomicU64], at: usize, from: &[u8]) {
 ///
 /// # Panics
 /// When the range does not lie within `words`.
-#[inline]
+#[inline(always)]
 pub fn copy_out(words: &[AtomicU64], at: usize, to: &mut [u8]) {
     if at.is_multiple_of(WORD)
         && let ([one], []) | ([one, _], []) = to.as_chunks_mut()

@@ -19,7 +19,6 @@ use super::pair::QueuePair;
 use super::queues::{Completions, Purpose};
 use super::receives::{SharedReceiveQueueId, SharedReceives};
 use super::responder::Due;
-use super::ring::Slot;
 use super::timers::Timers;
 
 /// Something that a program should hear of without asking each queue.
@@ -202,11 +201,25 @@ impl Common {
         self.queue(queue).reserve(purpose)
     }
 
+    /// Promises so many slots to requests that are to be sent, or as many as there are.
+    #[inline(always)]
+    pub fn reserve_up_to(&mut self, queue: u32, most: usize) -> usize {
+        self.queue(queue).reserve_up_to(most)
+    }
+
     /// Gives a promised slot back, to those that wait for one.
     #[inline]
     pub fn release(&mut self, queue: u32, purpose: Purpose) {
         self.queue(queue).release(purpose);
         self.feed();
+    }
+
+    /// Gives slots back that were promised to requests, and not needed in the same turn.
+    #[cold]
+    pub fn release_sends(&mut self, queue: u32, count: usize) {
+        for _ in 0..count {
+            self.queue(queue).release(Purpose::Send);
+        }
     }
 
     /// Enters a queue pair among those that wait for room in a completion queue. Each turn looks
@@ -225,33 +238,40 @@ impl Common {
         }
     }
 
-    /// A promised slot of a completion queue, to be filled with a success at once. An event goes with
-    /// it if the queue was armed for that.
-    #[inline(always)]
-    pub fn succeeded(
-        &mut self,
-        queue: u32,
-        purpose: Purpose,
-        solicited: bool,
-    ) -> Slot<'_, Completion> {
+    /// Fills a promised slot with a success.
+    #[inline]
+    pub fn succeeded(&mut self, queue: u32, purpose: Purpose, urgent: bool, what: Completion) {
         self.counters.completed += 1;
-        self.redeem(queue, purpose, solicited)
+        self.queue(queue).redeem(purpose, urgent).fill(what);
+        self.settle(queue);
     }
 
     /// Fills a promised slot with a failure.
     #[cold]
-    pub fn failed(&mut self, queue: u32, purpose: Purpose, completion: Completion) {
+    pub fn failed(&mut self, queue: u32, purpose: Purpose, what: Completion) {
         self.counters.failed += 1;
-        self.redeem(queue, purpose, true).fill(completion);
+        self.queue(queue).redeem(purpose, true).fill(what);
+        self.settle(queue);
     }
 
+    /// Sees to what the last completions of a queue called for: an event, if it was armed for them,
+    /// and a look by those that wait for room.
     #[inline(always)]
-    fn redeem(&mut self, queue: u32, purpose: Purpose, urgent: bool) -> Slot<'_, Completion> {
-        let (slot, untold) = in_use(&mut self.completions, queue).redeem(purpose, urgent);
+    pub fn settle(&mut self, queue: u32) {
+        if self.queue(queue).calls() {
+            self.settle_calls(queue);
+        }
+    }
+
+    #[cold]
+    fn settle_calls(&mut self, queue: u32) {
+        let (untold, freed) = self.queue(queue).take_calls();
         if untold {
             self.events.push_back(Event::Completion(CompletionQueueId(queue)));
         }
-        slot
+        if freed {
+            self.feed();
+        }
     }
 
     /// Enters an event, unless it was `told` and not taken yet. So there are at most as many as

@@ -2,16 +2,40 @@
 
 use crate::encap::PathId;
 use crate::payload::Payload;
-use crate::wire::{Aeth, AtomicValue, Extensions, Msn, Nak, Operation, Packet, Psn, Verdict};
+use crate::wire::{Aeth, AtomicValue, Extensions, Msn, Nak, Operation, Packet, Psn, Qpn, Verdict};
 
-use super::common::Common;
-use super::completion::{Cause, Completion};
+use super::common::{Common, in_use};
+use super::completion::{Cause, Completion, Done};
+use super::counters::Counters;
 use super::gather::scatter;
 use super::notices::Untaken;
 use super::pair::{Blamed, QueuePair};
-use super::queues::Purpose;
-use super::work::{self, Attachment, Data, Memory};
+use super::queues::{Completions, Posted, Purpose};
+use super::ring::Slot;
+use super::work::{self, Attachment, Data, Memory, Plain};
 use crate::planted::{Bug, planted};
+
+impl Posted {
+    /// What says that this was done, and brought so many bytes.
+    #[inline(always)]
+    fn completion(&self, qpn: Qpn, done: Done, len: u32, memory: Memory) -> Completion {
+        let (id, attached) = (self.request.id, Attachment::Nothing);
+        Completion { id, qpn, outcome: Ok(done), len, attached, memory }
+    }
+
+    /// Says so of a request whose memory goes back; `before` is what an atomic operation found.
+    #[inline(never)]
+    fn complete(&mut self, qpn: Qpn, before: u64, slot: Slot<'_, Completion>) {
+        let done = self.request.operation.done(before);
+        let len = if done == Done::Read { self.len } else { 0 };
+        let mut memory = self.request.data.take_memory();
+        if let (Memory::Buf(buf), Done::Read) = (&mut memory, done) {
+            // It was all filled, so there is room.
+            let _ = buf.set_len(len as usize);
+        }
+        slot.fill(self.completion(qpn, done, len, memory));
+    }
+}
 
 impl QueuePair {
     /// Takes an answer.
@@ -222,29 +246,39 @@ impl QueuePair {
     }
 
     /// Completes the request at the head of the queue; `before` is what an atomic operation found.
-    #[inline]
     pub(super) fn complete_front(&mut self, before: u64, common: &mut Common) {
-        let (qpn, queue) = (self.number(), self.send_completions);
-        self.requester.completed = self.requester.completed.add(1);
-        let Some(posted) = self.requester.front() else { return };
-        let request = &mut posted.request;
-        if request.signalled {
-            let slot = common.succeeded(queue, Purpose::Send, false);
-            let (id, mut memory) = (request.id, request.data.take_memory());
-            let mut len = 0;
-            if let work::Operation::Read { .. } = request.operation {
-                len = posted.len;
-                if let Memory::Buf(buf) = &mut memory {
-                    // It was all filled, so there is room.
-                    let _ = buf.set_len(len as usize);
-                }
-            }
-            let outcome = Ok(request.operation.done(before));
-            slot.fill(Completion { id, qpn, outcome, len, attached: Attachment::Nothing, memory });
+        let queue = in_use(&mut common.completions, self.send_completions);
+        self.complete_next(before, queue, &mut common.counters);
+        common.settle(self.send_completions);
+    }
+
+    /// The same, for who completes several, and [settles](Common::settle) with the queue then.
+    #[inline(always)]
+    pub(super) fn complete_next(
+        &mut self,
+        before: u64,
+        queue: &mut Completions,
+        counters: &mut Counters,
+    ) {
+        let qpn = self.number();
+        let Some(mut posted) = self.requester.work.head() else { return };
+        counters.completed += 1;
+        if !posted.request.signalled {
+            queue.forgo();
         } else {
-            common.counters.completed += 1;
-            common.release(queue, Purpose::Send);
+            let slot = queue.redeem(Purpose::Send, false);
+            match (posted.plain, &posted.request.data) {
+                // Most, which bring nothing back.
+                (Some(Plain::Send), Data::Inline(_)) => {
+                    slot.fill(posted.completion(qpn, Done::Sent, 0, Memory::None));
+                }
+                (Some(Plain::Write), Data::Inline(_)) => {
+                    slot.fill(posted.completion(qpn, Done::Written, 0, Memory::None));
+                }
+                _ => posted.complete(qpn, before, slot),
+            }
         }
-        self.requester.drop_front();
+        posted.drop();
+        self.requester.passed_front();
     }
 }

@@ -36,22 +36,23 @@ fn network_header(flow: Flow<'_>) -> [u8; DATAGRAM_HEADER] {
 
 impl QueuePair {
     /// Sends the datagram at the cursor.
+    #[inline(never)]
     pub fn send_datagram<O: Outbox>(
         &mut self,
         common: &mut Common,
         outbox: &mut O,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Turn> {
         let (source, mtu, pkey) = (self.number(), self.mtu, self.pkey);
         let (psn, posted) = self.requester.at_cursor();
-        let Some(posted) = posted else { return Err(Stop::Turn(Turn::Idle)) };
+        let Some(posted) = posted else { return Err(Turn::Idle) };
         if self.state == State::Draining {
-            return Err(Stop::Turn(Turn::Idle));
+            return Err(Turn::Idle);
         }
         let Operation::Datagram { to, qpn, qkey } = posted.request.operation else {
-            return Err(Stop::Turn(Turn::Idle));
+            return Err(Turn::Idle);
         };
         if !common.reserve(self.send_completions, Purpose::Send) {
-            return Err(Stop::Turn(Turn::Starved));
+            return Err(Turn::Starved);
         }
         let deth = Deth { qkey, source, reserved: 0 };
         let (opcode, extensions) = match posted.request.attached {
@@ -71,19 +72,19 @@ impl QueuePair {
                 self.sent_for_good(true, common);
                 Ok(())
             }
-            Err(Stop::Refused(cause)) => {
-                // It is the first, for those before it are complete: it fails with its slot.
-                r.begun += 1;
-                Err(Stop::Refused(cause))
-            }
-            Err(turn) => {
-                common.release(self.send_completions, Purpose::Send);
-                Err(turn)
+            Err(stop) => {
+                match stop {
+                    // It is the first, for those before it are complete: it fails with its slot.
+                    Stop::Refused(_) => r.begun += 1,
+                    Stop::Turn(_) => common.release(self.send_completions, Purpose::Send),
+                }
+                Err(self.stopped(stop, common))
             }
         }
     }
 
     /// Takes a datagram, or drops it.
+    #[inline(never)]
     pub fn take_datagram<P: Payload>(
         &mut self,
         flow: Flow<'_>,
@@ -121,7 +122,7 @@ impl QueuePair {
         let done = Done::ReceivedDatagram { source: misnamed.unwrap_or(deth.source) };
         let solicited = packet.headers.bth.solicited();
         let message = Message { done, len: len as u32, attached, solicited };
-        self.complete_receive(receive.id, receive.memory, message, common);
+        self.complete_receive(receive, message, common);
     }
 }
 

@@ -1,8 +1,9 @@
 //! What the NIC asks of a device, and what a device tells the NIC.
 
-use crate::encap::{Full, Opener, Outer, Path, PathId};
+use crate::encap::{Full, Opener, Outer, Path, PathId, bare};
 use crate::payload::Payload;
-use crate::wire::{Headers, Malformed, Packet};
+use crate::sync::AtomicU64;
+use crate::wire::{Bth, Extensions, Headers, Malformed, Packet};
 
 /// Where packets leave: encoded in the device's own memory, merged into runs where it can.
 pub trait Outbox {
@@ -52,6 +53,14 @@ pub trait Inbox {
     /// Takes a packet, whose payload lies where it arrived.
     fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>);
 
+    /// Takes a simple packet, which has no extension headers. Most are, and it is quicker to know
+    /// that than to find out.
+    #[inline]
+    fn simple<P: Payload>(&mut self, flow: Flow<'_>, bth: Bth, payload: P) {
+        let headers = Headers { bth, extensions: Extensions::None };
+        self.packet(flow, &Packet { headers, payload });
+    }
+
     /// Hears of a packet, or a frame, that was not one.
     fn malformed(&mut self, why: Malformed);
 
@@ -63,19 +72,63 @@ pub trait Inbox {
     /// Takes a frame apart, and takes its packets. `segment` is the size of each, where the device
     /// says that it received a run.
     #[inline]
-    fn frame(&mut self, opener: &mut Opener, frame: &[u8], segment: Option<u16>) {
-        match opener.open(frame, segment) {
-            Err(why) => self.malformed(why),
-            Ok(mut arrival) => {
-                while let Some(packet) = arrival.next() {
-                    match packet {
-                        Ok(packet) => {
-                            self.packet(Flow::Network(arrival.flow(), arrival.outer()), &packet);
-                        }
-                        Err(why) => self.malformed(why),
-                    }
+    fn frame(&mut self, opener: &mut Opener, frame: &[u8], segment: Option<u16>)
+    where
+        Self: Sized,
+    {
+        let mut arrival = match opener.open(frame, segment) {
+            Ok(arrival) => arrival,
+            Err(why) => return self.malformed(why),
+        };
+        while let Some(sealed) = arrival.next_sealed() {
+            let packet = match arrival.check(sealed) {
+                Ok(packet) => packet,
+                Err(why) => {
+                    self.malformed(why);
+                    continue;
                 }
+            };
+            match Packet::parse_simple(packet) {
+                Some((bth, payload)) => {
+                    self.simple(Flow::Network(arrival.flow(), arrival.outer()), bth, payload);
+                }
+                None => any_of_frame(self, arrival.flow(), arrival.outer(), packet),
             }
         }
+    }
+
+    /// Takes the packet of `len` bytes in a [record](crate::encap::bare), whose first word was loaded
+    /// as `first`.
+    #[inline]
+    fn record(&mut self, link: PathId, record: &[AtomicU64], first: u64, len: usize)
+    where
+        Self: Sized,
+    {
+        match bare::parse_simple(record, first, len) {
+            Some((bth, payload)) => self.simple(Flow::Link(link), bth, payload),
+            None => any_of_record(self, link, record, (first, len)),
+        }
+    }
+}
+
+/// Apart, as what follows, so that what others need stands in nobody's way.
+#[inline(never)]
+fn any_of_frame<I: Inbox>(inbox: &mut I, flow: u64, outer: &Outer, packet: &[u8]) {
+    match Packet::parse(packet) {
+        Ok(packet) => inbox.packet(Flow::Network(flow, outer), &packet),
+        Err(why) => inbox.malformed(why),
+    }
+}
+
+#[inline(never)]
+fn any_of_record<I: Inbox>(
+    inbox: &mut I,
+    link: PathId,
+    record: &[AtomicU64],
+    (first, len): (u64, usize),
+) {
+    match bare::parse(record, first, len) {
+        Ok(packet) => inbox.packet(Flow::Link(link), &packet),
+        Err(why) => inbox.malformed(why),
     }
 }

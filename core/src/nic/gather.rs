@@ -62,7 +62,7 @@ pub(super) fn allowed<'a>(
 
 /// Puts a payload into memory, from byte `at` on, where there is room for it: all of it, or nothing
 /// if the keys do not allow it.
-#[inline]
+#[inline(always)]
 pub(super) fn scatter<P: Payload>(
     memory: &mut Memory,
     at: usize,

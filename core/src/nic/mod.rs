@@ -116,7 +116,8 @@ pub use keys::{Domain, KeyError, Lkey, Registration, Rights, TableFull};
 pub use management::{Management, TooMany, Way};
 pub use numbering::{Numbering, NumberingError};
 pub use queues::{
-    CompletionQueue, Notify, PostError, ReceiveQueue, Refused, SendQueue, SharedReceiveQueue,
+    CompletionQueue, Notify, Polled, PostError, ReceiveQueue, Refused, SendQueue,
+    SharedReceiveQueue,
 };
 pub use random::Seed;
 pub use receives::SharedReceiveQueueId;
@@ -135,7 +136,7 @@ use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::time::Time;
 use crate::wire::cm::Mad;
-use crate::wire::{Malformed, Packet, Qpn, Service};
+use crate::wire::{Bth, Extensions, Headers, Malformed, Opcode, OpcodeInfo, Packet, Qpn, Service};
 
 use common::Common;
 use doorbells::Doorbells;
@@ -446,34 +447,55 @@ impl Nic {
     }
 }
 
-impl Inbox for Nic {
-    #[inline]
-    fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
+impl Nic {
+    #[inline(always)]
+    fn dispatch<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>, info: OpcodeInfo) {
         let Self { common, pairs, numbers, .. } = self;
         common.counters.received += 1;
-        let bth = &packet.headers.bth;
-        let info = bth.opcode().info();
+        let bth = packet.headers.bth;
         let Some(pair) = find(pairs, *numbers, bth.destination()) else {
-            return self.for_nobody(flow, packet);
+            return self.for_nobody((flow, *packet));
         };
         // Datagrams come from anywhere.
         if pair.service() != Service::Ud && !pair.is_between(flow, common) {
             common.counters.strangers += 1;
-            return self.not_taken(flow.link(), &packet.headers);
+            return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
         }
         if !pair.pkey.same_partition(bth.pkey()) {
             common.counters.other_partition += 1;
-            return self.not_taken(flow.link(), &packet.headers);
+            return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
         }
         common.hosts.heard(pair.host, pair.shared.place, common.now);
         if info.service != pair.service() {
             common.counters.wrong_service += 1;
-            return self.not_taken(flow.link(), &packet.headers);
+            return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
         }
         match info.service {
             Service::Ud => pair.take_datagram(flow, packet, common),
             _ if info.is_response() => pair.answered(packet, common),
-            _ => pair.respond(packet, common),
+            _ => pair.respond(packet, info, common),
+        }
+    }
+}
+
+impl Inbox for Nic {
+    #[inline(never)]
+    fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
+        self.dispatch(flow, packet, *packet.headers.bth.opcode().info());
+    }
+
+    #[inline(always)]
+    fn simple<P: Payload>(&mut self, flow: Flow<'_>, bth: Bth, payload: P) {
+        let headers = Headers { bth, extensions: Extensions::None };
+        match bth.opcode() {
+            // Most of all. What the table says of it is known here when this is compiled, and
+            // decides most of what follows. The packet is never in memory then: what is rarely
+            // called with it is given a copy, within another value so that it is one.
+            Opcode::RcSendOnly => {
+                let info = const { *Opcode::RcSendOnly.info() };
+                self.dispatch(flow, &Packet { headers, payload }, info);
+            }
+            _ => self.packet(flow, &Packet { headers, payload }),
         }
     }
 

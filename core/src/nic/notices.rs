@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use crate::encap::{Path, PathId};
 use crate::payload::Payload;
 use crate::wire::{
-    Aeth, AtomicValue, Bth, Extensions, Headers, Msn, Nak, Opcode, Packet, Psn, Qpn, Service,
-    Syndrome,
+    Aeth, AtomicValue, Bth, Extensions, Headers, Msn, Nak, Opcode, OpcodeInfo, Packet, Psn, Qpn,
+    Service, Syndrome,
 };
 
 use super::Nic;
@@ -157,16 +157,17 @@ impl Common {
 impl Nic {
     /// Takes a packet for a queue pair that there is not.
     #[cold]
-    pub(super) fn for_nobody<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
+    pub(super) fn for_nobody<P: Payload>(&mut self, (flow, packet): (Flow<'_>, Packet<P>)) {
         let (link, headers) = (flow.link(), &packet.headers);
+        let info = headers.bth.opcode().info();
         if headers.bth.destination() == Qpn::GSI {
-            return self.common.for_manager(flow, packet);
+            return self.common.for_manager(flow, &packet);
         }
         match (link, Untaken::read(headers)) {
             (Some(link), Some(untaken)) if self.common.lossless => self.noticed(link, untaken),
             _ => {
                 self.common.counters.no_such_queue_pair += 1;
-                self.not_taken(link, headers);
+                self.not_taken(link, *info, headers.bth.destination(), headers.bth.psn());
             }
         }
     }
@@ -174,15 +175,19 @@ impl Nic {
     /// Sees to it that a packet which was dropped before any queue pair had a look at it does not
     /// pass for taken.
     #[cold]
-    pub(super) fn not_taken(&mut self, link: Option<PathId>, headers: &Headers) {
-        let bth = &headers.bth;
-        let info = bth.opcode().info();
+    pub(super) fn not_taken(
+        &mut self,
+        link: Option<PathId>,
+        info: OpcodeInfo,
+        number: Qpn,
+        psn: Psn,
+    ) {
         let request = info.service == Service::Rc && !info.is_response();
         if let Some(link) = link
             && self.common.lossless
             && request
         {
-            self.common.notify(link, bth.destination(), bth.psn());
+            self.common.notify(link, number, psn);
         }
     }
 

@@ -49,11 +49,10 @@ pub enum NumberingError {
 /// A numbering with its random part.
 #[derive(Clone, Copy)]
 pub(super) struct Numbers {
-    /// What stands above the place in the table.
-    above: u32,
-    /// How many bits the place has.
-    bits: u32,
-    mix: u32,
+    /// The number of the first place in the table: what stands above the place, and random bits.
+    first: u32,
+    /// The last place that there can be: ones for as many bits as the place has.
+    last: u32,
 }
 
 impl Numbers {
@@ -67,25 +66,27 @@ impl Numbers {
             return Err(NumberingError::TooLarge { tag, shard });
         }
         let bits = 24 - used;
-        Ok(Self { above: tag << shard_bits | shard, bits, mix: mix & ((1 << bits) - 1) })
+        let (above, last) = (tag << shard_bits | shard, (1 << bits) - 1);
+        Ok(Self { first: above << bits | mix & last, last })
     }
 
     /// How many queue pairs there can be.
     pub fn capacity(self) -> usize {
-        1 << self.bits
+        self.last as usize + 1
     }
 
     /// The number of the queue pair at a place of the table, unless that is one that InfiniBand
     /// keeps for itself.
     pub fn number(self, place: u32) -> Option<Qpn> {
-        let number = Qpn::new(self.above << self.bits | place ^ self.mix);
+        let number = Qpn::new(self.first ^ place);
         (number.get() > Qpn::GSI.get() && number != Qpn::MULTICAST).then_some(number)
     }
 
     /// The place in the table that a number points to, if it is this NIC's.
     #[inline]
     pub fn place(self, number: Qpn) -> Option<usize> {
-        let ours = number.get() >> self.bits == self.above;
-        ours.then_some(((number.get() ^ self.mix) & ((1 << self.bits) - 1)) as usize)
+        // What does not stand above the place as it does in ours leaves bits there.
+        let place = number.get() ^ self.first;
+        (place <= self.last).then_some(place as usize)
     }
 }

@@ -6,6 +6,7 @@
 //! queue can't overflow: while it is full, requests wait in their queues, and receives count as
 //! not posted.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -15,9 +16,9 @@ use crate::wire::{Qpn, Service};
 
 use super::completion::Completion;
 use super::doorbells::Doorbells;
-use super::ring::{Consumer, Producer, Slot, ring};
+use super::ring::{Consumer, Leaving, Producer, Slot, ring};
 use super::states::State;
-use super::work::{LONGEST_MESSAGE, ReceiveRequest, WorkRequest};
+use super::work::{LONGEST_MESSAGE, Plain, ReceiveRequest, WorkRequest};
 
 /// Why a request was not posted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -89,6 +90,16 @@ pub struct Refused<R: std::fmt::Debug> {
 pub(super) struct Posted {
     pub request: WorkRequest,
     pub len: u32,
+    /// Whether, and how, it is [plain](WorkRequest::plain).
+    pub plain: Option<Plain>,
+}
+
+impl Posted {
+    /// Whether it asks for something, which only an answer of its own completes.
+    #[inline(always)]
+    pub fn asks(&self) -> bool {
+        self.plain.is_none() && self.request.operation.asks()
+    }
 }
 
 /// What the program's ends of a queue pair share with the NIC.
@@ -102,31 +113,15 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Whether the state is this one, or one behind it.
     #[inline]
-    fn is_in(&self, states: Among) -> bool {
-        states.0 >> self.state.load(Ordering::Acquire) & 1 != 0
+    fn is_from(&self, state: State) -> bool {
+        self.state.load(Ordering::Acquire) >= state as u8
     }
 
     fn state(&self) -> State {
         State::from_code(self.state.load(Ordering::Acquire))
     }
-}
-
-/// Some of the states, a bit for each code: to look one up takes no comparison for each.
-#[derive(Clone, Copy)]
-struct Among(u8);
-
-impl Among {
-    const TAKING_SENDS: Self = {
-        let (mut bits, mut code) = (0, 0);
-        while code < State::ALL.len() {
-            bits |= (State::ALL[code].takes_sends() as u8) << code;
-            code += 1;
-        }
-        Self(bits)
-    };
-    const TAKING_RECEIVES: Self = Self(0b11_1111 & !(1 << State::Reset as u8));
-    const BROKEN: Self = Self(1 << State::Error as u8);
 }
 
 /// The program's end of a send queue.
@@ -169,20 +164,56 @@ impl SendQueue {
     /// # Errors
     /// When the queue is full, the queue pair not ready to send, or the message too long. The
     /// request comes back.
-    #[inline]
+    #[inline(always)]
     pub fn post(&mut self, request: WorkRequest) -> Result<(), Refused<WorkRequest>> {
+        let reliable = self.shared.service == Service::Rc;
+        match request.plain() {
+            None => self.put_other(request),
+            Some(_) if !reliable => self.put_copied((request, None)),
+            plain => {
+                let len = request.data.len();
+                self.put(request, Some(len), plain)
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn put_other(&mut self, request: WorkRequest) -> Result<(), Refused<WorkRequest>> {
         let len = request.len(self.shared.service);
-        let len = len.filter(|&len| len <= u64::from(LONGEST_MESSAGE));
-        let len = len.filter(|_| self.shared.is_in(Among::TAKING_SENDS));
-        match (self.ring.slot(), len) {
-            (Some(slot), Some(len)) => slot.fill(Posted { request, len: len as u32 }),
-            _ => return Err(self.refuse(request)),
+        self.put(request, len, None)
+    }
+
+    /// The same of a plain request: a copy, within another value so that it is one, for most plain
+    /// requests are never in memory but in their slot.
+    #[cold]
+    fn put_copied(
+        &mut self,
+        (request, _): (WorkRequest, Option<Plain>),
+    ) -> Result<(), Refused<WorkRequest>> {
+        self.put_other(request)
+    }
+
+    /// Writes a request to the queue that has so many bytes, if it is one that can be.
+    #[inline(always)]
+    fn put(
+        &mut self,
+        request: WorkRequest,
+        len: Option<u64>,
+        plain: Option<Plain>,
+    ) -> Result<(), Refused<WorkRequest>> {
+        let allowed = self.shared.is_from(State::TAKING_SENDS);
+        let fits = len.filter(|&len| allowed && len <= u64::from(LONGEST_MESSAGE));
+        match (self.ring.slot(), fits) {
+            (Some(slot), Some(len)) => slot.fill(Posted { request, len: len as u32, plain }),
+            _ => return Err(self.refuse((request, len))),
         }
         Ok(())
     }
 
+    /// In one value with another, so that the request need not be in memory before it is known that
+    /// it goes this way.
     #[cold]
-    fn refuse(&self, request: WorkRequest) -> Refused<WorkRequest> {
+    fn refuse(&self, (request, _): (WorkRequest, Option<u64>)) -> Refused<WorkRequest> {
         let (qpn, state) = (self.shared.qpn, self.shared.state());
         let why = match request.len(self.shared.service) {
             _ if !state.takes_sends() => PostError::State { qpn, state, what: "a send" },
@@ -232,23 +263,23 @@ impl ReceiveQueue {
     ///
     /// # Errors
     /// When the queue is full, or the queue pair is reset. The receive comes back.
-    #[inline]
+    #[inline(always)]
     pub fn post(&mut self, receive: ReceiveRequest) -> Result<(), Refused<ReceiveRequest>> {
-        let allowed = self.shared.is_in(Among::TAKING_RECEIVES);
+        let allowed = self.shared.is_from(State::TAKING_RECEIVES);
         match self.ring.slot().filter(|_| allowed) {
             Some(slot) => slot.fill(receive),
-            None => return Err(self.refuse(receive)),
+            None => return Err(self.refuse((receive, allowed))),
         }
         // Whatever is posted to a broken queue pair is to be flushed. The state is looked at again
         // since it may have broken meanwhile, and the NIC not have seen this receive.
-        if self.shared.is_in(Among::BROKEN) {
+        if self.shared.is_from(State::Error) {
             self.shared.doorbells.ring(self.shared.place);
         }
         Ok(())
     }
 
     #[cold]
-    fn refuse(&self, receive: ReceiveRequest) -> Refused<ReceiveRequest> {
+    fn refuse(&self, (receive, _): (ReceiveRequest, bool)) -> Refused<ReceiveRequest> {
         let (qpn, state) = (self.shared.qpn, self.shared.state());
         let why = match state.takes_receives() {
             _ if self.ring.depth() == 0 => PostError::Shared { qpn },
@@ -300,6 +331,13 @@ impl CompletionQueue {
         self.ring.pop()
     }
 
+    /// The next completion, if there is one, where it stands: it leaves the queue when what is
+    /// returned is dropped. Less is moved than by a [poll](Self::poll).
+    #[inline(always)]
+    pub fn poll_in_place(&mut self) -> Option<Polled<'_>> {
+        self.ring.head().map(|head| Polled(head.leaving()))
+    }
+
     /// How many completions wait.
     #[inline]
     pub fn len(&self) -> usize {
@@ -310,6 +348,26 @@ impl CompletionQueue {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// A completion where it stands in its queue, which it leaves when this is dropped.
+#[derive(Debug)]
+pub struct Polled<'a>(Leaving<'a, Completion>);
+
+impl Deref for Polled<'_> {
+    type Target = Completion;
+
+    #[inline(always)]
+    fn deref(&self) -> &Completion {
+        &self.0
+    }
+}
+
+impl DerefMut for Polled<'_> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Completion {
+        &mut self.0
     }
 }
 
@@ -329,6 +387,9 @@ pub(super) enum Purpose {
     Send,
     /// A message that is being received.
     Receive,
+    /// A message that is received whole: there [is room](Completions::has_room) for its completion,
+    /// and nothing was promised.
+    AtOnce,
     /// Something that is to be flushed now.
     Flush,
 }
@@ -345,6 +406,9 @@ pub(super) struct Completions {
     pub armed: Option<Notify>,
     /// Whether there is an event that nobody has taken yet.
     pub told: bool,
+    /// Whether there is to be one, and whether room was given back.
+    untold: bool,
+    freed: bool,
     /// How many send queues, and how many receive queues, end here; and how many shared ones are
     /// for queue pairs that do.
     pub senders: usize,
@@ -355,9 +419,18 @@ pub(super) struct Completions {
 impl Completions {
     pub fn new(capacity: usize) -> (Self, CompletionQueue) {
         let (ring, taken) = ring(capacity);
-        let (reserved, receiving, armed, told) = (0, 0, None, false);
-        let (senders, receivers, shared) = (0, 0, 0);
-        let own = Self { ring, reserved, receiving, armed, told, senders, receivers, shared };
+        let own = Self {
+            ring,
+            reserved: 0,
+            receiving: 0,
+            armed: None,
+            told: false,
+            untold: false,
+            freed: false,
+            senders: 0,
+            receivers: 0,
+            shared: 0,
+        };
         (own, CompletionQueue { ring: taken })
     }
 
@@ -372,40 +445,84 @@ impl Completions {
     pub fn reserve(&mut self, purpose: Purpose) -> bool {
         let kept = match purpose {
             Purpose::Send => self.receivers.saturating_sub(self.receiving),
-            Purpose::Receive | Purpose::Flush => 0,
+            Purpose::Receive | Purpose::AtOnce | Purpose::Flush => 0,
         };
-        let taken = self.reserved + kept;
-        if self.ring.known_room() <= taken {
+        let room = self.has_more_than(self.reserved + kept);
+        if room {
+            self.reserved += usize::from(purpose != Purpose::AtOnce);
+            self.receiving += usize::from(purpose == Purpose::Receive);
+        }
+        room
+    }
+
+    /// Promises so many slots to requests that are to be sent, or as many as there are.
+    #[inline(always)]
+    pub fn reserve_up_to(&mut self, most: usize) -> usize {
+        let taken = self.reserved + self.receivers.saturating_sub(self.receiving);
+        if self.ring.known_room() < taken + most {
             self.ring.look();
         }
-        let room = self.ring.known_room() > taken;
-        self.reserved += usize::from(room);
-        self.receiving += usize::from(room && purpose == Purpose::Receive);
-        room
+        let count = self.ring.known_room().saturating_sub(taken).min(most);
+        self.reserved += count;
+        count
+    }
+
+    /// Whether there is a slot beside those that are promised, to be filled [at once](Purpose::AtOnce).
+    #[inline]
+    pub fn has_room(&mut self) -> bool {
+        self.has_more_than(self.reserved)
+    }
+
+    #[inline]
+    fn has_more_than(&mut self, taken: usize) -> bool {
+        self.ring.known_room() > taken || {
+            self.ring.look();
+            self.ring.known_room() > taken
+        }
     }
 
     /// Gives a promised slot back unused.
     #[inline]
     pub fn release(&mut self, purpose: Purpose) {
-        self.reserved -= 1;
+        self.reserved -= usize::from(purpose != Purpose::AtOnce);
         self.receiving -= usize::from(purpose == Purpose::Receive);
     }
 
-    /// A promised slot, to be filled now. Whether that calls for an event, being `urgent` or not,
-    /// which nobody has been told of yet.
+    /// A promised slot, to be filled now, `urgent` or not. What that calls for is [to be seen
+    /// to](super::common::Common::settle) afterwards.
     #[inline(always)]
-    pub fn redeem(&mut self, purpose: Purpose, urgent: bool) -> (Slot<'_, Completion>, bool) {
+    pub fn redeem(&mut self, purpose: Purpose, urgent: bool) -> Slot<'_, Completion> {
         self.release(purpose);
-        let notable = match self.armed {
-            None => false,
-            Some(Notify::Any) => true,
-            Some(Notify::Solicited) => urgent,
-        };
-        let mut untold = false;
-        if notable {
-            self.armed = None;
-            untold = !std::mem::replace(&mut self.told, true);
+        if self.armed.is_some() {
+            self.call(urgent);
         }
-        (self.ring.slot().expect("a promised slot is there: that is what the promise is"), untold)
+        self.ring.slot().expect("a promised slot is there: that is what the promise is")
+    }
+
+    /// Gives a slot back that was promised to a request which succeeds and is not to be told of.
+    #[inline]
+    pub fn forgo(&mut self) {
+        self.release(Purpose::Send);
+        self.freed = true;
+    }
+
+    /// Calls for an event, if the queue is armed for what comes.
+    #[cold]
+    fn call(&mut self, urgent: bool) {
+        if urgent || self.armed == Some(Notify::Any) {
+            self.armed = None;
+            self.untold |= !std::mem::replace(&mut self.told, true);
+        }
+    }
+
+    /// Whether anything was called for that was not seen to.
+    #[inline(always)]
+    pub fn calls(&self) -> bool {
+        self.untold | self.freed
+    }
+
+    /// Whether an event was called for, and whether there is room for those that wait.
+    pub fn take_calls(&mut self) -> (bool, bool) {
+        (std::mem::take(&mut self.untold), std::mem::take(&mut self.freed))
     }
 }

@@ -132,7 +132,7 @@ impl Answers {
 
 impl QueuePair {
     /// Takes a read of this side's memory, or refuses it.
-    pub fn take_read(&mut self, headers: &Headers, keys: &Keys) -> Result<(), Refusal> {
+    pub fn take_read(&mut self, headers: Headers, keys: &Keys) -> Result<(), Refusal> {
         let Extensions::Reth(reth) = headers.extensions else { return Err(Refusal::INVALID) };
         self.may_read(&reth, keys)?;
         let (psn, Reth { address, rkey, length }) = (headers.bth.psn(), reth);
@@ -164,7 +164,7 @@ impl QueuePair {
     }
 
     /// Answers a read again, or a part of one: as much as was asked for before.
-    pub fn read_again(&mut self, headers: &Headers, common: &mut Common) {
+    pub fn read_again(&mut self, headers: Headers, common: &mut Common) {
         let (psn, Extensions::Reth(reth)) = (headers.bth.psn(), headers.extensions) else { return };
         let packets = self.mtu.packets(reth.length.0);
         let beyond = psn.add(packets);
@@ -182,7 +182,7 @@ impl QueuePair {
     }
 
     /// Carries an atomic operation out, or refuses it.
-    pub fn take_atomic(&mut self, headers: &Headers, keys: &Keys) -> Result<(), Refusal> {
+    pub fn take_atomic(&mut self, headers: Headers, keys: &Keys) -> Result<(), Refusal> {
         let Extensions::Atomic(atomic) = headers.extensions else { return Err(Refusal::INVALID) };
         let AtomicEth { address, rkey, swap_or_add, compare } = atomic;
         self.granted(Rights::REMOTE_ATOMIC)?;
@@ -207,7 +207,7 @@ impl QueuePair {
     }
 
     /// Answers an atomic operation again, if its result is remembered.
-    pub fn atomic_again(&mut self, headers: &Headers, common: &mut Common) {
+    pub fn atomic_again(&mut self, headers: Headers, common: &mut Common) {
         if planted(Bug::RepeatsAtomics) {
             let _ = self.take_atomic(headers, &common.keys);
             return common.owe_answer(self);

@@ -7,7 +7,7 @@ use crate::planted::{Bug, planted};
 
 use super::common::{Common, Event, in_use};
 use super::keys::Domain;
-use super::queues::{Completions, Purpose};
+use super::queues::Purpose;
 use super::responder::Refusal;
 use super::ring::Consumer;
 use super::work::ReceiveRequest;
@@ -47,31 +47,6 @@ impl Receives {
     #[inline]
     pub fn are_shared(&self) -> bool {
         matches!(self, Self::Shared(_))
-    }
-
-    /// The next receive, if it is one's own, left in its queue, with a promise of its completion.
-    #[inline]
-    pub fn next_own(
-        &mut self,
-        completions: &mut Completions,
-    ) -> Result<Option<&mut ReceiveRequest>, Refusal> {
-        let Self::Own(ring) = self else { return Ok(None) };
-        if !completions.reserve(Purpose::Receive) {
-            return Err(Refusal::NotReady);
-        }
-        let Some(receive) = ring.front() else {
-            completions.release(Purpose::Receive);
-            return Err(Refusal::NotReady);
-        };
-        Ok(Some(receive))
-    }
-
-    /// Drops one's own next receive, of which all was taken.
-    #[inline]
-    pub fn drop_own(&mut self) {
-        if let Self::Own(ring) = self {
-            ring.drop_front();
-        }
     }
 
     /// Takes one's own next receive.

@@ -9,8 +9,10 @@
 
 #![allow(unsafe_code)]
 
+use std::fmt;
 use std::mem::MaybeUninit;
-use std::ptr::{self, NonNull};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, UnsafeCell};
@@ -58,8 +60,8 @@ pub(super) struct Producer<T> {
     slots: Slots<T>,
     ring: Arc<Ring<T>>,
     tail: usize,
-    /// The reader's head, as last seen.
-    head: usize,
+    /// Where the tail would be if the ring were full, as the reader was last seen.
+    limit: usize,
     depth: usize,
 }
 
@@ -80,7 +82,7 @@ pub(super) fn ring<T>(depth: usize) -> (Producer<T>, Consumer<T>) {
     let deserted = AtomicBool::new(false);
     let ring = Arc::new(Ring { slots: slots.collect(), head: index(), tail: index(), deserted });
     let producer =
-        Producer { slots: ring.slots(), ring: Arc::clone(&ring), tail: 0, head: 0, depth };
+        Producer { slots: ring.slots(), ring: Arc::clone(&ring), tail: 0, limit: depth, depth };
     (producer, Consumer { slots: ring.slots(), ring, head: 0, tail: 0 })
 }
 
@@ -107,13 +109,13 @@ impl<T> Producer<T> {
     /// How many there was room for when the reader was last looked at: perhaps there is more.
     #[inline]
     pub fn known_room(&self) -> usize {
-        self.depth - self.tail.wrapping_sub(self.head)
+        self.limit.wrapping_sub(self.tail)
     }
 
     /// Looks how far the reader is.
     #[inline]
     pub fn look(&mut self) {
-        self.head = self.ring.head.0.load(Ordering::Acquire);
+        self.limit = self.ring.head.0.load(Ordering::Acquire).wrapping_add(self.depth);
     }
 
     /// The slot to be written next, unless the ring is full. Whoever has it can build a value where
@@ -181,13 +183,6 @@ impl<T> Consumer<T> {
 
     /// How many values stand in the ring.
     #[inline]
-    pub fn len(&mut self) -> usize {
-        self.tail = self.ring.tail.0.load(Ordering::Acquire);
-        self.tail.wrapping_sub(self.head)
-    }
-
-    /// How many stand in it, for whoever only looks.
-    #[inline]
     pub fn waiting(&self) -> usize {
         self.ring.tail.0.load(Ordering::Acquire).wrapping_sub(self.head)
     }
@@ -200,7 +195,28 @@ impl<T> Consumer<T> {
     /// The value that stands behind `index` others, left where it is.
     #[inline]
     pub fn peek(&mut self, index: usize) -> Option<&T> {
-        if index >= self.tail.wrapping_sub(self.head) && index >= self.len() {
+        if index >= self.tail.wrapping_sub(self.head) {
+            self.look();
+        }
+        self.seen(index)
+    }
+
+    /// Looks how far the writer is.
+    #[inline]
+    pub fn look(&mut self) {
+        self.tail = self.ring.tail.0.load(Ordering::Acquire);
+    }
+
+    /// How many were seen behind `index` others.
+    #[inline]
+    pub fn seen_behind(&self, index: usize) -> usize {
+        self.tail.wrapping_sub(self.head).saturating_sub(index)
+    }
+
+    /// What was seen behind `index` others, left where it is.
+    #[inline]
+    pub fn seen(&self, index: usize) -> Option<&T> {
+        if index >= self.tail.wrapping_sub(self.head) {
             return None;
         }
         let at = self.head.wrapping_add(index);
@@ -212,39 +228,124 @@ impl<T> Consumer<T> {
     /// The value at the head, left where it is.
     #[inline]
     pub fn front(&mut self) -> Option<&mut T> {
-        if self.head == self.tail && self.len() == 0 {
-            return None;
+        if self.head == self.tail {
+            self.look();
+            if self.head == self.tail {
+                return None;
+            }
         }
         // SAFETY: the slot holds a value, which is the reader's until the head passes it; and the
         // head can't pass while `self` is borrowed.
         Some(self.slots.at(self.head).with_mut(|slot| unsafe { (*slot).assume_init_mut() }))
     }
 
+    /// The value at the head, for whoever may take it after a look.
+    #[inline(always)]
+    pub fn head(&mut self) -> Option<Head<'_, T>> {
+        let value = NonNull::from(self.front()?);
+        Some(Head { consumer: self, value })
+    }
+
     /// Drops the value at the head, where it is, if there is one.
     #[inline]
     pub fn drop_front(&mut self) {
-        if let Some(value) = self.front() {
-            // SAFETY: the head passes the slot now, so this is the last that is seen of the value.
-            unsafe { ptr::drop_in_place(value) };
-            self.pass();
+        if let Some(head) = self.head() {
+            head.drop();
         }
     }
 
     /// Takes the value at the head.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
-        // SAFETY: the slot holds a value, and the head passes it now: it is read once.
-        let value = self.front().map(|value| unsafe { ptr::read(value) });
-        if value.is_some() {
-            self.pass();
-        }
-        value
+        self.head().map(Head::take)
     }
 
     #[inline]
     fn pass(&mut self) {
         self.head = self.head.wrapping_add(1);
         self.ring.head.0.store(self.head, Ordering::Release);
+    }
+}
+
+/// The value at the head of a ring: it was found there once, and need not be again to be taken.
+pub(super) struct Head<'a, T> {
+    consumer: &'a mut Consumer<T>,
+    value: NonNull<T>,
+}
+
+impl<'a, T> Head<'a, T> {
+    /// Takes the value.
+    #[inline(always)]
+    pub fn take(self) -> T {
+        // SAFETY: the slot holds a value, and the head passes it now: it is read once.
+        let value = unsafe { self.value.read() };
+        self.consumer.pass();
+        value
+    }
+
+    /// Drops the value where it is.
+    #[inline(always)]
+    pub fn drop(self) {
+        self.leaving();
+    }
+
+    /// The value, to be dropped where it is when whoever has this is done with it.
+    #[inline(always)]
+    pub fn leaving(self) -> Leaving<'a, T> {
+        Leaving(self)
+    }
+}
+
+/// The value at the head of a ring, which is dropped when this is.
+pub(super) struct Leaving<'a, T>(Head<'a, T>);
+
+impl<T> Drop for Leaving<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: the head passes the slot now, so this is the last that is seen of the value.
+        unsafe { self.0.value.drop_in_place() };
+        self.0.consumer.pass();
+    }
+}
+
+impl<T> Deref for Leaving<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Leaving<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Leaving<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T> Deref for Head<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the slot holds a value, which is the reader's until the head passes it, and the
+        // head can't pass while this is there.
+        unsafe { self.value.as_ref() }
+    }
+}
+
+impl<T> DerefMut for Head<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { self.value.as_mut() }
     }
 }
 
@@ -279,7 +380,7 @@ mod tests {
             assert_eq!(consumer.peek(3), None);
             for value in 0..3 {
                 assert_eq!(
-                    (consumer.len(), consumer.pop()),
+                    (consumer.waiting(), consumer.pop()),
                     (3 - value, Some(round * 3 + value as u32))
                 );
             }

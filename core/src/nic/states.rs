@@ -38,6 +38,11 @@ impl State {
         Self::Error,
     ];
 
+    /// The first of those in which [sends](Self::takes_sends) and [receives](Self::takes_receives)
+    /// may be posted; all behind it are others. So to look takes one comparison.
+    pub(super) const TAKING_SENDS: Self = Self::ReadyToSend;
+    pub(super) const TAKING_RECEIVES: Self = Self::Init;
+
     #[inline]
     pub(super) fn from_code(code: u8) -> Self {
         Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::Error)
@@ -79,6 +84,17 @@ impl State {
         }
     }
 }
+
+const _: () = {
+    let mut code = 0;
+    while code < State::ALL.len() {
+        let state = State::ALL[code];
+        assert!(state as usize == code);
+        assert!(state.takes_sends() == (code >= State::TAKING_SENDS as usize));
+        assert!(state.takes_receives() == (code >= State::TAKING_RECEIVES as usize));
+        code += 1;
+    }
+};
 
 /// A change of a queue pair's state, with what the new one needs to know. Back to
 /// [`State::Reset`] there is a way of its own: [`Nic::reset`](super::Nic::reset).

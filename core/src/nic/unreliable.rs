@@ -14,7 +14,7 @@ impl QueuePair {
     /// copy of one that was taken or given up. What was begun before is dropped. One from far behind
     /// is no late copy, but from far ahead, after a long silence.
     #[cold]
-    pub fn goes_on(&mut self, bth: &Bth, ahead: i32, common: &mut Common) -> bool {
+    pub fn goes_on(&mut self, bth: Bth, ahead: i32, common: &mut Common) -> bool {
         if (-LATE..0).contains(&ahead) && !planted(Bug::TakesLateCopies) {
             common.counters.duplicates += 1;
             return false;
@@ -34,7 +34,7 @@ impl QueuePair {
     /// Drops the message that a packet is of, which can't be taken. Its other packets are no
     /// beginning, and so are passed over as well.
     #[cold]
-    pub fn pass_over(&mut self, bth: &Bth, common: &mut Common) {
+    pub fn pass_over(&mut self, bth: Bth, common: &mut Common) {
         common.counters.passed_over += 1;
         self.responder.drop_message();
         self.responder.expected = bth.psn().add(1);

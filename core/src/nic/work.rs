@@ -145,6 +145,13 @@ pub struct WorkRequest {
     pub fenced: bool,
 }
 
+/// What a [plain](WorkRequest::plain) request is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Plain {
+    Send,
+    Write,
+}
+
 /// A place for a message that is to come.
 pub struct ReceiveRequest {
     /// The program's own, returned with the completion.
@@ -352,8 +359,23 @@ impl WorkRequest {
         matches!(self.operation, Operation::Send) || !matches!(self.attached, Attachment::Nothing)
     }
 
+    /// Whether it is what most requests are: a send or write of bytes that lie in one piece, and of
+    /// nothing else. It is one that a reliable connection can carry out, then, and takes its
+    /// [data's](Data::len) length.
+    #[inline(always)]
+    pub(super) fn plain(&self) -> Option<Plain> {
+        let plain = matches!(self.attached, Attachment::Nothing)
+            && !self.fenced
+            && matches!(self.data, Data::Inline(_) | Data::Memory(Memory::Buf(_)));
+        match self.operation {
+            Operation::Send if plain => Some(Plain::Send),
+            Operation::Write { .. } if plain => Some(Plain::Write),
+            _ => None,
+        }
+    }
+
     /// How many bytes the message has, if this is a request that can be, with this service.
-    #[inline]
+    #[inline(never)]
     pub(super) fn len(&self, service: Service) -> Option<u64> {
         use Attachment::{Imm, Invalidate, Metadata, Nothing};
         use Operation::{CompareSwap, Datagram, FetchAdd, Read, Send, Write};

@@ -283,20 +283,20 @@ impl fmt::Debug for Gid {
     }
 }
 
-/// The largest payload of a packet on a path, by its code on the wire.
+/// The largest payload of a packet on a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
+#[repr(u16)]
 pub enum PathMtu {
     /// 256 bytes.
-    Mtu256 = 1,
+    Mtu256 = 256,
     /// 512 bytes.
-    Mtu512 = 2,
+    Mtu512 = 512,
     /// 1024 bytes.
-    Mtu1024 = 3,
+    Mtu1024 = 1024,
     /// 2048 bytes.
-    Mtu2048 = 4,
+    Mtu2048 = 2048,
     /// 4096 bytes.
-    Mtu4096 = 5,
+    Mtu4096 = 4096,
 }
 
 impl PathMtu {
@@ -307,16 +307,20 @@ impl PathMtu {
     /// The payload in bytes.
     #[inline]
     pub const fn bytes(self) -> usize {
-        128 << self as u8
+        self as usize
     }
 
     /// How many packets a message of `len` bytes takes: one, if it is empty.
     #[inline]
     pub const fn packets(self, len: u32) -> u32 {
         // Not a division, which the compiler can't know to be by a power of two.
-        let shift = 7 + self as u32;
-        let (whole, rest) = (len >> shift, len & ((1 << shift) - 1));
-        whole + (rest > 0 || len == 0) as u32
+        let len = if len == 0 { 1 } else { len as u64 };
+        ((len + self as u64 - 1) >> (self as u32).trailing_zeros()) as u32
+    }
+
+    /// The 4-bit code on the wire.
+    pub const fn code(self) -> u8 {
+        (self as u16).trailing_zeros() as u8 - 7
     }
 
     /// What a 4-bit code on the wire means, if anything.

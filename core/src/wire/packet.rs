@@ -54,12 +54,20 @@ impl Headers {
     /// If `out` is shorter than [they are](Self::len).
     #[inline]
     pub fn emit(&self, out: &mut [u8]) {
-        debug_assert_eq!(self.bth.opcode().layout(), self.extensions.layout(), "{self:?}");
-        let (bth, extensions) = out.split_at_mut(Bth::LEN);
+        self.emit_with(self.bth, out);
+    }
+
+    /// The same with another base transport header.
+    #[inline(always)]
+    pub(crate) fn emit_with(&self, bth: Bth, out: &mut [u8]) {
+        debug_assert_eq!(bth.opcode().layout(), self.extensions.layout(), "{self:?}");
+        let (front, extensions) = out.split_at_mut(Bth::LEN);
         // In the pieces in which the CRC reads it.
-        bth[..8].copy_from_slice(&self.bth.steady());
-        bth[8..].copy_from_slice(&self.bth.last_word().to_le_bytes());
-        self.extensions.emit(extensions);
+        front[..8].copy_from_slice(&bth.steady());
+        front[8..].copy_from_slice(&bth.last_word().to_le_bytes());
+        if !matches!(self.extensions, Extensions::None) {
+            self.extensions.emit(extensions);
+        }
     }
 }
 
@@ -79,6 +87,15 @@ impl<'a> Packet<&'a [u8]> {
         let (headers, padded) = Headers::parse(packet)?;
         let payload = without_padding(&headers, padded.len())?;
         Ok(Self { headers, payload: &padded[..payload] })
+    }
+
+    /// The same of a simple packet, which has no extension headers. Nothing, if this is none.
+    #[inline(always)]
+    pub(crate) fn parse_simple(packet: &'a [u8]) -> Option<(Bth, &'a [u8])> {
+        let (h, padded) = packet.split_first_chunk::<{ Bth::LEN }>()?;
+        let bth = Bth::from_bytes(h).ok().filter(|bth| bth.opcode().layout().is_empty())?;
+        let payload = padded.len().checked_sub(bth.pad().into())?;
+        Some((bth, &padded[..payload]))
     }
 }
 

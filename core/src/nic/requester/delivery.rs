@@ -1,6 +1,6 @@
 //! A device that cannot lose: what it says was delivered.
 
-use crate::nic::common::Common;
+use crate::nic::common::{Common, in_use};
 use crate::nic::device::Outbox;
 use crate::nic::pair::QueuePair;
 
@@ -22,22 +22,25 @@ impl QueuePair {
         let delivered = self.requester.delivered;
         // A request is there when its last packet is, and that was sent.
         let before = self.requester.completed;
+        let queue = in_use(&mut common.completions, self.send_completions);
         while let r = &mut self.requester
             && r.at > 0
-            && r.tickets[r.slot(0)] <= delivered
+            && let (ticket, beyond) = r.tickets[r.slot(0)]
+            && ticket <= delivered
             && !r.asks_first()
         {
-            let rest = r.packets(0, self.mtu) - r.acknowledged;
-            (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
-            self.complete_front(0, common);
+            (r.oldest, r.acknowledged) = (beyond, 0);
+            self.complete_next(0, queue, &mut common.counters);
         }
+        common.settle(self.send_completions);
         let r = &mut self.requester;
-        let (asks, oldest) = (r.asks_first(), r.oldest);
         // Behind a request that is not answered, only that of a message which is complete is taken
         // away: it would keep those that come from being marked.
-        let mark = r.mark.take_if(|(ticket, psn)| {
-            *ticket <= delivered && (!asks || psn.distance_from(oldest) < 0)
-        });
+        let mut mark = None;
+        if r.mark.is_some_and(|(ticket, _)| ticket <= delivered) {
+            let (asks, oldest) = (r.asks_first(), r.oldest);
+            mark = r.mark.take_if(|(_, psn)| !asks || psn.distance_from(oldest) < 0);
+        }
         if let Some((_, psn)) = mark.filter(|(_, psn)| self.is_under_way(*psn)) {
             // The messages before it are complete, so it is of the one at the head.
             let r = &mut self.requester;

@@ -5,7 +5,7 @@ use crate::nic::work::{Attachment, Operation};
 use crate::wire::{DmaLength, Extensions, Opcode, Reth};
 
 /// The opcode and extension headers of a packet of a send or a write.
-#[inline]
+#[inline(always)]
 pub fn headers(posted: &Posted, begins: bool, ends: bool) -> (Opcode, Extensions) {
     let request = &posted.request;
     match request.operation {
@@ -17,7 +17,7 @@ pub fn headers(posted: &Posted, begins: bool, ends: bool) -> (Opcode, Extensions
     }
 }
 
-#[inline]
+#[inline(always)]
 fn send_headers(begins: bool, last: Option<Attachment>) -> (Opcode, Extensions) {
     use Attachment::{Imm, Invalidate};
     match (begins, last) {
@@ -32,7 +32,7 @@ fn send_headers(begins: bool, last: Option<Attachment>) -> (Opcode, Extensions) 
     }
 }
 
-#[inline]
+#[inline(always)]
 fn write_headers(reth: Reth, begins: bool, last: Option<Attachment>) -> (Opcode, Extensions) {
     use Attachment::{Imm, Metadata};
     match (begins, last) {

@@ -7,28 +7,28 @@
 
 mod delivery;
 mod headers;
+mod packets;
 mod questions;
 mod retries;
 
 use std::time::Duration;
 
-use crate::encap::{Full, Path};
 use crate::time::Time;
-use crate::wire::{Bth, Headers, Msn, PathMtu, Psn, Service};
+use crate::wire::{Bth, Msn, Opcode, PathMtu, Psn, Service};
 
+use super::QUANTUM;
 use super::common::Common;
 use super::completion::Cause;
 use super::device::Outbox;
-use super::gather::{Source, gather};
 use super::pair::{Blamed, QueuePair};
-use super::queues::{Posted, Purpose};
+use super::queues::Posted;
 use super::ring::Consumer;
 use super::rto::Rto;
 use super::states::{Sending, State};
-use super::work::Attachment;
+use super::work::Plain;
 use crate::planted::{Bug, planted};
 
-use headers::headers;
+use packets::{Any, Outgoing, PlainSend, PlainWrite, Pushed, Shape, push};
 
 /// The most packets, there and back, that may be unacknowledged: half of all sequence numbers, or
 /// those before could not be told from those behind.
@@ -48,7 +48,7 @@ pub(super) enum Turn {
 }
 
 pub(super) struct Requester {
-    work: Consumer<Posted>,
+    pub work: Consumer<Posted>,
     /// The first packet that is not acknowledged, and how many of the same request stand before it.
     oldest: Psn,
     acknowledged: u32,
@@ -85,9 +85,9 @@ pub(super) struct Requester {
     pub retry_at: Option<Time>,
     /// When to come back to a peer that had no receive.
     pub resume_at: Option<Time>,
-    /// The device's ticket of each request's last packet, by its place in a ring as long as the
-    /// queue, on a lossless device.
-    tickets: Box<[u64]>,
+    /// The device's ticket of each request's last packet, and the number behind that, by the
+    /// request's place in a ring as long as the queue, on a lossless device.
+    tickets: Box<[(u64, Psn)]>,
     /// There, the last ticket that is known to be delivered.
     delivered: u64,
     /// There, a packet in the middle of a message, and its ticket: a message longer than the window
@@ -138,7 +138,7 @@ impl Requester {
         // Another path has other tickets.
         self.delivered = 0;
         if lossless && self.tickets.is_empty() {
-            self.tickets = vec![0; self.work.slots()].into();
+            self.tickets = vec![(0, first); self.work.slots()].into();
         }
     }
 
@@ -173,6 +173,18 @@ impl Requester {
     #[inline]
     pub fn drop_front(&mut self) {
         self.work.drop_front();
+        self.left_front();
+    }
+
+    /// Counts the request at the head as complete, which it was when it was dropped.
+    #[inline(always)]
+    pub fn passed_front(&mut self) {
+        self.completed = self.completed.add(1);
+        self.left_front();
+    }
+
+    #[inline(always)]
+    fn left_front(&mut self) {
         self.begun = self.begun.saturating_sub(1);
         self.at = self.at.saturating_sub(1);
     }
@@ -224,7 +236,23 @@ impl Requester {
     /// Whether the request at the head is one that only an answer completes.
     #[inline]
     fn asks_first(&mut self) -> bool {
-        self.work.front().is_some_and(|posted| posted.request.operation.asks())
+        self.work.front().is_some_and(|posted| posted.asks())
+    }
+
+    /// Whether the peer has said that it has receives, and none for messages behind the one that
+    /// comes `index` others after those that are complete.
+    #[inline]
+    fn credit_reaches(&self, index: usize) -> bool {
+        let message = Psn::new(self.completed.get()).add(self.parts).add(index as u32 + 1);
+        self.credit.is_some_and(|last| message.distance_from(Psn::new(last.get())) >= 0)
+    }
+
+    /// The part of a message of `len` bytes that goes into the packet at the cursor: where it begins,
+    /// and how long it is.
+    #[inline]
+    fn part_at_cursor(&self, len: u32, mtu: u32) -> (u32, u32) {
+        let offset = self.packet * mtu;
+        (offset, (len - offset).min(mtu))
     }
 
     #[inline]
@@ -233,118 +261,151 @@ impl Requester {
     }
 }
 
-/// Whether the peer has said that it has receives, and none for messages behind the one that comes
-/// `index` others after those that are `completed`.
-#[inline]
-fn reaches(credit: Option<Msn>, completed: Msn, index: usize) -> bool {
-    let message = Psn::new(completed.get()).add(index as u32 + 1);
-    credit.is_some_and(|last| message.distance_from(Psn::new(last.get())) >= 0)
-}
-
 impl QueuePair {
     /// Sends some of what may be sent.
-    #[inline]
+    #[inline(always)]
     pub fn send<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O, most: u32) -> Turn {
         if !self.state.requests() || self.requester.resume_at.is_some() {
             return Turn::Idle;
         }
+        let datagrams = self.service() == Service::Ud;
+        // Once a turn: what is posted meanwhile rings.
+        self.requester.work.look();
+        let (mut turn, mut promised) = (Turn::More, 0);
         for _ in 0..most {
-            let sent = match self.service() {
-                Service::Ud => self.send_datagram(common, outbox),
-                _ => self.send_packet(common, outbox),
+            let sent = match datagrams {
+                true => self.send_datagram(common, outbox),
+                false => self.send_packet(&mut promised, common, outbox),
             };
-            match sent {
-                Ok(()) => {}
-                Err(Stop::Turn(turn)) => return turn,
-                // Those before it come first, and it is looked at again when they are complete.
-                Err(Stop::Refused(_)) if self.requester.at > 0 => return Turn::Idle,
-                Err(Stop::Refused(cause)) => {
-                    self.break_with(cause, Blamed::Request(0), common);
-                    return Turn::More;
-                }
+            if let Err(stopped) = sent {
+                turn = stopped;
+                break;
             }
         }
-        Turn::More
+        if promised > 0 {
+            common.release_sends(self.send_completions, promised);
+        }
+        turn
     }
 
-    /// Sends the packet at the cursor, if it may be sent.
-    #[inline]
-    fn send_packet<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) -> Result<(), Stop> {
-        let reliable = self.service() == Service::Rc;
-        let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
-        if r.under_way() >= r.open {
-            return Err(Stop::Turn(Turn::Idle));
+    /// How a turn ends in which something was not sent.
+    #[cold]
+    pub(super) fn stopped(&mut self, stop: Stop, common: &mut Common) -> Turn {
+        match stop {
+            Stop::Turn(turn) => turn,
+            // Those before it come first, and it is looked at again when they are complete.
+            Stop::Refused(_) if self.requester.at > 0 => Turn::Idle,
+            Stop::Refused(cause) => {
+                self.break_with(cause, Blamed::Request(0), common);
+                Turn::More
+            }
         }
-        let (credit, completed, at) = (r.credit, r.completed.add(r.parts), r.at);
-        let again = r.next != r.top;
-        let (Some(path), Some(posted)) = (&self.path, r.work.peek(at)) else {
-            return Err(Stop::Turn(Turn::Idle));
+    }
+
+    /// Sends the packet at the cursor, if it may be sent. Completions are `promised` to all requests
+    /// that wait, as one after another is begun.
+    #[inline(always)]
+    fn send_packet<O: Outbox>(
+        &mut self,
+        promised: &mut usize,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Turn> {
+        let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
+        let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
+        let once = posted.len <= mtu && r.next == r.top;
+        match posted.plain {
+            Some(Plain::Send) if once => self.send_as::<PlainSend, O>(promised, common, outbox),
+            Some(Plain::Write) if once => {
+                self.send_apart::<PlainWrite, O>(promised, common, outbox)
+            }
+            _ => self.send_apart::<Any, O>(promised, common, outbox),
+        }
+    }
+
+    /// Apart, so that the way of most is short.
+    #[inline(never)]
+    fn send_apart<S: Shape, O: Outbox>(
+        &mut self,
+        promised: &mut usize,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Turn> {
+        self.send_as::<S, O>(promised, common, outbox)
+    }
+
+    /// Sends it as what it is. Most packets are plain: the whole of a
+    /// [plain](super::work::WorkRequest::plain) request, sent for the first time. What follows from
+    /// that is not asked then.
+    #[inline(always)]
+    fn send_as<S: Shape, O: Outbox>(
+        &mut self,
+        promised: &mut usize,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Turn> {
+        let plain = S::PLAIN.is_some();
+        let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
+        let under_way = match plain {
+            // The cursor is not behind what is acknowledged.
+            true => r.next.distance_from(r.oldest) as u32,
+            false => r.under_way(),
+        };
+        if under_way >= r.open {
+            return Err(Turn::Idle);
+        }
+        let (at, again) = (r.at, !plain && r.next != r.top);
+        let (Some(path), Some(posted)) = (&self.path, r.work.seen(at)) else {
+            return Err(Turn::Idle);
         };
         let request = &posted.request;
+        let (asks, begins) = (!plain && request.operation.asks(), at == r.begun);
         // What was begun before the peer said how many receives it has, and then refused, has to
         // wait for one as well. But with nothing under way, a request may always go and ask.
-        let uncovered = at > 0 && request.takes_receive() && reaches(credit, completed, at - 1);
-        if uncovered && r.packet == 0 && (at == r.begun || again) {
-            return Err(Stop::Turn(Turn::Idle));
+        if r.credit.is_some()
+            && (begins || again)
+            && at > 0
+            && r.packet == 0
+            && request.takes_receive()
+            && r.credit_reaches(at - 1)
+        {
+            return Err(Turn::Idle);
         }
-        if at == r.begun {
-            let waits = r.asking > 0 && request.fenced && !planted(Bug::IgnoresFences);
-            if self.state == State::Draining || waits {
-                return Err(Stop::Turn(Turn::Idle));
+        if begins {
+            let fenced = !plain && request.fenced && !planted(Bug::IgnoresFences);
+            if self.state == State::Draining || fenced && r.asking > 0 {
+                return Err(Turn::Idle);
             }
-            let asks = request.operation.asks();
             if asks && r.asking >= r.sending.reads.into() {
                 return Err(match r.sending.reads {
-                    0 => Stop::Refused(Cause::NoReads),
-                    _ => Stop::Turn(Turn::Idle),
+                    0 => self.stopped(Stop::Refused(Cause::NoReads), common),
+                    _ => Turn::Idle,
                 });
             }
-            if !common.reserve(self.send_completions, Purpose::Send) {
-                return Err(Stop::Turn(Turn::Starved));
+            if *promised == 0 {
+                let wait = r.work.seen_behind(at).min(QUANTUM as usize);
+                *promised = common.reserve_up_to(self.send_completions, wait);
             }
-            r.begun += 1;
+            *promised = promised.checked_sub(1).ok_or(Turn::Starved)?;
         }
-        if request.operation.asks() {
-            return self.ask(common, outbox);
+        if asks {
+            r.begun += usize::from(begins);
+            return self.ask(common, outbox).map_err(|stop| self.stopped(stop, common));
         }
-
-        let offset = r.packet * mtu;
-        let len = (posted.len - offset).min(mtu);
-        let ends = offset + len == posted.len;
-        let ask = reliable
-            && !common.lossless
-            && (ends && (request.awaited || r.sending.ask_each || again)
-                || r.unasked + 1 >= r.open.div_ceil(2)
-                || ends && reaches(credit, completed, at));
-        if let Attachment::Metadata(_) = request.attached
-            && !r.sending.metadata
-        {
-            return Err(Stop::Refused(Cause::NoMetadata));
-        }
-        let (mut opcode, extensions) = headers(posted, r.packet == 0, ends);
-        if !reliable {
-            opcode = opcode.unreliable().unwrap_or(opcode);
-        }
-        let bth = Bth::new(opcode, self.peer, r.next)
-            .with_pkey(self.pkey)
-            .with_ack_request(ask)
-            .with_solicited(ends && request.solicited);
-        let headers = Headers { bth, extensions };
-        let range = offset as usize..(offset + len) as usize;
-        let ticket = match request.data.bytes() {
-            Some(bytes) => outbox.push(path, headers, &bytes[range]),
-            None => {
-                let payload = gather(&common.keys, self.domain, request.data.segments(), range)
-                    .map_err(Stop::Refused)?;
-                push_gathered(outbox, path, headers, payload)
-            }
+        let service = if plain { Service::Rc } else { self.shared.service };
+        let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next).with_pkey(self.pkey);
+        let part = if plain { (0, posted.len) } else { r.part_at_cursor(posted.len, mtu) };
+        let request = Outgoing { r, common, posted, domain: self.domain };
+        let pushed = push::<S, O>(request, part, (path, service, bth), outbox);
+        r.begun += usize::from(begins);
+        let Pushed { ticket, asked, ends } = match pushed {
+            Ok(pushed) => pushed,
+            Err(stop) => return Err(self.stopped(stop, common)),
         };
-        let ticket = ticket.map_err(|_| Stop::Turn(Turn::DeviceFull))?;
-
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(again);
-        r.sent(1, ask, ends, ticket, common.now);
-        match reliable {
+        r.sent(1, asked, ends, ticket, common.now);
+        match service == Service::Rc {
             true => self.watch(common),
             false => self.sent_for_good(ends, common),
         }
@@ -363,7 +424,7 @@ impl QueuePair {
     }
 
     /// Sees to it that what was sent is not forgotten.
-    #[inline]
+    #[inline(always)]
     fn watch(&mut self, common: &mut Common) {
         let r = &mut self.requester;
         if common.lossless {
@@ -413,7 +474,7 @@ impl Requester {
     }
 
     /// Moves the cursor behind what was sent, which is so many packets there or here.
-    #[inline]
+    #[inline(always)]
     pub fn sent(&mut self, packets: u32, ask: bool, ends: bool, ticket: u64, now: Time) {
         let beyond = self.next.add(packets);
         if ask && self.next == self.top {
@@ -429,7 +490,7 @@ impl Requester {
         if ends {
             if !self.tickets.is_empty() {
                 let slot = self.slot(self.at);
-                self.tickets[slot] = ticket;
+                self.tickets[slot] = (ticket, beyond);
             }
             (self.at, self.packet) = (self.at + 1, 0);
         } else if !self.tickets.is_empty() && self.mark.is_none() {
@@ -444,15 +505,4 @@ pub(super) enum Stop {
     Turn(Turn),
     /// The request can't be carried out.
     Refused(Cause),
-}
-
-/// Apart from what lies in one piece, so that the way of that is short.
-#[inline(never)]
-fn push_gathered<O: Outbox>(
-    outbox: &mut O,
-    path: &Path,
-    headers: Headers,
-    payload: Source<'_>,
-) -> Result<u64, Full> {
-    outbox.push(path, headers, payload)
 }

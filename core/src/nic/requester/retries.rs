@@ -1,6 +1,6 @@
 //! What the peer has taken, and what is sent again.
 
-use crate::nic::common::{Common, Event};
+use crate::nic::common::{Common, Event, in_use};
 use crate::nic::completion::Cause;
 use crate::nic::hosts::LEAST_ASKED;
 use crate::nic::pair::{Blamed, QueuePair};
@@ -96,17 +96,21 @@ impl QueuePair {
         let beyond = psn.add(1);
         let before = self.requester.oldest;
         let mut missing = false;
-        while self.requester.waits() {
-            let r = &mut self.requester;
+        let queue = in_use(&mut common.completions, self.send_completions);
+        while let r = &mut self.requester
+            && r.waits()
+            && let Some(posted) = r.work.front()
+        {
             let left = beyond.distance_from(r.oldest).max(0) as u32;
-            let rest = r.packets(0, self.mtu) - r.acknowledged;
-            missing = left > 0 && r.asks_first() && !planted(Bug::TakesReadsForAnswered);
+            let rest = self.mtu.packets(posted.len) - r.acknowledged;
+            missing = left > 0 && posted.asks() && !planted(Bug::TakesReadsForAnswered);
             if missing || left < rest {
                 break;
             }
             (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
-            self.complete_front(0, common);
+            self.complete_next(0, queue, &mut common.counters);
         }
+        common.settle(self.send_completions);
         let r = &mut self.requester;
         if !missing {
             r.acknowledged += beyond.distance_from(r.oldest).max(0) as u32;

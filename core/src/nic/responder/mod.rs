@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::{
-    Credits, Extensions, Headers, Msn, Nak, Opcode, Operation, Packet, Psn, RemoteAddr, Rkey,
-    RnrTimer, Service, Syndrome, Verdict,
+    Credits, Extensions, Headers, Msn, Nak, OpcodeInfo, Operation, Packet, Psn, Qpn, RemoteAddr,
+    Rkey, RnrTimer, Service, Syndrome, Verdict,
 };
 
 use super::common::{Common, in_use};
@@ -247,43 +247,62 @@ impl Responder {
 
 impl QueuePair {
     /// Takes a request.
-    #[inline]
-    pub fn respond<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
-        if !self.state.responds() {
-            common.counters.wrong_state += 1;
-            // Whoever sends on an unreliable connection does not ask what became of it.
-            if common.lossless && self.service() == Service::Rc {
-                self.disown(packet.headers.bth.psn(), common);
-            }
+    #[inline(always)]
+    pub fn respond<P: Payload>(
+        &mut self,
+        packet: &Packet<P>,
+        info: OpcodeInfo,
+        common: &mut Common,
+    ) {
+        let bth = packet.headers.bth;
+        if self.state != State::ReadyToSend && !self.responds(bth.psn(), common) {
             return;
         }
-        if self.state == State::ReadyToReceive {
-            self.meet(common);
-        }
-        let bth = &packet.headers.bth;
         let ahead = bth.psn().distance_from(self.responder.expected);
-        if ahead != 0 && self.service() == Service::Uc {
+        if ahead != 0 && info.service == Service::Uc {
             if !self.goes_on(bth, ahead, common) {
                 return;
             }
         } else if ahead < 0 && !planted(Bug::TakesDuplicates) {
-            return self.repeat(&packet.headers, common);
+            return self.repeat((packet.headers, info), common);
         } else if ahead > 0 && !planted(Bug::IgnoresGaps) {
-            return self.miss(&packet.headers, common);
+            return self.miss((packet.headers, info), common);
         }
-        match self.take(packet, common) {
-            Ok(Told::ByAck) => self.took(bth.ack_request(), common),
+        match self.take(packet, info, common) {
+            Ok(Told::ByAck) => self.took(bth.ack_request(), info.service, common),
             Ok(Told::ByAnswer) => {
                 self.responder.next();
                 common.owe_answer(self);
             }
-            Err(_)
-                if self.service() == Service::Uc && !planted(Bug::BreaksInsteadOfPassingOver) =>
-            {
+            Err(_) if info.service == Service::Uc && !planted(Bug::BreaksInsteadOfPassingOver) => {
                 self.pass_over(bth, common);
             }
-            Err(Refusal::NotReady) => self.not_ready(common),
-            Err(Refusal::Fatal(nak, cause)) => {
+            Err(refusal) => self.refuse(refusal, common),
+        }
+    }
+
+    /// Whether requests are taken in a state that is not the usual one.
+    #[cold]
+    fn responds(&mut self, psn: Psn, common: &mut Common) -> bool {
+        if self.state == State::ReadyToReceive {
+            self.meet(common);
+        }
+        if !self.state.responds() {
+            common.counters.wrong_state += 1;
+            // Whoever sends on an unreliable connection does not ask what became of it.
+            if common.lossless && self.service() == Service::Rc {
+                self.disown(psn, common);
+            }
+        }
+        self.state.responds()
+    }
+
+    /// Refuses the request that was expected.
+    #[cold]
+    fn refuse(&mut self, refusal: Refusal, common: &mut Common) {
+        match refusal {
+            Refusal::NotReady => self.not_ready(common),
+            Refusal::Fatal(nak, cause) => {
                 common.counters.fatal_naks_sent += 1;
                 common.owe(self, Due::Nak(Syndrome::nak(nak)));
                 let blamed = match cause {
@@ -297,12 +316,12 @@ impl QueuePair {
 
     /// A request came again.
     #[cold]
-    fn repeat(&mut self, headers: &Headers, common: &mut Common) {
+    fn repeat(&mut self, (headers, info): (Headers, OpcodeInfo), common: &mut Common) {
         common.counters.duplicates += 1;
         if common.lossless {
             return self.disown(headers.bth.psn(), common);
         }
-        match headers.bth.opcode().info().operation {
+        match info.operation {
             Operation::ReadRequest => self.read_again(headers, common),
             Operation::CompareSwap | Operation::FetchAdd => {
                 self.atomic_again(headers, common);
@@ -326,10 +345,10 @@ impl QueuePair {
 
     /// A packet came from beyond a gap.
     #[cold]
-    fn miss(&mut self, headers: &Headers, common: &mut Common) {
+    fn miss(&mut self, (headers, info): (Headers, OpcodeInfo), common: &mut Common) {
         common.counters.out_of_sequence += 1;
         if common.lossless {
-            return self.come_too_early(headers, common);
+            return self.come_too_early(headers, info, common);
         }
         if !self.responder.refused || planted(Bug::RefusesEachPacket) {
             self.responder.refused = true;
@@ -340,11 +359,11 @@ impl QueuePair {
 
     /// Where nothing is lost, packets that come too early are what the peer had sent behind a refused
     /// one before it heard of that, each of them the next of the one before; or not the peer's.
-    fn come_too_early(&mut self, headers: &Headers, common: &mut Common) {
+    fn come_too_early(&mut self, headers: Headers, info: OpcodeInfo, common: &mut Common) {
         let (psn, r) = (headers.bth.psn(), &mut self.responder);
         if r.refused && psn == r.beyond {
             // A read takes as many numbers as it asks for packets.
-            let reads = headers.bth.opcode() == Opcode::RcReadRequest;
+            let reads = info.operation == Operation::ReadRequest;
             r.beyond = psn.add(match headers.extensions {
                 Extensions::Reth(reth) if reads => self.mtu.packets(reth.length.0),
                 _ => 1,
@@ -354,7 +373,6 @@ impl QueuePair {
         }
     }
 
-    #[cold]
     fn not_ready(&mut self, common: &mut Common) {
         self.responder.refused = true;
         self.responder.beyond = self.responder.expected.add(1);
@@ -363,10 +381,10 @@ impl QueuePair {
     }
 
     /// Counts a packet as taken, and sees to its acknowledgement.
-    #[inline]
-    fn took(&mut self, asked: bool, common: &mut Common) {
+    #[inline(always)]
+    fn took(&mut self, asked: bool, service: Service, common: &mut Common) {
         self.responder.next();
-        if common.lossless || self.service() == Service::Uc {
+        if common.lossless || service == Service::Uc {
             return;
         }
         let r = &mut self.responder;
@@ -381,27 +399,27 @@ impl QueuePair {
     }
 
     /// Does as the expected packet says, or nothing at all.
-    #[inline]
+    #[inline(always)]
     fn take<P: Payload>(
         &mut self,
         packet: &Packet<P>,
+        info: OpcodeInfo,
         common: &mut Common,
     ) -> Result<Told, Refusal> {
-        let info = packet.headers.bth.opcode().info();
         let right_length = info.payload.allows(packet.payload.len(), self.mtu.bytes());
         if !right_length {
             return Err(Refusal::INVALID);
         }
         match info.operation {
-            Operation::Send => self.take_send(packet, common)?,
+            Operation::Send => self.take_send(packet, info, common)?,
             Operation::Write => self.take_write(packet, common)?,
             _ if !matches!(self.responder.doing, Doing::Nothing) => return Err(Refusal::INVALID),
             Operation::ReadRequest => {
-                self.take_read(&packet.headers, &common.keys)?;
+                self.take_read(packet.headers, &common.keys)?;
                 return Ok(Told::ByAnswer);
             }
             Operation::CompareSwap | Operation::FetchAdd => {
-                self.take_atomic(&packet.headers, &common.keys)?;
+                self.take_atomic(packet.headers, &common.keys)?;
                 return Ok(Told::ByAnswer);
             }
             _ => return Err(Refusal::INVALID),
@@ -409,13 +427,13 @@ impl QueuePair {
         Ok(Told::ByAck)
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_send<P: Payload>(
         &mut self,
         packet: &Packet<P>,
+        info: OpcodeInfo,
         common: &mut Common,
     ) -> Result<(), Refusal> {
-        let info = packet.headers.bth.opcode().info();
         let attached = match packet.headers.extensions {
             Extensions::None => Attachment::Nothing,
             Extensions::Imm(imm) => Attachment::Imm(imm),
@@ -428,32 +446,39 @@ impl QueuePair {
         if info.begins() != matches!(self.responder.doing, Doing::Nothing) {
             return Err(Refusal::INVALID);
         }
-        let (domain, responder) = (self.domain, &mut self.responder);
+        let (domain, qpn, responder) = (self.domain, self.number(), &mut self.responder);
         let solicited = packet.headers.bth.solicited();
         if info.begins() {
             if planted(Bug::DropsWithoutReceive) && responder.receives.waiting() == 0 {
                 return Ok(());
             }
-            let queue = in_use(&mut common.completions, self.receive_completions);
+            // Most messages: filled where the receive stands in its queue, and completed at once.
             if info.ends()
                 && responder.kept.is_none()
-                && let Some(receive) = responder.receives.next_own(queue)?
+                && let Receives::Own(ring) = &mut responder.receives
             {
-                // Most messages: filled where it stands in the queue, and completed from there.
+                let queue = in_use(&mut common.completions, self.receive_completions);
+                let Some(mut receive) = ring.head().filter(|_| queue.has_room()) else {
+                    return Err(Refusal::NotReady);
+                };
                 let put = fill(&mut receive.memory, 0, packet.payload, &common.keys, domain);
                 let len = match put {
                     Ok(len) => len,
                     Err(refusal) => {
                         // It is the receive's fault, or may be.
-                        let receive = responder.receives.pop_own();
-                        responder.kept = receive;
+                        queue.reserve(Purpose::Receive);
+                        responder.kept = Some(receive.take());
                         return Err(refusal);
                     }
                 };
-                let (id, memory) = (receive.id, std::mem::take(&mut receive.memory));
-                responder.receives.drop_own();
+                let receive = receive.take();
                 let message = Message { done: Done::Received, len, attached, solicited };
-                self.complete_receive(id, memory, message, common);
+                let slot = queue.redeem(Purpose::AtOnce, solicited);
+                slot.fill(responder.completion(receive, message, &mut common.keys, qpn));
+                common.counters.completed += 1;
+                if queue.calls() {
+                    common.settle(self.receive_completions);
+                }
                 return Ok(());
             }
             let receive = self.take_receive(common)?;
@@ -468,8 +493,9 @@ impl QueuePair {
         if info.ends() {
             let (len, id, memory) = (*filled, receive.id, std::mem::take(memory));
             responder.doing = Doing::Nothing;
+            let receive = ReceiveRequest { id, memory };
             let message = Message { done: Done::Received, len, attached, solicited };
-            self.complete_receive(id, memory, message, common);
+            self.complete_receive(receive, message, common);
         }
         Ok(())
     }
@@ -484,16 +510,33 @@ impl QueuePair {
         }
     }
 
+    /// Completes a receive, whose completion was promised.
     #[inline]
     pub fn complete_receive(
         &mut self,
-        id: u64,
-        mut memory: Memory,
+        receive: ReceiveRequest,
         message: Message,
         common: &mut Common,
     ) {
-        self.responder.completed = self.responder.completed.add(1);
-        let Message { done, len, attached, solicited } = message;
+        let (qpn, queue, solicited) = (self.number(), self.receive_completions, message.solicited);
+        let completion = self.responder.completion(receive, message, &mut common.keys, qpn);
+        common.succeeded(queue, Purpose::Receive, solicited, completion);
+    }
+}
+
+impl Responder {
+    /// Counts a message as received, and says so.
+    #[inline(always)]
+    fn completion(
+        &mut self,
+        receive: ReceiveRequest,
+        message: Message,
+        keys: &mut Keys,
+        qpn: Qpn,
+    ) -> Completion {
+        self.completed = self.completed.add(1);
+        let (ReceiveRequest { id, mut memory }, Message { done, len, attached, .. }) =
+            (receive, message);
         if let (Memory::Buf(buf), Done::Received | Done::ReceivedDatagram { .. }) =
             (&mut memory, done)
         {
@@ -501,15 +544,11 @@ impl QueuePair {
             let _ = buf.set_len(len as usize);
         }
         if let Attachment::Invalidate(rkey) = attached {
-            common.keys.invalidate(rkey);
+            keys.invalidate(rkey);
         }
-        let (qpn, queue) = (self.number(), self.receive_completions);
-        let slot = common.succeeded(queue, Purpose::Receive, solicited);
-        slot.fill(Completion { id, qpn, outcome: Ok(done), len, attached, memory });
+        Completion { id, qpn, outcome: Ok(done), len, attached, memory }
     }
-}
 
-impl Responder {
     /// Notes that the peer has been told all that there is to tell.
     #[inline]
     pub fn said(&mut self) {
@@ -518,8 +557,33 @@ impl Responder {
 }
 
 /// Puts a packet's payload behind what is filled of a receive. How much is filled then.
-#[inline]
+#[inline(always)]
 fn fill<P: Payload>(
+    memory: &mut Memory,
+    filled: u32,
+    payload: P,
+    keys: &Keys,
+    domain: Domain,
+) -> Result<u32, Refusal> {
+    match memory {
+        // Of the kind that is known, nothing has to be asked twice.
+        Memory::Buf(_) => fill_any(memory, filled, payload, keys, domain),
+        _ => fill_segments(memory, filled, (payload, domain), keys),
+    }
+}
+
+#[inline(never)]
+fn fill_segments<P: Payload>(
+    memory: &mut Memory,
+    filled: u32,
+    (payload, domain): (P, Domain),
+    keys: &Keys,
+) -> Result<u32, Refusal> {
+    fill_any(memory, filled, payload, keys, domain)
+}
+
+#[inline(always)]
+fn fill_any<P: Payload>(
     memory: &mut Memory,
     filled: u32,
     payload: P,

@@ -5,7 +5,7 @@ use crate::nic::common::Common;
 use crate::nic::completion::{Cause, Done};
 use crate::nic::keys::{Domain, Keys, Rights};
 use crate::nic::pair::QueuePair;
-use crate::nic::work::{Attachment, LONGEST_MESSAGE, ReceiveRequest};
+use crate::nic::work::{Attachment, LONGEST_MESSAGE};
 use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::wire::{Extensions, Metadata, Nak, Packet, RemoteAddr, Reth, Rkey};
@@ -63,10 +63,10 @@ impl QueuePair {
                 Doing::Write { address, rkey, left: left - len, total }
             }
         };
-        if let Some(ReceiveRequest { id, memory }) = receive {
+        if let Some(receive) = receive {
             let solicited = packet.headers.bth.solicited();
             let message = Message { done: Done::ReceivedWrite, len: total, attached, solicited };
-            self.complete_receive(id, memory, message, common);
+            self.complete_receive(receive, message, common);
         } else if info.ends() {
             self.responder.completed = self.responder.completed.add(1);
         }

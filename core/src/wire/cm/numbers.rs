@@ -89,7 +89,7 @@ impl PathMtuCode {
 
 impl From<PathMtu> for PathMtuCode {
     fn from(mtu: PathMtu) -> Self {
-        Self::new(mtu as u8)
+        Self::new(mtu.code())
     }
 }
 

@@ -24,22 +24,23 @@ impl Crc {
     pub const NEW: Self = Self { register: !0 };
 
     /// Takes in `bytes`.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn update(self, bytes: &[u8]) -> Self {
-        match bytes.len() {
-            ..MULTIPLYING_PAYS => self.update_short(bytes),
-            #[cfg(target_arch = "x86_64")]
-            ..=sys::MOST if let Some(register) = sys::update(self.register, bytes) => {
-                Self { register }
-            }
-            ..FOLDING_PAYS => self.update_short(bytes),
-            _ => self.update_long(bytes),
+        #[cfg(target_arch = "x86_64")]
+        if bytes.len() >= MULTIPLYING_PAYS
+            && let Some(register) = sys::update(self.register, bytes)
+        {
+            return Self { register };
         }
+        self.update_otherwise(bytes)
     }
 
     #[inline(never)]
-    fn update_long(self, bytes: &[u8]) -> Self {
+    fn update_otherwise(self, bytes: &[u8]) -> Self {
+        if bytes.len() < FOLDING_PAYS {
+            return self.update_short(bytes);
+        }
         let mut hasher = crc32fast::Hasher::new_with_initial(self.finish());
         hasher.update(bytes);
         Self { register: !hasher.finalize() }

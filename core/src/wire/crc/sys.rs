@@ -23,17 +23,39 @@ pub const MOST: usize = 8 * PLACES.len();
 
 /// Takes `bytes`, at most [`MOST`] of them, into a register: if the processor can, and they are
 /// a multiple of four, as every whole packet is.
-#[inline]
+#[inline(always)]
 pub fn update(register: u32, bytes: &[u8]) -> Option<u32> {
     let whole = bytes.len().is_multiple_of(4) && bytes.len() <= MOST;
     if !whole || !is_x86_feature_detected!("pclmulqdq") {
         return None;
     }
     // SAFETY: the processor has just said that it has the instructions.
-    Some(unsafe { multiply(register, bytes) })
+    Some(unsafe {
+        match bytes.as_array() {
+            Some(bytes) => multiply_short(register, bytes),
+            None => multiply_any(register, bytes),
+        }
+    })
+}
+
+/// What is summed of a packet with sixteen bytes of payload: its sequence number, and they. Of known
+/// length, it takes a third fewer instructions.
+const SHORT: usize = 20;
+
+#[target_feature(enable = "pclmulqdq")]
+#[inline(never)]
+fn multiply_short(register: u32, bytes: &[u8; SHORT]) -> u32 {
+    multiply(register, bytes)
 }
 
 #[target_feature(enable = "pclmulqdq")]
+#[inline(never)]
+fn multiply_any(register: u32, bytes: &[u8]) -> u32 {
+    multiply(register, bytes)
+}
+
+#[target_feature(enable = "pclmulqdq")]
+#[inline]
 fn multiply(register: u32, bytes: &[u8]) -> u32 {
     // Zeros in front of a message change nothing, so that a half word goes first as a whole one.
     let (half, words) = bytes.as_rchunks::<8>();

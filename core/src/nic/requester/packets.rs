@@ -1,0 +1,127 @@
+//! What is given to the device: a packet of a send or a write, as what it is.
+
+use crate::encap::{Full, Path};
+use crate::nic::common::Common;
+use crate::nic::completion::Cause;
+use crate::nic::device::Outbox;
+use crate::nic::gather::gather;
+use crate::nic::keys::Domain;
+use crate::nic::queues::Posted;
+use crate::nic::work::{Attachment, Operation, Plain};
+use crate::payload::Payload;
+use crate::wire::{Bth, DmaLength, Extensions, Headers, Opcode, Reth, Service};
+
+use super::headers::headers;
+use super::{Requester, Stop, Turn};
+
+/// What is known of a packet when the code that sends it is compiled: that it is plain, and how.
+pub(super) trait Shape {
+    const PLAIN: Option<Plain>;
+}
+
+pub(super) struct PlainSend;
+pub(super) struct PlainWrite;
+pub(super) struct Any;
+
+impl Shape for PlainSend {
+    const PLAIN: Option<Plain> = Some(Plain::Send);
+}
+
+impl Shape for PlainWrite {
+    const PLAIN: Option<Plain> = Some(Plain::Write);
+}
+
+impl Shape for Any {
+    const PLAIN: Option<Plain> = None;
+}
+
+/// A request, and what it is sent with.
+#[derive(Clone, Copy)]
+pub(super) struct Outgoing<'a> {
+    pub r: &'a Requester,
+    pub common: &'a Common,
+    pub posted: &'a Posted,
+    pub domain: Domain,
+}
+
+/// What was given to the device.
+pub(super) struct Pushed {
+    pub ticket: u64,
+    /// Whether it asks for an acknowledgement.
+    pub asked: bool,
+    /// Whether it ends its message.
+    pub ends: bool,
+}
+
+impl Requester {
+    /// Whether a packet asks for an acknowledgement, which ends its message or does not.
+    #[inline(always)]
+    fn asks_for_acknowledgement(&self, awaited: bool, ends: bool) -> bool {
+        ends && (awaited || self.sending.ask_each || self.next != self.top)
+            || self.unasked + 1 >= self.open.div_ceil(2)
+            || ends && self.credit_reaches(self.at)
+    }
+}
+
+/// Gives a part of a request to the device.
+#[inline(always)]
+pub(super) fn push<S: Shape, O: Outbox>(
+    request: Outgoing<'_>,
+    (offset, len): (u32, u32),
+    (path, service, bth): (&Path, Service, Bth),
+    outbox: &mut O,
+) -> Result<Pushed, Stop> {
+    let Outgoing { r, common, posted, domain } = request;
+    let (request, data) = (&posted.request, &posted.request.data);
+    let range = offset as usize..(offset + len) as usize;
+    let (begins, ends) =
+        (S::PLAIN.is_some() || offset == 0, S::PLAIN.is_some() || offset + len == posted.len);
+    let asked = !common.lossless
+        && service == Service::Rc
+        && r.asks_for_acknowledgement(request.awaited, ends);
+    let bth = bth.with_ack_request(asked).with_solicited(ends && request.solicited);
+    let pushed = match (S::PLAIN, request.operation, data.bytes()) {
+        (Some(Plain::Send), _, Some(bytes)) => {
+            outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
+        }
+        (Some(Plain::Write), Operation::Write { address, rkey }, Some(bytes)) => {
+            let reth = Reth { address, rkey, length: DmaLength(posted.len) };
+            let bth = bth.with_opcode(Opcode::RcWriteOnly);
+            outbox.push(path, Headers { bth, extensions: Extensions::Reth(reth) }, bytes)
+        }
+        (_, _, bytes) => {
+            let (mut opcode, extensions) = headers(posted, begins, ends);
+            if service == Service::Uc {
+                opcode = opcode.unreliable().unwrap_or(opcode);
+            }
+            if let Attachment::Metadata(_) = request.attached
+                && !r.sending.metadata
+            {
+                return Err(Stop::Refused(Cause::NoMetadata));
+            }
+            let headers = Headers { bth: bth.with_opcode(opcode), extensions };
+            match bytes {
+                Some(bytes) => outbox.push(path, headers, &bytes[range]),
+                None => {
+                    let payload = gather(&common.keys, domain, data.segments(), range);
+                    push_apart(outbox, path, headers, payload.map_err(Stop::Refused)?)
+                }
+            }
+        }
+    };
+    match pushed {
+        Ok(ticket) => Ok(Pushed { ticket, asked, ends }),
+        Err(Full) => Err(Stop::Turn(Turn::DeviceFull)),
+    }
+}
+
+/// Apart from what lies in one piece behind no more headers, so that the way of that is short.
+#[inline(never)]
+fn push_apart<O: Outbox>(
+    outbox: &mut O,
+    path: &Path,
+    headers: Headers,
+    payload: impl Payload,
+) -> Result<u64, Full> {
+    outbox.push(path, headers, payload)
+}
