@@ -70,6 +70,9 @@ impl Outbox for Wire {
     }
 }
 
+/// Kinds of message.
+const KINDS: u64 = 12;
+
 /// A NIC and its program.
 struct Side {
     nic: Nic,
@@ -93,7 +96,7 @@ impl Side {
             ..QueuePairConfig::new(domain, queue_id)
         };
         let ends = nic.queue_pair(&config).unwrap();
-        let rights = Rights::LOCAL_WRITE | Rights::REMOTE_WRITE;
+        let rights = Rights::LOCAL_WRITE | Rights::REMOTE;
         let registration = nic.register(domain, Region::new(1 << 16), rights).unwrap();
         let (wire, opener) = (Wire::new(), Opener::default());
         Self { nic, wire, opener, ends, queue, queue_id, registration }
@@ -120,19 +123,20 @@ impl Side {
         let path = Path::new(PathId(0), Outer::V2Ipv4(ethernet, ip, udp));
         let (psn, qpn) = (Psn::new(77), self.ends.qpn);
         let connection = Connection::new(peer, path, PathMtu::Mtu1024, psn);
-        let init = Change::Init { rights: Rights::REMOTE_WRITE, pkey: Pkey::DEFAULT };
+        let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
         self.nic.change(qpn, init).unwrap();
         self.nic.change(qpn, Change::ReadyToReceive(connection.into())).unwrap();
         self.nic.change(qpn, Change::ReadyToSend(Sending::new(psn))).unwrap();
     }
 }
 
-/// Sends message `id` of eight kinds: inline, in a buffer and from registered memory, of one
-/// packet and of several, as a send and as a write. `buf` goes along where one is needed.
+/// Sends message `id` of twelve kinds: inline, in a buffer and from registered memory, of one
+/// packet and of several, as a send, a write, a read and an atomic operation. `buf` goes along
+/// where one is needed.
 fn request(id: u64, to: Registration, from: Registration, buf: Option<Buf>) -> WorkRequest {
     let inline = Inline::new(&id.to_ne_bytes()).unwrap();
     let place = RemoteAddr(to.address.0 + 40);
-    match (id % 8, buf) {
+    match (id % KINDS, buf) {
         (0, _) => WorkRequest::send(id, inline).awaited(),
         (1, _) => WorkRequest::write(id, place, to.rkey, inline),
         (2 | 6, Some(buf)) => WorkRequest::send(id, buf).with_imm(Imm(1)),
@@ -140,12 +144,19 @@ fn request(id: u64, to: Registration, from: Registration, buf: Option<Buf>) -> W
         (4, _) => WorkRequest::send(id, from.segment(8, 3000)).solicited(),
         (5, _) => WorkRequest::write(id, place, to.rkey, from.segment(16, 5000)).unsignalled(),
         (7, _) => WorkRequest::write(id, place, to.rkey, inline).with_imm(Imm(2)).awaited(),
+        (8, _) => WorkRequest::read(id, place, to.rkey, from.segment(24, 3000)),
+        (9, Some(buf)) => WorkRequest::read(id, place, to.rkey, buf),
+        (10, _) => WorkRequest::fetch_add(id, to.address, to.rkey, 1),
+        (11, _) => {
+            let metadata = Metadata::new(b"sixteen at most.").unwrap();
+            WorkRequest::write(id, place, to.rkey, inline).with_metadata(metadata)
+        }
         _ => unreachable!("a buffer is there whenever one is needed"),
     }
 }
 
 const fn takes_receive(id: u64) -> bool {
-    matches!(id % 8, 0 | 2 | 4 | 6 | 7)
+    matches!(id % KINDS, 0 | 2 | 4 | 6 | 7 | 11)
 }
 
 #[test]
@@ -172,7 +183,7 @@ fn ten_thousand_messages_allocate_nothing() {
             before = ALLOCATIONS.get();
         }
         while posted < ALL.min(told + 6) && a.ends.send.room() > 0 {
-            let needs = matches!(posted % 8, 2 | 3 | 6);
+            let needs = matches!(posted % KINDS, 2 | 3 | 6 | 9);
             let buf = if needs { spare.pop() } else { None };
             let request = request(posted, b.registration, a.registration, buf);
             a.ends.send.post(request).unwrap();

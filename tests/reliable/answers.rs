@@ -242,6 +242,28 @@ fn a_read_that_comes_again_is_carried_out_again_also_in_part() {
     assert_eq!(one.nic.state(one.qpn), Some(State::ReadyToSend));
 }
 
+/// What looks like a repetition may be the first that its sender ever asks for, with a number from
+/// the past.
+#[test]
+fn nothing_is_read_again_by_who_may_not_read() {
+    let mut one = One::new(16);
+    let path = Fabric::new(1, Version::V1, Config::default()).path(0, 1);
+    one.nic.reset(&mut one.send, &mut one.receive).unwrap();
+    let init = Change::Init { rights: Rights::REMOTE_WRITE, pkey: Pkey::DEFAULT };
+    let connection = Connection::new(PEER, path, PathMtu::Mtu256, FIRST);
+    for change in [init, Change::ReadyToReceive(Box::new(connection))] {
+        one.nic.change(one.qpn, change).unwrap();
+    }
+    let (_, place) = one.open(&pattern(8));
+    let reth = Reth { address: place.address, rkey: place.rkey, length: DmaLength(8) };
+    one.take(Opcode::RcWriteOnly, psn(0), Extensions::Reth(reth), &[1; 8]);
+    one.asks(psn(0), place.address, place.rkey, 8);
+    assert_eq!(one.sent(), []);
+    // With a number of the present it is an invalid request.
+    one.asks(psn(1), place.address, place.rkey, 8);
+    assert_eq!(one.refusal(), (psn(1), Verdict::Nak(Nak::InvalidRequest)));
+}
+
 #[test]
 fn an_atomic_that_comes_again_is_answered_from_memory_as_long_as_it_is_remembered() {
     let mut one = One::new(3);

@@ -14,8 +14,12 @@ use crate::common::{End, Setup, Two, bytes, inline, outcomes, pattern};
 const KEY: Qkey = Qkey(0x1234_5678);
 
 fn ready(fabric: &mut Fabric, end: &End) {
+    ready_for(fabric, end, PathMtu::Mtu1024);
+}
+
+fn ready_for(fabric: &mut Fabric, end: &End, mtu: PathMtu) {
     let init = Change::Init { rights: Rights::NONE, pkey: Pkey::DEFAULT };
-    let datagrams = Change::ReadyForDatagrams { qkey: KEY, mtu: PathMtu::Mtu1024 };
+    let datagrams = Change::ReadyForDatagrams { qkey: KEY, mtu };
     for change in [init, datagrams, Change::ReadyToSend(Sending::new(Psn::new(9)))] {
         fabric.nic(end.node).change(end.qpn, change).unwrap();
     }
@@ -76,6 +80,23 @@ fn a_datagram_with_another_key_or_without_room_is_dropped() {
     assert_eq!((received[0].id, &bytes(&received[0])[DATAGRAM_HEADER..]), (7, &b"fits"[..]));
     let counters = two.counters().1;
     assert_eq!((counters.wrong_qkey, counters.passed_over), (1, 2));
+}
+
+#[test]
+fn a_datagram_of_more_than_a_packet_here_is_dropped() {
+    let mut two = Setup { transport: Transport::Datagram, ..Setup::default() }.unconnected();
+    ready_for(&mut two.fabric, &two.a, PathMtu::Mtu2048);
+    ready_for(&mut two.fabric, &two.b, PathMtu::Mtu1024);
+    let path = two.fabric.path(two.a.node, two.b.node);
+    let there = two.fabric.nic(two.a.node).address(path).unwrap();
+    two.b.receives(2, DATAGRAM_HEADER + 2048);
+    for len in [1025, 1024] {
+        let data = Memory::Buf(Buf::from(pattern(len)));
+        two.a.post(WorkRequest::datagram(1, (there, two.b.qpn, KEY), data));
+    }
+    let (_, received) = two.run(2, 1);
+    assert_eq!((received[0].id, &bytes(&received[0])[DATAGRAM_HEADER..]), (0, &pattern(1024)[..]));
+    assert_eq!(two.counters().1.passed_over, 1);
 }
 
 #[test]

@@ -124,6 +124,23 @@ fn a_sender_waits_for_whoever_posts_and_the_queue_has_a_bound() {
     assert_eq!(server.receives.room(), 1);
 }
 
+/// What lies in a shared queue is promised to nobody: acknowledgements count no receives, and who
+/// sends does not wait for any to be counted.
+#[test]
+fn who_sends_to_a_shared_queue_is_told_of_no_receives_and_does_not_wait() {
+    let mut server = Server::new(1, 40);
+    server.post(0..20);
+    server.clients[0].post(short(0).awaited());
+    server.run(1);
+    server.fabric.run_until(std::time::Duration::from_millis(1), |_| false);
+    assert_eq!(server.clients[0].poll().len(), 1, "it was acknowledged");
+    let sent = server.fabric.nic(0).counters().sent;
+    (1..=8).for_each(|id| server.clients[0].post(short(id)));
+    server.fabric.turn(0);
+    assert_eq!(server.fabric.nic(0).counters().sent - sent, 8);
+    assert_eq!(server.run(8).len(), 8);
+}
+
 #[test]
 fn a_broken_queue_pair_says_when_it_has_taken_its_last() {
     let mut server = Server::new(2, 8);
@@ -178,4 +195,27 @@ fn who_shares_posts_there_and_a_queue_in_use_stays() {
     assert_eq!(nic.drop_completion_queue(queue_id), Ok(()));
     let gone = nic.tell_low(id, 1);
     assert_eq!(gone, Err(ResourceError::NoSuchSharedQueue(id)));
+}
+
+/// A queue has the number of one that was taken down before it, and was told what nobody had heard
+/// of that one.
+#[test]
+fn what_nobody_heard_of_a_queue_that_is_taken_down_is_not_told_of_the_next() {
+    let mut server = Server::new(1, 8);
+    let (id, domain, queue_id) = (server.id, server.domain, server.queue_id);
+    server.post(0..2);
+    server.nic().tell_low(id, 2).unwrap();
+    server.nic().arm(queue_id, Notify::Any).unwrap();
+    server.clients[0].post(short(1));
+    server.run(1);
+    let pair = server.pairs.remove(0);
+    let (qpn, nic) = (pair.qpn, server.fabric.nic(1));
+    drop(pair);
+    nic.drop_queue_pair(qpn).unwrap();
+    nic.drop_shared_receive_queue(id).unwrap();
+    nic.drop_completion_queue(queue_id).unwrap();
+    let (next, _completions) = nic.completion_queue(100).unwrap();
+    let (next_shared, _receives) = nic.shared_receive_queue(domain, next, 8).unwrap();
+    assert_eq!((next, next_shared), (queue_id, id), "places are used again");
+    assert_eq!(nic.event(), None);
 }

@@ -114,6 +114,33 @@ fn a_host_that_vanishes_under_a_request_is_noticed_within_a_second() {
     assert!(range.contains(&took), "{took:?}");
 }
 
+/// What another connection hears of a host says that it is there: then it is the peer that is gone,
+/// and it has all the time that it was given.
+#[test]
+fn a_peer_that_is_gone_is_not_taken_for_a_silent_host_while_others_there_speak() {
+    let (mut fabric, _) = many(0, config());
+    let pairs = [(); 2].map(|()| {
+        let [a, b] = [0, 1].map(|node| End::new(&mut fabric, node, 64, 64));
+        fabric.connect((a.node, a.qpn), (b.node, b.qpn), PathMtu::Mtu1024, |_, sending| {
+            (sending.timeout, sending.retries) = (Duration::from_secs(4), 7);
+        });
+        (a, b)
+    });
+    let [(mut gone, other), (mut speaks, mut hears)] = pairs;
+    fabric.nic(1).change(other.qpn, Change::Error).unwrap();
+    gone.post(short(1));
+    for id in 0..18 {
+        hears.receives(1, 10);
+        speaks.post(short(id).awaited());
+        fabric.run_until(Duration::from_millis(100), |_| false);
+    }
+    assert_eq!(speaks.poll().len(), 18);
+    let cause = Cause::NoAnswer { tries: 8 };
+    // Each try waits for a quarter of a second.
+    fabric.run_until(Duration::from_secs(1), |_| false);
+    assert_eq!(outcomes(&gone.poll()), [(1, Err(Failure::Broke(cause)))]);
+}
+
 #[test]
 fn who_was_not_looked_at_for_long_asks_before_giving_up() {
     let mut two = Two::new();

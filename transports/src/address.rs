@@ -94,6 +94,31 @@ pub enum ReachError {
         /// This device's name.
         device: &'static str,
     },
+    /// One of the two is at RoCE's own port, and the other is not.
+    #[error(
+        "{address} can't be reached from port {own}: what answers RoCE's own port, 4791, goes to \
+         that port; open both devices there, or neither"
+    )]
+    Port {
+        /// The address.
+        address: Address,
+        /// This device's port.
+        own: u16,
+    },
+    /// The way there is too narrow for this device's packets.
+    #[error(
+        "the way to {address} takes {mtu} bytes at once, and this device's packets take up to \
+         {least}: set its interface's MTU to {mtu} (`ip link set <interface> mtu {mtu}`), and open \
+         it anew"
+    )]
+    Narrow {
+        /// The address.
+        address: Address,
+        /// What the way takes.
+        mtu: u32,
+        /// What it should take.
+        least: u32,
+    },
     /// The device has as many peers as it allows.
     #[error("{address} would be one peer more than the {most} that this device keeps")]
     TooMany {

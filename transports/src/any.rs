@@ -1,6 +1,7 @@
 //! A device picked by name while a program runs.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 
@@ -8,7 +9,7 @@ use doorbell_core::encap::{Full, Path, PathId};
 use doorbell_core::nic::{Inbox, Numbering, Outbox, Way};
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
-use doorbell_core::wire::Headers;
+use doorbell_core::wire::{Headers, UdpPort};
 use thiserror::Error;
 
 use crate::address::{Address, ReachError};
@@ -18,6 +19,7 @@ use crate::open::OpenError;
 use crate::packet::Packet;
 use crate::packet_v2::{Network, PacketV2, Settings};
 use crate::shm::Shm;
+use crate::udp::Udp;
 
 /// Which device, and on what, as text: the form of `--device` and of configuration files.
 ///
@@ -26,6 +28,7 @@ use crate::shm::Shm;
 /// | `packet:eth0` | raw Ethernet on that interface, RoCE v1 |
 /// | `packet-v2:eth0`, `packet-v2:eth0,192.0.2.7/24` | the same by RoCE v2, with an address of its own |
 /// | `shm:job/0` | shared memory, joined by that name |
+/// | `udp:192.0.2.7`, `udp:[::1]:5000` | a UDP socket at an address of this machine's, RoCE v2 |
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Spec {
     /// Raw Ethernet on an interface, by RoCE v1.
@@ -34,12 +37,15 @@ pub enum Spec {
     PacketV2(Box<str>, Option<Network>),
     /// Shared memory, by a name.
     Shm(Box<str>),
+    /// A UDP socket, RoCE v2.
+    Udp(SocketAddr),
 }
 
 /// Text that names no device.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
-    "`{0}` names no device: it is packet:INTERFACE, packet-v2:INTERFACE[,IP/PREFIX] or shm:NAME"
+    "`{0}` names no device: it is packet:INTERFACE, packet-v2:INTERFACE[,IP/PREFIX], shm:NAME or \
+     udp:IP[:PORT]"
 )]
 pub struct SpecError(String);
 
@@ -62,6 +68,12 @@ impl FromStr for Spec {
                 }
             }
             ("shm", name) if !name.is_empty() => Ok(Self::Shm(name.into())),
+            ("udp", rest) => {
+                let port = UdpPort::ROCE_V2;
+                let address = rest.parse().or_else(|_| format!("{rest}:{port}").parse());
+                let address = address.or_else(|_| format!("[{rest}]:{port}").parse());
+                address.map(Self::Udp).map_err(|_| SpecError(text.to_owned()))
+            }
             _ => Err(SpecError(text.to_owned())),
         }
     }
@@ -80,6 +92,7 @@ impl Spec {
                 PacketV2::open(interface, settings).map(AnyDevice::PacketV2)
             }
             Self::Shm(name) => Shm::join(name).map(AnyDevice::Shm),
+            Self::Udp(address) => Udp::open(*address).map(AnyDevice::Udp),
         }
     }
 }
@@ -92,6 +105,8 @@ pub enum AnyDevice {
     PacketV2(PacketV2),
     /// Shared memory.
     Shm(Shm),
+    /// A UDP socket, RoCE v2.
+    Udp(Udp),
 }
 
 impl AnyDevice {
@@ -102,6 +117,7 @@ impl AnyDevice {
             Self::Packet(device) => Self::Packet(device.without_offload()),
             Self::PacketV2(device) => Self::PacketV2(device.without_offload()),
             Self::Shm(device) => Self::Shm(device),
+            Self::Udp(device) => Self::Udp(device.without_offload()),
         }
     }
 }
@@ -113,6 +129,7 @@ macro_rules! each {
             AnyDevice::Packet($device) => $do,
             AnyDevice::PacketV2($device) => $do,
             AnyDevice::Shm($device) => $do,
+            AnyDevice::Udp($device) => $do,
         }
     };
 }

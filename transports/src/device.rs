@@ -174,6 +174,8 @@ pub struct Statistics {
     pub strangers: u64,
     /// Links that were taken down since what a peer wrote there made no sense.
     pub broken: u64,
+    /// Notices that a frame which was sent found nobody.
+    pub unreachable: u64,
     /// How often somebody slept.
     pub sleeps: u64,
 }

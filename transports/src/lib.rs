@@ -14,6 +14,7 @@ pub mod packet_v2;
 mod raw;
 pub mod shm;
 mod sys;
+pub mod udp;
 
 pub use address::{Address, AddressError, ReachError};
 pub use any::{AnyDevice, Spec, SpecError};

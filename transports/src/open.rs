@@ -1,6 +1,7 @@
 //! What can be wrong with opening a device.
 
 use std::io;
+use std::net::IpAddr;
 
 use thiserror::Error;
 
@@ -37,6 +38,16 @@ pub enum OpenError {
         interface: Box<str>,
         /// Its driver.
         driver: String,
+    },
+    /// The address is nobody's here, or stands for many.
+    #[error(
+        "{device}: {address} is no address of this machine's; `ip address` lists what there is"
+    )]
+    NoAddress {
+        /// The device.
+        device: &'static str,
+        /// The address.
+        address: IpAddr,
     },
     /// The interface is down.
     #[error("{device}: interface `{interface}` is down; `ip link set {interface} up` takes it up")]

@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use crate::planted::{Bug, planted};
 use crate::wire::CaGuid;
-use crate::wire::cm::{Answered, CmTimeout, Mra, PrivateData, Rej, RejectReason};
+use crate::wire::cm::{AdditionalInfo, Answered, CmTimeout, Mra, PrivateData, Rej, RejectReason};
 
 use super::ConnectionManager;
 use super::common::Common;
@@ -14,10 +14,13 @@ use super::event::Why;
 use super::ids::ConnectionId;
 
 impl<W: Clone> Connection<W> {
-    /// The message that a refusal now would refuse, and the name of ours that the peer knows.
-    fn refusal<'a>(&self, reason: RejectReason) -> Option<Rej<'a>> {
+    /// The message that a refusal now would refuse, and the name of ours that the peer knows. One
+    /// for want of time says which adapter it comes from, too: by that the Linux kernel's manager
+    /// finds the connection.
+    fn refusal<'a>(&self, reason: RejectReason, guid: &'a [u8; 8]) -> Option<Rej<'a>> {
         let (local, remote) = (self.local(), self.remote());
-        let rej = Rej { local, remote, reason, ..Rej::default() };
+        let info = AdditionalInfo::new(guid).ok().filter(|_| reason == RejectReason::TIMEOUT);
+        let rej = Rej { local, remote, reason, info: info.unwrap_or_default(), ..Rej::default() };
         match self.state {
             State::RequestReceived => {
                 Some(Rej { local: Rej::default().local, rejected: Answered::REQ, ..rej })
@@ -31,7 +34,8 @@ impl<W: Clone> Connection<W> {
     /// Says that nobody answers any more, where somebody may still wait for it.
     pub(super) fn refuse_late(&mut self, common: &mut Common<W>) {
         self.last = None;
-        if let Some(rej) = self.refusal(RejectReason::TIMEOUT) {
+        let guid = common.config.guid.0.to_be_bytes();
+        if let Some(rej) = self.refusal(RejectReason::TIMEOUT, &guid) {
             self.say(rej, common);
         }
     }
@@ -70,7 +74,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     ) -> Result<(), ConnectionError> {
         let Self { table, common, .. } = self;
         let connection = table.get(id)?;
-        let Some(rej) = connection.refusal(reason) else {
+        let guid = common.config.guid.0.to_be_bytes();
+        let Some(rej) = connection.refusal(reason, &guid) else {
             let wanted = "RequestReceived, ReplyReceived and ReplySent; cancel or disconnect it";
             let found = connection.state;
             return Err(ConnectionError::State { id, tried: "rejected", found, wanted });

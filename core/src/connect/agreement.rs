@@ -246,6 +246,19 @@ mod tests {
     }
 
     #[test]
+    fn who_shares_its_receives_counts_none() {
+        let (mut request, mut reply) = terms();
+        reply.flow_control = true;
+        let counts = |request: &Request, reply: &Reply| {
+            [Agreement::requesters(request, reply), Agreement::responders(request, reply)]
+                .map(|side| side.credits)
+        };
+        assert_eq!(counts(&request, &reply), [true, true]);
+        (request.srq, reply.srq) = (true, true);
+        assert_eq!(counts(&request, &reply), [false, false]);
+    }
+
+    #[test]
     fn a_time_out_only_shortens_the_first_one() {
         let (mut request, reply) = terms();
         let mut first = |code| {

@@ -7,7 +7,8 @@
 //! believed only if it lies near the sender's last: in front by no more than a quarter of all, which
 //! is how far a sender goes whose counter others use as well, and which moves on with time; or
 //! behind by no more than a run is long, which is where one begins after the one before was cut up
-//! on its way. Of damaged packets, one in 2¹⁸ passes, and the UDP checksum stands in addition.
+//! on its way; or is zero, which is that of whoever does not count. Of damaged packets, one in 2¹⁸
+//! passes, and the UDP checksum stands in addition.
 //!
 //! An identification far away is believed when a second one lies near it: the sender has begun
 //! anew, and pays a packet for it. Of a sender that was never heard, or has said that it begins
@@ -64,7 +65,7 @@ impl HiddenIds {
     pub(super) fn believes(&mut self, IpId(first): IpId) -> bool {
         let near = |other: u16| {
             let ahead = first.wrapping_sub(other);
-            ahead <= AHEAD || ahead >= BEHIND.wrapping_neg()
+            first == 0 || ahead <= AHEAD || ahead >= BEHIND.wrapping_neg()
         };
         let before = self.first.wrapping_sub(self.step);
         let believed = match self.belief {
@@ -191,6 +192,8 @@ mod tests {
         receiver.ids.anew();
         assert_eq!(receiver.hears(9, 1, None), 1);
         assert_eq!(receiver.hears(10, 1, None), 1);
+        assert_eq!(receiver.hears(40_000, 1, None), 0, "that was all that was announced");
+        assert_eq!(receiver.hears(0, 1, None), 1, "whoever does not count has begun anew");
     }
 
     /// All that could be computed of a damaged packet is one identification in 65536, and that is

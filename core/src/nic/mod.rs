@@ -38,8 +38,8 @@
 //! whatever the network does: with success when the peer has all of it, or with a [`Failure`] that
 //! says why, and then everything behind it is [flushed](Failure::Flushed). A message is received
 //! once, whole, in order, or not at all. Nothing that arrives can make it panic, write outside what
-//! was granted, or keep more than its tables: those are allocated when a queue pair is made, and
-//! no message allocates anything.
+//! was granted, or keep more than its tables: those are allocated when a queue pair is made and
+//! connected, and no message allocates anything.
 //!
 //! On a device that cannot lose, it keeps no timers and sends no acknowledgements: the device says
 //! how far the peer has taken its packets ([`Outbox::delivered`]). Refusals are sent all the same.

@@ -122,6 +122,12 @@ impl Answers {
         }
         self.results.push_back((psn, before));
     }
+
+    /// The result of the atomic operation of this number: the last, for numbers come again.
+    fn result(&self, psn: Psn) -> Option<u64> {
+        let found = self.results.iter().rev().find(|(other, _)| *other == psn);
+        found.map(|&(_, before)| before)
+    }
 }
 
 impl QueuePair {
@@ -207,8 +213,7 @@ impl QueuePair {
             return common.owe_answer(self);
         }
         let (psn, answers) = (headers.bth.psn(), &mut self.responder.answers);
-        let found = answers.results.iter().find(|(other, _)| *other == psn);
-        let Some(&(psn, before)) = found else { return };
+        let Some(before) = answers.result(psn) else { return };
         answers.add_again(Answer::Atomic { psn, before }, 1);
         common.owe_answer(self);
     }
@@ -371,5 +376,31 @@ impl From<Full> for Stop {
 impl From<KeyError> for Stop {
     fn from(why: KeyError) -> Self {
         Self::Refused(why)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_of_a_connection_take_as_much_as_is_documented() {
+        let mut answers = Answers::default();
+        answers.start(16);
+        let owed = answers.owed.capacity() * size_of::<Owed>();
+        let results = answers.results.capacity() * size_of::<(Psn, u64)>();
+        assert!(owed + results <= 800, "{owed} and {results} bytes");
+    }
+
+    /// Who does few atomic operations among many other requests comes back to a number while the
+    /// result from a whole circle before is remembered, and was once told that one.
+    #[test]
+    fn of_two_atomics_of_one_number_the_later_is_answered() {
+        let mut answers = Answers::default();
+        answers.start(3);
+        for (psn, before) in [(5, 10), (6, 11), (5, 12)] {
+            answers.remember(Psn::new(psn), before);
+        }
+        assert_eq!([5, 6, 7].map(|psn| answers.result(Psn::new(psn))), [Some(12), Some(11), None]);
     }
 }

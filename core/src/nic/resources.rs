@@ -30,7 +30,7 @@ use super::requester::{Requester, Turn};
 use super::responder::Responder;
 use super::states::{Change, ChangeError, State};
 use super::timers::Timers;
-use super::{Nic, find};
+use super::{Event, Nic, find};
 
 /// The most entries of a queue.
 pub(super) const DEEPEST: usize = 1 << 24;
@@ -168,6 +168,8 @@ impl Nic {
             0 => self.common.completions[queue.0 as usize] = None,
             users => return Err(ResourceError::InUse { queue, users }),
         }
+        // Its number is the next one's: an event of it would be taken for that's.
+        self.common.events.retain(|event| *event != Event::Completion(queue));
         Ok(())
     }
 
@@ -237,6 +239,7 @@ impl Nic {
             return Err(ResourceError::SharedInUse { queue, users });
         }
         self.common.shared_receives[queue.0 as usize] = None;
+        self.common.events.retain(|event| *event != Event::ReceivesLow(queue));
         self.completions(completions)?.shared -= 1;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Making, refusing and ending a connection, with nothing lost.
 
 use doorbell_core::cm::{ConnectionError, Event, State, Why};
-use doorbell_core::wire::cm::{Answered, CmTimeout, Mad, Message, RejectReason, TooLong};
+use doorbell_core::wire::cm::{Answered, CmTimeout, Failover, Mad, Message, RejectReason, TooLong};
 use doorbell_core::wire::{Psn, Qpn};
 
 use crate::common::Kind::*;
@@ -92,6 +92,31 @@ fn a_refusal_arrives_with_its_reason_and_what_was_said() {
     assert_eq!(world.released(0), (asking, Some(Qpn::new(5))));
     assert_eq!(world.released(1), (asked, None));
     world.nothing_left();
+}
+
+/// Whoever proposes another path beside the first must hear that it is not kept for bad days.
+#[test]
+fn a_second_path_is_not_taken_up_and_that_is_said() {
+    for proposed in [false, true] {
+        let mut world = World::pair();
+        world.managers[0].connect(1, &request(5), b"").unwrap();
+        let datagram = world.managers[0].transmit().unwrap();
+        let mut mad = Mad::parse(&datagram.bytes).unwrap();
+        if let Message::Req(req) = &mut mad.message
+            && proposed
+        {
+            req.alternate = req.primary;
+        }
+        let mut bytes = [0; Mad::LEN];
+        mad.emit(&mut bytes);
+        world.managers[1].receive(&0, &bytes);
+        let asked = world.asked(1);
+        world.managers[1].accept(asked, &reply(6), b"").unwrap();
+        let datagram = world.managers[1].transmit().unwrap();
+        let Message::Rep(rep) = Mad::parse(&datagram.bytes).unwrap().message else { panic!() };
+        let expected = if proposed { Failover::UNSUPPORTED } else { Failover::ACCEPTED };
+        assert_eq!(rep.failover, expected);
+    }
 }
 
 #[test]

@@ -86,6 +86,41 @@ fn a_reply_that_is_never_answered_is_given_up_and_the_peer_is_told() {
     world.nothing_left();
 }
 
+/// The Linux kernel's manager finds a connection that is refused for want of time by the adapter that
+/// the refusal names; without that it passed the refusal over, and its end went on waiting.
+#[test]
+fn who_refuses_for_want_of_time_says_which_adapter_it_is() {
+    for late in [0, 1] {
+        let mut world = World::pair();
+        world.managers[0].connect(1, &request(5), b"").unwrap();
+        world.carry();
+        let asked = world.asked(1);
+        world.managers[1].accept(asked, &reply(6), b"").unwrap();
+        world.carry();
+        let asking = world.replied(0);
+        match late {
+            // The program of one never says that it is ready, or all that it says is lost.
+            0 => world.managers[0].reject(asking, RejectReason::TIMEOUT, b"").unwrap(),
+            _ => world.managers[0].ready(asking, b"").unwrap(),
+        }
+        world.pass_but(millis(17), |_, kind| kind == Rtu);
+        let (Event::Failed { why, .. } | Event::Ended { why, .. }) = world.event(1 - late) else {
+            panic!()
+        };
+        let Why::Refused { reason, info, .. } = why else { panic!("{why:?}") };
+        let guid = config(late).guid.0.to_be_bytes();
+        assert_eq!((reason, info), (RejectReason::TIMEOUT, guid.to_vec()));
+    }
+    // Other reasons explain themselves.
+    let mut world = World::pair();
+    world.managers[0].connect(1, &request(5), b"").unwrap();
+    world.carry();
+    let asked = world.asked(1);
+    world.managers[1].reject(asked, RejectReason::CONSUMER, b"").unwrap();
+    world.carry();
+    assert!(matches!(world.failed(0), (_, Why::Refused { info, .. }) if info.is_empty()));
+}
+
 #[test]
 fn an_end_that_is_never_answered_is_given_up() {
     let mut world = World::pair();

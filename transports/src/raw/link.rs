@@ -16,14 +16,20 @@ pub struct Link {
 }
 
 impl Link {
-    /// Looks an interface up that must be fit for a device.
+    /// Looks an Ethernet interface up that must be fit for a device.
     pub fn find(device: &'static str, name: &str) -> Result<(Self, Interface), OpenError> {
+        let (link, found) = Self::of_any_kind(device, name)?;
+        match found.ethernet {
+            true => Ok((link, found)),
+            false => Err(OpenError::NotEthernet { device, interface: link.name }),
+        }
+    }
+
+    /// The same, of an interface of any kind.
+    pub fn of_any_kind(device: &'static str, name: &str) -> Result<(Self, Interface), OpenError> {
         let found =
             Interface::named(name).map_err(|source| OpenError::interface(device, name, source))?;
         let interface: Box<str> = name.into();
-        if !found.ethernet {
-            return Err(OpenError::NotEthernet { device, interface });
-        }
         if !found.up {
             return Err(OpenError::Down { device, interface });
         }

@@ -1,0 +1,333 @@
+//! RoCE v2 through ordinary UDP sockets: no privilege, any network that IP crosses, several
+//! processes a machine.
+//!
+//! A device is an address and a port. At RoCE's own port, 4791, it speaks to standard peers (the
+//! kernel's driver, adapters) and to others of its kind there; at any other port, to others of its
+//! kind at such ports.
+//!
+//! One socket listens. Peers that are sent to often have one each beside it, connected to them: the
+//! kernel finds their way once, and gives their datagrams to that socket. Nobody else can take the
+//! port; in the microsecond in which such a socket is bound, only a process of the same user.
+//!
+//! Runs leave and arrive whole where the system has segmentation offload for UDP, and it has
+//! whenever the interface sums checksums. Where sending one is refused, to that peer goes a frame a
+//! packet from then on.
+//!
+//! # Bounds
+//! [`MOST_PEERS`] connected sockets, with 4 MiB each of what has arrived and 2 MiB of what is to
+//! leave, as the kernel counts, if it lets this process ask for so much (`net.core.rmem_max`,
+//! `wmem_max`). Of senders without one, the last few hundred are remembered.
+
+mod headers;
+mod often;
+mod peer;
+mod receiving;
+mod sender;
+mod sending;
+
+use std::io;
+use std::iter;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+use doorbell_core::encap::{Full, Opener, Path, PathId, Run};
+use doorbell_core::nic::{Inbox, Outbox, Way};
+use doorbell_core::payload::Payload;
+use doorbell_core::time::Time;
+use doorbell_core::wire::{Headers, PathMtu, UdpPort};
+
+use self::often::Often;
+use self::peer::Peer;
+use self::sender::{REMEMBERED, Sender, Senders};
+use crate::address::{Address, ReachError};
+use crate::burst::Burst;
+use crate::clock::Clock;
+use crate::device::{Capabilities, Device, Statistics, Trouble};
+use crate::open::OpenError;
+use crate::raw::{LONGEST, Link};
+use crate::sys::interface;
+use crate::sys::sentry::Sentry;
+use crate::sys::udp::{Name, RECEIVE_BUFFER, SEND_BUFFER, UdpSocket};
+use crate::sys::watch::Watch;
+
+/// What it is called.
+const NAME: &str = "udp";
+
+/// How many peers have sockets of their own at once.
+pub const MOST_PEERS: usize = 64;
+
+/// The socket that all share, among those that are looked at; a peer's is its index and one.
+const LISTENER: usize = 0;
+
+/// A UDP socket spoken to by RoCE v2.
+pub struct Udp {
+    own: SocketAddr,
+    listener: UdpSocket,
+    senders: Senders,
+    /// The most packets of a frame by the listener.
+    run_most: u32,
+    peers: Vec<Peer>,
+    /// Whether their sockets can be bound to all addresses, and then have ours.
+    anywhere: bool,
+    /// One to try ways with.
+    scout: UdpSocket,
+    often: Often,
+    /// Whether peers can have sockets of their own: over IPv4, only if identifications are shown.
+    connects: bool,
+    /// Who is to have one.
+    wanted: Option<SocketAddr>,
+    /// Whether a peer's identification must still be learnt.
+    unsettled: bool,
+
+    /// The frame being filled, and where it will go.
+    frame: Box<[u8]>,
+    headers_len: usize,
+    run: Option<Run>,
+    /// Whether it was to leave, and there was no room; and whether somebody sleeps until there is.
+    stuck: bool,
+    waits_for_room: bool,
+    target: Target,
+
+    buffer: Box<[u8]>,
+    opener: Opener,
+    burst: Burst,
+    turns: Turns,
+    watch: Watch,
+    sentry: Sentry,
+
+    address: Address,
+    capabilities: Capabilities,
+    statistics: Statistics,
+    clock: Clock,
+    link: Link,
+}
+
+/// Where frames go.
+struct Target {
+    to: SocketAddr,
+    name: Name,
+    /// The peer whose socket takes them there, if it is not the listener's.
+    peer: Option<usize>,
+}
+
+/// Which socket is looked at, and when the others are.
+#[derive(Default)]
+struct Turns {
+    /// The one that is looked at: it is watched only while somebody sleeps. The others always are.
+    hot: usize,
+    hot_is_watched: bool,
+    /// Whether somebody sleeps, or is about to: all are watched until that is over.
+    asleep: bool,
+    /// How often it was looked at in vain.
+    idle: u32,
+    /// How often it was looked at since the others were, and how often it may be.
+    looks: u32,
+    most: u32,
+}
+
+impl Udp {
+    /// Opens a socket at an address of this machine's. Of port 0, the system chooses one.
+    ///
+    /// # Errors
+    /// When it is no address of an interface here, or that is down or its MTU too small; when
+    /// somebody has the port.
+    pub fn open(own: SocketAddr) -> Result<Self, OpenError> {
+        let system = |source| OpenError::System { device: NAME, what: format!("at {own}"), source };
+        let holder = interface::holder(own.ip()).map_err(system)?;
+        let holder = holder.ok_or(OpenError::NoAddress { device: NAME, address: own.ip() })?;
+        let (link, _) = Link::of_any_kind(NAME, &holder)?;
+        let listener = UdpSocket::open(own).map_err(system)?;
+        listener.bind(own).map_err(|source| refused(own, source))?;
+        Self::over(listener, link).map_err(system)
+    }
+
+    fn over(listener: UdpSocket, link: Link) -> io::Result<Self> {
+        let own = listener.local()?;
+        let scout = UdpSocket::open(own)?;
+        scout.bind(scoped(SocketAddr::new(own.ip(), 0), own))?;
+        let run_most = most_segments(&scout)?;
+        if run_most > 1 {
+            listener.put_together(true)?;
+        }
+        Ok(Self {
+            own,
+            senders: Senders::new(own),
+            run_most,
+            peers: Vec::with_capacity(MOST_PEERS),
+            scout,
+            anywhere: own.is_ipv6(),
+            often: Often::default(),
+            connects: true,
+            wanted: None,
+            unsettled: false,
+            frame: vec![0; LONGEST].into(),
+            run: None,
+            stuck: false,
+            waits_for_room: false,
+            headers_len: headers::len(own),
+            target: Target { to: own, name: Name::of(own), peer: None },
+            buffer: vec![0; LONGEST].into(),
+            opener: Opener::default(),
+            burst: Burst::new(),
+            turns: Turns::default(),
+            watch: Watch::new()?,
+            sentry: Sentry::new()?,
+            address: Address::Udp(own),
+            capabilities: Capabilities {
+                name: NAME,
+                mtu: link.mtu,
+                run: run_most,
+                segmentation: run_most > 1 && link.segments(),
+                checksum: true,
+                lossless: false,
+                mapping: false,
+                memory: (MOST_PEERS + 2) * 2 * (RECEIVE_BUFFER + SEND_BUFFER)
+                    + 2 * LONGEST
+                    + REMEMBERED * size_of::<Option<(SocketAddr, Sender)>>(),
+            },
+            statistics: Statistics::default(),
+            clock: Clock::new(),
+            link,
+            listener,
+        })
+    }
+
+    /// The same device, but that it sends a frame a packet, and has none put together for it: to
+    /// compare.
+    #[must_use]
+    pub fn without_offload(mut self) -> Self {
+        (self.run_most, self.capabilities.run, self.capabilities.segmentation) = (1, 1, false);
+        // What could be switched on can be switched off.
+        let _ = self.listener.put_together(false);
+        self
+    }
+
+    /// How many peers have sockets of their own at this moment.
+    pub fn connected(&self) -> usize {
+        self.peers.len()
+    }
+}
+
+/// What is wrong with an address that can't be had.
+fn refused(own: SocketAddr, source: io::Error) -> OpenError {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => OpenError::Taken {
+            device: NAME,
+            what: own.to_string(),
+            source,
+            advice: "name another port, or port 0, for the system to choose one",
+        },
+        io::ErrorKind::PermissionDenied => OpenError::Privilege {
+            device: NAME,
+            what: own.to_string(),
+            source,
+            advice: "ports above 1023 are everybody's",
+        },
+        _ => OpenError::System { device: NAME, what: format!("at {own}"), source },
+    }
+}
+
+/// How many packets the system cuts a frame into: a socket sends itself some.
+fn most_segments(scout: &UdpSocket) -> io::Result<u32> {
+    let itself = Name::of(scout.local()?);
+    let cuts = |most: &u32| scout.send_run(&[0; 128][..*most as usize], Some(1), Some(&itself));
+    Ok([128, 64].into_iter().find(|most| cuts(most).is_ok()).unwrap_or(1))
+}
+
+/// An address with the scope of our own, where it has one.
+fn scoped(address: SocketAddr, own: SocketAddr) -> SocketAddr {
+    match (address, own) {
+        (SocketAddr::V6(v6), SocketAddr::V6(own)) => {
+            headers::scoped(*v6.ip(), v6.port(), own.scope_id()).into()
+        }
+        _ => address,
+    }
+}
+
+impl Outbox for Udp {
+    #[inline]
+    fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
+        self.encode(path, headers, payload).map(|()| 0)
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        self.send();
+    }
+
+    fn delivered(&mut self, _: PathId) -> u64 {
+        0
+    }
+}
+
+impl Device for Udp {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    #[inline]
+    fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
+        self.take_turn(inbox)
+    }
+
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn address(&self) -> &Address {
+        &self.address
+    }
+
+    fn reach(&mut self, peer: &Address) -> Result<Option<Way>, ReachError> {
+        let &Address::Udp(to) = peer else {
+            let (address, takes) = (peer.clone(), "udp:IP:PORT");
+            return Err(ReachError::Kind { address, device: NAME, takes });
+        };
+        let to = scoped(to, self.own);
+        let Some(outer) = headers::between(self.own, to) else {
+            let takes = if self.own.is_ipv4() { "udp:IPv4:PORT" } else { "udp:[IPv6]:PORT" };
+            return Err(ReachError::Kind { address: peer.clone(), device: NAME, takes });
+        };
+        let (own, roce) = (self.own.port(), UdpPort::ROCE_V2.0);
+        if (own == roce) != (to.port() == roce) {
+            return Err(ReachError::Port { address: peer.clone(), own });
+        }
+        let found = self.scout.connect(to);
+        found.map_err(|source| ReachError::System { address: peer.clone(), source })?;
+        match self.scout.mtu() {
+            Some(mtu) if PathMtu::fitting(mtu as usize) < Some(self.capabilities.mtu) => {
+                let beside = PathMtu::LEAST_INTERFACE - PathMtu::Mtu256.bytes();
+                let least = (self.capabilities.mtu.bytes() + beside) as u32;
+                Err(ReachError::Narrow { address: peer.clone(), mtu, least })
+            }
+            _ => Ok(Some(Way::Network(outer))),
+        }
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.sentry.readiness()
+    }
+
+    fn arm(&mut self, until: Option<Time>) -> io::Result<()> {
+        self.statistics.sleeps += 1;
+        self.watch_all()?;
+        let after = until.map(|until| until.since(self.now()));
+        self.sentry.arm(iter::once(self.watch.as_raw_fd()), after)
+    }
+
+    fn disarm(&mut self) {
+        self.sentry.disarm(iter::once(self.watch.as_raw_fd()));
+        self.watch_for_room(false);
+        self.turns.asleep = false;
+    }
+
+    fn trouble(&mut self) -> Option<Trouble> {
+        self.link.trouble()
+    }
+
+    fn statistics(&mut self) -> Statistics {
+        let peers = self.peers.iter().map(|peer| peer.socket.overrun()).sum::<u64>();
+        self.statistics.overrun = self.listener.overrun() + peers;
+        self.statistics
+    }
+}

@@ -1,0 +1,274 @@
+//! How frames arrive, at whichever socket, and how peers come to have one.
+//!
+//! One socket is looked at in each turn, the one where something came last. The others stay in an
+//! epoll of the device's, which is looked at now and then: each turn while they have something, and
+//! more and more seldom while they don't. A socket is taken out of it when it is the one that is
+//! looked at, for to be in it costs the sender of each frame a little.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+
+use doorbell_core::nic::Inbox;
+
+use super::peer::{Learnt, NOTES, Peer};
+use super::sender::Sender;
+use super::{LISTENER, MOST_PEERS, Udp};
+use crate::burst::Burst;
+use crate::sys::udp::UdpSocket;
+
+/// The most looks at one socket for each look at the others.
+const LOOKS: u32 = 16;
+/// After so many looks in vain, another socket is looked at.
+const COLD: u32 = 8;
+/// How many datagrams are taken at most from a socket at once for all.
+const LEFT: usize = 1024;
+/// A socket is taken from a peer only if none of so many frames was to it: or, with more peers than
+/// sockets, each would take it from another.
+const FORGOTTEN: u64 = 4096;
+
+impl Udp {
+    /// Takes what has come.
+    #[inline]
+    pub(super) fn take_turn(&mut self, inbox: &mut impl Inbox) -> usize {
+        let (mut burst, hot) = (self.burst, self.turns.hot);
+        let taken = burst.take(|| self.take(hot, inbox));
+        self.burst = burst;
+        self.turns.looks += 1 + taken as u32;
+        if taken == 0 {
+            self.turns.idle += 1;
+        } else {
+            self.turns.idle = 0;
+            if self.turns.hot_is_watched && !self.turns.asleep {
+                self.unwatch_hot();
+            }
+        }
+        if self.turns.looks < self.turns.most { taken } else { taken + self.look_around(inbox) }
+    }
+
+    /// Takes a frame from a socket, if there is one.
+    #[inline]
+    fn take(&mut self, socket: usize, inbox: &mut impl Inbox) -> bool {
+        let taken = match socket {
+            LISTENER => self.take_from_anybody(None, inbox),
+            peer => self.peers[peer - 1].receive(&mut self.opener, &mut self.buffer, inbox),
+        };
+        match taken {
+            Ok(len) => {
+                self.count(len);
+                true
+            }
+            Err(why) => {
+                if why.kind() != io::ErrorKind::WouldBlock {
+                    self.statistics.unreachable += 1;
+                    self.heed(socket);
+                }
+                false
+            }
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, len: usize) {
+        // One without anything in it is not a frame, but an announcement.
+        if len > 0 {
+            self.statistics.frames_received += 1;
+            self.statistics.bytes_received += (self.headers_len + len) as u64;
+        }
+    }
+
+    /// Takes a frame from a socket that is given what anybody sends; the listener, if none is named.
+    fn take_from_anybody(
+        &mut self,
+        socket: Option<&UdpSocket>,
+        inbox: &mut impl Inbox,
+    ) -> io::Result<usize> {
+        let received = socket.unwrap_or(&self.listener).receive(&mut self.buffer, true)?;
+        match received.from.and_then(|from| self.senders.from(from)) {
+            Some(sender) => {
+                let datagrams = &self.buffer[..received.len];
+                sender.deliver(&mut self.opener, datagrams, received.segment, inbox);
+            }
+            None => self.statistics.strangers += 1,
+        }
+        Ok(received.len)
+    }
+
+    /// Takes what has come elsewhere.
+    #[inline(never)]
+    fn look_around(&mut self, inbox: &mut impl Inbox) -> usize {
+        self.turns.looks = 0;
+        if let Some(to) = self.wanted.take() {
+            self.connect(to, inbox);
+        }
+        if self.unsettled {
+            self.settle();
+        }
+        let (sockets, ready) = self.watch.ready();
+        let mut found = 0;
+        for &socket in &sockets[..ready] {
+            let socket = socket as usize;
+            let here = self.empty(socket, Burst::MOST, inbox);
+            found += here;
+            if here == 0 {
+                self.heed(socket);
+            }
+            if here > 0 && self.turns.idle >= COLD && !self.turns.asleep {
+                self.heat(socket);
+            }
+        }
+        self.turns.most = if found > 0 { 1 } else { (2 * self.turns.most).min(LOOKS) };
+        found
+    }
+
+    /// Takes what has come at a socket, but at most so many.
+    fn empty(&mut self, socket: usize, most: usize, inbox: &mut impl Inbox) -> usize {
+        (0..most).take_while(|_| self.take(socket, inbox)).count()
+    }
+
+    /// Reads what the kernel has noted of a socket, which is ready for ever otherwise.
+    #[cold]
+    pub(super) fn heed(&mut self, socket: usize) {
+        match socket {
+            LISTENER => (0..NOTES).map_while(|_| self.listener.note()).for_each(drop),
+            peer => self.peers[peer - 1].heed(),
+        }
+    }
+
+    fn descriptor(&self, socket: usize) -> RawFd {
+        match socket {
+            LISTENER => self.listener.as_raw_fd(),
+            peer => self.peers[peer - 1].socket.as_raw_fd(),
+        }
+    }
+
+    /// Has another socket be the one that is looked at.
+    fn heat(&mut self, socket: usize) {
+        if self.watch_hot().is_ok() {
+            (self.turns.hot, self.turns.idle) = (socket, 0);
+            self.turns.hot_is_watched = true;
+            self.unwatch_hot();
+        }
+    }
+
+    fn watch_hot(&mut self) -> io::Result<()> {
+        let hot = self.turns.hot;
+        if !self.turns.hot_is_watched {
+            self.watch.add(self.descriptor(hot), hot as u64)?;
+            self.turns.hot_is_watched = true;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn unwatch_hot(&mut self) {
+        // What is watched can be watched no longer.
+        let _ = self.watch.remove(self.descriptor(self.turns.hot));
+        self.turns.hot_is_watched = false;
+    }
+
+    /// Before sleeping: every socket is watched, and the next turn looks at all of them.
+    pub(super) fn watch_all(&mut self) -> io::Result<()> {
+        self.watch_hot()?;
+        (self.turns.asleep, self.turns.looks) = (true, self.turns.most);
+        self.watch_for_room(self.stuck);
+        Ok(())
+    }
+
+    /// Whether to wake for room to send, too.
+    pub(super) fn watch_for_room(&mut self, room: bool) {
+        if room != self.waits_for_room {
+            let socket = self.target.peer.map_or(LISTENER, |peer| peer + 1);
+            // It is watched: nothing is sent, nor connected, while somebody sleeps.
+            let _ = self.watch.room(self.descriptor(socket), socket as u64, room);
+            self.waits_for_room = room;
+        }
+    }
+
+    /// Gives a peer a socket of its own, if there is one to be had.
+    #[cold]
+    fn connect(&mut self, to: SocketAddr, inbox: &mut impl Inbox) {
+        // It may have one by which it is not sent to, for the moment or for good.
+        let has_one = self.peers.iter().any(|peer| peer.address == to);
+        let full = self.peers.len() == MOST_PEERS && self.forgotten().is_none();
+        if has_one || full || self.scout.connect(to).is_err() {
+            return;
+        }
+        let mut place = None;
+        if self.anywhere {
+            place = self.join(to, true, inbox);
+            self.anywhere = place.is_some();
+        }
+        let place = place.or_else(|| self.join(to, false, inbox));
+        let Some(place) = place.or_else(|| self.vacate(to, inbox)) else { return };
+        if let Some(sender) = self.senders.from(to) {
+            let used = self.statistics.frames_sent;
+            self.peers[place].meet(to, sender.clone(), self.run_most, used);
+        }
+        self.unsettled = true;
+    }
+
+    /// Puts a socket beside the listener, connected; its place among the peers', if there is one.
+    ///
+    /// What comes meanwhile is taken in the order in which it came. Until a socket is connected it
+    /// may be given what anybody sends, and then, over IPv4, it is given all of it: so what the
+    /// listener has came before, or goes on there afterwards. Over IPv6 the listener is preferred
+    /// up to the end.
+    fn join(&mut self, to: SocketAddr, anywhere: bool, inbox: &mut impl Inbox) -> Option<usize> {
+        if self.peers.len() == MOST_PEERS {
+            return None;
+        }
+        let (socket, sender) = (self.listener.another(self.own).ok()?, Sender::new(to, self.own)?);
+        socket.bind_beside(&self.listener, self.own, anywhere).ok()?;
+        if self.own.is_ipv4() {
+            self.empty(LISTENER, LEFT, inbox);
+        }
+        let connected = socket.connect(to).and_then(|()| socket.local());
+        if self.own.is_ipv6() {
+            self.empty(LISTENER, LEFT, inbox);
+        }
+        for _ in 0..LEFT {
+            let Ok(len) = self.take_from_anybody(Some(&socket), inbox) else { break };
+            self.count(len);
+        }
+        let place = self.peers.len();
+        if connected.ok()? != self.own {
+            return None;
+        }
+        self.watch.add(socket.as_raw_fd(), place as u64 + 1).ok()?;
+        self.peers.push(Peer::new(to, socket, sender, self.run_most));
+        Some(place)
+    }
+
+    /// The peer that has not been sent to for longest, if that is long.
+    fn forgotten(&self) -> Option<usize> {
+        let (place, oldest) = self.peers.iter().enumerate().min_by_key(|(_, peer)| peer.used)?;
+        (self.statistics.frames_sent - oldest.used >= FORGOTTEN).then_some(place)
+    }
+
+    /// Takes the socket of such a peer, and connects it; its place.
+    fn vacate(&mut self, to: SocketAddr, inbox: &mut impl Inbox) -> Option<usize> {
+        let place = self.forgotten()?;
+        self.empty(place + 1, LEFT, inbox);
+        let socket = &self.peers[place].socket;
+        socket.put_together(false).and_then(|()| socket.connect(to)).ok()?;
+        // What the listener has of the new peer came before.
+        self.empty(LISTENER, LEFT, inbox);
+        Some(place)
+    }
+
+    /// Has peers that can't be sent to yet learn what they need for that.
+    #[cold]
+    fn settle(&mut self) {
+        self.unsettled = false;
+        for peer in &mut self.peers {
+            match peer.learn() {
+                Learnt::Enough => {}
+                Learnt::Later => self.unsettled = true,
+                // Nor will it to others.
+                Learnt::Never => self.connects = false,
+            }
+        }
+        self.aim(self.target.to);
+    }
+}

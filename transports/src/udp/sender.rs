@@ -1,0 +1,101 @@
+//! Those who send to a device, and what must be known to check what they send.
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
+
+use doorbell_core::encap::{HiddenIds, Opener, Outer};
+use doorbell_core::nic::{Flow, Inbox};
+use doorbell_core::wire::UdpPort;
+
+use super::headers;
+
+/// Who sends from a socket of its own to ours.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// The headers of what it sends.
+    outer: Outer,
+    /// The same, such that what answers them comes from here: to RoCE's own port a standard peer
+    /// sends from any, expects to be answered from the same, and does not look. Ours is the one.
+    shown: Outer,
+    /// Its identifications, which the system does not show.
+    pub ids: HiddenIds,
+}
+
+impl Sender {
+    /// Somebody not heard before; `None`, if the two addresses are of different kinds.
+    pub fn new(from: SocketAddr, own: SocketAddr) -> Option<Self> {
+        let outer = headers::between(from, own)?;
+        let answered = match own.port() {
+            port if port == UdpPort::ROCE_V2.0 => SocketAddr::new(from.ip(), port),
+            _ => from,
+        };
+        let shown = headers::between(answered, own)?;
+        Some(Self { outer, shown, ids: HiddenIds::default() })
+    }
+
+    /// Takes a datagram of its, or several of `segment` bytes each, apart.
+    ///
+    /// An empty one says that the identifications begin anew: its socket is another, or something
+    /// became of one that nobody received.
+    #[inline]
+    pub fn deliver(
+        &mut self,
+        opener: &mut Opener,
+        datagrams: &[u8],
+        segment: Option<u16>,
+        inbox: &mut impl Inbox,
+    ) {
+        if datagrams.is_empty() {
+            return self.ids.anew();
+        }
+        match opener.datagram(&self.outer, &mut self.ids, datagrams, segment) {
+            Err(why) => inbox.malformed(why),
+            Ok(mut arrival) => {
+                while let Some(packet) = arrival.next() {
+                    match packet {
+                        Ok(packet) => {
+                            inbox.packet(Flow::Network(arrival.flow(), &self.shown), &packet);
+                        }
+                        Err(why) => inbox.malformed(why),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How many are remembered.
+pub const REMEMBERED: usize = 256;
+
+/// Those that were heard last, each where the hash of its address says: whoever has the same takes
+/// the place, and the other is heard as if for the first time when it comes again.
+pub struct Senders {
+    own: SocketAddr,
+    hasher: RandomState,
+    places: Box<[Option<(SocketAddr, Sender)>]>,
+    last: usize,
+}
+
+impl Senders {
+    pub fn new(own: SocketAddr) -> Self {
+        let places = vec![None; REMEMBERED].into();
+        Self { own, hasher: RandomState::new(), places, last: 0 }
+    }
+
+    /// Whoever sends from that address.
+    #[inline]
+    pub fn from(&mut self, from: SocketAddr) -> Option<&mut Sender> {
+        if !self.is_at(self.last, from) {
+            self.last = self.hasher.hash_one(from) as usize % REMEMBERED;
+            if !self.is_at(self.last, from) {
+                self.places[self.last] = Some((from, Sender::new(from, self.own)?));
+            }
+        }
+        self.places[self.last].as_mut().map(|(_, sender)| sender)
+    }
+
+    #[inline]
+    fn is_at(&self, place: usize, from: SocketAddr) -> bool {
+        self.places[place].as_ref().is_some_and(|(address, _)| *address == from)
+    }
+}

@@ -1,0 +1,382 @@
+//! What `udp` does beside what every device must.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use doorbell_core::encap::{Opener, Outer, Path, PathId, Run};
+use doorbell_core::nic::{Flow, Inbox, Outbox, Way};
+use doorbell_core::payload::Payload;
+use doorbell_core::pcap::Reader;
+use doorbell_core::wire::{
+    Bth, EtherType, Ethernet, Extensions, Headers, InetChecksum, IpId, IpProtocol, Ipv4, Mac,
+    Malformed, Opcode, Packet, Psn, Qpn, Udp as UdpHeader, UdpPort,
+};
+use doorbell_kit::lab;
+use doorbell_transports::udp::{MOST_PEERS, Udp};
+use doorbell_transports::{Address, Device, OpenError, ReachError, Spec};
+
+/// What nothing here takes, unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Default)]
+struct Seen {
+    /// Sequence numbers and lengths.
+    packets: Vec<(u32, usize)>,
+    malformed: usize,
+    back: Option<Way>,
+}
+
+impl Inbox for Seen {
+    fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
+        self.packets.push((packet.headers.bth.psn().get(), packet.payload.len()));
+        let Flow::Network(_, outer) = flow else { panic!("by a network") };
+        self.back = Some(Way::Network(*outer).back());
+    }
+
+    fn malformed(&mut self, _: Malformed) {
+        self.malformed += 1;
+    }
+
+    fn gone(&mut self, _: PathId) {}
+}
+
+fn headers(psn: u32) -> Headers {
+    let bth = Bth::new(Opcode::RcSendOnly, Qpn::new(2), Psn::new(psn));
+    Headers { bth, extensions: Extensions::None }
+}
+
+fn open(at: &str) -> Udp {
+    Udp::open(at.parse().expect("an address")).expect("nobody has it")
+}
+
+fn socket(device: &Udp) -> SocketAddr {
+    let &Address::Udp(address) = device.address() else { panic!("a socket's") };
+    address
+}
+
+fn path(device: &mut Udp, to: &Udp) -> Path {
+    let way = device.reach(to.address()).expect("it can be reached").expect("at once");
+    way.path(PathId(0))
+}
+
+fn send(device: &mut Udp, path: &Path, psn: u32, len: usize) {
+    device.push(path, headers(psn), &vec![psn as u8; len][..]).expect("there is room");
+    device.flush();
+}
+
+fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is() {
+        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+    }
+}
+
+/// Sends packets to and fro until both have sockets for each other.
+fn acquaint(near: &mut Udp, far: &mut Udp) -> (Path, Path) {
+    let (there, back) = (path(near, far), path(far, near));
+    let (mut seen, mut psn) = (Seen::default(), 0);
+    until("sockets for each other", || {
+        send(near, &there, psn, 8);
+        send(far, &back, psn, 8);
+        psn += 1;
+        near.receive(&mut seen);
+        far.receive(&mut seen);
+        near.connected() > 0 && far.connected() > 0
+    });
+    until("the last of them", || {
+        near.receive(&mut seen);
+        far.receive(&mut seen);
+        seen.packets.len() == 2 * psn as usize
+    });
+    assert_eq!(seen.malformed, 0);
+    (there, back)
+}
+
+fn every_length_and_runs(at: &str) {
+    let (mut near, mut far) = (open(at), open(at));
+    let (there, _) = acquaint(&mut near, &mut far);
+    let mut seen = Seen::default();
+    // Streams, and packets alone, each long enough for the other end to receive them differently.
+    let mut psn = 0;
+    for _ in 0..4 {
+        for burst in 0..200usize {
+            for packet in 0..40 {
+                let len = if packet < 30 { 64 } else { burst * 20 % 4097 };
+                near.push(&there, headers(psn), &vec![1; len][..]).expect("there is room");
+                psn += 1;
+            }
+            near.flush();
+            until("a burst", || {
+                far.receive(&mut seen);
+                seen.packets.len() == psn as usize
+            });
+        }
+        for len in 0..300 {
+            send(&mut near, &there, psn, len);
+            psn += 1;
+            until("a packet", || {
+                far.receive(&mut seen);
+                seen.packets.len() == psn as usize
+            });
+        }
+    }
+    assert!(seen.packets.is_sorted(), "in their order");
+    assert_eq!(seen.malformed, 0);
+    let (near, far) = (near.statistics(), far.statistics());
+    assert_eq!((near.refused, far.overrun, far.unreachable), (0, 0, 0));
+    assert!(near.frames_sent < near.packets_sent / 2, "runs share frames: {near:?}");
+}
+
+#[test]
+fn streams_and_lone_packets_arrive_over_ipv4() {
+    every_length_and_runs("127.71.0.1:0");
+}
+
+#[test]
+fn streams_and_lone_packets_arrive_over_ipv6() {
+    every_length_and_runs("[::1]:0");
+}
+
+/// More peers than there are sockets for, from processes of one machine as it were.
+#[test]
+fn peers_beyond_those_with_sockets_are_served_as_well() {
+    let mut hub = open("127.71.0.2:0");
+    let mut others: Vec<_> = (0..MOST_PEERS + 6).map(|_| open("127.71.0.2:0")).collect();
+    let paths: Vec<_> = others.iter().map(|other| path(&mut hub, other)).collect();
+    let mut heard: Vec<_> = others.iter().map(|_| Seen::default()).collect();
+    let mut psn = 0;
+    let mut round = |hub: &mut Udp, others: &mut [Udp], whom: std::ops::Range<usize>| {
+        for index in whom {
+            send(hub, &paths[index], psn, 8);
+            let (other, heard) = (&mut others[index], &mut heard[index]);
+            until("a packet", || {
+                other.receive(heard);
+                heard.packets.last() == Some(&(psn, 8))
+            });
+            assert_eq!(heard.malformed, 0);
+            hub.receive(&mut Seen::default());
+        }
+        psn += 1;
+    };
+    let all = others.len();
+    for _ in 0..40 {
+        round(&mut hub, &mut others, 0..all);
+    }
+    assert_eq!(hub.connected(), MOST_PEERS);
+    // Those without take the places of those that are not sent to any more.
+    for _ in 0..1500 {
+        round(&mut hub, &mut others, all - 6..all);
+    }
+    for _ in 0..40 {
+        round(&mut hub, &mut others, 0..all);
+    }
+    assert_eq!(hub.connected(), MOST_PEERS);
+}
+
+#[test]
+fn garbage_and_strangers_are_counted_and_do_no_harm() {
+    let (mut near, mut far) = (open("127.71.0.3:0"), open("127.71.0.3:0"));
+    let (there, _) = acquaint(&mut near, &mut far);
+    let stranger = UdpSocket::bind("127.71.0.3:0").expect("a port");
+    let mut seen = Seen::default();
+    for len in 0..200 {
+        let garbage: Vec<u8> = (0..len).map(|byte: usize| (byte * 37 + len) as u8).collect();
+        stranger.send_to(&garbage, socket(&far)).expect("it leaves");
+        send(&mut near, &there, len as u32, 8);
+    }
+    until("all of it", || {
+        far.receive(&mut seen);
+        seen.packets.len() == 200 && seen.malformed == 199
+    });
+}
+
+#[test]
+fn a_peer_that_is_gone_is_noticed_and_one_that_takes_its_place_is_served() {
+    let (mut near, mut far) = (open("127.71.0.4:0"), open("127.71.0.4:0"));
+    let (there, _) = acquaint(&mut near, &mut far);
+    let at = socket(&far);
+    drop(far);
+    let mut seen = Seen::default();
+    let mut psn = 0;
+    until("notice that nobody is there", || {
+        send(&mut near, &there, psn, 8);
+        near.receive(&mut seen);
+        psn += 1;
+        near.statistics().unreachable > 0
+    });
+    let mut far = Udp::open(at).expect("its place is free");
+    until("a packet", || {
+        send(&mut near, &there, psn, 8);
+        near.receive(&mut seen);
+        far.receive(&mut seen);
+        psn += 1;
+        !seen.packets.is_empty()
+    });
+    // What was announced, and what is numbered, is understood by one that knows nothing of it.
+    assert_eq!(seen.malformed, 0);
+}
+
+#[test]
+fn addresses_are_had_once_and_only_by_those_who_have_them() {
+    let (mut near, mut far) = (open("127.71.0.5:0"), open("127.71.0.5:0"));
+    acquaint(&mut near, &mut far);
+    let taken = UdpSocket::bind(socket(&near)).expect_err("it is taken");
+    assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+    let error = Udp::open(socket(&near)).err().expect("it is taken");
+    assert!(matches!(error, OpenError::Taken { .. }), "{error}");
+    for nobodys in ["0.0.0.0:0", "192.0.2.77:0", "224.0.0.1:0", "[::]:0"] {
+        let error = Udp::open(nobodys.parse().expect("an address")).err().expect("not ours");
+        assert!(matches!(error, OpenError::NoAddress { .. }), "{error}");
+    }
+}
+
+#[test]
+fn ports_and_families_that_do_not_go_together_are_errors() {
+    let mut near = open("127.71.0.6:0");
+    let at = |text: &str| text.parse::<Address>().expect("an address");
+    let error = near.reach(&at("udp:127.71.0.6:4791")).expect_err("it answers elsewhere");
+    assert!(matches!(error, ReachError::Port { .. }), "{error}");
+    let error = near.reach(&at("udp:[::1]:5000")).expect_err("another family");
+    assert!(matches!(error, ReachError::Kind { .. }), "{error}");
+    for (text, address) in [
+        ("udp:192.0.2.7", "192.0.2.7:4791"),
+        ("udp:192.0.2.7:5000", "192.0.2.7:5000"),
+        ("udp:::1", "[::1]:4791"),
+        ("udp:[::1]", "[::1]:4791"),
+        ("udp:[::1]:5000", "[::1]:5000"),
+    ] {
+        assert_eq!(text.parse(), Ok(Spec::Udp(address.parse().expect("an address"))));
+    }
+    assert!("udp:eth0".parse::<Spec>().is_err());
+}
+
+/// The kernel's driver and adapters send from any port, with identifications of their own, and
+/// expect answers at RoCE's.
+#[test]
+fn a_standard_peer_is_understood_and_answered_from_our_own_port() {
+    let ip: IpAddr = "127.71.0.7".parse().expect("an address");
+    let mut device = Udp::open(SocketAddr::new(ip, 4791)).expect("nobody has it");
+    let peer: IpAddr = "127.71.0.8".parse().expect("an address");
+    let its = UdpSocket::bind((peer, 4791)).expect("nobody has it");
+    let from = UdpSocket::bind((peer, 0xC215)).expect("nobody has it");
+    from.connect(socket(&device)).expect("it can be reached");
+    let (IpAddr::V4(source), IpAddr::V4(destination)) = (peer, ip) else { panic!("IPv4") };
+    let mac = Mac([0; 6]);
+    let outer = Outer::V2Ipv4(
+        Ethernet { destination: mac, source: mac, ethertype: EtherType::IPV4 },
+        Ipv4 {
+            tos: 0,
+            total_length: 0,
+            id: IpId(0),
+            dont_fragment: true,
+            ttl: 64,
+            protocol: IpProtocol::UDP,
+            source,
+            destination,
+        },
+        UdpHeader {
+            source: UdpPort(0xC215),
+            destination: UdpPort::ROCE_V2,
+            length: 0,
+            checksum: InetChecksum(0),
+        },
+    );
+    let path = Path::new(PathId(0), outer);
+    let mut seen = Seen::default();
+    // As the kernel's driver counts: one by one, and further after a pause.
+    let ids = [40_001u16, 40_002, 40_003, 40_257, 40_258, 50_000, 50_001, 65_535, 0, 7];
+    for (psn, &id) in (0..).zip(&ids) {
+        let mut frame = [0; 256];
+        let mut run = Run::begin(&path, &mut frame, IpId(id), 1);
+        run.push(&path, &mut frame, headers(psn), &[3; 21][..]).expect("room");
+        let sealed = run.seal(&mut frame);
+        from.send(&frame[outer.len()..sealed.len]).expect("it leaves");
+    }
+    until("all of them", || {
+        device.receive(&mut seen);
+        seen.packets.len() == ids.len()
+    });
+    assert_eq!(seen.malformed, 0);
+
+    let back = seen.back.expect("the way of the last").path(PathId(3));
+    let answers = 40;
+    for psn in 0..answers {
+        send(&mut device, &back, psn, 16);
+        device.receive(&mut seen);
+    }
+    its.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let mut answer = [0; 256];
+    // Announcements are empty.
+    for _ in 0..answers {
+        let (len, source) = loop {
+            match its.recv_from(&mut answer).expect("an answer") {
+                (0, _) => {}
+                answered => break answered,
+            }
+        };
+        assert_eq!((len, source), (12 + 16 + 4, socket(&device)));
+    }
+}
+
+/// Every packet that leaves a socket is one that whoever sees its headers can check: by tshark's
+/// recording, and with the identifications that the kernel gave.
+#[test]
+fn every_icrc_is_right_on_the_wire() {
+    lab::test(|lab| {
+        let cable = lab.cable("a0", "b0", 9000).expect("a cable");
+        // So that each packet is recorded as a frame.
+        lab.near.offload("a0", "tx-udp-segmentation", false).expect("veth lets it be switched");
+        let address = |ip| Udp::open(SocketAddr::new(ip, 4791)).expect("it is the interface's");
+        let mut near = address(cable.near.ipv4.into());
+        let mut far = lab.far.within(|| address(cable.far.ipv4.into()));
+        let path = path(&mut near, &far);
+        let file = std::env::temp_dir().join(format!("doorbell-udp-{}.pcap", std::process::id()));
+        let mut command: Command = lab.near.command("tshark");
+        command.args(["-q", "-i", "a0", "-F", "pcap", "-f", "udp src port 4791", "-c", "2000"]);
+        let child = command.arg("-w").arg(&file).stdin(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut recorder = Recorder(child.expect("tshark can be run"));
+        let (mut psn, mut seen) = (0, Seen::default());
+        until("as many frames as are to be recorded", || {
+            for len in [16, 16, 16, 100, 4096, 4096, 7] {
+                near.push(&path, headers(psn), &vec![9; len][..]).expect("there is room");
+                psn += 1;
+            }
+            near.flush();
+            near.receive(&mut seen);
+            while far.receive(&mut seen) > 0 {}
+            recorder.0.try_wait().expect("a child").is_some()
+        });
+        assert_eq!((near.connected(), seen.malformed), (1, 0));
+        let recorded = std::fs::read(&file).expect("the recording");
+        std::fs::remove_file(&file).expect("it was there");
+        let (mut opener, mut right, mut ids) = (Opener::default(), 0, 0u64);
+        for record in Reader::new(&recorded).expect("a recording") {
+            let record = record.expect("whole");
+            let (outer, transport) = match Outer::parse(record.data) {
+                Ok(parsed) => parsed,
+                Err(why) => panic!("{why}"),
+            };
+            if transport.is_empty() {
+                continue; // an announcement
+            }
+            ids |= outer.id().map_or(0, |IpId(id)| u64::from(id));
+            for packet in opener.open(record.data, None).expect("headers") {
+                packet.expect("its ICRC is right");
+                right += 1;
+            }
+        }
+        assert!(right > 1990 && ids != 0, "{right} right");
+    });
+}
+
+/// Ends a child with the test.
+struct Recorder(Child);
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
