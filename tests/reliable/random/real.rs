@@ -2,10 +2,11 @@
 //! runs on, and time is the world's.
 
 use doorbell::nic::Numbering;
-use doorbell_kit::lab::{self, Lab};
+use doorbell_kit::lab::{self, Cable, End, Lab};
 use doorbell_kit::{Fabric, Faults};
 use doorbell_transports::packet::Packet;
 use doorbell_transports::packet_v2::{PacketV2, Settings};
+use doorbell_transports::udp::Udp;
 use doorbell_transports::{AnyDevice, Device};
 
 use super::many::number;
@@ -39,21 +40,26 @@ fn agree_with_the_model(mut pair: impl FnMut() -> [AnyDevice; 2]) {
 }
 
 /// The same over a cable.
-fn over_a_cable(lab: &Lab, mtu: u32, segmentation: bool, open: impl Fn(&str) -> AnyDevice) {
-    lab.cable("a0", "b0", mtu).expect("a cable");
+fn over_a_cable(lab: &Lab, mtu: u32, segmentation: bool, open: impl Fn(&End) -> AnyDevice) {
+    let Cable { near, far } = lab.cable("a0", "b0", mtu).expect("a cable");
     lab.near.offload("a0", "tx-udp-segmentation", segmentation).expect("it is switched");
     lab.far.offload("b0", "tx-udp-segmentation", segmentation).expect("it is switched");
-    agree_with_the_model(|| [open("a0"), lab.far.within(|| open("b0"))]);
+    agree_with_the_model(|| [open(&near), lab.far.within(|| open(&far))]);
 }
 
-fn packet(interface: &str) -> AnyDevice {
-    let opened = Packet::open(interface, Numbering::default());
+fn packet(end: &End) -> AnyDevice {
+    let opened = Packet::open(&end.interface, Numbering::default());
     AnyDevice::Packet(opened.expect("the interface is there"))
 }
 
-fn packet_v2(interface: &str) -> AnyDevice {
-    let opened = PacketV2::open(interface, Settings::default());
+fn packet_v2(end: &End) -> AnyDevice {
+    let opened = PacketV2::open(&end.interface, Settings::default());
     AnyDevice::PacketV2(opened.expect("the interface is there"))
+}
+
+fn udp(end: &End) -> AnyDevice {
+    let opened = Udp::open((end.ipv6, 4791).into());
+    AnyDevice::Udp(opened.expect("the address is there"))
 }
 
 #[test]
@@ -74,4 +80,9 @@ fn programs_over_raw_ethernet_by_roce_v2_agree_with_the_model() {
 #[test]
 fn programs_over_raw_ethernet_by_roce_v2_uncut_agree_with_the_model() {
     lab::test(|lab| over_a_cable(lab, 1500, false, packet_v2));
+}
+
+#[test]
+fn programs_over_udp_agree_with_the_model() {
+    lab::test(|lab| over_a_cable(lab, 9000, true, udp));
 }

@@ -99,7 +99,7 @@ pub fn a_peer_that_is_killed_is_gone_and_its_place_can_be_taken<D: Device>(bench
             near.arm(None).expect("it can be slept on");
             while take(&mut near, &mut seen) > 0 {}
             if seen.gone.is_empty() {
-                sleep(&near);
+                sleep(&mut near);
             }
             near.disarm();
         }
