@@ -32,11 +32,13 @@ use crate::grant::{Grant, GrantError, SharedMemory};
 ///     nic.advance(device.now());
 ///     let found = device.receive(nic) > 0;
 ///     nic.transmit(device);
-///     if lossless {
+///     // A refusal may wait behind what was found, and is to be seen before it is believed that the
+///     // peer has taken what it refuses.
+///     if lossless && !found {
 ///         nic.collect();
-///         if !nic.owes() {
-///             device.settle();
-///         }
+///     }
+///     if lossless && !nic.owes() {
+///         device.settle();
 ///     }
 ///     found
 /// }

@@ -9,8 +9,10 @@ use doorbell_core::nic::{Change, Config, Connection, Nic, Rights, Seed, Sending,
 use doorbell_core::time::Time;
 use doorbell_core::wire::{PathMtu, Pkey, Qpn};
 
+use crate::counters::Counters;
 use crate::managers::{Manager, customary};
 use crate::network::{Event, Network, StationId};
+use crate::over::{Real, World};
 use crate::port::Port;
 use crate::ways::{number_of, way};
 
@@ -26,18 +28,22 @@ pub struct Fabric {
     pub network: Network,
     /// How many packets a NIC's device takes before it is full, and needs a microsecond to send them.
     pub room: usize,
-    nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
+    /// Of a fabric over real devices.
+    pub(crate) world: Option<World>,
     version: Version,
-    lossless: bool,
+    pub(crate) lossless: bool,
     seed: u64,
     config: Config,
 }
 
-struct Node {
-    nic: Nic,
+pub(crate) struct Node {
+    pub(crate) nic: Nic,
     manager: Option<Manager>,
     station: StationId,
     port: Port,
+    /// Its device, if the fabric is over real ones.
+    pub(crate) real: Option<Real>,
     starts: u64,
 }
 
@@ -59,7 +65,7 @@ impl Fabric {
         let lossless = config.lossless;
         let network = Network::new(seed);
         let (nodes, room) = (Vec::new(), usize::MAX);
-        Self { network, room, nodes, version, lossless, seed, config }
+        Self { network, room, nodes, world: None, version, lossless, seed, config }
     }
 
     /// Adds a node: a station, and a NIC at it.
@@ -67,7 +73,7 @@ impl Fabric {
         let (node, station) = (self.nodes.len(), self.network.station());
         let nic = self.new_nic(node, 0);
         let port = Port::new(node, self.version, self.lossless);
-        self.nodes.push(Node { nic, manager: None, station, port, starts: 0 });
+        self.nodes.push(Node { nic, manager: None, station, port, real: None, starts: 0 });
         node
     }
 
@@ -129,14 +135,30 @@ impl Fabric {
 
     /// The time.
     pub fn now(&self) -> Time {
-        self.network.now()
+        self.world.as_ref().map_or(self.network.now(), World::now)
+    }
+
+    /// When something may happen next; never, if nothing will by itself.
+    pub fn next_at(&mut self) -> Option<Time> {
+        if self.world.is_some() { self.next_over() } else { self.network.next_at() }
+    }
+
+    /// How many packets are on their way.
+    pub fn in_flight(&mut self) -> usize {
+        if self.world.is_some() { self.under_way() as usize } else { self.network.in_flight() }
+    }
+
+    /// What became of the packets so far.
+    pub fn counters(&mut self) -> Counters {
+        if self.world.is_some() { self.counters_over() } else { *self.network.counters() }
     }
 
     /// The way from one node to another: on a lossless fabric, a mere link.
     pub fn path(&self, from: NodeId, to: NodeId) -> Path {
-        match self.lossless {
-            true => Path::link(PathId(to as u32)),
-            false => way(self.version, from, to),
+        match &self.nodes[from].real {
+            Some(real) => real.path(to),
+            None if self.lossless => Path::link(PathId(to as u32)),
+            None => way(self.version, from, to),
         }
     }
 
@@ -149,7 +171,7 @@ impl Fabric {
         let port = Port::new(node, self.version, self.lossless);
         let seed = self.seed_of(node, starts) ^ 1;
         let manager = self.nodes[node].manager.take().map(|old| Manager::new(old.config, seed));
-        self.nodes[node] = Node { nic, manager, station, port, starts };
+        self.nodes[node] = Node { nic, manager, station, port, real: None, starts };
         self.network.restart(station);
     }
 
@@ -185,6 +207,9 @@ impl Fabric {
 
     /// Has a node's NIC do what was posted and what is due, and sends its frames.
     pub fn turn(&mut self, node: NodeId) {
+        if self.world.is_some() {
+            return self.turn_over(node);
+        }
         let now = self.network.now();
         let Node { nic, manager, station, port, .. } = &mut self.nodes[node];
         port.room = self.room.max(1);
@@ -219,6 +244,9 @@ impl Fabric {
     /// Goes on to the next thing that happens to a node, until `until` at most: the node, whose NIC
     /// has seen to it.
     pub fn step(&mut self, until: Time) -> Option<NodeId> {
+        if self.world.is_some() {
+            return self.step_over(until);
+        }
         let (station, event) = self.network.step(until)?;
         let node = self.nodes.iter().position(|node| node.station == station)?;
         if let Event::Frame(frame) = event {

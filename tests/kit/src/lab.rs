@@ -150,6 +150,19 @@ impl Namespace {
         self.run("ip", "iproute2", arguments)
     }
 
+    /// Waits until what `ip` shows is so. Some of what it is told the system does later, and until
+    /// then drops what is sent.
+    fn wait_for(&self, show: &str, is_so: impl Fn(&str) -> bool) -> Result<(), LabError> {
+        const LOOKS: usize = 10_000; // of a millisecond or more
+        for _ in 0..LOOKS {
+            if is_so(&self.ip(show)?) {
+                return Ok(());
+            }
+        }
+        let (command, said) = (format!("ip {show}"), "it does not become so".to_owned());
+        Err(LabError::Failed { command, said })
+    }
+
     /// Switches a feature of an interface on or off, by the name that `ethtool -k` gives it, such as
     /// `tx-udp-segmentation`.
     ///
@@ -262,24 +275,27 @@ impl Lab {
         near.ip(&format!(
             "link add {near_name} mtu {mtu} type veth peer name {far_name} mtu {mtu} netns {other}"
         ))?;
-        let take_up = |namespace: &Namespace, interface: &str, host: u8| {
-            let ipv4 = Ipv4Addr::new(10, 219, number, host);
-            let ipv6 = Ipv6Addr::new(0xfd00, 0xdb, u16::from(number), 0, 0, 0, 0, u16::from(host));
-            // No address of its own making, and none that is first asked for.
+        for (namespace, interface) in [(near, near_name), (far, far_name)] {
+            // No address of its own making.
             namespace.ip(&format!("link set {interface} addrgenmode none"))?;
             namespace.ip(&format!("link set {interface} up"))?;
+        }
+        let address = |namespace: &Namespace, interface: &str, host: u8| {
+            namespace.wait_for(&format!("-o link show dev {interface}"), |shown| {
+                shown.contains(" state UP ") && !shown.contains(" qdisc noop ")
+            })?;
+            let ipv4 = Ipv4Addr::new(10, 219, number, host);
+            let ipv6 = Ipv6Addr::new(0xfd00, 0xdb, u16::from(number), 0, 0, 0, 0, u16::from(host));
             namespace.ip(&format!("addr add {ipv4}/24 dev {interface}"))?;
+            // Not first asked for whether anybody has it.
             namespace.ip(&format!("addr add {ipv6}/64 dev {interface} nodad"))?;
+            // The group by which neighbours ask for it.
+            let group = format!("ff02::1:ff00:{host}");
+            namespace.wait_for(&format!("-6 maddr show dev {interface}"), |shown| {
+                shown.contains(&group)
+            })?;
             Ok(End { interface: interface.to_owned(), ipv4, ipv6 })
         };
-        let cable = Cable { near: take_up(near, near_name, 1)?, far: take_up(far, far_name, 2)? };
-        // Until the system has noticed that both ends are up, it drops what is sent, and says nothing.
-        for (namespace, interface) in [(near, near_name), (far, far_name)] {
-            let link = format!("link show dev {interface}");
-            while !namespace.ip(&link)?.contains("state UP") {
-                std::thread::yield_now();
-            }
-        }
-        Ok(cable)
+        Ok(Cable { near: address(near, near_name, 1)?, far: address(far, far_name, 2)? })
     }
 }

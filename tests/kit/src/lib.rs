@@ -70,6 +70,7 @@ mod lane;
 mod luck;
 mod managers;
 mod network;
+mod over;
 mod partition;
 mod port;
 mod recording;

@@ -91,11 +91,11 @@ impl Node {
         nic.advance(device.now());
         let found = device.receive(nic) > 0;
         nic.transmit(device);
-        if lossless {
+        if lossless && !found {
             nic.collect();
-            if !nic.owes() {
-                device.settle();
-            }
+        }
+        if lossless && !nic.owes() {
+            device.settle();
         }
         found
     }

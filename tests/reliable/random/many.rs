@@ -10,7 +10,8 @@ use super::coverage::Coverage;
 use super::failure;
 use super::strategy::{Failed, Random, check, program};
 
-fn number(variable: &str) -> Option<u64> {
+/// The number in a variable of the environment, if it is set.
+pub fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is {text}, which is no number")))
 }

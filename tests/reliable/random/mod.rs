@@ -14,6 +14,7 @@
 //! | `strategy`, `smaller` | programs as proptest draws them, and makes them smaller when they fail |
 //! | `many` | the programs of many seeds |
 //! | `run` | a program run on a fabric |
+//! | `real` | programs run over real devices |
 //! | `model` | what must come of the messages of one direction |
 //! | `memory` | registered memory, and beside it what its bytes must be |
 //! | `traps` | memory that is there to be named wrongly |
@@ -33,6 +34,7 @@ mod model;
 mod planted;
 mod program;
 mod queue;
+mod real;
 mod run;
 mod services;
 mod smaller;

@@ -61,23 +61,30 @@ struct Side {
 
 /// Runs a program.
 pub fn run(program: &Program) -> Report {
-    let mut run = Run::new(program);
+    run_on(program, program.net.fabric(program.luck, program.nodes, config(program)))
+}
+
+/// How the NICs of a program are made.
+pub fn config(program: &Program) -> Config {
+    Config {
+        queue_pairs: 8,
+        registrations: 64,
+        // Whoever waits for a program that has come to its end is not to be surprised.
+        keep_alive: KeepAlive { idle: 100 * LIMIT, busy: LIMIT },
+        lossless: program.net.lossless,
+        ..Config::default()
+    }
+}
+
+/// Runs a program on a fabric.
+pub fn run_on(program: &Program, fabric: Fabric) -> Report {
+    let mut run = Run::new(program, fabric);
     let result = caught(|| run.all());
     Report::new(result, &run.fabric, program.net.version, run.coverage)
 }
 
 impl<'p> Run<'p> {
-    fn new(program: &'p Program) -> Self {
-        let net = &program.net;
-        let config = Config {
-            queue_pairs: 8,
-            registrations: 64,
-            // Whoever waits for a program that has come to its end is not to be surprised.
-            keep_alive: KeepAlive { idle: 100 * LIMIT, busy: LIMIT },
-            lossless: net.lossless,
-            ..Config::default()
-        };
-        let mut fabric = net.fabric(program.luck, program.nodes, config);
+    fn new(program: &'p Program, mut fabric: Fabric) -> Self {
         let mut dice = Dice::new(program.luck ^ 0xD1CE);
         let domains: Vec<Domain> =
             (0..program.nodes).map(|node| fabric.nic(node).domain()).collect();

@@ -187,12 +187,13 @@ impl<D: Device> Pair<D> {
 
 /// Waits on a device's readiness, which must tell within the time that nothing here takes.
 pub(super) fn sleep(device: &mut impl Device) {
-    let woken = sys::readable(device.readiness(), PATIENCE);
-    let counted = device.statistics();
-    assert!(
-        woken,
-        "asleep for {PATIENCE:?}: a wake-up was lost, or what it was to be for; {counted:?}"
-    );
+    if !sys::readable(device.readiness(), PATIENCE) {
+        let mut seen = Seen::default();
+        while take(device, &mut seen) > 0 {}
+        let missed = (seen.packets.len(), seen.gone.len());
+        let counted = device.statistics();
+        panic!("asleep for {PATIENCE:?}; (packets, links left) missed: {missed:?}; {counted:?}");
+    }
 }
 
 /// Whether a device's readiness tells anything now.

@@ -34,7 +34,7 @@ impl Run<'_> {
             for step in 0..self.dice.between(1, 20) {
                 // Where nothing happens, time is not to pass: programs may do something yet. And
                 // some of what happens in a network reaches nobody.
-                match self.fabric.network.next_at().filter(|at| *at <= until) {
+                match self.fabric.next_at().filter(|at| *at <= until) {
                     Some(at) => drop(self.step(at)?),
                     None if step == 0 && !news => return Err(self.stuck()),
                     None => break,
@@ -142,8 +142,8 @@ impl Run<'_> {
     pub(super) fn settle(&mut self) -> Check {
         let until = self.fabric.now() + LIMIT;
         while self.step(until)? {}
-        ensure!(self.fabric.network.in_flight() == 0, "frames are still on their way");
-        ensure!(self.fabric.network.next_at().is_none(), "a timer is still set");
+        ensure!(self.fabric.in_flight() == 0, "frames are still on their way");
+        ensure!(self.fabric.next_at().is_none(), "a timer is still set");
         Ok(())
     }
 }

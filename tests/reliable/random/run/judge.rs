@@ -182,7 +182,7 @@ impl Run<'_> {
 
     /// What the NICs counted must fit what the network did to their frames.
     pub(super) fn check_counters(&mut self) -> Check {
-        let network = *self.fabric.network.counters();
+        let network = self.fabric.counters();
         let gaps = network.lost
             + network.corrupted
             + network.tail_dropped
