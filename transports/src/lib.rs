@@ -42,6 +42,7 @@ mod open;
 pub mod packet;
 pub mod packet_v2;
 mod raw;
+pub mod sharing;
 pub mod shm;
 mod sys;
 pub mod udp;

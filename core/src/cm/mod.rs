@@ -67,7 +67,8 @@
 //! another's connection is ignored. One manager is the interface's owner and answers for what is
 //! nobody's: see [`listen`](ConnectionManager::listen),
 //! [`set_owner`](ConnectionManager::set_owner), [`others_listen`](ConnectionManager::others_listen)
-//! and [`set_vacant`](ConnectionManager::set_vacant).
+//! and [`set_vacant`](ConnectionManager::set_vacant). Who that is, and what it is told, is the
+//! driver's to agree upon with the other processes.
 //!
 //! # How it is cut
 //!

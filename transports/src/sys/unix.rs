@@ -94,16 +94,24 @@ impl Socket {
 
     /// Whether the other end was opened by this process's user, or by root.
     pub fn is_trusted(&self) -> bool {
+        self.is_same_user() || self.user() == Some(0)
+    }
+
+    /// Whether the other end was opened by this process's user: of a socket that listens, who
+    /// connects sees who made it listen.
+    pub fn is_same_user(&self) -> bool {
+        // SAFETY: the call touches no memory.
+        self.user() == Some(unsafe { libc::geteuid() })
+    }
+
+    /// The user who opened the other end.
+    fn user(&self) -> Option<u32> {
         let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
         let mut len = size_of_val(&peer) as libc::socklen_t;
+        let (to, name) = (ptr::from_mut(&mut peer).cast(), libc::SO_PEERCRED);
         // SAFETY: the kernel writes at most the length that it is told.
-        let (result, own) = unsafe {
-            let to = ptr::from_mut(&mut peer).cast();
-            let name = libc::SO_PEERCRED;
-            let result = libc::getsockopt(self.raw(), libc::SOL_SOCKET, name, to, &mut len);
-            (result, libc::geteuid())
-        };
-        result == 0 && (peer.uid == own || peer.uid == 0)
+        let result = unsafe { libc::getsockopt(self.raw(), libc::SOL_SOCKET, name, to, &mut len) };
+        (result == 0).then_some(peer.uid)
     }
 
     /// Sends a message, and a descriptor with it. `WouldBlock` if the other end has many to read.
