@@ -69,6 +69,7 @@ use std::io;
 use std::iter::{empty, once};
 use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 use doorbell_core::nic::Numbering;
@@ -318,6 +319,6 @@ impl Membership {
 
     fn wake_after(&mut self, after: Duration) {
         // A live descriptor's timer can always be set; what is watched is so from the beginning.
-        let _ = self.sentry.arm(empty(), Some(after));
+        let _ = self.sentry.arm(empty::<RawFd>(), Some(after));
     }
 }
