@@ -257,9 +257,8 @@ fn a_refusal_that_is_owed_when_a_queue_pair_goes_is_owed_by_its_nic() {
         two.fabric.nic(b).transmit(&mut to_a);
         assert!(!two.fabric.nic(b).owes() && !two.fabric.nic(b).has_work());
 
-        two.fabric.nic(a).look(&mut to_b);
         give(&mut two, a, b, &to_a.take());
-        two.fabric.nic(a).collect();
+        two.fabric.nic(a).collect(&mut to_b);
         two.fabric.nic(a).transmit(&mut to_b);
         assert_all_failed(&two.a.poll(), NO_ANSWER);
         assert!(to_a.packets.is_empty());
@@ -323,8 +322,7 @@ fn all_that_send_to_nobody_hear_of_it_however_their_numbers_lie_and_nobody_else_
     give(&mut two, a, b, &to_a.take());
     assert!(to_a.packets.is_empty());
     to_b.delivered = to_b.pushed;
-    two.fabric.nic(a).look(&mut to_b);
-    two.fabric.nic(a).collect();
+    two.fabric.nic(a).collect(&mut to_b);
     two.fabric.nic(a).transmit(&mut to_b);
     let unanswered = Err(Failure::Broke(NO_ANSWER));
     let found = ends.map(|mut end| outcomes(&end.poll()));

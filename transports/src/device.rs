@@ -26,17 +26,13 @@ use crate::grant::{Grant, GrantError, SharedMemory};
 /// # use doorbell_transports::Device;
 /// fn turn(nic: &mut Nic, device: &mut impl Device) -> bool {
 ///     let lossless = device.capabilities().lossless;
-///     if lossless {
-///         nic.look(device);
-///     }
 ///     nic.advance(device.now());
 ///     let found = device.receive(nic) > 0;
-///     nic.transmit(device);
-///     // A refusal may wait behind what was found, and is to be seen before it is believed that the
-///     // peer has taken what it refuses.
-///     if lossless && !found {
-///         nic.collect();
+///     if lossless {
+///         // Which opens windows: what may be sent now is not to wait until something is found again.
+///         nic.collect(device);
 ///     }
+///     nic.transmit(device);
 ///     if lossless && !nic.owes() {
 ///         device.settle();
 ///     }

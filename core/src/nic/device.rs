@@ -19,10 +19,12 @@ pub trait Outbox {
     /// Sends what was pushed.
     fn flush(&mut self);
 
-    /// The highest ticket of `path` whose packet the peer's NIC has taken *and answered for*: a
-    /// refusal of it, if there is one, can already be received here. So a device tells how far its
-    /// NIC has come only after a transmit that followed, and while it
-    /// [owes](super::Nic::owes) nothing. Asked of a lossless device only.
+    /// The highest ticket of `path` whose packet the peer's NIC has taken *and answered for*, when
+    /// all that it had sent by then has been handed to the [`Inbox`] here: a refusal of the packet, if
+    /// there is one, is known. So a device tells how far its NIC has come only after a transmit that
+    /// followed, and while it [owes](super::Nic::owes) nothing; and it says with that, or by the order
+    /// in which things arrive, how much is to be received before it is true here. A device that can't
+    /// tell yet says less. Asked of a lossless device only.
     fn delivered(&mut self, path: PathId) -> u64;
 }
 

@@ -43,7 +43,7 @@
 //!
 //! On a device that cannot lose, it keeps no timers and sends no acknowledgements: the device says
 //! how far the peer has taken its packets ([`Outbox::delivered`]). Refusals are sent all the same.
-//! A turn there [looks](Nic::look) before its burst, and [collects](Nic::collect) after it.
+//! A turn there [collects](Nic::collect) what was delivered.
 //!
 //! What such a device delivers and no queue pair takes, since it is not there, or of another
 //! service, or not connected, or connected anew since, does not pass for done: the NIC owes the link
@@ -360,26 +360,16 @@ impl Nic {
         }
     }
 
-    /// Notes what a lossless device has delivered. To be called before a burst of packets is
-    /// received, and [`collect`](Self::collect) when there are no more of them: a refusal is there
-    /// before the progress that it contradicts, and must be seen before that is believed. Other
-    /// devices need neither call.
-    pub fn look<O: Outbox>(&mut self, outbox: &mut O) {
-        let Self { common, pairs, .. } = self;
-        for &place in &common.flying {
-            if let Some(pair) = pairs[place as usize].as_deref_mut() {
-                pair.look(outbox);
-            }
-        }
-    }
-
-    /// Completes what was delivered when it was last [looked](Self::look) for.
-    pub fn collect(&mut self) {
+    /// Completes what a lossless device has [delivered](Outbox::delivered): in every turn, between
+    /// the burst and [`transmit`](Self::transmit). Other devices do not need the call.
+    // Within a loop over what arrived it would take the registers of that.
+    #[inline(never)]
+    pub fn collect<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;
         let mut index = 0;
         while let Some(&place) = common.flying.get(index) {
             let pair = pairs[place as usize].as_deref_mut();
-            match pair.is_some_and(|pair| pair.collect(common)) {
+            match pair.is_some_and(|pair| pair.collect(pair.delivered(outbox), common)) {
                 true => index += 1,
                 false => drop(common.flying.swap_remove(index)),
             }

@@ -218,12 +218,10 @@ impl Fabric {
             if let Some(manager) = manager {
                 manager.turn(nic, now, number);
             }
-            nic.transmit(port);
             if self.lossless {
-                // Each frame is a burst of its own here, and was taken before this.
-                nic.look(port);
-                nic.collect();
+                nic.collect(port);
             }
+            nic.transmit(port);
             if !nic.has_work() || port.frames.len() >= port.room {
                 break;
             }

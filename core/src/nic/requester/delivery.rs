@@ -5,21 +5,19 @@ use crate::nic::device::Outbox;
 use crate::nic::pair::QueuePair;
 
 impl QueuePair {
-    /// Notes what a lossless device says was delivered.
-    pub fn look<O: Outbox>(&mut self, outbox: &mut O) {
-        if let Some(path) = &self.path {
-            self.requester.delivered = outbox.delivered(path.id());
-        }
+    /// The last ticket that a lossless device says was delivered.
+    #[inline]
+    pub fn delivered<O: Outbox>(&self, outbox: &mut O) -> u64 {
+        self.path.as_ref().map_or(0, |path| outbox.delivered(path.id()))
     }
 
-    /// Completes what was delivered. Whether anything is still under way.
-    pub fn collect(&mut self, common: &mut Common) -> bool {
+    /// Completes what was `delivered`. Whether anything is still under way.
+    pub fn collect(&mut self, delivered: u64, common: &mut Common) -> bool {
         if !self.state.requests() {
             // What is broken is flushed, whatever was delivered of it.
             self.requester.flying = false;
             return false;
         }
-        let delivered = self.requester.delivered;
         // A request is there when its last packet is, and that was sent.
         let before = self.requester.completed;
         let queue = in_use(&mut common.completions, self.send_completions);
