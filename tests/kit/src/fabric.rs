@@ -155,7 +155,7 @@ impl Fabric {
 
     /// The way from one node to another: on a lossless fabric, a mere link.
     pub fn path(&self, from: NodeId, to: NodeId) -> Path {
-        match &self.nodes[from].real {
+        match self.nodes.get(from).and_then(|node| node.real.as_ref()) {
             Some(real) => real.path(to),
             None if self.lossless => Path::link(PathId(to as u32)),
             None => way(self.version, from, to),

@@ -56,7 +56,7 @@ impl<D: Device> Link<D> {
             "device": name,
             "address": device.address().to_string(),
             "queue_pair": own.get(),
-            "mtu": mtu as u8,
+            "mtu": mtu.code(),
         });
         let theirs = peer.swap(&mine)?;
         if theirs["device"] != mine["device"] {
@@ -64,7 +64,7 @@ impl<D: Device> Link<D> {
         }
         let address: Address = theirs["address"].as_str().unwrap_or_default().parse()?;
         let other = theirs["queue_pair"].as_u64().context("the other end's queue pair")?;
-        let code = theirs["mtu"].as_u64().context("the other end's MTU")?;
+        let code = theirs["mtu"].as_u64().unwrap_or_default();
         let their_mtu = PathMtu::from_code(code as u8).context("the other end's MTU")?;
 
         let shape = Shape::new(plan.size, mtu.min(their_mtu))?;
