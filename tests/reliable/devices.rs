@@ -138,6 +138,55 @@ fn a_message_longer_than_the_window_goes_on_behind_a_read() {
     assert_eq!(outcomes(&two.a.poll()), expected);
 }
 
+/// The packet that was waited for had been answered by then, and no other was waited for in its
+/// place: the device's word on it let nothing go on.
+#[test]
+fn a_message_longer_than_the_window_goes_on_when_an_answer_told_of_what_was_before_it() {
+    let mut two = lossless().connected(|_, sending| sending.window = 3);
+    let (a, b) = (two.a.node, two.b.node);
+    let (_, place) = two.b.open(&mut two.fabric, 20_000);
+    let (mut to_a, mut to_b) = (Held::new(99), Held::new(99));
+    write_and_read(&mut two, &place, &mut to_a, &mut to_b);
+    two.a.post(write(2, &place, 4000));
+    for _ in 0..2 {
+        two.fabric.nic(a).transmit(&mut to_b);
+        while let Some(packet) = to_b.packets.pop_front() {
+            give(&mut two, b, a, &packet);
+        }
+        to_b.delivered = to_b.pushed;
+        two.fabric.nic(a).collect(&mut to_b);
+    }
+    assert_eq!(outcomes(&two.a.poll())[2..], [(2, Ok(Done::Written))]);
+}
+
+/// What had been answered was progress once more when the device told of it.
+#[test]
+fn a_queue_pair_that_has_drained_says_so_once() {
+    let mut two = lossless().connected(|_, _| {});
+    let (a, qpn) = (two.a.node, two.a.qpn);
+    let (_, place) = two.b.open(&mut two.fabric, 3000);
+    let (mut to_a, mut to_b) = (Held::new(99), Held::new(99));
+    write_and_read(&mut two, &place, &mut to_a, &mut to_b);
+    two.fabric.nic(a).change(qpn, Change::Drain).unwrap();
+    assert_eq!(two.fabric.nic(a).event(), Some(Event::Drained(qpn)));
+    to_b.delivered = to_b.pushed;
+    two.fabric.nic(a).collect(&mut to_b);
+    assert_eq!(two.fabric.nic(a).event(), None);
+}
+
+/// A write of two packets and a read, whose answer comes before the device says anything.
+fn write_and_read(two: &mut Two, place: &Registration, to_a: &mut Held, to_b: &mut Held) {
+    let (a, b) = (two.a.node, two.b.node);
+    two.a.post(write(0, place, 2000));
+    two.a.post(WorkRequest::read(1, place.address, place.rkey, Buf::with_capacity(8)));
+    two.fabric.nic(a).transmit(to_b);
+    while let Some(packet) = to_b.packets.pop_front() {
+        give(two, b, a, &packet);
+    }
+    two.fabric.nic(b).transmit(to_a);
+    give(two, a, b, &to_a.take());
+}
+
 #[test]
 fn a_refusal_for_good_goes_before_one_that_is_not() {
     let mut two = Setup::default().connected(|_, sending| sending.retries = 2);

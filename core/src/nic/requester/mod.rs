@@ -184,6 +184,12 @@ impl Requester {
         self.at = self.at.saturating_sub(1);
     }
 
+    /// Whether no packet is marked that is still under way: that of one which an answer told of is
+    /// not waited for.
+    fn is_unmarked(&self) -> bool {
+        self.mark.is_none_or(|(_, psn)| psn.distance_from(self.oldest) < 0)
+    }
+
     /// How many packets are unacknowledged.
     #[inline]
     fn under_way(&self) -> u32 {
@@ -488,7 +494,7 @@ impl Requester {
                 self.tickets[slot] = (ticket, beyond);
             }
             (self.at, self.packet) = (self.at + 1, 0);
-        } else if !self.tickets.is_empty() && self.mark.is_none() {
+        } else if !self.tickets.is_empty() && self.is_unmarked() {
             self.mark = Some((ticket, self.next.before()));
         }
     }
