@@ -33,8 +33,8 @@ use crate::grant::{Grant, GrantError, SharedMemory};
 ///         nic.collect(device);
 ///     }
 ///     nic.transmit(device);
-///     if lossless && !nic.owes() {
-///         device.settle();
+///     if lossless {
+///         device.settle(nic.owes());
 ///     }
 ///     found
 /// }
@@ -54,9 +54,13 @@ pub trait Device: Outbox + Send + 'static {
     /// whoever waits for it waits for every other look, too. [`Burst`](crate::Burst) is for that.
     fn receive(&mut self, inbox: &mut impl Inbox) -> usize;
 
-    /// What has been received so far is answered for: a lossless device tells its peers that it was
+    /// What has been received so far is answered for, but on those links where the NIC still
+    /// [owes](doorbell_core::nic::Nic::owes) an answer: a lossless device tells its peers that it was
     /// taken. Others do nothing.
-    fn settle(&mut self) {}
+    #[inline]
+    fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
+        let _ = owes;
+    }
 
     /// The time. All that stands above goes by this clock, so that it runs on a simulated one, too.
     fn now(&self) -> Time;

@@ -181,8 +181,8 @@ impl Fabric {
             nic.collect(real);
         }
         nic.transmit(real);
-        if lossless && !nic.owes() {
-            real.device.settle();
+        if lossless {
+            real.device.settle(nic.owes());
         }
         if news {
             self.world().last = now;

@@ -91,8 +91,8 @@ impl Node {
             nic.collect(device);
         }
         nic.transmit(device);
-        if lossless && !nic.owes() {
-            device.settle();
+        if lossless {
+            device.settle(nic.owes());
         }
         found
     }

@@ -470,13 +470,17 @@ impl Device for Shm {
     }
 
     #[inline]
-    fn settle(&mut self) {
+    fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
         if self.unsettled.is_empty() {
             return;
         }
         let mut urgent = Set::default();
         for slot in self.unsettled.drain() {
             let Some(link) = self.links.slot(slot) else { continue };
+            if owes(link.id) {
+                self.unsettled.insert(slot);
+                continue;
+            }
             match link.reader.settle() {
                 true => {
                     link.tell();

@@ -401,9 +401,9 @@ impl<D: Device> Device for Faulty<D> {
     }
 
     /// What is held has not been taken by anybody: whoever sent it hears when it is.
-    fn settle(&mut self) {
+    fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
         if self.held.queue.is_empty() {
-            self.inside.settle();
+            self.inside.settle(owes);
         }
     }
 

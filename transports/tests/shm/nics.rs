@@ -53,9 +53,7 @@ impl Side {
         let found = device.receive(nic) > 0;
         nic.collect(device);
         nic.transmit(device);
-        if !nic.owes() {
-            device.settle();
-        }
+        device.settle(nic.owes());
         found
     }
 

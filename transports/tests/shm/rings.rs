@@ -82,7 +82,7 @@ fn a_full_ring_takes_nothing_until_what_was_read_is_settled() {
     assert_eq!(heard.packets.len(), filled);
     // Read, and not yet answered for.
     assert!(push(&mut a, to_b, 0, b"more").is_err());
-    b.settle();
+    b.settle(|_| false);
     assert!(push(&mut a, to_b, 0, b"more").is_ok());
 }
 
@@ -97,12 +97,12 @@ fn delivered_is_what_was_settled_and_no_more() {
         assert_eq!(b.receive(&mut heard), 0);
     }
     assert!(a.delivered(to_b) < first);
-    b.settle();
+    b.settle(|_| false);
     let second = send(&mut a, to_b, 2, b"second");
     assert_eq!(b.receive(&mut heard), 1);
     assert_eq!(b.receive(&mut heard), 0);
     assert_eq!(a.delivered(to_b), first);
-    b.settle();
+    b.settle(|_| false);
     b.receive(&mut heard);
     assert_eq!(a.delivered(to_b), second);
 }
@@ -117,7 +117,7 @@ fn delivered_is_what_was_answered_for_when_the_answers_have_been_read() {
     for number in 0..100 {
         send(&mut b, to_a, number, b"an answer");
     }
-    b.settle();
+    b.settle(|_| false);
     assert_eq!(b.receive(&mut at_b), 0);
     while a.delivered(to_b) < ticket {
         assert!(at_a.packets.len() < 100, "nothing is left to wait for");
@@ -141,7 +141,7 @@ fn delivered_is_told_to_who_never_reads_the_last_of_what_comes() {
         }
         while turn(&mut b, &mut at_b) > 0 {}
         a.receive(&mut at_a);
-        a.settle();
+        a.settle(|_| false);
         if a.delivered(to_b) >= first {
             return;
         }

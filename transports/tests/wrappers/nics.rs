@@ -53,8 +53,8 @@ impl<D: Device> End<D> {
             self.nic.collect(&mut self.device);
         }
         self.nic.transmit(&mut self.device);
-        if lossless && !self.nic.owes() {
-            self.device.settle();
+        if lossless {
+            self.device.settle(self.nic.owes());
         }
     }
 }
