@@ -372,7 +372,6 @@ impl QueuePair {
         }
     }
 
-    /// Whether its connection goes by a link of the device's.
     /// Whether its peer is still to be refused something.
     pub fn refuses(&self) -> bool {
         matches!(self.responder.due, Due::Nak(_))
@@ -384,6 +383,7 @@ impl QueuePair {
         self.path.as_ref().map(Path::id)
     }
 
+    /// Whether its connection goes by a link of the device's.
     pub fn is_joined_by(&self, link: PathId) -> bool {
         let path = self.path.as_ref().filter(|_| self.state != State::Error);
         self.service() != Service::Ud && path.is_some_and(|path| path.id() == link)
