@@ -123,7 +123,7 @@ struct End {
 impl End {
     fn turn(&mut self) -> usize {
         let found = self.device.receive(&mut self.taker);
-        self.device.settle();
+        self.device.settle(|_| false);
         found
     }
 

@@ -164,8 +164,8 @@ impl Device for AnyDevice {
     }
 
     #[inline]
-    fn settle(&mut self) {
-        each!(self, device => device.settle());
+    fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
+        each!(self, device => device.settle(owes));
     }
 
     #[inline]

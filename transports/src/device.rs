@@ -26,19 +26,15 @@ use crate::grant::{Grant, GrantError, SharedMemory};
 /// # use doorbell_transports::Device;
 /// fn turn(nic: &mut Nic, device: &mut impl Device) -> bool {
 ///     let lossless = device.capabilities().lossless;
-///     if lossless {
-///         nic.look(device);
-///     }
 ///     nic.advance(device.now());
 ///     let found = device.receive(nic) > 0;
-///     nic.transmit(device);
-///     // A refusal may wait behind what was found, and is to be seen before it is believed that the
-///     // peer has taken what it refuses.
-///     if lossless && !found {
-///         nic.collect();
+///     if lossless {
+///         // Which opens windows: what may be sent now is not to wait until something is found again.
+///         nic.collect(device);
 ///     }
-///     if lossless && !nic.owes() {
-///         device.settle();
+///     nic.transmit(device);
+///     if lossless {
+///         device.settle(nic.owes());
 ///     }
 ///     found
 /// }
@@ -58,9 +54,13 @@ pub trait Device: Outbox + Send + 'static {
     /// whoever waits for it waits for every other look, too. [`Burst`](crate::Burst) is for that.
     fn receive(&mut self, inbox: &mut impl Inbox) -> usize;
 
-    /// What has been received so far is answered for: a lossless device tells its peers that it was
+    /// What has been received so far is answered for, but on those links where the NIC still
+    /// [owes](doorbell_core::nic::Nic::owes) an answer: a lossless device tells its peers that it was
     /// taken. Others do nothing.
-    fn settle(&mut self) {}
+    #[inline]
+    fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
+        let _ = owes;
+    }
 
     /// The time. All that stands above goes by this clock, so that it runs on a simulated one, too.
     fn now(&self) -> Time;

@@ -285,8 +285,7 @@ impl Carry for Ring {
             rest = &rest[words.next_multiple_of(LINE)..];
         }
         (ring.at, ring.taken) = (0, ring.pushed);
-        from.nic.look(&mut from.out);
-        from.nic.collect();
+        from.nic.collect(&mut from.out);
     }
 }
 

@@ -8,6 +8,7 @@ use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::{Packet, Qpn};
 
+use super::around::FullLinks;
 use super::completion::{Cause, Completion};
 use super::counters::Counters;
 use super::device::Flow;
@@ -128,6 +129,7 @@ pub(super) struct Common {
     pub notices: Notices,
     /// Whether some of these found no room in the device.
     pub behind: bool,
+    pub full: FullLinks,
     /// Of those with requests under way on a lossless device.
     pub flying: Vec<u32>,
     pub events: VecDeque<Event>,

@@ -13,16 +13,20 @@ pub trait Outbox {
     /// along the path of the same number.
     ///
     /// # Errors
-    /// When there is no room at this moment. Nothing was taken; the NIC offers it again.
+    /// When there is no room at this moment. Nothing was taken; the NIC offers it again. A lossless
+    /// device, whose peers may read as slowly as they like, says so of the path alone: the NIC goes on
+    /// with others.
     fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full>;
 
     /// Sends what was pushed.
     fn flush(&mut self);
 
-    /// The highest ticket of `path` whose packet the peer's NIC has taken *and answered for*: a
-    /// refusal of it, if there is one, can already be received here. So a device tells how far its
-    /// NIC has come only after a transmit that followed, and while it
-    /// [owes](super::Nic::owes) nothing. Asked of a lossless device only.
+    /// The highest ticket of `path` whose packet the peer's NIC has taken *and answered for*, when
+    /// all that it had sent by then has been handed to the [`Inbox`] here: a refusal of the packet, if
+    /// there is one, is known. So a device tells how far its NIC has come only after a transmit that
+    /// followed, and while it [owes](super::Nic::owes) nothing there; and it says with that, or by the order
+    /// in which things arrive, how much is to be received before it is true here. A device that can't
+    /// tell yet says less. Asked of a lossless device only.
     fn delivered(&mut self, path: PathId) -> u64;
 }
 

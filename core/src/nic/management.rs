@@ -12,6 +12,7 @@ use crate::wire::{
     Bth, Deth, Extensions, Grh, Headers, Ipv4, Ipv6, Opcode, Packet, Pkey, Psn, Qkey, Qpn, cm::Mad,
 };
 
+use super::around::FullLinks;
 use super::device::{Flow, Outbox};
 
 /// The most datagrams that wait, each way.
@@ -137,16 +138,23 @@ impl Mailbox {
         !self.leaving.is_empty()
     }
 
-    /// Gives the device what it has room for. How many packets that were.
+    /// Gives the device what it has room for, going around `full` links where each has its own. How
+    /// many packets that were.
     #[cold]
-    pub fn transmit<O: Outbox>(&mut self, outbox: &mut O) -> u64 {
+    pub fn transmit<O: Outbox>(&mut self, outbox: &mut O, mut full: Option<&mut FullLinks>) -> u64 {
         let mut sent = 0;
-        while let Some((path, bytes)) = self.leaving.front() {
+        for _ in 0..self.leaving.len() {
+            let Some((path, bytes)) = self.leaving.front() else { break };
+            let link = path.id();
             let bth = Bth::new(Opcode::UdSendOnly, Qpn::GSI, self.next).with_pkey(Pkey::DEFAULT);
             let deth = Deth { qkey: Qkey::GSI, source: Qpn::GSI, reserved: 0 };
             let headers = Headers { bth, extensions: Extensions::Deth(deth) };
-            if outbox.push(path, headers, &bytes[..]).is_err() {
-                break;
+            let waits = full.as_ref().is_some_and(|full| full.has(link));
+            if waits || outbox.push(path, headers, &bytes[..]).is_err() {
+                let Some(full) = &mut full else { break };
+                full.add(link);
+                self.leaving.rotate_left(1);
+                continue;
             }
             self.next = self.next.add(1);
             sent += 1;

@@ -43,7 +43,7 @@
 //!
 //! On a device that cannot lose, it keeps no timers and sends no acknowledgements: the device says
 //! how far the peer has taken its packets ([`Outbox::delivered`]). Refusals are sent all the same.
-//! A turn there [looks](Nic::look) before its burst, and [collects](Nic::collect) after it.
+//! A turn there [collects](Nic::collect) what was delivered.
 //!
 //! What such a device delivers and no queue pair takes, since it is not there, or of another
 //! service, or not connected, or connected anew since, does not pass for done: the NIC owes the link
@@ -73,8 +73,10 @@
 //! | `hosts` | whether peers' hosts are still there |
 //! | `common`, `timers`, `doorbells` | what queue pairs share |
 //! | `device` | what a device must do, and is told |
+//! | `around` | how one full link keeps nobody else waiting |
 //! | `notices` | what a link is told of packets that nobody took |
 
+mod around;
 mod common;
 mod completer;
 mod completion;
@@ -146,7 +148,7 @@ use numbering::Numbers;
 use pair::{Blamed, QueuePair};
 use random::Random;
 use requester::Turn;
-use responder::{Answered, Due};
+use responder::Answered;
 
 /// Packets that a queue pair sends before the next has its turn.
 const QUANTUM: u32 = 32;
@@ -258,17 +260,6 @@ impl Nic {
             || self.doorbells.any()
     }
 
-    /// Whether a peer is still to be refused something, or a link to be told of packets that nobody
-    /// took: until then, a lossless device does not tell how far this NIC has come.
-    #[inline]
-    pub fn owes(&self) -> bool {
-        let refuses = |&place: &u32| {
-            let pair = self.pairs.get(place as usize).and_then(Option::as_deref);
-            place == LINKS || pair.is_some_and(|pair| matches!(pair.responder.due, Due::Nak(_)))
-        };
-        self.common.answers.iter().any(refuses)
-    }
-
     /// Posts a request, and sends it at once: for whoever has the NIC in hand, and needs no doorbell
     /// to call it. What else there is to do is left to the next turn.
     ///
@@ -312,15 +303,20 @@ impl Nic {
         // Before data, so that what tells a peer that a connection stands, and its private data, is
         // not overtaken by the first message.
         if common.management.has_work() {
-            common.counters.sent += common.management.transmit(outbox);
+            let full = common.lossless.then_some(&mut common.full);
+            common.counters.sent += common.management.transmit(outbox, full);
         }
         // What the device had no room for goes before everything else, or a stream of data would
         // keep it waiting for ever.
         if common.behind {
-            self.answer(outbox);
+            self.catch_up(outbox);
+        } else {
+            self.send(outbox);
         }
-        self.send(outbox);
         self.answer(outbox);
+        if self.common.full.any() {
+            self.common.full.forget();
+        }
         outbox.flush();
     }
 
@@ -330,7 +326,7 @@ impl Nic {
         while let Some(place) = common.active.pop_front() {
             let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
             if !serve(pair, common, outbox) {
-                return common.active.push_back(place);
+                return self.stopped_at(place, outbox);
             }
         }
     }
@@ -343,9 +339,8 @@ impl Nic {
         for _ in 0..common.answers.len() {
             let Some(place) = common.answers.pop_front() else { break };
             let Some(pair) = pairs.get_mut(place as usize).and_then(Option::as_deref_mut) else {
-                if place == LINKS && !common.tell_links(outbox) {
-                    common.behind = true;
-                    return;
+                if place == LINKS {
+                    common.tell_links(pairs, outbox);
                 }
                 continue;
             };
@@ -353,33 +348,23 @@ impl Nic {
                 Answered::All => pair.responder.listed = false,
                 Answered::Some => common.answers.push_back(place),
                 Answered::DeviceFull => {
-                    common.behind = true;
-                    return common.answers.push_front(place);
+                    common.answers.push_front(place);
+                    return self.answer_around(outbox);
                 }
             }
         }
     }
 
-    /// Notes what a lossless device has delivered. To be called before a burst of packets is
-    /// received, and [`collect`](Self::collect) when there are no more of them: a refusal is there
-    /// before the progress that it contradicts, and must be seen before that is believed. Other
-    /// devices need neither call.
-    pub fn look<O: Outbox>(&mut self, outbox: &mut O) {
-        let Self { common, pairs, .. } = self;
-        for &place in &common.flying {
-            if let Some(pair) = pairs[place as usize].as_deref_mut() {
-                pair.look(outbox);
-            }
-        }
-    }
-
-    /// Completes what was delivered when it was last [looked](Self::look) for.
-    pub fn collect(&mut self) {
+    /// Completes what a lossless device has [delivered](Outbox::delivered): in every turn, between
+    /// the burst and [`transmit`](Self::transmit). Other devices do not need the call.
+    // Within a loop over what arrived it would take the registers of that.
+    #[inline(never)]
+    pub fn collect<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;
         let mut index = 0;
         while let Some(&place) = common.flying.get(index) {
             let pair = pairs[place as usize].as_deref_mut();
-            match pair.is_some_and(|pair| pair.collect(common)) {
+            match pair.is_some_and(|pair| pair.collect(pair.delivered(outbox), common)) {
                 true => index += 1,
                 false => drop(common.flying.swap_remove(index)),
             }

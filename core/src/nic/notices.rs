@@ -22,7 +22,7 @@ use super::Nic;
 use super::common::Common;
 use super::completion::Cause;
 use super::device::{Flow, Outbox};
-use super::pair::Blamed;
+use super::pair::{Blamed, QueuePair};
 
 /// What stands among the places of those that owe an answer, and is none: the notices.
 pub(super) const LINKS: u32 = u32::MAX;
@@ -55,6 +55,11 @@ pub(super) struct Notices {
 }
 
 impl Notices {
+    /// Whether a link is to be told something.
+    pub fn are_for(&self, link: PathId) -> bool {
+        self.waiting.iter().any(|(other, _)| *other == link)
+    }
+
     fn add(&mut self, link: PathId, number: Qpn, psn: Psn) {
         let of_link = self.waiting.iter_mut().filter(|(other, _)| *other == link);
         for (_, untaken) in of_link {
@@ -131,26 +136,34 @@ impl Common {
         self.notices.add(link, number, psn);
     }
 
-    /// Sends the notices, as their turn among the answers has come. Whether the device had room.
+    /// Sends the notices, as their turn among the answers has come, but for those whose link is full.
     ///
-    /// They go behind all other answers: who is refused by its own peer is to hear of that first,
-    /// for that says why.
+    /// They go behind the refusals by their link: who is refused by its own peer is to hear of that
+    /// first, for that says why.
     #[cold]
-    pub fn tell_links<O: Outbox>(&mut self, outbox: &mut O) -> bool {
-        if !self.answers.is_empty() {
-            self.answers.push_back(LINKS);
-            return true;
-        }
-        while let Some((link, untaken)) = self.notices.waiting.front() {
-            if outbox.push(&Path::link(*link), untaken.headers(), &[][..]).is_err() {
-                self.answers.push_front(LINKS);
-                return false;
+    pub fn tell_links<O: Outbox>(&mut self, pairs: &[Option<Box<QueuePair>>], outbox: &mut O) {
+        for _ in 0..self.notices.waiting.len() {
+            let Some((link, untaken)) = self.notices.waiting.pop_front() else { break };
+            let refuses = |&place: &u32| {
+                let pair = pairs.get(place as usize).and_then(Option::as_deref);
+                pair.is_some_and(|pair| pair.refuses() && pair.link() == Some(link))
+            };
+            let path = Path::link(link);
+            if self.answers.iter().any(refuses) {
+                self.notices.waiting.push_back((link, untaken));
+            } else if self.full.has(link) || outbox.push(&path, untaken.headers(), &[][..]).is_err()
+            {
+                self.behind = true;
+                self.full.add(link);
+                self.notices.waiting.push_back((link, untaken));
+            } else {
+                self.counters.sent += 1;
+                self.counters.notices_sent += 1;
             }
-            self.notices.waiting.pop_front();
-            self.counters.sent += 1;
-            self.counters.notices_sent += 1;
         }
-        true
+        if !self.notices.waiting.is_empty() {
+            self.answers.push_back(LINKS);
+        }
     }
 }
 

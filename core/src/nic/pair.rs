@@ -372,6 +372,17 @@ impl QueuePair {
         }
     }
 
+    /// Whether its peer is still to be refused something.
+    pub fn refuses(&self) -> bool {
+        matches!(self.responder.due, Due::Nak(_))
+    }
+
+    /// Where its packets go, if it has a peer.
+    #[inline]
+    pub fn link(&self) -> Option<PathId> {
+        self.path.as_ref().map(Path::id)
+    }
+
     /// Whether its connection goes by a link of the device's.
     pub fn is_joined_by(&self, link: PathId) -> bool {
         let path = self.path.as_ref().filter(|_| self.state != State::Error);

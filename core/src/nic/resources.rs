@@ -9,6 +9,7 @@ use crate::memory::Region;
 use crate::time::Time;
 use crate::wire::{Psn, Qpn, Rkey};
 
+use super::around::FullLinks;
 use super::common::{AddressId, Addresses, Common, CompletionQueueId};
 use super::completion::Cause;
 use super::config::{Config, Objects, QueuePairConfig, QueuePairEnds};
@@ -68,6 +69,7 @@ impl Nic {
                 answers: VecDeque::with_capacity(capacity + 1),
                 notices: Notices::default(),
                 behind: false,
+                full: FullLinks::default(),
                 flying: Vec::with_capacity(capacity),
                 events: VecDeque::new(),
                 shared_receives: Vec::new(),

@@ -177,8 +177,7 @@ impl World {
 
     fn collect(&mut self, index: usize, input: &mut Input<'_>) {
         self.port.deliver(index, u64::from(input.u8() & 3));
-        self.nic.look(&mut self.port);
-        self.nic.collect();
+        self.nic.collect(&mut self.port);
     }
 
     pub(super) fn poll(&mut self, queue: usize, most: usize) {

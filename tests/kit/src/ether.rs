@@ -318,9 +318,9 @@ impl Device for Station {
         })
     }
 
-    fn settle(&mut self) {
+    fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
         let Self { ether, station, port, .. } = self;
-        port.settle(|frame| {
+        port.settle(owes, |frame| {
             ether.shared.world().network.send(*station, frame);
             ether.shared.news.notify_all();
         });

@@ -218,12 +218,10 @@ impl Fabric {
             if let Some(manager) = manager {
                 manager.turn(nic, now, number);
             }
-            nic.transmit(port);
             if self.lossless {
-                // Each frame is a burst of its own here, and was taken before this.
-                nic.look(port);
-                nic.collect();
+                nic.collect(port);
             }
+            nic.transmit(port);
             if !nic.has_work() || port.frames.len() >= port.room {
                 break;
             }
@@ -231,9 +229,7 @@ impl Fabric {
         for frame in port.frames.drain(..) {
             self.network.send(*station, frame);
         }
-        if !nic.owes() {
-            port.settle(|frame| self.network.send(*station, frame));
-        }
+        port.settle(nic.owes(), |frame| self.network.send(*station, frame));
         // What a full device had no room for goes when that has sent what it was given.
         let again = nic.has_work().then(|| now + SENT_AFTER);
         let managers = manager.as_ref().and_then(|manager| manager.own.next_timeout());

@@ -51,10 +51,8 @@ pub(crate) struct Real {
     /// The ways to all nodes; that to itself is never used.
     paths: Vec<Path>,
     /// Of each link on which nothing is lost: the last ticket, and the last that was delivered when
-    /// the NIC was about to look.
+    /// the NIC was about to collect.
     tickets: BTreeMap<u32, (u64, u64)>,
-    /// Whether the NIC has looked, and is not to believe it yet.
-    uncollected: bool,
     arrived: u64,
 }
 
@@ -129,8 +127,7 @@ impl Fabric {
             assert_eq!(device.capabilities().lossless, config.lossless, "as its NIC is told");
             let node = fabric.node();
             let (paths, tickets) = (Vec::new(), BTreeMap::new());
-            fabric.nodes[node].real =
-                Some(Real { device, paths, tickets, uncollected: false, arrived: 0 });
+            fabric.nodes[node].real = Some(Real { device, paths, tickets, arrived: 0 });
         }
         for from in 0..fabric.nodes.len() {
             for to in 0..fabric.nodes.len() {
@@ -175,21 +172,17 @@ impl Fabric {
         let Node { nic, real, .. } = &mut self.nodes[node];
         let real = real.as_mut().expect("a node over a device");
         // Whatever the NIC may do now is news.
-        let mut news = is_due(nic, now) || real.uncollected;
-        if lossless {
-            news |= real.hear();
-            nic.look(real);
-        }
+        let mut news = is_due(nic, now);
         nic.advance(now);
         let found = real.device.receive(&mut Counting(nic, &mut real.arrived)) > 0;
-        nic.transmit(real);
         news |= found;
-        real.uncollected = lossless && found;
-        if lossless && !found {
-            nic.collect();
+        if lossless {
+            news |= real.hear();
+            nic.collect(real);
         }
-        if lossless && !nic.owes() {
-            real.device.settle();
+        nic.transmit(real);
+        if lossless {
+            real.device.settle(nic.owes());
         }
         if news {
             self.world().last = now;
@@ -247,8 +240,7 @@ impl Fabric {
         if self.lossless {
             let of = |real: &Real| -> u64 {
                 let tickets = real.tickets.values();
-                let away: u64 = tickets.map(|(given, had)| given.saturating_sub(*had)).sum();
-                away + u64::from(real.uncollected)
+                tickets.map(|(given, had)| given.saturating_sub(*had)).sum()
             };
             return self.nodes.iter().filter_map(|node| node.real.as_ref()).map(of).sum();
         }

@@ -98,9 +98,9 @@ impl Port {
     }
 
     /// Tells peers how many of their packets were taken, and answered for.
-    pub(crate) fn settle(&mut self, mut send: impl FnMut(Vec<u8>)) {
+    pub(crate) fn settle(&mut self, owes: impl Fn(PathId) -> bool, mut send: impl FnMut(Vec<u8>)) {
         for (number, peer) in self.peers.iter_mut().enumerate() {
-            if peer.told != peer.taken {
+            if peer.told != peer.taken && !owes(PathId(number as u32)) {
                 peer.told = peer.taken;
                 send(note(PROGRESS, self.own, number, &peer.taken.to_be_bytes()));
             }

@@ -85,17 +85,14 @@ impl Node {
     fn turn(&mut self) -> bool {
         let Self { nic, device, .. } = self;
         let lossless = device.capabilities().lossless;
-        if lossless {
-            nic.look(device);
-        }
         nic.advance(device.now());
         let found = device.receive(nic) > 0;
-        nic.transmit(device);
-        if lossless && !found {
-            nic.collect();
+        if lossless {
+            nic.collect(device);
         }
-        if lossless && !nic.owes() {
-            device.settle();
+        nic.transmit(device);
+        if lossless {
+            device.settle(nic.owes());
         }
         found
     }

@@ -6,6 +6,7 @@ use doorbell_kit::lab::{self, Cable, End, Lab};
 use doorbell_kit::{Fabric, Faults};
 use doorbell_transports::packet::Packet;
 use doorbell_transports::packet_v2::{PacketV2, Settings};
+use doorbell_transports::shm::Shm;
 use doorbell_transports::udp::Udp;
 use doorbell_transports::{AnyDevice, Device};
 
@@ -85,4 +86,9 @@ fn programs_over_raw_ethernet_by_roce_v2_uncut_agree_with_the_model() {
 #[test]
 fn programs_over_udp_agree_with_the_model() {
     lab::test(|lab| over_a_cable(lab, 9000, true, udp));
+}
+
+#[test]
+fn programs_over_shared_memory_agree_with_the_model() {
+    agree_with_the_model(|| Shm::pair().expect("a pair").map(AnyDevice::Shm));
 }

@@ -96,6 +96,12 @@ impl Link {
         Ok(Self { far: Some(far), ..Self::new(id, segment, Side::Both, near, name) })
     }
 
+    /// Tells the peer how far what it wrote was read and answered for.
+    #[inline]
+    pub fn tell(&mut self) {
+        self.reader.tell(self.writer.written());
+    }
+
     /// Wakes the peer, if it sleeps. To be called behind a fence.
     #[inline]
     pub fn wake(&mut self) {

@@ -283,7 +283,7 @@ impl Shm {
         let untold = self.untold;
         for slot in self.untold.drain() {
             if let Some(link) = self.links.slot(slot) {
-                link.reader.tell();
+                link.tell();
             }
         }
         self.wake(untold);
@@ -430,7 +430,7 @@ impl Outbox for Shm {
     #[inline]
     fn delivered(&mut self, path: PathId) -> u64 {
         let Some(link) = self.links.get(path) else { return 0 };
-        let delivered = link.writer.delivered();
+        let delivered = link.writer.delivered(link.reader.read());
         if link.writer.nonsense() {
             self.break_link(links::slot(path));
         }
@@ -470,16 +470,20 @@ impl Device for Shm {
     }
 
     #[inline]
-    fn settle(&mut self) {
+    fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
         if self.unsettled.is_empty() {
             return;
         }
         let mut urgent = Set::default();
         for slot in self.unsettled.drain() {
             let Some(link) = self.links.slot(slot) else { continue };
+            if owes(link.id) {
+                self.unsettled.insert(slot);
+                continue;
+            }
             match link.reader.settle() {
                 true => {
-                    link.reader.tell();
+                    link.tell();
                     urgent.insert(slot);
                 }
                 false => self.untold.insert(slot),

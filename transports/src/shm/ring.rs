@@ -3,7 +3,9 @@
 //! A record takes as many consecutive lines as it needs. Its tag says how long it is and in which
 //! lap of the ring it was written, so the reader looks at the record itself and at nothing else: a
 //! small message costs the way of one cache line. How far the reader has come it tells in a line of
-//! its own, now and then; and in another, that it is going to sleep.
+//! its own, now and then, and beside it how far it had written in the other direction by then: what
+//! it answered is read before what it answers is believed. In another line it tells that it is going
+//! to sleep.
 //!
 //! Each word has one writer, but for the sleeper's, so nothing is ever locked, and it does not
 //! matter where either side dies. Nor does it matter what either side writes: what can't be is
@@ -21,8 +23,9 @@ use doorbell_core::wire::{Headers, Malformed, Part, PathMtu};
 const LINE: usize = 8;
 
 /// Where the words stand, in pairs of lines, since processors fetch them in pairs: how far the
-/// reader has come, whether it sleeps, and the ring.
+/// reader has come and how much it had sent by then, whether it sleeps, and the ring.
 const TAKEN: usize = 0;
+const SENT: usize = 1;
 const SLEEPING: usize = 2 * LINE;
 const RING: usize = 4 * LINE;
 
@@ -114,6 +117,11 @@ pub(super) struct Writer {
     written: u64,
     /// How far the reader was when last looked at.
     taken: u64,
+    /// How far it is known to have answered, as this side has read what it had sent by then.
+    delivered: u64,
+    /// What it told last: as far as it has come, and how much it had sent. It is kept until this side
+    /// has read that much, or a stream of others that tell again and again would never be behind us.
+    told: (u64, u64),
     /// Up to here, lines hold what may look like the tag of a lap to come: payload of records
     /// longer than a line.
     strewn_until: u64,
@@ -123,7 +131,8 @@ pub(super) struct Writer {
 impl Writer {
     pub fn new(memory: Region, lines: u32) -> Self {
         let ring = Ring::new(memory, lines);
-        Self { ring, written: 0, taken: 0, strewn_until: 0, nonsense: false }
+        let (taken, delivered, told) = (0, 0, (0, 0));
+        Self { ring, written: 0, taken, delivered, told, strewn_until: 0, nonsense: false }
     }
 
     /// Writes a record, and returns the position behind it, and its bytes.
@@ -190,11 +199,42 @@ impl Writer {
         }
     }
 
-    /// How far the reader's side has taken what was written, and answered for it.
+    /// How far this side has written.
     #[inline]
-    pub fn delivered(&mut self) -> u64 {
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// How far the reader's side has taken what was written, and answered for it, of which this side
+    /// has read everything up to `read`.
+    #[inline]
+    pub fn delivered(&mut self, read: u64) -> u64 {
+        let (taken, sent) = self.told;
+        if sent > read {
+            return self.delivered;
+        }
+        self.delivered = taken;
         self.look();
-        self.taken
+        if self.taken != taken {
+            self.hear(read);
+        }
+        self.delivered
+    }
+
+    /// Hears how much the reader had sent when it told how far it has come. If it has told again
+    /// since, that is more, and no harm.
+    #[inline]
+    fn hear(&mut self, read: u64) {
+        let sent = self.ring.word(SENT).load(Ordering::Relaxed);
+        // The ring that it writes is as long as this one.
+        if !(self.told.1..=read + self.ring.lines).contains(&sent) {
+            self.nonsense = true;
+            return;
+        }
+        self.told = (self.taken, sent);
+        if sent <= read {
+            self.delivered = self.taken;
+        }
     }
 
     /// Whether the reader has said what can't be.
@@ -293,10 +333,18 @@ impl Reader {
         self.settled - self.told >= self.ring.lines / 4
     }
 
-    /// Tells the writer how far what was read is answered for.
+    /// How far this side has read.
     #[inline]
-    pub fn tell(&mut self) {
+    pub fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// Tells the writer how far what was read is answered for, and how far this side has `written`
+    /// in the other direction: the answers are among that. Whoever sees the one sees the other.
+    #[inline]
+    pub fn tell(&mut self, written: u64) {
         self.told = self.settled;
+        self.ring.word(SENT).store(written, Ordering::Relaxed);
         self.ring.word(TAKEN).store(self.settled, Ordering::Release);
     }
 

@@ -382,9 +382,13 @@ impl<D: Device> Outbox for Faulty<D> {
         self.inside.flush();
     }
 
+    /// What is held may be a refusal: nothing is known to be delivered until it was heard.
     #[inline]
     fn delivered(&mut self, path: PathId) -> u64 {
-        self.inside.delivered(path)
+        match self.held.queue.is_empty() {
+            true => self.inside.delivered(path),
+            false => 0,
+        }
     }
 }
 
@@ -397,9 +401,9 @@ impl<D: Device> Device for Faulty<D> {
     }
 
     /// What is held has not been taken by anybody: whoever sent it hears when it is.
-    fn settle(&mut self) {
+    fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
         if self.held.queue.is_empty() {
-            self.inside.settle();
+            self.inside.settle(owes);
         }
     }
 

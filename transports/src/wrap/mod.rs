@@ -40,8 +40,8 @@ macro_rules! leave_to_inside {
     };
     (@ settle) => {
         #[inline]
-        fn settle(&mut self) {
-            self.inside.settle();
+        fn settle(&mut self, owes: impl Fn(doorbell_core::encap::PathId) -> bool) {
+            self.inside.settle(owes);
         }
     };
     (@ now) => {

@@ -222,6 +222,15 @@ fn progress_that_can_not_be_breaks_its_link() {
         assert_eq!(device.delivered(link), 0);
         is_broken(&mut device, link);
     }
+    // More was sent by then than the ring holds.
+    for answers in [u64::from(LINES) + 1, u64::MAX] {
+        let (mut device, _liar, segment, link) = linked();
+        send(&mut device, link, 0, b"sent");
+        segment.incoming()[1].store(answers, Ordering::Relaxed);
+        segment.incoming()[0].store(1, Ordering::Release);
+        assert_eq!(device.delivered(link), 0);
+        is_broken(&mut device, link);
+    }
     // Backwards, found when there is no more room; and it wakes who sleeps.
     let (mut device, _liar, segment, link) = linked();
     let mut heard = Heard::default();

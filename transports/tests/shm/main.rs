@@ -8,3 +8,4 @@ mod nics;
 mod processes;
 mod rings;
 mod sleeping;
+mod stopped;

@@ -49,14 +49,11 @@ impl Side {
 
     fn turn(&mut self) -> bool {
         let Self { nic, device, .. } = self;
-        nic.look(device);
         nic.advance(device.now());
         let found = device.receive(nic) > 0;
+        nic.collect(device);
         nic.transmit(device);
-        nic.collect();
-        if !nic.owes() {
-            device.settle();
-        }
+        device.settle(nic.owes());
         found
     }
 

@@ -47,17 +47,14 @@ impl<D: Device> End<D> {
 
     fn turn(&mut self) {
         let lossless = self.device.capabilities().lossless;
-        if lossless {
-            self.nic.look(&mut self.device);
-        }
         self.nic.advance(self.device.now());
         self.device.receive(&mut self.nic);
+        if lossless {
+            self.nic.collect(&mut self.device);
+        }
         self.nic.transmit(&mut self.device);
         if lossless {
-            self.nic.collect();
-            if !self.nic.owes() {
-                self.device.settle();
-            }
+            self.device.settle(self.nic.owes());
         }
     }
 }

@@ -115,7 +115,7 @@ impl<D: Device> Link<D> {
     #[inline]
     pub fn look(&mut self) -> usize {
         let found = self.device.receive(&mut self.arrivals);
-        self.device.settle();
+        self.device.settle(|_| false);
         found
     }
 

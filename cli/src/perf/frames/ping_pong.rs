@@ -38,7 +38,7 @@ pub fn await_message<D: Device>(link: &mut Link<D>, count: u64) -> anyhow::Resul
         if link.arrivals.messages() >= count {
             return Ok(());
         }
-        link.device.settle();
+        link.device.settle(|_| false);
         patience.spend("a message")?;
     }
 }
@@ -55,7 +55,7 @@ fn lead<D: Device>(link: &mut Link<D>, amount: Amount) -> anyhow::Result<Latenci
         await_message(link, round)?;
         times.record(start.elapsed());
         // What was received is answered for with the next message.
-        link.device.settle();
+        link.device.settle(|_| false);
         if last {
             return Ok(times);
         }
@@ -68,7 +68,7 @@ fn follow<D: Device>(link: &mut Link<D>) -> anyhow::Result<()> {
         round += 1;
         await_message(link, round)?;
         link.send_message(link.arrivals.ledger.ended)?;
-        link.device.settle();
+        link.device.settle(|_| false);
     }
     Ok(())
 }

@@ -53,7 +53,7 @@ pub fn wake<D: Device>(
         link.send_message(last)?;
         ping_pong::await_message(link, round)?;
         times.record(start.elapsed());
-        link.device.settle();
+        link.device.settle(|_| false);
     }
     link.arrivals.ledger.here.judge()?;
     let sleeps = peer.hear()?.as_u64().context("how often the other end slept")?;

@@ -5,21 +5,19 @@ use crate::nic::device::Outbox;
 use crate::nic::pair::QueuePair;
 
 impl QueuePair {
-    /// Notes what a lossless device says was delivered.
-    pub fn look<O: Outbox>(&mut self, outbox: &mut O) {
-        if let Some(path) = &self.path {
-            self.requester.delivered = outbox.delivered(path.id());
-        }
+    /// The last ticket that a lossless device says was delivered.
+    #[inline]
+    pub fn delivered<O: Outbox>(&self, outbox: &mut O) -> u64 {
+        self.path.as_ref().map_or(0, |path| outbox.delivered(path.id()))
     }
 
-    /// Completes what was delivered. Whether anything is still under way.
-    pub fn collect(&mut self, common: &mut Common) -> bool {
+    /// Completes what was `delivered`. Whether anything is still under way.
+    pub fn collect(&mut self, delivered: u64, common: &mut Common) -> bool {
         if !self.state.requests() {
             // What is broken is flushed, whatever was delivered of it.
             self.requester.flying = false;
             return false;
         }
-        let delivered = self.requester.delivered;
         // A request is there when its last packet is, and that was sent.
         let before = self.requester.completed;
         let queue = in_use(&mut common.completions, self.send_completions);
@@ -33,25 +31,34 @@ impl QueuePair {
             self.complete_next(0, queue, &mut common.counters);
         }
         common.settle(self.send_completions);
-        let r = &mut self.requester;
-        // Behind a request that is not answered, only that of a message which is complete is taken
-        // away: it would keep those that come from being marked.
-        let mut mark = None;
-        if r.mark.is_some_and(|(ticket, _)| ticket <= delivered) {
-            let (asks, oldest) = (r.asks_first(), r.oldest);
-            mark = r.mark.take_if(|(_, psn)| !asks || psn.distance_from(oldest) < 0);
-        }
-        if let Some((_, psn)) = mark.filter(|(_, psn)| self.is_under_way(*psn)) {
-            // The messages before it are complete, so it is of the one at the head.
-            let r = &mut self.requester;
-            let beyond = psn.add(1);
-            r.acknowledged += beyond.distance_from(r.oldest) as u32;
-            r.oldest = beyond;
-        }
-        if self.requester.completed != before || mark.is_some() {
+        let marked = self.requester.mark.is_some() && self.collect_marked(delivered);
+        if self.requester.completed != before || marked {
             self.progressed(common);
         }
         self.requester.flying = self.requester.waits() && self.state.requests();
         self.requester.flying
+    }
+
+    /// Takes the packet in the middle of a message for acknowledged that was waited for, if it was
+    /// delivered, and no answer told of it before. Whether it is.
+    #[inline(never)]
+    fn collect_marked(&mut self, delivered: u64) -> bool {
+        let r = &mut self.requester;
+        // Behind a request that is not answered it waits.
+        if r.asks_first() {
+            return false;
+        }
+        let Some((_, psn)) = r.mark.take_if(|(ticket, _)| *ticket <= delivered) else {
+            return false;
+        };
+        if !self.is_under_way(psn) {
+            return false;
+        }
+        // The messages before it are complete, so it is of the one at the head.
+        let r = &mut self.requester;
+        let beyond = psn.add(1);
+        r.acknowledged += beyond.distance_from(r.oldest) as u32;
+        r.oldest = beyond;
+        true
     }
 }

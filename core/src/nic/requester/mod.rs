@@ -88,8 +88,6 @@ pub(super) struct Requester {
     /// The device's ticket of each request's last packet, and the number behind that, by the
     /// request's place in a ring as long as the queue, on a lossless device.
     tickets: Box<[(u64, Psn)]>,
-    /// There, the last ticket that is known to be delivered.
-    delivered: u64,
     /// There, a packet in the middle of a message, and its ticket: a message longer than the window
     /// could not go on before all of it had arrived.
     mark: Option<(u64, Psn)>,
@@ -124,7 +122,6 @@ impl Requester {
             retry_at: None,
             resume_at: None,
             tickets: Box::default(),
-            delivered: 0,
             mark: None,
             flying: false,
         }
@@ -135,8 +132,6 @@ impl Requester {
         (self.oldest, self.next, self.top) = (first, first, first);
         self.rto = Rto::new(sending.timeout, sending.peer_delay);
         (self.sending, self.open) = (sending, sending.window);
-        // Another path has other tickets.
-        self.delivered = 0;
         if lossless && self.tickets.is_empty() {
             self.tickets = vec![(0, first); self.work.slots()].into();
         }
@@ -187,6 +182,12 @@ impl Requester {
     fn left_front(&mut self) {
         self.begun = self.begun.saturating_sub(1);
         self.at = self.at.saturating_sub(1);
+    }
+
+    /// Whether no packet is marked that is still under way: that of one which an answer told of is
+    /// not waited for.
+    fn is_unmarked(&self) -> bool {
+        self.mark.is_none_or(|(_, psn)| psn.distance_from(self.oldest) < 0)
     }
 
     /// How many packets are unacknowledged.
@@ -493,7 +494,7 @@ impl Requester {
                 self.tickets[slot] = (ticket, beyond);
             }
             (self.at, self.packet) = (self.at + 1, 0);
-        } else if !self.tickets.is_empty() && self.mark.is_none() {
+        } else if !self.tickets.is_empty() && self.is_unmarked() {
             self.mark = Some((ticket, self.next.before()));
         }
     }
