@@ -2,7 +2,9 @@
 
 use crate::encap::PathId;
 use crate::payload::Payload;
-use crate::wire::{Aeth, AtomicValue, Extensions, Msn, Nak, Operation, Packet, Psn, Qpn, Verdict};
+use crate::wire::{
+    Aeth, AtomicValue, Extensions, Msn, Nak, OpcodeInfo, Operation, Packet, Psn, Qpn, Verdict,
+};
 
 use super::common::{Common, in_use};
 use super::completion::{Cause, Completion, Done};
@@ -39,14 +41,19 @@ impl Posted {
 
 impl QueuePair {
     /// Takes an answer.
-    #[inline]
-    pub fn answered<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
+    #[inline(always)]
+    pub fn answered<P: Payload>(
+        &mut self,
+        packet: &Packet<P>,
+        info: OpcodeInfo,
+        common: &mut Common,
+    ) {
         let headers = &packet.headers;
         if !self.state.requests() {
             common.counters.wrong_state += 1;
             return;
         }
-        match (headers.bth.opcode().info().operation, headers.extensions) {
+        match (info.operation, headers.extensions) {
             (Operation::Acknowledge, Extensions::Aeth(aeth)) => {
                 self.judged(headers.bth.psn(), aeth, common);
             }
