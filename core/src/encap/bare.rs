@@ -85,6 +85,21 @@ pub fn parse(
     first: u64,
     len: usize,
 ) -> Result<Packet<WordBytes<'_>>, Malformed> {
+    let (bth, rest) = (begin(record, first, len)?, Rest { record, len });
+    // With most layouts as constants: what is read then is known when this is compiled.
+    match bth.opcode().layout() {
+        Layout::None => rest.parse_as(bth, Layout::None),
+        Layout::Reth => rest.parse_as(bth, Layout::Reth),
+        Layout::Aeth => rest.parse_as(bth, Layout::Aeth),
+        Layout::Atomic => rest.parse_as(bth, Layout::Atomic),
+        Layout::AethAtomicAck => rest.parse_as(bth, Layout::AethAtomicAck),
+        layout => rest.parse_as(bth, layout),
+    }
+}
+
+/// Reads its BTH.
+#[inline(always)]
+pub(crate) fn begin(record: &[AtomicU64], first: u64, len: usize) -> Result<Bth, Malformed> {
     let have = (record.len() * 8).saturating_sub(TAG_LEN);
     if len > have {
         return Err(Malformed::Length { part: Part::Bth, claimed: len, have });
@@ -92,40 +107,36 @@ pub fn parse(
     let Some(second) = record.get(1).filter(|_| len >= Bth::LEN) else {
         return Err(Malformed::Truncated { part: Part::Bth, need: Bth::LEN, have: len });
     };
-    let bth = Bth::from_bytes(&bth_bytes(first, second))?;
-    // With most layouts as constants: what is read then is known when this is compiled.
-    match bth.opcode().layout() {
-        Layout::None => parse_as(record, bth, Layout::None, len),
-        Layout::Reth => parse_as(record, bth, Layout::Reth, len),
-        Layout::Aeth => parse_as(record, bth, Layout::Aeth, len),
-        Layout::Atomic => parse_as(record, bth, Layout::Atomic, len),
-        Layout::AethAtomicAck => parse_as(record, bth, Layout::AethAtomicAck, len),
-        layout => parse_as(record, bth, layout, len),
-    }
+    Bth::from_bytes(&bth_bytes(first, second))
 }
 
-/// Reads what is behind the BTH of a packet of `len` bytes.
-#[inline(always)]
-fn parse_as(
-    record: &[AtomicU64],
-    bth: Bth,
-    layout: Layout,
-    len: usize,
-) -> Result<Packet<WordBytes<'_>>, Malformed> {
-    let mut bytes = [0; EXTENSIONS];
-    let words = record[BTH_END / 8..].iter().take(layout.len().div_ceil(8));
-    for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
-        *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+/// A record with a packet of `len` bytes, whose BTH was read, and found within.
+#[derive(Clone, Copy)]
+pub(crate) struct Rest<'a> {
+    pub record: &'a [AtomicU64],
+    pub len: usize,
+}
+
+impl<'a> Rest<'a> {
+    /// Reads what is behind the BTH.
+    #[inline(always)]
+    pub fn parse_as(self, bth: Bth, layout: Layout) -> Result<Packet<WordBytes<'a>>, Malformed> {
+        let Self { record, len } = self;
+        let mut bytes = [0; EXTENSIONS];
+        let words = record[BTH_END / 8..].iter().take(layout.len().div_ceil(8));
+        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        let known = (len - Bth::LEN).min(EXTENSIONS);
+        let (extensions, _) = Extensions::parse(layout, &bytes[..known])?;
+        let headers = Headers { bth, extensions };
+        let payload = without_padding(&headers, len - Bth::LEN - layout.len())?;
+        let start = BTH_END + layout.len();
+        let have = record.len() * 8 - TAG_LEN;
+        let missing = Malformed::Length { part: Part::Payload, claimed: payload, have };
+        let payload = WordBytes::new(record, start..start + payload).ok_or(missing)?;
+        Ok(Packet { headers, payload })
     }
-    let known = (len - Bth::LEN).min(EXTENSIONS);
-    let (extensions, _) = Extensions::parse(layout, &bytes[..known])?;
-    let headers = Headers { bth, extensions };
-    let payload = without_padding(&headers, len - Bth::LEN - layout.len())?;
-    let start = BTH_END + layout.len();
-    let have = record.len() * 8 - TAG_LEN;
-    let missing = Malformed::Length { part: Part::Payload, claimed: payload, have };
-    let payload = WordBytes::new(record, start..start + payload).ok_or(missing)?;
-    Ok(Packet { headers, payload })
 }
 
 /// The same of a simple packet, which has no extension headers. Nothing, if this is none.

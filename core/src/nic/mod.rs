@@ -514,6 +514,11 @@ impl Inbox for Nic {
         }
     }
 
+    #[inline(always)]
+    fn known<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, row: OpcodeInfo) {
+        self.dispatch(flow, &packet, row);
+    }
+
     #[cold]
     fn gone(&mut self, link: PathId) {
         let Self { common, pairs, .. } = self;

@@ -84,8 +84,7 @@ impl<'a> Packet<&'a [u8]> {
     /// Reads a packet that ends with its padding: the ICRC, where there is one, is not part of it.
     #[inline]
     pub fn parse(packet: &'a [u8]) -> Result<Self, Malformed> {
-        let (h, rest) = split::<{ Bth::LEN }>(Part::Bth, packet)?;
-        let bth = Bth::from_bytes(h)?;
+        let (bth, rest) = Self::begin(packet)?;
         // With most layouts as constants: what is read then is known when this is compiled.
         match bth.opcode().layout() {
             Layout::Reth => Self::parse_as(bth, Layout::Reth, rest),
@@ -96,9 +95,16 @@ impl<'a> Packet<&'a [u8]> {
         }
     }
 
+    /// Reads the base transport header: the rest is behind it.
+    #[inline(always)]
+    pub(crate) fn begin(packet: &'a [u8]) -> Result<(Bth, &'a [u8]), Malformed> {
+        let (h, rest) = split::<{ Bth::LEN }>(Part::Bth, packet)?;
+        Ok((Bth::from_bytes(h)?, rest))
+    }
+
     /// Reads what is behind the base transport header.
     #[inline(always)]
-    fn parse_as(bth: Bth, layout: Layout, rest: &'a [u8]) -> Result<Self, Malformed> {
+    pub(crate) fn parse_as(bth: Bth, layout: Layout, rest: &'a [u8]) -> Result<Self, Malformed> {
         let (extensions, padded) = Extensions::parse(layout, rest)?;
         let headers = Headers { bth, extensions };
         let payload = without_padding(&headers, padded.len())?;

@@ -30,9 +30,11 @@ impl QueuePair {
             && !r.asks_first()
         {
             (r.oldest, r.acknowledged) = (beyond, 0);
-            self.complete_next(0, queue, &mut common.counters);
+            self.complete_next(queue, &mut common.counters);
         }
-        common.settle(self.send_completions);
+        if queue.calls() {
+            common.settle(self.send_completions);
+        }
         let r = &mut self.requester;
         // Behind a request that is not answered, only that of a message which is complete is taken
         // away: it would keep those that come from being marked.
