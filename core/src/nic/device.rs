@@ -148,7 +148,7 @@ trait Behind {
     fn parse(self, bth: Bth, layout: Layout) -> Result<Packet<Self::Payload>, Malformed>;
 }
 
-impl<'a> Behind for &'a [u8] {
+impl Behind for &[u8] {
     type Payload = Self;
 
     #[inline(always)]
