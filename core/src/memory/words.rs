@@ -51,8 +51,10 @@ pub fn copy_in(words: &[AtomicU64], at: usize, from: &[u8]) {
         }
         return;
     }
-    if !from.is_empty() {
-        copy_in_any(words, at, from);
+    match from.is_empty() {
+        // Which must lie within, too, but needs no call.
+        true => _ = touched(words, at, 0),
+        false => copy_in_any(words, at, from),
     }
 }
 
