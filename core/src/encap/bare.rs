@@ -11,7 +11,7 @@
 
 use crate::payload::{Payload, WordBytes};
 use crate::sync::{AtomicU64, Ordering};
-use crate::wire::{Bth, Extensions, Headers, Malformed, Packet, Part, without_padding};
+use crate::wire::{Bth, Extensions, Headers, Layout, Malformed, Packet, Part, without_padding};
 
 /// The bytes of the device's tag.
 pub const TAG_LEN: usize = 4;
@@ -47,9 +47,28 @@ pub fn emit(record: &[AtomicU64], tag: [u8; TAG_LEN], headers: &Headers, payload
             word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
         }
     }
-    payload.copy_to_words(record, start);
+    if start.is_multiple_of(8) || !put_word(record, start, payload) {
+        payload.copy_to_words(record, start);
+    }
     let [e, f, g, h] = tag;
     record[0].store(u64::from_ne_bytes([e, f, g, h, a, b, c, d]), Ordering::Release);
+}
+
+/// Puts a payload of one word behind headers that end in the middle of one, which is plainly stored
+/// again: the record is nobody else's yet. Whether it is such a payload.
+#[inline(always)]
+fn put_word(record: &[AtomicU64], start: usize, payload: impl Payload) -> bool {
+    let (true, Some([first, second])) = (payload.len() == 8, record[start / 8..].first_chunk())
+    else {
+        return false;
+    };
+    let (mut bytes, shift) = ([0; 8], start % 8 * 8);
+    payload.copy_to(&mut bytes);
+    let word = u64::from_le_bytes(bytes);
+    let before = u64::from_le(first.load(Ordering::Relaxed)) & ((1 << shift) - 1);
+    first.store((before | word << shift).to_le(), Ordering::Relaxed);
+    second.store((word >> (64 - shift)).to_le(), Ordering::Relaxed);
+    true
 }
 
 /// The tag in the first word of a record.
@@ -66,6 +85,21 @@ pub fn parse(
     first: u64,
     len: usize,
 ) -> Result<Packet<WordBytes<'_>>, Malformed> {
+    let (bth, rest) = (begin(record, first, len)?, Rest { record, len });
+    // With most layouts as constants: what is read then is known when this is compiled.
+    match bth.opcode().layout() {
+        Layout::None => rest.parse_as(bth, Layout::None),
+        Layout::Reth => rest.parse_as(bth, Layout::Reth),
+        Layout::Aeth => rest.parse_as(bth, Layout::Aeth),
+        Layout::Atomic => rest.parse_as(bth, Layout::Atomic),
+        Layout::AethAtomicAck => rest.parse_as(bth, Layout::AethAtomicAck),
+        layout => rest.parse_as(bth, layout),
+    }
+}
+
+/// Reads its BTH.
+#[inline(always)]
+pub(crate) fn begin(record: &[AtomicU64], first: u64, len: usize) -> Result<Bth, Malformed> {
     let have = (record.len() * 8).saturating_sub(TAG_LEN);
     if len > have {
         return Err(Malformed::Length { part: Part::Bth, claimed: len, have });
@@ -73,23 +107,36 @@ pub fn parse(
     let Some(second) = record.get(1).filter(|_| len >= Bth::LEN) else {
         return Err(Malformed::Truncated { part: Part::Bth, need: Bth::LEN, have: len });
     };
-    let bth = Bth::from_bytes(&bth_bytes(first, second))?;
-    let mut extensions = Extensions::None;
-    let layout = bth.opcode().layout();
-    if !layout.is_empty() {
+    Bth::from_bytes(&bth_bytes(first, second))
+}
+
+/// A record with a packet of `len` bytes, whose BTH was read, and found within.
+#[derive(Clone, Copy)]
+pub(crate) struct Rest<'a> {
+    pub record: &'a [AtomicU64],
+    pub len: usize,
+}
+
+impl<'a> Rest<'a> {
+    /// Reads what is behind the BTH.
+    #[inline(always)]
+    pub fn parse_as(self, bth: Bth, layout: Layout) -> Result<Packet<WordBytes<'a>>, Malformed> {
+        let Self { record, len } = self;
         let mut bytes = [0; EXTENSIONS];
-        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(&record[BTH_END / 8..]) {
+        let words = record[BTH_END / 8..].iter().take(layout.len().div_ceil(8));
+        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
             *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
         }
         let known = (len - Bth::LEN).min(EXTENSIONS);
-        (extensions, _) = Extensions::parse(layout, &bytes[..known])?;
+        let (extensions, _) = Extensions::parse(layout, &bytes[..known])?;
+        let headers = Headers { bth, extensions };
+        let payload = without_padding(&headers, len - Bth::LEN - layout.len())?;
+        let start = BTH_END + layout.len();
+        let have = record.len() * 8 - TAG_LEN;
+        let missing = Malformed::Length { part: Part::Payload, claimed: payload, have };
+        let payload = WordBytes::new(record, start..start + payload).ok_or(missing)?;
+        Ok(Packet { headers, payload })
     }
-    let headers = Headers { bth, extensions };
-    let payload = without_padding(&headers, len - headers.len())?;
-    let start = TAG_LEN + headers.len();
-    let missing = Malformed::Length { part: Part::Payload, claimed: payload, have };
-    let payload = WordBytes::new(record, start..start + payload).ok_or(missing)?;
-    Ok(Packet { headers, payload })
 }
 
 /// The same of a simple packet, which has no extension headers. Nothing, if this is none.

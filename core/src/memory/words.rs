@@ -51,7 +51,11 @@ pub fn copy_in(words: &[AtomicU64], at: usize, from: &[u8]) {
         }
         return;
     }
-    copy_in_any(words, at, from);
+    match from.is_empty() {
+        // Which must lie within, too, but needs no call.
+        true => _ = touched(words, at, 0),
+        false => copy_in_any(words, at, from),
+    }
 }
 
 #[inline(never)]
@@ -122,7 +126,38 @@ fn copy_out_any(words: &[AtomicU64], at: usize, to: &mut [u8]) {
 ///
 /// # Panics
 /// When a range does not lie within its words.
+#[inline]
 pub fn copy_across(from: &[AtomicU64], from_at: usize, to: &[AtomicU64], to_at: usize, len: usize) {
+    // A whole word is most short messages.
+    if len == WORD && to_at.is_multiple_of(WORD) {
+        to[to_at / WORD].store(word_at(from, from_at), Ordering::Release);
+    } else {
+        copy_across_any(from, from_at, to, to_at, len);
+    }
+}
+
+/// The eight bytes from `at` on, which may lie in two words.
+#[inline]
+fn word_at(words: &[AtomicU64], at: usize) -> u64 {
+    let low = words[at / WORD].load(Ordering::Relaxed);
+    let shift = at % WORD * 8;
+    if shift == 0 {
+        return low;
+    }
+    let high = words[at / WORD + 1].load(Ordering::Relaxed);
+    joined(low, high, shift)
+}
+
+/// The upper bytes of one word, from `shift` bits on, and the lower ones of the next. Read as
+/// little-endian, lower means less significant on every machine.
+#[inline]
+fn joined(low: u64, high: u64, shift: usize) -> u64 {
+    let (low, high) = (low.to_le() >> shift, high.to_le() << (u64::BITS as usize - shift));
+    u64::from_le(low | high)
+}
+
+#[inline(never)]
+fn copy_across_any(from: &[AtomicU64], from_at: usize, to: &[AtomicU64], to_at: usize, len: usize) {
     let source = touched(from, from_at, len);
     match touched(to, to_at, len) {
         [] => {}
@@ -225,12 +260,9 @@ fn copy_words(from: &[AtomicU64], at: usize, to: &[AtomicU64], downwards: bool) 
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         });
     } else {
-        // Each word takes the upper bytes of one word and the lower ones of the next. Read as
-        // little-endian, lower means less significant on every machine.
         run(source.array_windows().zip(to), downwards, |([low, high], to)| {
-            let low = low.load(Ordering::Relaxed).to_le() >> shift;
-            let high = high.load(Ordering::Relaxed).to_le() << (u64::BITS as usize - shift);
-            to.store(u64::from_le(low | high), Ordering::Relaxed);
+            let (low, high) = (low.load(Ordering::Relaxed), high.load(Ordering::Relaxed));
+            to.store(joined(low, high, shift), Ordering::Relaxed);
         });
     }
 }

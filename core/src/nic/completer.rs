@@ -2,7 +2,9 @@
 
 use crate::encap::PathId;
 use crate::payload::Payload;
-use crate::wire::{Aeth, AtomicValue, Extensions, Msn, Nak, Operation, Packet, Psn, Qpn, Verdict};
+use crate::wire::{
+    Aeth, AtomicValue, Extensions, Msn, Nak, OpcodeInfo, Operation, Packet, Psn, Qpn, Verdict,
+};
 
 use super::common::{Common, in_use};
 use super::completion::{Cause, Completion, Done};
@@ -39,14 +41,19 @@ impl Posted {
 
 impl QueuePair {
     /// Takes an answer.
-    #[inline]
-    pub fn answered<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
+    #[inline(always)]
+    pub fn answered<P: Payload>(
+        &mut self,
+        packet: &Packet<P>,
+        info: OpcodeInfo,
+        common: &mut Common,
+    ) {
         let headers = &packet.headers;
         if !self.state.requests() {
             common.counters.wrong_state += 1;
             return;
         }
-        match (headers.bth.opcode().info().operation, headers.extensions) {
+        match (info.operation, headers.extensions) {
             (Operation::Acknowledge, Extensions::Aeth(aeth)) => {
                 self.judged(headers.bth.psn(), aeth, common);
             }
@@ -63,6 +70,7 @@ impl QueuePair {
 
     /// Whether what answers `psn` is the answer that comes next: everything before it has arrived
     /// over there, and has been answered.
+    #[inline]
     fn is_next(&mut self, psn: Psn, common: &mut Common) -> bool {
         let before = psn.before();
         if self.is_under_way(psn) && self.is_under_way(before) {
@@ -74,6 +82,7 @@ impl QueuePair {
     }
 
     /// What an answer says of the peer's receives.
+    #[inline]
     fn heard(&mut self, aeth: Aeth) {
         if let Verdict::Ack(credits) = aeth.syndrome.verdict() {
             let last = credits.map(|credits| aeth.msn.add(u32::from(credits.messages())));
@@ -82,14 +91,14 @@ impl QueuePair {
     }
 
     /// Takes the result of an atomic operation.
-    #[inline(never)]
+    #[inline(always)]
     fn brought_result(&mut self, psn: Psn, aeth: Aeth, before: u64, common: &mut Common) {
         if !self.is_next(psn, common) {
             return;
         }
         let atomic = self.requester.front().is_some_and(|posted| {
-            let operation = posted.request.operation;
-            operation.asks() && !matches!(operation, work::Operation::Read { .. })
+            let operation = &posted.request.operation;
+            posted.asks() && !matches!(operation, work::Operation::Read { .. })
         });
         if !atomic {
             common.counters.stray_answers += 1;
@@ -97,7 +106,7 @@ impl QueuePair {
         }
         common.counters.answers_received += 1;
         self.heard(aeth);
-        if self.answered_oldest() {
+        if self.answered_oldest(0) {
             self.complete_front(before, common);
         }
         self.moved(psn, common);
@@ -105,7 +114,7 @@ impl QueuePair {
 
     /// Takes a packet of what was read. Whether it calls itself first, middle or last is of no
     /// matter: a peer that was asked for the rest of a read answers in either way.
-    #[inline(never)]
+    #[inline(always)]
     fn brought_data<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
         let psn = packet.headers.bth.psn();
         if !self.is_next(psn, common) {
@@ -135,7 +144,7 @@ impl QueuePair {
         if let Extensions::Aeth(aeth) = packet.headers.extensions {
             self.heard(aeth);
         }
-        if self.answered_oldest() {
+        if self.answered_oldest(len as u32) {
             self.complete_front(0, common);
         }
         self.moved(psn, common);
@@ -248,13 +257,21 @@ impl QueuePair {
     /// Completes the request at the head of the queue; `before` is what an atomic operation found.
     pub(super) fn complete_front(&mut self, before: u64, common: &mut Common) {
         let queue = in_use(&mut common.completions, self.send_completions);
-        self.complete_next(before, queue, &mut common.counters);
-        common.settle(self.send_completions);
+        self.complete_as::<true>(before, queue, &mut common.counters);
+        if queue.calls() {
+            common.settle(self.send_completions);
+        }
     }
 
-    /// The same, for who completes several, and [settles](Common::settle) with the queue then.
+    /// The same of one that does not ask for anything, for who completes several, and
+    /// [settles](Common::settle) with the queue then.
     #[inline(always)]
-    pub(super) fn complete_next(
+    pub(super) fn complete_next(&mut self, queue: &mut Completions, counters: &mut Counters) {
+        self.complete_as::<false>(0, queue, counters);
+    }
+
+    #[inline(always)]
+    fn complete_as<const ASKED: bool>(
         &mut self,
         before: u64,
         queue: &mut Completions,
@@ -269,11 +286,16 @@ impl QueuePair {
             let slot = queue.redeem(Purpose::Send, false);
             match (posted.plain, &posted.request.data) {
                 // Most, which bring nothing back.
-                (Some(Plain::Send), Data::Inline(_)) => {
-                    slot.fill(posted.completion(qpn, Done::Sent, 0, Memory::None));
+                (Some(plain @ (Plain::Send | Plain::Write)), Data::Inline(_)) => {
+                    let done = if plain == Plain::Send { Done::Sent } else { Done::Written };
+                    slot.fill(posted.completion(qpn, done, 0, Memory::None));
                 }
-                (Some(Plain::Write), Data::Inline(_)) => {
-                    slot.fill(posted.completion(qpn, Done::Written, 0, Memory::None));
+                (Some(Plain::Read), &Data::Memory(Memory::Segment(segment))) if ASKED => {
+                    let memory = Memory::Segment(segment);
+                    slot.fill(posted.completion(qpn, Done::Read, posted.len, memory));
+                }
+                (Some(Plain::Atomic), _) if ASKED => {
+                    slot.fill(posted.completion(qpn, Done::Atomic { before }, 0, Memory::None));
                 }
                 _ => posted.complete(qpn, before, slot),
             }

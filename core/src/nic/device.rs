@@ -1,9 +1,9 @@
 //! What the NIC asks of a device, and what a device tells the NIC.
 
 use crate::encap::{Full, Opener, Outer, Path, PathId, bare};
-use crate::payload::Payload;
+use crate::payload::{Payload, WordBytes};
 use crate::sync::AtomicU64;
-use crate::wire::{Bth, Extensions, Headers, Malformed, Packet};
+use crate::wire::{Bth, Extensions, Headers, Layout, Malformed, Opcode, OpcodeInfo, Packet};
 
 /// Where packets leave: encoded in the device's own memory, merged into runs where it can.
 pub trait Outbox {
@@ -65,6 +65,14 @@ pub trait Inbox {
         self.packet(flow, &Packet { headers, payload });
     }
 
+    /// Takes a packet of which it is known when this is compiled what it is: all that the table of
+    /// opcodes says, its row, is a constant.
+    #[inline]
+    fn known<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, row: OpcodeInfo) {
+        let _ = row;
+        self.packet(flow, &packet);
+    }
+
     /// Hears of a packet, or a frame, that was not one.
     fn malformed(&mut self, why: Malformed);
 
@@ -118,8 +126,8 @@ pub trait Inbox {
 /// Apart, as what follows, so that what others need stands in nobody's way.
 #[inline(never)]
 fn any_of_frame<I: Inbox>(inbox: &mut I, flow: u64, outer: &Outer, packet: &[u8]) {
-    match Packet::parse(packet) {
-        Ok(packet) => inbox.packet(Flow::Network(flow, outer), &packet),
+    match Packet::begin(packet) {
+        Ok((bth, rest)) => by_opcode(inbox, Flow::Network(flow, outer), bth, rest),
         Err(why) => inbox.malformed(why),
     }
 }
@@ -131,8 +139,73 @@ fn any_of_record<I: Inbox>(
     record: &[AtomicU64],
     (first, len): (u64, usize),
 ) {
-    match bare::parse(record, first, len) {
-        Ok(packet) => inbox.packet(Flow::Link(link), &packet),
+    match bare::begin(record, first, len) {
+        Ok(bth) => by_opcode(inbox, Flow::Link(link), bth, bare::Rest { record, len }),
         Err(why) => inbox.malformed(why),
+    }
+}
+
+/// What stands behind a packet's BTH.
+trait Behind {
+    type Payload: Payload;
+
+    fn parse(self, bth: Bth, layout: Layout) -> Result<Packet<Self::Payload>, Malformed>;
+}
+
+impl Behind for &[u8] {
+    type Payload = Self;
+
+    #[inline(always)]
+    fn parse(self, bth: Bth, layout: Layout) -> Result<Packet<Self>, Malformed> {
+        Packet::parse_as(bth, layout, self)
+    }
+}
+
+impl<'a> Behind for bare::Rest<'a> {
+    type Payload = WordBytes<'a>;
+
+    #[inline(always)]
+    fn parse(self, bth: Bth, layout: Layout) -> Result<Packet<WordBytes<'a>>, Malformed> {
+        self.parse_as(bth, layout)
+    }
+}
+
+/// Takes a packet by its opcode. Of the usual ones, what the table says of them is known here when
+/// this is compiled: their headers are a few loads, and what follows from the rest is decided.
+#[inline(always)]
+fn by_opcode<I: Inbox>(inbox: &mut I, flow: Flow<'_>, bth: Bth, behind: impl Behind) {
+    let taken = match bth.opcode() {
+        Opcode::RcReadRequest => {
+            let info = const { *Opcode::RcReadRequest.info() };
+            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
+        }
+        Opcode::RcReadResponseOnly => {
+            let info = const { *Opcode::RcReadResponseOnly.info() };
+            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
+        }
+        Opcode::RcFetchAdd => {
+            let info = const { *Opcode::RcFetchAdd.info() };
+            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
+        }
+        Opcode::RcCompareSwap => {
+            let info = const { *Opcode::RcCompareSwap.info() };
+            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
+        }
+        Opcode::RcAtomicAcknowledge => {
+            let info = const { *Opcode::RcAtomicAcknowledge.info() };
+            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
+        }
+        Opcode::RcWriteOnly => {
+            let info = const { *Opcode::RcWriteOnly.info() };
+            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
+        }
+        Opcode::RcAcknowledge => {
+            let info = const { *Opcode::RcAcknowledge.info() };
+            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
+        }
+        opcode => behind.parse(bth, opcode.layout()).map(|packet| inbox.packet(flow, &packet)),
+    };
+    if let Err(why) = taken {
+        inbox.malformed(why);
     }
 }

@@ -457,7 +457,7 @@ impl Nic {
         }
         match info.service {
             Service::Ud => pair.take_datagram(flow, packet, common),
-            _ if info.is_response() => pair.answered(packet, common),
+            _ if info.is_response() => pair.answered(packet, info, common),
             _ => pair.respond(packet, info, common),
         }
     }
@@ -466,7 +466,22 @@ impl Nic {
 impl Inbox for Nic {
     #[inline(never)]
     fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
-        self.dispatch(flow, packet, *packet.headers.bth.opcode().info());
+        // As below: what is known of those that most packets are shortens their ways.
+        match packet.headers.bth.opcode() {
+            Opcode::RcReadRequest => {
+                self.dispatch(flow, packet, const { *Opcode::RcReadRequest.info() });
+            }
+            Opcode::RcReadResponseOnly => {
+                self.dispatch(flow, packet, const { *Opcode::RcReadResponseOnly.info() });
+            }
+            Opcode::RcFetchAdd => {
+                self.dispatch(flow, packet, const { *Opcode::RcFetchAdd.info() });
+            }
+            Opcode::RcAtomicAcknowledge => {
+                self.dispatch(flow, packet, const { *Opcode::RcAtomicAcknowledge.info() });
+            }
+            opcode => self.dispatch(flow, packet, *opcode.info()),
+        }
     }
 
     #[inline(always)]
@@ -482,6 +497,11 @@ impl Inbox for Nic {
             }
             _ => self.packet(flow, &Packet { headers, payload }),
         }
+    }
+
+    #[inline(always)]
+    fn known<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, row: OpcodeInfo) {
+        self.dispatch(flow, &packet, row);
     }
 
     #[cold]

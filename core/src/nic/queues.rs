@@ -98,7 +98,7 @@ impl Posted {
     /// Whether it asks for something, which only an answer of its own completes.
     #[inline(always)]
     pub fn asks(&self) -> bool {
-        self.plain.is_none() && self.request.operation.asks()
+        !matches!(self.plain, Some(Plain::Send | Plain::Write)) && self.request.operation.asks()
     }
 }
 

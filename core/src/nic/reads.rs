@@ -79,6 +79,7 @@ impl Answers {
 
     /// Whether the peer asks for more at a time than it may. What it asks for again, and perhaps
     /// only because the network was slow, does not count: if it asks for more, it has that.
+    #[inline]
     fn are_full(&mut self) -> bool {
         while self.owed.len() >= self.most && self.owed.front().is_some_and(|owed| owed.again) {
             self.owed.pop_front();
@@ -86,6 +87,7 @@ impl Answers {
         self.owed.len() >= self.most
     }
 
+    #[inline]
     fn add(&mut self, answer: Answer) {
         self.owed.push_back(Owed { answer, again: false });
     }
@@ -116,6 +118,7 @@ impl Answers {
         }
     }
 
+    #[inline]
     fn remember(&mut self, psn: Psn, before: u64) {
         if self.results.len() >= self.most {
             self.results.pop_front();
@@ -132,6 +135,7 @@ impl Answers {
 
 impl QueuePair {
     /// Takes a read of this side's memory, or refuses it.
+    #[inline(always)]
     pub fn take_read(&mut self, headers: Headers, keys: &Keys) -> Result<(), Refusal> {
         let Extensions::Reth(reth) = headers.extensions else { return Err(Refusal::INVALID) };
         self.may_read(&reth, keys)?;
@@ -148,6 +152,7 @@ impl QueuePair {
         Ok(())
     }
 
+    #[inline(always)]
     fn may_read(&self, reth: &Reth, keys: &Keys) -> Result<(), Refusal> {
         let Reth { address, rkey, length } = *reth;
         if length.0 > LONGEST_MESSAGE {
@@ -182,6 +187,7 @@ impl QueuePair {
     }
 
     /// Carries an atomic operation out, or refuses it.
+    #[inline(always)]
     pub fn take_atomic(&mut self, headers: Headers, keys: &Keys) -> Result<(), Refusal> {
         let Extensions::Atomic(atomic) = headers.extensions else { return Err(Refusal::INVALID) };
         let AtomicEth { address, rkey, swap_or_add, compare } = atomic;

@@ -150,6 +150,17 @@ pub struct WorkRequest {
 pub(super) enum Plain {
     Send,
     Write,
+    Read,
+    /// An atomic operation.
+    Atomic,
+}
+
+impl Plain {
+    /// Whether it asks for something, which only an answer of its own completes.
+    #[inline(always)]
+    pub const fn asks(self) -> bool {
+        matches!(self, Self::Read | Self::Atomic)
+    }
 }
 
 /// A place for a message that is to come.
@@ -360,16 +371,32 @@ impl WorkRequest {
     }
 
     /// Whether it is what most requests are: a send or write of bytes that lie in one piece, and of
-    /// nothing else. It is one that a reliable connection can carry out, then, and takes its
-    /// [data's](Data::len) length.
+    /// nothing else, a read into one segment, or an atomic operation. It is one that a reliable
+    /// connection can carry out, then, and takes its [data's](Data::len) length.
     #[inline(always)]
     pub(super) fn plain(&self) -> Option<Plain> {
-        let plain = matches!(self.attached, Attachment::Nothing)
+        let sends = matches!(self.attached, Attachment::Nothing)
             && !self.fenced
             && matches!(self.data, Data::Inline(_) | Data::Memory(Memory::Buf(_)));
         match self.operation {
-            Operation::Send if plain => Some(Plain::Send),
-            Operation::Write { .. } if plain => Some(Plain::Write),
+            Operation::Send if sends => Some(Plain::Send),
+            Operation::Write { .. } if sends => Some(Plain::Write),
+            _ => self.plainly_asks(),
+        }
+    }
+
+    /// The same of those that ask for something.
+    #[inline(always)]
+    fn plainly_asks(&self) -> Option<Plain> {
+        let alone = matches!(self.attached, Attachment::Nothing) && !self.fenced;
+        match (&self.operation, &self.data) {
+            (Operation::Read { .. }, Data::Memory(Memory::Segment(_))) if alone => {
+                Some(Plain::Read)
+            }
+            (
+                Operation::CompareSwap { .. } | Operation::FetchAdd { .. },
+                Data::Memory(Memory::None),
+            ) if alone => Some(Plain::Atomic),
             _ => None,
         }
     }

@@ -285,8 +285,9 @@ impl Extensions {
         }
     }
 
-    /// Reads the headers of `layout` in front of `bytes`; the rest is the payload.
-    #[inline]
+    /// Reads the headers of `layout` in front of `bytes`; the rest is the payload. Where the layout
+    /// is known when this is compiled, it is a few loads.
+    #[inline(always)]
     pub fn parse(layout: Layout, bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let Some((h, rest)) = bytes.split_at_checked(layout.len()) else {
             let (need, have) = (layout.len(), bytes.len());
@@ -318,7 +319,7 @@ impl Extensions {
     ///
     /// # Panics
     /// If `out` is shorter than the [layout](Self::layout)'s length.
-    #[inline]
+    #[inline(always)]
     pub fn emit(&self, out: &mut [u8]) {
         match *self {
             Self::None => {}

@@ -1,7 +1,7 @@
 //! A transport packet: base transport header, extension headers, payload, padding.
 
 use super::bth::Bth;
-use super::extensions::Extensions;
+use super::extensions::{Extensions, Layout};
 use super::malformed::{Malformed, Part, split};
 
 /// Everything in front of a packet's payload.
@@ -84,7 +84,29 @@ impl<'a> Packet<&'a [u8]> {
     /// Reads a packet that ends with its padding: the ICRC, where there is one, is not part of it.
     #[inline]
     pub fn parse(packet: &'a [u8]) -> Result<Self, Malformed> {
-        let (headers, padded) = Headers::parse(packet)?;
+        let (bth, rest) = Self::begin(packet)?;
+        // With most layouts as constants: what is read then is known when this is compiled.
+        match bth.opcode().layout() {
+            Layout::Reth => Self::parse_as(bth, Layout::Reth, rest),
+            Layout::Aeth => Self::parse_as(bth, Layout::Aeth, rest),
+            Layout::Atomic => Self::parse_as(bth, Layout::Atomic, rest),
+            Layout::AethAtomicAck => Self::parse_as(bth, Layout::AethAtomicAck, rest),
+            layout => Self::parse_as(bth, layout, rest),
+        }
+    }
+
+    /// Reads the base transport header: the rest is behind it.
+    #[inline(always)]
+    pub(crate) fn begin(packet: &'a [u8]) -> Result<(Bth, &'a [u8]), Malformed> {
+        let (h, rest) = split::<{ Bth::LEN }>(Part::Bth, packet)?;
+        Ok((Bth::from_bytes(h)?, rest))
+    }
+
+    /// Reads what is behind the base transport header.
+    #[inline(always)]
+    pub(crate) fn parse_as(bth: Bth, layout: Layout, rest: &'a [u8]) -> Result<Self, Malformed> {
+        let (extensions, padded) = Extensions::parse(layout, rest)?;
+        let headers = Headers { bth, extensions };
         let payload = without_padding(&headers, padded.len())?;
         Ok(Self { headers, payload: &padded[..payload] })
     }

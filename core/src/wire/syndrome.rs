@@ -108,10 +108,21 @@ impl Credits {
         2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
     ];
 
+    const MOST: usize = Self::COUNTS[30] as usize;
+
     /// The largest credit not above `messages`: a responder may promise less than it has.
-    pub fn at_most(messages: usize) -> Self {
-        Self(Self::COUNTS.iter().rposition(|&count| usize::from(count) <= messages).unwrap_or(0)
-            as u8)
+    #[inline]
+    pub const fn at_most(messages: usize) -> Self {
+        // Two counts to each power of two, and so the code is found by the highest bits; the last
+        // stands for all that are more.
+        let messages = if messages > Self::MOST { Self::MOST } else { messages };
+        match messages {
+            0 | 1 => Self(messages as u8),
+            _ => {
+                let power = messages.ilog2();
+                Self((power * 2) as u8 | (messages >> (power - 1) & 1) as u8)
+            }
+        }
     }
 
     /// How many messages it stands for.
@@ -169,6 +180,11 @@ mod tests {
         }
         assert_eq!(Syndrome::nak(Nak::RemoteAccess).code(), 0x62);
         assert_eq!(Syndrome::from_code(0x60).verdict(), Verdict::Nak(Nak::SequenceError));
+        // By its bits, as by a search.
+        for messages in 0..=32768_usize {
+            let found = Credits::COUNTS.iter().rposition(|&count| usize::from(count) <= messages);
+            assert_eq!(Some(usize::from(Credits::at_most(messages).0)), found, "{messages}");
+        }
         for reserved in [0x40, 0x65, 0x80, 0xFF] {
             assert_eq!(Syndrome::from_code(reserved).verdict(), Verdict::Reserved);
         }

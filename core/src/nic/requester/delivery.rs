@@ -28,9 +28,11 @@ impl QueuePair {
             && !r.asks_first()
         {
             (r.oldest, r.acknowledged) = (beyond, 0);
-            self.complete_next(0, queue, &mut common.counters);
+            self.complete_next(queue, &mut common.counters);
         }
-        common.settle(self.send_completions);
+        if queue.calls() {
+            common.settle(self.send_completions);
+        }
         let marked = self.requester.mark.is_some() && self.collect_marked(delivered);
         if self.requester.completed != before || marked {
             self.progressed(common);

@@ -28,7 +28,7 @@ use super::states::{Sending, State};
 use super::work::Plain;
 use crate::planted::{Bug, planted};
 
-use packets::{Any, Outgoing, PlainSend, PlainWrite, Pushed, Shape, push};
+use packets::{Any, Outgoing, PlainAtomic, PlainRead, PlainSend, PlainWrite, Pushed, Shape, push};
 
 /// The most packets, there and back, that may be unacknowledged: half of all sequence numbers, or
 /// those before could not be told from those behind.
@@ -248,6 +248,12 @@ impl Requester {
         self.credit.is_some_and(|last| message.distance_from(Psn::new(last.get())) >= 0)
     }
 
+    /// Whether a request of `len` bytes at the cursor is one packet, and sent for the first time.
+    #[inline(always)]
+    fn is_once(&self, len: u32, mtu: PathMtu) -> bool {
+        len <= mtu.bytes() as u32 && self.next == self.top
+    }
+
     /// The part of a message of `len` bytes that goes into the packet at the cursor: where it begins,
     /// and how long it is.
     #[inline]
@@ -312,19 +318,37 @@ impl QueuePair {
         common: &mut Common,
         outbox: &mut O,
     ) -> Result<(), Turn> {
-        let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
+        let r = &mut self.requester;
         let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
-        let once = posted.len <= mtu && r.next == r.top;
+        let once = r.is_once(posted.len, self.mtu);
         match posted.plain {
             Some(Plain::Send) if once => self.send_as::<PlainSend, O>(promised, common, outbox),
             Some(Plain::Write) if once => {
                 self.send_apart::<PlainWrite, O>(promised, common, outbox)
             }
-            _ => self.send_apart::<Any, O>(promised, common, outbox),
+            _ => self.send_other(promised, common, outbox),
         }
     }
 
     /// Apart, so that the way of most is short.
+    #[inline(never)]
+    fn send_other<O: Outbox>(
+        &mut self,
+        promised: &mut usize,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Turn> {
+        let r = &mut self.requester;
+        let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
+        let once = r.is_once(posted.len, self.mtu);
+        match posted.plain {
+            Some(Plain::Read) if once => self.send_as::<PlainRead, O>(promised, common, outbox),
+            Some(Plain::Atomic) if once => self.send_as::<PlainAtomic, O>(promised, common, outbox),
+            _ => self.send_apart::<Any, O>(promised, common, outbox),
+        }
+    }
+
+    /// Apart, too.
     #[inline(never)]
     fn send_apart<S: Shape, O: Outbox>(
         &mut self,
@@ -360,10 +384,12 @@ impl QueuePair {
             return Err(Turn::Idle);
         };
         let request = &posted.request;
-        let (asks, begins) = (!plain && request.operation.asks(), at == r.begun);
+        let asks = S::PLAIN.map_or_else(|| posted.asks(), Plain::asks);
+        let begins = at == r.begun;
         // What was begun before the peer said how many receives it has, and then refused, has to
         // wait for one as well. But with nothing under way, a request may always go and ask.
-        if r.credit.is_some()
+        if !(plain && asks)
+            && r.credit.is_some()
             && (begins || again)
             && at > 0
             && r.packet == 0
@@ -391,7 +417,11 @@ impl QueuePair {
         }
         if asks {
             r.begun += usize::from(begins);
-            return self.ask(common, outbox).map_err(|stop| self.stopped(stop, common));
+            let asked = match plain {
+                true => self.ask::<S, O>(common, outbox),
+                false => self.ask_apart(common, outbox),
+            };
+            return asked.map_err(|stop| self.stopped(stop, common));
         }
         let service = if plain { Service::Rc } else { self.shared.service };
         let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next).with_pkey(self.pkey);

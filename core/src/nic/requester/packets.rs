@@ -21,6 +21,8 @@ pub(super) trait Shape {
 
 pub(super) struct PlainSend;
 pub(super) struct PlainWrite;
+pub(super) struct PlainRead;
+pub(super) struct PlainAtomic;
 pub(super) struct Any;
 
 impl Shape for PlainSend {
@@ -29,6 +31,14 @@ impl Shape for PlainSend {
 
 impl Shape for PlainWrite {
     const PLAIN: Option<Plain> = Some(Plain::Write);
+}
+
+impl Shape for PlainRead {
+    const PLAIN: Option<Plain> = Some(Plain::Read);
+}
+
+impl Shape for PlainAtomic {
+    const PLAIN: Option<Plain> = Some(Plain::Atomic);
 }
 
 impl Shape for Any {

@@ -4,11 +4,12 @@ use crate::encap::Full;
 use crate::nic::common::Common;
 use crate::nic::device::Outbox;
 use crate::nic::pair::QueuePair;
-use crate::nic::work::Operation;
+use crate::nic::work::{Operation, Plain};
 use crate::wire::{
     AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Opcode, RemoteAddr, Reth, Rkey,
 };
 
+use super::packets::{Any, Shape};
 use super::{MOST_UNDER_WAY, Requester, Stop, Turn};
 
 /// The most packets of a read that are asked for at once, however wide the window is.
@@ -24,53 +25,65 @@ impl Requester {
 }
 
 impl QueuePair {
-    /// Sends the atomic operation or the part of a read at the cursor, which may be in the middle of
-    /// one that was answered so far.
+    /// Sends what asks for something, whatever it is.
     #[inline(never)]
-    pub(super) fn ask<O: Outbox>(
+    pub(super) fn ask_apart<O: Outbox>(
         &mut self,
         common: &mut Common,
         outbox: &mut O,
     ) -> Result<(), Stop> {
-        let (r, mtu) = (&mut self.requester, self.mtu);
-        let (part, first, under_way) = (r.part(), r.next == r.top, r.under_way());
+        self.ask::<Any, O>(common, outbox)
+    }
+
+    /// Sends the atomic operation or the part of a read at the cursor, which may be in the middle of
+    /// one that was answered so far; not if it is plain: that is asked for the first time, and all of
+    /// it is one packet.
+    #[inline(always)]
+    pub(super) fn ask<S: Shape, O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Stop> {
+        let (plain, r, mtu) = (S::PLAIN.is_some(), &mut self.requester, self.mtu);
+        let (part, first) = if plain { (1, true) } else { (r.part(), r.next == r.top) };
+        let under_way = r.under_way();
         if first && r.asking >= r.sending.reads.into() || under_way + part > MOST_UNDER_WAY {
             return Err(Stop::Turn(Turn::Idle));
         }
-        let mark = r.mark;
         let (Some(path), Some(posted)) = (&self.path, r.work.peek(r.at)) else {
             return Err(Stop::Turn(Turn::Idle));
         };
-        let left = mtu.packets(posted.len) - r.packet;
-        let packets = left.min(part - r.packet % part);
-        let (opcode, extensions) = match posted.request.operation {
-            Operation::CompareSwap { address, rkey, compare, swap } => {
-                let (swap_or_add, compare) = (AtomicValue(swap), AtomicValue(compare));
-                let atomic = AtomicEth { address, rkey, swap_or_add, compare };
-                (Opcode::RcCompareSwap, Extensions::Atomic(atomic))
+        let (left, packets) = match plain {
+            true => (1, 1),
+            false => {
+                let left = mtu.packets(posted.len) - r.packet;
+                (left, left.min(part - r.packet % part))
             }
-            Operation::FetchAdd { address, rkey, add } => {
-                let (swap_or_add, compare) = (AtomicValue(add), AtomicValue(0));
-                let atomic = AtomicEth { address, rkey, swap_or_add, compare };
-                (Opcode::RcFetchAdd, Extensions::Atomic(atomic))
-            }
-            Operation::Read { address, rkey } => {
-                let at = r.packet * mtu.bytes() as u32;
+        };
+        let bth = Bth::new(Opcode::RcReadRequest, self.peer, r.next).with_pkey(self.pkey);
+        let pushed = match (S::PLAIN, posted.request.operation) {
+            (None | Some(Plain::Read), Operation::Read { address, rkey }) => {
+                let at = if plain { 0 } else { r.packet * mtu.bytes() as u32 };
                 let address = RemoteAddr(address.0.wrapping_add(at.into()));
                 let len = (posted.len - at).min(packets.saturating_mul(mtu.bytes() as u32));
                 let reth = Reth { address, rkey, length: DmaLength(len) };
-                (Opcode::RcReadRequest, Extensions::Reth(reth))
+                outbox.push(path, Headers { bth, extensions: Extensions::Reth(reth) }, &[][..])
+            }
+            (None | Some(Plain::Atomic), operation) => {
+                let Some((opcode, atomic)) = atomic(operation) else {
+                    return Err(Stop::Turn(Turn::Idle));
+                };
+                let (bth, extensions) = (bth.with_opcode(opcode), Extensions::Atomic(atomic));
+                outbox.push(path, Headers { bth, extensions }, &[][..])
             }
             _ => return Err(Stop::Turn(Turn::Idle)),
         };
-        let bth = Bth::new(opcode, self.peer, r.next).with_pkey(self.pkey);
-        let ticket = outbox
-            .push(path, Headers { bth, extensions }, &[][..])
-            .map_err(|_| Stop::Turn(Turn::DeviceFull))?;
+        let ticket = pushed.map_err(|_| Stop::Turn(Turn::DeviceFull))?;
         common.counters.sent += 1;
-        common.counters.retransmitted += u64::from(r.next != r.top);
-        // The answer is the acknowledgement.
-        r.sent(packets, true, packets == left, ticket, common.now);
+        common.counters.retransmitted += u64::from(!first);
+        let mark = r.mark;
+        // The answer is the acknowledgement, where there are any.
+        r.sent(packets, !common.lossless, packets == left, ticket, common.now);
         // Parts are no packets of a long message, which a device has to tell of.
         r.mark = mark;
         if first {
@@ -124,14 +137,14 @@ impl QueuePair {
         self.requester.acknowledged as usize * self.mtu.bytes()
     }
 
-    /// Takes the oldest packet as answered. Whether the request at the head is complete by that, for
-    /// which it must be one that asks.
-    pub fn answered_oldest(&mut self) -> bool {
-        let part = self.requester.part();
+    /// Takes the oldest packet as answered. Whether the request at the head, of `len` bytes, is
+    /// complete by that, for which it must be one that asks.
+    #[inline]
+    pub fn answered_oldest(&mut self, len: u32) -> bool {
         let r = &mut self.requester;
         (r.oldest, r.acknowledged) = (r.oldest.add(1), r.acknowledged + 1);
-        let complete = r.acknowledged == r.packets(0, self.mtu);
-        if complete || r.acknowledged.is_multiple_of(part) {
+        let complete = r.acknowledged == self.mtu.packets(len);
+        if complete || r.acknowledged.is_multiple_of(r.part()) {
             r.asking = r.asking.saturating_sub(1);
         }
         if complete {
@@ -139,4 +152,18 @@ impl QueuePair {
         }
         complete
     }
+}
+
+/// What an atomic operation is on the wire.
+#[inline(always)]
+fn atomic(operation: Operation) -> Option<(Opcode, AtomicEth)> {
+    let (opcode, address, rkey, swap_or_add, compare) = match operation {
+        Operation::CompareSwap { address, rkey, compare, swap } => {
+            (Opcode::RcCompareSwap, address, rkey, swap, compare)
+        }
+        Operation::FetchAdd { address, rkey, add } => (Opcode::RcFetchAdd, address, rkey, add, 0),
+        _ => return None,
+    };
+    let (swap_or_add, compare) = (AtomicValue(swap_or_add), AtomicValue(compare));
+    Some((opcode, AtomicEth { address, rkey, swap_or_add, compare }))
 }

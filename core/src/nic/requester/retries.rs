@@ -108,9 +108,11 @@ impl QueuePair {
                 break;
             }
             (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
-            self.complete_next(0, queue, &mut common.counters);
+            self.complete_next(queue, &mut common.counters);
         }
-        common.settle(self.send_completions);
+        if queue.calls() {
+            common.settle(self.send_completions);
+        }
         let r = &mut self.requester;
         if !missing {
             r.acknowledged += beyond.distance_from(r.oldest).max(0) as u32;
