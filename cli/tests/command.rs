@@ -140,10 +140,25 @@ fn what_can_not_be_opened_is_said_with_what_to_do_and_exits_with_1() {
         assert!(said(&output).contains("mtu 336"), "{}", said(&output));
         let output = run("perf udp_bw --pair --size 65508");
         assert_eq!(output.status.code(), Some(1));
+        let output = run("perf udp_lat --pair --size 65508");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said(&output).contains("65507"), "{}", said(&output));
         let output = run("perf frame_lat --connect 127.0.0.1:9 --device packet:lo");
         assert_eq!(output.status.code(), Some(1));
         assert!(said(&output).contains("--listen"), "{}", said(&output));
     });
+}
+
+/// What the ends are on is made for them; the name of something else went into the device's, and
+/// the error named what nobody had asked for.
+#[test]
+fn a_pair_takes_the_name_of_a_device_and_nothing_that_it_is_on() {
+    for device in ["packet:eth0", "udp:192.0.2.1", "shm:job", "ether"] {
+        let output = run(&format!("perf frame_lat --pair --device {device}"));
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("`{device}`")) && said.contains("--pair"), "{said}");
+    }
 }
 
 /// The second process, and with it the namespace that it is in.
