@@ -1,6 +1,6 @@
 //! The command, as a user runs it.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -146,6 +146,27 @@ fn what_can_not_be_opened_is_said_with_what_to_do_and_exits_with_1() {
         let output = run("perf frame_lat --connect 127.0.0.1:9 --device packet:lo");
         assert_eq!(output.status.code(), Some(1));
         assert!(said(&output).contains("--listen"), "{}", said(&output));
+    });
+}
+
+/// Errors that name their cause were followed by it once more.
+#[test]
+fn a_cause_is_told_once() {
+    let output = run("perf frame_lat --pair --device shm --iters 1 --size 5000000000");
+    let words = said(&output);
+    assert!(words.contains("--size is less than 4 GiB: "), "{words}");
+    lab::test(|lab| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let mut one = lab.near.command(env!("CARGO_BIN_EXE_doorbell"));
+        one.args(["perf", "frame_lat", "--device", "packet:none", "--connect", &address]);
+        let one = one.stderr(Stdio::piped()).spawn().expect("the command runs");
+        let (mut stream, _) = listener.accept().expect("it connects");
+        let mut plan = String::new();
+        BufReader::new(&stream).read_line(&mut plan).expect("what it is to do");
+        stream.write_all(plan.as_bytes()).expect("the same");
+        let words = said(&one.wait_with_output().expect("it ends"));
+        assert_eq!(words.matches("No such device").count(), 1, "{words}");
     });
 }
 
