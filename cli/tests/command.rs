@@ -170,6 +170,24 @@ fn a_cause_is_told_once() {
     });
 }
 
+/// It was told as a connection that was reset, or a pipe that broke.
+#[test]
+fn an_other_end_that_goes_is_told_as_such() {
+    lab::test(|lab| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let mut one = lab.near.command(env!("CARGO_BIN_EXE_doorbell"));
+        one.args(["perf", "frame_lat", "--connect", &address]);
+        let one = one.stderr(Stdio::piped()).spawn().expect("the command runs");
+        let (stream, _) = listener.accept().expect("it connects");
+        // What has come and was not read makes the end an abrupt one.
+        stream.peek(&mut [0]).expect("what it is to do");
+        drop(stream);
+        let words = said(&one.wait_with_output().expect("it ends"));
+        assert!(words.contains("the other end has gone"), "{words}");
+    });
+}
+
 /// What the ends are on is made for them; the name of something else went into the device's, and
 /// the error named what nobody had asked for.
 #[test]
