@@ -8,6 +8,7 @@ mod processors;
 
 use std::process::ExitCode;
 
+use anyhow::Error;
 use clap::{Parser, Subcommand};
 
 /// InfiniBand verbs, Active Messages and Split-C for Tokio, over any Ethernet: what works on this
@@ -33,8 +34,20 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("doorbell: {why:#}");
+            // In one piece: the two ends of a pair speak at once.
+            eprint!("{}", told(&why));
             if why.is::<perf::NotThere>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// An error with its causes, but for those that it has named itself.
+fn told(why: &Error) -> String {
+    let mut told = format!("doorbell: {why}");
+    for cause in why.chain().skip(1).map(ToString::to_string) {
+        if !told.contains(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    told + "\n"
 }

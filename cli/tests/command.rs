@@ -1,6 +1,6 @@
 //! The command, as a user runs it.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -140,10 +140,64 @@ fn what_can_not_be_opened_is_said_with_what_to_do_and_exits_with_1() {
         assert!(said(&output).contains("mtu 336"), "{}", said(&output));
         let output = run("perf udp_bw --pair --size 65508");
         assert_eq!(output.status.code(), Some(1));
+        let output = run("perf udp_lat --pair --size 65508");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said(&output).contains("65507"), "{}", said(&output));
         let output = run("perf frame_lat --connect 127.0.0.1:9 --device packet:lo");
         assert_eq!(output.status.code(), Some(1));
         assert!(said(&output).contains("--listen"), "{}", said(&output));
     });
+}
+
+/// Errors that name their cause were followed by it once more.
+#[test]
+fn a_cause_is_told_once() {
+    let output = run("perf frame_lat --pair --device shm --iters 1 --size 5000000000");
+    let words = said(&output);
+    assert!(words.contains("--size is less than 4 GiB: "), "{words}");
+    lab::test(|lab| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let mut one = lab.near.command(env!("CARGO_BIN_EXE_doorbell"));
+        one.args(["perf", "frame_lat", "--device", "packet:none", "--connect", &address]);
+        let one = one.stderr(Stdio::piped()).spawn().expect("the command runs");
+        let (mut stream, _) = listener.accept().expect("it connects");
+        let mut plan = String::new();
+        BufReader::new(&stream).read_line(&mut plan).expect("what it is to do");
+        stream.write_all(plan.as_bytes()).expect("the same");
+        let words = said(&one.wait_with_output().expect("it ends"));
+        assert_eq!(words.matches("No such device").count(), 1, "{words}");
+    });
+}
+
+/// It was told as a connection that was reset, or a pipe that broke.
+#[test]
+fn an_other_end_that_goes_is_told_as_such() {
+    lab::test(|lab| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let mut one = lab.near.command(env!("CARGO_BIN_EXE_doorbell"));
+        one.args(["perf", "frame_lat", "--connect", &address]);
+        let one = one.stderr(Stdio::piped()).spawn().expect("the command runs");
+        let (stream, _) = listener.accept().expect("it connects");
+        // What has come and was not read makes the end an abrupt one.
+        stream.peek(&mut [0]).expect("what it is to do");
+        drop(stream);
+        let words = said(&one.wait_with_output().expect("it ends"));
+        assert!(words.contains("the other end has gone"), "{words}");
+    });
+}
+
+/// What the ends are on is made for them; the name of something else went into the device's, and
+/// the error named what nobody had asked for.
+#[test]
+fn a_pair_takes_the_name_of_a_device_and_nothing_that_it_is_on() {
+    for device in ["packet:eth0", "udp:192.0.2.1", "shm:job", "ether"] {
+        let output = run(&format!("perf frame_lat --pair --device {device}"));
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("`{device}`")) && said.contains("--pair"), "{said}");
+    }
 }
 
 /// The second process, and with it the namespace that it is in.

@@ -16,6 +16,7 @@ use doorbell_core::wire::{
 use doorbell_kit::lab;
 use doorbell_transports::udp::{MOST_PEERS, Udp};
 use doorbell_transports::{Address, Device, OpenError, ReachError, Spec};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// What nothing here takes, unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -318,6 +319,54 @@ fn a_standard_peer_is_understood_and_answered_from_our_own_port() {
         };
         assert_eq!((len, source), (12 + 16 + 4, socket(&device)));
     }
+}
+
+/// Who sleeps while there is no room is woken when there is some. What was then sent elsewhere had
+/// the device forget for whose room it had waited, and every later sleep ended at once.
+#[test]
+fn room_for_one_peer_wakes_once_and_not_while_another_is_sent_to() {
+    lab::test(|lab| {
+        let cable = lab.cable("a0", "b0", 9000).expect("a cable");
+        let at = |ip: IpAddr, port| Udp::open(SocketAddr::new(ip, port)).expect("nobody has it");
+        let mut near = at(cable.near.ipv4.into(), 5000);
+        let others = lab.far.within(|| [5001, 5002].map(|port| at(cable.far.ipv4.into(), port)));
+        let paths = [0, 1].map(|other| path(&mut near, &others[other]));
+        until("sockets for both", || {
+            paths.iter().for_each(|path| send(&mut near, path, 0, 8));
+            near.receive(&mut Seen::default());
+            near.connected() == 2
+        });
+        // So slow that what is sent waits in the interface's queue, and uses up the socket's room.
+        let mut slow = lab.near.command("tc");
+        slow.args("qdisc add dev a0 root tbf rate 400mbit burst 20kb limit 100mb".split(' '));
+        assert!(slow.status().expect("iproute2 has it").success());
+        let mut psn = 0;
+        until("no room", || {
+            psn += 1;
+            let full = near.push(&paths[0], headers(psn), &[1; 4096][..]).is_err();
+            near.flush();
+            full
+        });
+        near.arm(None).expect("it can be slept on");
+        near.receive(&mut Seen::default());
+        until("room", || is_ready_within(&near, 0));
+        // A turn is taken while it is armed still, and what waits is for the other.
+        until("room for all that waited", || {
+            near.flush();
+            near.push(&paths[1], headers(0), &[1; 64][..]).is_ok()
+        });
+        near.flush();
+        near.disarm();
+        near.arm(None).expect("it can be slept on");
+        while near.receive(&mut Seen::default()) > 0 {}
+        // What waits leaves in a twentieth of that.
+        assert!(!is_ready_within(&near, 500), "nothing has come");
+    });
+}
+
+fn is_ready_within(device: &Udp, millis: u16) -> bool {
+    let mut watched = [PollFd::new(device.readiness(), PollFlags::POLLIN)];
+    poll(&mut watched, PollTimeout::from(millis)) == Ok(1)
 }
 
 /// Every packet that leaves a socket is one that whoever sees its headers can check: by tshark's

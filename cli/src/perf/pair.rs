@@ -16,6 +16,8 @@ use super::peer::Peer;
 use super::{Args, Place, Plan, cable, play};
 use crate::processors;
 
+/// The devices, as --pair takes them.
+const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
 /// The interfaces of the two ends.
 const INTERFACES: [&str; 2] = ["bell0", "bell1"];
 /// Their addresses, as the yardstick's are.
@@ -24,6 +26,11 @@ const ADDRESSES: [IpAddr; 2] =
 
 /// The first end: starts the second, lays a cable to it where one is needed, and leads.
 pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {
+    let device_is_known = DEVICES.contains(&&*args.device);
+    if !device_is_known && !plan.test.is_of_the_kernel() {
+        let (found, all) = (&args.device, DEVICES.join(", "));
+        bail!("--device `{found}`: --pair takes one of {all}, and makes what that is opened on");
+    }
     let wired = is_wired(args, plan);
     if wired {
         cable::leave()?;

@@ -1,10 +1,10 @@
 //! The other end: what the two say to each other beside what is measured.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Error, anyhow, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use serde_json::{Value, json};
 
@@ -44,15 +44,16 @@ impl Peer {
 
     /// Tells the other end something.
     pub fn tell(&mut self, mine: &Value) -> anyhow::Result<()> {
-        writeln!(self.to, "{mine}").context("telling the other end")
+        writeln!(self.to, "{mine}").map_err(|why| lost(why, "telling the other end"))
     }
 
     /// Hears what the other end tells.
     pub fn hear(&mut self) -> anyhow::Result<Value> {
         let mut line = String::new();
-        let read = self.from.read_line(&mut line).context("hearing the other end")?;
+        let read = self.from.read_line(&mut line);
+        let read = read.map_err(|why| lost(why, "hearing the other end"))?;
         if read == 0 {
-            bail!("the other end has gone; what it printed says why");
+            bail!(GONE);
         }
         serde_json::from_str(&line).context("what the other end said")
     }
@@ -95,6 +96,17 @@ impl Peer {
             bail!("the other end is to do {theirs}, and this one {mine}: give both the same");
         }
         Ok(())
+    }
+}
+
+const GONE: &str = "the other end has gone; what it printed says why";
+
+/// What it means that the stream to the other end failed.
+fn lost(why: io::Error, what: &'static str) -> Error {
+    match why.kind() {
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => anyhow!(GONE),
+        ErrorKind::WouldBlock => anyhow!("the other end has said nothing for {PATIENCE:?}"),
+        _ => Error::new(why).context(what),
     }
 }
 

@@ -21,6 +21,10 @@ pub fn run(plan: &Plan, peer: &mut Peer, here: IpAddr) -> anyhow::Result<Option<
     if plan.size == 0 {
         bail!("--size 0 leaves nothing to be received: it is at least 1 here");
     }
+    let size = plan.size;
+    if matches!(plan.test, Test::UdpLat | Test::UdpBw) && size > udp::MOST {
+        bail!("--size {size} is more than the {} bytes that a datagram has at most", udp::MOST);
+    }
     match plan.test {
         Test::TcpLat => ping_pong::run(&tcp(peer, here)?, plan, peer),
         Test::TcpBw => tcp::run(&tcp(peer, here)?, plan, peer),

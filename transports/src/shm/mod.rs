@@ -540,8 +540,9 @@ impl Device for Shm {
     }
 
     fn grant(&mut self, to: PathId, tag: u64, memory: &SharedMemory) -> Result<(), GrantError> {
-        // What the peer has taken makes room.
+        // What the peer has taken makes room. And what was to wake whoever sleeps may be taken now.
         self.listen_to(to);
+        self.call_back();
         let up = |link: &&mut Link| link.standing == Standing::Up;
         let link = self.links.get(to).filter(up).ok_or(GrantError::NoLink(to))?;
         let grant = Message::Grant { tag, len: memory.len() as u64 };

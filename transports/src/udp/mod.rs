@@ -83,9 +83,9 @@ pub struct Udp {
     frame: Box<[u8]>,
     headers_len: usize,
     run: Option<Run>,
-    /// Whether it was to leave, and there was no room; and whether somebody sleeps until there is.
+    /// Whether it was to leave, and there was no room; and at which socket room is waited for.
     stuck: bool,
-    waits_for_room: bool,
+    waits_for_room: Option<usize>,
     target: Target,
 
     buffer: Box<[u8]>,
@@ -163,7 +163,7 @@ impl Udp {
             frame: vec![0; LONGEST].into(),
             run: None,
             stuck: false,
-            waits_for_room: false,
+            waits_for_room: None,
             headers_len: headers::len(own),
             target: Target { to: own, name: Name::of(own), peer: None },
             buffer: vec![0; LONGEST].into(),
@@ -317,7 +317,7 @@ impl Device for Udp {
 
     fn disarm(&mut self) {
         self.sentry.disarm(iter::once(self.watch.as_raw_fd()));
-        self.watch_for_room(false);
+        self.wait_for_room_no_more();
         self.turns.asleep = false;
     }
 

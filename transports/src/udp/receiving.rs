@@ -173,17 +173,21 @@ impl Udp {
     pub(super) fn watch_all(&mut self) -> io::Result<()> {
         self.watch_hot()?;
         (self.turns.asleep, self.turns.looks) = (true, self.turns.most);
-        self.watch_for_room(self.stuck);
+        self.wait_for_room_no_more();
+        if self.stuck {
+            let socket = self.target.peer.map_or(LISTENER, |peer| peer + 1);
+            self.watch.room(self.descriptor(socket), socket as u64, true)?;
+            self.waits_for_room = Some(socket);
+        }
         Ok(())
     }
 
-    /// Whether to wake for room to send, too.
-    pub(super) fn watch_for_room(&mut self, room: bool) {
-        if room != self.waits_for_room {
-            let socket = self.target.peer.map_or(LISTENER, |peer| peer + 1);
-            // It is watched: nothing is sent, nor connected, while somebody sleeps.
-            let _ = self.watch.room(self.descriptor(socket), socket as u64, room);
-            self.waits_for_room = room;
+    /// After sleeping, room wakes nobody: wherever it was waited for, since whoever is armed may
+    /// send elsewhere.
+    pub(super) fn wait_for_room_no_more(&mut self) {
+        if let Some(socket) = self.waits_for_room.take() {
+            // It is watched: while somebody sleeps, all are.
+            let _ = self.watch.room(self.descriptor(socket), socket as u64, false);
         }
     }
 

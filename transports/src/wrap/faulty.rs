@@ -412,5 +412,5 @@ impl<D: Device> Device for Faulty<D> {
         self.inside.arm(earlier)
     }
 
-    leave_to_inside!(capabilities now address reach readiness disarm trouble statistics);
+    leave_to_inside!(capabilities now address reach readiness disarm trouble statistics grants);
 }

@@ -88,5 +88,19 @@ macro_rules! leave_to_inside {
             self.inside.statistics()
         }
     };
+    (@ grants) => {
+        fn grant(
+            &mut self,
+            to: doorbell_core::encap::PathId,
+            tag: u64,
+            memory: &$crate::SharedMemory,
+        ) -> Result<(), $crate::GrantError> {
+            self.inside.grant(to, tag, memory)
+        }
+
+        fn granted(&mut self) -> Option<$crate::Grant> {
+            self.inside.granted()
+        }
+    };
 }
 use leave_to_inside;

@@ -192,6 +192,6 @@ impl<D: Device, W: io::Write + Send + 'static> Device for Recorder<D, W> {
     }
 
     leave_to_inside!(
-        capabilities settle now address reach readiness arm disarm trouble statistics
+        capabilities settle now address reach readiness arm disarm trouble statistics grants
     );
 }

@@ -113,5 +113,5 @@ impl<D: Device> Device for Traced<D> {
         self.inside.disarm();
     }
 
-    leave_to_inside!(capabilities settle now address reach readiness trouble statistics);
+    leave_to_inside!(capabilities settle now address reach readiness trouble statistics grants);
 }

@@ -2,8 +2,8 @@
 
 use doorbell_core::encap::PathId;
 use doorbell_core::nic::Outbox;
-use doorbell_transports::Device;
 use doorbell_transports::shm::Shm;
+use doorbell_transports::{Device, SharedMemory};
 use std::time::Duration;
 
 use crate::common::*;
@@ -160,6 +160,21 @@ fn whoever_is_armed_is_woken_by_what_a_look_took() {
     assert_eq!(heard.packets.len(), 1);
     send(&mut b, to_a, 2, b"rings no more");
     sleep(&a);
+    a.disarm();
+    assert_eq!(turn(&mut a, &mut heard), 1);
+}
+
+/// To grant memory is to hear what the peer says, too: the bell that was to end the sleep was
+/// taken, and not rung again.
+#[test]
+fn whoever_is_armed_and_grants_memory_is_woken_all_the_same() {
+    let [(mut a, to_b), (mut b, to_a)] = pair();
+    let (memory, mut heard) = (SharedMemory::new(64).expect("memory"), Heard::default());
+    a.arm(None).expect("armed");
+    assert_eq!(turn(&mut a, &mut heard), 0);
+    send(&mut b, to_a, 1, b"rings the bell");
+    a.grant(to_b, 1, &memory).expect("granted");
+    assert!(is_ready(&a));
     a.disarm();
     assert_eq!(turn(&mut a, &mut heard), 1);
 }

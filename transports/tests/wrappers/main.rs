@@ -1,6 +1,7 @@
 //! The wrappers, around devices.
 
 mod faults;
+mod granting;
 #[path = "../in_memory/mod.rs"]
 mod in_memory;
 mod nics;

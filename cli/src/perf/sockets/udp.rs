@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 
 use crate::perf::Plan;
@@ -12,7 +12,7 @@ use crate::perf::pattern::Pattern;
 use crate::perf::stream::{Lane, Window};
 
 /// The most bytes of a datagram, or of those that are sent at once.
-const MOST: usize = 65_507;
+pub const MOST: usize = 65_507;
 /// The most datagrams that every kernel with segmentation offload takes at once.
 const SEGMENTS: usize = 64;
 /// What a socket's buffers are to hold.
@@ -43,9 +43,6 @@ impl Datagrams {
         mut open: impl FnMut() -> anyhow::Result<UdpSocket>,
     ) -> anyhow::Result<Self> {
         let size = plan.size;
-        if size > MOST {
-            bail!("--size {size} is more than the {MOST} bytes that a datagram has at most");
-        }
         let (socket, words) = (open()?, open()?);
         let batch = if plan.offload { segment(&socket, size) } else { 1 };
         let buffer = widen(&socket).context("the socket's buffers")?;
