@@ -26,6 +26,7 @@ use crate::grant::{Grant, GrantError, SharedMemory};
 /// # use doorbell_transports::Device;
 /// fn turn(nic: &mut Nic, device: &mut impl Device) -> bool {
 ///     let lossless = device.capabilities().lossless;
+///     let sent = nic.counters().sent;
 ///     nic.advance(device.now());
 ///     let found = device.receive(nic) > 0;
 ///     if lossless {
@@ -36,12 +37,15 @@ use crate::grant::{Grant, GrantError, SharedMemory};
 ///     if lossless {
 ///         device.settle(nic.owes());
 ///     }
-///     found
+///     found || nic.counters().sent != sent
 /// }
 /// ```
 ///
-/// and to sleep is to [`arm`](Self::arm), to take turns until one finds nothing, to wait until
-/// [`readiness`](Self::readiness) is readable, and to [`disarm`](Self::disarm).
+/// which says whether anything came or went. To sleep is to [`arm`](Self::arm), to take turns until
+/// nothing does, to wait until [`readiness`](Self::readiness) is readable, and to
+/// [`disarm`](Self::disarm). That nothing comes is not enough: of a long answer, a NIC sends a part a
+/// turn. And that the NIC has work is no reason to stay awake: it may wait for room at a peer that
+/// sleeps.
 pub trait Device: Outbox + Send + 'static {
     /// What it can do, which does not change while it is open.
     fn capabilities(&self) -> &Capabilities;

@@ -481,7 +481,8 @@ impl Device for Shm {
                 self.unsettled.insert(slot);
                 continue;
             }
-            match link.reader.settle() {
+            // What is settled while somebody is about to sleep would wait for an idle turn in vain.
+            match link.reader.settle() || self.armed {
                 true => {
                     link.tell();
                     urgent.insert(slot);

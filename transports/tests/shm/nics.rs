@@ -49,12 +49,13 @@ impl Side {
 
     fn turn(&mut self) -> bool {
         let Self { nic, device, .. } = self;
+        let sent = nic.counters().sent;
         nic.advance(device.now());
         let found = device.receive(nic) > 0;
         nic.collect(device);
         nic.transmit(device);
         device.settle(nic.owes());
-        found
+        found || nic.counters().sent != sent
     }
 
     /// Takes turns until something is complete, asleep after some that found nothing.
@@ -69,9 +70,12 @@ impl Side {
                 continue;
             }
             self.device.arm(self.nic.next_timeout()).expect("armed");
-            let found = self.turn();
-            let completion = self.queue.poll();
-            if !found && completion.is_none() {
+            let mut completion = None;
+            while completion.is_none() && self.turn() {
+                completion = self.queue.poll();
+            }
+            let completion = completion.or_else(|| self.queue.poll());
+            if completion.is_none() {
                 sleep(&self.device);
             }
             self.device.disarm();
