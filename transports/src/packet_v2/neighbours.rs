@@ -224,6 +224,9 @@ fn flow(one: IpAddr, other: IpAddr) -> UdpPort {
 }
 
 impl Peers for Neighbours {
+    const MEMORY: usize = MOST * size_of::<(IpAddr, Neighbour)>()
+        + ReceiveRing::memory(super::ARP_SLOT, super::ARP_SLOTS);
+
     fn reach(
         &mut self,
         peer: &Address,

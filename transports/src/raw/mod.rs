@@ -33,6 +33,9 @@ pub(crate) const LONGEST: usize = Ethernet::LEN + u16::MAX as usize;
 
 /// How a raw device knows its peers.
 pub trait Peers: Send + 'static {
+    /// The bytes that knowing them takes at most.
+    const MEMORY: usize = 0;
+
     /// As [`Device::reach`]. What there is to ask is asked through `socket`.
     fn reach(
         &mut self,
@@ -114,7 +117,11 @@ impl<P: Peers> Raw<P> {
             checksum: run > 1,
             lossless: false,
             mapping: false,
-            memory: intake.memory() + outgoing.len(),
+            memory: P::MEMORY
+                + intake.memory()
+                + outgoing.len()
+                + intake.socket.sending()
+                + singles.sending(),
         };
         Ok(Self {
             peers,

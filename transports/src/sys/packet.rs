@@ -15,6 +15,9 @@ use super::{check, count, number, set_option, virtio};
 /// The bytes that wait in a socket's own queue at most, half of what the kernel makes of it: some
 /// two hundred runs.
 const QUEUE: c_int = 8 << 20;
+/// How many bytes of frames may be on their way out of a socket: what an interface takes in a
+/// millisecond.
+const SENDING: c_int = 4 << 20;
 
 /// A raw socket on one interface.
 pub struct PacketSocket {
@@ -31,12 +34,12 @@ impl PacketSocket {
             let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
             OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0), "AF_PACKET")?)
         };
-        let (one, big): (c_int, c_int) = (1, 64 << 20);
+        let one: c_int = 1;
         if virtio {
             let name = libc::PACKET_VNET_HDR;
             set_option(fd.as_raw_fd(), libc::SOL_PACKET, name, &one, "PACKET_VNET_HDR")?;
         }
-        enlarge(fd.as_raw_fd(), libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, &big);
+        enlarge(fd.as_raw_fd(), libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, &SENDING);
         Ok(Self { fd, virtio })
     }
 
@@ -116,6 +119,11 @@ impl PacketSocket {
         request.mr_address[..6].copy_from_slice(&mac.0);
         let (fd, name) = (self.fd.as_raw_fd(), libc::PACKET_ADD_MEMBERSHIP);
         set_option(fd, libc::SOL_PACKET, name, &request, "PACKET_ADD_MEMBERSHIP")
+    }
+
+    /// How many bytes of frames may be on their way out, as the kernel counts.
+    pub fn sending(&self) -> usize {
+        number(self.fd.as_fd(), libc::SO_SNDBUF).unwrap_or(0) as usize
     }
 
     /// How many bytes of frames the socket's own queue takes.
