@@ -37,8 +37,8 @@ use thiserror::Error;
 
 use crate::sys;
 
-pub use test::test;
 pub(crate) use test::test_named;
+pub use test::{passed_over, test};
 
 /// Why there is no lab, or why it can't be made what it was to be.
 #[derive(Debug, Error)]
