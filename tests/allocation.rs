@@ -103,24 +103,10 @@ impl Side {
     }
 
     fn connect(&mut self, address: [u8; 4], peer: Qpn, peer_address: [u8; 4]) {
-        let ethernet = Ethernet {
-            destination: Mac([2, 0, 0, 0, 0, peer_address[3]]),
-            source: Mac([2, 0, 0, 0, 0, address[3]]),
-            ethertype: EtherType::IPV4,
-        };
-        let ip = Ipv4 {
-            tos: 0,
-            total_length: 0,
-            id: IpId(0),
-            dont_fragment: true,
-            ttl: 64,
-            protocol: IpProtocol::UDP,
-            source: address.into(),
-            destination: peer_address.into(),
-        };
-        let (source, destination) = (UdpPort(0xC000), UdpPort::ROCE_V2);
-        let udp = Udp { source, destination, length: 0, checksum: InetChecksum(0) };
-        let path = Path::new(PathId(0), Outer::V2Ipv4(ethernet, ip, udp));
+        let [own_mac, peer_mac] = [address, peer_address].map(|it| Mac([2, 0, 0, 0, 0, it[3]]));
+        let (from, to) = ((address, 0xC000).into(), (peer_address, UdpPort::ROCE_V2.0).into());
+        let outer = Outer::v2((own_mac, peer_mac), from, to).expect("IPv4 both");
+        let path = Path::new(PathId(0), outer);
         let (psn, qpn) = (Psn::new(77), self.ends.qpn);
         let connection = Connection::new(peer, path, PathMtu::Mtu1024, psn);
         let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };

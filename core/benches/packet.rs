@@ -4,48 +4,28 @@
 //! `cargo bench -p doorbell-core --bench packet`
 
 use std::hint::black_box;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use doorbell_core::encap::{Opener, Outer, Path, PathId, Run};
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::{
-    Bth, DmaLength, EtherType, Ethernet, Extensions, FlowLabel, Gid, Grh, Headers, InetChecksum,
-    IpId, IpProtocol, Ipv4, Ipv6, Mac, Opcode, Psn, Qpn, RemoteAddr, Reth, Rkey, Udp, UdpPort,
+    Bth, DmaLength, Extensions, Gid, Headers, IpId, Mac, Opcode, Psn, Qpn, RemoteAddr, Reth, Rkey,
 };
 
 const RUN: u32 = 128;
 
 fn outers() -> [(&'static str, Outer); 3] {
     let (here, there) = (Mac([2, 0xDB, 0, 0, 0, 1]), Mac([2, 0xDB, 0, 0, 0, 2]));
-    let ethernet = |ethertype| Ethernet { destination: there, source: here, ethertype };
-    let ipv6 = |next_header| Ipv6 {
-        traffic_class: 0,
-        flow_label: FlowLabel::new(0),
-        payload_length: 0,
-        next_header,
-        hop_limit: 64,
-        source: Gid::from_mac(here),
-        destination: Gid::from_mac(there),
+    let v2 = |from: [IpAddr; 2]| {
+        let [source, destination] = from;
+        let (source, destination) = ((source, 0xC000).into(), (destination, 4791).into());
+        Outer::v2((here, there), source, destination).expect("one family")
     };
-    let ipv4 = Ipv4 {
-        tos: 0,
-        total_length: 0,
-        id: IpId(0),
-        dont_fragment: true,
-        ttl: 64,
-        protocol: IpProtocol::UDP,
-        source: Ipv4Addr::new(10, 0, 0, 1),
-        destination: Ipv4Addr::new(10, 0, 0, 2),
-    };
-    let (source, destination) = (UdpPort(0xC000), UdpPort::ROCE_V2);
-    let udp = Udp { source, destination, length: 0, checksum: InetChecksum(0) };
-    [
-        ("v1", Outer::V1(ethernet(EtherType::ROCE), Grh(ipv6(IpProtocol::IBA)))),
-        ("v2 IPv4", Outer::V2Ipv4(ethernet(EtherType::IPV4), ipv4, udp)),
-        ("v2 IPv6", Outer::V2Ipv6(ethernet(EtherType::IPV6), ipv6(IpProtocol::UDP), udp)),
-    ]
+    let ipv6 = [here, there].map(|mac| Ipv6Addr::from(Gid::from_mac(mac)).into());
+    let ipv4 = [1, 2].map(|host| [10, 0, 0, host].into());
+    [("v1", Outer::v1((here, there))), ("v2 IPv4", v2(ipv4)), ("v2 IPv6", v2(ipv6))]
 }
 
 #[inline]

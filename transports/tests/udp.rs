@@ -10,8 +10,7 @@ use doorbell_core::nic::{Flow, Inbox, Outbox, Way};
 use doorbell_core::payload::Payload;
 use doorbell_core::pcap::Reader;
 use doorbell_core::wire::{
-    Bth, EtherType, Ethernet, Extensions, Headers, InetChecksum, IpId, IpProtocol, Ipv4, Mac,
-    Malformed, Opcode, Packet, Psn, Qpn, Udp as UdpHeader, UdpPort,
+    Bth, Extensions, Headers, IpId, Mac, Malformed, Opcode, Packet, Psn, Qpn,
 };
 use doorbell_kit::lab;
 use doorbell_transports::udp::{MOST_PEERS, Udp};
@@ -263,27 +262,9 @@ fn a_standard_peer_is_understood_and_answered_from_our_own_port() {
     let its = UdpSocket::bind((peer, 4791)).expect("nobody has it");
     let from = UdpSocket::bind((peer, 0xC215)).expect("nobody has it");
     from.connect(socket(&device)).expect("it can be reached");
-    let (IpAddr::V4(source), IpAddr::V4(destination)) = (peer, ip) else { panic!("IPv4") };
-    let mac = Mac([0; 6]);
-    let outer = Outer::V2Ipv4(
-        Ethernet { destination: mac, source: mac, ethertype: EtherType::IPV4 },
-        Ipv4 {
-            tos: 0,
-            total_length: 0,
-            id: IpId(0),
-            dont_fragment: true,
-            ttl: 64,
-            protocol: IpProtocol::UDP,
-            source,
-            destination,
-        },
-        UdpHeader {
-            source: UdpPort(0xC215),
-            destination: UdpPort::ROCE_V2,
-            length: 0,
-            checksum: InetChecksum(0),
-        },
-    );
+    let nobody = Mac([0; 6]);
+    let outer = Outer::v2((nobody, nobody), (peer, 0xC215).into(), (ip, 4791).into());
+    let outer = outer.expect("IPv4 both");
     let path = Path::new(PathId(0), outer);
     let mut seen = Seen::default();
     // As the kernel's driver counts: one by one, and further after a pause.

@@ -1,7 +1,5 @@
 //! Two NICs joined in memory: what the benchmarks of the NIC run on.
 
-use std::net::Ipv4Addr;
-
 use doorbell_core::encap::{Full, Opener, Outer, Path, PathId, Run, bare};
 use doorbell_core::memory::{Buf, Region};
 use doorbell_core::nic::{
@@ -11,10 +9,7 @@ use doorbell_core::nic::{
 };
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
-use doorbell_core::wire::{
-    EtherType, Ethernet, Headers, InetChecksum, IpId, IpProtocol, Ipv4, Mac, PathMtu, Pkey, Psn,
-    Qpn, RemoteAddr, Rkey, Udp, UdpPort,
-};
+use doorbell_core::wire::{Headers, IpId, Mac, PathMtu, Pkey, Psn, Qpn, RemoteAddr, Rkey, UdpPort};
 use std::sync::atomic::AtomicU64;
 
 /// The frame that is being filled, and what was sealed. It never grows once it is warm.
@@ -194,19 +189,9 @@ impl<O: Outbox> End<O> {
 /// The headers from one end to the other; they are 1 and 2.
 pub(super) fn outer(from: u8, to: u8) -> Outer {
     let mac = |n| Mac([2, 0xDB, 0, 0, 0, n]);
-    let ethernet = Ethernet { destination: mac(to), source: mac(from), ethertype: EtherType::IPV4 };
-    let ip = Ipv4 {
-        tos: 0,
-        total_length: 0,
-        id: IpId(0),
-        dont_fragment: true,
-        ttl: 64,
-        protocol: IpProtocol::UDP,
-        source: Ipv4Addr::new(10, 0, 0, from),
-        destination: Ipv4Addr::new(10, 0, 0, to),
-    };
-    let (source, destination) = (UdpPort(0xC000), UdpPort::ROCE_V2);
-    Outer::V2Ipv4(ethernet, ip, Udp { source, destination, length: 0, checksum: InetChecksum(0) })
+    let at = |n, port: UdpPort| ([10, 0, 0, n], port.0).into();
+    let (from_at, to_at) = (at(from, UdpPort(0xC000)), at(to, UdpPort::ROCE_V2));
+    Outer::v2((mac(from), mac(to)), from_at, to_at).expect("IPv4 both")
 }
 
 fn joined<O: Outbox>(

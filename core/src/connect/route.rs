@@ -76,32 +76,22 @@ impl Hash for Route {
 #[cfg(test)]
 mod tests {
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-    use std::net::Ipv4Addr;
 
     use super::*;
     use crate::encap::Outer;
     use crate::wire::cm::Mad;
-    use crate::wire::{
-        EtherType, Ethernet, InetChecksum, IpId, IpProtocol, Ipv4, Mac, Qpn, Udp, UdpPort,
-    };
+    use crate::wire::{Ethernet, IpId, Ipv4, Mac, Qpn, Udp, UdpPort};
 
     fn outer(from: u8, to: u8, id: u16) -> Outer {
         let mac = |n| Mac([2, 0, 0, 0, 0, n]);
-        let ethernet =
-            Ethernet { destination: mac(to), source: mac(from), ethertype: EtherType::IPV4 };
-        let ip = Ipv4 {
-            tos: 2,
-            total_length: 0,
-            id: IpId(id),
-            dont_fragment: true,
-            ttl: 64,
-            protocol: IpProtocol::UDP,
-            source: Ipv4Addr::new(10, 0, 0, from),
-            destination: Ipv4Addr::new(10, 0, 0, to),
+        let at = |host, port: UdpPort| ([10, 0, 0, host], port.0).into();
+        let (from_at, to_at) = (at(from, UdpPort(0xC000)), at(to, UdpPort::ROCE_V2));
+        let Some(Outer::V2Ipv4(ethernet, ip, udp)) =
+            Outer::v2((mac(from), mac(to)), from_at, to_at)
+        else {
+            panic!("IPv4 both")
         };
-        let (source, destination) = (UdpPort(0xC000), UdpPort::ROCE_V2);
-        let udp = Udp { source, destination, length: 0, checksum: InetChecksum(0) };
-        Outer::V2Ipv4(ethernet, ip, udp)
+        Outer::V2Ipv4(ethernet, Ipv4 { id: IpId(id), ..ip }, udp)
     }
 
     fn received(outer: Outer) -> Management {

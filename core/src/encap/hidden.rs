@@ -87,31 +87,15 @@ impl HiddenIds {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
 
     use super::*;
     use crate::encap::{Opener, Outer, Path, PathId, Run};
-    use crate::wire::{
-        Bth, EtherType, Ethernet, Extensions, Headers, InetChecksum, IpProtocol, Ipv4, Mac,
-        Malformed, Opcode, Psn, Qpn, Udp, UdpPort,
-    };
+    use crate::wire::{Bth, Extensions, Headers, Mac, Malformed, Opcode, Psn, Qpn};
 
     fn outer() -> Outer {
+        let at = |host, port| ([10, 0, 0, host], port).into();
         let nobody = Mac([0; 6]);
-        let ethernet = Ethernet { destination: nobody, source: nobody, ethertype: EtherType::IPV4 };
-        let ip = Ipv4 {
-            tos: 0,
-            total_length: 0,
-            id: IpId(0),
-            dont_fragment: true,
-            ttl: 64,
-            protocol: IpProtocol::UDP,
-            source: Ipv4Addr::new(10, 0, 0, 1),
-            destination: Ipv4Addr::new(10, 0, 0, 2),
-        };
-        let (source, destination) = (UdpPort(7001), UdpPort(7002));
-        let udp = Udp { source, destination, length: 0, checksum: InetChecksum(0) };
-        Outer::V2Ipv4(ethernet, ip, udp)
+        Outer::v2((nobody, nobody), at(1, 7001), at(2, 7002)).expect("IPv4 both")
     }
 
     struct Receiver {

@@ -1,8 +1,10 @@
 //! The headers in front of a transport packet, as RoCE v1 and v2 have them.
 
+use std::net::{IpAddr, SocketAddr};
+
 use crate::wire::{
-    Crc, EtherType, Ethernet, FlowLabel, Gid, Grh, IpId, IpProtocol, Ipv4, Ipv6, Mac, Malformed,
-    Part, Udp, UdpPort,
+    Crc, EtherType, Ethernet, FlowLabel, Gid, Grh, InetChecksum, IpId, IpProtocol, Ipv4, Ipv6, Mac,
+    Malformed, Part, Udp, UdpPort,
 };
 
 use super::STEADY_BTH;
@@ -47,22 +49,52 @@ impl Outer {
     pub const MAX_LEN: usize = Ethernet::LEN + Ipv6::LEN + Udp::LEN;
 
     /// Headers of no frame, to begin with.
-    pub(super) const NOWHERE: Self = {
-        let nobody = Mac([0; 6]);
-        let ethernet = Ethernet { destination: nobody, source: nobody, ethertype: EtherType::ROCE };
-        Self::V1(
-            ethernet,
-            Grh(Ipv6 {
-                traffic_class: 0,
-                flow_label: FlowLabel::new(0),
-                payload_length: 0,
-                next_header: IpProtocol::IBA,
-                hop_limit: 0,
-                source: Gid([0; 16]),
-                destination: Gid([0; 16]),
-            }),
-        )
-    };
+    pub(super) const NOWHERE: Self = Self::v1((Mac([0; 6]), Mac([0; 6])));
+
+    /// As many hops as a sender customarily allows.
+    pub(crate) const HOPS: u8 = 64;
+    /// What a sender customarily sets of a traffic class: that switches may mark congestion.
+    pub(crate) const ECT0: u8 = 2;
+
+    /// RoCE v1's, from one station of an Ethernet to another, each with the identifier that belongs
+    /// to its address. Lengths are left to who knows them.
+    pub const fn v1((from, to): (Mac, Mac)) -> Self {
+        let ethernet = Ethernet { destination: to, source: from, ethertype: EtherType::ROCE };
+        Self::V1(ethernet, Grh(ipv6(IpProtocol::IBA, (Gid::from_mac(from), Gid::from_mac(to)))))
+    }
+
+    /// RoCE v2's, from one station to another and from one address and port to another, of one
+    /// family: between two, there are none. They may not be fragmented; lengths, identification and
+    /// checksums are left to who knows them.
+    pub fn v2((from, to): (Mac, Mac), source: SocketAddr, destination: SocketAddr) -> Option<Self> {
+        let ethernet = |ethertype| Ethernet { destination: to, source: from, ethertype };
+        let udp = Udp {
+            source: UdpPort(source.port()),
+            destination: UdpPort(destination.port()),
+            length: 0,
+            checksum: InetChecksum(0),
+        };
+        match (source.ip(), destination.ip()) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                let ip = Ipv4 {
+                    tos: Self::ECT0,
+                    total_length: 0,
+                    id: IpId(0),
+                    dont_fragment: true,
+                    ttl: Self::HOPS,
+                    protocol: IpProtocol::UDP,
+                    source,
+                    destination,
+                };
+                Some(Self::V2Ipv4(ethernet(EtherType::IPV4), ip, udp))
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                let ip = ipv6(IpProtocol::UDP, (source.into(), destination.into()));
+                Some(Self::V2Ipv6(ethernet(EtherType::IPV6), ip, udp))
+            }
+            _ => None,
+        }
+    }
 
     /// The bytes that they take.
     #[inline]
@@ -270,6 +302,18 @@ impl Outer {
 }
 
 #[inline]
+const fn ipv6(next_header: IpProtocol, (source, destination): (Gid, Gid)) -> Ipv6 {
+    Ipv6 {
+        traffic_class: Outer::ECT0,
+        flow_label: FlowLabel::new(0),
+        payload_length: 0,
+        next_header,
+        hop_limit: Outer::HOPS,
+        source,
+        destination,
+    }
+}
+
 fn parse_udp(part: Part, protocol: IpProtocol, packet: &[u8]) -> Result<(Udp, &[u8]), Malformed> {
     if protocol != IpProtocol::UDP {
         return Err(Malformed::Protocol { part, found: protocol });

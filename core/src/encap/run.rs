@@ -164,28 +164,17 @@ fn place(out: &mut [u8], payload: impl Payload) {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
     use crate::encap::{Opener, Outer};
-    use crate::wire::{
-        Bth, EtherType, Extensions, FlowLabel, Gid, InetChecksum, IpProtocol, Ipv6, Mac, Opcode,
-        Psn, Qpn, Udp, UdpPort,
-    };
+    use crate::wire::{Bth, Extensions, Gid, Mac, Opcode, Psn, Qpn};
 
     fn path() -> Path {
         let mac = Mac([2, 0, 0, 0, 0, 1]);
-        let ethernet = Ethernet { destination: mac, source: mac, ethertype: EtherType::IPV6 };
-        let ip = Ipv6 {
-            traffic_class: 0,
-            flow_label: FlowLabel::new(0),
-            payload_length: 0,
-            next_header: IpProtocol::UDP,
-            hop_limit: 64,
-            source: Gid::from_mac(mac),
-            destination: Gid::from_mac(mac),
-        };
-        let (source, destination) = (UdpPort(0xC000), UdpPort::ROCE_V2);
-        let udp = Udp { source, destination, length: 0, checksum: InetChecksum(0) };
-        Path::new(PathId(0), Outer::V2Ipv6(ethernet, ip, udp))
+        let at = |port| (Ipv6Addr::from(Gid::from_mac(mac)), port).into();
+        let outer = Outer::v2((mac, mac), at(0xC000), at(4791)).expect("IPv6 both");
+        Path::new(PathId(0), outer)
     }
 
     fn middle(psn: u32) -> Headers {

@@ -48,29 +48,25 @@ impl Way {
     }
 }
 
-/// As many hops as a sender customarily allows.
-const HOPS: u8 = 64;
-
 /// Headers as a sender makes them, of those that a receiver saw.
 fn fresh(outer: Outer) -> Outer {
     let unmarked = |class: u8| match class & ECN {
-        ECN => class & !ECN | ECT0,
+        ECN => class & !ECN | Outer::ECT0,
         _ => class,
     };
-    let ipv6 = |ip: Ipv6| Ipv6 { traffic_class: unmarked(ip.traffic_class), hop_limit: HOPS, ..ip };
+    let ipv6 =
+        |ip: Ipv6| Ipv6 { traffic_class: unmarked(ip.traffic_class), hop_limit: Outer::HOPS, ..ip };
     match outer {
         Outer::V1(e, Grh(ip)) => Outer::V1(e, Grh(ipv6(ip))),
         Outer::V2Ipv4(e, ip, udp) => {
-            Outer::V2Ipv4(e, Ipv4 { tos: unmarked(ip.tos), ttl: HOPS, ..ip }, udp)
+            Outer::V2Ipv4(e, Ipv4 { tos: unmarked(ip.tos), ttl: Outer::HOPS, ..ip }, udp)
         }
         Outer::V2Ipv6(e, ip, udp) => Outer::V2Ipv6(e, ipv6(ip), udp),
     }
 }
 
-/// The bits of a traffic class that tell of congestion, all of which are set where there was some;
-/// and what its sender set of them.
+/// The bits of a traffic class that tell of congestion, all of which are set where there was some.
 const ECN: u8 = 3;
-const ECT0: u8 = 2;
 
 /// A management datagram that was received.
 #[derive(Clone, Debug)]

@@ -1,11 +1,10 @@
 //! Who is who: the queue pairs, their peers, and the ways between them.
 
+use std::net::{IpAddr, Ipv6Addr};
+
 use doorbell_core::encap::{Outer, Path, PathId, Version};
 use doorbell_core::nic::Transport;
-use doorbell_core::wire::{
-    EtherType, Ethernet, FlowLabel, Gid, Grh, InetChecksum, IpId, IpProtocol, Ipv4, Ipv6, Mac,
-    PathMtu, Qpn, Udp, UdpPort,
-};
+use doorbell_core::wire::{Ethernet, Gid, Mac, PathMtu, Qpn};
 
 /// How many queue pairs there are, each with a path and a peer of its own.
 pub const PAIRS: usize = 9;
@@ -65,36 +64,23 @@ fn outer(index: usize, mac: u8, back: bool) -> Outer {
     let host = (index % HOSTS) as u8;
     let station = |last| Mac([2, 0, 0, 0, 0, last]);
     let turned = |other| if back { (other, 0xFF) } else { (0xFF, other) };
-    let (source, destination) = turned(mac);
-    let (source, destination) = (station(source), station(destination));
-    let ethernet = |ethertype| Ethernet { destination, source, ethertype };
+    let (from, to) = turned(mac);
+    let macs = (station(from), station(to));
     let (from, to) = turned(host);
-    let ipv6 = |next_header| Ipv6 {
-        traffic_class: 0,
-        flow_label: FlowLabel::new(0),
-        payload_length: 0,
-        next_header,
-        hop_limit: 64,
-        source: Gid::from_mac(station(from)),
-        destination: Gid::from_mac(station(to)),
+    let v2 = |source: IpAddr, destination: IpAddr| {
+        let (source, destination) = ((source, 0xC000).into(), (destination, 4791).into());
+        Outer::v2(macs, source, destination).expect("one family")
     };
-    let (source, destination) = (UdpPort(0xC000), UdpPort::ROCE_V2);
-    let udp = Udp { source, destination, length: 0, checksum: InetChecksum(0) };
+    let link_local = |host| Ipv6Addr::from(Gid::from_mac(station(host))).into();
     match [Version::V2Ipv4, Version::V2Ipv6, Version::V1][index % 3] {
-        Version::V1 => Outer::V1(ethernet(EtherType::ROCE), Grh(ipv6(IpProtocol::IBA))),
-        Version::V2Ipv6 => Outer::V2Ipv6(ethernet(EtherType::IPV6), ipv6(IpProtocol::UDP), udp),
-        Version::V2Ipv4 => {
-            let ip = Ipv4 {
-                tos: 0,
-                total_length: 0,
-                id: IpId(0),
-                dont_fragment: true,
-                ttl: 64,
-                protocol: IpProtocol::UDP,
-                source: [10, 0, 0, from].into(),
-                destination: [10, 0, 0, to].into(),
+        Version::V1 => {
+            // Of a host that has got another address, the identifier stays.
+            let Outer::V1(ethernet, grh) = Outer::v1((station(from), station(to))) else {
+                panic!()
             };
-            Outer::V2Ipv4(ethernet(EtherType::IPV4), ip, udp)
+            Outer::V1(Ethernet { destination: macs.1, source: macs.0, ..ethernet }, grh)
         }
+        Version::V2Ipv6 => v2(link_local(from), link_local(to)),
+        Version::V2Ipv4 => v2([10, 0, 0, from].into(), [10, 0, 0, to].into()),
     }
 }

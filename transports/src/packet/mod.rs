@@ -10,7 +10,7 @@ use std::io;
 
 use doorbell_core::encap::Outer;
 use doorbell_core::nic::{Numbering, Way};
-use doorbell_core::wire::{EtherType, Ethernet, FlowLabel, Gid, Grh, IpProtocol, Ipv6, Mac};
+use doorbell_core::wire::{EtherType, Mac};
 
 use crate::address::{Address, ReachError};
 use crate::clock::Clock;
@@ -60,16 +60,6 @@ impl Peers for Stations {
             let (address, takes) = (peer.clone(), "packet:MAC");
             return Err(ReachError::Kind { address, device: NAME, takes });
         };
-        let ethernet = Ethernet { destination, source: self.own, ethertype: EtherType::ROCE };
-        let ip = Ipv6 {
-            traffic_class: 2, // switches may mark congestion
-            flow_label: FlowLabel::new(0),
-            payload_length: 0,
-            next_header: IpProtocol::IBA,
-            hop_limit: 64,
-            source: Gid::from_mac(self.own),
-            destination: Gid::from_mac(destination),
-        };
-        Ok(Some(Way::Network(Outer::V1(ethernet, Grh(ip)))))
+        Ok(Some(Way::Network(Outer::v1((self.own, destination)))))
     }
 }

@@ -1,16 +1,14 @@
 //! Who is where on this Ethernet.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use doorbell_core::encap::{Outer, Path};
 use doorbell_core::nic::Way;
 use doorbell_core::time::Time;
-use doorbell_core::wire::{
-    EtherType, Ethernet, FlowLabel, InetChecksum, IpId, IpProtocol, Ipv4, Ipv6, Mac, Udp, UdpPort,
-};
+use doorbell_core::wire::{Ethernet, Mac, UdpPort};
 
 use super::network::Network;
 use super::question::{self, Heard, ICMPV6, Own, Whom};
@@ -157,38 +155,11 @@ impl Table {
     }
 
     /// The headers of what goes to a neighbour.
-    fn outer(&self, ip: IpAddr, destination: Mac) -> Outer {
-        let to = |ethertype| Ethernet { destination, source: self.own.mac, ethertype };
-        let (source, port) = (flow(self.own.ip, ip), UdpPort::ROCE_V2);
-        let udp = Udp { source, destination: port, length: 0, checksum: InetChecksum(0) };
-        match (self.own.ip, ip) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                let ip = Ipv4 {
-                    tos: ECN,
-                    total_length: 0,
-                    id: IpId(0),
-                    dont_fragment: true,
-                    ttl: HOPS,
-                    protocol: IpProtocol::UDP,
-                    source,
-                    destination,
-                };
-                Outer::V2Ipv4(to(EtherType::IPV4), ip, udp)
-            }
-            (IpAddr::V6(source), IpAddr::V6(destination)) => {
-                let ip = Ipv6 {
-                    traffic_class: ECN,
-                    flow_label: FlowLabel::new(0),
-                    payload_length: 0,
-                    next_header: IpProtocol::UDP,
-                    hop_limit: HOPS,
-                    source: source.into(),
-                    destination: destination.into(),
-                };
-                Outer::V2Ipv6(to(EtherType::IPV6), ip, udp)
-            }
-            _ => unreachable!("neighbours' addresses are of one kind"),
-        }
+    fn outer(&self, ip: IpAddr, mac: Mac) -> Outer {
+        let Own { mac: own_mac, ip: own } = self.own;
+        let from = SocketAddr::new(own, flow(own, ip).0);
+        let outer = Outer::v2((own_mac, mac), from, SocketAddr::new(ip, UdpPort::ROCE_V2.0));
+        outer.expect("neighbours' addresses are of one kind")
     }
 
     /// Addresses a frame to where its neighbour is now.
@@ -204,10 +175,6 @@ impl Table {
         }
     }
 }
-
-/// Switches may mark congestion.
-const ECN: u8 = 2;
-const HOPS: u8 = 64;
 
 /// The source port that two hosts use, by which what is in between spreads flows: the same in both
 /// directions, as the answers take it over.

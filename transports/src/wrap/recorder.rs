@@ -8,10 +8,7 @@ use doorbell_core::nic::{Flow, Inbox, Outbox};
 use doorbell_core::payload::Payload;
 use doorbell_core::pcapng::{self, Direction};
 use doorbell_core::time::Time;
-use doorbell_core::wire::{
-    EtherType, Ethernet, FlowLabel, Gid, Grh, Headers, IpId, IpProtocol, Ipv6, Mac, Malformed,
-    Packet,
-};
+use doorbell_core::wire::{Headers, IpId, Mac, Malformed, Packet};
 
 use super::leave_to_inside;
 use crate::device::Device;
@@ -123,21 +120,11 @@ impl<W: io::Write> Tape<W> {
 fn made_up(link: PathId, direction: Direction) -> Path {
     let [a, b, c, d] = link.0.to_be_bytes();
     let (here, there) = (Mac([2, 0, 0, 0, 0, 0]), Mac([6, 0, a, b, c, d]));
-    let (source, destination) = match direction {
+    let macs = match direction {
         Direction::Outbound => (here, there),
         Direction::Inbound => (there, here),
     };
-    let ethernet = Ethernet { destination, source, ethertype: EtherType::ROCE };
-    let ip = Ipv6 {
-        traffic_class: 0,
-        flow_label: FlowLabel::new(0),
-        payload_length: 0,
-        next_header: IpProtocol::IBA,
-        hop_limit: 1,
-        source: Gid::from_mac(source),
-        destination: Gid::from_mac(destination),
-    };
-    Path::new(link, Outer::V1(ethernet, Grh(ip)))
+    Path::new(link, Outer::v1(macs))
 }
 
 /// The inbox that the device inside sees.

@@ -7,9 +7,7 @@ use doorbell_core::encap::{Full, Opener, Outer, Path, PathId, Run};
 use doorbell_core::nic::{Inbox, Outbox, Way};
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
-use doorbell_core::wire::{
-    EtherType, Ethernet, FlowLabel, Gid, Grh, Headers, IpId, IpProtocol, Ipv6, Mac, PathMtu,
-};
+use doorbell_core::wire::{Headers, IpId, Mac, PathMtu};
 use doorbell_transports::{
     Address, Burst, Capabilities, Clock, Device, ReachError, Sentry, Statistics,
 };
@@ -120,18 +118,8 @@ impl Device for InMemory {
             let (address, takes) = (peer.clone(), "fabric:0 or fabric:1");
             return Err(ReachError::Kind { address, device: "in-memory", takes });
         };
-        let [source, destination] = [here, there].map(|it| Mac([2, 0, 0x5E, 0, 0, it as u8]));
-        let ethernet = Ethernet { destination, source, ethertype: EtherType::ROCE };
-        let ip = Ipv6 {
-            traffic_class: 0,
-            flow_label: FlowLabel::new(0),
-            payload_length: 0,
-            next_header: IpProtocol::IBA,
-            hop_limit: 64,
-            source: Gid::from_mac(source),
-            destination: Gid::from_mac(destination),
-        };
-        Ok(Some(Way::Network(Outer::V1(ethernet, Grh(ip)))))
+        let [here, there] = [here, there].map(|it| Mac([2, 0, 0x5E, 0, 0, it as u8]));
+        Ok(Some(Way::Network(Outer::v1((here, there)))))
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
