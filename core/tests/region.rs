@@ -454,7 +454,8 @@ mod foreign_memory {
     /// A region on words that an `Arc` keeps, as a mapping would.
     fn foreign(len: usize) -> (Arc<[AtomicU64]>, Region) {
         let words: Arc<[AtomicU64]> = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
-        let first = NonNull::from(&words[0]);
+        // Of the whole slice, for a pointer made of one word reaches no other.
+        let first = NonNull::from(&*words).cast();
         let owner = Arc::clone(&words);
         // SAFETY: the owner keeps so many words, which all reach as atomics.
         (words, unsafe { Region::foreign(first, len, owner) })

@@ -77,42 +77,29 @@ impl Agreement {
             peer: reply.qpn,
             expected: request.psn,
             first: reply.psn,
+            mtu: request.mtu,
+            pkey: request.pkey,
             takes: request.responder_resources.0.min(reply.initiator_depth.0),
             asks: request.initiator_depth.0.min(reply.responder_resources.0),
             credits: request.flow_control && !request.srq,
+            retries: request.retry_count.get(),
             rnr_retries: reply.rnr_retry_count.get(),
-            ..Self::of_both(request)
+            timeout: request.path.ack_timeout.duration(),
         }
     }
 
-    /// That of the side which was asked.
+    /// That of the side which was asked: the other's, turned around.
     pub fn responders(request: &Request, reply: &Reply) -> Self {
+        let other = Self::requesters(request, reply);
         Self {
             peer: request.qpn,
-            expected: reply.psn,
-            first: request.psn,
-            takes: reply.responder_resources.0.min(request.initiator_depth.0),
-            asks: reply.initiator_depth.0.min(request.responder_resources.0),
+            expected: other.first,
+            first: other.expected,
+            takes: other.asks,
+            asks: other.takes,
             credits: reply.flow_control && !reply.srq,
             rnr_retries: request.rnr_retry_count.get(),
-            ..Self::of_both(request)
-        }
-    }
-
-    /// What the request lays down for both sides.
-    fn of_both(request: &Request) -> Self {
-        Self {
-            peer: Qpn::new(0),
-            expected: Psn::new(0),
-            first: Psn::new(0),
-            mtu: request.mtu,
-            pkey: request.pkey,
-            takes: 0,
-            asks: 0,
-            credits: false,
-            retries: request.retry_count.get(),
-            rnr_retries: 0,
-            timeout: request.path.ack_timeout.duration(),
+            ..other
         }
     }
 

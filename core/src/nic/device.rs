@@ -170,41 +170,38 @@ impl<'a> Behind for bare::Rest<'a> {
     }
 }
 
-/// Takes a packet by its opcode. Of the usual ones, what the table says of them is known here when
-/// this is compiled: their headers are a few loads, and what follows from the rest is decided.
+/// What is done with a packet by the row that the table of opcodes has of it: a constant for those
+/// named, which most are, so that much of what follows is decided when this is compiled.
+macro_rules! by_row {
+    ($opcode:expr, [$($known:ident),+], $row:ident => $then:expr, $other:ident => $else:expr) => {
+        match $opcode {
+            $(Opcode::$known => {
+                let $row = const { *Opcode::$known.info() };
+                $then
+            })+
+            $other => $else,
+        }
+    };
+}
+pub(super) use by_row;
+
+/// Takes a packet by its opcode. The headers of the usual ones are a few loads.
 #[inline(always)]
 fn by_opcode<I: Inbox>(inbox: &mut I, flow: Flow<'_>, bth: Bth, behind: impl Behind) {
-    let taken = match bth.opcode() {
-        Opcode::RcReadRequest => {
-            let info = const { *Opcode::RcReadRequest.info() };
-            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
-        }
-        Opcode::RcReadResponseOnly => {
-            let info = const { *Opcode::RcReadResponseOnly.info() };
-            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
-        }
-        Opcode::RcFetchAdd => {
-            let info = const { *Opcode::RcFetchAdd.info() };
-            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
-        }
-        Opcode::RcCompareSwap => {
-            let info = const { *Opcode::RcCompareSwap.info() };
-            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
-        }
-        Opcode::RcAtomicAcknowledge => {
-            let info = const { *Opcode::RcAtomicAcknowledge.info() };
-            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
-        }
-        Opcode::RcWriteOnly => {
-            let info = const { *Opcode::RcWriteOnly.info() };
-            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
-        }
-        Opcode::RcAcknowledge => {
-            let info = const { *Opcode::RcAcknowledge.info() };
-            behind.parse(bth, info.layout).map(|packet| inbox.known(flow, packet, info))
-        }
-        opcode => behind.parse(bth, opcode.layout()).map(|packet| inbox.packet(flow, &packet)),
-    };
+    let taken = by_row!(
+        bth.opcode(),
+        [
+            RcReadRequest,
+            RcReadResponseOnly,
+            RcFetchAdd,
+            RcCompareSwap,
+            RcAtomicAcknowledge,
+            RcWriteOnly,
+            RcAcknowledge
+        ],
+        row => behind.parse(bth, row.layout).map(|packet| inbox.known(flow, packet, row)),
+        other => behind.parse(bth, other.layout()).map(|packet| inbox.packet(flow, &packet))
+    );
     if let Err(why) = taken {
         inbox.malformed(why);
     }

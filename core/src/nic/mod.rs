@@ -141,6 +141,7 @@ use crate::wire::cm::Mad;
 use crate::wire::{Bth, Extensions, Headers, Malformed, Opcode, OpcodeInfo, Packet, Qpn, Service};
 
 use common::Common;
+use device::by_row;
 use doorbells::Doorbells;
 use hosts::HostId;
 use notices::LINKS;
@@ -466,22 +467,12 @@ impl Nic {
 impl Inbox for Nic {
     #[inline(never)]
     fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
-        // As below: what is known of those that most packets are shortens their ways.
-        match packet.headers.bth.opcode() {
-            Opcode::RcReadRequest => {
-                self.dispatch(flow, packet, const { *Opcode::RcReadRequest.info() });
-            }
-            Opcode::RcReadResponseOnly => {
-                self.dispatch(flow, packet, const { *Opcode::RcReadResponseOnly.info() });
-            }
-            Opcode::RcFetchAdd => {
-                self.dispatch(flow, packet, const { *Opcode::RcFetchAdd.info() });
-            }
-            Opcode::RcAtomicAcknowledge => {
-                self.dispatch(flow, packet, const { *Opcode::RcAtomicAcknowledge.info() });
-            }
-            opcode => self.dispatch(flow, packet, *opcode.info()),
-        }
+        by_row!(
+            packet.headers.bth.opcode(),
+            [RcReadRequest, RcReadResponseOnly, RcFetchAdd, RcAtomicAcknowledge],
+            row => self.dispatch(flow, packet, row),
+            other => self.dispatch(flow, packet, *other.info())
+        );
     }
 
     #[inline(always)]
