@@ -7,12 +7,10 @@ use doorbell_core::wire::{Mac, PathMtu, UdpPort};
 use super::Remark;
 use super::trial::Trial;
 use crate::sys;
-use crate::sys::ethtool;
+use crate::sys::ethtool::{self, SEGMENTATION};
 
 /// The port that standard peers speak to.
 const ROCE_V2: u16 = UdpPort::ROCE_V2.0;
-/// The feature by which an interface cuts runs of UDP by itself.
-const SEGMENTATION: &str = "tx-udp-segmentation";
 
 /// A network interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,7 +48,8 @@ pub struct Offloads {
 
 impl Offloads {
     fn of(interface: &str) -> Self {
-        let has = |name| ethtool::feature(interface, name).unwrap_or(false);
+        let on = ethtool::features(interface).unwrap_or_default();
+        let has = |name| on.iter().any(|feature| feature == name);
         Self {
             segmentation: has(SEGMENTATION),
             checksum: has("tx-checksum-ip-generic") || has("tx-checksum-ipv4"),

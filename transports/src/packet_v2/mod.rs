@@ -109,7 +109,7 @@ impl PacketV2 {
             advice: "give the device another address, or none",
         };
         // The host does not hear what is asked here, and would not answer.
-        if let Ok(Some(holder)) = interface::holder(ip) {
+        if let Some(holder) = interface::holder(ip) {
             return Err(taken(format!("it is this host's own, on `{holder}`")));
         }
         for _ in 0..PROBES {

@@ -44,7 +44,8 @@ impl Link {
 
     /// Whether it cuts runs of UDP into packets by itself, as far as its driver tells.
     pub fn segments(&self) -> bool {
-        ethtool::feature(&self.name, "tx-udp-segmentation").unwrap_or(false)
+        ethtool::features(&self.name)
+            .is_ok_and(|on| on.iter().any(|name| name == ethtool::SEGMENTATION))
     }
 
     /// What is wrong with it at this moment, in the namespace of a socket on it.

@@ -1,7 +1,7 @@
 //! What an interface's driver is asked.
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use super::check;
 use super::interface::{Query, asking};
@@ -15,12 +15,14 @@ const GET_FEATURES: u32 = 0x3A;
 const FEATURES: u32 = 4;
 const NAME_LEN: usize = 32;
 
+/// The feature by which an interface cuts runs of UDP by itself, by the name that `ethtool -k` gives it.
+pub(crate) const SEGMENTATION: &str = "tx-udp-segmentation";
+
 /// Passes words to the driver, and has it write its answer over them.
 ///
 /// # Safety
 /// There must be as many words as the answer to the command in the first has.
-unsafe fn ask(interface: &str, words: &mut [u32]) -> io::Result<()> {
-    let (mut query, socket) = (Query::new(interface)?, asking()?);
+unsafe fn ask(socket: BorrowedFd<'_>, query: &mut Query, words: &mut [u32]) -> io::Result<()> {
     query.0.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
     // SAFETY: the kernel reads a live ifreq, and writes to the words that it points to.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut query.0) };
@@ -40,26 +42,25 @@ pub(crate) fn driver(interface: &str) -> io::Result<String> {
     let mut words = [0; 64];
     words[0] = GET_DRIVER;
     // SAFETY: the answer has 49 words.
-    unsafe { ask(interface, &mut words)? };
+    unsafe { ask(asking()?.as_fd(), &mut Query::new(interface)?, &mut words)? };
     Ok(name(&words[1..1 + NAME_LEN / 4]))
 }
 
-/// Whether a feature, by the name that `ethtool -k` gives it, is switched on.
-pub(crate) fn feature(interface: &str, wanted: &str) -> io::Result<bool> {
+/// The features that are switched on, by the names that `ethtool -k` gives them.
+pub(crate) fn features(interface: &str) -> io::Result<Vec<String>> {
+    let (socket, mut query) = (asking()?, Query::new(interface)?);
     // The command, a reserved word, a mask of sets in 64 bits; over it, the set's size.
     let mut count = [GET_COUNT, 0, 0, 0, 0];
     count[2..4].copy_from_slice(&in_two(1 << FEATURES));
     // SAFETY: the answer has a word more than the question for each set that was asked for.
-    unsafe { ask(interface, &mut count)? };
+    unsafe { ask(socket.as_fd(), &mut query, &mut count)? };
     let features = count[4] as usize;
 
     // The command, the set, its size; then the strings.
     let mut strings = vec![0; 3 + features * NAME_LEN / 4];
     strings[..3].copy_from_slice(&[GET_STRINGS, FEATURES, features as u32]);
     // SAFETY: the answer has a string for each feature, of which a kernel has always the same.
-    unsafe { ask(interface, &mut strings)? };
-    let mut names = strings[3..].chunks(NAME_LEN / 4).map(name);
-    let Some(index) = names.position(|name| name == wanted) else { return Ok(false) };
+    unsafe { ask(socket.as_fd(), &mut query, &mut strings)? };
 
     // The command, the number of blocks; then of each block of 32: what there can be, what was
     // asked for, what is, what never changes.
@@ -67,8 +68,10 @@ pub(crate) fn feature(interface: &str, wanted: &str) -> io::Result<bool> {
     let mut bits = vec![0; 2 + 4 * blocks];
     bits[..2].copy_from_slice(&[GET_FEATURES, blocks as u32]);
     // SAFETY: the answer has as many blocks as were asked for.
-    unsafe { ask(interface, &mut bits)? };
-    Ok(bits[2 + 4 * (index / 32) + 2] >> (index % 32) & 1 != 0)
+    unsafe { ask(socket.as_fd(), &mut query, &mut bits)? };
+    let is_on = |index: usize| bits[2 + 4 * (index / 32) + 2] >> (index % 32) & 1 != 0;
+    let names = strings[3..].chunks(NAME_LEN / 4).enumerate();
+    Ok(names.filter(|(index, _)| is_on(*index)).map(|(_, words)| name(words)).collect())
 }
 
 /// A word of 64 bits as the two of 32 that lie where it would.

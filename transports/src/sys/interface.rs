@@ -1,6 +1,6 @@
 //! What an interface is asked directly.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -93,55 +93,12 @@ impl Query {
     }
 }
 
-/// The name of the interface that has an address, if one has.
-pub(crate) fn holder(ip: IpAddr) -> io::Result<Option<Box<str>>> {
-    struct List(*mut libc::ifaddrs);
-    impl Drop for List {
-        fn drop(&mut self) {
-            // SAFETY: the list is the one that getifaddrs made, and nothing of it is used any more.
-            unsafe { libc::freeifaddrs(self.0) };
-        }
-    }
-    let mut list = List(std::ptr::null_mut());
-    // SAFETY: the library writes a pointer, to a list or to nothing.
-    check(unsafe { libc::getifaddrs(&mut list.0) }, "getifaddrs")?;
-    let mut at = list.0;
-    // SAFETY: each entry is followed by another until there is none; its name is a string, and its
-    // address and mask, where there are any, have the form of their family.
-    unsafe {
-        while let Some(entry) = at.as_ref() {
-            if holds(entry.ifa_addr, entry.ifa_netmask, ip) {
-                let name = CStr::from_ptr(entry.ifa_name);
-                return Ok(Some(name.to_string_lossy().into()));
-            }
-            at = entry.ifa_next;
-        }
-    }
-    Ok(None)
-}
-
-/// Whether an interface with this address has `ip`: of loopback's, it has the whole network.
-///
-/// # Safety
-/// The pointers must be null, or to addresses that have the form of their family.
-unsafe fn holds(address: *const libc::sockaddr, mask: *const libc::sockaddr, ip: IpAddr) -> bool {
-    // SAFETY: as the caller says.
-    unsafe {
-        let family = address.as_ref().map(|address| libc::c_int::from(address.sa_family));
-        match (family, ip) {
-            (Some(libc::AF_INET), IpAddr::V4(ip)) => {
-                let of = |address: *const libc::sockaddr| {
-                    let v4 = address.cast::<libc::sockaddr_in>().as_ref();
-                    v4.map(|v4| u32::from_be(v4.sin_addr.s_addr))
-                };
-                let mask = of(mask).filter(|_| ip.is_loopback()).unwrap_or(!0);
-                of(address).is_some_and(|address| address & mask == u32::from(ip) & mask)
-            }
-            (Some(libc::AF_INET6), IpAddr::V6(ip)) => {
-                let v6 = address.cast::<libc::sockaddr_in6>().as_ref();
-                v6.is_some_and(|v6| v6.sin6_addr.s6_addr == ip.octets())
-            }
-            _ => false,
-        }
-    }
+/// The name of the interface that has an address, if one has: of loopback's, it has the whole network.
+pub(crate) fn holder(ip: IpAddr) -> Option<String> {
+    let mut found = pnet_datalink::interfaces().into_iter();
+    let holder = found.find(|interface| {
+        let mut addresses = interface.ips.iter();
+        addresses.any(|own| own.ip() == ip || ip.is_loopback() && own.contains(ip))
+    });
+    holder.map(|interface| interface.name)
 }

@@ -133,10 +133,10 @@ impl Udp {
     /// somebody has the port.
     pub fn open(own: SocketAddr) -> Result<Self, OpenError> {
         let system = |source| OpenError::System { device: NAME, what: format!("at {own}"), source };
-        let holder = interface::holder(own.ip()).map_err(system)?;
-        let holder = holder.ok_or(OpenError::NoAddress { device: NAME, address: own.ip() })?;
-        let (link, _) = Link::of_any_kind(NAME, &holder)?;
         let listener = UdpSocket::open(own).map_err(system)?;
+        let nobodys = OpenError::NoAddress { device: NAME, address: own.ip() };
+        let holder = interface::holder(own.ip()).ok_or(nobodys)?;
+        let (link, _) = Link::of_any_kind(NAME, &holder)?;
         listener.bind(own).map_err(|source| refused(own, source))?;
         Self::over(listener, link).map_err(system)
     }
