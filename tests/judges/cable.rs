@@ -4,24 +4,14 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
-use doorbell::encap::{Path, PathId};
-use doorbell::nic::{Inbox, Numbering, Outbox, Way};
-use doorbell::payload::Payload;
+use doorbell::nic::{Numbering, Outbox};
 use doorbell::pcap::Reader;
-use doorbell::transports::{AnyDevice, Device, Spec};
-use doorbell::wire::{Bth, Extensions, Headers, Malformed, Opcode, Packet, Psn, Qpn};
+use doorbell::transports::{Device, Spec};
+use doorbell::wire::{Bth, Extensions, Headers, Opcode, Psn, Qpn};
 use doorbell_kit::lab::{Lab, Namespace};
+use doorbell_kit::reach;
 
 use crate::judge::Scratch;
-
-/// Takes whatever comes, and looks at none of it.
-struct Anything;
-
-impl Inbox for Anything {
-    fn packet<P: Payload>(&mut self, _: doorbell::nic::Flow<'_>, _: &Packet<P>) {}
-    fn malformed(&mut self, _: Malformed) {}
-    fn gone(&mut self, _: PathId) {}
-}
 
 /// A capture under way, which ends by itself after so many frames.
 struct Capture {
@@ -75,17 +65,6 @@ pub fn traffic(lab: &Lab, near: &str, far: &str, scratch: &Scratch) -> (PathBuf,
     }
     assert_eq!(near.statistics().refused, 0);
     (capture.end(), count)
-}
-
-fn reach(near: &mut AnyDevice, far: &mut AnyDevice) -> Path {
-    let address = far.address().clone();
-    loop {
-        far.receive(&mut Anything);
-        near.receive(&mut Anything);
-        if let Some(way) = near.reach(&address).expect("it answers") {
-            return Way::path(&way, PathId(1));
-        }
-    }
 }
 
 /// The frames of a capture.

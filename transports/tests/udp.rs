@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use doorbell_core::encap::{Opener, Outer, Path, PathId, Run};
 use doorbell_core::nic::{Flow, Inbox, Outbox, Way};
@@ -12,13 +12,9 @@ use doorbell_core::pcap::Reader;
 use doorbell_core::wire::{
     Bth, Extensions, Headers, IpId, Mac, Malformed, Opcode, Packet, Psn, Qpn,
 };
-use doorbell_kit::lab;
+use doorbell_kit::{PATIENCE, is_ready, lab, readable};
 use doorbell_transports::udp::{MOST_PEERS, Udp};
 use doorbell_transports::{Address, Device, OpenError, ReachError, Spec};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-
-/// What nothing here takes, unless something hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 struct Seen {
@@ -67,10 +63,7 @@ fn send(device: &mut Udp, path: &Path, psn: u32, len: usize) {
 }
 
 fn until(what: &str, mut is: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
-    }
+    doorbell_kit::until(what, || is().then_some(()));
 }
 
 /// Sends packets to and fro until both have sockets for each other.
@@ -330,7 +323,7 @@ fn room_for_one_peer_wakes_once_and_not_while_another_is_sent_to() {
         });
         near.arm(None).expect("it can be slept on");
         near.receive(&mut Seen::default());
-        until("room", || is_ready_within(&near, 0));
+        until("room", || is_ready(&near));
         // A turn is taken while it is armed still, and what waits is for the other.
         until("room for all that waited", || {
             near.flush();
@@ -341,13 +334,8 @@ fn room_for_one_peer_wakes_once_and_not_while_another_is_sent_to() {
         near.arm(None).expect("it can be slept on");
         while near.receive(&mut Seen::default()) > 0 {}
         // What waits leaves in a twentieth of that.
-        assert!(!is_ready_within(&near, 500), "nothing has come");
+        assert!(!readable(near.readiness(), Duration::from_millis(500)), "nothing has come");
     });
-}
-
-fn is_ready_within(device: &Udp, millis: u16) -> bool {
-    let mut watched = [PollFd::new(device.readiness(), PollFlags::POLLIN)];
-    poll(&mut watched, PollTimeout::from(millis)) == Ok(1)
 }
 
 /// Every packet that leaves a socket is one that whoever sees its headers can check: by tshark's

@@ -5,15 +5,16 @@ use std::time::Duration;
 use doorbell_core::cm::{self, ConnectionManager};
 use doorbell_core::connect::Route;
 use doorbell_core::encap::{Path, PathId, Version};
-use doorbell_core::nic::{Change, Config, Connection, Nic, Rights, Seed, Sending, Way};
+use doorbell_core::nic::{Config, Connection, Nic, Seed, Sending, Way};
 use doorbell_core::time::Time;
-use doorbell_core::wire::{PathMtu, Pkey, Qpn};
+use doorbell_core::wire::{PathMtu, Qpn};
 
 use crate::counters::Counters;
 use crate::managers::{Manager, customary};
 use crate::network::{Event, Network, StationId};
 use crate::over::{Real, World};
 use crate::port::Port;
+use crate::rig::ready;
 use crate::ways::{number_of, way};
 
 /// Which node of a fabric: they are numbered as they were added, from 0.
@@ -198,11 +199,7 @@ impl Fabric {
 
     /// Takes a queue pair from the reset state to sending.
     pub fn ready(&mut self, node: NodeId, qpn: Qpn, connection: Connection, sending: Sending) {
-        let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
-        let connection = Change::ReadyToReceive(Box::new(connection));
-        for change in [init, connection, Change::ReadyToSend(sending)] {
-            self.nic(node).change(qpn, change).expect("a queue pair in the reset state");
-        }
+        ready(self.nic(node), qpn, connection, sending);
     }
 
     /// Has a node's NIC do what was posted and what is due, and sends its frames.

@@ -17,7 +17,8 @@
 //! devices and do not know that their time is not the world's.
 //!
 //! Beside it, for what is real: a [`lab`] of namespaces and cables, [processes](child) that play the
-//! other part of a test, and [what every device must do](mod@conformance).
+//! other part of a test, a [`Rig`] of a NIC over a device, and [what every device must
+//! do](mod@conformance).
 //!
 //! The same seed and the same calls give the same run, down to [`Network::trace_hash`]. So a
 //! failure is replayed by its seed, and [`Network::start_recording`] turns the replay into a
@@ -74,6 +75,7 @@ mod over;
 mod partition;
 mod port;
 mod recording;
+mod rig;
 mod switch;
 #[allow(unsafe_code)]
 mod sys;
@@ -89,4 +91,5 @@ pub use ether::{Ether, Pace, Station, Still};
 pub use fabric::{Fabric, NodeId};
 pub use faults::Faults;
 pub use network::{End, Event, LinkId, Network, StationId, SwitchId};
+pub use rig::{PATIENCE, Rig, is_ready, joined, reach, ready, sleep, turn, until};
 pub use sys::readable;

@@ -7,12 +7,14 @@ use std::time::Duration;
 use doorbell_core::encap::{PathId, Version};
 use doorbell_core::memory::Buf;
 use doorbell_core::nic::{
-    Change, CompletionQueue, Config, Connection, Inline, Nic, QueuePairConfig, QueuePairEnds,
-    ReceiveRequest, Rights, Seed, Sending, WorkRequest,
+    CompletionQueue, Config, Connection, Inline, Nic, QueuePairConfig, QueuePairEnds,
+    ReceiveRequest, Seed, Sending, WorkRequest,
 };
 use doorbell_core::time::Time;
-use doorbell_core::wire::{PathMtu, Pkey, Psn};
-use doorbell_kit::{Ether, Faults, LinkConfig, Network, Pace, Station, StationId, Still, readable};
+use doorbell_core::wire::{PathMtu, Psn};
+use doorbell_kit::{
+    Ether, Faults, LinkConfig, Network, Pace, Station, StationId, Still, ready, sleep, turn,
+};
 use doorbell_transports::Device;
 
 /// Messages each way.
@@ -49,13 +51,7 @@ impl Node {
         let way = self.device.reach(peer.device.address()).unwrap().unwrap();
         let (path, first) = (way.path(PathId(0)), Psn::new(7));
         let connection = Connection::new(peer.ends.qpn, path, PathMtu::Mtu1024, first);
-        for change in [
-            Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT },
-            Change::ReadyToReceive(Box::new(connection)),
-            Change::ReadyToSend(Sending::new(first)),
-        ] {
-            self.nic.change(self.ends.qpn, change).unwrap();
-        }
+        ready(&mut self.nic, self.ends.qpn, connection, Sending::new(first));
     }
 
     fn is_done(&self) -> bool {
@@ -81,20 +77,9 @@ impl Node {
         self.ends.send.ring();
     }
 
-    /// A turn of the NIC, as devices ask for it. Whether anything came.
+    /// A turn of the NIC. Whether anything came or went.
     fn turn(&mut self) -> bool {
-        let Self { nic, device, .. } = self;
-        let lossless = device.capabilities().lossless;
-        nic.advance(device.now());
-        let found = device.receive(nic) > 0;
-        if lossless {
-            nic.collect(device);
-        }
-        nic.transmit(device);
-        if lossless {
-            device.settle(nic.owes());
-        }
-        found
+        turn(&mut self.nic, &mut self.device)
     }
 
     /// Does all that is to be done at this moment, and goes to sleep.
@@ -172,8 +157,7 @@ fn time_passes_for_threads_when_all_of_them_sleep() {
                     let mut told = false;
                     // The other may need answers for as long as it is not done.
                     while done.load(Ordering::SeqCst) < 2 {
-                        let patience = Duration::from_secs(30);
-                        assert!(readable(node.device.readiness(), patience), "nobody woke it");
+                        sleep(&node.device);
                         node.run();
                         if node.is_done() && !std::mem::replace(&mut told, true) {
                             done.fetch_add(1, Ordering::SeqCst);

@@ -1,35 +1,20 @@
 //! Devices with something to say, and a wire that can be tapped.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::{Duration, Instant};
 
 use doorbell_core::encap::{Path, PathId};
-use doorbell_core::nic::{Flow, Inbox, Numbering, Way};
+use doorbell_core::nic::{Flow, Inbox, Numbering};
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::{Bth, Extensions, Headers, Mac, Malformed, Opcode, Packet, Psn, Qpn};
+use doorbell_kit::until;
 use doorbell_transports::packet::Packet as V1;
 use doorbell_transports::packet_v2::{PacketV2, Settings};
 use doorbell_transports::{AnyDevice, Device, OpenError};
 use nix::ifaddrs::getifaddrs;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike, bind, recv,
     send, socket,
 };
-
-/// What nothing here takes, unless something hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Does something again and again until it gives a result.
-pub fn until<R>(what: &str, mut does: impl FnMut() -> Option<R>) -> R {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Some(result) = does() {
-            return result;
-        }
-        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
-    }
-}
 
 /// Both raw devices, by their names.
 pub const RAW: [&str; 2] = ["packet", "packet-v2"];
@@ -93,27 +78,6 @@ impl Inbox for Seen {
     }
 
     fn gone(&mut self, _: PathId) {}
-}
-
-/// Asks for the way to a peer, who is given time to answer.
-pub fn reach(from: &mut impl Device, to: &mut impl Device) -> Path {
-    let address = to.address().clone();
-    until("reaching a peer", || {
-        from.receive(&mut Seen::default());
-        to.receive(&mut Seen::default());
-        from.reach(&address).expect("it is there").map(|way: Way| way.path(PathId(1)))
-    })
-}
-
-/// Whether a device is ready at this moment.
-pub fn is_ready(device: &impl Device) -> bool {
-    let mut watched = [PollFd::new(device.readiness(), PollFlags::POLLIN)];
-    poll(&mut watched, PollTimeout::ZERO) == Ok(1)
-}
-
-/// Waits until a device is ready.
-pub fn woken(device: &impl Device) {
-    until("a wake-up", || is_ready(device).then_some(()));
 }
 
 /// Has a device take packets until it has so many.

@@ -4,13 +4,16 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use doorbell_kit::lab::{self, Namespace};
+use doorbell_kit::{
+    lab::{self, Namespace},
+    reach, until,
+};
 use doorbell_transports::Device;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, recv, sendto, socket,
 };
 
-use crate::common::{Seen, pair, reach, send_to, until, v2};
+use crate::common::{Seen, pair, send_to, v2};
 
 /// The kernel's own ping.
 struct Ping {

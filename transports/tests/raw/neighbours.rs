@@ -5,11 +5,11 @@ use std::net::{IpAddr, UdpSocket};
 use doorbell_core::encap::PathId;
 use doorbell_core::nic::Way;
 use doorbell_core::wire::Mac;
-use doorbell_kit::lab;
+use doorbell_kit::{lab, reach, sleep, until};
 use doorbell_transports::packet_v2::{MOST, PacketV2, Settings};
 use doorbell_transports::{Address, Device, OpenError, ReachError};
 
-use crate::common::{Seen, Tap, mac, pair, reach, send_to, take, until, v2, woken};
+use crate::common::{Seen, Tap, mac, pair, send_to, take, v2};
 
 /// Networks that the ends of a cable are in, too, and what is not in them.
 const NETWORKS: [(&str, &str, &str); 2] = [
@@ -219,7 +219,7 @@ fn questions_are_repeated_and_answered_while_the_device_is_slept_on() {
             assert!(near.reach(&address).unwrap().is_none());
             for device in [&mut far, &mut near] {
                 device.arm(None).unwrap();
-                woken(device);
+                sleep(device);
                 device.disarm();
                 device.receive(&mut Seen::default());
             }

@@ -1,63 +1,14 @@
 //! Two NICs over raw devices.
 
-use doorbell_core::encap::Path;
-use doorbell_core::memory::{Buf, Region};
-use doorbell_core::nic::*;
-use doorbell_core::wire::{Pkey, Psn, Qpn, RemoteAddr};
-use doorbell_kit::lab;
+use doorbell_core::nic::{Completion, Inline, WorkRequest};
+use doorbell_core::wire::RemoteAddr;
+use doorbell_kit::{Rig, joined, lab, until};
 use doorbell_transports::Device;
 
-use crate::common::{reach, until, v1, v2};
-
-struct End<D> {
-    nic: Nic,
-    device: D,
-    pair: QueuePairEnds,
-    queue: CompletionQueue,
-    region: Region,
-    lent: Registration,
-}
-
-const MEMORY: usize = 1 << 20;
-
-impl<D: Device> End<D> {
-    fn new(device: D, seed: u64) -> Self {
-        let mut nic = Nic::new(Config::default(), Seed::from_number(seed)).expect("a numbering");
-        let domain = nic.domain();
-        let (queue_id, queue) = nic.completion_queue(256).expect("room");
-        let pair = nic.queue_pair(&QueuePairConfig::new(domain, queue_id)).expect("room");
-        let region = Region::new(MEMORY);
-        let rights = Rights::LOCAL_WRITE | Rights::REMOTE;
-        let lent = nic.register(domain, region.clone(), rights).expect("room");
-        Self { nic, device, pair, queue, region, lent }
-    }
-
-    fn connect(&mut self, path: Path, peer: Qpn) {
-        let mtu = self.device.capabilities().mtu;
-        let connection = Connection::new(peer, path, mtu, Psn::new(7));
-        for change in [
-            Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT },
-            Change::ReadyToReceive(Box::new(connection)),
-            Change::ReadyToSend(Sending::new(Psn::new(7))),
-        ] {
-            self.nic.change(self.pair.qpn, change).expect("a new queue pair");
-        }
-    }
-
-    fn turn(&mut self) {
-        self.nic.advance(self.device.now());
-        self.device.receive(&mut self.nic);
-        self.nic.transmit(&mut self.device);
-    }
-
-    fn post(&mut self, request: WorkRequest) {
-        self.pair.send.post(request).expect("room");
-        self.pair.send.ring();
-    }
-}
+use crate::common::{v1, v2};
 
 /// Has both take turns until one of them has something complete.
-fn complete<A: Device, B: Device>(one: &mut End<A>, other: &mut End<B>) -> Completion {
+fn complete<D: Device>(one: &mut Rig<D>, other: &mut Rig<D>) -> Completion {
     let done = until("a completion", || {
         other.turn();
         one.turn();
@@ -68,19 +19,16 @@ fn complete<A: Device, B: Device>(one: &mut End<A>, other: &mut End<B>) -> Compl
 }
 
 /// Sends, writes and reads, short and long, by two devices.
-fn exchange<D: Device>(mut near: D, mut far: D) {
-    let [there, back] = [reach(&mut near, &mut far), reach(&mut far, &mut near)];
-    let (mut near, mut far) = (End::new(near, 1), End::new(far, 2));
-    near.connect(there, far.pair.qpn);
-    far.connect(back, near.pair.qpn);
+fn exchange<D: Device>(near: D, far: D) {
+    let (mut near, mut far) = joined(near, far);
+    let half = near.region.len() / 2;
     for round in 1..=20u64 {
         let short = Inline::new(&round.to_ne_bytes()).expect("few bytes");
-        let (lent, rkey, half) = (far.lent.address.0, far.lent.rkey, MEMORY / 2);
+        let (lent, rkey) = (far.lent.address.0, far.lent.rkey);
         let place = |at| RemoteAddr(lent + at);
         near.region.store(half, round).expect("a word");
         let long = near.lent.segment(half as u64, half as u32);
-        let memory = Memory::Buf(Buf::with_capacity(64));
-        far.pair.receive.post(ReceiveRequest { id: round, memory }).expect("room");
+        far.receive(round, 64);
         for number in 0..50 {
             near.post(WorkRequest::write(number, place(8 * number), rkey, short).unsignalled());
         }

@@ -3,9 +3,10 @@
 use doorbell_core::encap::PathId;
 use doorbell_kit::child::{self, Child};
 use doorbell_kit::lab::{self, Lab};
+use doorbell_kit::{reach, until};
 use doorbell_transports::{Address, Device};
 
-use crate::common::{Seen, open, pair_of, send_to, take, until, v1, v2};
+use crate::common::{Seen, open, pair_of, send_to, take, v1, v2};
 
 const PROCESSES: u32 = 4;
 
@@ -93,7 +94,7 @@ fn what_is_for_queue_pair_1_is_for_every_process() {
         lab.cable("a0", "b0", 9000).unwrap();
         let mut near = v1("a0", 1);
         let mut all = lab.far.within(|| [1, 2, 3].map(|tag| v1("b0", tag)));
-        let path = crate::common::reach(&mut near, &mut all[0]);
+        let path = reach(&mut near, &mut all[0]);
         send_to(&mut near, &path, doorbell_core::wire::Qpn::GSI, 5, 64);
         for device in &mut all {
             assert_eq!(take(device, 5).packets.len(), 5);

@@ -1,10 +1,10 @@
 //! Frames of others, and in pieces.
 
 use doorbell_core::wire::Mac;
-use doorbell_kit::lab;
+use doorbell_kit::{lab, reach};
 use doorbell_transports::{AnyDevice, Device};
 
-use crate::common::{RAW, Seen, Tap, open, pair, reach, send_to, take};
+use crate::common::{RAW, Seen, Tap, open, pair, send_to, take};
 
 /// A frame as one device sends it to another, seen from where it goes: to be sent once more from
 /// where it came from, with changes.

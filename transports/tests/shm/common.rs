@@ -1,18 +1,14 @@
 //! What the tests share.
 
-use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use doorbell_core::encap::{Full, Path, PathId};
 use doorbell_core::nic::{Flow, Inbox, Outbox, Way};
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::{Bth, Extensions, Headers, Malformed, Opcode, Packet, Psn, Qpn};
+pub use doorbell_kit::{PATIENCE, is_ready, sleep};
 use doorbell_transports::shm::Shm;
 use doorbell_transports::{Address, Device, ReachError};
-
-/// How long until something that hangs is given up.
-pub const HANGS: Duration = Duration::from_secs(60);
 
 /// A name that no other test has, of this process or another.
 pub fn name(what: &str) -> String {
@@ -69,10 +65,7 @@ pub fn turn(device: &mut Shm, heard: &mut impl Inbox) -> usize {
 /// Calls until it is true; panics if that takes for ever.
 #[track_caller]
 pub fn until(mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < HANGS, "it hangs");
-    }
+    doorbell_kit::until("what is waited for", || done().then_some(()));
 }
 
 /// Asks for the way until it is known.
@@ -81,14 +74,16 @@ pub fn reach_with(
     peer: &Address,
     mut meanwhile: impl FnMut(),
 ) -> Result<PathId, ReachError> {
-    let start = Instant::now();
-    loop {
-        match device.reach(peer)? {
-            Some(Way::Link(link)) => return Ok(link),
-            Some(way) => panic!("a way in shared memory is {way:?}"),
-            None => assert!(start.elapsed() < HANGS, "it hangs"),
+    let way = doorbell_kit::until("a link", || {
+        let found = device.reach(peer).transpose();
+        if found.is_none() {
+            meanwhile();
         }
-        meanwhile();
+        found
+    });
+    match way? {
+        Way::Link(link) => Ok(link),
+        way => panic!("a way in shared memory is {way:?}"),
     }
 }
 
@@ -118,23 +113,6 @@ fn linked(mut a: Shm, mut b: Shm) -> [(Shm, PathId); 2] {
     let to_b = reach(&mut a, &mut b);
     let to_a = reach(&mut b, &mut a);
     [(a, to_b), (b, to_a)]
-}
-
-/// Sleeps on a device's readiness.
-pub fn sleep(device: &Shm) {
-    let fd = device.readiness().as_raw_fd();
-    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: the kernel reads and writes one live structure.
-    let woken = unsafe { libc::poll(&mut poll, 1, HANGS.as_millis() as i32) };
-    assert_eq!(woken, 1, "nobody woke the sleeper");
-}
-
-/// Whether a device's readiness tells of anything.
-pub fn is_ready(device: &Shm) -> bool {
-    let fd = device.readiness().as_raw_fd();
-    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: the kernel reads and writes one live structure.
-    unsafe { libc::poll(&mut poll, 1, 0) == 1 }
 }
 
 /// Numbers that look random, from a seed.

@@ -3,10 +3,12 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use doorbell_core::encap::PathId;
 use doorbell_core::nic::Outbox;
 use doorbell_kit::lab::passed_over;
+use doorbell_kit::readable;
 use doorbell_transports::shm::Shm;
 use doorbell_transports::{Address, Device, ReachError};
 
@@ -107,9 +109,7 @@ impl Liar {
     }
 
     fn hears(&self) -> bool {
-        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: the kernel reads and writes one live structure.
-        unsafe { libc::poll(&mut poll, 1, 0) == 1 }
+        readable(self.0.as_fd(), Duration::ZERO)
     }
 
     fn hear(&self) -> (Vec<u8>, Option<OwnedFd>) {

@@ -1,10 +1,9 @@
 //! A peer that does not turn any more, be it stopped or busy, harms only itself.
 
 use doorbell_core::encap::Path;
-use doorbell_core::memory::{Buf, Region};
-use doorbell_core::nic::*;
-use doorbell_core::wire::{PathMtu, Pkey, Psn, Qpn};
-use doorbell_transports::Device;
+use doorbell_core::memory::Buf;
+use doorbell_core::nic::{Inline, Memory, QueuePairEnds, ReceiveRequest, WorkRequest};
+use doorbell_kit::Rig;
 use doorbell_transports::shm::{Limits, Shm};
 
 use crate::common::*;
@@ -12,58 +11,14 @@ use crate::common::*;
 /// What is read by who then stops: more than its ring holds.
 const LONG: usize = 100_000;
 
-struct Node {
-    nic: Nic,
-    device: Shm,
-    domain: Domain,
-    queue_id: CompletionQueueId,
-    queue: CompletionQueue,
-    region: Region,
-    registration: Registration,
-}
-
-impl Node {
-    fn new(seed: u64) -> Self {
-        let limits = Limits { ring: 16 << 10, ..Limits::default() };
-        let device = Shm::join_within(&name("node"), limits).expect("a name");
-        let config = Config { lossless: true, ..Config::default() };
-        let mut nic = Nic::new(config, Seed::from_number(seed)).expect("a numbering");
-        let domain = nic.domain();
-        let (queue_id, queue) = nic.completion_queue(256).expect("a queue");
-        let region = Region::new(1 << 20);
-        let rights = Rights::LOCAL_WRITE | Rights::REMOTE;
-        let registration = nic.register(domain, region.clone(), rights).expect("room");
-        Self { nic, device, domain, queue_id, queue, region, registration }
-    }
-
-    fn pair(&mut self) -> QueuePairEnds {
-        let config = QueuePairConfig::new(self.domain, self.queue_id);
-        self.nic.queue_pair(&config).expect("room")
-    }
-
-    fn connect(&mut self, own: Qpn, path: Path, peer: Qpn) {
-        let connection = Connection::new(peer, path, PathMtu::Mtu4096, Psn::new(0));
-        for change in [
-            Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT },
-            Change::ReadyToReceive(Box::new(connection)),
-            Change::ReadyToSend(Sending::new(Psn::new(0))),
-        ] {
-            self.nic.change(own, change).expect("a new queue pair");
-        }
-    }
-
-    fn turn(&mut self) {
-        let Self { nic, device, .. } = self;
-        nic.advance(device.now());
-        device.receive(nic);
-        nic.collect(device);
-        nic.transmit(device);
-        device.settle(nic.owes());
-    }
+/// A node whose rings are short.
+fn node(seed: u64) -> Rig<Shm> {
+    let limits = Limits { ring: 16 << 10, ..Limits::default() };
+    Rig::new(Shm::join_within(&name("node"), limits).expect("a name"), seed)
 }
 
 /// Connected queue pairs of two nodes.
-fn connected(a: &mut Node, b: &mut Node) -> (QueuePairEnds, QueuePairEnds) {
+fn connected(a: &mut Rig<Shm>, b: &mut Rig<Shm>) -> (QueuePairEnds, QueuePairEnds) {
     let (of_a, of_b) = (a.pair(), b.pair());
     let to_b = reach(&mut a.device, &mut b.device);
     let to_a = reach(&mut b.device, &mut a.device);
@@ -83,7 +38,7 @@ fn post_receive(ends: &mut QueuePairEnds, id: u64) {
 }
 
 /// Takes what is complete, all of which has succeeded: by their numbers.
-fn poll(node: &mut Node) -> Vec<u64> {
+fn poll(node: &mut Rig<Shm>) -> Vec<u64> {
     let all = std::iter::from_fn(|| node.queue.poll());
     all.inspect(|done| assert!(done.outcome.is_ok(), "{done:?}")).map(|done| done.id).collect()
 }
@@ -92,7 +47,7 @@ fn poll(node: &mut Node) -> Vec<u64> {
 /// the same of it. The first version tried what it owed the one that stopped, and then nothing else.
 #[test]
 fn a_peer_that_stops_with_its_ring_full_keeps_nobody_else_waiting() {
-    let mut nodes = [1, 2, 3].map(Node::new);
+    let mut nodes = [1, 2, 3].map(node);
     let [a, b, stopped] = &mut nodes;
     let (mut ends_to_b, mut ends_of_b) = connected(a, b);
     let (mut ends_to_stopped, mut ends_of_stopped) = connected(a, stopped);
@@ -100,7 +55,7 @@ fn a_peer_that_stops_with_its_ring_full_keeps_nobody_else_waiting() {
     a.region.store(LONG - 8, 42).expect("a word");
 
     let message = || Inline::new(b"a message").expect("few bytes");
-    let (theirs, long) = (a.registration, stopped.registration.segment(0, LONG as u32));
+    let (theirs, long) = (a.lent, stopped.lent.segment(0, LONG as u32));
     // A long read, and a message that finds no receive.
     let read = WorkRequest::read(1, theirs.address, theirs.rkey, long);
     post(&mut ends_of_stopped, read);
@@ -109,19 +64,21 @@ fn a_peer_that_stops_with_its_ring_full_keeps_nobody_else_waiting() {
     stopped.turn();
     (0..60).for_each(|id| post_receive(&mut ends_of_stopped, 1000 + id));
     (0..60).for_each(|id| post(&mut ends_to_stopped, WorkRequest::send(2000 + id, message())));
-    (0..100).for_each(|_| a.turn());
+    for _ in 0..100 {
+        a.turn();
+    }
     assert_eq!(poll(a), [], "the other does not read");
 
     // Meanwhile all goes on both ways, and what is delivered is told.
-    let theirs = b.registration;
+    let theirs = b.lent;
     for round in 0..100 {
         post_receive(&mut ends_of_b, 10);
         post_receive(&mut ends_to_b, 10);
         post(&mut ends_to_b, WorkRequest::send(20, message()));
         post(&mut ends_of_b, WorkRequest::send(20, message()));
-        let into = a.registration.segment(500_000, 9000);
+        let into = a.lent.segment(500_000, 9000);
         post(&mut ends_to_b, WorkRequest::read(30, theirs.address, theirs.rkey, into));
-        let (at_a, into) = (a.registration, b.registration.segment(500_000, 9000));
+        let (at_a, into) = (a.lent, b.lent.segment(500_000, 9000));
         post(&mut ends_of_b, WorkRequest::read(30, at_a.address, at_a.rkey, into));
         let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
         for _ in 0..100 {

@@ -1,22 +1,16 @@
 //! Packets that tell what they should be, and the two ends between which they go.
 
-use std::thread;
-use std::time::Duration;
-
 use doorbell_core::encap::{Full, Path, PathId};
 use doorbell_core::nic::{Flow, Inbox, Numbering, Way};
 use doorbell_core::payload::Payload;
-use doorbell_core::time::Time;
 use doorbell_core::wire::{
     Bth, DmaLength, Extensions, Headers, Imm, Malformed, Opcode, Packet, Psn, Qpn, RemoteAddr,
     Reth, Rkey,
 };
-use doorbell_transports::{Address, Clock, Device};
+use doorbell_transports::{Address, Device};
 
+use crate::rig::{PATIENCE, reach, until};
 use crate::sys;
-
-/// What nothing here takes, unless something hangs.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Packets are told apart by their sequence number.
 const NUMBERS: u32 = 1 << 24;
@@ -122,27 +116,9 @@ pub(super) fn take(device: &mut impl Device, seen: &mut Seen) -> usize {
     taken
 }
 
-/// Does something again and again until it gives a result, for so long as nothing here takes.
-pub(super) fn until<R>(what: &str, mut does: impl FnMut() -> Option<R>) -> R {
-    let clock = Clock::new();
-    loop {
-        if let Some(result) = does() {
-            return result;
-        }
-        assert!(clock.now() < Time::ZERO + PATIENCE, "{what}: not within {PATIENCE:?}");
-        // Whom this waits for may want this processor.
-        thread::yield_now();
-    }
-}
-
-/// The path to a peer that answers, while `meanwhile` is done.
-pub(super) fn path_to(
-    device: &mut impl Device,
-    peer: &Address,
-    mut meanwhile: impl FnMut(),
-) -> Path {
+/// The path to a peer that answers, in another process.
+pub(super) fn path_to(device: &mut impl Device, peer: &Address) -> Path {
     until(&format!("reaching {peer}"), || {
-        meanwhile();
         take(device, &mut Seen::default());
         device.reach(peer).expect("it is there").map(|way| way.path(PathId(0)))
     })
@@ -158,13 +134,8 @@ pub(super) struct Pair<D> {
 
 impl<D: Device> Pair<D> {
     pub fn new((mut near, mut far): (D, D)) -> Self {
-        let (near_at, far_at) = (near.address().clone(), far.address().clone());
-        let to_far = path_to(&mut near, &far_at, || {
-            take(&mut far, &mut Seen::default());
-        });
-        let to_near = path_to(&mut far, &near_at, || {
-            take(&mut near, &mut Seen::default());
-        });
+        let to_far = reach(&mut near, &mut far);
+        let to_near = reach(&mut far, &mut near);
         Self { near, far, to_far, to_near }
     }
 
@@ -194,9 +165,4 @@ pub(super) fn sleep(device: &mut impl Device) {
         let counted = device.statistics();
         panic!("asleep for {PATIENCE:?}; (packets, links left) missed: {missed:?}; {counted:?}");
     }
-}
-
-/// Whether a device's readiness tells anything now.
-pub(super) fn is_ready(device: &impl Device) -> bool {
-    sys::readable(device.readiness(), Duration::ZERO)
 }

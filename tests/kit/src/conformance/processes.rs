@@ -6,14 +6,15 @@ use doorbell_core::encap::{Path, PathId};
 use doorbell_transports::{Address, Device};
 
 use super::bench::{Bench, Side};
-use super::packets::{Pair, Seen, path_to, push, send, sleep, take, until};
+use super::packets::{Pair, Seen, path_to, push, send, sleep, take};
 use super::sleep::next;
 use crate::child::{self, Child};
+use crate::rig::until;
 
 /// Reaches the child, which has told where it is.
 fn reach_child(near: &mut impl Device, child: &mut Child) -> Path {
     let address: Address = child.hear().parse().expect("an address, as text");
-    path_to(near, &address, || ())
+    path_to(near, &address)
 }
 
 /// Sends back what comes, along the way back, until it was so much.

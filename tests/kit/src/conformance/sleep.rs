@@ -7,7 +7,9 @@ use std::time::Duration;
 use doorbell_transports::Device;
 
 use super::bench::Bench;
-use super::packets::{Pair, Seen, is_ready, send, sleep, take};
+use super::packets::{Pair, Seen, send, sleep, take};
+use crate::rig::is_ready;
+use crate::sys::readable;
 
 /// Takes what has come, until that was a packet, or all. Whether it was a packet.
 fn look(device: &mut impl Device, seen: &mut Seen) -> bool {
@@ -125,7 +127,7 @@ pub fn a_sleep_ends_when_it_was_to<D: Device>(bench: &Bench<'_, D>) {
     far.disarm();
     far.arm(None).expect("it can be slept on");
     while take(&mut far, &mut Seen::default()) > 0 {}
-    let woken = crate::sys::readable(far.readiness(), Duration::from_millis(20));
+    let woken = readable(far.readiness(), Duration::from_millis(20));
     assert!(!woken, "a time of an earlier sleep");
     far.disarm();
 }

@@ -7,7 +7,8 @@ use doorbell_core::wire::Mac;
 use doorbell_transports::{Address, Device, ReachError};
 
 use super::bench::Bench;
-use super::packets::{Pair, Seen, push, send, take, until};
+use super::packets::{Pair, Seen, push, send, take};
+use crate::rig::until;
 
 /// From no byte of payload to as many as the MTU allows, one after the other.
 pub fn packets_of_every_length_arrive_whole_and_in_order<D: Device>(bench: &Bench<'_, D>) {

@@ -1,0 +1,183 @@
+//! NICs over devices, driven by hand.
+
+use std::thread;
+use std::time::Duration;
+
+use doorbell_core::encap::{Path, PathId};
+use doorbell_core::memory::{Buf, Region};
+use doorbell_core::nic::{
+    Change, CompletionQueue, CompletionQueueId, Config, Connection, Domain, Flow, Inbox, Nic,
+    QueuePairConfig, QueuePairEnds, ReceiveRequest, Registration, Rights, Seed, Sending,
+    WorkRequest,
+};
+use doorbell_core::payload::Payload;
+use doorbell_core::time::Time;
+use doorbell_core::wire::{Malformed, Packet, Pkey, Psn, Qpn};
+use doorbell_transports::{Clock, Device};
+
+use crate::sys::readable;
+
+/// What nothing in a test takes, unless something hangs.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Does something again and again until it gives a result.
+///
+/// # Panics
+/// When that takes as long as nothing does that does not hang.
+#[track_caller]
+pub fn until<R>(what: &str, mut does: impl FnMut() -> Option<R>) -> R {
+    let clock = Clock::new();
+    loop {
+        if let Some(result) = does() {
+            return result;
+        }
+        assert!(clock.now() < Time::ZERO + PATIENCE, "{what}: not within {PATIENCE:?}");
+        // Whom this waits for may want this processor.
+        thread::yield_now();
+    }
+}
+
+/// Whether a device's readiness tells anything at this moment.
+pub fn is_ready(device: &impl Device) -> bool {
+    readable(device.readiness(), Duration::ZERO)
+}
+
+/// Waits on a device's readiness.
+///
+/// # Panics
+/// When it does not tell anything for as long as nothing takes.
+#[track_caller]
+pub fn sleep(device: &impl Device) {
+    assert!(readable(device.readiness(), PATIENCE), "nobody woke the sleeper in {PATIENCE:?}");
+}
+
+/// Takes whatever comes, and looks at none of it.
+struct Anything;
+
+impl Inbox for Anything {
+    fn packet<P: Payload>(&mut self, _: Flow<'_>, _: &Packet<P>) {}
+    fn malformed(&mut self, _: Malformed) {}
+    fn gone(&mut self, _: PathId) {}
+}
+
+/// The path from one device to another, which is given time to answer. What comes meanwhile is lost.
+///
+/// # Panics
+/// When it is not there, or does not answer.
+#[track_caller]
+pub fn reach(from: &mut impl Device, to: &mut impl Device) -> Path {
+    let address = to.address().clone();
+    until(&format!("reaching {address}"), || {
+        from.receive(&mut Anything);
+        to.receive(&mut Anything);
+        from.reach(&address).expect("it is there").map(|way| way.path(PathId(1)))
+    })
+}
+
+/// A turn of a NIC over a device. Whether anything came or went.
+pub fn turn(nic: &mut Nic, device: &mut impl Device) -> bool {
+    let lossless = device.capabilities().lossless;
+    let sent = nic.counters().sent;
+    nic.advance(device.now());
+    let found = device.receive(nic) > 0;
+    if lossless {
+        nic.collect(device);
+    }
+    nic.transmit(device);
+    if lossless {
+        device.settle(nic.owes());
+    }
+    found || nic.counters().sent != sent
+}
+
+/// Takes a queue pair from the reset state to sending.
+///
+/// # Panics
+/// When it is not in the reset state.
+pub fn ready(nic: &mut Nic, qpn: Qpn, connection: Connection, sending: Sending) {
+    let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
+    let connection = Change::ReadyToReceive(Box::new(connection));
+    for change in [init, connection, Change::ReadyToSend(sending)] {
+        nic.change(qpn, change).expect("a queue pair in the reset state");
+    }
+}
+
+/// A NIC over a device, and what most programs have of one: a queue pair, a completion queue for all
+/// that it does, and memory with which a peer may do everything.
+pub struct Rig<D> {
+    /// The NIC.
+    pub nic: Nic,
+    /// Its device.
+    pub device: D,
+    /// What everything is in.
+    pub domain: Domain,
+    /// The completion queue's number.
+    pub queue_id: CompletionQueueId,
+    /// The completion queue.
+    pub queue: CompletionQueue,
+    /// The queue pair.
+    pub ends: QueuePairEnds,
+    /// The memory.
+    pub region: Region,
+    /// What names it.
+    pub lent: Registration,
+}
+
+impl<D: Device> Rig<D> {
+    /// A NIC over that device whose chance comes from `seed`, and a megabyte of memory.
+    pub fn new(device: D, seed: u64) -> Self {
+        Self::with_memory(device, seed, Region::new(1 << 20))
+    }
+
+    /// The same with memory that there is.
+    pub fn with_memory(device: D, seed: u64, region: Region) -> Self {
+        let config = Config { lossless: device.capabilities().lossless, ..Config::default() };
+        let mut nic = Nic::new(config, Seed::from_number(seed)).expect("a numbering");
+        let domain = nic.domain();
+        let (queue_id, queue) = nic.completion_queue(256).expect("a capacity");
+        let ends = nic.queue_pair(&QueuePairConfig::new(domain, queue_id)).expect("room");
+        let rights = Rights::LOCAL_WRITE | Rights::REMOTE;
+        let lent = nic.register(domain, region.clone(), rights).expect("room");
+        Self { nic, device, domain, queue_id, queue, ends, region, lent }
+    }
+
+    /// Another queue pair.
+    pub fn pair(&mut self) -> QueuePairEnds {
+        let config = QueuePairConfig::new(self.domain, self.queue_id);
+        self.nic.queue_pair(&config).expect("room")
+    }
+
+    /// Makes a queue pair ready for a peer, who does the same.
+    pub fn connect(&mut self, own: Qpn, path: Path, peer: Qpn) {
+        let (mtu, first) = (self.device.capabilities().mtu, Psn::new(7));
+        let connection = Connection::new(peer, path, mtu, first);
+        ready(&mut self.nic, own, connection, Sending::new(first));
+    }
+
+    /// A turn of the NIC. Whether anything came or went.
+    pub fn turn(&mut self) -> bool {
+        turn(&mut self.nic, &mut self.device)
+    }
+
+    /// Posts a request where there must be room, and rings.
+    pub fn post(&mut self, request: WorkRequest) {
+        self.ends.send.post(request).expect("room");
+        self.ends.send.ring();
+    }
+
+    /// Posts a receive into a buffer where there must be room.
+    pub fn receive(&mut self, id: u64, len: usize) {
+        let memory = Buf::with_capacity(len).into();
+        self.ends.receive.post(ReceiveRequest { id, memory }).expect("room");
+    }
+}
+
+/// Two of them over devices that can reach each other, with their queue pairs connected.
+pub fn joined<A: Device, B: Device>(mut near: A, mut far: B) -> (Rig<A>, Rig<B>) {
+    let there = reach(&mut near, &mut far);
+    let back = reach(&mut far, &mut near);
+    let (mut near, mut far) = (Rig::new(near, 1), Rig::new(far, 2));
+    near.connect(near.ends.qpn, there, far.ends.qpn);
+    far.connect(far.ends.qpn, back, near.ends.qpn);
+    (near, far)
+}
