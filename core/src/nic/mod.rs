@@ -274,6 +274,13 @@ impl Nic {
         outbox: &mut O,
     ) -> Result<(), Refused<WorkRequest>> {
         queue.post(request)?;
+        self.posted(queue, outbox);
+        Ok(())
+    }
+
+    /// Sends what was posted to a queue and not rung for, as [`post`](Self::post) does.
+    #[inline]
+    pub fn posted<O: Outbox>(&mut self, queue: &SendQueue, outbox: &mut O) {
         let ours = queue.rings(&self.doorbells);
         match find(&mut self.pairs, self.numbers, queue.qpn()).filter(|_| ours) {
             Some(pair) if !pair.active => {
@@ -287,7 +294,6 @@ impl Nic {
             Some(_) => self.transmit(outbox),
             None => queue.ring(),
         }
-        Ok(())
     }
 
     /// Sends management datagrams, what was posted, as far as it may be sent, and then what is owed
@@ -384,6 +390,12 @@ impl Nic {
             *armed = Some(notify);
         }
         Ok(())
+    }
+
+    /// Whether there is an event.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.common.events.is_empty()
     }
 
     /// The next event, if there is one.
