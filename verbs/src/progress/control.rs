@@ -364,7 +364,7 @@ impl Control {
     fn run_errands(&mut self) {
         for errand in self.errands.take() {
             match errand {
-                Errand::Arm(queue) => drop(self.nic.arm(queue, nic::Notify::Any)),
+                Errand::Arm(queue) => self.arm(queue),
                 Errand::Deregister(lkey) => drop(self.nic.deregister(lkey)),
                 Errand::Leave(leaving) => self.leave(leaving),
                 Errand::DropCompletions(queue, end) => {
@@ -379,6 +379,16 @@ impl Control {
             }
         }
         self.clear();
+    }
+
+    /// Has the reader of a completion queue woken by the next completion; at once, if one came since
+    /// it looked: it sleeps by now, perhaps.
+    fn arm(&mut self, queue: CompletionQueueId) {
+        if self.nic.arm(queue, nic::Notify::Any) == Ok(true)
+            && let Some(bell) = self.queues.get(&queue)
+        {
+            bell.ring();
+        }
     }
 
     fn stop(&mut self, service: ServiceId) {
