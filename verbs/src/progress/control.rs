@@ -47,6 +47,8 @@ pub(crate) struct Control {
     paths: Paths,
     /// What the NIC had no room for.
     waits: Option<Datagram<Route>>,
+    /// Queue pairs that broke, whose peers are told when they had the NIC's own answer.
+    partings: Vec<Arc<Link>>,
     /// Queue pairs whose programs have let go of them.
     leaving: Vec<Qpn>,
     /// Completion queues of which the same is true, until no queue pair ends there any more.
@@ -150,6 +152,7 @@ impl Control {
             grants: Grants::default(),
             paths: Paths::default(),
             waits: None,
+            partings: Vec::new(),
             leaving: Vec::new(),
             left: Vec::new(),
             left_shared: Vec::new(),
@@ -190,6 +193,9 @@ impl Control {
         if self.errands.any() {
             self.run_errands();
         }
+        if !self.partings.is_empty() {
+            self.part();
+        }
         while let Some(event) = self.nic.event() {
             self.hear(event);
         }
@@ -229,7 +235,14 @@ impl Control {
         let _ = self.events.send(event);
     }
 
-    /// A queue pair is broken: the peer is told, for it may not know.
+    /// Whether there is more to [attend](Self::attend) to, when the NIC has sent what it owes.
+    #[inline]
+    pub fn has_more(&self) -> bool {
+        self.nic.has_events() || !self.partings.is_empty()
+    }
+
+    /// A queue pair is broken: the peer is told, for it may not know. But not yet: that would
+    /// overtake the refusal of its request, by which it knows why.
     fn broken(&mut self, qpn: Qpn, cause: Cause) {
         let Some(link) = self.links.get(&qpn).cloned() else { return };
         if cause != Cause::Told {
@@ -237,7 +250,14 @@ impl Control {
             self.end(&link, Ending::Broken(cause));
             let _ = self.events.send(AsyncEvent::Broken(qpn, cause));
         }
-        self.calls.give_up(&link, &mut self.manager);
+        self.partings.push(link);
+    }
+
+    #[cold]
+    fn part(&mut self) {
+        for link in self.partings.drain(..) {
+            self.calls.give_up(&link, &mut self.manager);
+        }
     }
 }
 

@@ -129,7 +129,7 @@ impl<D: Device> Machine for Engine<D> {
             }
             // What could not be sent is complete by now, and told of.
             woke |= self.control.dispatch();
-            if !self.control.nic.has_events() {
+            if !self.control.has_more() {
                 return Turned { found: self.control.nic.counters().sent != nic_sent, woke };
             }
         }
