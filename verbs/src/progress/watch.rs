@@ -118,7 +118,7 @@ impl Shared {
     /// Looks, and sees to the NIC if nobody else does.
     fn patrol(&self, patrol: &mut Patrol) -> Next {
         let attended = self.attended.load(Ordering::Relaxed);
-        let busy = self.kept.load(Ordering::SeqCst) || attended != patrol.attended;
+        let busy = attended != patrol.attended;
         patrol.attended = attended;
         let machine = self.lock.enter();
         let Some(mut machine) = machine else {
@@ -131,6 +131,9 @@ impl Shared {
             self.watch.tick();
             return Next::Rest;
         }
+        // Whoever keeps the duty has not been back since the last look: it was set aside, perhaps for
+        // good, and is one of many when it comes.
+        self.kept.store(false, Ordering::SeqCst);
         let mut start = None;
         for turn in 1..=TURNS_A_POLL {
             let turned = machine.turn();
