@@ -10,7 +10,7 @@ use std::iter::empty;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use doorbell_transports::Sentry;
@@ -36,7 +36,7 @@ pub(crate) struct Watch {
     ticks: AtomicBool,
     /// Whether somebody keeps the watch.
     kept: AtomicBool,
-    keeper: OnceLock<Keeper>,
+    keeper: Mutex<Option<Keeper>>,
 }
 
 enum Keeper {
@@ -67,7 +67,7 @@ impl Watch {
             readiness,
             ticks: AtomicBool::new(true),
             kept: AtomicBool::new(false),
-            keeper: OnceLock::new(),
+            keeper: Mutex::new(None),
         })
     }
 
@@ -87,6 +87,11 @@ impl Watch {
         if self.ticks.swap(false, Ordering::Relaxed) {
             self.set(NEVER);
         }
+    }
+
+    fn keep(&self, keeper: Keeper) {
+        self.kept.store(true, Ordering::Relaxed);
+        *locked(&self.keeper) = Some(keeper);
     }
 
     /// Whether somebody would wake who sleeps.
@@ -172,19 +177,20 @@ impl Shared {
 
     /// Has somebody keep the watch: a task of this runtime, or else a thread.
     pub fn keep_watch(self: &Arc<Self>) -> io::Result<()> {
+        let Ok(runtime) = Handle::try_current() else { return self.keep_watch_by_thread() };
+        let fd = self.watch.readiness.try_clone()?;
+        let task = runtime.spawn(watch(Arc::downgrade(self), fd));
+        self.watch.keep(Keeper::Task(task));
+        Ok(())
+    }
+
+    fn keep_watch_by_thread(self: &Arc<Self>) -> io::Result<()> {
         let fd = self.watch.readiness.try_clone()?;
         let shared = Arc::downgrade(self);
-        let keeper = match Handle::try_current() {
-            Ok(runtime) => Keeper::Task(runtime.spawn(watch(shared, fd))),
-            Err(_) => {
-                let (ends, ended) = UnixStream::pair()?;
-                let body = move || watch_as_thread(&shared, &fd, &ended);
-                std::thread::Builder::new().name("doorbell-watch".into()).spawn(body)?;
-                Keeper::Thread { _ends: ends }
-            }
-        };
-        self.watch.kept.store(true, Ordering::Relaxed);
-        let _ = self.watch.keeper.set(keeper);
+        let (ends, ended) = UnixStream::pair()?;
+        let body = move || watch_as_thread(&shared, &fd, &ended);
+        std::thread::Builder::new().name("doorbell-watch".into()).spawn(body)?;
+        self.watch.keep(Keeper::Thread { _ends: ends });
         Ok(())
     }
 
@@ -208,20 +214,24 @@ impl Shared {
         };
         std::thread::Builder::new().name("doorbell-nic".into()).spawn(body)?;
         is_pinned.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
-        self.watch.kept.store(true, Ordering::Relaxed);
-        let _ = self.watch.keeper.set(Keeper::Thread { _ends: ends });
+        self.watch.keep(Keeper::Thread { _ends: ends });
         Ok(())
     }
 }
 
-/// Says that nobody keeps the watch any more, when its runtime has ended.
+/// Has a thread keep the watch when its runtime has ended: tasks of others may sleep.
 struct Unwatched(Weak<Shared>);
 
 impl Drop for Unwatched {
     fn drop(&mut self) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.watch.kept.store(false, Ordering::Relaxed);
+        let Some(shared) = self.0.upgrade() else { return };
+        // Without a thread, nobody goes to sleep from here on.
+        shared.watch.kept.store(false, Ordering::Relaxed);
+        if let Err(why) = shared.keep_watch_by_thread() {
+            tracing::warn!(%why, "nobody watches the NIC, whose runtime has ended");
         }
+        // It was in the middle of something, perhaps.
+        shared.watch.tick();
     }
 }
 
