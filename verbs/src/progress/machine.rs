@@ -36,6 +36,9 @@ pub(crate) trait Machine: Send {
     /// Sends what was posted, and what bursts called for. What it found is whether anything went.
     fn settle(&mut self) -> Turned;
 
+    /// Looks at the clock if nobody has for long: what is begun then is to be timed from now.
+    fn catch_up(&mut self);
+
     /// Sends what was posted to a queue last, before anything else.
     fn posted(&mut self, queue: &SendQueue);
 
@@ -135,7 +138,16 @@ impl<D: Device> Machine for Engine<D> {
         }
     }
 
+    #[inline]
+    fn catch_up(&mut self) {
+        // While the device is watched, nobody takes turns, and time goes on.
+        if self.armed.is_some() {
+            self.tick();
+        }
+    }
+
     fn posted(&mut self, queue: &SendQueue) {
+        self.catch_up();
         self.control.nic.posted(queue, &mut self.device);
     }
 

@@ -120,6 +120,7 @@ impl Shared {
     /// Does something with the NIC in hand, for which it waits if it must.
     pub fn with<R>(&self, does: impl FnOnce(&mut dyn Machine) -> R) -> R {
         let mut machine = self.lock.claim();
+        machine.catch_up();
         let result = does(&mut **machine);
         self.release(machine);
         result
@@ -134,7 +135,8 @@ impl Shared {
     /// Has what was posted sent, by this thread if nobody else is at it.
     #[inline]
     pub fn ring(&self) {
-        if let Some(machine) = self.lock.ring() {
+        if let Some(mut machine) = self.lock.ring() {
+            machine.catch_up();
             self.release(machine);
         }
     }
