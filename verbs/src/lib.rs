@@ -15,6 +15,7 @@ mod statistics;
 mod sync;
 mod sys;
 mod waiting;
+mod wakers;
 pub mod work;
 
 pub use completions::{CompletionInHand, CompletionQueue, Hand, NextCompletion};

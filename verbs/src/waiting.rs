@@ -62,6 +62,14 @@ pub struct Until<'n, L> {
 struct Glance<'n, L> {
     look: L,
     shared: &'n Shared,
+    /// Its place among those who are woken whenever anything arrives.
+    place: Option<u64>,
+}
+
+impl<L> Drop for Glance<'_, L> {
+    fn drop(&mut self) {
+        self.shared.stand_off(&mut self.place);
+    }
 }
 
 impl<T, L: FnMut() -> Option<T>> Look for Glance<'_, L> {
@@ -73,14 +81,14 @@ impl<T, L: FnMut() -> Option<T>> Look for Glance<'_, L> {
     }
 
     fn register(&mut self, waker: &Waker) {
-        self.shared.stand_around(waker);
+        self.shared.stand_around(&mut self.place, waker);
     }
 }
 
 impl<'n, T, L: FnMut() -> Option<T>> Until<'n, L> {
     #[inline]
     pub(crate) fn new(shared: &'n Shared, look: L) -> Self {
-        Self { look: Glance { look, shared }, waiting: Waiting::new(shared) }
+        Self { look: Glance { look, shared, place: None }, waiting: Waiting::new(shared) }
     }
 }
 

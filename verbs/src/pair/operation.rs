@@ -186,6 +186,17 @@ struct Next<'q> {
     pair: &'q Pair,
     /// How many messages had come at the last look; none yet, before the first.
     seen: Option<u64>,
+    /// Its place among those who are woken by the next.
+    place: Option<u64>,
+}
+
+impl Drop for Next<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.place.is_some() {
+            self.pair.forgo_message(&mut self.place);
+        }
+    }
 }
 
 impl Look for Next<'_> {
@@ -202,13 +213,14 @@ impl Look for Next<'_> {
     }
 
     fn register(&mut self, waker: &Waker) {
-        self.pair.await_message(waker);
+        self.pair.await_message(&mut self.place, waker);
     }
 }
 
 impl<'q> Receive<'q> {
     pub(super) fn new(shared: &'q Shared, pair: &'q Pair, connection: &'q Connection) -> Self {
-        Self { next: Next { pair, seen: None }, connection, waiting: Waiting::new(shared) }
+        let next = Next { pair, seen: None, place: None };
+        Self { next, connection, waiting: Waiting::new(shared) }
     }
 }
 

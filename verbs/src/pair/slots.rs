@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use super::{RECEIVE, receive, taken};
 use crate::error::PostReceiveError;
 use crate::sync::locked;
+use crate::wakers::Wakers;
 
 /// What of a queue pair is its program's, and what its futures share.
 pub(crate) struct Pair {
@@ -46,7 +47,7 @@ struct Inbox {
     queue: Option<ReceiveQueue>,
     /// No more than were posted.
     arrived: VecDeque<Completion>,
-    wakers: Vec<Waker>,
+    wakers: Wakers,
     over: bool,
 }
 
@@ -56,7 +57,7 @@ impl Pair {
         let inbox = Inbox {
             queue: Some(ends.receive),
             arrived: VecDeque::new(),
-            wakers: Vec::new(),
+            wakers: Wakers::default(),
             over: false,
         };
         Self {
@@ -101,8 +102,8 @@ impl Pair {
     }
 
     fn wake(&self, inbox: &mut Inbox) -> bool {
-        let woke = !inbox.wakers.is_empty();
-        inbox.wakers.drain(..).for_each(Waker::wake);
+        let woke = inbox.wakers.len() != 0;
+        inbox.wakers.all().for_each(Waker::wake);
         woke
     }
 
@@ -226,10 +227,12 @@ impl Pair {
         }
     }
 
-    pub fn await_message(&self, waker: &Waker) {
-        let mut inbox = locked(&self.inbox);
-        if !inbox.wakers.iter().any(|known| known.will_wake(waker)) {
-            inbox.wakers.push(waker.clone());
-        }
+    pub fn await_message(&self, place: &mut Option<u64>, waker: &Waker) {
+        locked(&self.inbox).wakers.enter(place, waker);
+    }
+
+    /// Awaits it no more.
+    pub fn forgo_message(&self, place: &mut Option<u64>) {
+        locked(&self.inbox).wakers.leave(place);
     }
 }

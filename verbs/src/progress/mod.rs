@@ -384,8 +384,13 @@ impl Shared {
     }
 
     /// Has somebody woken whenever anything arrives.
-    pub fn stand_around(&self, waker: &Waker) {
-        self.bystanders.enter(waker);
+    pub fn stand_around(&self, place: &mut Option<u64>, waker: &Waker) {
+        self.bystanders.enter(place, waker);
+    }
+
+    /// No more.
+    pub fn stand_off(&self, place: &mut Option<u64>) {
+        self.bystanders.leave(place);
     }
 
     /// Posts to a queue with the NIC in hand, if it is: then what was posted leaves at once.
