@@ -40,7 +40,7 @@ impl<'s> Waiting<'s> {
         context: &mut Context<'_>,
         look: &mut L,
     ) -> Poll<(L::Found, Hand<'s>)> {
-        let found = self.shared.take_turns(machine, context, &mut self.stint, look);
+        let found = self.shared.wait_holding(machine, context, &mut self.stint, look);
         found.map(|(found, machine)| (found, Hand::new(self.shared, machine)))
     }
 }

@@ -190,9 +190,26 @@ impl Shared {
         }
     }
 
+    /// The same with the NIC in hand, from which something was sent: a thread of its own is let have
+    /// it back.
+    #[inline]
+    pub fn wait_holding<'s, L: Look>(
+        &'s self,
+        machine: Held<'s>,
+        context: &mut Context<'_>,
+        stint: &mut Stint,
+        look: &mut L,
+    ) -> Poll<(L::Found, Option<Held<'s>>)> {
+        if self.pacing.dedicated {
+            self.release(machine);
+            return self.wait_beside(context, stint, look);
+        }
+        self.take_turns(machine, context, stint, look)
+    }
+
     /// Takes turns until it is found, or others are to run.
     #[inline]
-    pub fn take_turns<'s, L: Look>(
+    fn take_turns<'s, L: Look>(
         &'s self,
         mut machine: Held<'s>,
         context: &mut Context<'_>,
