@@ -17,6 +17,7 @@
 //!
 //! **Dedicated**, a thread of its own has the duty for good, and others only look at their rings.
 
+mod closing;
 mod control;
 mod errands;
 mod machine;
@@ -31,6 +32,7 @@ use doorbell_core::nic::{PostError, Refused, SendQueue, WorkRequest};
 use doorbell_core::time::Time;
 use doorbell_transports::{Address, Capabilities};
 
+use closing::Handles;
 pub(crate) use control::{Control, Parts};
 pub(crate) use errands::{Errand, Errands, Leaving};
 pub(crate) use machine::{Engine, Machine};
@@ -69,6 +71,7 @@ pub(crate) struct Shared {
     pub watch: Watch,
     /// How often somebody took turns who waits for something.
     attended: AtomicU64,
+    handles: Handles,
     pub capabilities: Capabilities,
     pub address: Address,
 }
@@ -112,6 +115,7 @@ impl Shared {
             bystanders: Bystanders::default(),
             watch,
             attended: AtomicU64::new(0),
+            handles: Handles::default(),
             capabilities,
             address,
         }

@@ -224,7 +224,7 @@ struct Unwatched(Weak<Shared>);
 
 impl Drop for Unwatched {
     fn drop(&mut self) {
-        let Some(shared) = self.0.upgrade() else { return };
+        let Some(shared) = Shared::of(&self.0) else { return };
         // Without a thread, nobody goes to sleep from here on.
         shared.watch.kept.store(false, Ordering::Relaxed);
         if let Err(why) = shared.keep_watch_by_thread() {
@@ -243,7 +243,7 @@ async fn watch(shared: Weak<Shared>, fd: OwnedFd) {
         let Ok(mut ready) = fd.readable().await else { return };
         ready.clear_ready();
         loop {
-            let Some(shared) = shared.upgrade() else { return };
+            let Some(shared) = Shared::of(&shared) else { return };
             if shared.patrol(&mut patrol) == Next::Rest {
                 break;
             }
@@ -257,7 +257,7 @@ fn watch_as_thread(shared: &Weak<Shared>, fd: &OwnedFd, ended: &UnixStream) {
     let mut patrol = Patrol::default();
     while sleep(fd, ended) {
         loop {
-            let Some(shared) = shared.upgrade() else { return };
+            let Some(shared) = Shared::of(&shared) else { return };
             if shared.patrol(&mut patrol) == Next::Rest {
                 break;
             }
@@ -277,7 +277,7 @@ fn run(shared: &Weak<Shared>, spin: Option<Duration>, fd: &OwnedFd, ended: &Unix
     let mut since = None;
     loop {
         // The NIC goes when its programs have let it go, not when this thread does.
-        let Some(shared) = shared.upgrade() else { return };
+        let Some(shared) = Shared::of(&shared) else { return };
         let Some(mut machine) = shared.lock.enter() else {
             std::hint::spin_loop();
             continue;
