@@ -147,8 +147,7 @@ where
         let (near, far) = tokio::try_join!(near, far).expect("neither of them fails");
         return (near, far);
     }
-    let (near, far) =
-        (thread::spawn(move || wait_for(near)), thread::spawn(move || wait_for(far)));
+    let (near, far) = (thread::spawn(move || wait_for(near)), thread::spawn(move || wait_for(far)));
     let failed = "neither of them fails";
     (near.join().expect(failed), far.join().expect(failed))
 }
@@ -182,7 +181,8 @@ fn ends<K>((near, here): (K, Domain), (far, there): (K, Domain)) -> (End<K>, End
 
 /// Two queue pairs of domains of their own, connected.
 pub async fn connected(near: &Nic, far: &Nic) -> (End, End) {
-    connected_as((&near.domain(), &far.domain()), [(); 2].map(|()| QueuePairConfig::default())).await
+    connected_as((&near.domain(), &far.domain()), [(); 2].map(|()| QueuePairConfig::default()))
+        .await
 }
 
 /// The same in these domains, configured so.

@@ -11,8 +11,12 @@ use doorbell_verbs::{Config, Nic};
 use crate::common::{CABLE, Over, Runs, nics, run};
 
 /// Opens two NICs where their programs run, and runs the programs.
-fn over<F>(over: Over, config: Config, runs: Runs, programs: impl FnOnce(Nic, Nic) -> F + Send + 'static)
-where
+fn over<F>(
+    over: Over,
+    config: Config,
+    runs: Runs,
+    programs: impl FnOnce(Nic, Nic) -> F + Send + 'static,
+) where
     F: Future<Output = ()>,
 {
     run(runs, move || async move {

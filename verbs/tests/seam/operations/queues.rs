@@ -9,7 +9,7 @@ use doorbell_verbs::{
 };
 use futures_core::Stream;
 
-use crate::common::{End, MEMORY, both, bytes, buf, joined};
+use crate::common::{End, MEMORY, both, buf, bytes, joined};
 
 type Joined = (End<doorbell_verbs::Queues>, CompletionQueue);
 
@@ -77,7 +77,11 @@ pub async fn of_unsignalled_requests_only_failures_are_told(near: Nic, far: Nic)
         let mut there = [0; 8];
         memory.read_at(19 * 8, &mut there).expect("within");
         assert_eq!(there[..], bytes(1, 8));
-        let wrong = RemoteMemory::new(near.peer.address(), doorbell_verbs::RemoteMemory::rkey(&near.peer), 8);
+        let wrong = RemoteMemory::new(
+            near.peer.address(),
+            doorbell_verbs::RemoteMemory::rkey(&near.peer),
+            8,
+        );
         let beyond = RemoteMemory::new(wrong.address(), wrong.rkey(), MEMORY as u64 * 2);
         let beyond = beyond.at(MEMORY as u64, 8).expect("of what is pretended");
         near.pair.send.post(Write::new(buf(1, 8), beyond).id(21).unsignalled()).expect("room");
@@ -157,7 +161,11 @@ pub async fn queues_share_their_receives(near: Nic, far: Nic) {
 }
 
 /// Answers each message through the NIC in hand, or begins.
-async fn plays(mut end: End<doorbell_verbs::Queues>, mut queue: CompletionQueue, begins: bool) -> (End<doorbell_verbs::Queues>, CompletionQueue) {
+async fn plays(
+    mut end: End<doorbell_verbs::Queues>,
+    mut queue: CompletionQueue,
+    begins: bool,
+) -> (End<doorbell_verbs::Queues>, CompletionQueue) {
     const TURNS: usize = 200;
     let next = || Send::inline(b"ping").expect("short").unsignalled();
     receives(&mut end, 8, 8);
