@@ -76,14 +76,22 @@ impl Peer {
     ) -> anyhow::Result<Value> {
         self.tell(mine)?;
         let since = Instant::now();
-        while since.elapsed() < PATIENCE {
+        while !self.has_spoken()? {
             meanwhile()?;
-            let mut fds = [PollFd::new(self.from.get_ref().as_fd(), PollFlags::POLLIN)];
-            if nix::poll::poll(&mut fds, PollTimeout::ZERO)? > 0 {
-                break;
+            if since.elapsed() > PATIENCE {
+                bail!(SILENT);
             }
         }
         self.hear()
+    }
+
+    /// Whether something can be heard: on the stream, or behind what was heard before.
+    fn has_spoken(&self) -> anyhow::Result<bool> {
+        if !self.from.buffer().is_empty() {
+            return Ok(true);
+        }
+        let mut fds = [PollFd::new(self.from.get_ref().as_fd(), PollFlags::POLLIN)];
+        Ok(nix::poll::poll(&mut fds, PollTimeout::ZERO)? > 0)
     }
 
     /// The stream from the other end, to be watched.
@@ -115,11 +123,13 @@ impl Peer {
 
 pub const GONE: &str = "the other end has gone; what it printed says why";
 
+const SILENT: &str = "the other end has said nothing for too long";
+
 /// What it means that the stream to the other end failed.
 fn lost(why: io::Error, what: &'static str) -> Error {
     match why.kind() {
         ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => anyhow!(GONE),
-        ErrorKind::WouldBlock => anyhow!("the other end has said nothing for {PATIENCE:?}"),
+        ErrorKind::WouldBlock => anyhow!(SILENT),
         _ => Error::new(why).context(what),
     }
 }
