@@ -34,7 +34,7 @@ pub struct Summary {
     pub p99: f64,
     pub p999: f64,
     pub longest: f64,
-    /// From the shortest to what one in a thousand is longer than, in steps.
+    /// From the shortest to what one in a thousand is longer than, in steps of one ratio.
     pub bars: Vec<Bar>,
 }
 
@@ -148,11 +148,12 @@ impl Latencies {
 
     fn bars(&self) -> impl Iterator<Item = (u64, u64)> {
         let (shortest, most) = (self.sorted.min(), self.sorted.value_at_quantile(0.999));
-        let step = (most - shortest.min(most)).div_ceil(BARS).max(1);
-        let ends = (1..=BARS).map(move |place| shortest + place * step);
-        ends.scan(shortest, move |from, end| {
-            let bar = (end, self.sorted.count_between(*from, end - 1));
-            *from = end;
+        let ratio = most as f64 / shortest.max(1) as f64;
+        (1..=BARS).scan(shortest, move |from, place| {
+            let end = shortest as f64 * ratio.powf(place as f64 / BARS as f64);
+            let end = if place == BARS { most } else { end as u64 };
+            let bar = (end.max(*from), self.sorted.count_between(*from, end.max(*from)));
+            *from = bar.0 + 1;
             Some(bar)
         })
     }

@@ -48,10 +48,7 @@ impl Guard {
 
     /// Awaits what is done, but no longer than that may be hoped for. What watches is looked at when
     /// that which is done lets others run, and so not while all is well.
-    pub async fn run<T>(
-        &self,
-        done: impl Future<Output = anyhow::Result<T>>,
-    ) -> anyhow::Result<T> {
+    pub async fn run<T>(&self, done: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
         let events = self.nic.events();
         tokio::select! {
             biased;
