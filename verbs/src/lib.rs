@@ -5,6 +5,8 @@ mod connect;
 mod domain;
 mod error;
 mod events;
+#[cfg(all(test, verbs_loom))]
+mod interleavings;
 mod memory;
 mod nic;
 mod pair;
@@ -15,6 +17,7 @@ mod statistics;
 mod sync;
 mod sys;
 mod waiting;
+mod wakers;
 pub mod work;
 
 pub use completions::{CompletionInHand, CompletionQueue, Hand, NextCompletion};

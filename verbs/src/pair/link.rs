@@ -1,7 +1,5 @@
 //! What a queue pair of either kind knows of its connection.
 
-use std::sync::Mutex;
-
 use doorbell_core::cm::{ConnectionId, Why};
 use doorbell_core::connect::Route;
 use doorbell_core::encap::PathId;
@@ -9,7 +7,7 @@ use doorbell_core::nic::{Cause, Rights};
 use doorbell_core::wire::Qpn;
 use tokio::sync::watch;
 
-use crate::sync::locked;
+use crate::sync::{Mutex, locked};
 
 /// Where a connection stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,7 +80,7 @@ pub(crate) struct Ways {
 impl Link {
     pub fn new(qpn: Qpn, rights: Rights, shares_receives: bool, reads: u8) -> Self {
         let stand = watch::Sender::new(Stand::Unconnected);
-        Self { qpn, rights, shares_receives, reads, stand, ways: Mutex::default() }
+        Self { qpn, rights, shares_receives, reads, stand, ways: Mutex::new(Ways::default()) }
     }
 
     pub fn stand(&self) -> Stand {

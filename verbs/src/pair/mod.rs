@@ -2,6 +2,7 @@
 
 mod link;
 mod operation;
+mod pending;
 mod slots;
 
 use std::sync::Arc;
@@ -15,7 +16,9 @@ use doorbell_core::wire::{Imm, Qpn};
 pub(crate) use link::Link;
 pub use link::{Ending, Stand};
 pub use operation::{Operation, Receive};
-pub(crate) use slots::Pair;
+pub(crate) use pending::Pair;
+#[cfg(all(test, verbs_loom))]
+pub(crate) use slots::Slots;
 
 use crate::connect::Connection;
 use crate::error::{Failed, PostReceiveError};

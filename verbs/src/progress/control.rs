@@ -45,6 +45,8 @@ pub(crate) struct Control {
     /// Memory of peers that is mapped here, and who waits for some.
     pub grants: Grants,
     paths: Paths,
+    /// Whether somebody was woken since this was last taken.
+    pub woke: bool,
     /// What the NIC had no room for.
     waits: Option<Datagram<Route>>,
     /// Queue pairs whose programs have let go of them.
@@ -149,6 +151,7 @@ impl Control {
             events,
             grants: Grants::default(),
             paths: Paths::default(),
+            woke: false,
             waits: None,
             leaving: Vec::new(),
             left: Vec::new(),
@@ -207,7 +210,7 @@ impl Control {
         match event {
             Event::Completion(queue) => {
                 if let Some(bell) = self.queues.get(&queue) {
-                    bell.ring();
+                    self.woke |= bell.ring();
                 }
             }
             Event::Broken(qpn, cause) => self.broken(qpn, cause),
@@ -296,11 +299,12 @@ impl Control {
     }
 
     /// A connection is over: whoever waits for its messages is told.
-    fn end(&self, link: &Link, ending: Ending) {
+    fn end(&mut self, link: &Link, ending: Ending) {
         link.end(ending);
         if let Some(pair) = self.pairs.get(&link.qpn) {
             pair.end();
         }
+        self.woke = true;
     }
 
     /// The path of a queue pair to a peer, numbered.

@@ -128,7 +128,7 @@ impl<D: Device> Machine for Engine<D> {
                 self.device.settle(self.control.nic.owes());
             }
             // What could not be sent is complete by now, and told of.
-            woke |= self.control.dispatch();
+            woke |= self.control.dispatch() | std::mem::take(&mut self.control.woke);
             if !self.control.nic.has_events() {
                 return Turned { found: self.control.nic.counters().sent != nic_sent, woke };
             }
