@@ -135,6 +135,7 @@ impl Control {
     /// Ends a connection that stands.
     pub fn disconnect(&mut self, link: &Link, private: &[u8]) -> Result<(), ConnectError> {
         let id = link.ways(|ways| ways.id).ok_or(ConnectError::GivenUp)?;
+        self.parts = true;
         self.nic.change(link.qpn, Change::Error)?;
         self.manager.disconnect(id, private)?;
         Ok(())

@@ -45,6 +45,8 @@ pub(crate) struct Control {
     /// Memory of peers that is mapped here, and who waits for some.
     pub grants: Grants,
     paths: Paths,
+    /// Whether a peer is about to hear that a connection is over.
+    pub parts: bool,
     /// Whether somebody was woken since this was last taken.
     pub woke: bool,
     /// What the NIC had no room for.
@@ -151,6 +153,7 @@ impl Control {
             events,
             grants: Grants::default(),
             paths: Paths::default(),
+            parts: false,
             woke: false,
             waits: None,
             leaving: Vec::new(),
@@ -395,6 +398,7 @@ impl Control {
     /// A program lets go of a queue pair: what is posted is flushed, the peer is told, and when the
     /// connection's numbers have rested nothing is left of it.
     fn leave(&mut self, Leaving { link, ends }: Leaving) {
+        self.parts = true;
         let _ = self.nic.change(link.qpn, Change::Error);
         drop(ends);
         self.end(&link, Ending::Left { private: Vec::new() });
