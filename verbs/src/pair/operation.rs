@@ -13,6 +13,7 @@ use crate::connect::Connection;
 use crate::error::Failed;
 use crate::progress::{Look, Shared, is_full};
 use crate::waiting::{Waiting, attend};
+use crate::wakers::Place;
 
 type Room<'q> =
     Pin<Box<dyn Future<Output = Result<SemaphorePermit<'q>, AcquireError>> + Send + 'q>>;
@@ -186,6 +187,13 @@ struct Next<'q> {
     pair: &'q Pair,
     /// How many messages had come at the last look; none yet, before the first.
     seen: Option<u64>,
+    place: Place,
+}
+
+impl Drop for Next<'_> {
+    fn drop(&mut self) {
+        self.pair.await_no_message(&mut self.place);
+    }
 }
 
 impl Look for Next<'_> {
@@ -202,13 +210,14 @@ impl Look for Next<'_> {
     }
 
     fn register(&mut self, waker: &Waker) {
-        self.pair.await_message(waker);
+        self.pair.await_message(&mut self.place, waker);
     }
 }
 
 impl<'q> Receive<'q> {
     pub(super) fn new(shared: &'q Shared, pair: &'q Pair, connection: &'q Connection) -> Self {
-        Self { next: Next { pair, seen: None }, connection, waiting: Waiting::new(shared) }
+        let next = Next { pair, seen: None, place: Place::default() };
+        Self { next, connection, waiting: Waiting::new(shared) }
     }
 }
 

@@ -10,7 +10,7 @@ use std::iter::empty;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use doorbell_transports::Sentry;
@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::{QUANTUM, Shared, TURNS_A_LOOK, TURNS_A_POLL};
-use crate::sync::{AtomicBool, Ordering, locked};
+use crate::sync::{AtomicBool, Mutex, Ordering, locked};
 use crate::sys::thread::{pin_to, sleepable, wait_either};
 
 /// How long nobody sees to a NIC whose program does not wait for anything.
@@ -118,10 +118,10 @@ impl Shared {
     /// Looks, and sees to the NIC if nobody else does.
     fn patrol(&self, patrol: &mut Patrol) -> Next {
         let attended = self.attended.load(Ordering::Relaxed);
-        let busy = self.kept.load(Ordering::SeqCst) || attended != patrol.attended;
+        // That somebody keeps the duty is not enough: it may be a future that its task does not poll.
+        let busy = attended != patrol.attended;
         patrol.attended = attended;
-        let machine = self.lock.enter();
-        let Some(mut machine) = machine else {
+        let Some(mut machine) = self.duty.enter() else {
             self.watch.tick();
             return Next::Rest;
         };
@@ -136,11 +136,12 @@ impl Shared {
             let turned = machine.turn();
             machine.rung();
             let settled = machine.settle();
+            let mut others = turned.woke || settled.woke || machine.is_wanted();
             if turned.found {
                 patrol.since = None;
-                self.bystanders.stir();
+                others |= self.bystanders.wake_all();
             }
-            if turned.woke || settled.woke || machine.is_wanted() {
+            if others {
                 // They go on, or the next look finds that they do not.
                 patrol.at_it = false;
                 self.release(machine);
@@ -265,7 +266,7 @@ fn run(shared: &Weak<Shared>, spin: Option<Duration>, fd: &OwnedFd, ended: &Unix
     loop {
         // The NIC goes when its programs have let it go, not when this thread does.
         let Some(shared) = shared.upgrade() else { return };
-        let Some(mut machine) = shared.lock.enter() else {
+        let Some(mut machine) = shared.duty.enter() else {
             std::hint::spin_loop();
             continue;
         };
@@ -277,7 +278,7 @@ fn run(shared: &Weak<Shared>, spin: Option<Duration>, fd: &OwnedFd, ended: &Unix
             machine.settle();
             if turned.found {
                 since = None;
-                shared.bystanders.stir();
+                shared.bystanders.wake_all();
             }
             if machine.is_wanted() {
                 break;
