@@ -2,16 +2,16 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use doorbell_core::nic::{self, Completion, CompletionQueueId, Refused, WorkRequest};
 use futures_core::Stream;
 
 use crate::nic::Nic;
-use crate::progress::{Errand, Held, Look, Shared, block_on};
+use crate::progress::{Errand, Held, Look, Shared, Stint, block_on};
 use crate::queues::SendQueue;
-use crate::sync::locked;
+use crate::sync::{Mutex, locked};
 use crate::waiting::Waiting;
 
 /// What wakes the reader of a completion queue.
@@ -19,10 +19,12 @@ use crate::waiting::Waiting;
 pub(crate) struct Bell(Mutex<Option<Waker>>);
 
 impl Bell {
-    pub fn ring(&self) {
-        if let Some(waker) = locked(&self.0).take() {
-            waker.wake();
-        }
+    /// Whether somebody was woken.
+    pub fn ring(&self) -> bool {
+        let waker = locked(&self.0).take();
+        let woke = waker.is_some();
+        waker.into_iter().for_each(Waker::wake);
+        woke
     }
 
     fn set(&self, waker: &Waker) {
@@ -52,6 +54,8 @@ pub struct CompletionQueue {
     /// There until it is dropped.
     queue: Option<nic::CompletionQueue>,
     bell: Arc<Bell>,
+    /// Of the stream, from one poll to the next.
+    stint: Stint,
 }
 
 struct Head<'q> {
@@ -79,7 +83,7 @@ impl CompletionQueue {
     pub(crate) fn new(nic: Nic, id: CompletionQueueId, queue: nic::CompletionQueue) -> Self {
         let bell = Arc::new(Bell::default());
         nic.shared().with(|machine| machine.control().queues.insert(id, bell.clone()));
-        Self { nic, id, queue: Some(queue), bell }
+        Self { nic, id, queue: Some(queue), bell, stint: Stint::default() }
     }
 
     /// The NIC that it is of.
@@ -134,20 +138,19 @@ impl Stream for CompletionQueue {
     type Item = Completion;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Completion>> {
-        let this = self.get_mut();
-        let shared = this.nic.shared().clone();
-        // A duty that was begun ends with this poll: another one begins it anew.
-        let mut waiting = Waiting::new(&shared);
-        let mut head = this.head();
-        match waiting.poll(context, &mut head) {
-            Poll::Ready((found, _)) => Poll::Ready(Some(found)),
-            Poll::Pending => Poll::Pending,
-        }
+        let Self { nic, id, queue, bell, stint } = self.get_mut();
+        let queue = queue.as_mut().expect("it is there until this is dropped");
+        let mut head = Head { queue, id: *id, bell, shared: nic.shared() };
+        nic.shared().wait(context, stint, &mut head).map(|(found, machine)| {
+            drop(Hand::new(nic.shared(), machine));
+            Some(found)
+        })
     }
 }
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
+        self.nic.shared().end(&mut self.stint);
         if let Some(queue) = self.queue.take() {
             self.nic.shared().run(Errand::DropCompletions(self.id, queue));
         }

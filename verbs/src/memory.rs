@@ -259,6 +259,11 @@ impl RemoteMemory {
         }
     }
 
+    /// What a peer has told in the first bytes of a message, or of private data.
+    pub fn from_prefix(bytes: &[u8]) -> Option<Self> {
+        bytes.first_chunk().copied().map(Self::from_bytes)
+    }
+
     pub(crate) fn check(&self, len: u64) -> Result<(), Failed> {
         if len <= self.len { Ok(()) } else { Err(Failed::beyond(len, self.len)) }
     }

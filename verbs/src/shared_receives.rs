@@ -1,7 +1,5 @@
 //! Receives that several queue pairs draw from.
 
-use std::sync::Mutex;
-
 use doorbell_core::nic::{
     self, CompletionQueueId, Memory, ReceiveRequest, ResourceError, SharedReceiveQueueId,
 };
@@ -10,7 +8,7 @@ use crate::error::PostReceiveError;
 use crate::nic::Nic;
 use crate::pair::RECEIVE;
 use crate::progress::Errand;
-use crate::sync::locked;
+use crate::sync::{Mutex, locked};
 
 /// A queue of receives that several queue pairs draw from: a message takes the next one, whichever
 /// of them it comes to.

@@ -8,6 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use crate::completions::Hand;
 use crate::progress::{Held, Look, Shared, Stint};
+use crate::sync::{Mutex, locked};
+use crate::wakers::Place;
 
 /// Somebody's waiting for something of a NIC. When it is dropped, whatever duty it had is
 /// another's.
@@ -40,7 +42,7 @@ impl<'s> Waiting<'s> {
         context: &mut Context<'_>,
         look: &mut L,
     ) -> Poll<(L::Found, Hand<'s>)> {
-        let found = self.shared.wait_holding(machine, context, &mut self.stint, look);
+        let found = self.shared.take_turns(machine, context, &mut self.stint, look);
         found.map(|(found, machine)| (found, Hand::new(self.shared, machine)))
     }
 }
@@ -62,13 +64,12 @@ pub struct Until<'n, L> {
 struct Glance<'n, L> {
     look: L,
     shared: &'n Shared,
-    /// Its place among those who are woken whenever anything arrives.
-    place: Option<u64>,
+    place: Place,
 }
 
 impl<L> Drop for Glance<'_, L> {
     fn drop(&mut self) {
-        self.shared.stand_off(&mut self.place);
+        self.shared.bystanders.leave(&mut self.place);
     }
 }
 
@@ -81,14 +82,17 @@ impl<T, L: FnMut() -> Option<T>> Look for Glance<'_, L> {
     }
 
     fn register(&mut self, waker: &Waker) {
-        self.shared.stand_around(&mut self.place, waker);
+        self.shared.bystanders.enter(&mut self.place, waker);
     }
 }
 
 impl<'n, T, L: FnMut() -> Option<T>> Until<'n, L> {
     #[inline]
     pub(crate) fn new(shared: &'n Shared, look: L) -> Self {
-        Self { look: Glance { look, shared, place: None }, waiting: Waiting::new(shared) }
+        Self {
+            look: Glance { look, shared, place: Place::default() },
+            waiting: Waiting::new(shared),
+        }
     }
 }
 
@@ -107,13 +111,13 @@ impl<'n, T, L: FnMut() -> Option<T>> Future for Until<'n, L> {
 /// Whether a future was woken, by somebody on whichever thread.
 struct Woken {
     flag: AtomicBool,
-    waker: std::sync::Mutex<Option<Waker>>,
+    waker: Mutex<Option<Waker>>,
 }
 
 impl Wake for Woken {
     fn wake(self: Arc<Self>) {
         self.flag.store(true, Ordering::Release);
-        if let Some(waker) = crate::sync::locked(&self.waker).take() {
+        if let Some(waker) = locked(&self.waker).take() {
             waker.wake();
         }
     }
@@ -129,15 +133,14 @@ impl Look for Flag<'_> {
     }
 
     fn register(&mut self, waker: &Waker) {
-        *crate::sync::locked(&self.0.waker) = Some(waker.clone());
+        *locked(&self.0.waker) = Some(waker.clone());
     }
 }
 
 /// Awaits a future that something of the NIC's will wake, and makes progress until then: for what
 /// happens now and then.
 pub(crate) async fn attend<F: Future>(shared: &Shared, future: F) -> F::Output {
-    let woken =
-        Arc::new(Woken { flag: AtomicBool::new(false), waker: std::sync::Mutex::default() });
+    let woken = Arc::new(Woken { flag: AtomicBool::new(false), waker: Mutex::new(None) });
     let waker = Waker::from(woken.clone());
     let mut future = std::pin::pin!(future);
     let mut waiting = Waiting::new(shared);

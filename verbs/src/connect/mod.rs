@@ -8,13 +8,13 @@ use std::any::Any;
 use std::sync::Arc;
 
 use doorbell_core::cm::Request;
-use doorbell_core::connect::Route;
 use doorbell_core::memory::Region;
 use doorbell_core::nic::{Memory, QueuePairEnds, ReceiveRequest, Refused, Way};
 use doorbell_core::wire::cm::{InitiatorDepth, ResponderResources};
 use doorbell_core::wire::{Gid, Qpn, ServiceId};
 use doorbell_transports::{Address, GrantError};
 use tokio::sync::oneshot;
+use tracing::Instrument;
 
 pub(crate) use calls::{Calls, established, replied};
 pub use exchange::Side;
@@ -62,17 +62,7 @@ impl Connection {
 
     /// Waits until it is over, and says why.
     pub async fn ended(&self) -> Ending {
-        let mut stand = self.link.watch();
-        attend(self.nic.shared(), async {
-            loop {
-                if let Stand::Ended(ending) = &*stand.borrow_and_update() {
-                    return ending.clone();
-                }
-                // The link, which tells of changes, is there as long as this is.
-                let _ = stand.changed().await;
-            }
-        })
-        .await
+        attend(self.nic.shared(), self.link.ended()).await
     }
 
     /// Ends it, with up to 224 bytes for the peer, and waits until the peer knows, or does not answer.
@@ -94,7 +84,7 @@ impl Connection {
         let device = self.nic.shared().capabilities.name;
         let unsupported = GrantError::Unsupported { device };
         let Some(shared) = memory.shared() else { return Err(unsupported) };
-        let Some((path, _)) = self.link.ways(|ways| ways.path) else { return Err(unsupported) };
+        let Some((_, path)) = self.link.ways(|ways| ways.path) else { return Err(unsupported) };
         let tag = u64::from(memory.remote().rkey().0);
         self.nic.shared().with(|machine| machine.grant(path, tag, shared))
     }
@@ -105,22 +95,16 @@ impl Connection {
     /// # Errors
     /// When the connection ends before.
     pub async fn map(&self, memory: RemoteMemory) -> Result<Region, Ending> {
-        let Some((path, _)) = self.link.ways(|ways| ways.path) else {
+        let Some((_, path)) = self.link.ways(|ways| ways.path) else {
             return Err(self.ended().await);
         };
         let tag = u64::from(memory.rkey().0);
         let mut asked = self.nic.shared().with(|machine| machine.control().grants.ask(path, tag));
-        let mut stand = self.link.watch();
         attend(self.nic.shared(), async {
-            loop {
-                if let Stand::Ended(ending) = &*stand.borrow_and_update() {
-                    return Err(ending.clone());
-                }
-                tokio::select! {
-                    biased;
-                    Ok(region) = &mut asked => return Ok(region),
-                    _ = stand.changed() => {}
-                }
+            tokio::select! {
+                biased;
+                Ok(region) = &mut asked => Ok(region),
+                ending = self.link.ended() => Err(ending),
             }
         })
         .await
@@ -240,13 +224,20 @@ impl<K: Kind> Unconnected<K> {
         incoming: Incoming,
         private: &[u8],
     ) -> Result<(K, Private), ConnectError> {
-        let shared = self.nic().shared();
-        let link = &self.connection.link;
-        let asked = incoming.decide();
-        let answered = shared.with(|machine| machine.control().accept(link, asked, private))?;
-        let answer = attend(shared, answered).await;
-        let private = answer.unwrap_or(Err(ConnectError::GivenUp))?;
-        Ok((self.joined(), private))
+        let service = incoming.request().service;
+        let span = tracing::debug_span!("accept", %service, qpn = %self.qpn());
+        let told = self.connection.take_up(incoming, private).instrument(span).await?;
+        Ok((self.joined(), told))
+    }
+}
+
+impl Connection {
+    /// Of the connection alone, for queues are not shared between threads while this waits.
+    async fn take_up(&self, incoming: Incoming, private: &[u8]) -> Result<Private, ConnectError> {
+        let (shared, asked) = (self.nic.shared(), incoming.decide());
+        let answered =
+            shared.with(|machine| machine.control().accept(&self.link, asked, private))?;
+        attend(shared, answered).await.unwrap_or(Err(ConnectError::GivenUp))
     }
 }
 
@@ -321,8 +312,3 @@ fn proposal(link: &Link, way: &Way, service: ServiceId, psn: doorbell_core::wire
 /// Whoever waits for a connection.
 type Answer = oneshot::Sender<Result<Private, ConnectError>>;
 type Answered = oneshot::Receiver<Result<Private, ConnectError>>;
-
-/// The route of a way.
-fn route(way: Way) -> Route {
-    Route::new(way)
-}

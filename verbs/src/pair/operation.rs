@@ -13,6 +13,7 @@ use crate::connect::Connection;
 use crate::error::Failed;
 use crate::progress::{Look, Shared, is_full};
 use crate::waiting::{Waiting, attend};
+use crate::wakers::Place;
 
 type Room<'q> =
     Pin<Box<dyn Future<Output = Result<SemaphorePermit<'q>, AcquireError>> + Send + 'q>>;
@@ -186,16 +187,12 @@ struct Next<'q> {
     pair: &'q Pair,
     /// How many messages had come at the last look; none yet, before the first.
     seen: Option<u64>,
-    /// Its place among those who are woken by the next.
-    place: Option<u64>,
+    place: Place,
 }
 
 impl Drop for Next<'_> {
-    #[inline]
     fn drop(&mut self) {
-        if self.place.is_some() {
-            self.pair.forgo_message(&mut self.place);
-        }
+        self.pair.await_no_message(&mut self.place);
     }
 }
 
@@ -219,7 +216,7 @@ impl Look for Next<'_> {
 
 impl<'q> Receive<'q> {
     pub(super) fn new(shared: &'q Shared, pair: &'q Pair, connection: &'q Connection) -> Self {
-        let next = Next { pair, seen: None, place: None };
+        let next = Next { pair, seen: None, place: Place::default() };
         Self { next, connection, waiting: Waiting::new(shared) }
     }
 }

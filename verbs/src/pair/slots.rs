@@ -1,164 +1,102 @@
-//! Where the completions of a queue pair's requests wait for their futures.
+//! Where completions wait for the futures of their requests: the dispatcher's side of a queue.
 
-use std::any::Any;
-use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
-use doorbell_core::nic::{
-    Completion, Memory, Polled, QueuePairEnds, ReceiveQueue, SendQueue, WorkRequest,
-};
-use tokio::sync::Semaphore;
+use crate::sync::{AtomicU64, Mutex, Ordering, locked};
 
-use super::{RECEIVE, receive, taken};
-use crate::error::PostReceiveError;
-use crate::sync::locked;
-use crate::wakers::Wakers;
-
-/// What of a queue pair is its program's, and what its futures share.
-pub(crate) struct Pair {
-    /// A permit for each request that may be posted.
-    pub room: Semaphore,
-    sends: Mutex<Sends>,
-    inbox: Mutex<Inbox>,
-    /// How many completions of either kind there were: so a look that finds nothing is a load.
+/// A queue, and a slot for each request that was posted to it and is not done, or whose future has
+/// not looked yet.
+///
+/// A future looks, registers its waker, and looks again; whoever completes puts the completion there
+/// first, and wakes then. Both are done with the slots locked, so none is missed.
+pub(crate) struct Slots<Q, T> {
+    inside: Mutex<Inside<Q, T>>,
+    /// How many completions there were: so a look that finds nothing is a load.
     completed: AtomicU64,
-    arrived: AtomicU64,
 }
 
-struct Sends {
-    queue: Option<SendQueue>,
+struct Inside<Q, T> {
+    queue: Q,
     /// As many as there were futures at a time.
-    slots: Vec<Slot>,
+    slots: Vec<Slot<T>>,
     free: Vec<u32>,
 }
 
-enum Slot {
+enum Slot<T> {
     Free,
     /// Its request is under way.
     Waiting(Option<Waker>),
-    Done(Completion),
+    Done(T),
     /// Its future was dropped.
     Abandoned,
 }
 
-struct Inbox {
-    queue: Option<ReceiveQueue>,
-    /// No more than were posted.
-    arrived: VecDeque<Completion>,
-    wakers: Wakers,
-    over: bool,
-}
-
-impl Pair {
-    pub fn new(ends: QueuePairEnds, depth: usize) -> Self {
-        let sends = Sends { queue: Some(ends.send), slots: Vec::new(), free: Vec::new() };
-        let inbox = Inbox {
-            queue: Some(ends.receive),
-            arrived: VecDeque::new(),
-            wakers: Wakers::default(),
-            over: false,
-        };
-        Self {
-            room: Semaphore::new(depth),
-            sends: Mutex::new(sends),
-            inbox: Mutex::new(inbox),
-            completed: AtomicU64::new(0),
-            arrived: AtomicU64::new(0),
-        }
-    }
-
-    /// Hands a completion to whoever awaits it. Whether somebody was woken.
-    #[inline]
-    pub fn complete(&self, mut done: Polled<'_>) -> bool {
-        if done.id & RECEIVE != 0 {
-            let mut inbox = locked(&self.inbox);
-            inbox.arrived.push_back(taken(&mut done));
-            self.arrived.fetch_add(1, Ordering::Release);
-            return self.wake(&mut inbox);
-        }
-        let mut sends = locked(&self.sends);
-        let index = done.id as u32;
-        let Some(slot) = sends.slots.get_mut(index as usize) else { return false };
-        let woken = match slot {
-            Slot::Waiting(waker) => {
-                let waker = waker.take();
-                *slot = Slot::Done(taken(&mut done));
-                waker
-            }
-            Slot::Abandoned => {
-                sends.release(index);
-                None
-            }
-            Slot::Free | Slot::Done(_) => return false,
-        };
-        self.completed.fetch_add(1, Ordering::Release);
-        drop(sends);
-        self.room.add_permits(1);
-        let woke = woken.is_some();
-        woken.into_iter().for_each(Waker::wake);
-        woke
-    }
-
-    fn wake(&self, inbox: &mut Inbox) -> bool {
-        let woke = inbox.wakers.len() != 0;
-        inbox.wakers.all().for_each(Waker::wake);
-        woke
-    }
-
-    /// The connection is over: who waits for a message is told.
-    pub fn end(&self) {
-        let mut inbox = locked(&self.inbox);
-        inbox.over = true;
-        self.arrived.fetch_add(1, Ordering::Release);
-        self.wake(&mut inbox);
-    }
-
-    /// The program's ends of its queues, of which nobody has need any more.
-    pub fn take_ends(&self) -> Box<dyn Any + Send> {
-        let ends = (locked(&self.sends).queue.take(), locked(&self.inbox).queue.take());
-        Box::new(ends)
-    }
-}
-
-impl Sends {
+impl<Q, T> Inside<Q, T> {
     fn release(&mut self, index: u32) {
         self.slots[index as usize] = Slot::Free;
         self.free.push(index);
     }
 }
 
-/// Requests.
-impl Pair {
-    /// Posts a request to the queue, with a slot for its completion. `then` is done with the queue
-    /// locked, so that requests leave in the order in which they were posted.
+impl<Q, T> Slots<Q, T> {
+    pub fn new(queue: Q) -> Self {
+        let inside = Inside { queue, slots: Vec::new(), free: Vec::new() };
+        Self { inside: Mutex::new(inside), completed: AtomicU64::new(0) }
+    }
+
+    /// Does something with the queue.
+    pub fn queue<R>(&self, does: impl FnOnce(&mut Q) -> R) -> R {
+        does(&mut locked(&self.inside).queue)
+    }
+
+    /// Posts a request that completes in the slot of the number given. While that is done nothing
+    /// else is posted, so requests leave in the order in which they were.
     ///
     /// # Errors
-    /// What the queue says, with the request.
+    /// What posting it says.
     #[inline]
-    pub fn post(
-        &self,
-        mut request: WorkRequest,
-        then: impl FnOnce(&SendQueue),
-    ) -> Result<u32, doorbell_core::nic::Refused<WorkRequest>> {
-        let mut sends = locked(&self.sends);
-        let sends = &mut *sends;
-        let index = sends.free.pop().unwrap_or_else(|| {
-            sends.slots.push(Slot::Free);
-            sends.slots.len() as u32 - 1
+    pub fn post<E>(&self, post: impl FnOnce(&mut Q, u32) -> Result<(), E>) -> Result<u32, E> {
+        let mut inside = locked(&self.inside);
+        let inside = &mut *inside;
+        let index = inside.free.pop().unwrap_or_else(|| {
+            if inside.slots.is_empty() {
+                // Most have few requests at a time, and there may be many queue pairs.
+                inside.slots.reserve_exact(1);
+            }
+            inside.slots.push(Slot::Free);
+            inside.slots.len() as u32 - 1
         });
-        request.id = u64::from(index);
-        request.signalled = true;
-        // Futures borrow the queue pair, whose end this is until it is dropped.
-        let queue = sends.queue.as_mut().expect("it is there as long as the queue pair is");
-        if let Err(refused) = queue.post(request) {
-            sends.free.push(index);
-            return Err(refused);
+        // It may be complete before this returns.
+        inside.slots[index as usize] = Slot::Waiting(None);
+        match post(&mut inside.queue, index) {
+            Ok(()) => Ok(index),
+            Err(why) => {
+                inside.release(index);
+                Err(why)
+            }
         }
-        sends.slots[index as usize] = Slot::Waiting(None);
-        then(queue);
-        Ok(index)
+    }
+
+    /// Puts a completion into its slot. Who is to be woken for it; none, if nobody waits yet.
+    #[inline]
+    pub fn complete(&self, index: u32, completion: impl FnOnce() -> T) -> Option<Waker> {
+        let mut inside = locked(&self.inside);
+        let woken = match inside.slots.get_mut(index as usize) {
+            Some(slot @ Slot::Waiting(_)) => {
+                match std::mem::replace(slot, Slot::Done(completion())) {
+                    Slot::Waiting(waker) => waker,
+                    _ => None,
+                }
+            }
+            Some(Slot::Abandoned) => {
+                inside.release(index);
+                None
+            }
+            // Every request completes once.
+            Some(Slot::Free | Slot::Done(_)) | None => None,
+        };
+        self.completed.fetch_add(1, Ordering::Release);
+        woken
     }
 
     /// How many requests were completed.
@@ -167,13 +105,13 @@ impl Pair {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// The completion of the request in a slot, which is free then.
-    pub fn take(&self, index: u32) -> Option<Completion> {
-        let mut sends = locked(&self.sends);
-        let slot = &mut sends.slots[index as usize];
+    /// The completion in a slot, which is free then.
+    pub fn take(&self, index: u32) -> Option<T> {
+        let mut inside = locked(&self.inside);
+        let slot = &mut inside.slots[index as usize];
         match std::mem::replace(slot, Slot::Free) {
             Slot::Done(completion) => {
-                sends.free.push(index);
+                inside.free.push(index);
                 Some(completion)
             }
             other => {
@@ -183,56 +121,48 @@ impl Pair {
         }
     }
 
-    pub fn await_slot(&self, index: u32, waker: &Waker) {
-        if let Slot::Waiting(waiting) = &mut locked(&self.sends).slots[index as usize] {
+    /// Has a waker woken when a slot is filled.
+    pub fn wait(&self, index: u32, waker: &Waker) {
+        if let Slot::Waiting(waiting) = &mut locked(&self.inside).slots[index as usize] {
             waiting.get_or_insert_with(|| waker.clone()).clone_from(waker);
         }
     }
 
     /// Nobody awaits the request in a slot any more.
     pub fn abandon(&self, index: u32) {
-        let mut sends = locked(&self.sends);
-        match sends.slots[index as usize] {
-            Slot::Waiting(_) => sends.slots[index as usize] = Slot::Abandoned,
-            Slot::Done(_) => sends.release(index),
+        let mut inside = locked(&self.inside);
+        match inside.slots[index as usize] {
+            Slot::Waiting(_) => inside.slots[index as usize] = Slot::Abandoned,
+            Slot::Done(_) => inside.release(index),
             Slot::Free | Slot::Abandoned => {}
         }
     }
 }
 
-/// Receives.
-impl Pair {
-    /// Posts a receive. Whether the NIC must be told.
-    pub fn post_receive(&self, memory: Memory) -> Result<bool, PostReceiveError> {
-        let mut inbox = locked(&self.inbox);
-        let queue = inbox.queue.as_mut().expect("it is there as long as the queue pair is");
-        match queue.post(receive(memory)) {
-            Ok(()) => Ok(queue.is_flushed()),
-            Err(refused) => Err(PostReceiveError { why: refused.why, request: refused.request }),
-        }
+#[cfg(all(test, not(verbs_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_used_again_when_its_future_has_looked_or_is_gone() {
+        let slots = Slots::<(), u8>::new(());
+        let post = || slots.post(|(), _| Ok::<(), ()>(())).unwrap();
+        assert_eq!((post(), post(), post()), (0, 1, 2));
+        assert!(slots.complete(1, || 7).is_none());
+        assert_eq!((slots.take(0), slots.take(1)), (None, Some(7)));
+        slots.abandon(0);
+        assert_eq!(post(), 1, "the other is still under way");
+        slots.complete(0, || 8);
+        slots.complete(2, || 9);
+        slots.abandon(2);
+        assert_eq!((post(), post(), post()), (2, 0, 3));
+        assert_eq!(slots.completed(), 3);
     }
 
-    /// How many receives were completed.
-    #[inline]
-    pub fn arrived(&self) -> u64 {
-        self.arrived.load(Ordering::Acquire)
-    }
-
-    /// The next message, or that there will be none.
-    pub fn next(&self) -> Option<Option<Completion>> {
-        let mut inbox = locked(&self.inbox);
-        match inbox.arrived.pop_front() {
-            Some(completion) => Some(Some(completion)),
-            None => inbox.over.then_some(None),
-        }
-    }
-
-    pub fn await_message(&self, place: &mut Option<u64>, waker: &Waker) {
-        locked(&self.inbox).wakers.enter(place, waker);
-    }
-
-    /// Awaits it no more.
-    pub fn forgo_message(&self, place: &mut Option<u64>) {
-        locked(&self.inbox).wakers.leave(place);
+    #[test]
+    fn a_request_that_is_refused_leaves_no_slot_taken() {
+        let slots = Slots::<(), u8>::new(());
+        assert_eq!(slots.post(|(), _| Err("full")), Err("full"));
+        assert_eq!(slots.post(|(), _| Ok::<(), ()>(())), Ok(0));
     }
 }

@@ -33,12 +33,12 @@ impl Shared {
     /// A program lets go of a handle. With the last one the device is closed when this returns, so
     /// that its address is free for another.
     pub fn let_go(self: Arc<Self>) {
-        if self.handles.0.fetch_sub(1, Ordering::AcqRel) != 1 || self.lock.is_mine() {
+        if self.handles.0.fetch_sub(1, Ordering::AcqRel) != 1 || self.duty.is_mine() {
             return;
         }
         let start = Instant::now();
         // Whoever is at it makes room, and does not come again.
-        self.release(self.lock.claim());
+        self.release(self.duty.claim());
         let mut own = self;
         while let Err(still) = Arc::try_unwrap(own) {
             if start.elapsed() > MOMENT {

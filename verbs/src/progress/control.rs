@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorbell_core::cm::{self, ConnectionManager, Datagram};
 use doorbell_core::connect::Route;
@@ -24,14 +25,22 @@ use super::errands::{Errand, Errands, Leaving};
 use crate::completions::Bell;
 use crate::connect::{Calls, Listeners};
 use crate::events::AsyncEvent;
-use crate::pair::{Ending, Link, Pair};
+use crate::pair::{Ending, Link, Pair, Stand};
 
-/// What has no room in a queue is told when it comes out.
+/// The way to a peer's host, which many connections share.
+pub(crate) type Way = Arc<Route>;
+
+/// The connection manager of a NIC.
+pub(crate) type Manager = ConnectionManager<Way>;
+
+/// A NIC, its connection manager, and what their events mean.
 pub(crate) struct Control {
     pub nic: Nic,
-    pub manager: ConnectionManager<Route>,
+    pub manager: Manager,
     pub sharing: Option<Membership>,
     pub mtu: PathMtu,
+    /// For how long peers that do not answer are waited for.
+    pub patience: Duration,
     /// Whether programs may want something done.
     pub errands: Arc<Errands>,
     /// Of all queue pairs whose requests are futures.
@@ -45,10 +54,14 @@ pub(crate) struct Control {
     /// Memory of peers that is mapped here, and who waits for some.
     pub grants: Grants,
     paths: Paths,
+    /// Whether a peer is about to hear that a connection is over.
+    pub parts: bool,
+    /// Whether somebody was woken since this was last taken.
+    pub woke: bool,
     /// What the NIC had no room for.
-    waits: Option<Datagram<Route>>,
+    waits: Option<Datagram<Way>>,
     /// Queue pairs that broke, whose peers are told when they had the NIC's own answer.
-    partings: Vec<Arc<Link>>,
+    broke: Vec<Arc<Link>>,
     /// Queue pairs whose programs have let go of them.
     leaving: Vec<Qpn>,
     /// Completion queues of which the same is true, until no queue pair ends there any more.
@@ -98,26 +111,33 @@ impl Grants {
 /// The numbers of paths: packets of two queue pairs share a frame if theirs lead to the same host.
 #[derive(Default)]
 struct Paths {
-    known: HashMap<Route, (PathId, usize)>,
+    known: HashMap<Way, PathId>,
+    users: HashMap<PathId, (Way, usize)>,
     last: u32,
 }
 
 impl Paths {
-    fn take(&mut self, route: Route) -> PathId {
-        let (id, users) = self.known.entry(route).or_insert_with(|| {
+    fn take(&mut self, way: &Way) -> Path {
+        let id = *self.known.entry(way.clone()).or_insert_with(|| {
             self.last = self.last.wrapping_add(1);
-            (PathId(self.last), 0)
+            PathId(self.last)
         });
+        let (_, users) = self.users.entry(id).or_insert_with(|| (way.clone(), 0));
         *users += 1;
-        *id
+        way.path(id)
     }
 
-    fn give_back(&mut self, route: &Route) {
-        if let Some((_, users)) = self.known.get_mut(route) {
-            *users -= 1;
-            if *users == 0 {
-                self.known.remove(route);
-            }
+    /// The number of a way that is known.
+    fn number(&self, way: &Way) -> PathId {
+        self.known[way]
+    }
+
+    fn give_back(&mut self, id: PathId) {
+        let Some((way, users)) = self.users.get_mut(&id) else { return };
+        *users -= 1;
+        if *users == 0 {
+            self.known.remove(way);
+            self.users.remove(&id);
         }
     }
 }
@@ -125,9 +145,10 @@ impl Paths {
 /// What a control is made of.
 pub(crate) struct Parts {
     pub nic: Nic,
-    pub manager: ConnectionManager<Route>,
+    pub manager: Manager,
     pub sharing: Option<Membership>,
     pub mtu: PathMtu,
+    pub patience: Duration,
     pub errands: Arc<Errands>,
     pub completions: (CompletionQueueId, CompletionQueue),
     pub events: broadcast::Sender<AsyncEvent>,
@@ -135,12 +156,13 @@ pub(crate) struct Parts {
 
 impl Control {
     pub fn new(parts: Parts) -> Self {
-        let Parts { nic, manager, sharing, mtu, errands, completions, events } = parts;
+        let Parts { nic, manager, sharing, mtu, patience, errands, completions, events } = parts;
         Self {
             nic,
             manager,
             sharing,
             mtu,
+            patience,
             errands,
             completions,
             pairs: HashMap::new(),
@@ -151,8 +173,10 @@ impl Control {
             events,
             grants: Grants::default(),
             paths: Paths::default(),
+            parts: false,
+            woke: false,
             waits: None,
-            partings: Vec::new(),
+            broke: Vec::new(),
             leaving: Vec::new(),
             left: Vec::new(),
             left_shared: Vec::new(),
@@ -193,7 +217,7 @@ impl Control {
         if self.errands.any() {
             self.run_errands();
         }
-        if !self.partings.is_empty() {
+        if !self.broke.is_empty() {
             self.part();
         }
         while let Some(event) = self.nic.event() {
@@ -213,7 +237,7 @@ impl Control {
         match event {
             Event::Completion(queue) => {
                 if let Some(bell) = self.queues.get(&queue) {
-                    bell.ring();
+                    self.woke |= bell.ring();
                 }
             }
             Event::Broken(qpn, cause) => self.broken(qpn, cause),
@@ -238,7 +262,7 @@ impl Control {
     /// Whether there is more to [attend](Self::attend) to, when the NIC has sent what it owes.
     #[inline]
     pub fn has_more(&self) -> bool {
-        self.nic.has_events() || !self.partings.is_empty()
+        self.nic.has_events() || !self.broke.is_empty()
     }
 
     /// A queue pair is broken: the peer is told, for it may not know. But not yet: that would
@@ -247,15 +271,19 @@ impl Control {
         let Some(link) = self.links.get(&qpn).cloned() else { return };
         if cause != Cause::Told {
             tracing::debug!(%qpn, %cause, "broke");
-            self.end(&link, Ending::Broken(cause));
+            link.end(Ending::Broken(cause));
             let _ = self.events.send(AsyncEvent::Broken(qpn, cause));
         }
-        self.partings.push(link);
+        self.broke.push(link);
     }
 
     #[cold]
     fn part(&mut self) {
-        for link in self.partings.drain(..) {
+        for link in std::mem::take(&mut self.broke) {
+            // Whoever waits for messages has heard by now which receive it broke over, if one.
+            if let Stand::Ended(_) = link.stand() {
+                self.told_over(&link);
+            }
             self.calls.give_up(&link, &mut self.manager);
         }
     }
@@ -267,7 +295,7 @@ impl Control {
     #[inline]
     fn manage(&mut self) {
         while let Some(received) = self.nic.management() {
-            self.manager.receive(&Route::back(&received), &received.bytes);
+            self.manager.receive(&Arc::new(Route::back(&received)), &received.bytes);
         }
         while let Some(event) = self.manager.event() {
             self.managed(event);
@@ -283,7 +311,7 @@ impl Control {
     }
 
     #[cold]
-    fn managed(&mut self, event: cm::Event<Route>) {
+    fn managed(&mut self, event: cm::Event<Way>) {
         match event {
             cm::Event::Asked { id, way, request, extensions, private } => {
                 let asked = crate::connect::Asked { id, way, request, extensions, private };
@@ -316,19 +344,24 @@ impl Control {
     }
 
     /// A connection is over: whoever waits for its messages is told.
-    fn end(&self, link: &Link, ending: Ending) {
+    fn end(&mut self, link: &Link, ending: Ending) {
         link.end(ending);
+        self.told_over(link);
+    }
+
+    fn told_over(&mut self, link: &Link) {
         if let Some(pair) = self.pairs.get(&link.qpn) {
             pair.end();
         }
+        self.woke = true;
     }
 
     /// The path of a queue pair to a peer, numbered.
-    pub fn path(&mut self, link: &Link, route: Route) -> Path {
-        let id = self.paths.take(route);
-        let path = route.path(id);
-        if let Some((_, old)) = link.ways(|ways| ways.path.replace((path.id(), route))) {
-            self.paths.give_back(&old);
+    pub fn path(&mut self, link: &Link, way: &Way) -> Path {
+        let path = self.paths.take(way);
+        let number = self.paths.number(way);
+        if let Some(old) = link.ways(|ways| ways.path.replace((number, path.id()))) {
+            self.paths.give_back(old.0);
         }
         path
     }
@@ -421,6 +454,7 @@ impl Control {
     /// A program lets go of a queue pair: what is posted is flushed, the peer is told, and when the
     /// connection's numbers have rested nothing is left of it.
     fn leave(&mut self, Leaving { link, ends }: Leaving) {
+        self.parts = true;
         let _ = self.nic.change(link.qpn, Change::Error);
         drop(ends);
         self.end(&link, Ending::Left { private: Vec::new() });
@@ -445,8 +479,8 @@ impl Control {
             if let Err(ResourceError::Outstanding { .. }) = nic.drop_queue_pair(*qpn) {
                 return true;
             }
-            if let Some((_, route)) = link.ways(|ways| ways.path.take()) {
-                paths.give_back(&route);
+            if let Some((number, _)) = link.ways(|ways| ways.path.take()) {
+                paths.give_back(number);
             }
             links.remove(qpn);
             false

@@ -1,14 +1,14 @@
 //! What programs want done by whoever has the NIC in hand, and do not wait for.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use doorbell_core::cm::ConnectionId;
 use doorbell_core::nic::{CompletionQueue, CompletionQueueId, Lkey, SharedReceiveQueueId};
 use doorbell_core::wire::ServiceId;
 
 use crate::pair::Link;
-use crate::sync::{AtomicBool, Ordering, locked};
+use crate::sync::{AtomicBool, Mutex, Ordering, locked};
 
 pub(crate) enum Errand {
     /// The reader of a completion queue is about to sleep.

@@ -19,12 +19,11 @@
 
 mod closing;
 mod control;
+mod duty;
 mod errands;
 mod machine;
-mod standby;
 mod watch;
 
-use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -33,18 +32,21 @@ use doorbell_core::time::Time;
 use doorbell_transports::{Address, Capabilities};
 
 use closing::Handles;
-pub(crate) use control::{Control, Parts};
+pub(crate) use control::{Control, Manager, Parts, Way};
+pub(crate) use duty::Duty;
 pub(crate) use errands::{Errand, Errands, Leaving};
 pub(crate) use machine::{Engine, Machine};
-use standby::{Bystanders, Standby};
 pub(crate) use watch::{Watch, block_on};
 
-use crate::sync::{AtomicBool, Ordering, fence};
-use crate::sys::lock::{Guard, ProgressLock};
+use crate::sync::{AtomicU64, Ordering};
+use crate::sys::lock::Guard;
+use crate::wakers::{Place, Wakers};
 
 /// Turns before a waiting future lets other tasks run, and the time, if that passes first.
 const TURNS_A_POLL: u32 = 10_000;
 const QUANTUM: Duration = Duration::from_micros(40);
+/// How often in a row a task may find what it waits for before others are let run.
+const MOST_AT_ONCE: u64 = 4096;
 /// Turns between looks at the time.
 const TURNS_A_LOOK: u32 = 64;
 
@@ -61,16 +63,16 @@ pub(crate) struct Pacing {
 
 /// What all that belongs to a NIC shares.
 pub(crate) struct Shared {
-    lock: ProgressLock<Box<dyn Machine>>,
+    duty: Duty<Box<dyn Machine>>,
     pub errands: std::sync::Arc<Errands>,
     pacing: Pacing,
-    /// Whether somebody is the keeper.
-    kept: AtomicBool,
-    standby: Standby,
-    bystanders: Bystanders,
+    /// Those who look at memory that peers write, and so may find something when anything arrives.
+    pub bystanders: Wakers,
     pub watch: Watch,
-    /// How often somebody took turns who waits for something.
+    /// How often somebody took turns who waits for something, and when that was when others were let
+    /// run for the last time.
     attended: AtomicU64,
+    yielded: AtomicU64,
     handles: Handles,
     pub capabilities: Capabilities,
     pub address: Address,
@@ -93,7 +95,7 @@ pub(crate) struct Stint {
     /// Whether it is the keeper.
     keeps: bool,
     /// Its place among those who stand by.
-    place: Option<u64>,
+    place: Place,
     /// Since when nothing has come.
     since: Option<Time>,
 }
@@ -107,14 +109,13 @@ impl Shared {
     ) -> Self {
         let (capabilities, address) = (*machine.capabilities(), machine.address().clone());
         Self {
-            lock: ProgressLock::new(machine),
+            duty: Duty::new(machine),
             errands,
             pacing,
-            kept: AtomicBool::new(false),
-            standby: Standby::default(),
-            bystanders: Bystanders::default(),
+            bystanders: Wakers::default(),
             watch,
             attended: AtomicU64::new(0),
+            yielded: AtomicU64::new(0),
             handles: Handles::default(),
             capabilities,
             address,
@@ -123,23 +124,23 @@ impl Shared {
 
     /// Does something with the NIC in hand, for which it waits if it must.
     pub fn with<R>(&self, does: impl FnOnce(&mut dyn Machine) -> R) -> R {
-        let mut machine = self.lock.claim();
+        let mut machine = self.duty.claim();
         machine.catch_up();
         let result = does(&mut **machine);
         self.release(machine);
         result
     }
 
-    /// The NIC, if nobody has it.
+    /// The NIC, if nobody has it, for a program that is to run it: not if a thread does.
     #[inline]
     pub fn enter(&self) -> Option<Held<'_>> {
-        self.lock.enter()
+        if self.pacing.dedicated { None } else { self.duty.enter() }
     }
 
     /// Has what was posted sent, by this thread if nobody else is at it.
     #[inline]
     pub fn ring(&self) {
-        if let Some(mut machine) = self.lock.ring() {
+        if let Some(mut machine) = self.duty.ring() {
             machine.catch_up();
             self.release(machine);
         }
@@ -151,25 +152,13 @@ impl Shared {
         self.ring();
     }
 
-    /// Gives the NIC up, when all is done that it owes. If somebody stands by, and nobody has the
-    /// duty, it is offered.
+    /// Gives the NIC up, when all is done that it owes.
     #[inline]
-    pub fn release(&self, mut machine: Held<'_>) {
-        loop {
+    pub fn release(&self, machine: Held<'_>) {
+        self.duty.leave(machine, |machine| {
             machine.settle();
             machine.hasten();
-            match machine.leave() {
-                Ok(()) => break,
-                Err(still) => {
-                    still.rung();
-                    machine = still;
-                }
-            }
-        }
-        fence(Ordering::SeqCst);
-        if self.standby.any() && !self.kept.load(Ordering::SeqCst) {
-            self.standby.wake_one();
-        }
+        });
     }
 
     /// Waits for what `look` finds, making progress meanwhile. With what was found comes the NIC, if
@@ -188,40 +177,30 @@ impl Shared {
         if self.pacing.dedicated {
             return self.wait_beside(context, stint, look);
         }
-        match self.lock.enter() {
+        match self.duty.enter() {
             Some(machine) => self.take_turns(machine, context, stint, look),
             None => self.stand_by(context, stint, look),
         }
     }
 
-    /// The same with the NIC in hand, from which something was sent: a thread of its own is let have
-    /// it back.
-    #[inline]
-    pub fn wait_holding<'s, L: Look>(
-        &'s self,
-        machine: Held<'s>,
-        context: &mut Context<'_>,
-        stint: &mut Stint,
-        look: &mut L,
-    ) -> Poll<(L::Found, Option<Held<'s>>)> {
-        if self.pacing.dedicated {
-            self.release(machine);
-            return self.wait_beside(context, stint, look);
-        }
-        self.take_turns(machine, context, stint, look)
-    }
-
     /// Takes turns until it is found, or others are to run.
     #[inline]
-    fn take_turns<'s, L: Look>(
+    pub fn take_turns<'s, L: Look>(
         &'s self,
         mut machine: Held<'s>,
         context: &mut Context<'_>,
         stint: &mut Stint,
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
-        self.attended.store(self.attended.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        let kept = !stint.keeps && self.kept.load(Ordering::Relaxed);
+        let attended = self.attended.load(Ordering::Relaxed) + 1;
+        self.attended.store(attended, Ordering::Relaxed);
+        if attended - self.yielded.load(Ordering::Relaxed) >= MOST_AT_ONCE {
+            // A task that always finds what it waits for would keep all others of its thread waiting.
+            self.yielded.store(attended, Ordering::Relaxed);
+            self.release(machine);
+            return let_others_run(context);
+        }
+        let kept = !stint.keeps && self.duty.is_kept();
         if machine.disarm() {
             self.watch.tick();
         }
@@ -234,13 +213,14 @@ impl Shared {
             }
             machine.rung();
             let settled = machine.settle();
+            let mut others = turned.woke || settled.woke || kept || machine.is_wanted();
             if turned.found {
                 stint.since = None;
-                self.bystanders.stir();
+                others |= self.bystanders.wake_all();
             }
             // Whoever was woken may be behind us on this very thread; whoever keeps the duty, or
             // wants the NIC, waits for us.
-            if turned.woke || settled.woke || kept || machine.is_wanted() {
+            if others {
                 break;
             }
             if turn % TURNS_A_LOOK == 0 {
@@ -254,7 +234,8 @@ impl Shared {
         if rest {
             return self.sleep(machine, context, stint, look);
         }
-        if stint.keeps || !self.kept.swap(true, Ordering::SeqCst) {
+        self.yielded.store(attended, Ordering::Relaxed);
+        if stint.keeps || self.duty.keep() {
             stint.keeps = true;
             self.release(machine);
             return let_others_run(context);
@@ -283,18 +264,15 @@ impl Shared {
                 None => let_others_run(context),
             };
         }
-        self.standby.enter(&mut stint.place, context.waker());
-        fence(Ordering::SeqCst);
+        self.duty.stand_by(&mut stint.place, context.waker());
         if let Some(found) = look.look() {
             self.end(stint);
             return Poll::Ready((found, None));
         }
-        if !self.kept.load(Ordering::SeqCst)
-            && let Some(machine) = self.lock.enter()
-        {
-            // Nobody has it. To come back at once is to let others run first, but not to sleep.
-            stint.keeps = !self.kept.swap(true, Ordering::SeqCst);
-            self.standby.leave(&mut stint.place);
+        if let Some(machine) = self.duty.vacant() {
+            // To come back at once is to let others run first, but not to sleep.
+            stint.keeps = self.duty.keep();
+            self.duty.stand_down(&mut stint.place);
             self.release(machine);
             return let_others_run(context);
         }
@@ -313,7 +291,7 @@ impl Shared {
         look.register(context.waker());
         if !self.watch.is_kept() || machine.arm().is_err() {
             // Nothing would wake us: go on spinning.
-            stint.keeps |= !self.kept.swap(true, Ordering::SeqCst);
+            stint.keeps = stint.keeps || self.duty.keep();
             self.release(machine);
             return let_others_run(context);
         }
@@ -325,7 +303,7 @@ impl Shared {
         }
         stint.since = None;
         if std::mem::take(&mut stint.keeps) {
-            self.kept.store(false, Ordering::SeqCst);
+            self.duty.rest();
         }
         self.release(machine);
         Poll::Pending
@@ -338,7 +316,7 @@ impl Shared {
             let turned = machine.turn();
             let settled = machine.settle();
             if turned.found {
-                self.bystanders.stir();
+                self.bystanders.wake_all();
             }
             if !turned.found && !settled.found {
                 break;
@@ -377,41 +355,29 @@ impl Shared {
     /// Ends somebody's waiting: the duty, if it had that, is for another.
     #[inline]
     pub fn end(&self, stint: &mut Stint) {
-        if stint.keeps || stint.place.is_some() {
+        if stint.keeps || stint.place.is_taken() {
             self.end_duty(stint);
         }
     }
 
     #[cold]
     fn end_duty(&self, stint: &mut Stint) {
-        self.standby.leave(&mut stint.place);
+        self.duty.stand_down(&mut stint.place);
         if std::mem::take(&mut stint.keeps) {
-            self.kept.store(false, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
-            self.standby.wake_one();
+            self.duty.resign();
         }
     }
 
     /// A turn, and all that it calls for. Whether anything came or went.
     pub fn turn(&self) -> bool {
-        let Some(mut machine) = self.lock.enter() else { return false };
+        let Some(mut machine) = self.duty.enter() else { return false };
         let turned = machine.turn();
         let settled = machine.settle();
         if turned.found {
-            self.bystanders.stir();
+            self.bystanders.wake_all();
         }
         self.release(machine);
         turned.found || settled.found
-    }
-
-    /// Has somebody woken whenever anything arrives.
-    pub fn stand_around(&self, place: &mut Option<u64>, waker: &Waker) {
-        self.bystanders.enter(place, waker);
-    }
-
-    /// No more.
-    pub fn stand_off(&self, place: &mut Option<u64>) {
-        self.bystanders.leave(place);
     }
 
     /// Posts to a queue with the NIC in hand, if it is: then what was posted leaves at once.

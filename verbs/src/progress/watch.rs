@@ -10,7 +10,7 @@ use std::iter::empty;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use doorbell_transports::Sentry;
@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::{QUANTUM, Shared, TURNS_A_LOOK, TURNS_A_POLL};
-use crate::sync::{AtomicBool, Ordering, locked};
+use crate::sync::{AtomicBool, Mutex, Ordering, locked};
 use crate::sys::thread::{pin_to, sleepable, wait_either};
 
 /// How long nobody sees to a NIC whose program does not wait for anything.
@@ -123,10 +123,10 @@ impl Shared {
     /// Looks, and sees to the NIC if nobody else does.
     fn patrol(&self, patrol: &mut Patrol) -> Next {
         let attended = self.attended.load(Ordering::Relaxed);
+        // That somebody keeps the duty is not enough: it may be a future that its task does not poll.
         let busy = attended != patrol.attended;
         patrol.attended = attended;
-        let machine = self.lock.enter();
-        let Some(mut machine) = machine else {
+        let Some(mut machine) = self.duty.enter() else {
             self.watch.tick();
             return Next::Rest;
         };
@@ -136,19 +136,19 @@ impl Shared {
             self.watch.tick();
             return Next::Rest;
         }
-        // Whoever keeps the duty has not been back since the last look: it was set aside, perhaps for
-        // good, and is one of many when it comes.
-        self.kept.store(false, Ordering::SeqCst);
+        // Who keeps the duty has not been back since the last look, and is one of many when it is.
+        self.duty.rest();
         let mut start = None;
         for turn in 1..=TURNS_A_POLL {
             let turned = machine.turn();
             machine.rung();
             let settled = machine.settle();
+            let mut others = turned.woke || settled.woke || machine.is_wanted();
             if turned.found {
                 patrol.since = None;
-                self.bystanders.stir();
+                others |= self.bystanders.wake_all();
             }
-            if turned.woke || settled.woke || machine.is_wanted() {
+            if others {
                 // They go on, or the next look finds that they do not.
                 patrol.at_it = false;
                 self.release(machine);
@@ -278,7 +278,7 @@ fn run(shared: &Weak<Shared>, spin: Option<Duration>, fd: &OwnedFd, ended: &Unix
     loop {
         // The NIC goes when its programs have let it go, not when this thread does.
         let Some(shared) = Shared::of(&shared) else { return };
-        let Some(mut machine) = shared.lock.enter() else {
+        let Some(mut machine) = shared.duty.enter() else {
             std::hint::spin_loop();
             continue;
         };
@@ -290,7 +290,7 @@ fn run(shared: &Weak<Shared>, spin: Option<Duration>, fd: &OwnedFd, ended: &Unix
             machine.settle();
             if turned.found {
                 since = None;
-                shared.bystanders.stir();
+                shared.bystanders.wake_all();
             }
             if machine.is_wanted() {
                 break;

@@ -12,13 +12,13 @@ use std::hint::spin_loop;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use crate::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell, yield_now};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell, this_thread, yield_now};
 
 const HELD: u32 = 1;
 const RUNG: u32 = 2;
 
 /// Turns of a waiting thread before it lets others run: whoever has the lock may want this processor.
-const SPINS: u32 = 100;
+const SPINS: u32 = if cfg!(verbs_loom) { 1 } else { 100 };
 
 pub(crate) struct ProgressLock<T> {
     state: AtomicU32,
@@ -37,12 +37,6 @@ pub(crate) struct Guard<'l, T> {
     lock: &'l ProgressLock<T>,
     /// It lends the inside, and stays on the thread that took it.
     stays_here: PhantomData<(*const (), &'l mut T)>,
-}
-
-/// A number that no other living thread has.
-fn this_thread() -> usize {
-    thread_local!(static HERE: u8 = const { 0 });
-    HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
 impl<T> ProgressLock<T> {
