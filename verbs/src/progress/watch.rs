@@ -257,7 +257,7 @@ fn watch_as_thread(shared: &Weak<Shared>, fd: &OwnedFd, ended: &UnixStream) {
     let mut patrol = Patrol::default();
     while sleep(fd, ended) {
         loop {
-            let Some(shared) = Shared::of(&shared) else { return };
+            let Some(shared) = Shared::of(shared) else { return };
             if shared.patrol(&mut patrol) == Next::Rest {
                 break;
             }
@@ -277,7 +277,7 @@ fn run(shared: &Weak<Shared>, spin: Option<Duration>, fd: &OwnedFd, ended: &Unix
     let mut since = None;
     loop {
         // The NIC goes when its programs have let it go, not when this thread does.
-        let Some(shared) = Shared::of(&shared) else { return };
+        let Some(shared) = Shared::of(shared) else { return };
         let Some(mut machine) = shared.duty.enter() else {
             std::hint::spin_loop();
             continue;

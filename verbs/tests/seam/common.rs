@@ -179,10 +179,14 @@ fn ends<K>((near, here): (K, Domain), (far, there): (K, Domain)) -> (End<K>, End
     )
 }
 
+/// What two queue pairs are if nothing else is said.
+pub fn customary() -> [QueuePairConfig; 2] {
+    [(); 2].map(|()| QueuePairConfig::default())
+}
+
 /// Two queue pairs of domains of their own, connected.
 pub async fn connected(near: &Nic, far: &Nic) -> (End, End) {
-    connected_as((&near.domain(), &far.domain()), [(); 2].map(|()| QueuePairConfig::default()))
-        .await
+    connected_as((&near.domain(), &far.domain()), customary()).await
 }
 
 /// The same in these domains, configured so.

@@ -8,8 +8,8 @@ use doorbell_verbs::{
 };
 
 use crate::common::{
-    End, Over, Runs, SERVICE, address, brief, buf, connected, connected_as, joined, names, nics,
-    run, sleepy,
+    End, Over, Runs, SERVICE, address, brief, buf, connected, connected_as, customary, joined,
+    names, nics, run, sleepy,
 };
 use crate::watched::Watched;
 
@@ -120,7 +120,7 @@ fn a_key_of_another_domain_is_refused() {
 fn what_a_queue_pair_gives_no_right_to_is_refused() {
     run(Runs::CurrentThread, || async {
         let (near, far) = nics(Over::Shm, &brief());
-        let mut reads = QueuePairConfig::default();
+        let [mut reads, _] = customary();
         reads.rights = Rights::REMOTE_READ;
         let configs = [QueuePairConfig::default(), reads];
         let (near, far) = connected_as((&near.domain(), &far.domain()), configs).await;
@@ -202,8 +202,7 @@ fn a_full_send_queue_is_an_error_of_posting_and_futures_wait() {
             assert_eq!(sent.completion().await.id, id);
         }
 
-        let few = [(); 2].map(|()| {
-            let mut config = QueuePairConfig::default();
+        let few = customary().map(|mut config| {
             config.send_depth = 2;
             config
         });
