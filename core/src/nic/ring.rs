@@ -277,10 +277,17 @@ impl<'a, T> Head<'a, T> {
     /// Takes the value.
     #[inline(always)]
     pub fn take(self) -> T {
-        // SAFETY: the slot holds a value, and the head passes it now: it is read once.
+        self.take_as(|value| value)
+    }
+
+    /// Takes the value as something else, which is made of it before the slot is left: so it is
+    /// moved once, and not twice.
+    #[inline(always)]
+    pub fn take_as<R>(self, make: impl FnOnce(T) -> R) -> R {
+        // SAFETY: the slot holds a value, and the head passes it in any case: it is read once.
         let value = unsafe { self.value.read() };
-        self.consumer.pass();
-        value
+        let _passed = Passed(self.consumer);
+        make(value)
     }
 
     /// Drops the value where it is.
@@ -293,6 +300,16 @@ impl<'a, T> Head<'a, T> {
     #[inline(always)]
     pub fn leaving(self) -> Leaving<'a, T> {
         Leaving(self)
+    }
+}
+
+/// Has the head pass a slot when it is dropped.
+struct Passed<'a, T>(&'a mut Consumer<T>);
+
+impl<T> Drop for Passed<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.pass();
     }
 }
 
