@@ -1,6 +1,7 @@
 //! The responder: what the peer requests.
 
 mod answer;
+mod usual;
 mod writes;
 
 use std::time::Duration;
