@@ -11,7 +11,7 @@
 
 use std::fmt;
 use std::mem::MaybeUninit;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -223,6 +223,20 @@ impl<T> Consumer<T> {
         // SAFETY: the slot is between head and tail, so it holds a value, which the writer leaves
         // alone until the head has passed it; and the head can't pass while `self` is borrowed.
         Some(self.slots.at(at).with(|slot| unsafe { (*slot).assume_init_ref() }))
+    }
+
+    /// What was seen in that part of the ring, the head being 0, left where it is.
+    #[inline(always)]
+    pub fn seen_part(&self, part: Range<usize>) -> impl Iterator<Item = &T> {
+        let (first, mask, head) = (self.slots.first, self.slots.mask, self.head);
+        let end = part.end.min(self.seen_behind(0));
+        (head.wrapping_add(part.start)..head.wrapping_add(end)).map(move |at| {
+            // SAFETY: it is as in `at`; a copy of where the slots are does as well, while `self` is
+            // borrowed.
+            let slot = unsafe { first.add(at & mask).as_ref() };
+            // SAFETY: it is as in `seen`.
+            slot.with(|slot| unsafe { (*slot).assume_init_ref() })
+        })
     }
 
     /// The value at the head, left where it is.

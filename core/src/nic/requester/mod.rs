@@ -10,6 +10,7 @@ mod headers;
 mod packets;
 mod questions;
 mod retries;
+mod stretch;
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use super::states::{Sending, State};
 use super::work::Plain;
 use crate::planted::{Bug, planted};
 
-use packets::{Any, Outgoing, PlainAtomic, PlainRead, PlainSend, PlainWrite, Pushed, Shape, push};
+use packets::{Any, Outgoing, PlainAtomic, PlainRead, PlainWrite, Pushed, Shape, push};
 
 /// The most packets, there and back, that may be unacknowledged: half of all sequence numbers, or
 /// those before could not be told from those behind.
@@ -240,12 +241,18 @@ impl Requester {
         self.work.front().is_some_and(|posted| posted.asks())
     }
 
+    /// How many messages behind those that are complete the peer has receives for, if it said so.
+    #[inline(always)]
+    fn receives(&self) -> Option<i32> {
+        let complete = Psn::new(self.completed.get()).add(self.parts);
+        self.credit.map(|last| Psn::new(last.get()).distance_from(complete))
+    }
+
     /// Whether the peer has said that it has receives, and none for messages behind the one that
     /// comes `index` others after those that are complete.
     #[inline]
     fn credit_reaches(&self, index: usize) -> bool {
-        let message = Psn::new(self.completed.get()).add(self.parts).add(index as u32 + 1);
-        self.credit.is_some_and(|last| message.distance_from(Psn::new(last.get())) >= 0)
+        self.receives().is_some_and(|receives| index as i32 + 1 >= receives)
     }
 
     /// Whether a request of `len` bytes at the cursor is one packet, and sent for the first time.
@@ -278,8 +285,22 @@ impl QueuePair {
         let datagrams = self.service() == Service::Ud;
         // Once a turn: what is posted meanwhile rings.
         self.requester.work.look();
-        let (mut turn, mut promised) = (Turn::More, 0);
-        for _ in 0..most {
+        let (mut turn, mut promised, mut left) = (Turn::More, 0, most as usize);
+        while left > 0 {
+            if !datagrams {
+                let (sent, room) = match common.lossless {
+                    true => self.send_stretch::<true, O>(left, &mut promised, common, outbox),
+                    false => self.send_stretch::<false, O>(left, &mut promised, common, outbox),
+                };
+                left -= sent;
+                if !room {
+                    turn = Turn::DeviceFull;
+                    break;
+                }
+                if left == 0 {
+                    break;
+                }
+            }
             let sent = match datagrams {
                 true => self.send_datagram(common, outbox),
                 false => self.send_packet(&mut promised, common, outbox),
@@ -288,6 +309,7 @@ impl QueuePair {
                 turn = stopped;
                 break;
             }
+            left -= 1;
         }
         if promised > 0 {
             common.release_sends(self.send_completions, promised);
@@ -322,7 +344,6 @@ impl QueuePair {
         let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
         let once = r.is_once(posted.len, self.mtu);
         match posted.plain {
-            Some(Plain::Send) if once => self.send_as::<PlainSend, O>(promised, common, outbox),
             Some(Plain::Write) if once => {
                 self.send_apart::<PlainWrite, O>(promised, common, outbox)
             }
