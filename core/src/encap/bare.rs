@@ -11,7 +11,9 @@
 
 use crate::payload::{Payload, WordBytes};
 use crate::sync::{AtomicU64, Ordering};
-use crate::wire::{Bth, Extensions, Glance, Headers, Layout, Malformed, Packet, Part, without_padding};
+use crate::wire::{
+    Bth, Extensions, Glance, Headers, Layout, Malformed, Packet, Part, without_padding,
+};
 
 /// The bytes of the device's tag.
 pub const TAG_LEN: usize = 4;

@@ -310,6 +310,12 @@ impl<'a, T> Head<'a, T> {
         self.leaving();
     }
 
+    /// Leaves the value where it is, not dropped: for one that has nothing to be dropped.
+    #[inline(always)]
+    pub fn forget(self) {
+        self.consumer.pass();
+    }
+
     /// The value, to be dropped where it is when whoever has this is done with it.
     #[inline(always)]
     pub fn leaving(self) -> Leaving<'a, T> {

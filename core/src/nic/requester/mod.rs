@@ -169,20 +169,20 @@ impl Requester {
     #[inline]
     pub fn drop_front(&mut self) {
         self.work.drop_front();
-        self.left_front();
+        self.left(1);
     }
 
-    /// Counts the request at the head as complete, which it was when it was dropped.
+    /// Counts so many requests as complete, which they were when they were dropped.
     #[inline(always)]
-    pub fn passed_front(&mut self) {
-        self.completed = self.completed.add(1);
-        self.left_front();
+    pub fn passed(&mut self, count: usize) {
+        self.completed = self.completed.add(count as u32);
+        self.left(count);
     }
 
     #[inline(always)]
-    fn left_front(&mut self) {
-        self.begun = self.begun.saturating_sub(1);
-        self.at = self.at.saturating_sub(1);
+    fn left(&mut self, count: usize) {
+        self.begun = self.begun.saturating_sub(count);
+        self.at = self.at.saturating_sub(count);
     }
 
     /// Whether no packet is marked that is still under way: that of one which an answer told of is

@@ -1,6 +1,7 @@
 //! What the peer has taken, and what is sent again.
 
 use crate::nic::common::{Common, Event, in_use};
+use crate::nic::completer::complete_next;
 use crate::nic::completion::Cause;
 use crate::nic::hosts::LEAST_ASKED;
 use crate::nic::pair::{Blamed, QueuePair};
@@ -95,11 +96,11 @@ impl QueuePair {
     pub fn acknowledged(&mut self, psn: Psn, common: &mut Common) {
         let beyond = psn.add(1);
         let before = self.requester.oldest;
-        let mut missing = false;
+        let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
-        while let r = &mut self.requester
-            && r.waits()
-            && let Some(posted) = r.work.front()
+        let (mut missing, mut count) = (false, 0);
+        while count < r.begun
+            && let Some(posted) = r.work.head()
         {
             let left = beyond.distance_from(r.oldest).max(0) as u32;
             let rest = self.mtu.packets(posted.len) - r.acknowledged;
@@ -108,8 +109,11 @@ impl QueuePair {
                 break;
             }
             (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
-            self.complete_next(queue, &mut common.counters);
+            complete_next(posted, qpn, queue);
+            count += 1;
         }
+        r.passed(count);
+        common.counters.completed += count as u64;
         if queue.calls() {
             common.settle(self.send_completions);
         }

@@ -61,12 +61,15 @@ impl QueuePair {
             if posted.plain != Some(Plain::Send) {
                 break;
             }
-            let Some(bytes) = request.data.bytes().filter(|bytes| bytes.len() <= mtu) else { break };
+            let Some(bytes) = request.data.bytes().filter(|bytes| bytes.len() <= mtu) else {
+                break;
+            };
             unasked = unasked.wrapping_add(1);
-            let ask = !LOSSLESS
-                && (each | request.awaited | (unasked >= half) | (sent + 1 >= receives));
+            let ask =
+                !LOSSLESS && (each | request.awaited | (unasked >= half) | (sent + 1 >= receives));
             let bth = bth.with_psn(next).with_ack_request(ask).with_solicited(request.solicited);
-            let Ok(ticket) = outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
+            let Ok(ticket) =
+                outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
             else {
                 room = false;
                 break;
