@@ -282,18 +282,24 @@ fn complete<const ASKED: bool>(
     before: u64,
     queue: &mut Completions,
 ) {
+    if posted.told {
+        let slot = queue.redeem(Purpose::Send, false);
+        let done = if posted.plain == Some(Plain::Send) { Done::Sent } else { Done::Written };
+        if let Data::Memory(memory) = &mut posted.request.data {
+            let memory = std::mem::take(memory);
+            slot.fill(posted.completion(qpn, done, 0, memory));
+        } else {
+            slot.fill(posted.completion(qpn, done, 0, Memory::None));
+        }
+        // It has nothing that is to be dropped.
+        return posted.forget();
+    }
     if !posted.request.signalled {
         queue.forgo();
         return posted.drop();
     }
     let slot = queue.redeem(Purpose::Send, false);
     match (posted.plain, &posted.request.data) {
-        // Most, which bring nothing back, and have nothing that is to be dropped.
-        (Some(plain @ (Plain::Send | Plain::Write)), Data::Inline(_)) => {
-            let done = if plain == Plain::Send { Done::Sent } else { Done::Written };
-            slot.fill(posted.completion(qpn, done, 0, Memory::None));
-            return posted.forget();
-        }
         (Some(Plain::Read), &Data::Memory(Memory::Segment(segment))) if ASKED => {
             let memory = Memory::Segment(segment);
             slot.fill(posted.completion(qpn, Done::Read, posted.len, memory));

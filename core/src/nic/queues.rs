@@ -92,13 +92,15 @@ pub(super) struct Posted {
     pub len: u32,
     /// Whether, and how, it is [plain](WorkRequest::plain).
     pub plain: Option<Plain>,
+    /// Whether it is a plain send or write, and signalled: then there is nothing else to be told of.
+    pub told: bool,
 }
 
 impl Posted {
     /// Whether it asks for something, which only an answer of its own completes.
     #[inline(always)]
     pub fn asks(&self) -> bool {
-        !matches!(self.plain, Some(Plain::Send | Plain::Write)) && self.request.operation.asks()
+        !self.told && self.request.operation.asks()
     }
 }
 
@@ -204,7 +206,10 @@ impl SendQueue {
         let allowed = self.shared.is_from(State::TAKING_SENDS);
         let fits = len.filter(|&len| allowed && len <= u64::from(LONGEST_MESSAGE));
         match (self.ring.slot(), fits) {
-            (Some(slot), Some(len)) => slot.fill(Posted { request, len: len as u32, plain }),
+            (Some(slot), Some(len)) => {
+                let told = request.signalled && plain.is_some_and(|plain| !plain.asks());
+                slot.fill(Posted { request, len: len as u32, plain, told });
+            }
             _ => return Err(self.refuse((request, len))),
         }
         Ok(())

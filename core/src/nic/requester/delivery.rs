@@ -21,10 +21,12 @@ impl QueuePair {
         }
         let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
-        let (mut count, mut oldest) = (0, r.oldest);
+        let (sent, tickets, mut oldest) = (r.at, &*r.tickets, r.oldest);
+        let (first, mask) = (r.completed.get() as usize, tickets.len().wrapping_sub(1));
+        let mut count = 0;
         // A request is there when its last packet is, and that was sent.
-        while count < r.at
-            && let Some(&(ticket, beyond)) = r.tickets.get(r.slot(count))
+        while count < sent
+            && let Some(&(ticket, beyond)) = tickets.get((first + count) & mask)
             && ticket <= delivered
             && let Some(posted) = r.work.head().filter(|posted| !posted.asks())
         {

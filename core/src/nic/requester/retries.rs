@@ -98,31 +98,31 @@ impl QueuePair {
         let before = self.requester.oldest;
         let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
-        let (mut missing, mut count) = (false, 0);
+        let (mtu, sent) = (self.mtu, beyond.distance_from(before).max(0) as u32);
+        let (mut missing, mut count, mut left, mut of_head) = (false, 0, sent, r.acknowledged);
         while count < r.begun
             && let Some(posted) = r.work.head()
         {
-            let left = beyond.distance_from(r.oldest).max(0) as u32;
-            let rest = self.mtu.packets(posted.len) - r.acknowledged;
             missing = left > 0 && posted.asks() && !planted(Bug::TakesReadsForAnswered);
+            let packets =
+                if posted.len <= mtu.bytes() as u32 { 1 } else { mtu.packets(posted.len) };
+            let rest = packets - of_head;
             if missing || left < rest {
                 break;
             }
-            (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
             complete_next(posted, qpn, queue);
-            count += 1;
+            (count, left, of_head) = (count + 1, left - rest, 0);
         }
+        (r.oldest, r.acknowledged) = match missing {
+            true => (before.add(sent - left), of_head),
+            false => (beyond, of_head + left),
+        };
         r.passed(count);
         common.counters.completed += count as u64;
         if queue.calls() {
             common.settle(self.send_completions);
         }
-        let r = &mut self.requester;
-        if !missing {
-            r.acknowledged += beyond.distance_from(r.oldest).max(0) as u32;
-            r.oldest = beyond;
-        }
-        if r.oldest != before {
+        if self.requester.oldest != before {
             self.moved(psn, common);
         }
         if missing {
