@@ -385,6 +385,12 @@ impl QueuePair {
     #[inline(always)]
     fn took(&mut self, asked: bool, service: Service, common: &mut Common) {
         self.responder.next();
+        self.owe_acknowledgement(asked, service, common);
+    }
+
+    /// Sees to the acknowledgement of a packet that was taken.
+    #[inline(always)]
+    fn owe_acknowledgement(&mut self, asked: bool, service: Service, common: &mut Common) {
         if common.lossless || service == Service::Uc {
             return;
         }
