@@ -94,12 +94,9 @@ pub trait Inbox {
             Err(why) => return self.malformed(why),
         };
         while let Some(sealed) = arrival.next_sealed() {
-            let packet = match arrival.check(sealed) {
-                Ok(packet) => packet,
-                Err(why) => {
-                    self.malformed(why);
-                    continue;
-                }
+            let Some(packet) = arrival.check(sealed) else {
+                self.malformed(arrival.wrong());
+                continue;
             };
             let (flow, outer) = (arrival.flow(), arrival.outer());
             if let Some((bth, payload)) = Packet::glance(packet)

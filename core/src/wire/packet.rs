@@ -115,10 +115,10 @@ impl<'a> Packet<&'a [u8]> {
     /// A glance at its header, and the payload if there are no other headers: less the padding.
     #[inline(always)]
     pub(crate) fn glance(packet: &'a [u8]) -> Option<(Glance, &'a [u8])> {
-        let (steady, rest) = packet.split_first_chunk()?;
-        let (last, padded) = rest.split_first_chunk()?;
-        let glance = Glance::new(*steady, *last);
-        Some((glance, padded.get(..padded.len().wrapping_sub(glance.pad()))?))
+        let (header, padded) = packet.split_first_chunk::<{ Bth::LEN }>()?;
+        let (steady, last) = header.split_first_chunk()?;
+        let glance = Glance::new(*steady, *last.as_array()?);
+        Some((glance, &padded[..padded.len().checked_sub(glance.pad())?]))
     }
 }
 

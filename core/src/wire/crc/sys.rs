@@ -18,11 +18,14 @@ use std::arch::x86_64::{
 
 use super::POLYNOMIAL;
 
+/// From this length on, multiplying is faster than the tables.
+const LEAST: usize = 16;
+
 /// The most bytes taken at once.
 pub const MOST: usize = 8 * PLACES.len();
 
-/// Takes `bytes`, at most [`MOST`] of them, into a register: if the processor can, and they are
-/// a multiple of four, as every whole packet is.
+/// Takes `bytes` into a register: if the processor can, and they are not too few or too many, and a
+/// multiple of four, as every whole packet is.
 #[inline(always)]
 pub fn update(register: u32, bytes: &[u8]) -> Option<u32> {
     if let Some(short) = bytes.as_array() {
@@ -30,7 +33,7 @@ pub fn update(register: u32, bytes: &[u8]) -> Option<u32> {
         return is_x86_feature_detected!("pclmulqdq")
             .then(|| unsafe { multiply_short(register, short) });
     }
-    let whole = bytes.len().is_multiple_of(4) && bytes.len() <= MOST;
+    let whole = bytes.len().is_multiple_of(4) && (LEAST..=MOST).contains(&bytes.len());
     if !whole || !is_x86_feature_detected!("pclmulqdq") {
         return None;
     }
