@@ -392,9 +392,6 @@ pub(super) enum Purpose {
     Send,
     /// A message that is being received.
     Receive,
-    /// A message that is received whole: there [is room](Completions::has_room) for its completion,
-    /// and nothing was promised.
-    AtOnce,
     /// Something that is to be flushed now.
     Flush,
 }
@@ -450,11 +447,11 @@ impl Completions {
     pub fn reserve(&mut self, purpose: Purpose) -> bool {
         let kept = match purpose {
             Purpose::Send => self.receivers.saturating_sub(self.receiving),
-            Purpose::Receive | Purpose::AtOnce | Purpose::Flush => 0,
+            Purpose::Receive | Purpose::Flush => 0,
         };
         let room = self.has_more_than(self.reserved + kept);
         if room {
-            self.reserved += usize::from(purpose != Purpose::AtOnce);
+            self.reserved += 1;
             self.receiving += usize::from(purpose == Purpose::Receive);
         }
         room
@@ -472,10 +469,25 @@ impl Completions {
         count
     }
 
-    /// Whether there is a slot beside those that are promised, to be filled [at once](Purpose::AtOnce).
-    #[inline]
-    pub fn has_room(&mut self) -> bool {
-        self.has_more_than(self.reserved)
+    /// A slot beside those that are promised, if there is one, to be filled at once: then that is to
+    /// be [told](Self::filled).
+    #[inline(always)]
+    pub fn slot(&mut self) -> Option<Slot<'_, Completion>> {
+        match self.has_more_than(self.reserved) {
+            true => self.ring.slot(),
+            false => None,
+        }
+    }
+
+    /// A completion came to a slot that was not promised, an `urgent` one or not. Whether that calls
+    /// for anything, to be [seen to](super::common::Common::settle).
+    #[inline(always)]
+    pub fn filled(&mut self, urgent: bool) -> bool {
+        let armed = self.armed.is_some();
+        if armed {
+            self.call(urgent);
+        }
+        armed
     }
 
     #[inline]
@@ -489,7 +501,7 @@ impl Completions {
     /// Gives a promised slot back unused.
     #[inline]
     pub fn release(&mut self, purpose: Purpose) {
-        self.reserved -= usize::from(purpose != Purpose::AtOnce);
+        self.reserved -= 1;
         self.receiving -= usize::from(purpose == Purpose::Receive);
     }
 

@@ -496,9 +496,8 @@ impl QueuePair {
         let (domain, qpn, r) = (self.domain, self.number(), &mut self.responder);
         let Receives::Own(ring) = &mut r.receives else { return Err(Refusal::INVALID) };
         let queue = in_use(&mut common.completions, self.receive_completions);
-        let Some(mut receive) = ring.head().filter(|_| queue.has_room()) else {
-            return Err(Refusal::NotReady);
-        };
+        let Some(slot) = queue.slot() else { return Err(Refusal::NotReady) };
+        let Some(mut receive) = ring.head() else { return Err(Refusal::NotReady) };
         let len = match fill_whole(&mut receive.memory, payload, &common.keys, domain) {
             Ok(len) => len,
             Err(refusal) => {
@@ -512,13 +511,12 @@ impl QueuePair {
         if let Attachment::Invalidate(rkey) = attached {
             common.keys.invalidate(rkey);
         }
-        let slot = queue.redeem(Purpose::AtOnce, solicited);
         let outcome = Ok(Done::Received);
         receive.take_as(|ReceiveRequest { id, memory }| {
             slot.fill(Completion { id, qpn, outcome, len, attached, memory });
         });
         common.counters.completed += 1;
-        if queue.calls() {
+        if queue.filled(solicited) {
             common.settle(self.receive_completions);
         }
         Ok(())
