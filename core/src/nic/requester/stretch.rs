@@ -64,9 +64,8 @@ impl QueuePair {
             let Some(bytes) = request.data.bytes().filter(|bytes| bytes.len() <= mtu) else {
                 break;
             };
-            unasked = unasked.wrapping_add(1);
-            let ask =
-                !LOSSLESS && (each | request.awaited | (unasked >= half) | (sent + 1 >= receives));
+            let ask = !LOSSLESS
+                && (each | request.awaited | (unasked + 1 >= half) | (sent + 1 >= receives));
             let bth = bth.with_psn(next).with_ack_request(ask).with_solicited(request.solicited);
             let Ok(ticket) =
                 outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
@@ -76,7 +75,9 @@ impl QueuePair {
             };
             if ask {
                 r.rto.sample(next, common.now);
-                unasked = 0;
+            }
+            if !LOSSLESS {
+                unasked = if ask { 0 } else { unasked + 1 };
             }
             next = next.add(1);
             if LOSSLESS
