@@ -57,6 +57,8 @@ fn store_whole<const N: usize>(words: &[AtomicU64], at: usize, from: &[u8]) {
     }
 }
 
+// Not rare, but called cold all the same: so the registers of who copies less are left alone.
+#[cold]
 #[inline(never)]
 fn copy_in_any(words: &[AtomicU64], at: usize, from: &[u8]) {
     match touched(words, at, from.len()) {
@@ -99,6 +101,8 @@ fn load_whole<const N: usize>(words: &[AtomicU64], at: usize, to: &mut [u8]) {
     }
 }
 
+// As above.
+#[cold]
 #[inline(never)]
 fn copy_out_any(words: &[AtomicU64], at: usize, to: &mut [u8]) {
     match touched(words, at, to.len()) {
@@ -128,11 +132,18 @@ fn copy_out_any(words: &[AtomicU64], at: usize, to: &mut [u8]) {
 /// When a range does not lie within its words.
 #[inline]
 pub fn copy_across(from: &[AtomicU64], from_at: usize, to: &[AtomicU64], to_at: usize, len: usize) {
-    // A whole word is most short messages.
-    if len == WORD && to_at.is_multiple_of(WORD) {
-        to[to_at / WORD].store(word_at(from, from_at), Ordering::Release);
-    } else {
-        copy_across_any(from, from_at, to, to_at, len);
+    // A whole word or two are most short messages.
+    match len {
+        8 if to_at.is_multiple_of(WORD) => {
+            to[to_at / WORD].store(word_at(from, from_at), Ordering::Release);
+        }
+        16 if to_at.is_multiple_of(WORD) => {
+            let (low, high) = (word_at(from, from_at), word_at(from, from_at + WORD));
+            let to = &to[to_at / WORD..][..2];
+            to[0].store(low, Ordering::Release);
+            to[1].store(high, Ordering::Release);
+        }
+        _ => copy_across_any(from, from_at, to, to_at, len),
     }
 }
 

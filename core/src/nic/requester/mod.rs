@@ -287,29 +287,17 @@ impl QueuePair {
         self.requester.work.look();
         let (mut turn, mut promised, mut left) = (Turn::More, 0, most as usize);
         while left > 0 {
-            if !datagrams {
-                let (sent, room) = match common.lossless {
-                    true => self.send_stretch::<true, O>(left, &mut promised, common, outbox),
-                    false => self.send_stretch::<false, O>(left, &mut promised, common, outbox),
-                };
-                left -= sent;
-                if !room {
-                    turn = Turn::DeviceFull;
-                    break;
-                }
-                if left == 0 {
-                    break;
-                }
-            }
             let sent = match datagrams {
-                true => self.send_datagram(common, outbox),
-                false => self.send_packet(&mut promised, common, outbox),
+                true => self.send_datagram(common, outbox).map(|()| 1),
+                false => self.send_some(left, &mut promised, common, outbox),
             };
-            if let Err(stopped) = sent {
-                turn = stopped;
-                break;
+            match sent {
+                Ok(sent) => left -= sent,
+                Err(stopped) => {
+                    turn = stopped;
+                    break;
+                }
             }
-            left -= 1;
         }
         if promised > 0 {
             common.release_sends(self.send_completions, promised);
@@ -331,24 +319,35 @@ impl QueuePair {
         }
     }
 
-    /// Sends the packet at the cursor, if it may be sent. Completions are `promised` to all requests
-    /// that wait, as one after another is begun.
+    /// Sends what is at the cursor, if it may be sent: a packet, or several plain sends, at `most` so
+    /// many. Completions are `promised` to all requests that wait, as one after another is begun.
     #[inline(always)]
-    fn send_packet<O: Outbox>(
+    fn send_some<O: Outbox>(
         &mut self,
+        most: usize,
         promised: &mut usize,
         common: &mut Common,
         outbox: &mut O,
-    ) -> Result<(), Turn> {
+    ) -> Result<usize, Turn> {
         let r = &mut self.requester;
         let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
-        let once = r.is_once(posted.len, self.mtu);
-        match posted.plain {
-            Some(Plain::Write) if once => {
+        let sent = match posted.plain {
+            Some(Plain::Send) => {
+                let sent = match common.lossless {
+                    true => self.send_stretch::<true, O>(most, promised, common, outbox),
+                    false => self.send_stretch::<false, O>(most, promised, common, outbox),
+                }?;
+                if sent > 0 {
+                    return Ok(sent);
+                }
+                self.send_apart::<Any, O>(promised, common, outbox)
+            }
+            Some(Plain::Write) if r.is_once(posted.len, self.mtu) => {
                 self.send_apart::<PlainWrite, O>(promised, common, outbox)
             }
             _ => self.send_other(promised, common, outbox),
-        }
+        };
+        sent.map(|()| 1)
     }
 
     /// Apart, so that the way of most is short.

@@ -11,7 +11,7 @@ use crate::nic::states::State;
 use crate::nic::work::Plain;
 use crate::wire::{Bth, Extensions, Headers, Opcode};
 
-use super::Requester;
+use super::{Requester, Turn};
 
 impl Requester {
     /// How many requests from the cursor on the window has room for, and the peer receives; and how
@@ -33,8 +33,8 @@ impl Requester {
 }
 
 impl QueuePair {
-    /// Sends the plain sends at the cursor, as many as there are and may be sent: how many, and
-    /// whether the device had room for all of them.
+    /// Sends the plain sends at the cursor, as many as there are and may be sent. How many, if the
+    /// device had room for all of them.
     #[inline(always)]
     pub(super) fn send_stretch<const LOSSLESS: bool, O: Outbox>(
         &mut self,
@@ -42,10 +42,10 @@ impl QueuePair {
         promised: &mut usize,
         common: &mut Common,
         outbox: &mut O,
-    ) -> (usize, bool) {
+    ) -> Result<usize, Turn> {
         let (r, mtu) = (&mut self.requester, self.mtu.bytes());
         let Some(path) = self.path.as_ref().filter(|_| self.state != State::Draining) else {
-            return (0, true);
+            return Ok(0);
         };
         let (most, receives) = r.stretch(most);
         if *promised < most {
@@ -54,7 +54,7 @@ impl QueuePair {
         let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next).with_pkey(self.pkey);
         let (each, half) = (r.sending.ask_each, r.open.div_ceil(2));
         let first = r.completed.get() as usize + r.at;
-        let (mut sent, mut next, mut room) = (0, r.next, true);
+        let (mut sent, mut next, mut full) = (0, r.next, false);
         let (tickets, mut unasked) = (&mut *r.tickets, r.unasked);
         for posted in r.work.seen_part(r.at..r.at + most.min(*promised)) {
             let request = &posted.request;
@@ -70,7 +70,7 @@ impl QueuePair {
             let Ok(ticket) =
                 outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
             else {
-                room = false;
+                full = true;
                 break;
             };
             if ask {
@@ -94,6 +94,6 @@ impl QueuePair {
             common.counters.sent += sent as u64;
             self.watch(common);
         }
-        (sent, room)
+        if full { Err(Turn::DeviceFull) } else { Ok(sent) }
     }
 }
