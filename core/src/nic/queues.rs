@@ -270,10 +270,12 @@ impl ReceiveQueue {
     /// When the queue is full, or the queue pair is reset. The receive comes back.
     #[inline(always)]
     pub fn post(&mut self, receive: ReceiveRequest) -> Result<(), Refused<ReceiveRequest>> {
-        let allowed = self.shared.is_from(State::TAKING_RECEIVES);
-        match self.ring.slot().filter(|_| allowed) {
+        if !self.shared.is_from(State::TAKING_RECEIVES) {
+            return Err(self.refuse((receive, false)));
+        }
+        match self.ring.slot() {
             Some(slot) => slot.fill(receive),
-            None => return Err(self.refuse((receive, allowed))),
+            None => return Err(self.refuse((receive, true))),
         }
         // Whatever is posted to a broken queue pair is to be flushed. The state is looked at again
         // since it may have broken meanwhile, and the NIC not have seen this receive.

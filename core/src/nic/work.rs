@@ -32,10 +32,10 @@ pub enum Memory {
     /// None.
     #[default]
     None,
-    /// A buffer: its filled bytes to be sent, or its whole capacity to be received into.
-    Buf(Buf),
     /// A part of registered memory.
     Segment(Segment),
+    /// A buffer: its filled bytes to be sent, or its whole capacity to be received into.
+    Buf(Buf),
     /// Several of them, gathered or scattered in their order.
     List(Box<[Segment]>),
 }
