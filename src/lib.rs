@@ -64,6 +64,7 @@
 
 pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire};
 pub use doorbell_transports as transports;
+pub use doorbell_verbs as verbs;
 
 /// The README's example is compiled and run with the tests.
 #[cfg(doctest)]

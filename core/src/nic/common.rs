@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::encap::{Host, Path};
+use crate::encap::{Host, Path, PathId};
 use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::{Packet, Qpn};
@@ -121,6 +121,8 @@ pub(super) struct Common {
     pub places: usize,
     /// Places of queue pairs that may have something to send, each once.
     pub active: VecDeque<u32>,
+    /// Links whose peers have left, each once, until what they had delivered is collected.
+    pub gone: Vec<PathId>,
     /// Of those that wait for room in a completion queue.
     pub starved: Vec<u32>,
     /// Of those that owe their peer an answer, each once; and [`LINKS`](super::notices::LINKS) once

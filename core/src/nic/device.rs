@@ -80,6 +80,9 @@ pub trait Inbox {
     /// Hears that whoever was at the other end of a link has left it, or has died: nothing comes by
     /// it any more, and nothing that is under way there will be answered. It is told again when
     /// something was sent there all the same: who connects along it later must not wait for ever.
+    ///
+    /// The device answers once more how far the peer had come, until the next burst: so between the
+    /// two, what was delivered is [collected](super::Nic::collect).
     fn gone(&mut self, link: PathId);
 
     /// Takes a frame apart, and takes its packets. `segment` is the size of each, where the device

@@ -117,6 +117,11 @@ impl Mailbox {
         true
     }
 
+    #[inline]
+    pub fn has_arrived(&self) -> bool {
+        !self.arrived.is_empty()
+    }
+
     pub fn arrived(&mut self) -> Option<Management> {
         self.arrived.pop_front()
     }

@@ -274,6 +274,13 @@ impl Nic {
         outbox: &mut O,
     ) -> Result<(), Refused<WorkRequest>> {
         queue.post(request)?;
+        self.posted(queue, outbox);
+        Ok(())
+    }
+
+    /// Sends what was posted to a queue and not rung for, as [`post`](Self::post) does.
+    #[inline]
+    pub fn posted<O: Outbox>(&mut self, queue: &SendQueue, outbox: &mut O) {
         let ours = queue.rings(&self.doorbells);
         match find(&mut self.pairs, self.numbers, queue.qpn()).filter(|_| ours) {
             Some(pair) if !pair.active => {
@@ -287,7 +294,6 @@ impl Nic {
             Some(_) => self.transmit(outbox),
             None => queue.ring(),
         }
-        Ok(())
     }
 
     /// Sends management datagrams, what was posted, as far as it may be sent, and then what is owed
@@ -370,6 +376,26 @@ impl Nic {
                 false => drop(common.flying.swap_remove(index)),
             }
         }
+        if !common.gone.is_empty() {
+            self.break_gone();
+        }
+    }
+
+    /// Whether a link was [gone](Inbox::gone) in the last burst: then what it has delivered is to be
+    /// [collected](Self::collect) before the next one.
+    #[inline]
+    pub fn has_gone(&self) -> bool {
+        !self.common.gone.is_empty()
+    }
+
+    #[cold]
+    fn break_gone(&mut self) {
+        let Self { common, pairs, .. } = self;
+        for link in std::mem::take(&mut common.gone) {
+            for pair in pairs.iter_mut().flatten().filter(|pair| pair.is_joined_by(link)) {
+                pair.break_with(Cause::LinkGone, Blamed::Request(0), common);
+            }
+        }
     }
 
     /// Asks for an event when the next completion comes to a queue, or the next of those that the
@@ -384,6 +410,12 @@ impl Nic {
             *armed = Some(notify);
         }
         Ok(())
+    }
+
+    /// Whether there is an event.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.common.events.is_empty()
     }
 
     /// The next event, if there is one.
@@ -412,6 +444,12 @@ impl Nic {
             *told = false;
         }
         Some(event)
+    }
+
+    /// Whether a management datagram came to queue pair 1.
+    #[inline]
+    pub fn has_management(&self) -> bool {
+        self.common.management.has_arrived()
     }
 
     /// The next management datagram that came to queue pair 1.
@@ -493,11 +531,11 @@ impl Inbox for Nic {
         self.dispatch(flow, &packet, row);
     }
 
+    /// What is under way there is over when it is known what was delivered before.
     #[cold]
     fn gone(&mut self, link: PathId) {
-        let Self { common, pairs, .. } = self;
-        for pair in pairs.iter_mut().flatten().filter(|pair| pair.is_joined_by(link)) {
-            pair.break_with(Cause::LinkGone, Blamed::Request(0), common);
+        if !self.common.gone.contains(&link) {
+            self.common.gone.push(link);
         }
     }
 

@@ -285,6 +285,13 @@ impl ReceiveQueue {
         Ok(())
     }
 
+    /// Whether the queue pair is broken: then a receive that is posted is flushed, which takes a turn
+    /// of the NIC that it asks for, but that somebody must take.
+    #[inline]
+    pub fn is_flushed(&self) -> bool {
+        self.shared.is_from(State::Error)
+    }
+
     #[cold]
     fn refuse(&self, (receive, _): (ReceiveRequest, bool)) -> Refused<ReceiveRequest> {
         let (qpn, state) = (self.shared.qpn, self.shared.state());

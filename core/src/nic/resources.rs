@@ -65,6 +65,7 @@ impl Nic {
                 hosts: Hosts::new(config.keep_alive),
                 places: capacity,
                 active: VecDeque::with_capacity(capacity),
+                gone: Vec::new(),
                 starved: Vec::with_capacity(capacity),
                 answers: VecDeque::with_capacity(capacity + 1),
                 notices: Notices::default(),

@@ -247,6 +247,16 @@ impl Gid {
         Self([0xFE, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xFF, 0xFE, d, e, f])
     }
 
+    /// The Ethernet address that it was [derived](Self::from_mac) from, if it was.
+    pub const fn to_mac(self) -> Option<Mac> {
+        match self.0 {
+            [0xFE, 0x80, 0, 0, 0, 0, 0, 0, a, b, c, 0xFF, 0xFE, d, e, f] => {
+                Some(Mac([a ^ 2, b, c, d, e, f]))
+            }
+            _ => None,
+        }
+    }
+
     /// The IPv4 address behind `::ffff:a.b.c.d`, if it is of that form.
     pub fn to_ipv4(self) -> Option<Ipv4Addr> {
         Ipv6Addr::from(self.0).to_ipv4_mapped()

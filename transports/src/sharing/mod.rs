@@ -77,6 +77,7 @@ use doorbell_core::wire::ServiceId;
 
 use crate::device::Trouble;
 use crate::sys;
+use crate::sys::interface::Interface;
 use crate::sys::sentry::Sentry;
 use crate::sys::unix::Socket;
 use crate::sys::watch::Watch;
@@ -192,6 +193,15 @@ impl Membership {
         let mut new = Self { _claim: claim, key: key.into(), roll, role, watch, sentry };
         new.role = new.seek()?;
         Ok(new)
+    }
+
+    /// Shares an interface with all processes that do the same.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join), and when there is no such interface.
+    pub fn of_interface(name: &str) -> Result<Self, SharingError> {
+        let found = Interface::named(name).map_err(SharingError::system(name, "looking for it"))?;
+        Self::join(&format!("packet/{}", found.index))
     }
 
     /// The tag that this process has, and no other.

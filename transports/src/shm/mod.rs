@@ -99,6 +99,8 @@ pub struct Shm {
     untold: Set,
     /// Links that are to be taken down.
     leaving: Set,
+    /// Those that were taken down last, and how far their peers had come.
+    last: Vec<(PathId, u64)>,
     /// Numbers of links that are no more, and were sent to.
     strays: Vec<PathId>,
     /// How many times it was looked since the sockets were looked at.
@@ -203,6 +205,7 @@ impl Shm {
             unsettled: Set::default(),
             untold: Set::default(),
             leaving: Set::default(),
+            last: Vec::new(),
             strays: Vec::with_capacity(MOST_STRAYS),
             turns: 0,
             armed: false,
@@ -343,6 +346,7 @@ impl Shm {
     #[cold]
     fn take_down(&mut self, inbox: &mut impl Inbox) -> usize {
         let mut found = 0;
+        self.last.clear();
         for slot in self.leaving.drain() {
             let Some(link) = self.links.slot(slot) else { continue };
             let id = link.id;
@@ -357,6 +361,7 @@ impl Shm {
                     Ok(None) | Err(ring::Nonsense) => break,
                 }
             }
+            self.last.push((id, link.writer.delivered(link.reader.read())));
             self.links.remove(slot);
             self.grants.retain(|grant| grant.from != id);
             for set in [&mut self.unflushed, &mut self.unsettled, &mut self.untold] {
@@ -368,6 +373,12 @@ impl Shm {
             inbox.gone(id);
         }
         found
+    }
+
+    /// How far a peer had come that has left.
+    #[cold]
+    fn last_delivered(&self, path: PathId) -> u64 {
+        self.last.iter().find(|(id, _)| *id == path).map_or(0, |&(_, delivered)| delivered)
     }
 
     /// Somebody sends along a path that leads nowhere: it is told again that the peer is gone.
@@ -429,7 +440,7 @@ impl Outbox for Shm {
 
     #[inline]
     fn delivered(&mut self, path: PathId) -> u64 {
-        let Some(link) = self.links.get(path) else { return 0 };
+        let Some(link) = self.links.get(path) else { return self.last_delivered(path) };
         let delivered = link.writer.delivered(link.reader.read());
         if link.writer.nonsense() {
             self.break_link(links::slot(path));

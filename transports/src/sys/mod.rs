@@ -56,8 +56,11 @@ pub(crate) fn number(socket: BorrowedFd<'_>, name: c_int) -> Option<c_int> {
     (result == 0).then_some(value)
 }
 
-/// Bytes that nobody can guess.
-pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
+/// Bytes that nobody can guess, from the system: no more than 256, which it gives at once.
+///
+/// # Errors
+/// When the system has none to give.
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     // SAFETY: the kernel writes at most the length of a live array; so few bytes it gives at once.
     let result = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };

@@ -1,0 +1,241 @@
+//! A completion queue with one reader, and the NIC in hand.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use doorbell_core::nic::{self, Completion, CompletionQueueId, Refused, WorkRequest};
+use futures_core::Stream;
+
+use crate::nic::Nic;
+use crate::progress::{Errand, Held, Look, Shared, Stint, block_on};
+use crate::queues::SendQueue;
+use crate::sync::{Mutex, locked};
+use crate::waiting::Waiting;
+
+/// What wakes the reader of a completion queue.
+#[derive(Default)]
+pub(crate) struct Bell(Mutex<Option<Waker>>);
+
+impl Bell {
+    /// Whether somebody was woken.
+    pub fn ring(&self) -> bool {
+        let waker = locked(&self.0).take();
+        let woke = waker.is_some();
+        waker.into_iter().for_each(Waker::wake);
+        woke
+    }
+
+    fn set(&self, waker: &Waker) {
+        locked(&self.0).get_or_insert_with(|| waker.clone()).clone_from(waker);
+    }
+}
+
+/// A completion queue that one reader reads: a stream that does not end.
+///
+/// It can't overflow. Requests of queue pairs that end here begin when there is room for their
+/// completions, so a reader who is slow holds them up, and loses none.
+///
+/// ```
+/// # use doorbell_verbs::{Config, Nic, QueuesConfig};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let nic = Nic::open(&format!("shm:completions/{}", std::process::id()), Config::default())?;
+/// let mut completions = nic.completion_queue(256)?;
+/// let unconnected = nic.domain().queues(&QueuesConfig::new(&completions))?;
+/// assert!(completions.poll().is_none());
+/// # drop(unconnected);
+/// # Ok(())
+/// # }
+/// ```
+pub struct CompletionQueue {
+    nic: Nic,
+    id: CompletionQueueId,
+    /// There until it is dropped.
+    queue: Option<nic::CompletionQueue>,
+    bell: Arc<Bell>,
+    /// Of the stream, from one poll to the next.
+    stint: Stint,
+}
+
+struct Head<'q> {
+    queue: &'q mut nic::CompletionQueue,
+    id: CompletionQueueId,
+    bell: &'q Bell,
+    shared: &'q Shared,
+}
+
+impl Look for Head<'_> {
+    type Found = Completion;
+
+    #[inline]
+    fn look(&mut self) -> Option<Completion> {
+        self.queue.poll()
+    }
+
+    fn register(&mut self, waker: &Waker) {
+        self.bell.set(waker);
+        self.shared.errands.add(Errand::Arm(self.id));
+    }
+}
+
+impl CompletionQueue {
+    pub(crate) fn new(nic: Nic, id: CompletionQueueId, queue: nic::CompletionQueue) -> Self {
+        let bell = Arc::new(Bell::default());
+        nic.shared().with(|machine| machine.control().queues.insert(id, bell.clone()));
+        Self { nic, id, queue: Some(queue), bell, stint: Stint::default() }
+    }
+
+    /// The NIC that it is of.
+    pub fn nic(&self) -> &Nic {
+        &self.nic
+    }
+
+    /// Which one of its NIC's it is.
+    pub fn id(&self) -> CompletionQueueId {
+        self.id
+    }
+
+    fn head(&mut self) -> Head<'_> {
+        let queue = self.queue.as_mut().expect("it is there until this is dropped");
+        Head { queue, id: self.id, bell: &self.bell, shared: self.nic.shared() }
+    }
+
+    /// The next completion, if there is one. If there is none, the NIC takes a turn, and then it is
+    /// looked for once more: so a loop over this needs no runtime.
+    #[inline]
+    pub fn poll(&mut self) -> Option<Completion> {
+        let mut head = self.head();
+        head.look().or_else(|| {
+            head.shared.turn();
+            head.look()
+        })
+    }
+
+    /// The next completion.
+    #[inline]
+    pub fn completion(&mut self) -> NextCompletion<'_> {
+        NextCompletion(self.completion_in_hand())
+    }
+
+    /// The next completion, with the NIC in hand: what is [posted](Hand::post) before that is let go
+    /// leaves at once.
+    #[inline]
+    pub fn completion_in_hand(&mut self) -> CompletionInHand<'_> {
+        let waiting = Waiting::new(self.nic.shared());
+        let queue = self.queue.as_mut().expect("it is there until this is dropped");
+        let head = Head { queue, id: self.id, bell: &self.bell, shared: self.nic.shared() };
+        CompletionInHand { head, waiting }
+    }
+
+    /// The next completion, for which this thread waits. It needs no runtime.
+    pub fn wait(&mut self) -> Completion {
+        block_on(self.completion())
+    }
+}
+
+impl Stream for CompletionQueue {
+    type Item = Completion;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Completion>> {
+        let Self { nic, id, queue, bell, stint } = self.get_mut();
+        let queue = queue.as_mut().expect("it is there until this is dropped");
+        let mut head = Head { queue, id: *id, bell, shared: nic.shared() };
+        nic.shared().wait(context, stint, &mut head).map(|(found, machine)| {
+            drop(Hand::new(nic.shared(), machine));
+            Some(found)
+        })
+    }
+}
+
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        self.nic.shared().end(&mut self.stint);
+        if let Some(queue) = self.queue.take() {
+            self.nic.shared().run(Errand::DropCompletions(self.id, queue));
+        }
+    }
+}
+
+/// See [`CompletionQueue::completion`].
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct NextCompletion<'q>(CompletionInHand<'q>);
+
+impl Future for NextCompletion<'_> {
+    type Output = Completion;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Completion> {
+        Pin::new(&mut self.0).poll(context).map(|(completion, _)| completion)
+    }
+}
+
+/// See [`CompletionQueue::completion_in_hand`].
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct CompletionInHand<'q> {
+    head: Head<'q>,
+    waiting: Waiting<'q>,
+}
+
+impl<'q> Future for CompletionInHand<'q> {
+    type Output = (Completion, Hand<'q>);
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        this.waiting.poll(context, &mut this.head)
+    }
+}
+
+/// The NIC, still held by whoever found what it waited for, unless somebody else has it.
+///
+/// To answer a message is then one taking of the lock and not two, and the processor need not finish
+/// with what was received before it begins with the answer. It can't be kept over an await: a task
+/// that could be moved to another thread does not compile with it.
+///
+/// ```compile_fail
+/// # use doorbell_verbs::CompletionQueue;
+/// fn spawn(mut completions: CompletionQueue) {
+///     tokio::spawn(async move {
+///         let (_, hand) = completions.completion_in_hand().await;
+///         tokio::task::yield_now().await;
+///         drop(hand);
+///     });
+/// }
+/// ```
+pub struct Hand<'n> {
+    shared: &'n Shared,
+    machine: Option<Held<'n>>,
+}
+
+impl<'n> Hand<'n> {
+    #[inline]
+    pub(crate) fn new(shared: &'n Shared, machine: Option<Held<'n>>) -> Self {
+        Self { shared, machine }
+    }
+
+    /// Posts a request, which leaves before everything else that the NIC has to do.
+    ///
+    /// # Errors
+    /// As [`SendQueue::post`].
+    #[inline]
+    pub fn post(
+        &mut self,
+        queue: &mut SendQueue,
+        request: impl Into<WorkRequest>,
+    ) -> Result<(), Refused<WorkRequest>> {
+        if !queue.is_of(self.shared) {
+            return queue.post(request);
+        }
+        self.shared.post(&mut self.machine, queue.raw(), request.into())
+    }
+}
+
+impl Drop for Hand<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(machine) = self.machine.take() {
+            self.shared.release(machine);
+        }
+    }
+}

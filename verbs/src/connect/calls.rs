@@ -1,0 +1,207 @@
+//! Connections that are being made, stand, or are being ended.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use doorbell_core::cm::{ConnectionId, ConnectionManager, Extensions, Reply, Request, Why};
+use doorbell_core::connect::{Agreement, Route};
+use doorbell_core::nic::{Change, ChangeError, Way};
+use doorbell_core::wire::ServiceId;
+use doorbell_core::wire::cm::RejectReason;
+use tokio::sync::oneshot;
+
+use super::{Answer, Answered, Asked, Private, proposal, route};
+use crate::error::ConnectError;
+use crate::pair::{Ending, Link, Stand};
+use crate::progress::Control;
+
+#[derive(Default)]
+pub(crate) struct Calls(HashMap<ConnectionId, Call>);
+
+/// A connection that the manager knows.
+struct Call {
+    link: Arc<Link>,
+    stage: Stage,
+}
+
+enum Stage {
+    /// This side has asked for it.
+    Asked { request: Box<Request>, route: Route, answer: Answer },
+    /// This side has taken it up.
+    Accepted { agreement: Box<Agreement>, extensions: Extensions, answer: Answer },
+    /// It is decided.
+    Decided,
+}
+
+impl Calls {
+    pub fn link(&self, id: ConnectionId) -> Option<Arc<Link>> {
+        self.0.get(&id).map(|call| call.link.clone())
+    }
+
+    /// Nothing is left of a connection.
+    pub fn release(&mut self, id: ConnectionId) -> Option<Arc<Link>> {
+        self.0.remove(&id).map(|call| call.link)
+    }
+
+    /// Whoever waits for a connection is told that it did not come about.
+    pub fn failed(&mut self, id: ConnectionId, why: Why) {
+        let Some(call) = self.0.get_mut(&id) else { return };
+        tracing::debug!(qpn = %call.link.qpn, ?why, "no connection");
+        call.link.end(Ending::of(why.clone()));
+        if let Some(answer) = call.decide() {
+            let _ = answer.send(Err(ConnectError::of(why)));
+        }
+    }
+
+    /// Ends a queue pair's connection, in whichever state it is, if it has one.
+    pub fn give_up(&mut self, link: &Link, manager: &mut ConnectionManager<Route>) {
+        let Some(id) = link.ways(|ways| ways.id) else { return };
+        // One of them is right; all of them, when it is over already, are wrong.
+        let _ = manager
+            .disconnect(id, &[])
+            .or_else(|_| manager.cancel(id))
+            .or_else(|_| manager.reject(id, RejectReason::CONSUMER, &[]));
+        if let Some(answer) = self.0.get_mut(&id).and_then(Call::decide) {
+            let _ = answer.send(Err(ConnectError::GivenUp));
+        }
+    }
+}
+
+impl Call {
+    fn decide(&mut self) -> Option<Answer> {
+        match std::mem::replace(&mut self.stage, Stage::Decided) {
+            Stage::Asked { answer, .. } | Stage::Accepted { answer, .. } => Some(answer),
+            Stage::Decided => None,
+        }
+    }
+}
+
+impl Control {
+    /// Asks for a connection.
+    pub fn call(
+        &mut self,
+        link: &Arc<Link>,
+        way: Way,
+        service: ServiceId,
+        private: &[u8],
+    ) -> Result<Answered, ConnectError> {
+        let psn = self.nic.first_psn();
+        let mut request = proposal(link, &way, service, psn);
+        request.mtu = self.mtu;
+        let route = route(way);
+        let id = self.manager.connect(route, &request, private)?;
+        link.ways(|ways| ways.id = Some(id));
+        link.now_stands(Stand::Connecting);
+        let (answer, answered) = oneshot::channel();
+        let stage = Stage::Asked { request: Box::new(request), route, answer };
+        self.calls.0.insert(id, Call { link: link.clone(), stage });
+        Ok(answered)
+    }
+
+    /// Takes a connection up that a peer asks for.
+    pub fn accept(
+        &mut self,
+        link: &Arc<Link>,
+        asked: Asked,
+        private: &[u8],
+    ) -> Result<Answered, ConnectError> {
+        let Asked { id, way, request, extensions, .. } = asked;
+        let reply = Reply {
+            flow_control: !link.shares_receives,
+            srq: link.shares_receives,
+            ..Reply::to(&request, link.qpn, self.nic.first_psn(), link.reads)
+        };
+        let agreement = Agreement::responders(&request, &reply);
+        let path = self.path(link, way);
+        let receives = Change::ReadyToReceive(Box::new(agreement.connection(path, extensions)));
+        let changed = self
+            .nic
+            .change(link.qpn, agreement.init(link.rights))
+            .and_then(|()| self.nic.change(link.qpn, receives));
+        let accepted = changed
+            .map_err(ConnectError::from)
+            .and_then(|()| self.manager.accept(id, &reply, private).map_err(ConnectError::from));
+        let extensions = accepted.inspect_err(|_| {
+            let _ = self.manager.reject(id, RejectReason::CONSUMER, &[]);
+        })?;
+        link.ways(|ways| ways.id = Some(id));
+        link.now_stands(Stand::Connecting);
+        let (answer, answered) = oneshot::channel();
+        let stage = Stage::Accepted { agreement: Box::new(agreement), extensions, answer };
+        self.calls.0.insert(id, Call { link: link.clone(), stage });
+        Ok(answered)
+    }
+
+    /// Ends a connection that stands.
+    pub fn disconnect(&mut self, link: &Link, private: &[u8]) -> Result<(), ConnectError> {
+        let id = link.ways(|ways| ways.id).ok_or(ConnectError::GivenUp)?;
+        self.parts = true;
+        self.nic.change(link.qpn, Change::Error)?;
+        self.manager.disconnect(id, private)?;
+        Ok(())
+    }
+
+    /// Makes a queue pair ready, by what was agreed upon.
+    fn ready(
+        &mut self,
+        link: &Link,
+        agreement: &Agreement,
+        route: Route,
+        extensions: Extensions,
+    ) -> Result<(), ChangeError> {
+        let path = self.path(link, route);
+        let connection = agreement.connection(path, extensions);
+        self.nic.change(link.qpn, agreement.init(link.rights))?;
+        self.nic.change(link.qpn, Change::ReadyToReceive(Box::new(connection)))?;
+        self.nic.change(link.qpn, Change::ReadyToSend(agreement.sending(extensions)))
+    }
+}
+
+/// A peer has taken a connection up.
+pub(crate) fn replied(
+    control: &mut Control,
+    (id, reply, extensions): (ConnectionId, &Reply, Extensions),
+    private: Private,
+) {
+    let call = control.calls.0.get_mut(&id);
+    let Some((link, stage)) =
+        call.map(|call| (call.link.clone(), std::mem::replace(&mut call.stage, Stage::Decided)))
+    else {
+        return;
+    };
+    let Stage::Asked { request, route, answer } = stage else { return };
+    let agreement = Agreement::requesters(&request, reply);
+    let ready = control.ready(&link, &agreement, route, extensions).map_err(ConnectError::from);
+    let ready = ready.and_then(|()| Ok(control.manager.ready(id, &[])?));
+    let _ = match ready {
+        Ok(()) => {
+            tracing::debug!(qpn = %link.qpn, peer = %reply.qpn, "connected");
+            link.now_stands(Stand::Connected);
+            answer.send(Ok(private))
+        }
+        Err(why) => {
+            let _ = control.manager.reject(id, RejectReason::CONSUMER, &[]);
+            answer.send(Err(why))
+        }
+    };
+}
+
+/// The peer knows that a connection stands which this side has taken up.
+pub(crate) fn established(control: &mut Control, id: ConnectionId, private: Private) {
+    let Some(call) = control.calls.0.get_mut(&id) else { return };
+    let (link, stage) = (call.link.clone(), std::mem::replace(&mut call.stage, Stage::Decided));
+    let Stage::Accepted { agreement, extensions, answer } = stage else { return };
+    let sending = Change::ReadyToSend(agreement.sending(extensions));
+    let _ = match control.nic.change(link.qpn, sending) {
+        Ok(()) => {
+            tracing::debug!(qpn = %link.qpn, peer = %agreement.peer, "connected");
+            link.now_stands(Stand::Connected);
+            answer.send(Ok(private))
+        }
+        // It broke before.
+        Err(why) => {
+            let _ = control.manager.disconnect(id, &[]);
+            answer.send(Err(why.into()))
+        }
+    };
+}

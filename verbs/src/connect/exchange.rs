@@ -1,0 +1,159 @@
+//! The exchange by TCP that `ibv_rc_pingpong` and its kin use.
+//!
+//! Each side sends a line of 52 bytes: local identifier, queue pair number, first sequence number and
+//! GID, in hexadecimal, with colons between and a zero behind. The client's comes first; the server
+//! answers when its queue pair is ready; the client says `done`, five bytes with the zero, when its
+//! own is.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use doorbell_core::connect::Route;
+use doorbell_core::nic::{Change, Connection as Agreed, Sending};
+use doorbell_core::wire::{Gid, Pkey, Psn, Qpn};
+use doorbell_transports::Address;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::{Kind, Unconnected, reach};
+use crate::error::ConnectError;
+use crate::pair::Stand;
+
+/// Which end of a TCP connection this is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// The one that has connected, and speaks first.
+    Client,
+    /// The one that has accepted.
+    Server,
+}
+
+const LINE: usize = 52;
+const DONE: &[u8; 5] = b"done\0";
+
+/// What each side says of itself.
+struct Told {
+    qpn: Qpn,
+    psn: Psn,
+    gid: Gid,
+}
+
+impl Told {
+    fn line(&self) -> [u8; LINE] {
+        let gid: String = self.gid.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = format!("0000:{:06x}:{:06x}:{gid}\0", self.qpn.get(), self.psn.get());
+        text.into_bytes().try_into().expect("every field has its width")
+    }
+
+    fn read(line: &[u8; LINE]) -> Option<Self> {
+        let text = std::str::from_utf8(line).ok()?.trim_end_matches('\0');
+        let mut fields = text.split(':');
+        let mut next = || fields.next();
+        let (_lid, qpn, psn, gid) = (next()?, next()?, next()?, next()?);
+        let number = |text: &str| u32::from_str_radix(text, 16).ok();
+        if gid.len() != 32 || !gid.is_ascii() {
+            return None;
+        }
+        let mut bytes = [0; 16];
+        for (byte, at) in bytes.iter_mut().zip((0..32).step_by(2)) {
+            *byte = u8::from_str_radix(&gid[at..at + 2], 16).ok()?;
+        }
+        Some(Self { qpn: Qpn::new(number(qpn)?), psn: Psn::new(number(psn)?), gid: Gid(bytes) })
+    }
+}
+
+fn by_tcp(what: &'static str) -> impl Fn(io::Error) -> ConnectError {
+    move |why| ConnectError::Exchange(format!("{what}: {why}"))
+}
+
+/// How others name a device of this address.
+fn gid(address: &Address) -> Result<Gid, ConnectError> {
+    let of = |ip: &IpAddr| match ip {
+        IpAddr::V4(ip) => Gid::from(*ip),
+        IpAddr::V6(ip) => Gid::from(*ip),
+    };
+    match address {
+        Address::Udp(socket) => Ok(of(&socket.ip())),
+        Address::PacketV2(ip) => Ok(of(ip)),
+        Address::Packet(mac) => Ok(Gid::from_mac(*mac)),
+        other => Err(ConnectError::Exchange(format!(
+            "{other} has no GID, by which it would be told: connect in band"
+        ))),
+    }
+}
+
+/// The address that a GID stands for, on a device of the same kind as `own`.
+fn address(own: &Address, gid: Gid) -> Result<Address, ConnectError> {
+    let v6 = std::net::Ipv6Addr::from(gid.0);
+    let ip = v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4);
+    match own {
+        Address::Udp(socket) => Ok(Address::Udp(SocketAddr::new(ip, socket.port()))),
+        Address::PacketV2(_) => Ok(Address::PacketV2(ip)),
+        Address::Packet(_) => gid.to_mac().map(Address::Packet).ok_or_else(|| {
+            ConnectError::Exchange(format!(
+                "the peer's GID {v6} is not made of an Ethernet address"
+            ))
+        }),
+        other => Err(ConnectError::Exchange(format!("{other} reaches nobody by a GID"))),
+    }
+}
+
+impl<K: Kind> Unconnected<K> {
+    /// Connects with a peer by the exchange that `ibv_rc_pingpong` uses, over a TCP connection of
+    /// which this is one end. There is no connection manager then: nobody tells when the peer goes,
+    /// but by its silence.
+    ///
+    /// # Errors
+    /// When the peer says something else, or can't be reached.
+    pub async fn exchange(self, stream: &mut TcpStream, side: Side) -> Result<K, ConnectError> {
+        let (connection, shared) = (&self.connection, self.connection.nic().shared());
+        let psn = shared.with(|machine| machine.control().nic.first_psn());
+        let own = Told { qpn: connection.qpn(), psn, gid: gid(&shared.address)? };
+        if side == Side::Client {
+            stream.write_all(&own.line()).await.map_err(by_tcp("telling this side's"))?;
+        }
+        let mut line = [0; LINE];
+        stream.read_exact(&mut line).await.map_err(by_tcp("hearing the peer's"))?;
+        let peer = Told::read(&line).ok_or_else(|| {
+            let said = String::from_utf8_lossy(&line).into_owned();
+            ConnectError::Exchange(format!("the peer said `{said}`, which is no address"))
+        })?;
+        let way = reach(connection.nic(), &address(&shared.address, peer.gid)?).await?;
+        self.agree(Route::new(way), psn, &peer)?;
+        match side {
+            Side::Client => stream.write_all(DONE).await.map_err(by_tcp("saying `done`"))?,
+            Side::Server => {
+                stream.write_all(&own.line()).await.map_err(by_tcp("telling this side's"))?;
+                let mut done = [0; DONE.len()];
+                stream.read_exact(&mut done).await.map_err(by_tcp("waiting for `done`"))?;
+            }
+        }
+        Ok(self.joined())
+    }
+
+    /// Makes the queue pair ready, as the peers that connect so are: packets of 1024 bytes, one read
+    /// at a time.
+    fn agree(&self, route: Route, psn: Psn, peer: &Told) -> Result<(), ConnectError> {
+        let link = self.connection.link();
+        self.connection.nic().shared().with(|machine| {
+            let control = machine.control();
+            let path = control.path(link, route);
+            let mtu = control.mtu.min(doorbell_core::wire::PathMtu::Mtu1024);
+            let agreed = Agreed {
+                reads: 1,
+                metadata: false,
+                credits: false,
+                ..Agreed::new(peer.qpn, path, mtu, peer.psn)
+            };
+            let sending = Sending { reads: 1, ..Sending::to_standard_peer(psn) };
+            let init = Change::Init { rights: link.rights, pkey: Pkey::DEFAULT };
+            for change in
+                [init, Change::ReadyToReceive(Box::new(agreed)), Change::ReadyToSend(sending)]
+            {
+                control.nic.change(link.qpn, change)?;
+            }
+            link.now_stands(Stand::Connected);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,205 @@
+//! Being asked for connections.
+
+use std::collections::HashMap;
+
+use doorbell_core::cm::{self, ConnectionId, ConnectionManager, Extensions, Request};
+use doorbell_core::connect::Route;
+use doorbell_core::wire::cm::{RejectReason, TransportService};
+use doorbell_core::wire::{PathMtu, ServiceId};
+use tokio::sync::{mpsc, oneshot};
+
+use super::Private;
+use crate::domain::Domain;
+use crate::error::{ConnectError, ListenRefused};
+use crate::nic::Nic;
+use crate::pair::{QueuePair, QueuePairConfig};
+use crate::progress::{Control, Errand};
+use crate::waiting::attend;
+
+/// What a peer asks for.
+pub(crate) struct Asked {
+    pub id: ConnectionId,
+    pub way: Route,
+    pub request: Box<Request>,
+    pub extensions: Extensions,
+    pub private: Vec<u8>,
+}
+
+/// The services that this NIC listens to.
+#[derive(Default)]
+pub(crate) struct Listeners(HashMap<ServiceId, Service>);
+
+struct Service {
+    backlog: usize,
+    /// The manager bounds how many wait here, by the backlog.
+    asked: mpsc::UnboundedSender<Asked>,
+    /// Until the other processes of the interface have agreed.
+    granted: Option<oneshot::Sender<Result<(), ListenRefused>>>,
+}
+
+impl Listeners {
+    /// Tells a listener what was asked; or says why that is refused.
+    pub fn ask(&mut self, asked: Asked, mtu: PathMtu) -> Result<(), RejectReason> {
+        if asked.request.transport != TransportService::RELIABLE {
+            return Err(RejectReason::INVALID_TRANSPORT);
+        }
+        if asked.request.mtu > mtu {
+            return Err(RejectReason::INVALID_MTU);
+        }
+        let service = asked.request.service;
+        let listener = self.0.get(&service).ok_or(RejectReason::INVALID_SERVICE_ID)?;
+        listener.asked.send(asked).map_err(|_| RejectReason::CONSUMER)
+    }
+
+    /// A service is this process's.
+    pub fn granted(&mut self, service: ServiceId, manager: &mut ConnectionManager<Route>) {
+        let Some(listener) = self.0.get_mut(&service) else { return };
+        let listens = manager.listen(service, listener.backlog).map_err(ListenRefused::from);
+        if let Some(granted) = listener.granted.take() {
+            let _ = granted.send(listens);
+        }
+    }
+
+    /// A service is another's.
+    pub fn taken(&mut self, service: ServiceId, manager: &mut ConnectionManager<Route>) {
+        let _ = manager.stop(service);
+        if let Some(granted) = self.0.remove(&service).and_then(|listener| listener.granted) {
+            let _ = granted.send(Err(ListenRefused::Taken(service)));
+        }
+    }
+
+    pub fn stop(&mut self, service: ServiceId, manager: &mut ConnectionManager<Route>) {
+        self.0.remove(&service);
+        let _ = manager.stop(service);
+    }
+}
+
+impl Control {
+    fn listen(
+        &mut self,
+        service: ServiceId,
+        backlog: usize,
+        asked: mpsc::UnboundedSender<Asked>,
+    ) -> Result<Option<oneshot::Receiver<Result<(), ListenRefused>>>, ListenRefused> {
+        if self.listeners.0.contains_key(&service) {
+            return Err(cm::ListenError::Taken(service).into());
+        }
+        let Some(sharing) = &mut self.sharing else {
+            self.manager.listen(service, backlog)?;
+            self.listeners.0.insert(service, Service { backlog, asked, granted: None });
+            return Ok(None);
+        };
+        if backlog == 0 {
+            return Err(cm::ListenError::NoBacklog(service).into());
+        }
+        sharing.listen(service)?;
+        let (granted, grants) = oneshot::channel();
+        self.listeners.0.insert(service, Service { backlog, asked, granted: Some(granted) });
+        Ok(Some(grants))
+    }
+}
+
+/// Listens to a service, for which the other processes of the interface may have to be asked.
+pub(crate) async fn listen(
+    nic: &Nic,
+    service: ServiceId,
+    backlog: usize,
+) -> Result<Listener, ListenRefused> {
+    let (tell, asked) = mpsc::unbounded_channel();
+    let shared = nic.shared();
+    let grants = shared.with(|machine| machine.control().listen(service, backlog, tell))?;
+    let listener = Listener { nic: nic.clone(), service, asked };
+    if let Some(grants) = grants {
+        // Dropped unanswered only if the listener is.
+        attend(shared, grants).await.unwrap_or(Err(ListenRefused::Taken(service)))?;
+    }
+    Ok(listener)
+}
+
+/// A service that is listened to, until this is dropped.
+pub struct Listener {
+    nic: Nic,
+    service: ServiceId,
+    asked: mpsc::UnboundedReceiver<Asked>,
+}
+
+impl Listener {
+    /// The service.
+    pub fn service(&self) -> ServiceId {
+        self.service
+    }
+
+    /// The next peer that asks for a connection.
+    pub async fn accept(&mut self) -> Incoming {
+        let asked = attend(self.nic.shared(), self.asked.recv()).await;
+        // Its sender goes when this is dropped, or the service is found to be another process's.
+        match asked {
+            Some(asked) => Incoming { nic: self.nic.clone(), asked: Some(asked) },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.nic.shared().run(Errand::Stop(self.service));
+    }
+}
+
+/// A peer that asks for a connection. It is refused if this is dropped.
+pub struct Incoming {
+    nic: Nic,
+    /// There until it is decided.
+    asked: Option<Asked>,
+}
+
+impl Incoming {
+    /// What the peer proposes.
+    ///
+    /// # Panics
+    /// Never: it is there until it is decided, which consumes this.
+    pub fn request(&self) -> &Request {
+        &self.asked.as_ref().expect("it is there until it is decided").request
+    }
+
+    /// What the peer's program says, with zeros behind it as far as there was room.
+    ///
+    /// # Panics
+    /// Never: as [`request`](Self::request).
+    pub fn private(&self) -> &[u8] {
+        &self.asked.as_ref().expect("it is there until it is decided").private
+    }
+
+    /// Takes it up with a queue pair of a domain, which is made for it: see
+    /// [`Unconnected::accept`](super::Unconnected::accept) for one that is there already.
+    ///
+    /// # Errors
+    /// As there, and when there is no room for a queue pair.
+    pub async fn accept(self, domain: &Domain) -> Result<QueuePair, ConnectError> {
+        let pair = domain.queue_pair(&QueuePairConfig::default())?;
+        pair.accept(self, &[]).await.map(|(pair, _): (QueuePair, Private)| pair)
+    }
+
+    /// Refuses it, with up to 148 bytes for the peer's program.
+    ///
+    /// # Errors
+    /// When the peer has given it up already, or there are more bytes.
+    pub fn reject(self, private: &[u8]) -> Result<(), ConnectError> {
+        let nic = self.nic.clone();
+        let id = self.decide().id;
+        let reason = RejectReason::CONSUMER;
+        Ok(nic.shared().with(|machine| machine.control().manager.reject(id, reason, private))?)
+    }
+
+    pub(super) fn decide(mut self) -> Asked {
+        self.asked.take().expect("it is there until it is decided")
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if let Some(asked) = self.asked.take() {
+            self.nic.shared().run(Errand::Refuse(asked.id));
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! How queue pairs meet, and part.
+
+mod calls;
+mod exchange;
+mod listener;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use doorbell_core::cm::Request;
+use doorbell_core::connect::Route;
+use doorbell_core::memory::Region;
+use doorbell_core::nic::{Memory, QueuePairEnds, ReceiveRequest, Refused, Way};
+use doorbell_core::wire::cm::{InitiatorDepth, ResponderResources};
+use doorbell_core::wire::{Gid, Qpn, ServiceId};
+use doorbell_transports::{Address, GrantError};
+use tokio::sync::oneshot;
+
+pub(crate) use calls::{Calls, established, replied};
+pub use exchange::Side;
+pub(crate) use listener::{Asked, Listeners, listen};
+pub use listener::{Incoming, Listener};
+
+use crate::error::{ConnectError, PostReceiveError, parsed};
+use crate::memory::{Registered, RemoteMemory};
+use crate::nic::Nic;
+use crate::pair::{Ending, Link, Pair, QueuePair, Stand};
+use crate::progress::{Errand, Leaving, let_others_run};
+use crate::queues::Queues;
+use crate::waiting::attend;
+
+/// A connection of a queue pair. Clones are handles to the same.
+#[derive(Clone)]
+pub struct Connection {
+    nic: Nic,
+    link: Arc<Link>,
+}
+
+impl Connection {
+    pub(crate) fn new(nic: Nic, link: Arc<Link>) -> Self {
+        Self { nic, link }
+    }
+
+    /// The queue pair's number.
+    pub fn qpn(&self) -> Qpn {
+        self.link.qpn
+    }
+
+    /// The NIC.
+    pub fn nic(&self) -> &Nic {
+        &self.nic
+    }
+
+    /// Where it stands.
+    pub fn stand(&self) -> Stand {
+        self.link.stand()
+    }
+
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    /// Waits until it is over, and says why.
+    pub async fn ended(&self) -> Ending {
+        let mut stand = self.link.watch();
+        attend(self.nic.shared(), async {
+            loop {
+                if let Stand::Ended(ending) = &*stand.borrow_and_update() {
+                    return ending.clone();
+                }
+                // The link, which tells of changes, is there as long as this is.
+                let _ = stand.changed().await;
+            }
+        })
+        .await
+    }
+
+    /// Ends it, with up to 224 bytes for the peer, and waits until the peer knows, or does not answer.
+    /// What is posted and not done is flushed on both sides: await before what is to be carried out.
+    ///
+    /// # Errors
+    /// When it does not stand.
+    pub async fn disconnect(&self, private: &[u8]) -> Result<Ending, ConnectError> {
+        self.nic.shared().with(|machine| machine.control().disconnect(&self.link, private))?;
+        Ok(self.ended().await)
+    }
+
+    /// Lets the peer map memory that was [registered to be](crate::Domain::register_shared): it then
+    /// reads and writes it as its own, in nanoseconds. It can't be taken back.
+    ///
+    /// # Errors
+    /// When the memory was not registered so, or the peer is not on this machine.
+    pub fn grant(&self, memory: &Registered) -> Result<(), GrantError> {
+        let device = self.nic.shared().capabilities.name;
+        let unsupported = GrantError::Unsupported { device };
+        let Some(shared) = memory.shared() else { return Err(unsupported) };
+        let Some((path, _)) = self.link.ways(|ways| ways.path) else { return Err(unsupported) };
+        let tag = u64::from(memory.remote().rkey().0);
+        self.nic.shared().with(|machine| machine.grant(path, tag, shared))
+    }
+
+    /// Memory of the peer's that is mapped here: waits until the peer has
+    /// [granted](Self::grant) what this names.
+    ///
+    /// # Errors
+    /// When the connection ends before.
+    pub async fn map(&self, memory: RemoteMemory) -> Result<Region, Ending> {
+        let Some((path, _)) = self.link.ways(|ways| ways.path) else {
+            return Err(self.ended().await);
+        };
+        let tag = u64::from(memory.rkey().0);
+        let mut asked = self.nic.shared().with(|machine| machine.control().grants.ask(path, tag));
+        let mut stand = self.link.watch();
+        attend(self.nic.shared(), async {
+            loop {
+                if let Stand::Ended(ending) = &*stand.borrow_and_update() {
+                    return Err(ending.clone());
+                }
+                tokio::select! {
+                    biased;
+                    Ok(region) = &mut asked => return Ok(region),
+                    _ = stand.changed() => {}
+                }
+            }
+        })
+        .await
+    }
+
+    /// Lets go of the queue pair, whose queues' ends go along.
+    pub(crate) fn leave(&self, ends: Box<dyn Any + Send>) {
+        let leaving = Leaving { link: self.link.clone(), ends };
+        self.nic.shared().run(Errand::Leave(leaving));
+    }
+}
+
+/// What a queue pair is when it is connected: a [`QueuePair`] or [`Queues`].
+pub trait Kind: Sized + sealed::Sealed {
+    #[doc(hidden)]
+    type Ends: Send + 'static;
+
+    #[doc(hidden)]
+    fn join(ends: Self::Ends, connection: Connection) -> Self;
+
+    #[doc(hidden)]
+    fn ends(ends: Self::Ends) -> Box<dyn Any + Send>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for crate::pair::QueuePair {}
+    impl Sealed for crate::queues::Queues {}
+}
+
+/// What a [`QueuePair`] and its futures will share.
+pub struct Pending(pub(crate) Arc<Pair>);
+
+impl Kind for QueuePair {
+    type Ends = Pending;
+
+    fn join(Pending(pair): Pending, connection: Connection) -> Self {
+        Self::new(pair, connection)
+    }
+
+    fn ends(Pending(pair): Pending) -> Box<dyn Any + Send> {
+        pair.take_ends()
+    }
+}
+
+impl Kind for Queues {
+    type Ends = QueuePairEnds;
+
+    fn join(ends: QueuePairEnds, connection: Connection) -> Self {
+        Self::new(ends, connection)
+    }
+
+    fn ends(ends: QueuePairEnds) -> Box<dyn Any + Send> {
+        Box::new(ends)
+    }
+}
+
+/// A queue pair that is not connected: it takes receives, and is consumed by being connected.
+pub struct Unconnected<K: Kind> {
+    /// There until it is connected, or dropped.
+    ends: Option<K::Ends>,
+    connection: Connection,
+}
+
+/// What the peer's program said when it took the connection up, with zeros behind it as far as
+/// there was room: the wire does not tell how long it was.
+pub type Private = Vec<u8>;
+
+impl<K: Kind> Unconnected<K> {
+    pub(crate) fn new(ends: K::Ends, connection: Connection) -> Self {
+        Self { ends: Some(ends), connection }
+    }
+
+    /// The queue pair's number.
+    pub fn qpn(&self) -> Qpn {
+        self.connection.qpn()
+    }
+
+    fn joined(mut self) -> K {
+        let ends = self.ends.take().expect("it was not connected before");
+        K::join(ends, self.connection.clone())
+    }
+
+    fn nic(&self) -> &Nic {
+        &self.connection.nic
+    }
+
+    /// Asks whoever listens to a service at an address for a connection, with up to 76 bytes for it.
+    /// What it answers comes with the queue pair.
+    ///
+    /// # Errors
+    /// When the address can't be reached, nobody answers, or the peer refuses.
+    pub async fn connect(
+        self,
+        to: &str,
+        service: ServiceId,
+        private: &[u8],
+    ) -> Result<(K, Private), ConnectError> {
+        let way = reach(self.nic(), &parsed(to)?).await?;
+        let shared = self.nic().shared();
+        let link = &self.connection.link;
+        let answered =
+            shared.with(|machine| machine.control().call(link, way, service, private))?;
+        tracing::debug!(to, %service, qpn = %link.qpn, "connects");
+        let answer = attend(shared, answered).await;
+        let private = answer.unwrap_or(Err(ConnectError::GivenUp))?;
+        Ok((self.joined(), private))
+    }
+
+    /// Takes up a connection that a peer asks for, with up to 180 bytes for it. It stands when this
+    /// returns, with what the peer said last.
+    ///
+    /// # Errors
+    /// When the peer has given it up, or does not answer any more.
+    pub async fn accept(
+        self,
+        incoming: Incoming,
+        private: &[u8],
+    ) -> Result<(K, Private), ConnectError> {
+        let shared = self.nic().shared();
+        let link = &self.connection.link;
+        let asked = incoming.decide();
+        let answered = shared.with(|machine| machine.control().accept(link, asked, private))?;
+        let answer = attend(shared, answered).await;
+        let private = answer.unwrap_or(Err(ConnectError::GivenUp))?;
+        Ok((self.joined(), private))
+    }
+}
+
+impl Unconnected<QueuePair> {
+    /// Posts a buffer for a message to come, before the peer can send any.
+    ///
+    /// # Errors
+    /// As [`QueuePair::post_receive`].
+    pub fn post_receive(&self, buffer: impl Into<Memory>) -> Result<(), PostReceiveError> {
+        let Pending(pair) = self.ends.as_ref().expect("it was not connected before");
+        pair.post_receive(buffer.into()).map(drop)
+    }
+}
+
+impl Unconnected<Queues> {
+    /// Posts a place for a message to come, before the peer can send any.
+    ///
+    /// # Errors
+    /// As [`ReceiveQueue::post`](crate::ReceiveQueue::post).
+    pub fn post_receive(
+        &mut self,
+        id: u64,
+        memory: impl Into<Memory>,
+    ) -> Result<(), Refused<ReceiveRequest>> {
+        let ends = self.ends.as_mut().expect("it was not connected before");
+        ends.receive.post(ReceiveRequest { id, memory: memory.into() })
+    }
+}
+
+impl<K: Kind> Drop for Unconnected<K> {
+    fn drop(&mut self) {
+        if let Some(ends) = self.ends.take() {
+            self.connection.leave(K::ends(ends));
+        }
+    }
+}
+
+/// The way to a peer's device, which may have to be looked for.
+async fn reach(nic: &Nic, to: &Address) -> Result<Way, ConnectError> {
+    loop {
+        let shared = nic.shared();
+        if let Some(way) = shared.with(|machine| machine.reach(to))? {
+            return Ok(way);
+        }
+        // A device that looks for a neighbour says so for no longer than it looks.
+        if !shared.turn() {
+            let mut once = false;
+            std::future::poll_fn(|context| match std::mem::replace(&mut once, true) {
+                true => std::task::Poll::Ready(()),
+                false => let_others_run(context),
+            })
+            .await;
+        }
+    }
+}
+
+/// What is proposed for a connection.
+fn proposal(link: &Link, way: &Way, service: ServiceId, psn: doorbell_core::wire::Psn) -> Request {
+    let (from, to) = match way {
+        Way::Network(outer) => outer.gids(),
+        Way::Link(_) => (Gid::default(), Gid::default()),
+    };
+    Request {
+        responder_resources: ResponderResources(link.reads),
+        initiator_depth: InitiatorDepth(link.reads),
+        flow_control: !link.shares_receives,
+        srq: link.shares_receives,
+        ..Request::new(service, link.qpn, psn, from, to)
+    }
+}
+
+/// Whoever waits for a connection.
+type Answer = oneshot::Sender<Result<Private, ConnectError>>;
+type Answered = oneshot::Receiver<Result<Private, ConnectError>>;
+
+/// The route of a way.
+fn route(way: Way) -> Route {
+    Route::new(way)
+}

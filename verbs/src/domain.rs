@@ -1,0 +1,179 @@
+//! Protection domains: what is made together, and reaches nothing else.
+
+use std::sync::Arc;
+
+use doorbell_core::memory::Region;
+use doorbell_core::nic::{self, Change, QueuePairEnds, ResourceError};
+use doorbell_core::wire::{Pkey, ServiceId};
+use doorbell_transports::SharedMemory;
+
+use crate::completions::CompletionQueue;
+use crate::connect::{Connection, Pending, Unconnected};
+use crate::error::{ConnectError, RegisterError};
+use crate::memory::{Registered, Rights};
+use crate::nic::Nic;
+use crate::pair::{Link, Pair, QueuePair, QueuePairConfig};
+use crate::queues::{Queues, QueuesConfig};
+use crate::shared_receives::SharedReceiveQueue;
+
+/// A protection domain: keys of memory that is registered in one are good for queue pairs of the same
+/// only.
+#[derive(Clone)]
+pub struct Domain {
+    nic: Nic,
+    domain: nic::Domain,
+}
+
+impl Domain {
+    pub(crate) fn new(nic: Nic, domain: nic::Domain) -> Self {
+        Self { nic, domain }
+    }
+
+    /// The NIC that it is of.
+    pub fn nic(&self) -> &Nic {
+        &self.nic
+    }
+
+    /// Registers memory, with which peers may do what the rights say.
+    ///
+    /// # Errors
+    /// When there are as many registrations as configured.
+    pub fn register(&self, region: Region, rights: Rights) -> Result<Registered, RegisterError> {
+        self.registered(region, rights, None)
+    }
+
+    /// Registers memory that peers of this machine can be [let to map](Connection::grant), too. What
+    /// they have mapped can't be revoked.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    pub fn register_shared(
+        &self,
+        memory: SharedMemory,
+        rights: Rights,
+    ) -> Result<Registered, RegisterError> {
+        self.registered(memory.region().clone(), rights, Some(Arc::new(memory)))
+    }
+
+    fn registered(
+        &self,
+        region: Region,
+        rights: Rights,
+        shared: Option<Arc<SharedMemory>>,
+    ) -> Result<Registered, RegisterError> {
+        let registration = self
+            .nic
+            .shared()
+            .with(|machine| machine.control().register(self.domain, region.clone(), rights))?;
+        Ok(Registered::new(self.nic.clone(), region, registration, shared))
+    }
+
+    /// Makes a queue pair whose requests are futures.
+    ///
+    /// # Errors
+    /// When there are as many as configured.
+    pub fn queue_pair(
+        &self,
+        config: &QueuePairConfig,
+    ) -> Result<Unconnected<QueuePair>, ResourceError> {
+        let core = |completions| nic::QueuePairConfig {
+            send_depth: config.send_depth,
+            receive_depth: config.receive_depth,
+            shared_receives: config.shared,
+            ..nic::QueuePairConfig::new(self.domain, completions)
+        };
+        let link = |qpn| {
+            let shares = config.shared.is_some();
+            Link::new(qpn, config.rights, shares, config.reads)
+        };
+        self.nic.shared().with(|machine| {
+            let control = machine.control();
+            let ends = control.nic.queue_pair(&core(control.completions.0))?;
+            let connection = self.connection(control, &ends, link(ends.qpn))?;
+            let pair = Arc::new(Pair::new(ends, config.send_depth));
+            control.pairs.insert(connection.qpn(), pair.clone());
+            Ok(Unconnected::new(Pending(pair), connection))
+        })
+    }
+
+    /// Makes a queue pair whose program posts to its queues, and reads a completion queue.
+    ///
+    /// # Errors
+    /// When there are as many as configured, or a completion queue is too small for one more.
+    pub fn queues(&self, config: &QueuesConfig) -> Result<Unconnected<Queues>, ResourceError> {
+        let core = nic::QueuePairConfig {
+            receive_completions: config.receive_completions,
+            send_depth: config.send_depth,
+            receive_depth: config.receive_depth,
+            shared_receives: config.shared,
+            ..nic::QueuePairConfig::new(self.domain, config.send_completions)
+        };
+        self.nic.shared().with(|machine| {
+            let control = machine.control();
+            let ends = control.nic.queue_pair(&core)?;
+            let shares = config.shared.is_some();
+            let link = Link::new(ends.qpn, config.rights, shares, config.reads);
+            let connection = self.connection(control, &ends, link)?;
+            Ok(Unconnected::new(ends, connection))
+        })
+    }
+
+    /// The connection that a queue pair will have, for which it takes receives already.
+    fn connection(
+        &self,
+        control: &mut crate::progress::Control,
+        ends: &QueuePairEnds,
+        link: Link,
+    ) -> Result<Connection, ResourceError> {
+        let init = Change::Init { rights: link.rights, pkey: Pkey::DEFAULT };
+        let changed = control.nic.change(ends.qpn, init);
+        debug_assert_eq!(changed, Ok(()), "a new queue pair goes to the init state");
+        let link = Arc::new(link);
+        control.links.insert(ends.qpn, link.clone());
+        Ok(Connection::new(self.nic.clone(), link))
+    }
+
+    /// Makes a queue of receives that queue pairs draw from whose requests are futures.
+    ///
+    /// # Errors
+    /// When the depth is none.
+    pub fn shared_receive_queue(&self, depth: usize) -> Result<SharedReceiveQueue, ResourceError> {
+        let (made, completions) = self.nic.shared().with(|machine| {
+            let control = machine.control();
+            let completions = control.completions.0;
+            control
+                .nic
+                .shared_receive_queue(self.domain, completions, depth)
+                .map(|made| (made, completions))
+        })?;
+        Ok(SharedReceiveQueue::new(self.nic.clone(), made, completions, true))
+    }
+
+    /// Makes a queue of receives whose completions go to a completion queue, for queue pairs whose
+    /// program reads that.
+    ///
+    /// # Errors
+    /// When the depth is none.
+    pub fn shared_receives_to(
+        &self,
+        completions: &CompletionQueue,
+        depth: usize,
+    ) -> Result<SharedReceiveQueue, ResourceError> {
+        let id = completions.id();
+        let made = self
+            .nic
+            .shared()
+            .with(|machine| machine.control().nic.shared_receive_queue(self.domain, id, depth))?;
+        Ok(SharedReceiveQueue::new(self.nic.clone(), made, id, false))
+    }
+
+    /// Connects a new queue pair to whoever listens to a service at an address: see
+    /// [`Unconnected::connect`] for one that is there already, and with private data.
+    ///
+    /// # Errors
+    /// As there, and when there is no room for a queue pair.
+    pub async fn connect(&self, to: &str, service: ServiceId) -> Result<QueuePair, ConnectError> {
+        let pair = self.queue_pair(&QueuePairConfig::default())?;
+        pair.connect(to, service, &[]).await.map(|(pair, _)| pair)
+    }
+}

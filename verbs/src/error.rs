@@ -1,0 +1,283 @@
+//! What goes wrong, and why.
+
+use std::fmt;
+use std::io;
+
+use doorbell_core::cm::{ConfigError, ConnectionError, ListenError, Why};
+use doorbell_core::memory::Buf;
+use doorbell_core::nic::{
+    self, ChangeError, Failure, KeyError, Memory, NumberingError, PostError, ReceiveRequest,
+    Refused, ResourceError, TableFull, WorkRequest,
+};
+use doorbell_core::wire::ServiceId;
+use doorbell_core::wire::cm::RejectReason;
+use doorbell_transports::sharing::{ServiceError, SharingError};
+use doorbell_transports::{Address, AddressError, OpenError, ReachError, SpecError};
+use thiserror::Error;
+
+use crate::connect::Connection;
+use crate::pair::{Ending, Stand, buf};
+
+/// A request that was not carried out, or not posted, and the memory that it had.
+#[derive(Debug)]
+pub struct Failed(Box<Details>);
+
+struct Details {
+    why: FailedWhy,
+    ending: Option<Ending>,
+    memory: Memory,
+}
+
+impl fmt::Debug for Details {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Failed").field("why", &self.why).field("ending", &self.ending).finish()
+    }
+}
+
+/// Why a request failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum FailedWhy {
+    /// It was posted, and broke the queue pair, or was flushed when that was broken.
+    #[error("{0}")]
+    Carried(#[from] Failure),
+    /// It was not posted.
+    #[error("{0}")]
+    Refused(#[from] PostError),
+    /// It names more memory of the peer's than that is of.
+    #[error("{len} bytes are more than the {room} of the peer's memory that was named")]
+    Beyond {
+        /// How many.
+        len: u64,
+        /// How much memory.
+        room: u64,
+    },
+    /// Atomic operations are on words of 8 bytes.
+    #[error("{len} bytes at {address:#x} hold no word of 8 bytes at a multiple of 8")]
+    NoWord {
+        /// Where.
+        address: u64,
+        /// How many.
+        len: u64,
+    },
+    /// More bytes than travel in a request.
+    #[error("{len} bytes do not go into a request, which takes {most}: send a Buf")]
+    TooLong {
+        /// How many.
+        len: usize,
+        /// The most.
+        most: usize,
+    },
+    /// The connection is over.
+    #[error("no more is received")]
+    Over,
+}
+
+impl Failed {
+    fn new(why: FailedWhy, memory: Memory) -> Self {
+        Self(Box::new(Details { why, ending: None, memory }))
+    }
+
+    pub(crate) fn of(why: Failure, memory: Memory) -> Self {
+        Self::new(why.into(), memory)
+    }
+
+    pub(crate) fn refused(why: PostError, memory: Memory) -> Self {
+        Self::new(why.into(), memory)
+    }
+
+    pub(crate) fn of_request(refused: Refused<WorkRequest>, connection: &Connection) -> Self {
+        let memory = match refused.request.data {
+            nic::Data::Memory(memory) => memory,
+            nic::Data::Inline(_) => Memory::None,
+        };
+        Self::refused(refused.why, memory).because(connection)
+    }
+
+    pub(crate) fn beyond(len: u64, room: u64) -> Self {
+        Self::new(FailedWhy::Beyond { len, room }, Memory::None)
+    }
+
+    pub(crate) fn no_word(address: u64, len: u64) -> Self {
+        Self::new(FailedWhy::NoWord { address, len }, Memory::None)
+    }
+
+    pub(crate) fn too_long(len: usize) -> Self {
+        Self::new(FailedWhy::TooLong { len, most: nic::MOST_INLINE }, Memory::None)
+    }
+
+    pub(crate) fn over(connection: &Connection) -> Self {
+        Self::new(FailedWhy::Over, Memory::None).because(connection)
+    }
+
+    /// With the reason why the connection is over, if it is.
+    pub(crate) fn because(mut self, connection: &Connection) -> Self {
+        if let Stand::Ended(ending) = connection.stand() {
+            self.0.ending = Some(ending);
+        }
+        self
+    }
+
+    /// Why.
+    pub fn why(&self) -> FailedWhy {
+        self.0.why
+    }
+
+    /// Why the connection is over, if it is.
+    pub fn ending(&self) -> Option<&Ending> {
+        self.0.ending.as_ref()
+    }
+
+    /// The buffer that the request had, or an empty one.
+    pub fn into_buf(self) -> Buf {
+        buf(self.0.memory)
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.0.ending, self.0.why) {
+            // A cause that the request broke upon is the connection's, too.
+            (Some(Ending::Broken(_)) | None, why) => write!(f, "{why}"),
+            (Some(ending), why) => write!(f, "{why}: {ending}"),
+        }
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// A receive that was not posted.
+#[derive(Debug, Error)]
+#[error("{why}")]
+pub struct PostReceiveError {
+    /// Why.
+    pub why: PostError,
+    /// The receive, with its buffer.
+    pub request: Box<ReceiveRequest>,
+}
+
+/// A NIC that is not opened.
+#[derive(Debug, Error)]
+pub enum NicError {
+    /// It is not said of which device.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The device can't be opened.
+    #[error(transparent)]
+    Device(#[from] OpenError),
+    /// The interface is not shared.
+    #[error(transparent)]
+    Sharing(#[from] SharingError),
+    /// Its numbers can't be.
+    #[error(transparent)]
+    Numbering(#[from] NumberingError),
+    /// Its connection manager can't be.
+    #[error(transparent)]
+    Manager(#[from] ConfigError),
+    /// Its completions have no place.
+    #[error(transparent)]
+    Resource(#[from] ResourceError),
+    /// The system refused.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The other processes of the interface do not answer.
+    #[error("{0}")]
+    Alone(doorbell_transports::Trouble),
+}
+
+/// A connection that does not come about.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// The address is none.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The peer's device can't be reached.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
+    /// The peer's connection manager has refused it.
+    #[error("the peer refused the connection: {reason}{}", hint(*.reason))]
+    Refused {
+        /// Why.
+        reason: RejectReason,
+        /// What the peer's program said to that.
+        private: Vec<u8>,
+    },
+    /// Nobody has answered.
+    #[error("the peer's connection manager does not answer: is a NIC of its program open there?")]
+    TimedOut,
+    /// One of the two has begun anew meanwhile.
+    #[error("the peer has begun anew meanwhile: ask again")]
+    Stale,
+    /// The peer went while the connection was being made.
+    #[error("the peer ended the connection while it was being made")]
+    PeerLeft,
+    /// This side has ended it.
+    #[error("the queue pair broke, or was dropped, while the connection was being made")]
+    GivenUp,
+    /// The connection manager did not do it.
+    #[error(transparent)]
+    Manager(#[from] ConnectionError),
+    /// The queue pair did not change.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
+    /// The other side of a TCP exchange.
+    #[error("exchanging addresses by TCP: {0}")]
+    Exchange(String),
+    /// There is no queue pair.
+    #[error(transparent)]
+    Resource(#[from] ResourceError),
+}
+
+fn hint(reason: RejectReason) -> &'static str {
+    match reason {
+        RejectReason::INVALID_SERVICE_ID => "; does its program listen to that service?",
+        RejectReason::INVALID_MTU => "; its device takes smaller packets: lower this one's MTU",
+        _ => "",
+    }
+}
+
+impl ConnectError {
+    pub(crate) fn of(why: Why) -> Self {
+        match why {
+            Why::Refused { reason, private, .. } => Self::Refused { reason, private },
+            Why::PeerLeft { .. } => Self::PeerLeft,
+            Why::Agreed { .. } => Self::GivenUp,
+            Why::TimedOut => Self::TimedOut,
+            Why::Stale => Self::Stale,
+        }
+    }
+}
+
+/// A service that is not listened to.
+#[derive(Debug, Error)]
+pub enum ListenRefused {
+    /// The connection manager did not do it.
+    #[error(transparent)]
+    Manager(#[from] ListenError),
+    /// It was not asked for.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    /// Another process has it.
+    #[error("service {0} is listened to by another process of this interface")]
+    Taken(ServiceId),
+}
+
+/// Memory that is not registered, or not taken back.
+#[derive(Debug, Error)]
+pub enum RegisterError {
+    /// The table is full.
+    #[error(transparent)]
+    Full(#[from] TableFull),
+    /// There is no such registration.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+/// Where an address was of no use.
+pub(crate) fn parsed(address: &str) -> Result<Address, AddressError> {
+    address.parse()
+}

@@ -1,0 +1,22 @@
+//! What a program hears without asking.
+
+use doorbell_core::nic::{Cause, SharedReceiveQueueId};
+use doorbell_core::wire::Qpn;
+
+/// Something that happens to a NIC or its queue pairs, asynchronously.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum AsyncEvent {
+    /// A queue pair broke.
+    Broken(Qpn, Cause),
+    /// A draining queue pair has nothing under way any more.
+    Drained(Qpn),
+    /// A shared receive queue has fewer receives than it was
+    /// [to tell](crate::SharedReceiveQueue::tell_low) at.
+    ReceivesLow(SharedReceiveQueueId),
+    /// What comes from a peer comes from another Ethernet address than the connection's: it may have
+    /// moved.
+    PathChanged(Qpn),
+    /// A broken queue pair takes no more receives from the queue that it shares.
+    LastReceive(Qpn),
+}

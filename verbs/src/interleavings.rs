@@ -1,0 +1,165 @@
+//! Every interleaving of a few threads, by loom: of those who post, who run the NIC, who stand by, and
+//! who wait for completions.
+
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+use loom::model;
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use loom::thread;
+
+use crate::pair::Slots;
+use crate::progress::Duty;
+use crate::sys::lock::ProgressLock;
+use crate::wakers::Place;
+
+/// Work that was posted, and how much of it was sent.
+#[derive(Default)]
+struct Posted(AtomicU32);
+
+/// Posts, as a program does: sends all that is there if nobody else is at it.
+fn post(posted: &Posted, nic: &ProgressLock<u32>) {
+    posted.0.fetch_add(1, Ordering::Release);
+    let mut holder = nic.ring();
+    while let Some(mut guard) = holder {
+        *guard = posted.0.load(Ordering::Acquire);
+        holder = match guard.leave() {
+            Ok(()) => None,
+            Err(still) => {
+                still.rung();
+                Some(still)
+            }
+        };
+    }
+}
+
+#[test]
+fn what_is_posted_while_another_runs_the_nic_is_sent() {
+    model(|| {
+        let shared = Arc::new((Posted::default(), ProgressLock::new(0)));
+        let posters = [(); 2].map(|()| {
+            let shared = shared.clone();
+            thread::spawn(move || post(&shared.0, &shared.1))
+        });
+        posters.into_iter().for_each(|poster| poster.join().unwrap());
+        assert_eq!(*shared.1.enter().expect("nobody has it"), 2);
+    });
+}
+
+#[test]
+fn who_claims_the_nic_gets_it_from_who_takes_turns() {
+    model(|| {
+        let nic = Arc::new(ProgressLock::new(0));
+        let other = nic.clone();
+        let claims = thread::spawn(move || {
+            let mut guard = other.claim();
+            *guard += 1;
+            assert!(guard.leave().is_ok());
+        });
+        if let Some(mut guard) = nic.enter() {
+            *guard += 1;
+            assert!(guard.leave().is_ok());
+        }
+        claims.join().unwrap();
+        assert!(*nic.enter().expect("nobody has it") >= 1);
+    });
+}
+
+/// Whether somebody was woken.
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn who_stands_by_is_woken_or_finds_the_nic_vacant() {
+    model(|| {
+        let duty = Arc::new(Duty::new(()));
+        let holder = duty.clone();
+        let runs = thread::spawn(move || {
+            if let Some(guard) = holder.enter() {
+                holder.leave(guard, |()| ());
+            }
+        });
+        let woken = Arc::new(Woken(AtomicBool::new(false)));
+        let waker = Waker::from(woken.clone());
+        let mut place = Place::default();
+        let mut has_it = false;
+        if let Some(guard) = duty.enter() {
+            duty.leave(guard, |()| ());
+            has_it = true;
+        } else {
+            duty.stand_by(&mut place, &waker);
+            if let Some(guard) = duty.vacant() {
+                duty.stand_down(&mut place);
+                duty.leave(guard, |()| ());
+                has_it = true;
+            }
+        }
+        runs.join().unwrap();
+        assert!(has_it || woken.0.load(Ordering::SeqCst), "asleep beside what nobody has");
+    });
+}
+
+#[test]
+fn who_stands_by_is_woken_when_the_keeper_resigns() {
+    model(|| {
+        let duty = Arc::new(Duty::new(()));
+        assert!(duty.keep());
+        let keeper = duty.clone();
+        let resigns = thread::spawn(move || keeper.resign());
+        let woken = Arc::new(Woken(AtomicBool::new(false)));
+        let waker = Waker::from(woken.clone());
+        let mut place = Place::default();
+        duty.stand_by(&mut place, &waker);
+        let has_it = duty.vacant().map(|guard| duty.leave(guard, |()| ())).is_some();
+        resigns.join().unwrap();
+        assert!(has_it || woken.0.load(Ordering::SeqCst), "asleep beside what nobody has");
+    });
+}
+
+#[test]
+fn a_future_that_sleeps_is_woken_by_its_completion() {
+    model(|| {
+        let slots = Arc::new(Slots::<(), u32>::new(()));
+        let index = slots.post(|(), _| Ok::<(), ()>(())).unwrap();
+        let nic = slots.clone();
+        let completes = thread::spawn(move || {
+            nic.complete(index, || 7).into_iter().for_each(Waker::wake);
+        });
+        let woken = Arc::new(Woken(AtomicBool::new(false)));
+        let waker = Waker::from(woken.clone());
+        let seen = slots.completed();
+        let mut found = if seen == 0 { None } else { slots.take(index) };
+        if found.is_none() {
+            slots.wait(index, &waker);
+            found = if slots.completed() == seen { None } else { slots.take(index) };
+        }
+        completes.join().unwrap();
+        match found {
+            Some(found) => assert_eq!(found, 7),
+            None => {
+                assert!(woken.0.load(Ordering::SeqCst), "asleep beside its completion");
+                assert_eq!(slots.take(index), Some(7));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_future_that_is_dropped_leaves_its_slot_to_the_next() {
+    model(|| {
+        let slots = Arc::new(Slots::<(), u32>::new(()));
+        let index = slots.post(|(), _| Ok::<(), ()>(())).unwrap();
+        let nic = slots.clone();
+        let completes = thread::spawn(move || {
+            assert!(nic.complete(index, || 7).is_none());
+        });
+        slots.abandon(index);
+        completes.join().unwrap();
+        assert_eq!(slots.post(|(), _| Ok::<(), ()>(())), Ok(index));
+    });
+}

@@ -1,0 +1,384 @@
+//! A NIC: a device, opened.
+
+use std::future::Future;
+use std::hash::Hasher;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use doorbell_core::cm::{self, ConnectionManager, Extensions};
+use doorbell_core::nic::{self, KeepAlive, Numbering, ResourceError, Seed};
+use doorbell_core::wire::{CaGuid, ServiceId};
+use doorbell_transports::packet::Packet;
+use doorbell_transports::packet_v2::{PacketV2, Settings};
+use doorbell_transports::sharing::{Event as Shares, Membership, TAG_BITS};
+use doorbell_transports::shm::Shm;
+use doorbell_transports::udp::Udp;
+use doorbell_transports::{Address, Capabilities, Device, Spec, Trouble};
+use tokio::sync::broadcast;
+
+use crate::completions::CompletionQueue;
+use crate::connect::{Listener, listen};
+use crate::domain::Domain;
+use crate::error::{ListenRefused, NicError};
+use crate::events::AsyncEvent;
+use crate::progress::{Control, Engine, Errands, Machine, Pacing, Parts, Shared, Watch, block_on};
+use crate::statistics::Statistics;
+use crate::waiting::Until;
+
+/// Who runs the NIC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// Whoever waits; and when nobody does, a task of the runtime in which it was opened, or a
+    /// thread if that was in none.
+    Inline,
+    /// A thread of its own, on one processor if that is named. It spins for as long as
+    /// [`spin`](Config::spin) says, and then sleeps until something comes.
+    Dedicated {
+        /// Which processor, by its number.
+        core: Option<usize>,
+    },
+}
+
+/// How a NIC is run, and how much it holds.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Who runs it.
+    pub progress: Progress,
+    /// For how long somebody who waits spins on a silent device, before sleeping in the kernel.
+    /// That wakes 20 to 30 µs late, and costs nothing while it lasts; spinning costs a core.
+    /// [`Duration::MAX`] is for ever.
+    pub spin: Duration,
+    /// The most queue pairs.
+    pub queue_pairs: usize,
+    /// The most registrations of memory.
+    pub registrations: usize,
+    /// The most completions of queue pairs whose requests are futures that wait for a turn; at
+    /// least one more than there are queue pairs.
+    pub completions: usize,
+    /// How long hosts of peers may be silent.
+    pub keep_alive: KeepAlive,
+    /// For how long the numbers of a connection that is over are not used again.
+    pub time_wait: Duration,
+    /// Where numbers that nobody is to guess come from: the system, unless a test wants the same run
+    /// again.
+    pub seed: Option<u64>,
+}
+
+impl Default for Config {
+    /// Run inline, with 50 µs of spinning, and room for a thousand queue pairs.
+    fn default() -> Self {
+        let time_wait = cm::Config::new(CaGuid(0)).time_wait;
+        Self {
+            progress: Progress::Inline,
+            spin: Duration::from_micros(50),
+            queue_pairs: 1024,
+            registrations: 4096,
+            completions: 4096,
+            keep_alive: KeepAlive::default(),
+            time_wait,
+            seed: None,
+        }
+    }
+}
+
+/// A network adapter in software, over a device. Clones are handles to the same; when the last of
+/// them, and of all that was made with it, is dropped, it is gone.
+///
+/// ```
+/// use doorbell_verbs::{Buf, Config, Nic, ServiceId};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let name = |end| format!("shm:nic-example/{end}/{}", std::process::id());
+/// # let (here, there) = (name(0), name(1));
+/// let server = Nic::open(&there, Config::default())?; // "shm:job/1", "udp:192.0.2.7", …
+/// let mut listener = server.listen(ServiceId(7)).await?;
+/// let client = Nic::open(&here, Config::default())?;
+///
+/// let (one, other) = (client.domain(), server.domain());
+/// let accepted = async { listener.accept().await.accept(&other).await };
+/// let (asked, accepted) = tokio::join!(one.connect(&there, ServiceId(7)), accepted);
+/// let (asked, accepted) = (asked?, accepted?);
+///
+/// let (sent, message) =
+///     tokio::join!(asked.send(Buf::from(&b"hello"[..])), accepted.recv(Buf::with_capacity(64)));
+/// sent?;
+/// assert_eq!(&message?.data[..], b"hello");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Nic(Arc<Shared>);
+
+/// The most events that wait for a program that does not take them.
+const EVENTS: usize = 1024;
+
+/// How long the other processes of an interface have to answer.
+const SHARING: Duration = Duration::from_secs(3);
+
+impl Nic {
+    /// Opens a device by name: `shm:NAME`, `udp:IP[:PORT]`, `packet:INTERFACE` or
+    /// `packet-v2:INTERFACE[,IP/PREFIX]`. Called in a Tokio runtime, that runs it when nobody waits.
+    ///
+    /// # Errors
+    /// When it is no such name, or the device can't be opened; the error says what to do.
+    ///
+    /// # Panics
+    /// In a runtime that was built without I/O.
+    pub fn open(spec: &str, config: Config) -> Result<Self, NicError> {
+        let own = Numbering::default();
+        match spec.parse()? {
+            Spec::Shm(name) => Self::build(Shm::join(&name)?, own, None, config),
+            Spec::Udp(address) => Self::build(Udp::open(address)?, own, None, config),
+            Spec::PacketV2(interface, network) => {
+                let settings = Settings { network, ..Settings::default() };
+                Self::build(PacketV2::open(&interface, settings)?, own, None, config)
+            }
+            Spec::Packet(interface) => {
+                let sharing = share(&interface)?;
+                let numbering = sharing.numbering();
+                let device = Packet::open(&interface, numbering)?;
+                Self::build(device, numbering, Some(sharing), config)
+            }
+        }
+    }
+
+    /// A NIC over any device: a [wrapper](doorbell_transports::wrap), a simulated network's, one of
+    /// your own.
+    ///
+    /// # Errors
+    /// When the configuration can't be.
+    ///
+    /// # Panics
+    /// As [`open`](Self::open).
+    pub fn over(device: impl Device, config: Config) -> Result<Self, NicError> {
+        Self::build(device, Numbering::default(), None, config)
+    }
+
+    fn build(
+        device: impl Device,
+        numbering: Numbering,
+        sharing: Option<Membership>,
+        config: Config,
+    ) -> Result<Self, NicError> {
+        let Capabilities { mtu, lossless, .. } = *device.capabilities();
+        let owner = sharing.is_none();
+        let seeds = Seeds::new(config.seed);
+        let core = nic::Config {
+            queue_pairs: config.queue_pairs,
+            registrations: config.registrations,
+            numbering,
+            keep_alive: config.keep_alive,
+            lossless,
+            ..nic::Config::default()
+        };
+        let mut nic = nic::Nic::new(core, seeds.seed(0)?)?;
+        let capacity = config.completions.max(config.queue_pairs + 1);
+        let completions = nic.completion_queue(capacity)?;
+        let manager = cm::Config {
+            tag: numbering.tag,
+            tag_bits: TAG_BITS,
+            owner,
+            connections: config.queue_pairs,
+            time_waits: config.queue_pairs.max(1024),
+            time_wait: config.time_wait,
+            extensions: Extensions::WRITE_WITH_METADATA,
+            ..cm::Config::new(guid(device.address()))
+        };
+        let manager = ConnectionManager::new(manager, seeds.seed(1)?)?;
+        let errands = Arc::new(Errands::default());
+        let events = broadcast::Sender::new(EVENTS);
+        let parts =
+            Parts { nic, manager, sharing, mtu, errands: errands.clone(), completions, events };
+        let machine: Box<dyn Machine> = Box::new(Engine::new(Control::new(parts), device));
+        Self::start(machine, errands, &config)
+    }
+
+    fn start(
+        machine: Box<dyn Machine>,
+        errands: Arc<Errands>,
+        config: &Config,
+    ) -> Result<Self, NicError> {
+        let system = |what| move |source| NicError::System { what, source };
+        let watch =
+            machine.watched().and_then(Watch::new).map_err(system("watching the device"))?;
+        let dedicated = matches!(config.progress, Progress::Dedicated { .. });
+        let pacing = Pacing { spin: config.spin, dedicated };
+        let shared = Arc::new(Shared::new(machine, errands, pacing, watch));
+        tracing::debug!(address = %shared.address, ?config, "opened");
+        match config.progress {
+            Progress::Inline => shared.keep_watch().map_err(system("keeping watch"))?,
+            Progress::Dedicated { core } => {
+                let spin = (config.spin != Duration::MAX).then_some(config.spin);
+                shared.dedicate(core, spin).map_err(system("giving it a thread of its own"))?;
+            }
+        }
+        Ok(Self(shared))
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0
+    }
+
+    /// Where peers reach it: what they pass to [`Domain::connect`], as text.
+    pub fn address(&self) -> &Address {
+        &self.0.address
+    }
+
+    /// What its device can do.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.0.capabilities
+    }
+
+    /// A new protection domain.
+    pub fn domain(&self) -> Domain {
+        let domain = self.0.with(|machine| machine.control().nic.domain());
+        Domain::new(self.clone(), domain)
+    }
+
+    /// Makes a completion queue of so many entries, of which each receive queue that ends there
+    /// takes one.
+    ///
+    /// # Errors
+    /// When that is none, or too many.
+    pub fn completion_queue(&self, entries: usize) -> Result<CompletionQueue, ResourceError> {
+        let made = self.0.with(|machine| machine.control().nic.completion_queue(entries));
+        let (id, queue) = made?;
+        Ok(CompletionQueue::new(self.clone(), id, queue))
+    }
+
+    /// Listens to a service, with room for 128 peers that are not decided upon.
+    ///
+    /// # Errors
+    /// When somebody does already, in this process or in another of the interface.
+    pub async fn listen(&self, service: ServiceId) -> Result<Listener, ListenRefused> {
+        self.listen_with(service, 128).await
+    }
+
+    /// The same with room for so many peers. Who asks beyond that asks again later, by itself.
+    ///
+    /// # Errors
+    /// As [`listen`](Self::listen).
+    pub async fn listen_with(
+        &self,
+        service: ServiceId,
+        backlog: usize,
+    ) -> Result<Listener, ListenRefused> {
+        listen(self, service, backlog).await
+    }
+
+    /// Waits until a look at something that peers change finds what it looks for: a word in
+    /// registered memory, say. With it comes the NIC in hand, through which an answer
+    /// [leaves at once](crate::Hand::post).
+    ///
+    /// The look is taken after each turn of the NIC, with the NIC in hand: it must not use it.
+    ///
+    /// ```
+    /// # use doorbell_verbs::{Nic, Registered};
+    /// async fn until_written(nic: &Nic, memory: &Registered) -> u64 {
+    ///     let written = || memory.load(0).ok().filter(|&word| word != 0);
+    ///     let (word, hand) = nic.until(written).await;
+    ///     drop(hand);
+    ///     word
+    /// }
+    /// ```
+    #[inline]
+    pub fn until<T, L: FnMut() -> Option<T>>(&self, look: L) -> Until<'_, L> {
+        Until::new(&self.0, look)
+    }
+
+    /// What happens asynchronously from here on. A program that does not take events misses the
+    /// oldest.
+    pub fn events(&self) -> broadcast::Receiver<AsyncEvent> {
+        self.0.with(|machine| machine.control().events.subscribe())
+    }
+
+    /// Takes a turn, unless somebody else does. Whether anything came or went.
+    ///
+    /// Nobody needs to call it: who waits does. It is for programs without a runtime that poll by
+    /// themselves.
+    pub fn turn(&self) -> bool {
+        self.0.turn()
+    }
+
+    /// Runs a future on this thread, without a runtime.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        block_on(future)
+    }
+
+    /// What it has counted.
+    pub fn statistics(&self) -> Statistics {
+        self.0.with(|machine| {
+            let device = machine.statistics();
+            let control = machine.control();
+            Statistics {
+                nic: *control.nic.counters(),
+                device,
+                connections: *control.manager.counters(),
+                objects: control.nic.objects(),
+            }
+        })
+    }
+
+    /// What keeps it from working at this moment, if something does.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.0.with(|machine| machine.trouble())
+    }
+}
+
+impl std::fmt::Debug for Nic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Nic({})", self.address())
+    }
+}
+
+/// Joins the processes that use an interface, who give this one its numbers.
+fn share(interface: &str) -> Result<Membership, NicError> {
+    let mut sharing = Membership::of_interface(interface)?;
+    let start = Instant::now();
+    loop {
+        match sharing.turn() {
+            Some(Shares::Welcome) => return Ok(sharing),
+            Some(_) => {}
+            None if start.elapsed() < SHARING => std::thread::sleep(Duration::from_micros(100)),
+            None => {
+                let found = io::Error::from(io::ErrorKind::TimedOut).to_string();
+                return Err(NicError::Alone(sharing.trouble().unwrap_or(Trouble {
+                    what: format!("sharing `{interface}`"),
+                    found,
+                    advice: "look for processes there that have stopped",
+                })));
+            }
+        }
+    }
+}
+
+/// The adapter that queue pairs are said to belong to: the same for all processes of an interface.
+fn guid(address: &Address) -> CaGuid {
+    let mut hash = std::hash::DefaultHasher::new();
+    match address {
+        Address::Packet(mac) => hash.write(&mac.0),
+        other => hash.write(other.to_string().as_bytes()),
+    }
+    CaGuid(hash.finish() | 1)
+}
+
+/// What is not to be guessed.
+struct Seeds(Option<u64>);
+
+impl Seeds {
+    fn new(number: Option<u64>) -> Self {
+        Self(number)
+    }
+
+    /// The system's, or one of a test's run.
+    fn seed(&self, which: u64) -> Result<Seed, NicError> {
+        match self.0 {
+            Some(number) => Ok(Seed::from_number(number.wrapping_mul(2).wrapping_add(which))),
+            None => doorbell_transports::random()
+                .map(Seed)
+                .map_err(|source| NicError::System { what: "getting random numbers", source }),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What a queue pair of either kind knows of its connection.
+
+use doorbell_core::cm::{ConnectionId, Why};
+use doorbell_core::connect::Route;
+use doorbell_core::encap::PathId;
+use doorbell_core::nic::{Cause, Rights};
+use doorbell_core::wire::Qpn;
+use tokio::sync::watch;
+
+use crate::sync::{Mutex, locked};
+
+/// Where a connection stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Stand {
+    /// It was not asked for yet.
+    Unconnected,
+    /// It is being made.
+    Connecting,
+    /// It stands.
+    Connected,
+    /// It is over, and everything posted is flushed.
+    Ended(Ending),
+}
+
+/// Why a connection is over.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Ending {
+    /// This side ended it.
+    #[error("this side ended the connection")]
+    Left {
+        /// What the peer said to that.
+        private: Vec<u8>,
+    },
+    /// The peer ended it.
+    #[error("the peer ended the connection")]
+    PeerLeft {
+        /// What it said.
+        private: Vec<u8>,
+    },
+    /// The peer began anew, and has forgotten it.
+    #[error("the peer has begun anew, and has forgotten the connection")]
+    Forgotten,
+    /// A request could not be carried out, or the peer is not there any more.
+    #[error("{0}")]
+    Broken(Cause),
+}
+
+impl Ending {
+    /// Of a connection that stood.
+    pub(crate) fn of(why: Why) -> Self {
+        match why {
+            Why::PeerLeft { private } | Why::Refused { private, .. } => Self::PeerLeft { private },
+            Why::Agreed { private } => Self::Left { private },
+            Why::TimedOut => Self::Left { private: Vec::new() },
+            Why::Stale => Self::Forgotten,
+        }
+    }
+}
+
+/// A queue pair's connection, as its program and its NIC know it.
+pub(crate) struct Link {
+    pub qpn: Qpn,
+    pub rights: Rights,
+    /// Whether receives come from a shared queue, and so are not counted to the peer.
+    pub shares_receives: bool,
+    /// The most reads and atomic operations at a time, each way.
+    pub reads: u8,
+    stand: watch::Sender<Stand>,
+    ways: Mutex<Ways>,
+}
+
+/// What of a connection only its NIC needs.
+#[derive(Default)]
+pub(crate) struct Ways {
+    pub id: Option<ConnectionId>,
+    /// The number of its path, and where that leads.
+    pub path: Option<(PathId, Route)>,
+}
+
+impl Link {
+    pub fn new(qpn: Qpn, rights: Rights, shares_receives: bool, reads: u8) -> Self {
+        let stand = watch::Sender::new(Stand::Unconnected);
+        Self { qpn, rights, shares_receives, reads, stand, ways: Mutex::new(Ways::default()) }
+    }
+
+    pub fn stand(&self) -> Stand {
+        self.stand.borrow().clone()
+    }
+
+    pub fn watch(&self) -> watch::Receiver<Stand> {
+        self.stand.subscribe()
+    }
+
+    pub fn now_stands(&self, stand: Stand) {
+        self.stand.send_replace(stand);
+    }
+
+    /// Why it is over. The first reason stays, but that this side has ended it is no reason once the
+    /// peer's answer is known.
+    pub fn end(&self, ending: Ending) {
+        self.stand.send_if_modified(|stand| {
+            let known = matches!(stand, Stand::Ended(Ending::PeerLeft { .. } | Ending::Broken(_)));
+            if !known {
+                *stand = Stand::Ended(ending);
+            }
+            !known
+        });
+    }
+
+    pub fn ways<R>(&self, does: impl FnOnce(&mut Ways) -> R) -> R {
+        does(&mut locked(&self.ways))
+    }
+}

@@ -1,0 +1,445 @@
+//! A NIC, its connection manager, and what their events mean for queue pairs.
+//!
+//! Whoever has the NIC in hand has all of this, and nothing here waits.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use doorbell_core::cm::{self, ConnectionManager, Datagram};
+use doorbell_core::connect::Route;
+use doorbell_core::encap::{Path, PathId};
+use doorbell_core::memory::Region;
+use doorbell_core::nic::{
+    self, Cause, Change, CompletionQueue, CompletionQueueId, Domain, Event, Nic, Registration,
+    ResourceError, SharedReceiveQueueId,
+};
+use doorbell_core::time::Time;
+use doorbell_core::wire::cm::RejectReason;
+use doorbell_core::wire::{PathMtu, Qpn, Rkey, ServiceId};
+use doorbell_transports::Grant;
+use doorbell_transports::sharing::{self, Membership};
+use tokio::sync::{broadcast, oneshot};
+
+use super::errands::{Errand, Errands, Leaving};
+use crate::completions::Bell;
+use crate::connect::{Calls, Listeners};
+use crate::events::AsyncEvent;
+use crate::pair::{Ending, Link, Pair};
+
+/// What has no room in a queue is told when it comes out.
+pub(crate) struct Control {
+    pub nic: Nic,
+    pub manager: ConnectionManager<Route>,
+    pub sharing: Option<Membership>,
+    pub mtu: PathMtu,
+    /// Whether programs may want something done.
+    pub errands: Arc<Errands>,
+    /// Of all queue pairs whose requests are futures.
+    pub completions: (CompletionQueueId, CompletionQueue),
+    pub pairs: HashMap<Qpn, Arc<Pair>>,
+    pub links: HashMap<Qpn, Arc<Link>>,
+    pub queues: HashMap<CompletionQueueId, Arc<Bell>>,
+    pub calls: Calls,
+    pub listeners: Listeners,
+    pub events: broadcast::Sender<AsyncEvent>,
+    /// Memory of peers that is mapped here, and who waits for some.
+    pub grants: Grants,
+    paths: Paths,
+    /// Whether a peer is about to hear that a connection is over.
+    pub parts: bool,
+    /// Whether somebody was woken since this was last taken.
+    pub woke: bool,
+    /// What the NIC had no room for.
+    waits: Option<Datagram<Route>>,
+    /// Queue pairs whose programs have let go of them.
+    leaving: Vec<Qpn>,
+    /// Completion queues of which the same is true, until no queue pair ends there any more.
+    left: Vec<(CompletionQueueId, CompletionQueue)>,
+    /// And shared receive queues.
+    left_shared: Vec<SharedReceiveQueueId>,
+}
+
+/// Memory that peers have granted, by its remote key's number.
+#[derive(Default)]
+pub(crate) struct Grants {
+    /// What nobody has asked for yet, oldest first.
+    arrived: VecDeque<(PathId, u64, Region)>,
+    waiting: Vec<(PathId, u64, oneshot::Sender<Region>)>,
+}
+
+/// The most grants that wait to be asked for; the oldest give way to new ones.
+const MOST_GRANTS: usize = 1024;
+
+impl Grants {
+    fn arrive(&mut self, Grant { from, tag, memory }: Grant) {
+        self.waiting.retain(|(_, _, asks)| !asks.is_closed());
+        let asks = self.waiting.iter().position(|&(link, what, _)| (link, what) == (from, tag));
+        match asks.map(|asks| self.waiting.swap_remove(asks).2) {
+            Some(asks) => drop(asks.send(memory)),
+            None => {
+                if self.arrived.len() == MOST_GRANTS {
+                    self.arrived.pop_front();
+                }
+                self.arrived.push_back((from, tag, memory));
+            }
+        }
+    }
+
+    /// What a peer at the end of a link has granted by that number, now or later.
+    pub fn ask(&mut self, link: PathId, tag: u64) -> oneshot::Receiver<Region> {
+        let (asks, asked) = oneshot::channel();
+        let found = self.arrived.iter().position(|&(from, what, _)| (from, what) == (link, tag));
+        match found.and_then(|found| self.arrived.remove(found)) {
+            Some((_, _, memory)) => drop(asks.send(memory)),
+            None => self.waiting.push((link, tag, asks)),
+        }
+        asked
+    }
+}
+
+/// The numbers of paths: packets of two queue pairs share a frame if theirs lead to the same host.
+#[derive(Default)]
+struct Paths {
+    known: HashMap<Route, (PathId, usize)>,
+    last: u32,
+}
+
+impl Paths {
+    fn take(&mut self, route: Route) -> PathId {
+        let (id, users) = self.known.entry(route).or_insert_with(|| {
+            self.last = self.last.wrapping_add(1);
+            (PathId(self.last), 0)
+        });
+        *users += 1;
+        *id
+    }
+
+    fn give_back(&mut self, route: &Route) {
+        if let Some((_, users)) = self.known.get_mut(route) {
+            *users -= 1;
+            if *users == 0 {
+                self.known.remove(route);
+            }
+        }
+    }
+}
+
+/// What a control is made of.
+pub(crate) struct Parts {
+    pub nic: Nic,
+    pub manager: ConnectionManager<Route>,
+    pub sharing: Option<Membership>,
+    pub mtu: PathMtu,
+    pub errands: Arc<Errands>,
+    pub completions: (CompletionQueueId, CompletionQueue),
+    pub events: broadcast::Sender<AsyncEvent>,
+}
+
+impl Control {
+    pub fn new(parts: Parts) -> Self {
+        let Parts { nic, manager, sharing, mtu, errands, completions, events } = parts;
+        Self {
+            nic,
+            manager,
+            sharing,
+            mtu,
+            errands,
+            completions,
+            pairs: HashMap::new(),
+            links: HashMap::new(),
+            queues: HashMap::new(),
+            calls: Calls::default(),
+            listeners: Listeners::default(),
+            events,
+            grants: Grants::default(),
+            paths: Paths::default(),
+            parts: false,
+            woke: false,
+            waits: None,
+            leaving: Vec::new(),
+            left: Vec::new(),
+            left_shared: Vec::new(),
+        }
+    }
+
+    /// Tells the time, and does what it has come for.
+    pub fn advance(&mut self, now: Time) {
+        self.nic.advance(now);
+        self.manager.advance(now);
+        if !self.is_clear() {
+            self.clear();
+        }
+    }
+
+    pub fn next_timeout(&self) -> Option<Time> {
+        [self.nic.next_timeout(), self.manager.next_timeout()].into_iter().flatten().min()
+    }
+
+    /// Hands completions of requests that are futures to whoever awaits them. Whether somebody was
+    /// woken.
+    #[inline]
+    pub fn dispatch(&mut self) -> bool {
+        let mut woke = false;
+        while let Some(done) = self.completions.1.poll_in_place() {
+            // Of one that was dropped, nobody hears.
+            if let Some(pair) = self.pairs.get(&done.qpn) {
+                woke |= pair.complete(done);
+            }
+        }
+        woke
+    }
+
+    /// Does what programs want done, and what the NIC, the manager and the other processes of the
+    /// interface tell of.
+    #[inline]
+    pub fn attend(&mut self) {
+        if self.errands.any() {
+            self.run_errands();
+        }
+        while let Some(event) = self.nic.event() {
+            self.hear(event);
+        }
+        self.manage();
+        if self.sharing.is_some() {
+            self.share();
+        }
+    }
+
+    pub fn granted(&mut self, grant: Grant) {
+        self.grants.arrive(grant);
+    }
+
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Completion(queue) => {
+                if let Some(bell) = self.queues.get(&queue) {
+                    self.woke |= bell.ring();
+                }
+            }
+            Event::Broken(qpn, cause) => self.broken(qpn, cause),
+            Event::Established(qpn) => {
+                if let Some(id) = self.links.get(&qpn).and_then(|link| link.ways(|ways| ways.id)) {
+                    // One that stands already is not changed by it.
+                    let _ = self.manager.arrived(id);
+                }
+            }
+            Event::Drained(qpn) => self.tell(AsyncEvent::Drained(qpn)),
+            Event::ReceivesLow(queue) => self.tell(AsyncEvent::ReceivesLow(queue)),
+            Event::PathChanged(qpn) => self.tell(AsyncEvent::PathChanged(qpn)),
+            Event::LastReceive(qpn) => self.tell(AsyncEvent::LastReceive(qpn)),
+        }
+    }
+
+    /// That nobody listens is no error.
+    fn tell(&self, event: AsyncEvent) {
+        let _ = self.events.send(event);
+    }
+
+    /// A queue pair is broken: the peer is told, for it may not know.
+    fn broken(&mut self, qpn: Qpn, cause: Cause) {
+        let Some(link) = self.links.get(&qpn).cloned() else { return };
+        if cause != Cause::Told {
+            tracing::debug!(%qpn, %cause, "broke");
+            self.end(&link, Ending::Broken(cause));
+            let _ = self.events.send(AsyncEvent::Broken(qpn, cause));
+        }
+        self.calls.give_up(&link, &mut self.manager);
+    }
+}
+
+/// Connections.
+impl Control {
+    /// Carries datagrams between the manager and the NIC, and does what the manager's events say.
+    #[inline]
+    fn manage(&mut self) {
+        while let Some(received) = self.nic.management() {
+            self.manager.receive(&Route::back(&received), &received.bytes);
+        }
+        while let Some(event) = self.manager.event() {
+            self.managed(event);
+        }
+        while let Some(datagram) = self.waits.take().or_else(|| self.manager.transmit()) {
+            // It shares no frame with anything.
+            let path = datagram.way.path(PathId(0));
+            if self.nic.manage(path, datagram.bytes).is_err() {
+                self.waits = Some(datagram);
+                break;
+            }
+        }
+    }
+
+    #[cold]
+    fn managed(&mut self, event: cm::Event<Route>) {
+        match event {
+            cm::Event::Asked { id, way, request, extensions, private } => {
+                let asked = crate::connect::Asked { id, way, request, extensions, private };
+                if let Err(reason) = self.listeners.ask(asked, self.mtu) {
+                    // What was asked is there, and undecided.
+                    let _ = self.manager.reject(id, reason, &[]);
+                }
+            }
+            cm::Event::Replied { id, reply, extensions, private } => {
+                crate::connect::replied(self, (id, &reply, extensions), private);
+            }
+            cm::Event::Established { id, private } => {
+                crate::connect::established(self, id, private);
+            }
+            cm::Event::Failed { id, why } => self.calls.failed(id, why),
+            cm::Event::Ended { id, why } => {
+                if let Some(link) = self.calls.link(id) {
+                    self.end(&link, Ending::of(why));
+                    let _ = self.nic.change(link.qpn, Change::Error);
+                }
+            }
+            cm::Event::Released { id, qpn } => {
+                if let Some(link) = self.calls.release(id) {
+                    link.ways(|ways| ways.id = None);
+                }
+                let _ = qpn;
+                self.clear();
+            }
+        }
+    }
+
+    /// A connection is over: whoever waits for its messages is told.
+    fn end(&mut self, link: &Link, ending: Ending) {
+        link.end(ending);
+        if let Some(pair) = self.pairs.get(&link.qpn) {
+            pair.end();
+        }
+        self.woke = true;
+    }
+
+    /// The path of a queue pair to a peer, numbered.
+    pub fn path(&mut self, link: &Link, route: Route) -> Path {
+        let id = self.paths.take(route);
+        let path = route.path(id);
+        if let Some((_, old)) = link.ways(|ways| ways.path.replace((path.id(), route))) {
+            self.paths.give_back(&old);
+        }
+        path
+    }
+
+    #[cold]
+    fn share(&mut self) {
+        use sharing::Event::{
+            BecameOwner, Granted, Joined, Left, Listens, StopsListening, Taken, Welcome,
+        };
+        while let Some(event) = self.sharing.as_mut().and_then(Membership::turn) {
+            let noted = match event {
+                Welcome => Ok(()),
+                BecameOwner => {
+                    self.manager.set_owner(true);
+                    Ok(())
+                }
+                Joined(tag) => self.manager.set_vacant(tag, false),
+                Left(tag) => self.manager.set_vacant(tag, true),
+                Listens(service) => self.manager.others_listen(service, true),
+                StopsListening(service) => self.manager.others_listen(service, false),
+                Granted(service) => {
+                    self.listeners.granted(service, &mut self.manager);
+                    Ok(())
+                }
+                Taken(service) => {
+                    self.listeners.taken(service, &mut self.manager);
+                    Ok(())
+                }
+            };
+            if let Err(why) = noted {
+                tracing::warn!(%why, "what another process of the interface says is not noted");
+            }
+        }
+    }
+}
+
+/// Memory, and what is taken down.
+impl Control {
+    pub fn register(
+        &mut self,
+        domain: Domain,
+        region: Region,
+        rights: nic::Rights,
+    ) -> Result<Registration, nic::TableFull> {
+        self.nic.register(domain, region, rights)
+    }
+
+    pub fn renew(&mut self, lkey: nic::Lkey) -> Result<Rkey, nic::KeyError> {
+        self.nic.renew(lkey)
+    }
+
+    #[cold]
+    fn run_errands(&mut self) {
+        for errand in self.errands.take() {
+            match errand {
+                Errand::Arm(queue) => drop(self.nic.arm(queue, nic::Notify::Any)),
+                Errand::Deregister(lkey) => drop(self.nic.deregister(lkey)),
+                Errand::Leave(leaving) => self.leave(leaving),
+                Errand::DropCompletions(queue, end) => {
+                    self.queues.remove(&queue);
+                    self.left.push((queue, end));
+                }
+                Errand::DropShared(queue) => self.left_shared.push(queue),
+                Errand::Refuse(id) => {
+                    let _ = self.manager.reject(id, RejectReason::CONSUMER, &[]);
+                }
+                Errand::Stop(service) => self.stop(service),
+            }
+        }
+        self.clear();
+    }
+
+    fn stop(&mut self, service: ServiceId) {
+        self.listeners.stop(service, &mut self.manager);
+        if let Some(sharing) = &mut self.sharing {
+            sharing.stop(service);
+        }
+    }
+
+    /// A program lets go of a queue pair: what is posted is flushed, the peer is told, and when the
+    /// connection's numbers have rested nothing is left of it.
+    fn leave(&mut self, Leaving { link, ends }: Leaving) {
+        self.parts = true;
+        let _ = self.nic.change(link.qpn, Change::Error);
+        drop(ends);
+        self.end(&link, Ending::Left { private: Vec::new() });
+        self.calls.give_up(&link, &mut self.manager);
+        self.pairs.remove(&link.qpn);
+        self.leaving.push(link.qpn);
+    }
+
+    /// Takes down what was let go, as far as nothing of it is left.
+    #[cold]
+    fn clear(&mut self) {
+        let Self { leaving, left, left_shared, nic, links, paths, .. } = self;
+        // Who has let go of it polls no more.
+        for (_, queue) in left.iter_mut() {
+            while queue.poll_in_place().is_some() {}
+        }
+        leaving.retain(|qpn| {
+            let Some(link) = links.get(qpn) else { return false };
+            if link.ways(|ways| ways.id.is_some()) {
+                return true;
+            }
+            if let Err(ResourceError::Outstanding { .. }) = nic.drop_queue_pair(*qpn) {
+                return true;
+            }
+            if let Some((_, route)) = link.ways(|ways| ways.path.take()) {
+                paths.give_back(&route);
+            }
+            links.remove(qpn);
+            false
+        });
+        left_shared.retain(|queue| {
+            let dropped = nic.drop_shared_receive_queue(*queue);
+            matches!(dropped, Err(ResourceError::SharedInUse { .. }))
+        });
+        left.retain(|(queue, _)| {
+            matches!(nic.drop_completion_queue(*queue), Err(ResourceError::InUse { .. }))
+        });
+    }
+
+    /// Whether nothing is left of what programs have let go of.
+    pub fn is_clear(&self) -> bool {
+        self.leaving.is_empty() && self.left.is_empty() && self.left_shared.is_empty()
+    }
+}

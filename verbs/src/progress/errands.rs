@@ -1,0 +1,61 @@
+//! What programs want done by whoever has the NIC in hand, and do not wait for.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use doorbell_core::cm::ConnectionId;
+use doorbell_core::nic::{CompletionQueue, CompletionQueueId, Lkey, SharedReceiveQueueId};
+use doorbell_core::wire::ServiceId;
+
+use crate::pair::Link;
+use crate::sync::{AtomicBool, Mutex, Ordering, locked};
+
+pub(crate) enum Errand {
+    /// The reader of a completion queue is about to sleep.
+    Arm(CompletionQueueId),
+    /// A registration was dropped.
+    Deregister(Lkey),
+    /// A queue pair was dropped.
+    Leave(Leaving),
+    /// A completion queue was dropped.
+    DropCompletions(CompletionQueueId, CompletionQueue),
+    /// A shared receive queue was dropped.
+    DropShared(SharedReceiveQueueId),
+    /// Nobody has decided about a peer's request for a connection, nor will.
+    Refuse(ConnectionId),
+    /// A listener was dropped.
+    Stop(ServiceId),
+}
+
+/// A queue pair whose program has let go of it.
+pub(crate) struct Leaving {
+    pub link: Arc<Link>,
+    /// The program's ends of its queues.
+    pub ends: Box<dyn Any + Send>,
+}
+
+/// Errands that wait, as many as there are objects that they can be of: each is dropped once, and
+/// each reader sleeps once.
+#[derive(Default)]
+pub(crate) struct Errands {
+    any: AtomicBool,
+    list: Mutex<Vec<Errand>>,
+}
+
+impl Errands {
+    pub fn add(&self, errand: Errand) {
+        locked(&self.list).push(errand);
+        self.any.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
+    pub fn take(&self) -> Vec<Errand> {
+        let mut list = locked(&self.list);
+        self.any.store(false, Ordering::Relaxed);
+        std::mem::take(&mut list)
+    }
+}

@@ -1,0 +1,220 @@
+//! A NIC with its device: what a turn is.
+
+use std::os::fd::OwnedFd;
+
+use doorbell_core::encap::PathId;
+use doorbell_core::nic::{SendQueue, Way};
+use doorbell_core::time::Time;
+use doorbell_transports::{
+    Address, Capabilities, Device, GrantError, ReachError, SharedMemory, Statistics, Trouble,
+};
+
+use super::control::Control;
+
+/// Turns between looks at the clock while nothing arrives, and while there is no end of it.
+const TURNS_A_LOOK: u32 = 64;
+const BUSY_TURNS: u32 = 16;
+
+/// What came of a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Turned {
+    /// Whether anything arrived.
+    pub found: bool,
+    /// Whether somebody was woken, who should have this thread, perhaps.
+    pub woke: bool,
+}
+
+/// A NIC over a device of some kind. That it is hidden which one costs a call through a table in
+/// each turn, and spares every type above a parameter.
+pub(crate) trait Machine: Send {
+    fn control(&mut self) -> &mut Control;
+
+    /// Receives a burst, or else does what nobody waits for. What the burst calls for is owed until
+    /// [`settle`](Self::settle): the answer of whoever waited for it goes first.
+    fn turn(&mut self) -> Turned;
+
+    /// Sends what was posted, and what bursts called for. What it found is whether anything went.
+    fn settle(&mut self) -> Turned;
+
+    /// Sends what was posted to a queue last, before anything else.
+    fn posted(&mut self, queue: &SendQueue);
+
+    /// The time when the clock was last looked at.
+    fn now(&self) -> Time;
+
+    /// Watches the device, or goes on to, until something comes or is to be done.
+    fn arm(&mut self) -> std::io::Result<()>;
+
+    /// Watches it no more. Whether it was watched.
+    fn disarm(&mut self) -> bool;
+
+    /// Watches it anew if what was posted since has an earlier time-out.
+    fn hasten(&mut self);
+
+    /// The descriptors that tell when to wake.
+    fn watched(&self) -> std::io::Result<Vec<OwnedFd>>;
+
+    fn address(&self) -> &Address;
+    fn capabilities(&self) -> &Capabilities;
+    fn reach(&mut self, peer: &Address) -> Result<Option<Way>, ReachError>;
+    fn statistics(&mut self) -> Statistics;
+    fn trouble(&mut self) -> Option<Trouble>;
+    fn grant(&mut self, to: PathId, tag: u64, memory: &SharedMemory) -> Result<(), GrantError>;
+}
+
+pub(crate) struct Engine<D> {
+    control: Control,
+    device: D,
+    lossless: bool,
+    /// Turns since something was last found, and before that, without a pause.
+    idle: u32,
+    busy: u32,
+    now: Time,
+    /// Whether the device is watched, and until when.
+    armed: Option<Option<Time>>,
+}
+
+impl<D: Device> Engine<D> {
+    pub fn new(control: Control, device: D) -> Self {
+        let lossless = device.capabilities().lossless;
+        Self { control, device, lossless, idle: 0, busy: 0, now: Time::ZERO, armed: None }
+    }
+
+    /// Tells the time to all that go by it.
+    fn tick(&mut self) {
+        self.now = self.device.now();
+        self.control.advance(self.now);
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        self.control.next_timeout()
+    }
+
+    /// Tells peers what was taken so far, before one of them hears that a connection is over: a
+    /// device does so when it looks and finds nothing.
+    #[cold]
+    fn tell_delivered(&mut self) {
+        self.device.settle(self.control.nic.owes());
+        for _ in 0..BUSY_TURNS {
+            if self.device.receive(&mut self.control.nic) == 0 {
+                break;
+            }
+        }
+    }
+}
+
+impl<D: Device> Machine for Engine<D> {
+    fn control(&mut self) -> &mut Control {
+        &mut self.control
+    }
+
+    fn turn(&mut self) -> Turned {
+        let found = self.device.receive(&mut self.control.nic) > 0;
+        if found {
+            self.idle = 0;
+            self.busy += 1;
+        }
+        if !found || self.busy >= BUSY_TURNS || self.control.nic.has_gone() {
+            self.busy = 0;
+            if self.idle.is_multiple_of(TURNS_A_LOOK) {
+                self.tick();
+            }
+            if self.lossless {
+                self.control.nic.collect(&mut self.device);
+            }
+            self.idle = self.idle.wrapping_add(1);
+        }
+        let woke = self.control.dispatch();
+        Turned { found, woke }
+    }
+
+    fn settle(&mut self) -> Turned {
+        let (nic_sent, mut woke) = (self.control.nic.counters().sent, false);
+        loop {
+            if self.lossless && self.control.nic.has_management() {
+                // If it ends a connection, what was delivered before is not to be flushed.
+                self.control.nic.collect(&mut self.device);
+            }
+            self.control.attend();
+            if self.lossless && std::mem::take(&mut self.control.parts) {
+                self.tell_delivered();
+            }
+            while let Some(granted) = self.device.granted() {
+                self.control.granted(granted);
+            }
+            self.control.nic.transmit(&mut self.device);
+            if self.lossless {
+                self.device.settle(self.control.nic.owes());
+            }
+            // What could not be sent is complete by now, and told of.
+            woke |= self.control.dispatch() | std::mem::take(&mut self.control.woke);
+            if !self.control.nic.has_events() {
+                return Turned { found: self.control.nic.counters().sent != nic_sent, woke };
+            }
+        }
+    }
+
+    fn posted(&mut self, queue: &SendQueue) {
+        self.control.nic.posted(queue, &mut self.device);
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn arm(&mut self) -> std::io::Result<()> {
+        let until = self.next_timeout();
+        self.device.arm(until)?;
+        self.armed = Some(until);
+        Ok(())
+    }
+
+    fn disarm(&mut self) -> bool {
+        let was = self.armed.take().is_some();
+        if was {
+            self.device.disarm();
+            self.tick();
+        }
+        was
+    }
+
+    fn hasten(&mut self) {
+        let Some(until) = self.armed else { return };
+        let next = self.next_timeout();
+        if next.is_some_and(|next| until.is_none_or(|until| next < until)) {
+            // What is watched already can be watched for a shorter time.
+            let _ = self.arm();
+        }
+    }
+
+    fn watched(&self) -> std::io::Result<Vec<OwnedFd>> {
+        let device = self.device.readiness().try_clone_to_owned()?;
+        let sharing = self.control.sharing.as_ref();
+        let sharing = sharing.map(|sharing| sharing.readiness().try_clone_to_owned());
+        Ok(std::iter::once(device).chain(sharing.transpose()?).collect())
+    }
+
+    fn address(&self) -> &Address {
+        self.device.address()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.device.capabilities()
+    }
+
+    fn reach(&mut self, peer: &Address) -> Result<Option<Way>, ReachError> {
+        self.device.reach(peer)
+    }
+
+    fn statistics(&mut self) -> Statistics {
+        self.device.statistics()
+    }
+
+    fn trouble(&mut self) -> Option<Trouble> {
+        self.device.trouble().or_else(|| self.control.sharing.as_ref()?.trouble())
+    }
+
+    fn grant(&mut self, to: PathId, tag: u64, memory: &SharedMemory) -> Result<(), GrantError> {
+        self.device.grant(to, tag, memory)
+    }
+}

@@ -1,0 +1,328 @@
+//! The watch: who sees to the NIC when nobody waits.
+//!
+//! A task of the runtime in which the NIC was opened, or a thread where there is none. It wakes with
+//! the device while that is armed, and every millisecond while it is not: then it looks whether
+//! anybody has taken turns since, and if not, takes some, arms the device, and sleeps.
+
+use std::future::Future;
+use std::io;
+use std::iter::empty;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use doorbell_transports::Sentry;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use super::{QUANTUM, Shared, TURNS_A_LOOK, TURNS_A_POLL};
+use crate::sync::{AtomicBool, Mutex, Ordering, locked};
+use crate::sys::thread::{pin_to, sleepable, wait_either};
+
+/// How long nobody sees to a NIC whose program does not wait for anything.
+const TICK: Duration = Duration::from_millis(1);
+
+/// A timer that is of no concern.
+const NEVER: Duration = Duration::from_secs(3600);
+
+pub(crate) struct Watch {
+    sentry: Mutex<Sentry>,
+    /// What the sentry watches.
+    _watched: Vec<OwnedFd>,
+    /// The same as its readiness, for whoever sleeps on it.
+    readiness: OwnedFd,
+    ticks: AtomicBool,
+    /// Whether somebody keeps the watch.
+    kept: AtomicBool,
+    keeper: OnceLock<Keeper>,
+}
+
+enum Keeper {
+    Task(JoinHandle<()>),
+    /// When this end is dropped, the thread ends.
+    Thread {
+        _ends: UnixStream,
+    },
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if let Self::Task(task) = self {
+            task.abort();
+        }
+    }
+}
+
+impl Watch {
+    pub fn new(watched: Vec<OwnedFd>) -> io::Result<Self> {
+        let mut sentry = Sentry::new()?;
+        // Every first look finds the device unarmed.
+        sentry.arm(watched.iter().map(AsRawFd::as_raw_fd), Some(Duration::ZERO))?;
+        let readiness = sentry.readiness().try_clone_to_owned()?;
+        Ok(Self {
+            sentry: Mutex::new(sentry),
+            _watched: watched,
+            readiness,
+            ticks: AtomicBool::new(true),
+            kept: AtomicBool::new(false),
+            keeper: OnceLock::new(),
+        })
+    }
+
+    fn set(&self, after: Duration) {
+        // A live descriptor's timer can always be set; what is watched is so from the beginning.
+        let _ = locked(&self.sentry).arm(empty::<RawFd>(), Some(after));
+    }
+
+    /// Has the watch look soon: the device is not armed.
+    pub fn tick(&self) {
+        self.ticks.store(true, Ordering::Relaxed);
+        self.set(TICK);
+    }
+
+    /// Has it sleep as long as the device does.
+    pub fn quiet(&self) {
+        if self.ticks.swap(false, Ordering::Relaxed) {
+            self.set(NEVER);
+        }
+    }
+
+    /// Whether somebody would wake who sleeps.
+    pub fn is_kept(&self) -> bool {
+        self.kept.load(Ordering::Relaxed)
+    }
+}
+
+/// What the watch does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Next {
+    /// Lets others run, and looks again.
+    Again,
+    /// Sleeps until the device or the timer tells.
+    Rest,
+}
+
+/// What a watch remembers from one look to the next.
+#[derive(Default)]
+struct Patrol {
+    attended: u64,
+    /// Since when nothing has come.
+    since: Option<doorbell_core::time::Time>,
+    /// Whether it saw to the NIC the last time.
+    at_it: bool,
+}
+
+impl Shared {
+    /// Looks, and sees to the NIC if nobody else does.
+    fn patrol(&self, patrol: &mut Patrol) -> Next {
+        let attended = self.attended.load(Ordering::Relaxed);
+        // That somebody keeps the duty is not enough: it may be a future that its task does not poll.
+        let busy = attended != patrol.attended;
+        patrol.attended = attended;
+        let Some(mut machine) = self.duty.enter() else {
+            self.watch.tick();
+            return Next::Rest;
+        };
+        let was_armed = machine.disarm();
+        if busy && !was_armed && !patrol.at_it {
+            self.release(machine);
+            self.watch.tick();
+            return Next::Rest;
+        }
+        let mut start = None;
+        for turn in 1..=TURNS_A_POLL {
+            let turned = machine.turn();
+            machine.rung();
+            let settled = machine.settle();
+            let mut others = turned.woke || settled.woke || machine.is_wanted();
+            if turned.found {
+                patrol.since = None;
+                others |= self.bystanders.wake_all();
+            }
+            if others {
+                // They go on, or the next look finds that they do not.
+                patrol.at_it = false;
+                self.release(machine);
+                self.watch.tick();
+                return Next::Rest;
+            }
+            if turn % TURNS_A_LOOK == 0 {
+                let now = machine.now();
+                let rest = now.since(*patrol.since.get_or_insert(now)) >= self.pacing.spin;
+                if rest && machine.arm().is_ok() {
+                    self.drain(&mut machine);
+                    self.watch.quiet();
+                    (patrol.since, patrol.at_it) = (None, false);
+                    self.release(machine);
+                    return Next::Rest;
+                }
+                if rest || now.since(*start.get_or_insert(now)) >= QUANTUM {
+                    break;
+                }
+            }
+        }
+        patrol.at_it = true;
+        self.release(machine);
+        Next::Again
+    }
+
+    /// Has somebody keep the watch: a task of this runtime, or else a thread.
+    pub fn keep_watch(self: &Arc<Self>) -> io::Result<()> {
+        let fd = self.watch.readiness.try_clone()?;
+        let shared = Arc::downgrade(self);
+        let keeper = match Handle::try_current() {
+            Ok(runtime) => Keeper::Task(runtime.spawn(watch(shared, fd))),
+            Err(_) => {
+                let (ends, ended) = UnixStream::pair()?;
+                let body = move || watch_as_thread(&shared, &fd, &ended);
+                std::thread::Builder::new().name("doorbell-watch".into()).spawn(body)?;
+                Keeper::Thread { _ends: ends }
+            }
+        };
+        self.watch.kept.store(true, Ordering::Relaxed);
+        let _ = self.watch.keeper.set(keeper);
+        Ok(())
+    }
+
+    /// Has a thread run the NIC for as long as it lives, on a processor of its own if one is named.
+    /// When nothing has come for `spin`, it sleeps until something does; without a `spin` never.
+    pub fn dedicate(
+        self: &Arc<Self>,
+        core: Option<usize>,
+        spin: Option<Duration>,
+    ) -> io::Result<()> {
+        let fd = self.watch.readiness.try_clone()?;
+        let shared = Arc::downgrade(self);
+        let (ends, ended) = UnixStream::pair()?;
+        let (pinned, is_pinned) = std::sync::mpsc::channel();
+        let body = move || {
+            let result = core.map_or(Ok(()), pin_to);
+            let goes = result.is_ok();
+            if pinned.send(result).is_ok() && goes {
+                run(&shared, spin, &fd, &ended);
+            }
+        };
+        std::thread::Builder::new().name("doorbell-nic".into()).spawn(body)?;
+        is_pinned.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
+        self.watch.kept.store(true, Ordering::Relaxed);
+        let _ = self.watch.keeper.set(Keeper::Thread { _ends: ends });
+        Ok(())
+    }
+}
+
+/// Says that nobody keeps the watch any more, when its runtime has ended.
+struct Unwatched(Weak<Shared>);
+
+impl Drop for Unwatched {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.watch.kept.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+async fn watch(shared: Weak<Shared>, fd: OwnedFd) {
+    let _unwatched = Unwatched(shared.clone());
+    let Ok(fd) = sleepable(fd) else { return };
+    let mut patrol = Patrol::default();
+    loop {
+        let Ok(mut ready) = fd.readable().await else { return };
+        ready.clear_ready();
+        loop {
+            let Some(shared) = shared.upgrade() else { return };
+            if shared.patrol(&mut patrol) == Next::Rest {
+                break;
+            }
+            drop(shared);
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+fn watch_as_thread(shared: &Weak<Shared>, fd: &OwnedFd, ended: &UnixStream) {
+    let mut patrol = Patrol::default();
+    while sleep(fd, ended) {
+        loop {
+            let Some(shared) = shared.upgrade() else { return };
+            if shared.patrol(&mut patrol) == Next::Rest {
+                break;
+            }
+            drop(shared);
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Sleeps until something is to be done. Not if the NIC is no more.
+fn sleep(fd: &OwnedFd, ended: &UnixStream) -> bool {
+    wait_either(fd, ended)
+}
+
+/// The thread that runs a NIC.
+fn run(shared: &Weak<Shared>, spin: Option<Duration>, fd: &OwnedFd, ended: &UnixStream) {
+    let mut since = None;
+    loop {
+        // The NIC goes when its programs have let it go, not when this thread does.
+        let Some(shared) = shared.upgrade() else { return };
+        let Some(mut machine) = shared.duty.enter() else {
+            std::hint::spin_loop();
+            continue;
+        };
+        machine.disarm();
+        let mut rests = false;
+        for turn in 1..=TURNS_A_POLL {
+            let turned = machine.turn();
+            machine.rung();
+            machine.settle();
+            if turned.found {
+                since = None;
+                shared.bystanders.wake_all();
+            }
+            if machine.is_wanted() {
+                break;
+            }
+            if turn % TURNS_A_LOOK == 0 {
+                let now = machine.now();
+                let idle = now.since(*since.get_or_insert(now));
+                rests = spin.is_some_and(|spin| idle >= spin) && machine.arm().is_ok();
+                if rests {
+                    shared.drain(&mut machine);
+                    shared.watch.quiet();
+                    break;
+                }
+            }
+        }
+        let wanted = machine.is_wanted();
+        shared.release(machine);
+        drop(shared);
+        if rests {
+            since = None;
+            if !sleep(fd, ended) {
+                return;
+            }
+        } else if wanted {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Runs a future without a runtime, on this thread.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::park();
+    }
+}

@@ -1,0 +1,223 @@
+//! Queue pairs whose program posts to their queues, and reads a completion queue.
+
+use std::sync::Arc;
+
+use doorbell_core::nic::{self, Memory, ReceiveRequest, Refused, WorkRequest};
+use doorbell_core::wire::Qpn;
+
+use crate::completions::CompletionQueue;
+use crate::connect::Connection;
+use crate::memory::Rights;
+use crate::nic::Nic;
+use crate::progress::Shared;
+use crate::shared_receives::SharedReceiveQueue;
+
+/// What a queue pair is to be like whose completions go to completion queues.
+#[derive(Clone, Debug)]
+pub struct QueuesConfig {
+    pub(crate) send_completions: nic::CompletionQueueId,
+    pub(crate) receive_completions: nic::CompletionQueueId,
+    pub(crate) shared: Option<nic::SharedReceiveQueueId>,
+    /// How many requests may be outstanding.
+    pub send_depth: usize,
+    /// How many receives may be posted.
+    pub receive_depth: usize,
+    /// What the peer may do, where the registration allows it, too.
+    pub rights: Rights,
+    /// The most reads and atomic operations under way at a time, each way.
+    pub reads: u8,
+}
+
+impl QueuesConfig {
+    /// Queues of 64, all of whose completions go to one queue; the peer may do whatever its keys
+    /// allow.
+    pub fn new(completions: &CompletionQueue) -> Self {
+        Self {
+            send_completions: completions.id(),
+            receive_completions: completions.id(),
+            shared: None,
+            send_depth: 64,
+            receive_depth: 64,
+            rights: Rights::REMOTE,
+            reads: 16,
+        }
+    }
+
+    /// The same with the completions of receives in a queue of their own.
+    #[must_use]
+    pub fn receives_to(self, completions: &CompletionQueue) -> Self {
+        Self { receive_completions: completions.id(), ..self }
+    }
+
+    /// The same with receives from a shared queue, whose completions go to the queue that it was
+    /// made with.
+    #[must_use]
+    pub fn share(self, receives: &SharedReceiveQueue) -> Self {
+        let receive_completions = receives.completions();
+        Self { shared: Some(receives.id()), receive_completions, ..self }
+    }
+}
+
+/// The two queues of a queue pair that is connected, and its connection.
+///
+/// Each may go to a task or thread of its own. When all are dropped, the queue pair is taken down.
+pub struct Queues {
+    /// Where requests are posted.
+    pub send: SendQueue,
+    /// Where receives are posted.
+    pub receive: ReceiveQueue,
+    /// The connection.
+    pub connection: Connection,
+}
+
+/// A queue of requests to the peer.
+pub struct SendQueue {
+    queue: nic::SendQueue,
+    nic: Nic,
+    /// The queue pair goes when the last of its parts does.
+    _keeps: Arc<Ends>,
+}
+
+/// A queue of receives.
+pub struct ReceiveQueue {
+    queue: nic::ReceiveQueue,
+    keeps: Arc<Ends>,
+}
+
+/// What takes a queue pair down when it is dropped: after its two queues, which are dropped first.
+pub(crate) struct Ends {
+    pub connection: Connection,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.connection.leave(Box::new(()));
+    }
+}
+
+impl Queues {
+    pub(crate) fn new(ends: nic::QueuePairEnds, connection: Connection) -> Self {
+        let keeps = Arc::new(Ends { connection: connection.clone() });
+        let nic = connection.nic().clone();
+        Self {
+            send: SendQueue { queue: ends.send, nic, _keeps: keeps.clone() },
+            receive: ReceiveQueue { queue: ends.receive, keeps },
+            connection,
+        }
+    }
+}
+
+impl SendQueue {
+    /// The queue pair.
+    pub fn qpn(&self) -> Qpn {
+        self.queue.qpn()
+    }
+
+    /// How many more requests there is room for.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.queue.room()
+    }
+
+    /// Posts a request, and has it sent: by this thread, if nobody else runs the NIC.
+    ///
+    /// # Errors
+    /// When the queue is full, or the connection over, or the request none that could be. It comes
+    /// back.
+    #[inline]
+    pub fn post(&mut self, request: impl Into<WorkRequest>) -> Result<(), Refused<WorkRequest>> {
+        let shared = self.nic.shared();
+        let mut machine = shared.enter();
+        let posted = shared.post(&mut machine, &mut self.queue, request.into());
+        if let Some(machine) = machine {
+            shared.release(machine);
+        }
+        posted
+    }
+
+    /// Posts several requests with one ring of the doorbell, when what is returned is dropped.
+    ///
+    /// ```no_run
+    /// # use doorbell_verbs::{Send, SendQueue};
+    /// # fn posts(queue: &mut SendQueue) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut batch = queue.batch();
+    /// for number in 0..10_u8 {
+    ///     batch.post(Send::inline(&[number])?)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline]
+    pub fn batch(&mut self) -> Batch<'_> {
+        Batch { queue: self, any: false }
+    }
+
+    #[inline]
+    pub(crate) fn raw(&mut self) -> &mut nic::SendQueue {
+        &mut self.queue
+    }
+
+    #[inline]
+    pub(crate) fn is_of(&self, shared: &Shared) -> bool {
+        std::ptr::eq(Arc::as_ptr(self.nic.shared()), shared)
+    }
+}
+
+/// Requests that are posted together. See [`SendQueue::batch`].
+pub struct Batch<'q> {
+    queue: &'q mut SendQueue,
+    any: bool,
+}
+
+impl Batch<'_> {
+    /// Adds a request.
+    ///
+    /// # Errors
+    /// As [`SendQueue::post`].
+    #[inline]
+    pub fn post(&mut self, request: impl Into<WorkRequest>) -> Result<(), Refused<WorkRequest>> {
+        self.queue.queue.post(request.into())?;
+        self.any = true;
+        Ok(())
+    }
+}
+
+impl Drop for Batch<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.any {
+            self.queue.queue.ring();
+            self.queue.nic.shared().ring();
+        }
+    }
+}
+
+impl ReceiveQueue {
+    /// The queue pair.
+    pub fn qpn(&self) -> Qpn {
+        self.queue.qpn()
+    }
+
+    /// How many more receives there is room for.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.queue.room()
+    }
+
+    /// Posts a place for a message, and what names it in its completion.
+    ///
+    /// # Errors
+    /// When the queue is full, or receives come from a shared queue. The receive comes back.
+    #[inline]
+    pub fn post(
+        &mut self,
+        id: u64,
+        memory: impl Into<Memory>,
+    ) -> Result<(), Refused<ReceiveRequest>> {
+        self.queue.post(ReceiveRequest { id, memory: memory.into() })?;
+        if self.queue.is_flushed() {
+            self.keeps.connection.nic().shared().ring();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,4 @@
+//! What needs `unsafe`, each with its reason.
+
+pub(crate) mod lock;
+pub(crate) mod thread;

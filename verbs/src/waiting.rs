@@ -1,0 +1,158 @@
+//! Waiting, and making progress meanwhile.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use crate::completions::Hand;
+use crate::progress::{Held, Look, Shared, Stint};
+use crate::sync::{Mutex, locked};
+use crate::wakers::Place;
+
+/// Somebody's waiting for something of a NIC. When it is dropped, whatever duty it had is
+/// another's.
+pub(crate) struct Waiting<'s> {
+    shared: &'s Shared,
+    stint: Stint,
+}
+
+impl<'s> Waiting<'s> {
+    #[inline]
+    pub fn new(shared: &'s Shared) -> Self {
+        Self { shared, stint: Stint::default() }
+    }
+
+    #[inline]
+    pub fn poll<L: Look>(
+        &mut self,
+        context: &mut Context<'_>,
+        look: &mut L,
+    ) -> Poll<(L::Found, Hand<'s>)> {
+        let found = self.shared.wait(context, &mut self.stint, look);
+        found.map(|(found, machine)| (found, Hand::new(self.shared, machine)))
+    }
+
+    /// The same with the NIC in hand already.
+    #[inline]
+    pub fn poll_holding<L: Look>(
+        &mut self,
+        machine: Held<'s>,
+        context: &mut Context<'_>,
+        look: &mut L,
+    ) -> Poll<(L::Found, Hand<'s>)> {
+        let found = self.shared.take_turns(machine, context, &mut self.stint, look);
+        found.map(|(found, machine)| (found, Hand::new(self.shared, machine)))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.shared.end(&mut self.stint);
+    }
+}
+
+/// Waits for what a look at memory finds.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Until<'n, L> {
+    look: Glance<'n, L>,
+    waiting: Waiting<'n>,
+}
+
+struct Glance<'n, L> {
+    look: L,
+    shared: &'n Shared,
+    place: Place,
+}
+
+impl<L> Drop for Glance<'_, L> {
+    fn drop(&mut self) {
+        self.shared.bystanders.leave(&mut self.place);
+    }
+}
+
+impl<T, L: FnMut() -> Option<T>> Look for Glance<'_, L> {
+    type Found = T;
+
+    #[inline]
+    fn look(&mut self) -> Option<T> {
+        (self.look)()
+    }
+
+    fn register(&mut self, waker: &Waker) {
+        self.shared.bystanders.enter(&mut self.place, waker);
+    }
+}
+
+impl<'n, T, L: FnMut() -> Option<T>> Until<'n, L> {
+    #[inline]
+    pub(crate) fn new(shared: &'n Shared, look: L) -> Self {
+        Self {
+            look: Glance { look, shared, place: Place::default() },
+            waiting: Waiting::new(shared),
+        }
+    }
+}
+
+impl<L> Unpin for Until<'_, L> {}
+
+impl<'n, T, L: FnMut() -> Option<T>> Future for Until<'n, L> {
+    type Output = (T, Hand<'n>);
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        this.waiting.poll(context, &mut this.look)
+    }
+}
+
+/// Whether a future was woken, by somebody on whichever thread.
+struct Woken {
+    flag: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.flag.store(true, Ordering::Release);
+        if let Some(waker) = locked(&self.waker).take() {
+            waker.wake();
+        }
+    }
+}
+
+struct Flag<'f>(&'f Woken);
+
+impl Look for Flag<'_> {
+    type Found = ();
+
+    fn look(&mut self) -> Option<()> {
+        self.0.flag.swap(false, Ordering::Acquire).then_some(())
+    }
+
+    fn register(&mut self, waker: &Waker) {
+        *locked(&self.0.waker) = Some(waker.clone());
+    }
+}
+
+/// Awaits a future that something of the NIC's will wake, and makes progress until then: for what
+/// happens now and then.
+pub(crate) async fn attend<F: Future>(shared: &Shared, future: F) -> F::Output {
+    let woken = Arc::new(Woken { flag: AtomicBool::new(false), waker: Mutex::new(None) });
+    let waker = Waker::from(woken.clone());
+    let mut future = std::pin::pin!(future);
+    let mut waiting = Waiting::new(shared);
+    std::future::poll_fn(move |context| {
+        loop {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return Poll::Ready(output);
+            }
+            if waiting.poll(context, &mut Flag(&woken)).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await
+}

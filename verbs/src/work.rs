@@ -1,0 +1,201 @@
+//! Requests, each of which takes only what can go with it.
+//!
+//! ```
+//! use doorbell_verbs::{Buf, Imm, Read, RemoteMemory, Send, Write};
+//!
+//! let memory: RemoteMemory = "7f0012345000+4096@8c0ffee1".parse().unwrap();
+//! let _ = Send::new(Buf::from(&b"hello"[..])).imm(Imm(7)).solicited();
+//! let _ = Write::new(Buf::from(&b"hello"[..]), memory).unsignalled();
+//! let _ = Read::new(Buf::with_capacity(4096), memory).fenced();
+//! ```
+//!
+//! A read has no immediate, and an atomic operation no data:
+//!
+//! ```compile_fail
+//! # use doorbell_verbs::{Buf, Imm, Read, RemoteMemory};
+//! fn read(memory: RemoteMemory) {
+//!     let _ = Read::new(Buf::with_capacity(4096), memory).imm(Imm(7));
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! # use doorbell_verbs::{Buf, FetchAdd, RemoteMemory};
+//! fn add(memory: RemoteMemory) {
+//!     let _ = FetchAdd::new(Buf::with_capacity(8), memory);
+//! }
+//! ```
+//!
+//! Who sends takes no key of his own back, and nobody's but by a send:
+//!
+//! ```compile_fail
+//! # use doorbell_verbs::{Buf, Write, RemoteMemory};
+//! fn write(memory: RemoteMemory) {
+//!     let _ = Write::new(Buf::with_capacity(4096), memory).invalidate(memory);
+//! }
+//! ```
+//!
+//! A buffer that was posted is the NIC's until its request is complete:
+//!
+//! ```compile_fail
+//! # use doorbell_verbs::{Buf, Send, SendQueue};
+//! fn post(queue: &mut SendQueue, mut buf: Buf) {
+//!     queue.post(Send::new(buf));
+//!     buf[0] = 1;
+//! }
+//! ```
+
+use doorbell_core::nic::{Attachment, Data, Inline, Memory, WorkRequest};
+use doorbell_core::wire::{Imm, Metadata};
+
+use crate::error::Failed;
+use crate::memory::RemoteMemory;
+
+/// Declares a kind of request, with what all kinds can be.
+macro_rules! requests {
+    ($($(#[$doc:meta])* $name:ident)+) => {$(
+        $(#[$doc])*
+        #[must_use = "a request does nothing unless it is posted"]
+        pub struct $name(WorkRequest);
+
+        impl $name {
+            /// The same with a number of the program's own, which comes back with the completion.
+            #[inline]
+            pub fn id(self, id: u64) -> Self {
+                Self(WorkRequest { id, ..self.0 })
+            }
+
+            /// The same, its success told to nobody.
+            #[inline]
+            pub fn unsignalled(self) -> Self {
+                Self(self.0.unsignalled())
+            }
+
+            /// The same, hastened, for somebody waits for it.
+            #[inline]
+            pub fn awaited(self) -> Self {
+                Self(self.0.awaited())
+            }
+
+            /// The same, behind all reads and atomic operations before it.
+            #[inline]
+            pub fn fenced(self) -> Self {
+                Self(self.0.fenced())
+            }
+        }
+
+        impl From<$name> for WorkRequest {
+            #[inline]
+            fn from(request: $name) -> Self {
+                request.0
+            }
+        }
+    )+};
+}
+
+requests! {
+    /// A message into the peer's next receive.
+    Send
+    /// A write to the peer's memory.
+    Write
+    /// A read of the peer's memory.
+    Read
+    /// The exchange of a word of the peer's, if it is as expected.
+    CompareSwap
+    /// An addition to a word of the peer's.
+    FetchAdd
+}
+
+impl Send {
+    /// A message of these bytes.
+    #[inline]
+    pub fn new(data: impl Into<Data>) -> Self {
+        Self(WorkRequest::send(0, data))
+    }
+
+    /// A message of a few bytes, of which a copy travels in the request.
+    ///
+    /// # Errors
+    /// When they are more than 64.
+    #[inline]
+    pub fn inline(bytes: &[u8]) -> Result<Self, Failed> {
+        Inline::new(bytes).map(Self::new).ok_or_else(|| Failed::too_long(bytes.len()))
+    }
+
+    /// The same with an immediate.
+    #[inline]
+    pub fn imm(self, imm: Imm) -> Self {
+        Self(self.0.with_imm(imm))
+    }
+
+    /// The same, taking a key of the receiver's back, which it has given with the right to that.
+    #[inline]
+    pub fn invalidate(self, memory: RemoteMemory) -> Self {
+        Self(self.0.with_invalidate(memory.rkey()))
+    }
+
+    /// The same, waking a peer that sleeps until somebody asks for that.
+    #[inline]
+    pub fn solicited(self) -> Self {
+        Self(self.0.solicited())
+    }
+}
+
+impl Write {
+    /// A write of these bytes to the beginning of that memory.
+    #[inline]
+    pub fn new(data: impl Into<Data>, to: RemoteMemory) -> Self {
+        Self(WorkRequest::write(0, to.address(), to.rkey(), data))
+    }
+
+    /// A write of a few bytes, of which a copy travels in the request.
+    ///
+    /// # Errors
+    /// When they are more than 64.
+    #[inline]
+    pub fn inline(bytes: &[u8], to: RemoteMemory) -> Result<Self, Failed> {
+        let data = Inline::new(bytes).ok_or_else(|| Failed::too_long(bytes.len()))?;
+        Ok(Self::new(data, to))
+    }
+
+    /// The same with an immediate: a receive of the peer's is completed, too.
+    #[inline]
+    pub fn imm(self, imm: Imm) -> Self {
+        Self(WorkRequest { attached: Attachment::Imm(imm), ..self.0 })
+    }
+
+    /// The same with up to sixteen bytes in the completion of the peer's receive.
+    #[inline]
+    pub fn metadata(self, metadata: Metadata) -> Self {
+        Self(self.0.with_metadata(metadata))
+    }
+
+    /// The same, waking a peer that sleeps until somebody asks for that.
+    #[inline]
+    pub fn solicited(self) -> Self {
+        Self(self.0.solicited())
+    }
+}
+
+impl Read {
+    /// A read from the beginning of that memory, of as much as `into` has room for.
+    #[inline]
+    pub fn new(into: impl Into<Memory>, from: RemoteMemory) -> Self {
+        Self(WorkRequest::read(0, from.address(), from.rkey(), into))
+    }
+}
+
+impl CompareSwap {
+    /// An exchange of the word there for `swap` if it is `compare`.
+    #[inline]
+    pub fn new(word: RemoteMemory, compare: u64, swap: u64) -> Self {
+        Self(WorkRequest::compare_swap(0, word.address(), word.rkey(), compare, swap))
+    }
+}
+
+impl FetchAdd {
+    /// An addition to the word there.
+    #[inline]
+    pub fn new(word: RemoteMemory, add: u64) -> Self {
+        Self(WorkRequest::fetch_add(0, word.address(), word.rkey(), add))
+    }
+}

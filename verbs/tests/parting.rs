@@ -1,0 +1,36 @@
+//! What becomes of requests whose peer leaves as soon as it has what they brought.
+
+use doorbell_verbs::{
+    Buf, Config, Imm, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId,
+};
+
+const SERVICE: ServiceId = ServiceId(7);
+
+/// The peer's own end was told before what the peer had taken, and the write failed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_the_peer_has_told_of_succeeds_though_the_peer_is_gone_at_once() {
+    for round in 0..200 {
+        let name = |end: &str| format!("shm:parting/{}/{round}/{end}", std::process::id());
+        let server = Nic::open(&name("server"), Config::default()).unwrap();
+        let address = server.address().to_string();
+        let mut listener = server.listen(SERVICE).await.unwrap();
+        let served = tokio::spawn(async move {
+            let domain = server.domain();
+            let memory = domain.register(Region::new(64), Rights::REMOTE).unwrap();
+            let pair = domain.queue_pair(&QueuePairConfig::default()).unwrap();
+            pair.post_receive(Buf::default()).unwrap();
+            let key = memory.remote().to_bytes();
+            let (pair, _) = pair.accept(listener.accept().await, &key).await.unwrap();
+            let told = pair.receive().await.unwrap();
+            assert_eq!((told.len, told.imm(), told.is_write), (5, Some(Imm(round)), true));
+        });
+        let client = Nic::open(&name("client"), Config::default()).unwrap();
+        let pair = client.domain().queue_pair(&QueuePairConfig::default()).unwrap();
+        let (pair, key) = pair.connect(&address, SERVICE, &[]).await.unwrap();
+        let memory = RemoteMemory::from_prefix(&key).unwrap();
+        let written =
+            pair.write_imm(Buf::from(&b"hello"[..]), memory.at(0, 5).unwrap(), Imm(round));
+        assert_eq!(written.await.map(|buf| buf.len()).map_err(|why| why.to_string()), Ok(5));
+        served.await.unwrap();
+    }
+}
