@@ -79,11 +79,11 @@ impl Domain {
         let core = |completions| nic::QueuePairConfig {
             send_depth: config.send_depth,
             receive_depth: config.receive_depth,
-            shared_receives: config.shared,
+            shared_receives: config.shared_receives,
             ..nic::QueuePairConfig::new(self.domain, completions)
         };
         let link = |qpn| {
-            let shares = config.shared.is_some();
+            let shares = config.shared_receives.is_some();
             Link::new(qpn, config.rights, shares, config.reads)
         };
         self.nic.shared().with(|machine| {
@@ -105,13 +105,13 @@ impl Domain {
             receive_completions: config.receive_completions,
             send_depth: config.send_depth,
             receive_depth: config.receive_depth,
-            shared_receives: config.shared,
+            shared_receives: config.shared_receives,
             ..nic::QueuePairConfig::new(self.domain, config.send_completions)
         };
         self.nic.shared().with(|machine| {
             let control = machine.control();
             let ends = control.nic.queue_pair(&core)?;
-            let shares = config.shared.is_some();
+            let shares = config.shared_receives.is_some();
             let link = Link::new(ends.qpn, config.rights, shares, config.reads);
             let connection = self.connection(control, &ends, link)?;
             Ok(Unconnected::new(ends, connection))

@@ -38,8 +38,8 @@ pub use work::{CompareSwap, FetchAdd, Read, Send, Write};
 
 pub use doorbell_core::memory::{AccessError, Buf, Private as PrivateRegion, Region};
 pub use doorbell_core::nic::{
-    Attachment, Cause, Completion, Data, Done, Failure, Inline, KeepAlive, Memory, PostError,
-    Refused, ResourceError, Segment, WorkRequest,
+    Attachment, Cause, Completion, CompletionQueueId, Data, Done, Failure, Inline, KeepAlive,
+    Memory, PostError, Refused, ResourceError, Segment, SharedReceiveQueueId, WorkRequest,
 };
 pub use doorbell_core::wire::{Imm, Metadata, Qpn, ServiceId};
 pub use doorbell_transports::{Address, Grant, SharedMemory};

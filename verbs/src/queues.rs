@@ -15,9 +15,12 @@ use crate::shared_receives::SharedReceiveQueue;
 /// What a queue pair is to be like whose completions go to completion queues.
 #[derive(Clone, Debug)]
 pub struct QueuesConfig {
-    pub(crate) send_completions: nic::CompletionQueueId,
-    pub(crate) receive_completions: nic::CompletionQueueId,
-    pub(crate) shared: Option<nic::SharedReceiveQueueId>,
+    /// Where requests complete.
+    pub send_completions: nic::CompletionQueueId,
+    /// Where receives complete: see [`receives_to`](Self::receives_to).
+    pub receive_completions: nic::CompletionQueueId,
+    /// Where to take receives from, instead of a queue of its own: see [`share`](Self::share).
+    pub shared_receives: Option<nic::SharedReceiveQueueId>,
     /// How many requests may be outstanding.
     pub send_depth: usize,
     /// How many receives may be posted.
@@ -35,7 +38,7 @@ impl QueuesConfig {
         Self {
             send_completions: completions.id(),
             receive_completions: completions.id(),
-            shared: None,
+            shared_receives: None,
             send_depth: 64,
             receive_depth: 64,
             rights: Rights::REMOTE,
@@ -54,7 +57,7 @@ impl QueuesConfig {
     #[must_use]
     pub fn share(self, receives: &SharedReceiveQueue) -> Self {
         let receive_completions = receives.completions();
-        Self { shared: Some(receives.id()), receive_completions, ..self }
+        Self { shared_receives: Some(receives.id()), receive_completions, ..self }
     }
 }
 

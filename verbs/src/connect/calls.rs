@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use doorbell_core::cm::{ConnectionId, ConnectionManager, Extensions, Reply, Request, Why};
+use doorbell_core::cm::{ConnectionId, Extensions, Reply, Request, Why};
 use doorbell_core::connect::{Agreement, Route};
-use doorbell_core::nic::{Change, ChangeError, Way};
+use doorbell_core::nic::{self, Change, ChangeError};
 use doorbell_core::wire::ServiceId;
 use doorbell_core::wire::cm::RejectReason;
 use tokio::sync::oneshot;
 
-use super::{Answer, Answered, Asked, Private, proposal, route};
+use super::{Answer, Answered, Asked, Private, proposal};
 use crate::error::ConnectError;
 use crate::pair::{Ending, Link, Stand};
-use crate::progress::Control;
+use crate::progress::{Control, Manager, Way};
 
 #[derive(Default)]
 pub(crate) struct Calls(HashMap<ConnectionId, Call>);
@@ -26,11 +26,23 @@ struct Call {
 
 enum Stage {
     /// This side has asked for it.
-    Asked { request: Box<Request>, route: Route, answer: Answer },
+    Asked(Box<Outgoing>),
     /// This side has taken it up.
-    Accepted { agreement: Box<Agreement>, extensions: Extensions, answer: Answer },
+    Accepted(Box<Accepted>),
     /// It is decided.
     Decided,
+}
+
+struct Outgoing {
+    request: Request,
+    way: Way,
+    answer: Answer,
+}
+
+struct Accepted {
+    agreement: Agreement,
+    extensions: Extensions,
+    answer: Answer,
 }
 
 impl Calls {
@@ -54,7 +66,7 @@ impl Calls {
     }
 
     /// Ends a queue pair's connection, in whichever state it is, if it has one.
-    pub fn give_up(&mut self, link: &Link, manager: &mut ConnectionManager<Route>) {
+    pub fn give_up(&mut self, link: &Link, manager: &mut Manager) {
         let Some(id) = link.ways(|ways| ways.id) else { return };
         // One of them is right; all of them, when it is over already, are wrong.
         let _ = manager
@@ -70,7 +82,8 @@ impl Calls {
 impl Call {
     fn decide(&mut self) -> Option<Answer> {
         match std::mem::replace(&mut self.stage, Stage::Decided) {
-            Stage::Asked { answer, .. } | Stage::Accepted { answer, .. } => Some(answer),
+            Stage::Asked(outgoing) => Some(outgoing.answer),
+            Stage::Accepted(accepted) => Some(accepted.answer),
             Stage::Decided => None,
         }
     }
@@ -81,19 +94,19 @@ impl Control {
     pub fn call(
         &mut self,
         link: &Arc<Link>,
-        way: Way,
+        way: nic::Way,
         service: ServiceId,
         private: &[u8],
     ) -> Result<Answered, ConnectError> {
         let psn = self.nic.first_psn();
         let mut request = proposal(link, &way, service, psn);
         request.mtu = self.mtu;
-        let route = route(way);
-        let id = self.manager.connect(route, &request, private)?;
+        let way = Arc::new(Route::new(way));
+        let id = self.manager.connect(way.clone(), &request, private)?;
         link.ways(|ways| ways.id = Some(id));
         link.now_stands(Stand::Connecting);
         let (answer, answered) = oneshot::channel();
-        let stage = Stage::Asked { request: Box::new(request), route, answer };
+        let stage = Stage::Asked(Box::new(Outgoing { request, way, answer }));
         self.calls.0.insert(id, Call { link: link.clone(), stage });
         Ok(answered)
     }
@@ -112,7 +125,7 @@ impl Control {
             ..Reply::to(&request, link.qpn, self.nic.first_psn(), link.reads)
         };
         let agreement = Agreement::responders(&request, &reply);
-        let path = self.path(link, way);
+        let path = self.path(link, &way);
         let receives = Change::ReadyToReceive(Box::new(agreement.connection(path, extensions)));
         let changed = self
             .nic
@@ -127,7 +140,7 @@ impl Control {
         link.ways(|ways| ways.id = Some(id));
         link.now_stands(Stand::Connecting);
         let (answer, answered) = oneshot::channel();
-        let stage = Stage::Accepted { agreement: Box::new(agreement), extensions, answer };
+        let stage = Stage::Accepted(Box::new(Accepted { agreement, extensions, answer }));
         self.calls.0.insert(id, Call { link: link.clone(), stage });
         Ok(answered)
     }
@@ -146,10 +159,10 @@ impl Control {
         &mut self,
         link: &Link,
         agreement: &Agreement,
-        route: Route,
+        way: &Way,
         extensions: Extensions,
     ) -> Result<(), ChangeError> {
-        let path = self.path(link, route);
+        let path = self.path(link, way);
         let connection = agreement.connection(path, extensions);
         self.nic.change(link.qpn, agreement.init(link.rights))?;
         self.nic.change(link.qpn, Change::ReadyToReceive(Box::new(connection)))?;
@@ -169,9 +182,10 @@ pub(crate) fn replied(
     else {
         return;
     };
-    let Stage::Asked { request, route, answer } = stage else { return };
+    let Stage::Asked(outgoing) = stage else { return };
+    let Outgoing { request, way, answer } = *outgoing;
     let agreement = Agreement::requesters(&request, reply);
-    let ready = control.ready(&link, &agreement, route, extensions).map_err(ConnectError::from);
+    let ready = control.ready(&link, &agreement, &way, extensions).map_err(ConnectError::from);
     let ready = ready.and_then(|()| Ok(control.manager.ready(id, &[])?));
     let _ = match ready {
         Ok(()) => {
@@ -190,7 +204,8 @@ pub(crate) fn replied(
 pub(crate) fn established(control: &mut Control, id: ConnectionId, private: Private) {
     let Some(call) = control.calls.0.get_mut(&id) else { return };
     let (link, stage) = (call.link.clone(), std::mem::replace(&mut call.stage, Stage::Decided));
-    let Stage::Accepted { agreement, extensions, answer } = stage else { return };
+    let Stage::Accepted(accepted) = stage else { return };
+    let Accepted { agreement, extensions, answer } = *accepted;
     let sending = Change::ReadyToSend(agreement.sending(extensions));
     let _ = match control.nic.change(link.qpn, sending) {
         Ok(()) => {

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use doorbell_core::connect::Route;
 use doorbell_core::nic::{Change, Connection as Agreed, Sending};
@@ -18,6 +19,7 @@ use tokio::net::TcpStream;
 use super::{Kind, Unconnected, reach};
 use crate::error::ConnectError;
 use crate::pair::Stand;
+use crate::progress::Way;
 
 /// Which end of a TCP connection this is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,7 +121,7 @@ impl<K: Kind> Unconnected<K> {
             ConnectError::Exchange(format!("the peer said `{said}`, which is no address"))
         })?;
         let way = reach(connection.nic(), &address(&shared.address, peer.gid)?).await?;
-        self.agree(Route::new(way), psn, &peer)?;
+        self.agree(&Arc::new(Route::new(way)), psn, &peer)?;
         match side {
             Side::Client => stream.write_all(DONE).await.map_err(by_tcp("saying `done`"))?,
             Side::Server => {
@@ -133,11 +135,11 @@ impl<K: Kind> Unconnected<K> {
 
     /// Makes the queue pair ready, as the peers that connect so are: packets of 1024 bytes, one read
     /// at a time.
-    fn agree(&self, route: Route, psn: Psn, peer: &Told) -> Result<(), ConnectError> {
+    fn agree(&self, way: &Way, psn: Psn, peer: &Told) -> Result<(), ConnectError> {
         let link = self.connection.link();
         self.connection.nic().shared().with(|machine| {
             let control = machine.control();
-            let path = control.path(link, route);
+            let path = control.path(link, way);
             let mtu = control.mtu.min(doorbell_core::wire::PathMtu::Mtu1024);
             let agreed = Agreed {
                 reads: 1,

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use doorbell_core::cm::{self, ConnectionId, ConnectionManager, Extensions, Request};
-use doorbell_core::connect::Route;
+use doorbell_core::cm::{self, ConnectionId, Extensions, Request};
 use doorbell_core::wire::cm::{RejectReason, TransportService};
 use doorbell_core::wire::{PathMtu, ServiceId};
 use tokio::sync::{mpsc, oneshot};
@@ -13,13 +12,13 @@ use crate::domain::Domain;
 use crate::error::{ConnectError, ListenRefused};
 use crate::nic::Nic;
 use crate::pair::{QueuePair, QueuePairConfig};
-use crate::progress::{Control, Errand};
+use crate::progress::{Control, Errand, Manager, Way};
 use crate::waiting::attend;
 
 /// What a peer asks for.
 pub(crate) struct Asked {
     pub id: ConnectionId,
-    pub way: Route,
+    pub way: Way,
     pub request: Box<Request>,
     pub extensions: Extensions,
     pub private: Vec<u8>,
@@ -52,7 +51,7 @@ impl Listeners {
     }
 
     /// A service is this process's.
-    pub fn granted(&mut self, service: ServiceId, manager: &mut ConnectionManager<Route>) {
+    pub fn granted(&mut self, service: ServiceId, manager: &mut Manager) {
         let Some(listener) = self.0.get_mut(&service) else { return };
         let listens = manager.listen(service, listener.backlog).map_err(ListenRefused::from);
         if let Some(granted) = listener.granted.take() {
@@ -61,14 +60,14 @@ impl Listeners {
     }
 
     /// A service is another's.
-    pub fn taken(&mut self, service: ServiceId, manager: &mut ConnectionManager<Route>) {
+    pub fn taken(&mut self, service: ServiceId, manager: &mut Manager) {
         let _ = manager.stop(service);
         if let Some(granted) = self.0.remove(&service).and_then(|listener| listener.granted) {
             let _ = granted.send(Err(ListenRefused::Taken(service)));
         }
     }
 
-    pub fn stop(&mut self, service: ServiceId, manager: &mut ConnectionManager<Route>) {
+    pub fn stop(&mut self, service: ServiceId, manager: &mut Manager) {
         self.0.remove(&service);
         let _ = manager.stop(service);
     }

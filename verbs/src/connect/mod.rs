@@ -8,7 +8,6 @@ use std::any::Any;
 use std::sync::Arc;
 
 use doorbell_core::cm::Request;
-use doorbell_core::connect::Route;
 use doorbell_core::memory::Region;
 use doorbell_core::nic::{Memory, QueuePairEnds, ReceiveRequest, Refused, Way};
 use doorbell_core::wire::cm::{InitiatorDepth, ResponderResources};
@@ -62,17 +61,7 @@ impl Connection {
 
     /// Waits until it is over, and says why.
     pub async fn ended(&self) -> Ending {
-        let mut stand = self.link.watch();
-        attend(self.nic.shared(), async {
-            loop {
-                if let Stand::Ended(ending) = &*stand.borrow_and_update() {
-                    return ending.clone();
-                }
-                // The link, which tells of changes, is there as long as this is.
-                let _ = stand.changed().await;
-            }
-        })
-        .await
+        attend(self.nic.shared(), self.link.ended()).await
     }
 
     /// Ends it, with up to 224 bytes for the peer, and waits until the peer knows, or does not answer.
@@ -94,7 +83,7 @@ impl Connection {
         let device = self.nic.shared().capabilities.name;
         let unsupported = GrantError::Unsupported { device };
         let Some(shared) = memory.shared() else { return Err(unsupported) };
-        let Some((path, _)) = self.link.ways(|ways| ways.path) else { return Err(unsupported) };
+        let Some((_, path)) = self.link.ways(|ways| ways.path) else { return Err(unsupported) };
         let tag = u64::from(memory.remote().rkey().0);
         self.nic.shared().with(|machine| machine.grant(path, tag, shared))
     }
@@ -105,22 +94,16 @@ impl Connection {
     /// # Errors
     /// When the connection ends before.
     pub async fn map(&self, memory: RemoteMemory) -> Result<Region, Ending> {
-        let Some((path, _)) = self.link.ways(|ways| ways.path) else {
+        let Some((_, path)) = self.link.ways(|ways| ways.path) else {
             return Err(self.ended().await);
         };
         let tag = u64::from(memory.rkey().0);
         let mut asked = self.nic.shared().with(|machine| machine.control().grants.ask(path, tag));
-        let mut stand = self.link.watch();
         attend(self.nic.shared(), async {
-            loop {
-                if let Stand::Ended(ending) = &*stand.borrow_and_update() {
-                    return Err(ending.clone());
-                }
-                tokio::select! {
-                    biased;
-                    Ok(region) = &mut asked => return Ok(region),
-                    _ = stand.changed() => {}
-                }
+            tokio::select! {
+                biased;
+                Ok(region) = &mut asked => Ok(region),
+                ending = self.link.ended() => Err(ending),
             }
         })
         .await
@@ -321,8 +304,3 @@ fn proposal(link: &Link, way: &Way, service: ServiceId, psn: doorbell_core::wire
 /// Whoever waits for a connection.
 type Answer = oneshot::Sender<Result<Private, ConnectError>>;
 type Answered = oneshot::Receiver<Result<Private, ConnectError>>;
-
-/// The route of a way.
-fn route(way: Way) -> Route {
-    Route::new(way)
-}

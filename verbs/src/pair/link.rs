@@ -1,13 +1,14 @@
 //! What a queue pair of either kind knows of its connection.
 
+use std::task::{Context, Poll};
+
 use doorbell_core::cm::{ConnectionId, Why};
-use doorbell_core::connect::Route;
 use doorbell_core::encap::PathId;
 use doorbell_core::nic::{Cause, Rights};
 use doorbell_core::wire::Qpn;
-use tokio::sync::watch;
 
-use crate::sync::{Mutex, locked};
+use crate::sync::{Mutex, Ordering, fence, locked};
+use crate::wakers::{Place, Wakers};
 
 /// Where a connection stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,7 +66,9 @@ pub(crate) struct Link {
     pub shares_receives: bool,
     /// The most reads and atomic operations at a time, each way.
     pub reads: u8,
-    stand: watch::Sender<Stand>,
+    stand: Mutex<Stand>,
+    /// Who waits for that to change.
+    watchers: Wakers,
     ways: Mutex<Ways>,
 }
 
@@ -73,41 +76,76 @@ pub(crate) struct Link {
 #[derive(Default)]
 pub(crate) struct Ways {
     pub id: Option<ConnectionId>,
-    /// The number of its path, and where that leads.
-    pub path: Option<(PathId, Route)>,
+    /// The number by which its way is counted, and its path's: that of a link is the device's.
+    pub path: Option<(PathId, PathId)>,
 }
 
 impl Link {
     pub fn new(qpn: Qpn, rights: Rights, shares_receives: bool, reads: u8) -> Self {
-        let stand = watch::Sender::new(Stand::Unconnected);
-        Self { qpn, rights, shares_receives, reads, stand, ways: Mutex::new(Ways::default()) }
+        Self {
+            qpn,
+            rights,
+            shares_receives,
+            reads,
+            stand: Mutex::new(Stand::Unconnected),
+            watchers: Wakers::default(),
+            ways: Mutex::new(Ways::default()),
+        }
     }
 
     pub fn stand(&self) -> Stand {
-        self.stand.borrow().clone()
-    }
-
-    pub fn watch(&self) -> watch::Receiver<Stand> {
-        self.stand.subscribe()
+        locked(&self.stand).clone()
     }
 
     pub fn now_stands(&self, stand: Stand) {
-        self.stand.send_replace(stand);
+        *locked(&self.stand) = stand;
+        fence(Ordering::SeqCst);
+        self.watchers.wake_all();
     }
 
     /// Why it is over. The first reason stays, but that this side has ended it is no reason once the
     /// peer's answer is known.
     pub fn end(&self, ending: Ending) {
-        self.stand.send_if_modified(|stand| {
-            let known = matches!(stand, Stand::Ended(Ending::PeerLeft { .. } | Ending::Broken(_)));
-            if !known {
-                *stand = Stand::Ended(ending);
-            }
-            !known
-        });
+        let known = matches!(
+            &*locked(&self.stand),
+            Stand::Ended(Ending::PeerLeft { .. } | Ending::Broken(_))
+        );
+        if !known {
+            self.now_stands(Stand::Ended(ending));
+        }
+    }
+
+    /// Waits until it is over.
+    pub async fn ended(&self) -> Ending {
+        let mut watching = Watching { link: self, place: Place::default() };
+        std::future::poll_fn(move |context| watching.poll(context)).await
     }
 
     pub fn ways<R>(&self, does: impl FnOnce(&mut Ways) -> R) -> R {
         does(&mut locked(&self.ways))
+    }
+}
+
+/// Somebody who waits for the end of a connection.
+struct Watching<'l> {
+    link: &'l Link,
+    place: Place,
+}
+
+impl Watching<'_> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Ending> {
+        self.link.watchers.enter(&mut self.place, context.waker());
+        // Whoever changes it looks for watchers afterwards.
+        fence(Ordering::SeqCst);
+        match &*locked(&self.link.stand) {
+            Stand::Ended(ending) => Poll::Ready(ending.clone()),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        self.link.watchers.leave(&mut self.place);
     }
 }

@@ -32,7 +32,8 @@ pub(crate) const RECEIVE: u64 = 1 << 63;
 /// What a queue pair is to be like whose requests are futures.
 #[derive(Clone, Debug)]
 pub struct QueuePairConfig {
-    pub(crate) shared: Option<nic::SharedReceiveQueueId>,
+    /// Where to take receives from, instead of a queue of its own: see [`share`](Self::share).
+    pub shared_receives: Option<nic::SharedReceiveQueueId>,
     /// How many requests may be outstanding. What is beyond waits.
     pub send_depth: usize,
     /// How many receives may be posted.
@@ -46,7 +47,13 @@ pub struct QueuePairConfig {
 impl Default for QueuePairConfig {
     /// Queues of 64; the peer may do whatever its keys allow.
     fn default() -> Self {
-        Self { shared: None, send_depth: 64, receive_depth: 64, rights: Rights::REMOTE, reads: 16 }
+        Self {
+            shared_receives: None,
+            send_depth: 64,
+            receive_depth: 64,
+            rights: Rights::REMOTE,
+            reads: 16,
+        }
     }
 }
 
@@ -54,7 +61,7 @@ impl QueuePairConfig {
     /// The same with receives from a queue that several share.
     #[must_use]
     pub fn share(self, receives: &SharedReceiveQueue) -> Self {
-        Self { shared: Some(receives.id()), ..self }
+        Self { shared_receives: Some(receives.id()), ..self }
     }
 }
 

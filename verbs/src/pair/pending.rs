@@ -51,7 +51,12 @@ impl Pair {
     #[inline]
     pub fn complete(&self, mut done: Polled<'_>) -> bool {
         if done.id & RECEIVE != 0 {
-            locked(&self.inbox).arrived.push_back(taken(&mut done));
+            let mut inbox = locked(&self.inbox);
+            if inbox.arrived.capacity() == 0 {
+                inbox.arrived.reserve_exact(1);
+            }
+            inbox.arrived.push_back(taken(&mut done));
+            drop(inbox);
             self.arrived.fetch_add(1, Ordering::SeqCst);
             return self.receivers.wake_all();
         }

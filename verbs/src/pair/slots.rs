@@ -59,6 +59,10 @@ impl<Q, T> Slots<Q, T> {
         let mut inside = locked(&self.inside);
         let inside = &mut *inside;
         let index = inside.free.pop().unwrap_or_else(|| {
+            if inside.slots.is_empty() {
+                // Most have few requests at a time, and there may be many queue pairs.
+                inside.slots.reserve_exact(1);
+            }
             inside.slots.push(Slot::Free);
             inside.slots.len() as u32 - 1
         });

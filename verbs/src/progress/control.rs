@@ -26,10 +26,16 @@ use crate::connect::{Calls, Listeners};
 use crate::events::AsyncEvent;
 use crate::pair::{Ending, Link, Pair};
 
-/// What has no room in a queue is told when it comes out.
+/// The way to a peer's host, which many connections share.
+pub(crate) type Way = Arc<Route>;
+
+/// The connection manager of a NIC.
+pub(crate) type Manager = ConnectionManager<Way>;
+
+/// A NIC, its connection manager, and what their events mean.
 pub(crate) struct Control {
     pub nic: Nic,
-    pub manager: ConnectionManager<Route>,
+    pub manager: Manager,
     pub sharing: Option<Membership>,
     pub mtu: PathMtu,
     /// Whether programs may want something done.
@@ -50,7 +56,7 @@ pub(crate) struct Control {
     /// Whether somebody was woken since this was last taken.
     pub woke: bool,
     /// What the NIC had no room for.
-    waits: Option<Datagram<Route>>,
+    waits: Option<Datagram<Way>>,
     /// Queue pairs whose programs have let go of them.
     leaving: Vec<Qpn>,
     /// Completion queues of which the same is true, until no queue pair ends there any more.
@@ -100,26 +106,33 @@ impl Grants {
 /// The numbers of paths: packets of two queue pairs share a frame if theirs lead to the same host.
 #[derive(Default)]
 struct Paths {
-    known: HashMap<Route, (PathId, usize)>,
+    known: HashMap<Way, PathId>,
+    users: HashMap<PathId, (Way, usize)>,
     last: u32,
 }
 
 impl Paths {
-    fn take(&mut self, route: Route) -> PathId {
-        let (id, users) = self.known.entry(route).or_insert_with(|| {
+    fn take(&mut self, way: &Way) -> Path {
+        let id = *self.known.entry(way.clone()).or_insert_with(|| {
             self.last = self.last.wrapping_add(1);
-            (PathId(self.last), 0)
+            PathId(self.last)
         });
+        let (_, users) = self.users.entry(id).or_insert_with(|| (way.clone(), 0));
         *users += 1;
-        *id
+        way.path(id)
     }
 
-    fn give_back(&mut self, route: &Route) {
-        if let Some((_, users)) = self.known.get_mut(route) {
-            *users -= 1;
-            if *users == 0 {
-                self.known.remove(route);
-            }
+    /// The number of a way that is known.
+    fn number(&self, way: &Way) -> PathId {
+        self.known[way]
+    }
+
+    fn give_back(&mut self, id: PathId) {
+        let Some((way, users)) = self.users.get_mut(&id) else { return };
+        *users -= 1;
+        if *users == 0 {
+            self.known.remove(way);
+            self.users.remove(&id);
         }
     }
 }
@@ -127,7 +140,7 @@ impl Paths {
 /// What a control is made of.
 pub(crate) struct Parts {
     pub nic: Nic,
-    pub manager: ConnectionManager<Route>,
+    pub manager: Manager,
     pub sharing: Option<Membership>,
     pub mtu: PathMtu,
     pub errands: Arc<Errands>,
@@ -253,7 +266,7 @@ impl Control {
     #[inline]
     fn manage(&mut self) {
         while let Some(received) = self.nic.management() {
-            self.manager.receive(&Route::back(&received), &received.bytes);
+            self.manager.receive(&Arc::new(Route::back(&received)), &received.bytes);
         }
         while let Some(event) = self.manager.event() {
             self.managed(event);
@@ -269,7 +282,7 @@ impl Control {
     }
 
     #[cold]
-    fn managed(&mut self, event: cm::Event<Route>) {
+    fn managed(&mut self, event: cm::Event<Way>) {
         match event {
             cm::Event::Asked { id, way, request, extensions, private } => {
                 let asked = crate::connect::Asked { id, way, request, extensions, private };
@@ -311,11 +324,11 @@ impl Control {
     }
 
     /// The path of a queue pair to a peer, numbered.
-    pub fn path(&mut self, link: &Link, route: Route) -> Path {
-        let id = self.paths.take(route);
-        let path = route.path(id);
-        if let Some((_, old)) = link.ways(|ways| ways.path.replace((path.id(), route))) {
-            self.paths.give_back(&old);
+    pub fn path(&mut self, link: &Link, way: &Way) -> Path {
+        let path = self.paths.take(way);
+        let number = self.paths.number(way);
+        if let Some(old) = link.ways(|ways| ways.path.replace((number, path.id()))) {
+            self.paths.give_back(old.0);
         }
         path
     }
@@ -423,8 +436,8 @@ impl Control {
             if let Err(ResourceError::Outstanding { .. }) = nic.drop_queue_pair(*qpn) {
                 return true;
             }
-            if let Some((_, route)) = link.ways(|ways| ways.path.take()) {
-                paths.give_back(&route);
+            if let Some((number, _)) = link.ways(|ways| ways.path.take()) {
+                paths.give_back(number);
             }
             links.remove(qpn);
             false

@@ -30,7 +30,7 @@ use doorbell_core::nic::{PostError, Refused, SendQueue, WorkRequest};
 use doorbell_core::time::Time;
 use doorbell_transports::{Address, Capabilities};
 
-pub(crate) use control::{Control, Parts};
+pub(crate) use control::{Control, Manager, Parts, Way};
 pub(crate) use duty::Duty;
 pub(crate) use errands::{Errand, Errands, Leaving};
 pub(crate) use machine::{Engine, Machine};

@@ -1,0 +1,73 @@
+//! What a connection that is idle costs.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicIsize, Ordering};
+
+use doorbell_verbs::{Buf, Config, Nic, QueuePairConfig, ServiceId};
+
+/// How many bytes are allocated.
+static HELD: AtomicIsize = AtomicIsize::new(0);
+
+struct Counting;
+
+// SAFETY: what is asked for is the system's, by whose rules this was called.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HELD.fetch_add(layout.size() as isize, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size() as isize, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const SERVICE: ServiceId = ServiceId(7);
+const CONNECTIONS: usize = 1000;
+
+/// Both ends are in this process, and each has carried a message each way.
+#[tokio::test]
+async fn an_idle_connection_with_a_shared_receive_queue_takes_4_kib_at_most() {
+    let config = Config { queue_pairs: CONNECTIONS + 1, ..Config::default() };
+    let name = |end: &str| format!("shm:footprint/{}/{end}", std::process::id());
+    let server = Nic::open(&name("server"), config.clone()).unwrap();
+    let client = Nic::open(&name("client"), config).unwrap();
+    let (here, there) = (client.domain(), server.domain());
+    let receives = [&here, &there].map(|domain| domain.shared_receive_queue(64).unwrap());
+    for queue in &receives {
+        (0..64).for_each(|_| queue.post(0, Buf::with_capacity(64)).unwrap());
+    }
+    let depth =
+        |queue| QueuePairConfig { send_depth: 8, ..QueuePairConfig::default().share(queue) };
+    let mut listener = server.listen(SERVICE).await.unwrap();
+    let mut pairs = Vec::with_capacity(2 * CONNECTIONS);
+    let mut before = 0;
+    for number in 0..=CONNECTIONS {
+        if number == 1 {
+            // What is there once for all is there by now.
+            before = HELD.load(Ordering::Relaxed);
+        }
+        let asks = here.queue_pair(&depth(&receives[0])).unwrap();
+        let takes = there.queue_pair(&depth(&receives[1])).unwrap();
+        let address = server.address().to_string();
+        let (asked, taken) = tokio::join!(asks.connect(&address, SERVICE, &[]), async {
+            takes.accept(listener.accept().await, &[]).await
+        });
+        let (asked, taken) = (asked.unwrap().0, taken.unwrap().0);
+        for (from, to, queue) in [(&asked, &taken, 1), (&taken, &asked, 0)] {
+            let (sent, message) = tokio::join!(from.send_inline(b"a message"), to.receive());
+            sent.unwrap();
+            receives[queue].post(0, message.unwrap().data).unwrap();
+        }
+        pairs.extend([asked, taken]);
+    }
+    let each = (HELD.load(Ordering::Relaxed) - before) / (2 * CONNECTIONS as isize);
+    println!("{each} bytes for each end of a connection");
+    assert!(each <= 4096, "{each} bytes");
+}
