@@ -437,6 +437,33 @@ mod tests {
     }
 
     #[test]
+    fn of_what_was_seen_a_part_is_looked_at_in_order() {
+        let (mut producer, mut consumer) = ring(4);
+        // So far that the part goes around the end of the slots.
+        for value in 0..3 {
+            producer.push(value).expect("room");
+            assert_eq!(consumer.pop(), Some(value));
+        }
+        (3..6).for_each(|value| producer.push(value).expect("room"));
+        assert_eq!(consumer.seen_part(0..3).count(), 0, "it was not looked");
+        consumer.look();
+        assert!(consumer.seen_part(1..9).eq(&[4, 5]));
+        assert_eq!(consumer.seen_part(3..9).count(), 0);
+    }
+
+    #[test]
+    fn a_value_of_which_nothing_could_be_made_is_taken_once() {
+        let value = Arc::new(());
+        let (mut producer, mut consumer) = ring(2);
+        producer.push(Arc::clone(&value)).expect("room");
+        let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            consumer.head().map(|head| head.take_as(|_| panic!("as it is to")))
+        }));
+        assert!(made.is_err());
+        assert_eq!((Arc::strong_count(&value), consumer.pop().is_none()), (1, true));
+    }
+
+    #[test]
     fn a_ring_is_deserted_when_the_end_that_writes_is_dropped() {
         let (mut producer, mut consumer) = ring(2);
         producer.push(7).expect("room");
