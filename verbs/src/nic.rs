@@ -49,6 +49,9 @@ pub struct Config {
     /// That wakes 20 to 30 µs late, and costs nothing while it lasts; spinning costs a core.
     /// [`Duration::MAX`] is for ever.
     pub spin: Duration,
+    /// Whether packets may go in runs that the interface or the kernel cuts, where it can. Without,
+    /// each is sent in a frame of its own: slower by far, and what a network without that would carry.
+    pub offload: bool,
     /// The most queue pairs.
     pub queue_pairs: usize,
     /// The most registrations of memory.
@@ -72,6 +75,7 @@ impl Default for Config {
         Self {
             progress: Progress::Inline,
             spin: Duration::from_micros(50),
+            offload: true,
             queue_pairs: 1024,
             registrations: 4096,
             completions: 4096,
@@ -130,15 +134,22 @@ impl Nic {
         let own = Numbering::default();
         match spec.parse()? {
             Spec::Shm(name) => Self::build(Shm::join(&name)?, own, None, config),
-            Spec::Udp(address) => Self::build(Udp::open(address)?, own, None, config),
+            Spec::Udp(address) => {
+                let device = Udp::open(address)?;
+                let device = if config.offload { device } else { device.without_offload() };
+                Self::build(device, own, None, config)
+            }
             Spec::PacketV2(interface, network) => {
                 let settings = Settings { network, ..Settings::default() };
-                Self::build(PacketV2::open(&interface, settings)?, own, None, config)
+                let device = PacketV2::open(&interface, settings)?;
+                let device = if config.offload { device } else { device.without_offload() };
+                Self::build(device, own, None, config)
             }
             Spec::Packet(interface) => {
                 let sharing = share(&interface)?;
                 let numbering = sharing.numbering();
                 let device = Packet::open(&interface, numbering)?;
+                let device = if config.offload { device } else { device.without_offload() };
                 Self::build(device, numbering, Some(sharing), config)
             }
         }

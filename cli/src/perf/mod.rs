@@ -4,6 +4,7 @@ mod cable;
 mod frames;
 mod latencies;
 mod ledger;
+mod meter;
 mod pair;
 mod patience;
 mod pattern;
@@ -12,6 +13,7 @@ mod report;
 mod sockets;
 mod stream;
 mod test;
+mod verbs;
 
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -20,16 +22,18 @@ use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
+use meter::Meter;
 use peer::Peer;
 pub use test::NotThere;
 use test::Test;
 
-/// Measures: latencies and streams, of devices alone and of the kernel's sockets.
+/// Measures: latencies and streams, of the NIC, of devices alone and of the kernel's sockets.
 ///
-/// A latency is half the round trip of a ping-pong, the median and the 99th percentile, the first
-/// tenth left out. A stream goes one way, and counts what was received and checked. The contents and
-/// the sequence of every message are checked: only then the exit status is 0. It is 1 when anything
-/// was lost or wrong, and 2 for a test that is not there yet.
+/// A latency is half the round trip of a ping-pong, or the whole time of what is awaited; the first
+/// tenth is left out. A stream goes one way, and counts what was received and checked. The contents
+/// and the sequence of every message are checked (of a stream of the NIC whose messages are longer
+/// than 1024 bytes the number of each, and the contents of each eighth and of the last): only then the
+/// exit status is 0. It is 1 when anything was lost or wrong, and 2 for a test that is not there yet.
 #[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -73,9 +77,25 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 9000)]
     mtu: u32,
 
+    /// Connections beside the one that is measured, which have carried something and are idle
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    connections: usize,
+
+    /// Have the NIC run by a thread of its own; with --pair on a core of its own, if there are four
+    #[arg(long)]
+    dedicated: bool,
+
+    /// How long the NIC spins on a silent device before sleeping, in microseconds [default: for ever]
+    #[arg(long, value_name = "MICROS")]
+    spin: Option<u64>,
+
     /// A line of JSON instead of words
     #[arg(long)]
     json: bool,
+
+    /// The same as comma-separated values, with a line of their names before
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
 
     /// The second process of --pair.
     #[arg(long, hide = true)]
@@ -84,7 +104,9 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  doorbell perf frame_lat --pair                        16 bytes over raw Ethernet, both ends here
+  doorbell perf write_lat --pair                        16 bytes over raw Ethernet, both ends here
+  doorbell perf write_bw --pair --device shm --size 65536
+  doorbell perf frame_lat --pair                        the device alone, to compare with
   doorbell perf frame_bw --pair --device packet-v2 --size 64
   doorbell perf tcp_lat --pair                          the kernel's, to compare with
   doorbell perf frame_lat --device packet:eth0 --listen 0.0.0.0:4790      on one machine, and
@@ -98,14 +120,6 @@ enum Amount {
 }
 
 impl Amount {
-    /// How many round trips to have room for.
-    fn times(self) -> usize {
-        match self {
-            Self::Times(times) => times.min(1 << 24) as usize,
-            Self::For(_) => 1 << 20,
-        }
-    }
-
     /// Whether this round, which is counted from 1, is the last one.
     #[inline]
     fn is_over(self, round: u64, passed: impl FnOnce() -> Duration) -> bool {
@@ -138,7 +152,31 @@ struct Plan {
     amount: Amount,
     /// Whether packets may share a frame.
     offload: bool,
+    /// How many idle connections are beside the busy one.
+    connections: usize,
+    /// How this end's NIC is run.
+    nic: Run,
 }
+
+/// How a NIC is run.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// By a thread of its own.
+    dedicated: bool,
+    /// For how long it spins, if that was said.
+    spin: Option<Duration>,
+}
+
+/// How figures are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    Words,
+    Json,
+    Csv,
+}
+
+/// The most bytes of a message of the NIC's, here.
+const LONGEST: usize = 1 << 30;
 
 impl Plan {
     fn of(args: &Args) -> anyhow::Result<Self> {
@@ -153,7 +191,48 @@ impl Plan {
             _ => test.customary(),
         };
         let size = args.size.unwrap_or(test.customary_size());
-        Ok(Self { test, size, amount, offload: !args.no_offload })
+        let nic = Run { dedicated: args.dedicated, spin: args.spin.map(Duration::from_micros) };
+        let (offload, connections) = (!args.no_offload, args.connections);
+        let plan = Self { test, size, amount, offload, connections, nic };
+        plan.judge().map(|()| plan)
+    }
+
+    /// Whether it can be done, as far as one knows beforehand.
+    fn judge(&self) -> anyhow::Result<()> {
+        let (Self { size, .. }, name) = (self, self.test.name());
+        let Test::Verbs(verb) = self.test else {
+            if self.connections > 0 || self.nic.dedicated || self.nic.spin.is_some() {
+                bail!("--connections, --dedicated and --spin are a NIC's, and {name} uses none");
+            }
+            return Ok(());
+        };
+        match verb {
+            _ if verb.is_of_a_word() && *size != 8 => {
+                bail!("{name} is of 8 bytes: leave --size out")
+            }
+            _ if *size < verb.least() => {
+                bail!("--size {size}: of {name} it is {} or more", verb.least())
+            }
+            _ if *size > LONGEST => {
+                bail!("--size {size} is more than the {LONGEST} that a message has")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What shows how far it is.
+    fn meter(&self) -> Meter {
+        Meter::new(self.test.name(), self.amount)
+    }
+}
+
+impl Args {
+    fn form(&self) -> Form {
+        match (self.json, self.csv) {
+            (true, _) => Form::Json,
+            (_, true) => Form::Csv,
+            _ => Form::Words,
+        }
     }
 }
 
@@ -186,7 +265,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// One end of a test whose other end is on another machine.
 fn meet(args: &Args, plan: &Plan, stream: TcpStream, leads: bool) -> anyhow::Result<()> {
     let here = stream.local_addr().context("the connection to the other end")?.ip();
-    play(args, plan, &mut Peer::over(stream, leads)?, &Place { device: &args.device, here })
+    play(
+        args,
+        plan,
+        &mut Peer::over(stream, leads)?,
+        &Place { device: &args.device, here, spare: None },
+    )
 }
 
 /// Where an end is.
@@ -195,17 +279,20 @@ struct Place<'a> {
     device: &'a str,
     /// The address of its sockets.
     here: IpAddr,
+    /// The processor for its NIC's thread, if there is one for that.
+    spare: Option<usize>,
 }
 
 /// One end of a test: agrees with the other, measures, and tells.
 fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow::Result<()> {
     peer.agree(plan)?;
-    let figures = match plan.test.is_of_the_kernel() {
-        true => sockets::run(plan, peer, place.here),
-        false => frames::run(plan, peer, place.device),
+    let figures = match plan.test {
+        Test::Verbs(verb) => verbs::run(verb, plan, peer, place),
+        test if test.is_of_the_kernel() => sockets::run(plan, peer, place.here),
+        _ => frames::run(plan, peer, place.device),
     };
     if let Some(figures) = figures? {
-        report::print(plan, &figures, args.json);
+        report::print(plan, &figures, args.form());
     }
     // Whatever the other end found wrong, it has not said this.
     peer.swap(&json!("all checked")).map(drop)

@@ -38,6 +38,13 @@ pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     let (stream, other) = UnixStream::pair().context("a pair of sockets")?;
     let own = processors::allowed(0)?;
     processors::allowed(1).context("--pair")?;
+    let spare = spare(0);
+    if plan.nic.dedicated && spare.is_none() {
+        eprintln!(
+            "doorbell: four processors would give each NIC one of its own; here its thread shares \
+             that of its program, and the two wait for each other"
+        );
+    }
     let mut second = Second::start(other)?;
     processors::bind(own)?;
     let mut peer = Peer::over(stream, true)?;
@@ -47,13 +54,14 @@ pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {
         cable::lay(INTERFACES, far, args.mtu)?;
         plug_in(args, &mut peer, 0)?;
     }
-    play(args, plan, &mut peer, &Place { device: &device(args, 0), here: ADDRESSES[0] })?;
+    play(args, plan, &mut peer, &Place { device: &device(args, 0), here: ADDRESSES[0], spare })?;
     second.end()
 }
 
 /// The second end.
 pub fn second(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     set_pdeathsig(Signal::SIGKILL).context("asking to end with the first process")?;
+    let spare = spare(1);
     processors::bind(processors::allowed(1)?)?;
     let stream = io::stdin().as_fd().try_clone_to_owned().context("the first process's socket")?;
     let mut peer = Peer::over(UnixStream::from(stream), false)?;
@@ -62,7 +70,13 @@ pub fn second(args: &Args, plan: &Plan) -> anyhow::Result<()> {
         peer.tell(&json!(process::id()))?;
         plug_in(args, &mut peer, 1)?;
     }
-    play(args, plan, &mut peer, &Place { device: &device(args, 1), here: ADDRESSES[1] })
+    play(args, plan, &mut peer, &Place { device: &device(args, 1), here: ADDRESSES[1], spare })
+}
+
+/// The processor for an end's NIC, if each of the two has one beside those of their programs. It is
+/// to be asked before this process is bound to one.
+fn spare(end: usize) -> Option<usize> {
+    processors::allowed(3).and_then(|_| processors::allowed(2 + end)).ok()
 }
 
 /// Takes this end's interface up, and waits until the other end has done so, too.

@@ -1,8 +1,8 @@
 //! The other end: what the two say to each other beside what is measured.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
-use std::os::fd::AsFd;
-use std::time::Duration;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, anyhow, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
@@ -60,22 +60,43 @@ impl Peer {
 
     /// Waits until the other end is here, too; meanwhile does something again and again, which
     /// that may need.
-    pub fn meet(
-        &mut self,
-        mut meanwhile: impl FnMut() -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        self.tell(&json!("here"))?;
-        loop {
-            meanwhile()?;
-            let mut fds = [PollFd::new(self.from.get_ref().as_fd(), PollFlags::POLLIN)];
-            if nix::poll::poll(&mut fds, PollTimeout::ZERO)? > 0 {
-                break;
-            }
-        }
-        match self.hear()? {
+    pub fn meet(&mut self, meanwhile: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
+        match self.swap_while(&json!("here"), meanwhile)? {
             here if here == json!("here") => Ok(()),
             other => bail!("the other end was expected to be ready, and said {other}"),
         }
+    }
+
+    /// Tells the other end something, and hears the same of it, as [`swap`](Self::swap); meanwhile
+    /// does something again and again, which that may need.
+    pub fn swap_while(
+        &mut self,
+        mine: &Value,
+        mut meanwhile: impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<Value> {
+        self.tell(mine)?;
+        let since = Instant::now();
+        while !self.has_spoken()? {
+            meanwhile()?;
+            if since.elapsed() > PATIENCE {
+                bail!(SILENT);
+            }
+        }
+        self.hear()
+    }
+
+    /// Whether something can be heard: on the stream, or behind what was heard before.
+    fn has_spoken(&self) -> anyhow::Result<bool> {
+        if !self.from.buffer().is_empty() {
+            return Ok(true);
+        }
+        let mut fds = [PollFd::new(self.from.get_ref().as_fd(), PollFlags::POLLIN)];
+        Ok(nix::poll::poll(&mut fds, PollTimeout::ZERO)? > 0)
+    }
+
+    /// The stream from the other end, to be watched.
+    pub fn line(&self) -> io::Result<OwnedFd> {
+        self.from.get_ref().as_fd().try_clone_to_owned()
     }
 
     /// Makes sure that both ends are to do the same.
@@ -90,6 +111,7 @@ impl Peer {
             "size": plan.size,
             "amount": amount,
             "offload": plan.offload,
+            "connections": plan.connections,
         });
         let theirs = self.swap(&mine)?;
         if theirs != mine {
@@ -99,13 +121,15 @@ impl Peer {
     }
 }
 
-const GONE: &str = "the other end has gone; what it printed says why";
+pub const GONE: &str = "the other end has gone; what it printed says why";
+
+const SILENT: &str = "the other end has said nothing for too long";
 
 /// What it means that the stream to the other end failed.
 fn lost(why: io::Error, what: &'static str) -> Error {
     match why.kind() {
         ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => anyhow!(GONE),
-        ErrorKind::WouldBlock => anyhow!("the other end has said nothing for {PATIENCE:?}"),
+        ErrorKind::WouldBlock => anyhow!(SILENT),
         _ => Error::new(why).context(what),
     }
 }

@@ -1,9 +1,11 @@
-//! What was measured, as words and as JSON.
+//! What was measured: as words, as JSON, and as CSV.
 
-use serde_json::json;
+use std::fmt::Write;
 
-use super::Plan;
+use serde_json::{Value, json};
+
 use super::latencies::Summary;
+use super::{Form, Plan};
 
 /// What a test found.
 #[derive(Clone, PartialEq, Debug)]
@@ -15,7 +17,7 @@ pub struct Figures {
     pub found: Found,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Found {
     Latency(Summary),
     /// Messages a second.
@@ -24,46 +26,116 @@ pub enum Found {
     Share(f64),
 }
 
-pub fn print(plan: &Plan, figures: &Figures, as_json: bool) {
-    println!("{}", if as_json { json(plan, figures) } else { words(plan, figures) });
+pub fn print(plan: &Plan, figures: &Figures, form: Form) {
+    match form {
+        Form::Words => print!("{}", words(plan, figures)),
+        Form::Json => println!("{}", Value::from_iter(fields(plan, figures))),
+        Form::Csv => print!("{}", csv(&fields(plan, figures))),
+    }
 }
 
-fn json(plan: &Plan, figures: &Figures) -> String {
+/// What programs read, each by its name.
+fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
     let (mut latency, mut rate, mut share) = (None, None, None);
-    match figures.found {
+    match &figures.found {
         Found::Latency(summary) => latency = Some(summary),
-        Found::Rate(messages) => rate = Some(messages),
-        Found::Share(processor) => share = Some(processor),
+        Found::Rate(messages) => rate = Some(*messages),
+        Found::Share(processor) => share = Some(*processor),
     }
-    json!({
-        "test": plan.test.name(),
-        "device": figures.device,
-        "size": plan.size,
-        "iters": figures.iters,
-        "p50_us": latency.map(|summary| summary.p50),
-        "p99_us": latency.map(|summary| summary.p99),
-        "msgs_per_s": rate,
-        "gbytes_per_s": rate.map(|rate| rate * plan.size as f64 / 1e9),
-        "cpu_share": share,
-    })
-    .to_string()
+    vec![
+        ("test", json!(plan.test.name())),
+        ("device", json!(figures.device)),
+        ("size", json!(plan.size)),
+        ("iters", json!(figures.iters)),
+        ("p50_us", json!(latency.map(|summary| summary.p50))),
+        ("p90_us", json!(latency.map(|summary| summary.p90))),
+        ("p99_us", json!(latency.map(|summary| summary.p99))),
+        ("p99_9_us", json!(latency.map(|summary| summary.p999))),
+        ("max_us", json!(latency.map(|summary| summary.longest))),
+        ("msgs_per_s", json!(rate)),
+        ("gbytes_per_s", json!(rate.map(|rate| rate * plan.size as f64 / 1e9))),
+        ("cpu_share", json!(share)),
+        ("connections", json!(plan.connections)),
+    ]
+}
+
+/// The names, and below them what they are of; nothing where JSON has null. No value has commas.
+fn csv(fields: &[(&'static str, Value)]) -> String {
+    let names: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
+    let values = fields.iter().map(|(_, value)| match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    });
+    format!("{}\n{}\n", names.join(","), values.collect::<Vec<_>>().join(","))
 }
 
 fn words(plan: &Plan, figures: &Figures) -> String {
     let over = figures.device.map_or(String::new(), |device| format!(" over {device}"));
+    let beside = match plan.connections {
+        0 => String::new(),
+        count => format!(", beside {count} idle connections"),
+    };
     let (test, size, iters) = (plan.test.name(), plan.size, figures.iters);
-    let found = match figures.found {
-        Found::Latency(Summary { p50, p99 }) => {
-            format!("median {p50:.3} µs, 99 % below {p99:.3} µs; {iters} round trips, all checked")
+    let what = format!("{test}{over}, {size} bytes{beside}");
+    match &figures.found {
+        Found::Latency(summary) => {
+            let counted = if plan.test.is_halved() { "round trips, halved" } else { "times" };
+            format!("{what}: {iters} {counted}, all checked\n{}", table(summary))
         }
         Found::Rate(rate) => format!(
-            "{:.3} million messages a second, {:.3} GB/s; {iters} messages, all checked",
+            "{what}: {:.3} million messages a second, {:.3} GB/s; {iters} messages, all checked\n",
             rate / 1e6,
             rate * size as f64 / 1e9
         ),
-        Found::Share(share) => {
-            return format!("{test}{over}: {:.4} % of a processor", share * 100.0);
-        }
-    };
-    format!("{test}{over}, {size} bytes: {found}")
+        Found::Share(share) => format!("{test}{over}: {:.4} % of a processor\n", share * 100.0),
+    }
+}
+
+/// Quantiles, and how the times are spread.
+fn table(summary: &Summary) -> String {
+    /// The longest bar, in characters.
+    const WIDEST: u64 = 50;
+    let Summary { p50, p90, p99, p999, longest, bars } = summary;
+    let mut text = format!(
+        "{:>10}{:>10}{:>10}{:>10}{:>10}\n{p50:>10.3}{p90:>10.3}{p99:>10.3}{p999:>10.3}\
+         {longest:>10.3}  µs\n\n",
+        "p50", "p90", "p99", "p99.9", "longest"
+    );
+    let (all, most) =
+        bars.iter().fold((0, 1), |(all, most), bar| (all + bar.count, most.max(bar.count)));
+    for bar in bars {
+        let width = (bar.count * WIDEST).div_ceil(most) as usize;
+        let share = bar.count as f64 * 100.0 / all.max(1) as f64;
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{:>10.3} µs {share:>6.2} % {}", bar.up_to, "█".repeat(width));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::latencies::Bar;
+    use super::*;
+
+    #[test]
+    fn a_table_has_the_quantiles_and_a_bar_for_each_step() {
+        let bars = vec![Bar { up_to: 1.0, count: 75 }, Bar { up_to: 2.0, count: 25 }];
+        let summary = Summary { p50: 0.5, p90: 1.5, p99: 1.75, p999: 1.875, longest: 9.0, bars };
+        let text = table(&summary);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(
+            lines[1].split_whitespace().collect::<Vec<_>>(),
+            ["0.500", "1.500", "1.750", "1.875", "9.000", "µs"]
+        );
+        let lengths: Vec<_> = lines[3..].iter().map(|line| line.matches('█').count()).collect();
+        assert_eq!(lengths, [50, 17]);
+        assert!(lines[3].contains("75.00 %"), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_empty_in_csv() {
+        let fields = [("test", json!("x_lat")), ("size", json!(8)), ("rate", Value::Null)];
+        assert_eq!(csv(&fields), "test,size,rate\nx_lat,8,\n");
+    }
 }

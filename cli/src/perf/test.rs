@@ -19,11 +19,30 @@ pub enum Test {
     WakeLat,
     BystanderLat,
     IdleCpu,
+    /// One of the NIC.
+    Verbs(Verb),
     /// A test of a layer that is not there yet.
     Later(&'static str),
 }
 
-const TODAY: [(Test, &str, &str); 9] = [
+/// What of the NIC is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verb {
+    SendLat,
+    SendBw,
+    WriteLat,
+    WriteBw,
+    WriteImmLat,
+    WriteImmBw,
+    WriteDoneLat,
+    ReadLat,
+    ReadBw,
+    CasLat,
+    FaaLat,
+    MapLat,
+}
+
+const TODAY: [(Test, &str, &str); 21] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -37,26 +56,22 @@ const TODAY: [(Test, &str, &str); 9] = [
         "frame_lat, while a thread sleeps that no frame may wake",
     ),
     (Test::IdleCpu, "idle_cpu", "the share of a processor that an idle device takes"),
+    (Test::Verbs(Verb::SendLat), "send_lat", "sends: half a round trip"),
+    (Test::Verbs(Verb::SendBw), "send_bw", "sends: a stream"),
+    (Test::Verbs(Verb::WriteLat), "write_lat", "writes, found in memory: half a round trip"),
+    (Test::Verbs(Verb::WriteBw), "write_bw", "writes: a stream"),
+    (Test::Verbs(Verb::WriteImmLat), "write_imm_lat", "writes with immediate: half a round trip"),
+    (Test::Verbs(Verb::WriteImmBw), "write_imm_bw", "writes with immediate: a stream"),
+    (Test::Verbs(Verb::WriteDoneLat), "write_done_lat", "a write, to its completion: all of it"),
+    (Test::Verbs(Verb::ReadLat), "read_lat", "a read, to its completion: all of it"),
+    (Test::Verbs(Verb::ReadBw), "read_bw", "reads: a stream"),
+    (Test::Verbs(Verb::CasLat), "cas_lat", "a compare-and-swap, to its completion: all of it"),
+    (Test::Verbs(Verb::FaaLat), "faa_lat", "a fetch-and-add, to its completion: all of it"),
+    (Test::Verbs(Verb::MapLat), "map_lat", "a word of mapped memory: half a round trip; shm only"),
 ];
 
 /// Tests that have their names already, and the layers that they are of.
-const LATER: [(&str, &[&str]); 4] = [
-    (
-        "verbs",
-        &[
-            "send_lat",
-            "send_bw",
-            "write_lat",
-            "write_bw",
-            "write_imm_lat",
-            "write_imm_bw",
-            "write_done_lat",
-            "read_lat",
-            "read_bw",
-            "cas_lat",
-            "faa_lat",
-        ],
-    ),
+const LATER: [(&str, &[&str]); 3] = [
     ("Active Messages", &["am_lat", "am_medium_lat", "am_bw", "am_bulk_bw"]),
     ("Split-C", &["get_lat", "put_lat", "get_bw", "put_bw", "store_bw"]),
     ("RPC", &["rpc_lat", "rpc_bw"]),
@@ -107,6 +122,15 @@ impl Test {
         self.name().ends_with("_bw")
     }
 
+    /// Whether half of what is timed is told: the way there, of there and back.
+    pub fn is_halved(self) -> bool {
+        use Verb::{CasLat, FaaLat, ReadLat, WriteDoneLat};
+        match self {
+            Self::Verbs(WriteDoneLat | ReadLat | CasLat | FaaLat) | Self::WakeLat => false,
+            _ => !self.is_stream(),
+        }
+    }
+
     /// Whether it measures the kernel's sockets, and so no device.
     pub fn is_of_the_kernel(self) -> bool {
         matches!(self, Self::TcpLat | Self::TcpBw | Self::UdpLat | Self::UdpBw)
@@ -124,6 +148,27 @@ impl Test {
 
     /// Bytes of a message if nobody says.
     pub fn customary_size(self) -> usize {
-        if self.is_stream() { 4096 } else { 16 }
+        match self {
+            Self::Verbs(verb) if verb.is_of_a_word() => 8,
+            _ if self.is_stream() => 4096,
+            _ => 16,
+        }
+    }
+}
+
+impl Verb {
+    /// Whether it is of a word, and of nothing longer or shorter.
+    pub fn is_of_a_word(self) -> bool {
+        matches!(self, Self::CasLat | Self::FaaLat | Self::MapLat)
+    }
+
+    /// The least bytes of a message. What is written is told from what was there before by the number
+    /// of the round in it.
+    pub fn least(self) -> usize {
+        match self {
+            Self::SendLat | Self::SendBw | Self::WriteImmLat => 0,
+            Self::WriteLat => 8,
+            _ => 1,
+        }
     }
 }

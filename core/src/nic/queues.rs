@@ -135,7 +135,8 @@ pub struct SendQueue {
 /// The program's end of a receive queue.
 pub struct ReceiveQueue {
     shared: Shared,
-    ring: Producer<ReceiveRequest>,
+    /// None, if receives come from a queue that is shared.
+    ring: Option<Producer<ReceiveRequest>>,
 }
 
 /// The program's end of a completion queue.
@@ -245,7 +246,12 @@ impl SendQueue {
 impl ReceiveQueue {
     pub(super) fn new(shared: Shared, depth: usize) -> (Self, Consumer<ReceiveRequest>) {
         let (ring, taken) = ring(depth);
-        (Self { shared, ring }, taken)
+        (Self { shared, ring: Some(ring) }, taken)
+    }
+
+    /// The end of a queue pair that has no receives of its own.
+    pub(super) const fn without(shared: Shared) -> Self {
+        Self { shared, ring: None }
     }
 
     /// The queue pair.
@@ -261,7 +267,7 @@ impl ReceiveQueue {
     /// How many more receives there is room for.
     #[inline]
     pub fn room(&self) -> usize {
-        self.ring.room()
+        self.ring.as_ref().map_or(0, Producer::room)
     }
 
     /// Posts a receive, for which no doorbell is needed: the NIC looks when a message comes.
@@ -273,7 +279,7 @@ impl ReceiveQueue {
         if !self.shared.is_from(State::TAKING_RECEIVES) {
             return Err(self.refuse((receive, false)));
         }
-        match self.ring.slot() {
+        match self.ring.as_mut().and_then(Producer::slot) {
             Some(slot) => slot.fill(receive),
             None => return Err(self.refuse((receive, true))),
         }
@@ -295,10 +301,10 @@ impl ReceiveQueue {
     #[cold]
     fn refuse(&self, (receive, _): (ReceiveRequest, bool)) -> Refused<ReceiveRequest> {
         let (qpn, state) = (self.shared.qpn, self.shared.state());
-        let why = match state.takes_receives() {
-            _ if self.ring.depth() == 0 => PostError::Shared { qpn },
-            false => PostError::State { qpn, state, what: "a receive" },
-            true => PostError::Full { qpn, depth: self.ring.depth() },
+        let why = match (&self.ring, state.takes_receives()) {
+            (None, _) => PostError::Shared { qpn },
+            (_, false) => PostError::State { qpn, state, what: "a receive" },
+            (Some(ring), true) => PostError::Full { qpn, depth: ring.depth() },
         };
         Refused { why, request: Box::new(receive) }
     }

@@ -62,7 +62,12 @@ pub(super) struct Answers {
 impl Answers {
     pub fn start(&mut self, most: u8) {
         self.most = most.into();
-        // One more for what comes again while all are owed.
+    }
+
+    /// Allocates the tables, with one more for what comes again while all are owed: when a peer asks
+    /// for the first time, for many never do.
+    #[cold]
+    fn begin(&mut self) {
         self.owed.reserve(self.most + 1);
         self.results.reserve(self.most);
     }
@@ -81,6 +86,9 @@ impl Answers {
     /// only because the network was slow, does not count: if it asks for more, it has that.
     #[inline]
     fn are_full(&mut self) -> bool {
+        if self.owed.capacity() == 0 {
+            self.begin();
+        }
         while self.owed.len() >= self.most && self.owed.front().is_some_and(|owed| owed.again) {
             self.owed.pop_front();
         }
@@ -393,6 +401,7 @@ mod tests {
     fn the_tables_of_a_connection_take_as_much_as_is_documented() {
         let mut answers = Answers::default();
         answers.start(16);
+        answers.begin();
         let owed = answers.owed.capacity() * size_of::<Owed>();
         let results = answers.results.capacity() * size_of::<(Psn, u64)>();
         assert!(owed + results <= 800, "{owed} and {results} bytes");

@@ -301,14 +301,15 @@ impl Nic {
         let (service, doorbells) = (config.transport.service(), Arc::clone(&self.doorbells));
         let shared = Shared { qpn, place, service, state, doorbells };
         let (send, sends) = SendQueue::new(shared.clone(), config.send_depth);
-        let depth = if config.shared_receives.is_some() { 0 } else { config.receive_depth };
-        let (receive, ring) = ReceiveQueue::new(shared.clone(), depth);
-        let receives = match config.shared_receives {
+        let (receive, receives) = match config.shared_receives {
             Some(queue) => {
                 self.shared_receives(queue)?.users += 1;
-                Receives::Shared(queue)
+                (ReceiveQueue::without(shared.clone()), Receives::Shared(queue))
             }
-            None => Receives::Own(ring),
+            None => {
+                let (receive, ring) = ReceiveQueue::new(shared.clone(), config.receive_depth);
+                (receive, Receives::Own(ring))
+            }
         };
         let queues = (queues.0.0, queues.1.0);
         let sides = (Requester::new(sends), Responder::new(receives));

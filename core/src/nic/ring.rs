@@ -17,17 +17,22 @@ use std::sync::Arc;
 
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, UnsafeCell};
 
-/// An index alone on its cache lines: processors fetch them in pairs.
-#[repr(align(128))]
-struct Index(AtomicUsize);
+/// A cache line.
+#[repr(align(64))]
+struct Line<T>(T);
 
+/// What both ends share. What one writes and what the other does are two lines apart, for processors
+/// fetch them in pairs.
+#[repr(C)]
 struct Ring<T> {
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
-    /// How many were ever taken, and written; modulo the word's size, like all indices here.
-    head: Index,
-    tail: Index,
     /// Whether the end that writes is gone.
     deserted: AtomicBool,
+    /// How many were ever written, modulo the word's size, like all indices here.
+    tail: AtomicUsize,
+    gap: Line<[u8; 64]>,
+    /// How many were ever taken.
+    head: AtomicUsize,
 }
 
 // SAFETY: a value is reached by one side at a time, as the indices say, and moves between threads.
@@ -78,9 +83,13 @@ pub(super) struct Consumer<T> {
 pub(super) fn ring<T>(depth: usize) -> (Producer<T>, Consumer<T>) {
     let slots =
         (0..depth.max(1).next_power_of_two()).map(|_| UnsafeCell::new(MaybeUninit::uninit()));
-    let index = || Index(AtomicUsize::new(0));
-    let deserted = AtomicBool::new(false);
-    let ring = Arc::new(Ring { slots: slots.collect(), head: index(), tail: index(), deserted });
+    let ring = Arc::new(Ring {
+        slots: slots.collect(),
+        deserted: AtomicBool::new(false),
+        tail: AtomicUsize::new(0),
+        gap: Line([0; 64]),
+        head: AtomicUsize::new(0),
+    });
     let producer =
         Producer { slots: ring.slots(), ring: Arc::clone(&ring), tail: 0, limit: depth, depth };
     (producer, Consumer { slots: ring.slots(), ring, head: 0, tail: 0 })
@@ -102,7 +111,7 @@ impl<T> Producer<T> {
     /// How many more there is room for.
     #[inline]
     pub fn room(&self) -> usize {
-        let head = self.ring.head.0.load(Ordering::Acquire);
+        let head = self.ring.head.load(Ordering::Acquire);
         self.depth - self.tail.wrapping_sub(head)
     }
 
@@ -115,7 +124,7 @@ impl<T> Producer<T> {
     /// Looks how far the reader is.
     #[inline]
     pub fn look(&mut self) {
-        self.limit = self.ring.head.0.load(Ordering::Acquire).wrapping_add(self.depth);
+        self.limit = self.ring.head.load(Ordering::Acquire).wrapping_add(self.depth);
     }
 
     /// The slot to be written next, unless the ring is full. Whoever has it can build a value where
@@ -161,7 +170,7 @@ impl<T> Slot<'_, T> {
             unsafe { (*slot).write(value) };
         });
         producer.tail = producer.tail.wrapping_add(1);
-        producer.ring.tail.0.store(producer.tail, Ordering::Release);
+        producer.ring.tail.store(producer.tail, Ordering::Release);
     }
 }
 
@@ -184,7 +193,7 @@ impl<T> Consumer<T> {
     /// How many values stand in the ring.
     #[inline]
     pub fn waiting(&self) -> usize {
-        self.ring.tail.0.load(Ordering::Acquire).wrapping_sub(self.head)
+        self.ring.tail.load(Ordering::Acquire).wrapping_sub(self.head)
     }
 
     /// How many values it may come to hold at most.
@@ -204,7 +213,7 @@ impl<T> Consumer<T> {
     /// Looks how far the writer is.
     #[inline]
     pub fn look(&mut self) {
-        self.tail = self.ring.tail.0.load(Ordering::Acquire);
+        self.tail = self.ring.tail.load(Ordering::Acquire);
     }
 
     /// How many were seen behind `index` others.
@@ -277,7 +286,7 @@ impl<T> Consumer<T> {
     #[inline]
     fn pass(&mut self) {
         self.head = self.head.wrapping_add(1);
-        self.ring.head.0.store(self.head, Ordering::Release);
+        self.ring.head.store(self.head, Ordering::Release);
     }
 }
 
@@ -388,8 +397,7 @@ impl<T> DerefMut for Head<'_, T> {
 
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
-        let (mut at, tail) =
-            (self.head.0.load(Ordering::Relaxed), self.tail.0.load(Ordering::Relaxed));
+        let (mut at, tail) = (self.head.load(Ordering::Relaxed), self.tail.load(Ordering::Relaxed));
         while at != tail {
             self.slots[at & (self.slots.len() - 1)].with_mut(|slot| {
                 // SAFETY: both ends are gone, and what lies between the indices was not taken.

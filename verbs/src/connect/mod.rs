@@ -14,6 +14,7 @@ use doorbell_core::wire::cm::{InitiatorDepth, ResponderResources};
 use doorbell_core::wire::{Gid, Qpn, ServiceId};
 use doorbell_transports::{Address, GrantError};
 use tokio::sync::oneshot;
+use tracing::Instrument;
 
 pub(crate) use calls::{Calls, established, replied};
 pub use exchange::Side;
@@ -223,13 +224,18 @@ impl<K: Kind> Unconnected<K> {
         incoming: Incoming,
         private: &[u8],
     ) -> Result<(K, Private), ConnectError> {
+        let service = incoming.request().service;
+        let span = tracing::debug_span!("accept", %service, qpn = %self.qpn());
+        let told = self.take_up(incoming, private).instrument(span).await?;
+        Ok((self.joined(), told))
+    }
+
+    async fn take_up(&self, incoming: Incoming, private: &[u8]) -> Result<Private, ConnectError> {
         let shared = self.nic().shared();
         let link = &self.connection.link;
         let asked = incoming.decide();
         let answered = shared.with(|machine| machine.control().accept(link, asked, private))?;
-        let answer = attend(shared, answered).await;
-        let private = answer.unwrap_or(Err(ConnectError::GivenUp))?;
-        Ok((self.joined(), private))
+        attend(shared, answered).await.unwrap_or(Err(ConnectError::GivenUp))
     }
 }
 

@@ -5,11 +5,11 @@ use std::time::Instant;
 use doorbell_transports::Device;
 
 use super::link::Link;
+use crate::perf::Plan;
 use crate::perf::latencies::Latencies;
 use crate::perf::patience::Patience;
 use crate::perf::peer::Peer;
 use crate::perf::report::{Figures, Found};
-use crate::perf::{Amount, Plan};
 
 pub fn run<D: Device>(
     link: &mut Link<D>,
@@ -20,11 +20,11 @@ pub fn run<D: Device>(
         follow(link)?;
         return link.arrivals.ledger.here.judge().map(|()| None);
     }
-    let times = lead(link, plan.amount)?;
+    let mut times = lead(link, plan)?;
     link.arrivals.ledger.here.judge()?;
     Ok(Some(Figures {
         device: Some(link.device.capabilities().name),
-        iters: times.len() as u64,
+        iters: times.len(),
         found: Found::Latency(times.summary(2)),
     }))
 }
@@ -43,14 +43,14 @@ pub fn await_message<D: Device>(link: &mut Link<D>, count: u64) -> anyhow::Resul
     }
 }
 
-fn lead<D: Device>(link: &mut Link<D>, amount: Amount) -> anyhow::Result<Latencies> {
-    let mut times = Latencies::new(amount.times());
+fn lead<D: Device>(link: &mut Link<D>, plan: &Plan) -> anyhow::Result<Latencies> {
+    let mut times = Latencies::new(plan.amount, plan.meter());
     let began = Instant::now();
     let mut round = 0;
     loop {
         round += 1;
         let start = Instant::now();
-        let last = amount.is_over(round, || start - began);
+        let last = plan.amount.is_over(round, || start - began);
         link.send_message(last)?;
         await_message(link, round)?;
         times.record(start.elapsed());

@@ -42,7 +42,7 @@ pub fn wake<D: Device>(
         link.arrivals.ledger.here.judge()?;
         return peer.tell(&json!(sleeps)).map(|()| None);
     }
-    let mut times = Latencies::new(plan.amount.times());
+    let mut times = Latencies::new(plan.amount, plan.meter());
     let (began, mut round, mut last) = (Instant::now(), 0, false);
     while !last {
         let paused = Instant::now();

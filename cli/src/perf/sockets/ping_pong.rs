@@ -7,12 +7,13 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use serde_json::json;
 
+use crate::perf::Plan;
 use crate::perf::latencies::Latencies;
+use crate::perf::meter::Meter;
 use crate::perf::patience::Patience;
 use crate::perf::pattern::Pattern;
 use crate::perf::peer::Peer;
 use crate::perf::report::{Figures, Found};
-use crate::perf::{Amount, Plan};
 
 /// A socket that does not block.
 pub trait Socket {
@@ -64,10 +65,10 @@ pub fn run(socket: &impl Socket, plan: &Plan, peer: &mut Peer) -> anyhow::Result
         arrived: vec![0; plan.size + 1],
     };
     peer.swap(&json!("begin"))?;
-    let times = side.play(plan.amount, peer.leads())?;
+    let mut times = side.play(plan, peer.leads())?;
     Ok(peer.leads().then(|| Figures {
         device: None,
-        iters: times.len() as u64,
+        iters: times.len(),
         found: Found::Latency(times.summary(2)),
     }))
 }
@@ -79,15 +80,16 @@ struct Side<'s, S> {
 }
 
 impl<S: Socket> Side<'_, S> {
-    fn play(&mut self, amount: Amount, leads: bool) -> anyhow::Result<Latencies> {
-        let mut times = Latencies::new(amount.times());
+    fn play(&mut self, plan: &Plan, leads: bool) -> anyhow::Result<Latencies> {
+        let meter = if leads { plan.meter() } else { Meter::hidden() };
+        let mut times = Latencies::new(plan.amount, meter);
         let began = Instant::now();
         let (mut round, mut last) = (0, false);
         while !last {
             round += 1;
             let start = Instant::now();
             if leads {
-                last = amount.is_over(round, || start - began);
+                last = plan.amount.is_over(round, || start - began);
                 self.send(round, last)?;
                 self.receive(round)?;
                 times.record(start.elapsed());

@@ -1,5 +1,7 @@
 //! The command, as a user runs it.
 
+mod verbs;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
@@ -38,7 +40,8 @@ fn check(found: &Value, test: &str, size: u64) {
         assert_eq!(found[key].is_f64(), there, "{key}: {found}");
         assert_eq!(found[key].is_null(), !there, "{key}: {found}");
     }
-    let device = if test.starts_with("frame") { found["device"].is_string() } else { true };
+    let of_the_kernel = ["tcp_", "udp_"].iter().any(|kernel| test.starts_with(kernel));
+    let device = of_the_kernel || found["device"].is_string();
     assert!(device && found["iters"].as_u64() > Some(0), "{found}");
 }
 
@@ -124,7 +127,7 @@ fn await_listener(process: &Child, address: &str) {
 
 #[test]
 fn a_test_that_is_not_there_yet_says_so_and_exits_with_2() {
-    for (test, layer) in [("write_lat", "verbs"), ("am_lat", "Active Messages"), ("rpc_bw", "RPC")]
+    for (test, layer) in [("am_lat", "Active Messages"), ("get_lat", "Split-C"), ("rpc_bw", "RPC")]
     {
         let output = run(&format!("perf {test} --pair"));
         assert_eq!(output.status.code(), Some(2));
@@ -205,19 +208,8 @@ fn a_pair_takes_the_name_of_a_device_and_nothing_that_it_is_on() {
 fn a_pair_whose_first_process_is_killed_leaves_nothing_behind() {
     lab::test(|_| {
         let mut first = doorbell("perf idle_cpu --pair --seconds 15").spawn().expect("it runs");
-        let children = format!("/proc/{0}/task/{0}/children", first.id());
-        let second = loop {
-            let found = std::fs::read_to_string(&children).expect("it runs");
-            let ours = |child: &&str| {
-                let line = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
-                // Only when it has asked to end with the first.
-                line.ends_with(b"--end\0") && sleeps(child)
-            };
-            if let Some(child) = found.split_whitespace().find(ours) {
-                break child.to_owned();
-            }
-            std::thread::yield_now();
-        };
+        // Only when it has asked to end with the first.
+        let second = second_of(&mut first, sleeps);
         first.kill().expect("it runs");
         first.wait().expect("it ends");
         // Somebody else reaps it: it is gone, or a mere entry.
@@ -227,6 +219,23 @@ fn a_pair_whose_first_process_is_killed_leaves_nothing_behind() {
             std::thread::yield_now();
         }
     });
+}
+
+/// The second process of a pair, once that is as wanted.
+fn second_of(first: &mut Child, wanted: impl Fn(&str) -> bool) -> String {
+    let children = format!("/proc/{0}/task/{0}/children", first.id());
+    loop {
+        assert!(first.try_wait().expect("a child").is_none(), "it ended before");
+        let found = std::fs::read_to_string(&children).unwrap_or_default();
+        let ours = |child: &&str| {
+            let line = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+            line.ends_with(b"--end\0") && wanted(child)
+        };
+        if let Some(child) = found.split_whitespace().find(ours) {
+            return child.to_owned();
+        }
+        std::thread::yield_now();
+    }
 }
 
 /// Whether a process sleeps on a device: in the middle of the test.

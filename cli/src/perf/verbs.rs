@@ -1,0 +1,64 @@
+//! The NIC, as a program on Tokio uses it: sends, writes, reads, atomic operations, mapped memory.
+//!
+//! Each end is a runtime of this one thread, in which the NIC was opened; whoever waits runs it, and
+//! spins, unless the command says otherwise. What is timed allocates nothing, and looks at the clock
+//! once a round.
+
+mod asked;
+mod contents;
+mod end;
+mod guard;
+mod map;
+mod ping_pong;
+mod stream;
+
+use anyhow::Context;
+
+use super::peer::Peer;
+use super::report::{Figures, Found};
+use super::test::Verb;
+use super::{Place, Plan};
+use end::End;
+use guard::Guard;
+
+/// Runs one end of a test of the NIC.
+pub fn run(
+    verb: Verb,
+    plan: &Plan,
+    peer: &mut Peer,
+    place: &Place<'_>,
+) -> anyhow::Result<Option<Figures>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("a runtime")?.block_on(play(verb, plan, peer, place))
+}
+
+async fn play(
+    verb: Verb,
+    plan: &Plan,
+    peer: &mut Peer,
+    place: &Place<'_>,
+) -> anyhow::Result<Option<Figures>> {
+    let leads = peer.leads();
+    let nic = end::open(plan, place)?;
+    let guard = Guard::over(&nic, peer)?;
+    let listener = guard.run(end::listen(&nic, leads)).await?;
+    let mut end = End::new(nic, listener, guard.beat(), peer)?;
+    let found = guard.run(async {
+        end.surround(plan).await?;
+        match verb {
+            Verb::WriteLat | Verb::SendLat | Verb::WriteImmLat => {
+                ping_pong::run(verb, &mut end, plan, peer).await
+            }
+            Verb::MapLat => map::run(&mut end, plan, peer).await,
+            Verb::SendBw | Verb::WriteBw | Verb::WriteImmBw | Verb::ReadBw => {
+                stream::run(verb, &mut end, plan, peer).await
+            }
+            Verb::WriteDoneLat | Verb::ReadLat | Verb::CasLat | Verb::FaaLat => {
+                asked::run(verb, &mut end, plan, peer).await
+            }
+        }
+    });
+    let found: Option<(u64, Found)> = found.await?;
+    let device = Some(end.nic.capabilities().name);
+    Ok(found.map(|(iters, found)| Figures { device, iters, found }))
+}

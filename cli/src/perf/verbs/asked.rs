@@ -1,0 +1,169 @@
+//! What is awaited: a write, a read, an atomic operation, each from the call to its completion.
+//!
+//! It goes by pieces. While the clock stands, what was written in one is checked where it is.
+
+use anyhow::{Context, bail, ensure};
+use doorbell_verbs::{Buf, Data, Memory, QueuePair, QueuePairConfig, RemoteMemory, Segment};
+
+use super::contents::{Landing, Layout, Source};
+use super::end::End;
+use crate::perf::Plan;
+use crate::perf::latencies::Latencies;
+use crate::perf::peer::Peer;
+use crate::perf::report::Found;
+use crate::perf::test::Verb;
+
+/// How many operations make a piece, each with memory of its own: of long ones fewer.
+fn piece(size: usize) -> u64 {
+    (0x1_0000 / size as u64).clamp(2, 1024)
+}
+
+/// What one end tells the other after a piece: how many operations there were, and whether there
+/// will be no more.
+type Told = [u8; 9];
+
+pub async fn run(
+    verb: Verb,
+    end: &mut End,
+    plan: &Plan,
+    peer: &mut Peer,
+) -> anyhow::Result<Option<(u64, Found)>> {
+    let piece = piece(plan.size);
+    let layout = Layout::new(plan.size, piece);
+    let mut landing = Landing::new(&end.domain, layout, piece)?;
+    if verb == Verb::ReadLat && !end.leads {
+        landing.fill()?;
+    }
+    let own = end.domain.queue_pair(&QueuePairConfig::default())?;
+    own.post_receive(Buf::with_capacity(size_of::<Told>()))?;
+    let (pair, theirs) = end.join(own, &landing.memory).await?;
+    let found = match end.leads {
+        true => {
+            let source = Source::new(plan.size, piece);
+            let mut asker = Asker { verb, pair: &pair, layout, landing, theirs, source };
+            Some(asker.lead(end, plan, piece).await?)
+        }
+        false => follow(verb, &pair, landing).await.map(|()| None)?,
+    };
+    end.part(peer)?;
+    Ok(found)
+}
+
+struct Asker<'p> {
+    verb: Verb,
+    pair: &'p QueuePair,
+    layout: Layout,
+    /// Where what is read lands.
+    landing: Landing,
+    theirs: RemoteMemory,
+    source: Source,
+}
+
+impl Asker<'_> {
+    async fn lead(&mut self, end: &End, plan: &Plan, piece: u64) -> anyhow::Result<(u64, Found)> {
+        let mut times = Latencies::new(plan.amount, plan.meter());
+        let (mut number, mut last) = (0, false);
+        while !last {
+            let first = number;
+            times.resume();
+            while !last && number < first + piece {
+                last = plan.amount.is_over(number + 1, || times.passed());
+                self.ask(number, first / piece).await?;
+                times.lap();
+                number += 1;
+                end.beat.count();
+            }
+            self.settle(first..number, first / piece, last).await?;
+        }
+        Ok((times.len(), Found::Latency(times.summary(1))))
+    }
+
+    /// One operation, in a piece of that number.
+    #[inline]
+    async fn ask(&mut self, number: u64, piece: u64) -> anyhow::Result<()> {
+        match self.verb {
+            Verb::WriteDoneLat => {
+                let data = self.source.next(number, number + 1).context("its buffer came back")?;
+                let to = self.layout.part_of(&self.theirs, number)?;
+                let copied = matches!(data, Data::Inline(_));
+                let buffer = self.pair.write(data, to).await?;
+                if !copied {
+                    self.source.give_back(buffer);
+                }
+            }
+            Verb::ReadLat => {
+                // Another part each time that memory here is filled.
+                let from = self.layout.part_of(&self.theirs, number + piece)?;
+                let into: Segment = self.landing.segment(number)?;
+                self.pair.read(into, from).await?;
+            }
+            Verb::CasLat => {
+                let before =
+                    self.pair.compare_swap(self.theirs.at(0, 8)?, number, number + 1).await?;
+                ensure!(before == number, "swap {number} found {before}");
+            }
+            _ => {
+                let before = self.pair.fetch_add(self.theirs.at(0, 8)?, 1).await?;
+                ensure!(before == number, "addition {number} found {before}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a piece checked, here or there.
+    async fn settle(
+        &mut self,
+        numbers: std::ops::Range<u64>,
+        piece: u64,
+        last: bool,
+    ) -> anyhow::Result<()> {
+        if self.verb == Verb::ReadLat {
+            for number in numbers.clone() {
+                let read = self.layout.place(number + piece);
+                ensure!(
+                    self.landing.holds(number, (read, read + 1), true),
+                    "read {number} has not brought what is there"
+                );
+            }
+        }
+        let mut told = Told::default();
+        told[..8].copy_from_slice(&numbers.end.to_le_bytes());
+        told[8] = last.into();
+        self.pair.send_inline(&told).await?;
+        let answer = self.pair.receive().await?;
+        self.pair.post_receive(answer.data)?;
+        Ok(())
+    }
+}
+
+/// Checks what was done here after each piece, and says that it was right.
+async fn follow(verb: Verb, pair: &QueuePair, mut landing: Landing) -> anyhow::Result<()> {
+    let mut checked = 0;
+    loop {
+        let message = pair.receive().await?;
+        let (count, last) = message.data.split_first_chunk().context("how many there were")?;
+        let (count, last) = (u64::from_le_bytes(*count), last == [1]);
+        match verb {
+            Verb::WriteDoneLat => {
+                for number in checked..count {
+                    ensure!(
+                        landing.holds(number, (number, number + 1), true),
+                        "write {number} is not what it should be"
+                    );
+                }
+            }
+            Verb::CasLat | Verb::FaaLat => {
+                let found = landing.word(0);
+                ensure!(found == count, "after {count} operations on it the word is {found}");
+            }
+            Verb::ReadLat => {}
+            _ => bail!("nothing is asked in this test"),
+        }
+        checked = count;
+        pair.post_receive(Memory::Buf(message.data))?;
+        pair.send_inline(&[]).await?;
+        if last {
+            return Ok(());
+        }
+    }
+}

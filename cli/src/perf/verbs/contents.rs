@@ -1,0 +1,222 @@
+//! What messages carry, where they come from and where they land.
+//!
+//! A message is a piece of the pattern, another for each of several numbers in a row, and ends in a
+//! word that is its own: so no message is taken for another, or for what was there before.
+
+use std::collections::VecDeque;
+
+use doorbell_core::nic::MOST_INLINE;
+use doorbell_verbs::{
+    AccessError, Buf, Data, Domain, Inline, Memory, Region, RegisterError, Registered,
+    RemoteMemory, Rights, Segment,
+};
+
+use crate::perf::pattern::Pattern;
+
+/// What the message of a number is.
+pub struct Contents {
+    pattern: Pattern,
+    size: usize,
+    /// How many pieces of the pattern there are in use.
+    pieces: u64,
+}
+
+/// How many bytes of a word a message has.
+const fn word_of(size: usize) -> usize {
+    if size < 8 { size } else { 8 }
+}
+
+impl Contents {
+    pub fn new(size: usize, pieces: u64) -> Self {
+        Self { pattern: Pattern::new(size), size, pieces }
+    }
+
+    #[inline]
+    fn piece(&self, number: u64) -> &[u8] {
+        self.pattern.of(number % self.pieces, self.size)
+    }
+
+    /// Puts the message of a number, with that word, to the beginning of these bytes.
+    #[inline]
+    fn fill(&self, number: u64, word: u64, to: &mut [u8]) {
+        let to = &mut to[..self.size];
+        to.copy_from_slice(self.piece(number));
+        set_word(to, word);
+    }
+
+    /// Whether this is the message of a number, with that word; or whether it has the word, if it is
+    /// not to be looked at `wholly`.
+    #[inline]
+    pub fn is(&self, number: u64, word: u64, found: &[u8], wholly: bool) -> bool {
+        if found.len() != self.size {
+            return false;
+        }
+        let (body, end) = found.split_at(self.size - word_of(self.size));
+        end == &word.to_le_bytes()[..end.len()]
+            && (!wholly || *body == self.piece(number)[..body.len()])
+    }
+}
+
+#[inline]
+fn set_word(message: &mut [u8], word: u64) {
+    let at = message.len() - word_of(message.len());
+    let end = &mut message[at..];
+    end.copy_from_slice(&word.to_le_bytes()[..end.len()]);
+}
+
+/// Where messages come from: short ones are copied into their requests, longer ones are in buffers
+/// that their completions bring back.
+pub struct Source {
+    contents: Contents,
+    /// Those at hand, that of the next message first: they come back in the order in which they went.
+    buffers: VecDeque<Buf>,
+}
+
+impl Source {
+    /// With buffers for so many messages at a time.
+    pub fn new(size: usize, count: u64) -> Self {
+        let contents = Contents::new(size, count);
+        let filled = |number| {
+            let mut bytes = vec![0; size];
+            contents.fill(number, 0, &mut bytes);
+            Buf::from(bytes)
+        };
+        let buffers = (0..if size > MOST_INLINE { count } else { 0 }).map(filled).collect();
+        Self { contents, buffers }
+    }
+
+    /// Whether messages are copied, so that nothing comes back.
+    #[inline]
+    pub fn copies(&self) -> bool {
+        self.contents.size <= MOST_INLINE
+    }
+
+    /// Whether so many messages can be made.
+    #[inline]
+    pub fn has(&self, count: u64) -> bool {
+        self.copies() || self.buffers.len() as u64 >= count
+    }
+
+    /// The message of a number, the next one; none if all buffers are under way.
+    #[inline]
+    pub fn next(&mut self, number: u64, word: u64) -> Option<Data> {
+        if self.copies() {
+            let mut bytes = [0; MOST_INLINE];
+            self.contents.fill(number, word, &mut bytes);
+            return Inline::new(&bytes[..self.contents.size]).map(Data::from);
+        }
+        let mut buffer = self.buffers.pop_front()?;
+        set_word(&mut buffer, word);
+        Some(buffer.into())
+    }
+
+    #[inline]
+    pub fn give_back(&mut self, memory: impl Into<Memory>) {
+        if let Memory::Buf(buffer) = memory.into()
+            && buffer.len() == self.contents.size
+        {
+            self.buffers.push_back(buffer);
+        }
+    }
+}
+
+/// How messages lie side by side in memory, each at a multiple of a cache line.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    size: usize,
+    stride: usize,
+    places: u64,
+}
+
+impl Layout {
+    /// So many messages of that size.
+    pub fn new(size: usize, places: u64) -> Self {
+        Self { size, stride: size.next_multiple_of(64).max(64), places }
+    }
+
+    /// The bytes of a message.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The place of a message.
+    #[inline]
+    pub fn place(&self, number: u64) -> u64 {
+        number % self.places
+    }
+
+    #[inline]
+    fn at(&self, number: u64) -> usize {
+        self.place(number) as usize * self.stride
+    }
+
+    /// Where the message of a number is in memory of the other end's that is laid out so.
+    #[inline]
+    pub fn part_of(&self, theirs: &RemoteMemory, number: u64) -> Result<RemoteMemory, AccessError> {
+        theirs.at(self.at(number) as u64, self.size as u64)
+    }
+
+    fn len(&self) -> usize {
+        self.stride * self.places as usize
+    }
+}
+
+/// Registered memory for messages of the other end's.
+pub struct Landing {
+    pub memory: Registered,
+    contents: Contents,
+    layout: Layout,
+    copy: Box<[u8]>,
+}
+
+impl Landing {
+    /// Laid out so, for messages of as many pieces as their source has.
+    pub fn new(domain: &Domain, layout: Layout, pieces: u64) -> Result<Self, RegisterError> {
+        let region = Region::new(layout.len());
+        let memory = domain.register(region, Rights::REMOTE | Rights::LOCAL_WRITE)?;
+        let contents = Contents::new(layout.size, pieces);
+        Ok(Self { memory, contents, layout, copy: vec![0; layout.size].into() })
+    }
+
+    /// Puts the message of its number into each place.
+    pub fn fill(&mut self) -> Result<(), AccessError> {
+        for number in 0..self.layout.places {
+            self.contents.fill(number, number + 1, &mut self.copy);
+            self.memory.write_at(self.layout.at(number), &self.copy)?;
+        }
+        Ok(())
+    }
+
+    /// The place of a message.
+    #[inline]
+    pub fn segment(&self, number: u64) -> Result<Segment, AccessError> {
+        let at = self.layout.at(number);
+        self.memory.slice(at..at + self.layout.size)
+    }
+
+    /// The word in the place of a number.
+    #[inline]
+    pub fn word(&self, number: u64) -> u64 {
+        let (mut word, size) = ([0; 8], self.layout.size);
+        let len = word_of(size);
+        let at = self.layout.at(number) + size - len;
+        // It is within the memory, as laid out.
+        let read = self.memory.read_at(at, &mut word[..len]);
+        debug_assert_eq!(read, Ok(()));
+        u64::from_le_bytes(word)
+    }
+
+    /// Whether in the place of a number is the message of that or another number, with a word; or
+    /// whether the word is there, if it is not to be looked at wholly.
+    #[inline]
+    pub fn holds(&mut self, place: u64, (number, word): (u64, u64), wholly: bool) -> bool {
+        if !wholly {
+            let bits = 8 * word_of(self.layout.size) as u32;
+            return bits == 0 || (self.word(place) ^ word) << (64 - bits) == 0;
+        }
+        let at = self.layout.at(place);
+        self.memory.read_at(at, &mut self.copy).is_ok()
+            && self.contents.is(number, word, &self.copy, true)
+    }
+}
