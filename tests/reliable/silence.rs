@@ -114,6 +114,24 @@ fn a_host_that_vanishes_under_a_request_is_noticed_within_a_second() {
     assert!(range.contains(&took), "{took:?}");
 }
 
+/// A process that had no processor for a quarter of a second was taken to be gone.
+#[test]
+fn a_peer_that_is_away_for_no_longer_than_it_may_be_is_waited_for() {
+    for (patience, away, stands) in [(1000, 800, true), (0, 800, false), (1000, 1100, false)] {
+        let mut two = Setup::default().connected(|_, sending| {
+            sending.patience = Duration::from_millis(patience);
+        });
+        let station = two.fabric.station(two.b.node);
+        two.fabric.network.partition(&[station]);
+        two.b.receives(1, 10);
+        two.a.post(short(1));
+        two.run_for(Duration::from_millis(away));
+        two.fabric.network.heal_partitions();
+        let (done, _) = two.run(1, 0);
+        assert_eq!(done[0].outcome.is_ok(), stands, "{patience} {away} {:?}", done[0].outcome);
+    }
+}
+
 /// What another connection hears of a host says that it is there: then it is the peer that is gone,
 /// and it has all the time that it was given.
 #[test]

@@ -59,7 +59,8 @@ pub struct Config {
     /// The most completions of queue pairs whose requests are futures that wait for a turn; at
     /// least one more than there are queue pairs.
     pub completions: usize,
-    /// How long hosts of peers may be silent.
+    /// How long hosts of peers may be silent: with requests under way, a second, which is how soon
+    /// the end of a peer is noticed whose end nobody tells.
     pub keep_alive: KeepAlive,
     /// For how long the numbers of a connection that is over are not used again.
     pub time_wait: Duration,
@@ -200,8 +201,16 @@ impl Nic {
         let manager = ConnectionManager::new(manager, seeds.seed(1)?)?;
         let errands = Arc::new(Errands::default());
         let events = broadcast::Sender::new(EVENTS);
-        let parts =
-            Parts { nic, manager, sharing, mtu, errands: errands.clone(), completions, events };
+        let parts = Parts {
+            nic,
+            manager,
+            sharing,
+            mtu,
+            patience: config.keep_alive.busy,
+            errands: errands.clone(),
+            completions,
+            events,
+        };
         let machine: Box<dyn Machine> = Box::new(Engine::new(Control::new(parts), device));
         Self::start(machine, errands, &config)
     }

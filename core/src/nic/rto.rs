@@ -50,9 +50,11 @@ impl Rto {
         self.sample = None;
     }
 
-    /// Nothing was heard for the time in force.
-    pub fn back_off(&mut self) {
-        self.time = (self.time * 2).max(self.initial).min(LONGEST);
+    /// Nothing was heard for the time in force. It grows to `most`, if that is any, unless the path
+    /// takes longer: who gives up after a while has to ask in its last part, too.
+    pub fn back_off(&mut self, most: Duration) {
+        let most = if most.is_zero() { LONGEST } else { most.max(self.settled) };
+        self.time = (self.time * 2).max(self.initial).min(most).min(LONGEST);
         self.abandon();
     }
 
@@ -108,8 +110,8 @@ mod tests {
         assert_eq!(rto.time(), Duration::from_millis(10), "the sample was not answered yet");
         rto.acknowledged(Psn::new(6), at(1000));
         assert_eq!(rto.time(), Duration::from_millis(3), "1 ms and four times half of it");
-        rto.back_off();
-        rto.back_off();
+        rto.back_off(Duration::ZERO);
+        rto.back_off(Duration::ZERO);
         assert_eq!(rto.time(), Duration::from_millis(20), "from what it was at first");
         rto.acknowledged(Psn::new(7), at(2000));
         assert_eq!(rto.time(), Duration::from_millis(3));
@@ -128,7 +130,7 @@ mod tests {
     #[test]
     fn any_answer_ends_the_doubling() {
         let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
-        rto.back_off();
+        rto.back_off(Duration::ZERO);
         rto.answered();
         assert_eq!(rto.time(), Duration::from_millis(10));
     }
@@ -143,11 +145,20 @@ mod tests {
     }
 
     #[test]
+    fn it_grows_no_longer_than_suits_who_is_about_to_give_up() {
+        let mut rto = Rto::new(Duration::from_millis(2), Duration::ZERO);
+        for _ in 0..10 {
+            rto.back_off(Duration::from_millis(125));
+        }
+        assert_eq!(rto.time(), Duration::from_millis(125));
+    }
+
+    #[test]
     fn it_stays_within_its_bounds() {
         let mut rto = Rto::new(Duration::ZERO, Duration::ZERO);
         assert_eq!(rto.time(), SHORTEST);
         for _ in 0..40 {
-            rto.back_off();
+            rto.back_off(Duration::ZERO);
         }
         assert_eq!(rto.time(), LONGEST);
     }

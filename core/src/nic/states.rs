@@ -191,6 +191,9 @@ pub struct Sending {
     pub peer_delay: Duration,
     /// How often to send again without an answer before giving up.
     pub retries: u8,
+    /// How long nothing must have come from the peer before giving up, however often it was tried: a
+    /// peer in software may not have had a processor.
+    pub patience: Duration,
     /// How often to come back to a peer without receives; 7 is for ever.
     pub rnr_retries: u8,
     /// Whether to ask for an acknowledgement of each message, as standard peers must be.
@@ -211,6 +214,7 @@ impl Sending {
             timeout: Duration::from_millis(2),
             peer_delay: Duration::from_micros(50),
             retries: 7,
+            patience: Duration::ZERO,
             rnr_retries: 7,
             ask_each: false,
             reads: MOST_READS,

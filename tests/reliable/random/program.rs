@@ -316,6 +316,7 @@ impl End {
             timeout,
             peer_delay,
             retries,
+            patience: Duration::ZERO,
             rnr_retries,
             ask_each,
             reads,

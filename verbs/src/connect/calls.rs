@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use doorbell_core::cm::{ConnectionId, Extensions, Reply, Request, Why};
 use doorbell_core::connect::{Agreement, Route};
-use doorbell_core::nic::{self, Change, ChangeError};
+use doorbell_core::nic::{self, Change, ChangeError, Sending};
 use doorbell_core::wire::ServiceId;
 use doorbell_core::wire::cm::RejectReason;
 use tokio::sync::oneshot;
@@ -166,7 +166,13 @@ impl Control {
         let connection = agreement.connection(path, extensions);
         self.nic.change(link.qpn, agreement.init(link.rights))?;
         self.nic.change(link.qpn, Change::ReadyToReceive(Box::new(connection)))?;
-        self.nic.change(link.qpn, Change::ReadyToSend(agreement.sending(extensions)))
+        self.nic.change(link.qpn, self.sending(agreement, extensions))
+    }
+
+    /// How a queue pair insists: for as long as hosts may be silent.
+    fn sending(&self, agreement: &Agreement, extensions: Extensions) -> Change {
+        let patience = self.patience;
+        Change::ReadyToSend(Sending { patience, ..agreement.sending(extensions) })
     }
 }
 
@@ -206,7 +212,7 @@ pub(crate) fn established(control: &mut Control, id: ConnectionId, private: Priv
     let (link, stage) = (call.link.clone(), std::mem::replace(&mut call.stage, Stage::Decided));
     let Stage::Accepted(accepted) = stage else { return };
     let Accepted { agreement, extensions, answer } = *accepted;
-    let sending = Change::ReadyToSend(agreement.sending(extensions));
+    let sending = control.sending(&agreement, extensions);
     let _ = match control.nic.change(link.qpn, sending) {
         Ok(()) => {
             tracing::debug!(qpn = %link.qpn, peer = %agreement.peer, "connected");

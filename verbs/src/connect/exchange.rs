@@ -147,7 +147,8 @@ impl<K: Kind> Unconnected<K> {
                 credits: false,
                 ..Agreed::new(peer.qpn, path, mtu, peer.psn)
             };
-            let sending = Sending { reads: 1, ..Sending::to_standard_peer(psn) };
+            let sending =
+                Sending { reads: 1, patience: control.patience, ..Sending::to_standard_peer(psn) };
             let init = Change::Init { rights: link.rights, pkey: Pkey::DEFAULT };
             for change in
                 [init, Change::ReadyToReceive(Box::new(agreed)), Change::ReadyToSend(sending)]

@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorbell_core::cm::{self, ConnectionManager, Datagram};
 use doorbell_core::connect::Route;
@@ -38,6 +39,8 @@ pub(crate) struct Control {
     pub manager: Manager,
     pub sharing: Option<Membership>,
     pub mtu: PathMtu,
+    /// For how long peers that do not answer are waited for.
+    pub patience: Duration,
     /// Whether programs may want something done.
     pub errands: Arc<Errands>,
     /// Of all queue pairs whose requests are futures.
@@ -143,6 +146,7 @@ pub(crate) struct Parts {
     pub manager: Manager,
     pub sharing: Option<Membership>,
     pub mtu: PathMtu,
+    pub patience: Duration,
     pub errands: Arc<Errands>,
     pub completions: (CompletionQueueId, CompletionQueue),
     pub events: broadcast::Sender<AsyncEvent>,
@@ -150,12 +154,13 @@ pub(crate) struct Parts {
 
 impl Control {
     pub fn new(parts: Parts) -> Self {
-        let Parts { nic, manager, sharing, mtu, errands, completions, events } = parts;
+        let Parts { nic, manager, sharing, mtu, patience, errands, completions, events } = parts;
         Self {
             nic,
             manager,
             sharing,
             mtu,
+            patience,
             errands,
             completions,
             pairs: HashMap::new(),

@@ -5,7 +5,7 @@ use crate::nic::completer::complete_next;
 use crate::nic::completion::Cause;
 use crate::nic::hosts::LEAST_ASKED;
 use crate::nic::pair::{Blamed, QueuePair};
-use crate::nic::states::State;
+use crate::nic::states::{Sending, State};
 use crate::planted::{Bug, planted};
 use crate::wire::{Psn, RnrTimer};
 
@@ -77,12 +77,15 @@ impl QueuePair {
                         common,
                     );
                 }
-                if !self.gave_up(common) {
+                // Not before it has had its time.
+                let Sending { retries, patience, .. } = self.requester.sending;
+                let patient = self.requester.tries >= retries && common.now < since + patience;
+                if patient || !self.gave_up(common) {
                     self.requester.chased = None;
                     // One packet asks whether the peer is there, and what it has: to send all of
                     // the window again at once would often be for nothing.
                     self.requester.open = 1;
-                    self.requester.rto.back_off();
+                    self.requester.rto.back_off(patience / 8);
                     // The timer is set again when that is sent.
                     self.go_back(self.requester.oldest, common);
                 }
