@@ -40,11 +40,12 @@ impl Payload for &[u8] {
 
     #[inline(always)]
     fn copy_to(&self, to: &mut [u8]) {
-        // Of known length, a copy is a load and a store, and no call.
-        match self.len() {
-            8 => copy::<8>(self, to),
-            16 => copy::<16>(self, to),
-            len => to[..len].copy_from_slice(self),
+        // Of known length, a copy is a load and a store, and no call; the two of them differ, for else
+        // they would be one of unknown length.
+        match (self.as_array(), self.as_array::<16>()) {
+            (Some(word), _) => to[..8].copy_from_slice(&u64::from_ne_bytes(*word).to_ne_bytes()),
+            (_, Some(words)) => to[..16].copy_from_slice(words),
+            _ => copy_any(self, &mut to[..self.len()]),
         }
     }
 
@@ -59,9 +60,10 @@ impl Payload for &[u8] {
     }
 }
 
-#[inline]
-fn copy<const N: usize>(from: &[u8], to: &mut [u8]) {
-    to[..N].copy_from_slice(&from[..N]);
+/// Of a length that is not known. Apart, or the compiler finds that it does for the others as well.
+#[inline(never)]
+fn copy_any(from: &[u8], to: &mut [u8]) {
+    to.copy_from_slice(from);
 }
 
 /// A stretch of bytes within words that somebody else may write.

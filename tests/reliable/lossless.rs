@@ -117,8 +117,11 @@ fn a_link_that_is_gone_breaks_what_goes_by_it_and_nothing_else() {
     let (a, b) = (two.a.node, two.b.node);
     let [to_a, to_b] = [a, b].map(|node| PathId(node as u32));
     two.fabric.nic(a).gone(to_a);
+    two.fabric.turn(a);
     assert_eq!(two.fabric.nic(a).event(), None, "no connection goes by that link");
     two.fabric.nic(a).gone(to_b);
+    assert_eq!(two.fabric.nic(a).event(), None, "what it has delivered is asked for before");
+    two.fabric.turn(a);
     assert_eq!(two.fabric.nic(a).event(), Some(Event::Broken(two.a.qpn, Cause::LinkGone)));
     let (at_a, _) = two.run(3, 0);
     let found: Vec<_> = at_a.iter().map(|c| (c.id, c.outcome)).collect();

@@ -9,6 +9,7 @@ mod pair;
 mod patience;
 mod pattern;
 mod peer;
+mod plan;
 mod report;
 mod sockets;
 mod stream;
@@ -16,14 +17,13 @@ mod test;
 mod verbs;
 
 use std::net::{IpAddr, TcpListener, TcpStream};
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
-use meter::Meter;
 use peer::Peer;
+use plan::{Amount, Plan};
 pub use test::NotThere;
 use test::Test;
 
@@ -32,8 +32,9 @@ use test::Test;
 /// A latency is half the round trip of a ping-pong, or the whole time of what is awaited; the first
 /// tenth is left out. A stream goes one way, and counts what was received and checked. The contents
 /// and the sequence of every message are checked (of a stream of the NIC whose messages are longer
-/// than 1024 bytes the number of each, and the contents of each eighth and of the last): only then the
-/// exit status is 0. It is 1 when anything was lost or wrong, and 2 for a test that is not there yet.
+/// than 1024 bytes the number of each, the contents of each eighth, and what is in memory at the end):
+/// only then the exit status is 0. It is 1 when anything was lost or wrong, and 2 for a test that is
+/// not there yet.
 #[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -85,7 +86,8 @@ pub struct Args {
     #[arg(long)]
     dedicated: bool,
 
-    /// How long the NIC spins on a silent device before sleeping, in microseconds [default: for ever]
+    /// How long the NIC spins on a silent device before sleeping, in microseconds [default: for ever; 50 if
+    /// a thread of its own has no core of its own]
     #[arg(long, value_name = "MICROS")]
     spin: Option<u64>,
 
@@ -112,118 +114,12 @@ Examples:
   doorbell perf frame_lat --device packet:eth0 --listen 0.0.0.0:4790      on one machine, and
   doorbell perf frame_lat --device packet:eth0 --connect 192.0.2.1:4790   on the other";
 
-/// How much is measured.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Amount {
-    Times(u64),
-    For(Duration),
-}
-
-impl Amount {
-    /// Whether this round, which is counted from 1, is the last one.
-    #[inline]
-    fn is_over(self, round: u64, passed: impl FnOnce() -> Duration) -> bool {
-        match self {
-            Self::Times(times) => round >= times,
-            Self::For(time) => passed() >= time,
-        }
-    }
-
-    /// The number behind the last packet, if that is known at the beginning.
-    fn packets(self, of_a_message: u64) -> u64 {
-        match self {
-            Self::Times(times) => times.saturating_mul(of_a_message),
-            Self::For(_) => u64::MAX,
-        }
-    }
-
-    /// Whether the time is over, if it is a time.
-    #[inline]
-    fn has_passed(self, passed: impl FnOnce() -> Duration) -> bool {
-        matches!(self, Self::For(time) if passed() >= time)
-    }
-}
-
-/// What both ends agree on.
-#[derive(Clone, Debug)]
-struct Plan {
-    test: Test,
-    size: usize,
-    amount: Amount,
-    /// Whether packets may share a frame.
-    offload: bool,
-    /// How many idle connections are beside the busy one.
-    connections: usize,
-    /// How this end's NIC is run.
-    nic: Run,
-}
-
-/// How a NIC is run.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    /// By a thread of its own.
-    dedicated: bool,
-    /// For how long it spins, if that was said.
-    spin: Option<Duration>,
-}
-
 /// How figures are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     Words,
     Json,
     Csv,
-}
-
-/// The most bytes of a message of the NIC's, here.
-const LONGEST: usize = 1 << 30;
-
-impl Plan {
-    fn of(args: &Args) -> anyhow::Result<Self> {
-        let test = args.test;
-        test.is_there()?;
-        let amount = match (args.iters, args.seconds) {
-            (Some(times), _) => Amount::Times(times.max(1)),
-            (_, Some(seconds)) => {
-                let time = Duration::try_from_secs_f64(seconds);
-                Amount::For(time.with_context(|| format!("--seconds {seconds}"))?)
-            }
-            _ => test.customary(),
-        };
-        let size = args.size.unwrap_or(test.customary_size());
-        let nic = Run { dedicated: args.dedicated, spin: args.spin.map(Duration::from_micros) };
-        let (offload, connections) = (!args.no_offload, args.connections);
-        let plan = Self { test, size, amount, offload, connections, nic };
-        plan.judge().map(|()| plan)
-    }
-
-    /// Whether it can be done, as far as one knows beforehand.
-    fn judge(&self) -> anyhow::Result<()> {
-        let (Self { size, .. }, name) = (self, self.test.name());
-        let Test::Verbs(verb) = self.test else {
-            if self.connections > 0 || self.nic.dedicated || self.nic.spin.is_some() {
-                bail!("--connections, --dedicated and --spin are a NIC's, and {name} uses none");
-            }
-            return Ok(());
-        };
-        match verb {
-            _ if verb.is_of_a_word() && *size != 8 => {
-                bail!("{name} is of 8 bytes: leave --size out")
-            }
-            _ if *size < verb.least() => {
-                bail!("--size {size}: of {name} it is {} or more", verb.least())
-            }
-            _ if *size > LONGEST => {
-                bail!("--size {size} is more than the {LONGEST} that a message has")
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// What shows how far it is.
-    fn meter(&self) -> Meter {
-        Meter::new(self.test.name(), self.amount)
-    }
 }
 
 impl Args {

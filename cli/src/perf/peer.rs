@@ -154,3 +154,21 @@ impl TwoHandles for std::os::unix::net::UnixStream {
         self.try_clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// The stream alone was looked at, which had nothing any more, and both ends waited.
+    #[test]
+    fn what_came_along_with_something_else_is_heard_without_waiting() {
+        let (near, mut far) = UnixStream::pair().expect("a pair of sockets");
+        far.write_all(b"1\n2\n").expect("room for a few bytes");
+        let mut peer = Peer::over(near, true).expect("two handles");
+        assert_eq!(peer.hear().expect("the first"), 1);
+        let second = peer.swap_while(&json!(0), || bail!("it is there already"));
+        assert_eq!(second.expect("the second"), 2);
+    }
+}

@@ -29,7 +29,12 @@ pub fn run(plan: &Plan, peer: &mut Peer, here: IpAddr) -> anyhow::Result<Option<
         Test::TcpLat => ping_pong::run(&tcp(peer, here)?, plan, peer),
         Test::TcpBw => tcp::run(&tcp(peer, here)?, plan, peer),
         Test::UdpLat => ping_pong::run(&udp(peer, here)?, plan, peer),
-        _ => stream::run(&mut Datagrams::new(plan, || udp(peer, here))?, plan, peer),
+        _ => {
+            let mut lane = Datagrams::new(plan, || udp(peer, here))?;
+            // What comes before the other end's buffers are wide is more than they hold.
+            peer.swap(&json!("begin"))?;
+            stream::run(&mut lane, plan, peer)
+        }
     }
 }
 

@@ -91,8 +91,11 @@ pub(super) struct Ring {
     pub(super) taken: u64,
 }
 
-/// The words of a cache line.
-const LINE: usize = 8;
+/// The words of the cache lines that so many bytes take.
+#[inline]
+fn whole_lines(bytes: usize) -> usize {
+    bytes.div_ceil(64) * 8
+}
 
 impl Ring {
     fn new() -> Self {
@@ -105,10 +108,10 @@ impl Outbox for Ring {
     #[inline(always)]
     fn push(&mut self, _: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
         let len = bare::record_len(&headers, payload.len());
-        let words = len.div_ceil(8);
+        let words = whole_lines(len);
         let Some(record) = self.words.get(self.at..self.at + words) else { return Err(Full) };
         bare::emit(record, (len as u32).to_ne_bytes(), &headers, payload);
-        self.at += words.next_multiple_of(LINE);
+        self.at += words;
         self.pushed += 1;
         Ok(self.pushed)
     }
@@ -265,9 +268,9 @@ impl Carry for Ring {
         while let [first, ..] = rest {
             let first = first.load(std::sync::atomic::Ordering::Acquire);
             let len = u32::from_ne_bytes(bare::tag(first)) as usize;
-            let words = len.div_ceil(8);
-            to.nic.record(PathId(0), &rest[..words], first, len - bare::TAG_LEN);
-            rest = &rest[words.next_multiple_of(LINE)..];
+            let record;
+            (record, rest) = rest.split_at(whole_lines(len));
+            to.nic.record(PathId(0), record, first, len - bare::TAG_LEN);
         }
         (ring.at, ring.taken) = (0, ring.pushed);
         from.nic.collect(&mut from.out);

@@ -11,7 +11,9 @@
 
 use crate::payload::{Payload, WordBytes};
 use crate::sync::{AtomicU64, Ordering};
-use crate::wire::{Bth, Extensions, Headers, Layout, Malformed, Packet, Part, without_padding};
+use crate::wire::{
+    Bth, Extensions, Glance, Headers, Layout, Malformed, Packet, Part, without_padding,
+};
 
 /// The bytes of the device's tag.
 pub const TAG_LEN: usize = 4;
@@ -139,17 +141,17 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// The same of a simple packet, which has no extension headers. Nothing, if this is none.
+/// A glance at its BTH, and the payload if there are no other headers.
 #[inline(always)]
-pub(crate) fn parse_simple(
+pub(crate) fn glance(
     record: &[AtomicU64],
     first: u64,
     len: usize,
-) -> Option<(Bth, WordBytes<'_>)> {
-    let bth = Bth::from_bytes(&bth_bytes(first, record.get(1)?)).ok()?;
-    let payload = len.checked_sub(Bth::LEN + usize::from(bth.pad()))?;
-    let payload = WordBytes::new(record, BTH_END..BTH_END + payload)?;
-    bth.opcode().layout().is_empty().then_some((bth, payload))
+) -> Option<(Glance, WordBytes<'_>)> {
+    let [a, b, c, d, e, f, g, h, last @ ..] = bth_bytes(first, record.get(1)?);
+    let glance = Glance::new([a, b, c, d, e, f, g, h], last);
+    let end = (TAG_LEN + len).checked_sub(glance.pad())?;
+    Some((glance, WordBytes::new(record, BTH_END..end)?))
 }
 
 /// The BTH, of which four bytes are in the first word, and the rest is the second.

@@ -4,7 +4,7 @@ use crate::wire::{Bth, Crc, Ethernet, Grh, IpId, Ipv4, Malformed, Packet, Part, 
 
 use super::hidden::HiddenIds;
 use super::outer::{Outer, id_of, with_id};
-use super::{ICRC_LEN, Remembered, STEADY_BTH, steady_bth};
+use super::{ICRC_LEN, Remembered, steady_bth};
 
 /// Opens frames, remembering the outer headers of the last one and the CRC that they gave: the
 /// next is likely to have the same, and is then neither parsed nor summed again.
@@ -44,6 +44,7 @@ pub struct Arrival<'f, 'o> {
     index: u16,
     opener: &'o mut Opener,
     hidden: Option<&'o mut HiddenIds>,
+    wrong: Malformed,
 }
 
 impl Opener {
@@ -187,7 +188,7 @@ impl<'f, 'o> Arrival<'f, 'o> {
         hidden: Option<&'o mut HiddenIds>,
     ) -> Self {
         let segment = segment.map_or(rest.len(), usize::from).max(1);
-        Self { rest, segment, index: 0, opener, hidden }
+        Self { rest, segment, index: 0, opener, hidden, wrong: NOTHING }
     }
 
     /// The headers around the packets.
@@ -214,54 +215,68 @@ impl<'f, 'o> Arrival<'f, 'o> {
         Some(packet)
     }
 
-    /// The packet that was last taken without its ICRC, if that held.
+    /// The packet that was last taken without its ICRC, if that held: if it did not, it is
+    /// [known](Self::wrong) why.
     #[inline(always)]
-    pub(crate) fn check(&mut self, packet: &'f [u8]) -> Result<&'f [u8], Malformed> {
+    pub(crate) fn check(&mut self, packet: &'f [u8]) -> Option<&'f [u8]> {
         let index = self.index;
         self.index = index.wrapping_add(1);
-        let (need, have) = (Bth::LEN + ICRC_LEN, packet.len());
-        let truncated = Malformed::Truncated { part: Part::Bth, need, have };
-        let (body, &found) = packet.split_last_chunk::<ICRC_LEN>().ok_or(truncated)?;
-        let (&steady, rest) = body.split_first_chunk::<STEADY_BTH>().ok_or(truncated)?;
-        let steady = steady_bth(steady);
-        let crc = self.opener.crc(packet.len(), steady);
-        self.judge(crc, index, rest, u32::from_le_bytes(found))?;
-        Ok(body)
+        let split = packet.split_last_chunk::<ICRC_LEN>();
+        let split = split.and_then(|(body, found)| Some((body, found, body.split_first_chunk()?)));
+        let Some((body, found, (&steady, rest))) = split else {
+            let (need, have) = (Bth::LEN + ICRC_LEN, packet.len());
+            self.wrong = Malformed::Truncated { part: Part::Bth, need, have };
+            return None;
+        };
+        let crc = self.opener.crc(packet.len(), steady_bth(steady));
+        let id = self.opener.outer.id().map(|IpId(first)| IpId(first.wrapping_add(index)));
+        let (expected, found) =
+            (with_id(crc, id).update(rest).finish(), u32::from_le_bytes(*found));
+        let hidden = self.hidden.as_deref_mut();
+        if expected == found {
+            hidden.into_iter().for_each(HiddenIds::confirmed);
+        } else if !self.opener.explains((crc, index), rest, (found, expected), hidden) {
+            self.wrong = Malformed::Icrc { found, expected };
+            return None;
+        }
+        Some(body)
     }
 
-    /// Whether the ICRC `found` is that of a packet whose steady part gave `crc`.
+    /// What was wrong with the packet whose check failed last.
     #[inline]
-    fn judge(&mut self, crc: Crc, index: u16, rest: &[u8], found: u32) -> Result<(), Malformed> {
-        let id = self.opener.outer.id();
-        let numbered = id.map(|IpId(first)| IpId(first.wrapping_add(index)));
-        let expected = with_id(crc, numbered).update(rest).finish();
+    pub(crate) fn wrong(&self) -> Malformed {
+        self.wrong
+    }
+}
+
+impl Opener {
+    /// Whether an ICRC that was `found`, and is not the one `expected`, holds with another
+    /// identification than the packet of that index in its run should have. Its steady part gave
+    /// `crc`.
+    #[cold]
+    #[inline(never)]
+    fn explains(
+        &mut self,
+        (crc, index): (Crc, u16),
+        rest: &[u8],
+        (found, expected): (u32, u32),
+        hidden: Option<&mut HiddenIds>,
+    ) -> bool {
+        let Some(IpId(first)) = self.outer.id() else { return false };
         // A run that the receiving interface put together may have carried one identification
         // throughout, where a sender's runs count upwards.
-        if expected == found
-            || index > 0 && id.is_some() && with_id(crc, id).update(rest).finish() == found
-        {
-            if let Some(ids) = &mut self.hidden {
-                ids.confirmed();
-            }
-            return Ok(());
+        if index > 0 && with_id(crc, Some(IpId(first))).update(rest).finish() == found {
+            hidden.into_iter().for_each(HiddenIds::confirmed);
+            return true;
         }
-        match id {
-            Some(_) if self.explained(expected ^ found, numbered, rest.len()) => Ok(()),
-            _ => Err(Malformed::Icrc { found, expected }),
-        }
-    }
-
-    /// Whether a `difference` between two ICRCs is that between two identifications, the `assumed`
-    /// one and another that is hidden and to be believed.
-    #[cold]
-    fn explained(&mut self, difference: u32, assumed: Option<IpId>, rest: usize) -> bool {
-        let (Some(ids), Some(IpId(assumed))) = (&mut self.hidden, assumed) else { return false };
-        let Some(IpId(between)) = id_of(difference, rest) else { return false };
-        let index = self.index.wrapping_sub(1); // of the packet being checked
-        let first = IpId((assumed ^ between).wrapping_sub(index));
+        // Otherwise the difference between the two must be that between two identifications, the
+        // assumed one and another that is hidden and to be believed.
+        let Some(ids) = hidden else { return false };
+        let Some(IpId(between)) = id_of(expected ^ found, rest.len()) else { return false };
+        let first = IpId((first.wrapping_add(index) ^ between).wrapping_sub(index));
         let believed = ids.believes(first);
         if believed {
-            self.opener.outer.identify(first);
+            self.outer.identify(first);
         }
         believed
     }
@@ -273,6 +288,6 @@ impl<'f> Iterator for Arrival<'f, '_> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let packet = self.next_sealed()?;
-        Some(self.check(packet).and_then(Packet::parse))
+        Some(self.check(packet).ok_or(self.wrong).and_then(Packet::parse))
     }
 }

@@ -59,6 +59,7 @@
 
 mod buf;
 mod bulk;
+mod few;
 #[cfg(not(loom))]
 mod private;
 mod region;
@@ -66,6 +67,7 @@ mod sys;
 pub mod words;
 
 pub use buf::{Buf, BufFull};
+pub(crate) use few::Few;
 #[cfg(not(loom))]
 pub use private::{Private, SliceError, StillShared};
 pub use region::{AccessError, Region};

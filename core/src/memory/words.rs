@@ -41,23 +41,24 @@ const WORD: usize = size_of::<u64>();
 #[inline(always)]
 pub fn copy_in(words: &[AtomicU64], at: usize, from: &[u8]) {
     // A word or two of the words are most messages; that needs no loop, and no ends to be found.
-    if at.is_multiple_of(WORD)
-        && let ([one], []) | ([one, _], []) = from.as_chunks()
-    {
-        let words = &words[at / WORD..][..from.len() / WORD];
-        words[0].store(u64::from_ne_bytes(*one), Ordering::Release);
-        if let ([_, two], []) = from.as_chunks() {
-            words[1].store(u64::from_ne_bytes(*two), Ordering::Release);
-        }
-        return;
-    }
-    match from.is_empty() {
+    match from.len() {
+        8 if at.is_multiple_of(WORD) => store_whole::<1>(words, at, from),
+        16 if at.is_multiple_of(WORD) => store_whole::<2>(words, at, from),
         // Which must lie within, too, but needs no call.
-        true => _ = touched(words, at, 0),
-        false => copy_in_any(words, at, from),
+        0 => _ = touched(words, at, 0),
+        _ => copy_in_any(words, at, from),
     }
 }
 
+#[inline(always)]
+fn store_whole<const N: usize>(words: &[AtomicU64], at: usize, from: &[u8]) {
+    for (word, bytes) in words[at / WORD..][..N].iter().zip(from.as_chunks().0) {
+        word.store(u64::from_ne_bytes(*bytes), Ordering::Release);
+    }
+}
+
+// Not rare, but called cold all the same: so the registers of who copies less are left alone.
+#[cold]
 #[inline(never)]
 fn copy_in_any(words: &[AtomicU64], at: usize, from: &[u8]) {
     match touched(words, at, from.len()) {
@@ -86,19 +87,22 @@ fn copy_in_any(words: &[AtomicU64], at: usize, from: &[u8]) {
 /// When the range does not lie within `words`.
 #[inline(always)]
 pub fn copy_out(words: &[AtomicU64], at: usize, to: &mut [u8]) {
-    if at.is_multiple_of(WORD)
-        && let ([one], []) | ([one, _], []) = to.as_chunks_mut()
-    {
-        let words = &words[at / WORD..];
-        *one = words[0].load(Ordering::Relaxed).to_ne_bytes();
-        if let ([_, two], []) = to.as_chunks_mut() {
-            *two = words[1].load(Ordering::Relaxed).to_ne_bytes();
-        }
-        return;
+    match to.len() {
+        8 if at.is_multiple_of(WORD) => load_whole::<1>(words, at, to),
+        16 if at.is_multiple_of(WORD) => load_whole::<2>(words, at, to),
+        _ => copy_out_any(words, at, to),
     }
-    copy_out_any(words, at, to);
 }
 
+#[inline(always)]
+fn load_whole<const N: usize>(words: &[AtomicU64], at: usize, to: &mut [u8]) {
+    for (word, bytes) in words[at / WORD..][..N].iter().zip(to.as_chunks_mut().0) {
+        *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+    }
+}
+
+// As above.
+#[cold]
 #[inline(never)]
 fn copy_out_any(words: &[AtomicU64], at: usize, to: &mut [u8]) {
     match touched(words, at, to.len()) {
@@ -128,11 +132,18 @@ fn copy_out_any(words: &[AtomicU64], at: usize, to: &mut [u8]) {
 /// When a range does not lie within its words.
 #[inline]
 pub fn copy_across(from: &[AtomicU64], from_at: usize, to: &[AtomicU64], to_at: usize, len: usize) {
-    // A whole word is most short messages.
-    if len == WORD && to_at.is_multiple_of(WORD) {
-        to[to_at / WORD].store(word_at(from, from_at), Ordering::Release);
-    } else {
-        copy_across_any(from, from_at, to, to_at, len);
+    // A whole word or two are most short messages.
+    match len {
+        8 if to_at.is_multiple_of(WORD) => {
+            to[to_at / WORD].store(word_at(from, from_at), Ordering::Release);
+        }
+        16 if to_at.is_multiple_of(WORD) => {
+            let (low, high) = (word_at(from, from_at), word_at(from, from_at + WORD));
+            let to = &to[to_at / WORD..][..2];
+            to[0].store(low, Ordering::Release);
+            to[1].store(high, Ordering::Release);
+        }
+        _ => copy_across_any(from, from_at, to, to_at, len),
     }
 }
 

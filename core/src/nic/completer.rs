@@ -8,12 +8,11 @@ use crate::wire::{
 
 use super::common::{Common, in_use};
 use super::completion::{Cause, Completion, Done};
-use super::counters::Counters;
 use super::gather::scatter;
 use super::notices::Untaken;
 use super::pair::{Blamed, QueuePair};
 use super::queues::{Completions, Posted, Purpose};
-use super::ring::Slot;
+use super::ring::{Head, Slot};
 use super::work::{self, Attachment, Data, Memory, Plain};
 use crate::planted::{Bug, planted};
 
@@ -256,51 +255,59 @@ impl QueuePair {
 
     /// Completes the request at the head of the queue; `before` is what an atomic operation found.
     pub(super) fn complete_front(&mut self, before: u64, common: &mut Common) {
+        let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
-        self.complete_as::<true>(before, queue, &mut common.counters);
+        let Some(posted) = r.work.head() else { return };
+        complete::<true>(posted, qpn, before, queue);
+        r.passed(1);
+        common.counters.completed += 1;
         if queue.calls() {
             common.settle(self.send_completions);
         }
     }
+}
 
-    /// The same of one that does not ask for anything, for who completes several, and
-    /// [settles](Common::settle) with the queue then.
-    #[inline(always)]
-    pub(super) fn complete_next(&mut self, queue: &mut Completions, counters: &mut Counters) {
-        self.complete_as::<false>(0, queue, counters);
-    }
+/// Completes a request that does not ask for anything, and drops it where it is. Who does this
+/// counts those that were [passed](super::requester::Requester::passed), and
+/// [settles](Common::settle) with the queue then.
+#[inline(always)]
+pub(super) fn complete_next(posted: Head<'_, Posted>, qpn: Qpn, queue: &mut Completions) {
+    complete::<false>(posted, qpn, 0, queue);
+}
 
-    #[inline(always)]
-    fn complete_as<const ASKED: bool>(
-        &mut self,
-        before: u64,
-        queue: &mut Completions,
-        counters: &mut Counters,
-    ) {
-        let qpn = self.number();
-        let Some(mut posted) = self.requester.work.head() else { return };
-        counters.completed += 1;
-        if !posted.request.signalled {
-            queue.forgo();
+#[inline(always)]
+fn complete<const ASKED: bool>(
+    mut posted: Head<'_, Posted>,
+    qpn: Qpn,
+    before: u64,
+    queue: &mut Completions,
+) {
+    if posted.told {
+        let slot = queue.redeem(Purpose::Send, false);
+        let done = if posted.plain == Some(Plain::Send) { Done::Sent } else { Done::Written };
+        if let Data::Memory(memory) = &mut posted.request.data {
+            let memory = std::mem::take(memory);
+            slot.fill(posted.completion(qpn, done, 0, memory));
         } else {
-            let slot = queue.redeem(Purpose::Send, false);
-            match (posted.plain, &posted.request.data) {
-                // Most, which bring nothing back.
-                (Some(plain @ (Plain::Send | Plain::Write)), Data::Inline(_)) => {
-                    let done = if plain == Plain::Send { Done::Sent } else { Done::Written };
-                    slot.fill(posted.completion(qpn, done, 0, Memory::None));
-                }
-                (Some(Plain::Read), &Data::Memory(Memory::Segment(segment))) if ASKED => {
-                    let memory = Memory::Segment(segment);
-                    slot.fill(posted.completion(qpn, Done::Read, posted.len, memory));
-                }
-                (Some(Plain::Atomic), _) if ASKED => {
-                    slot.fill(posted.completion(qpn, Done::Atomic { before }, 0, Memory::None));
-                }
-                _ => posted.complete(qpn, before, slot),
-            }
+            slot.fill(posted.completion(qpn, done, 0, Memory::None));
         }
-        posted.drop();
-        self.requester.passed_front();
+        // It has nothing that is to be dropped.
+        return posted.forget();
     }
+    if !posted.request.signalled {
+        queue.forgo();
+        return posted.drop();
+    }
+    let slot = queue.redeem(Purpose::Send, false);
+    match (posted.plain, &posted.request.data) {
+        (Some(Plain::Read), &Data::Memory(Memory::Segment(segment))) if ASKED => {
+            let memory = Memory::Segment(segment);
+            slot.fill(posted.completion(qpn, Done::Read, posted.len, memory));
+        }
+        (Some(Plain::Atomic), _) if ASKED => {
+            slot.fill(posted.completion(qpn, Done::Atomic { before }, 0, Memory::None));
+        }
+        _ => posted.complete(qpn, before, slot),
+    }
+    posted.drop();
 }

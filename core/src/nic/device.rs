@@ -3,7 +3,7 @@
 use crate::encap::{Full, Opener, Outer, Path, PathId, bare};
 use crate::payload::{Payload, WordBytes};
 use crate::sync::AtomicU64;
-use crate::wire::{Bth, Extensions, Headers, Layout, Malformed, Opcode, OpcodeInfo, Packet};
+use crate::wire::{Bth, Glance, Headers, Layout, Malformed, Opcode, OpcodeInfo, Packet};
 
 /// Where packets leave: encoded in the device's own memory, merged into runs where it can.
 pub trait Outbox {
@@ -57,12 +57,13 @@ pub trait Inbox {
     /// Takes a packet, whose payload lies where it arrived.
     fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>);
 
-    /// Takes a simple packet, which has no extension headers. Most are, and it is quicker to know
-    /// that than to find out.
-    #[inline]
-    fn simple<P: Payload>(&mut self, flow: Flow<'_>, bth: Bth, payload: P) {
-        let headers = Headers { bth, extensions: Extensions::None };
-        self.packet(flow, &Packet { headers, payload });
+    /// Takes a packet if it is what most are, which a glance at its header tells; otherwise, or if no
+    /// kind of packet is usual here, nothing is done. The payload is what it has if there are no
+    /// other headers.
+    #[inline(always)]
+    fn usual<P: Payload>(&mut self, flow: Flow<'_>, bth: Glance, payload: P) -> bool {
+        let _ = (flow, bth, payload);
+        false
     }
 
     /// Takes a packet of which it is known when this is compiled what it is: all that the table of
@@ -96,19 +97,17 @@ pub trait Inbox {
             Err(why) => return self.malformed(why),
         };
         while let Some(sealed) = arrival.next_sealed() {
-            let packet = match arrival.check(sealed) {
-                Ok(packet) => packet,
-                Err(why) => {
-                    self.malformed(why);
-                    continue;
-                }
+            let Some(packet) = arrival.check(sealed) else {
+                self.malformed(arrival.wrong());
+                continue;
             };
-            match Packet::parse_simple(packet) {
-                Some((bth, payload)) => {
-                    self.simple(Flow::Network(arrival.flow(), arrival.outer()), bth, payload);
-                }
-                None => any_of_frame(self, arrival.flow(), arrival.outer(), packet),
+            let (flow, outer) = (arrival.flow(), arrival.outer());
+            if let Some((bth, payload)) = Packet::glance(packet)
+                && self.usual(Flow::Network(flow, outer), bth, payload)
+            {
+                continue;
             }
+            any_of_frame(self, flow, outer, packet);
         }
     }
 
@@ -119,10 +118,12 @@ pub trait Inbox {
     where
         Self: Sized,
     {
-        match bare::parse_simple(record, first, len) {
-            Some((bth, payload)) => self.simple(Flow::Link(link), bth, payload),
-            None => any_of_record(self, link, record, (first, len)),
+        if let Some((bth, payload)) = bare::glance(record, first, len)
+            && self.usual(Flow::Link(link), bth, payload)
+        {
+            return;
         }
+        any_of_record(self, link, record, (first, len));
     }
 }
 

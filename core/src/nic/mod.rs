@@ -138,7 +138,7 @@ use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::time::Time;
 use crate::wire::cm::Mad;
-use crate::wire::{Bth, Extensions, Headers, Malformed, Opcode, OpcodeInfo, Packet, Qpn, Service};
+use crate::wire::{Glance, Malformed, Opcode, OpcodeInfo, Packet, Qpn, Service};
 
 use common::Common;
 use device::by_row;
@@ -515,18 +515,16 @@ impl Inbox for Nic {
     }
 
     #[inline(always)]
-    fn simple<P: Payload>(&mut self, flow: Flow<'_>, bth: Bth, payload: P) {
-        let headers = Headers { bth, extensions: Extensions::None };
-        match bth.opcode() {
-            // Most of all. What the table says of it is known here when this is compiled, and
-            // decides most of what follows. The packet is never in memory then: what is rarely
-            // called with it is given a copy, within another value so that it is one.
-            Opcode::RcSendOnly => {
-                let info = const { *Opcode::RcSendOnly.info() };
-                self.dispatch(flow, &Packet { headers, payload }, info);
-            }
-            _ => self.packet(flow, &Packet { headers, payload }),
-        }
+    fn usual<P: Payload>(&mut self, flow: Flow<'_>, bth: Glance, payload: P) -> bool {
+        let Self { common, pairs, numbers, .. } = self;
+        let pair = find(pairs, *numbers, bth.destination());
+        let Some(pair) = pair.filter(|pair| pair.is_usual(flow, bth, payload.len())) else {
+            return false;
+        };
+        common.counters.received += 1;
+        common.hosts.heard(pair.host, pair.shared.place, common.now);
+        pair.take_usual(bth, payload, common);
+        true
     }
 
     #[inline(always)]

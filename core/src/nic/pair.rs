@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::encap::{Path, PathId};
 use crate::planted::{Bug, planted};
 use crate::time::Time;
-use crate::wire::{PathMtu, Pkey, Qkey, Qpn, Service};
+use crate::wire::{Likeness, PathMtu, Pkey, Qkey, Qpn, Service};
 
 use super::common::{Common, Event};
 use super::completion::{Cause, Completion, Failure};
@@ -36,6 +36,8 @@ const FLUSHED_AGAIN: Duration = Duration::from_millis(1);
 pub(super) struct QueuePair {
     pub shared: Shared,
     pub state: State,
+    /// What [usual](Self::is_usual) packets are like.
+    pub usual: Likeness,
     /// Whether it is in the list of those that may have something to send.
     pub active: bool,
     pub mtu: PathMtu,
@@ -80,6 +82,7 @@ impl QueuePair {
         Self {
             shared,
             state: State::Reset,
+            usual: Likeness::NONE,
             active: false,
             mtu: PathMtu::Mtu256,
             domain,
@@ -124,6 +127,7 @@ impl QueuePair {
     pub(super) fn enter(&mut self, state: State) {
         tracing::debug!(qpn = self.number().get(), from = ?self.state, to = ?state, "state");
         self.state = state;
+        self.usual = self.likeness();
         self.shared.state.store(state as u8, Ordering::Release);
     }
 
@@ -348,6 +352,15 @@ impl QueuePair {
     pub fn redirect(&mut self, path: Path, common: &mut Common) {
         (self.path, self.known_flow) = (Some(path), 0);
         common.activate(self);
+    }
+
+    /// Whether a flow is known to lead to the peer.
+    #[inline(always)]
+    pub fn comes_from_peer(&self, flow: Flow<'_>) -> bool {
+        match flow {
+            Flow::Link(link) => self.link() == Some(link),
+            Flow::Network(flow, _) => self.path.is_some() && flow == self.known_flow,
+        }
     }
 
     /// Whether a packet came by the way that leads to the peer.

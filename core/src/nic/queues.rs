@@ -92,13 +92,15 @@ pub(super) struct Posted {
     pub len: u32,
     /// Whether, and how, it is [plain](WorkRequest::plain).
     pub plain: Option<Plain>,
+    /// Whether it is a plain send or write, and signalled: then there is nothing else to be told of.
+    pub told: bool,
 }
 
 impl Posted {
     /// Whether it asks for something, which only an answer of its own completes.
     #[inline(always)]
     pub fn asks(&self) -> bool {
-        !matches!(self.plain, Some(Plain::Send | Plain::Write)) && self.request.operation.asks()
+        !self.told && self.request.operation.asks()
     }
 }
 
@@ -205,7 +207,10 @@ impl SendQueue {
         let allowed = self.shared.is_from(State::TAKING_SENDS);
         let fits = len.filter(|&len| allowed && len <= u64::from(LONGEST_MESSAGE));
         match (self.ring.slot(), fits) {
-            (Some(slot), Some(len)) => slot.fill(Posted { request, len: len as u32, plain }),
+            (Some(slot), Some(len)) => {
+                let told = request.signalled && plain.is_some_and(|plain| !plain.asks());
+                slot.fill(Posted { request, len: len as u32, plain, told });
+            }
             _ => return Err(self.refuse((request, len))),
         }
         Ok(())
@@ -271,10 +276,12 @@ impl ReceiveQueue {
     /// When the queue is full, or the queue pair is reset. The receive comes back.
     #[inline(always)]
     pub fn post(&mut self, receive: ReceiveRequest) -> Result<(), Refused<ReceiveRequest>> {
-        let allowed = self.shared.is_from(State::TAKING_RECEIVES);
-        match self.ring.as_mut().and_then(Producer::slot).filter(|_| allowed) {
+        if !self.shared.is_from(State::TAKING_RECEIVES) {
+            return Err(self.refuse((receive, false)));
+        }
+        match self.ring.as_mut().and_then(Producer::slot) {
             Some(slot) => slot.fill(receive),
-            None => return Err(self.refuse((receive, allowed))),
+            None => return Err(self.refuse((receive, true))),
         }
         // Whatever is posted to a broken queue pair is to be flushed. The state is looked at again
         // since it may have broken meanwhile, and the NIC not have seen this receive.
@@ -400,9 +407,6 @@ pub(super) enum Purpose {
     Send,
     /// A message that is being received.
     Receive,
-    /// A message that is received whole: there [is room](Completions::has_room) for its completion,
-    /// and nothing was promised.
-    AtOnce,
     /// Something that is to be flushed now.
     Flush,
 }
@@ -463,11 +467,11 @@ impl Completions {
     pub fn reserve(&mut self, purpose: Purpose) -> bool {
         let kept = match purpose {
             Purpose::Send => self.receivers.saturating_sub(self.receiving),
-            Purpose::Receive | Purpose::AtOnce | Purpose::Flush => 0,
+            Purpose::Receive | Purpose::Flush => 0,
         };
         let room = self.has_more_than(self.reserved + kept);
         if room {
-            self.reserved += usize::from(purpose != Purpose::AtOnce);
+            self.reserved += 1;
             self.receiving += usize::from(purpose == Purpose::Receive);
         }
         room
@@ -485,10 +489,25 @@ impl Completions {
         count
     }
 
-    /// Whether there is a slot beside those that are promised, to be filled [at once](Purpose::AtOnce).
-    #[inline]
-    pub fn has_room(&mut self) -> bool {
-        self.has_more_than(self.reserved)
+    /// A slot beside those that are promised, if there is one, to be filled at once: then that is to
+    /// be [told](Self::filled).
+    #[inline(always)]
+    pub fn slot(&mut self) -> Option<Slot<'_, Completion>> {
+        match self.has_more_than(self.reserved) {
+            true => self.ring.slot(),
+            false => None,
+        }
+    }
+
+    /// A completion came to a slot that was not promised, an `urgent` one or not. Whether that calls
+    /// for anything, to be [seen to](super::common::Common::settle).
+    #[inline(always)]
+    pub fn filled(&mut self, urgent: bool) -> bool {
+        let armed = self.armed.is_some();
+        if armed {
+            self.call(urgent);
+        }
+        armed
     }
 
     #[inline]
@@ -502,7 +521,7 @@ impl Completions {
     /// Gives a promised slot back unused.
     #[inline]
     pub fn release(&mut self, purpose: Purpose) {
-        self.reserved -= usize::from(purpose != Purpose::AtOnce);
+        self.reserved -= 1;
         self.receiving -= usize::from(purpose == Purpose::Receive);
     }
 

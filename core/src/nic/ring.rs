@@ -11,7 +11,7 @@
 
 use std::fmt;
 use std::mem::MaybeUninit;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -234,6 +234,20 @@ impl<T> Consumer<T> {
         Some(self.slots.at(at).with(|slot| unsafe { (*slot).assume_init_ref() }))
     }
 
+    /// What was seen in that part of the ring, the head being 0, left where it is.
+    #[inline(always)]
+    pub fn seen_part(&self, part: Range<usize>) -> impl Iterator<Item = &T> {
+        let (first, mask, head) = (self.slots.first, self.slots.mask, self.head);
+        let end = part.end.min(self.seen_behind(0));
+        (head.wrapping_add(part.start)..head.wrapping_add(end)).map(move |at| {
+            // SAFETY: it is as in `at`; a copy of where the slots are does as well, while `self` is
+            // borrowed.
+            let slot = unsafe { first.add(at & mask).as_ref() };
+            // SAFETY: it is as in `seen`.
+            slot.with(|slot| unsafe { (*slot).assume_init_ref() })
+        })
+    }
+
     /// The value at the head, left where it is.
     #[inline]
     pub fn front(&mut self) -> Option<&mut T> {
@@ -286,10 +300,17 @@ impl<'a, T> Head<'a, T> {
     /// Takes the value.
     #[inline(always)]
     pub fn take(self) -> T {
-        // SAFETY: the slot holds a value, and the head passes it now: it is read once.
+        self.take_as(|value| value)
+    }
+
+    /// Takes the value as something else, which is made of it before the slot is left: so it is
+    /// moved once, and not twice.
+    #[inline(always)]
+    pub fn take_as<R>(self, make: impl FnOnce(T) -> R) -> R {
+        // SAFETY: the slot holds a value, and the head passes it in any case: it is read once.
         let value = unsafe { self.value.read() };
-        self.consumer.pass();
-        value
+        let _passed = Passed(self.consumer);
+        make(value)
     }
 
     /// Drops the value where it is.
@@ -298,10 +319,26 @@ impl<'a, T> Head<'a, T> {
         self.leaving();
     }
 
+    /// Leaves the value where it is, not dropped: for one that has nothing to be dropped.
+    #[inline(always)]
+    pub fn forget(self) {
+        self.consumer.pass();
+    }
+
     /// The value, to be dropped where it is when whoever has this is done with it.
     #[inline(always)]
     pub fn leaving(self) -> Leaving<'a, T> {
         Leaving(self)
+    }
+}
+
+/// Has the head pass a slot when it is dropped.
+struct Passed<'a, T>(&'a mut Consumer<T>);
+
+impl<T> Drop for Passed<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.pass();
     }
 }
 
@@ -405,6 +442,33 @@ mod tests {
         drop(consumer.pop());
         drop((producer, consumer));
         assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn of_what_was_seen_a_part_is_looked_at_in_order() {
+        let (mut producer, mut consumer) = ring(4);
+        // So far that the part goes around the end of the slots.
+        for value in 0..3 {
+            producer.push(value).expect("room");
+            assert_eq!(consumer.pop(), Some(value));
+        }
+        (3..6).for_each(|value| producer.push(value).expect("room"));
+        assert_eq!(consumer.seen_part(0..3).count(), 0, "it was not looked");
+        consumer.look();
+        assert!(consumer.seen_part(1..9).eq(&[4, 5]));
+        assert_eq!(consumer.seen_part(3..9).count(), 0);
+    }
+
+    #[test]
+    fn a_value_of_which_nothing_could_be_made_is_taken_once() {
+        let value = Arc::new(());
+        let (mut producer, mut consumer) = ring(2);
+        producer.push(Arc::clone(&value)).expect("room");
+        let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            consumer.head().map(|head| head.take_as(|_| panic!("as it is to")))
+        }));
+        assert!(made.is_err());
+        assert_eq!((Arc::strong_count(&value), consumer.pop().is_none()), (1, true));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::memory::Buf;
+use crate::memory::{Buf, Few};
 use crate::wire::{Imm, Metadata, Qkey, Qpn, RemoteAddr, Rkey, Service};
 
 use super::common::AddressId;
@@ -32,20 +32,17 @@ pub enum Memory {
     /// None.
     #[default]
     None,
-    /// A buffer: its filled bytes to be sent, or its whole capacity to be received into.
-    Buf(Buf),
     /// A part of registered memory.
     Segment(Segment),
+    /// A buffer: its filled bytes to be sent, or its whole capacity to be received into.
+    Buf(Buf),
     /// Several of them, gathered or scattered in their order.
     List(Box<[Segment]>),
 }
 
 /// A few bytes that travel in the request itself.
 #[derive(Clone, Copy)]
-pub struct Inline {
-    len: u8,
-    bytes: [u8; MOST_INLINE],
-}
+pub struct Inline(Few<MOST_INLINE>);
 
 /// What a request sends.
 pub enum Data {
@@ -269,15 +266,13 @@ impl Inline {
     /// A copy of `bytes`, if they are not more than [`MOST_INLINE`].
     #[inline]
     pub fn new(bytes: &[u8]) -> Option<Self> {
-        let mut inline = Self { len: u8::try_from(bytes.len()).ok()?, bytes: [0; MOST_INLINE] };
-        inline.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(inline)
+        Few::new(bytes).map(Self)
     }
 
     /// The bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
+        self.0.bytes()
     }
 }
 
@@ -461,7 +456,7 @@ impl Data {
     #[inline]
     pub fn len(&self) -> u64 {
         match self {
-            Self::Inline(inline) => u64::from(inline.len),
+            Self::Inline(inline) => inline.bytes().len() as u64,
             Self::Memory(memory) => memory.filled(),
         }
     }
@@ -522,7 +517,7 @@ impl fmt::Debug for Memory {
 impl fmt::Debug for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Inline(inline) => write!(f, "Inline({} bytes)", inline.len),
+            Self::Inline(inline) => write!(f, "Inline({} bytes)", inline.bytes().len()),
             Self::Memory(memory) => memory.fmt(f),
         }
     }

@@ -83,6 +83,24 @@ impl Bth {
         u32::from_le_bytes(self.psn.to_be_bytes())
     }
 
+    /// The pad count that the second byte holds.
+    #[inline]
+    pub(super) const fn pad_in(flags: u8) -> u8 {
+        flags >> PAD_SHIFT & 3
+    }
+
+    /// Whether that byte solicits an event.
+    #[inline]
+    pub(super) const fn solicits_in(flags: u8) -> bool {
+        flags & SOLICITED != 0
+    }
+
+    /// Whether the last word asks for an acknowledgement.
+    #[inline]
+    pub(super) const fn asks_in(last: u32) -> bool {
+        last & ACK_REQUEST != 0
+    }
+
     /// What the packet is and which headers follow.
     #[inline]
     pub const fn opcode(&self) -> Opcode {
@@ -110,19 +128,19 @@ impl Bth {
     /// How many bytes of padding, 0 to 3, stand behind the payload.
     #[inline]
     pub const fn pad(&self) -> u8 {
-        self.flags >> PAD_SHIFT & 3
+        Self::pad_in(self.flags)
     }
 
     /// Whether the sender asks for an acknowledgement.
     #[inline]
     pub const fn ack_request(&self) -> bool {
-        self.psn & ACK_REQUEST != 0
+        Self::asks_in(self.psn)
     }
 
     /// Whether the receiver of the message should be woken: a solicited event.
     #[inline]
     pub const fn solicited(&self) -> bool {
-        self.flags & SOLICITED != 0
+        Self::solicits_in(self.flags)
     }
 
     /// The migration state. Adapters send it set; it is not judged.

@@ -2,6 +2,7 @@
 
 use super::bth::Bth;
 use super::extensions::{Extensions, Layout};
+use super::glance::Glance;
 use super::malformed::{Malformed, Part, split};
 
 /// Everything in front of a packet's payload.
@@ -111,13 +112,13 @@ impl<'a> Packet<&'a [u8]> {
         Ok(Self { headers, payload: &padded[..payload] })
     }
 
-    /// The same of a simple packet, which has no extension headers. Nothing, if this is none.
+    /// A glance at its header, and the payload if there are no other headers: less the padding.
     #[inline(always)]
-    pub(crate) fn parse_simple(packet: &'a [u8]) -> Option<(Bth, &'a [u8])> {
-        let (h, padded) = packet.split_first_chunk::<{ Bth::LEN }>()?;
-        let bth = Bth::from_bytes(h).ok().filter(|bth| bth.opcode().layout().is_empty())?;
-        let payload = padded.len().checked_sub(bth.pad().into())?;
-        Some((bth, &padded[..payload]))
+    pub(crate) fn glance(packet: &'a [u8]) -> Option<(Glance, &'a [u8])> {
+        let (header, padded) = packet.split_first_chunk::<{ Bth::LEN }>()?;
+        let (steady, last) = header.split_first_chunk()?;
+        let glance = Glance::new(*steady, *last.as_array()?);
+        Some((glance, &padded[..padded.len().checked_sub(glance.pad())?]))
     }
 }
 

@@ -115,8 +115,6 @@ struct Patrol {
     attended: u64,
     /// Since when nothing has come.
     since: Option<doorbell_core::time::Time>,
-    /// Whether it saw to the NIC the last time.
-    at_it: bool,
 }
 
 impl Shared {
@@ -131,7 +129,7 @@ impl Shared {
             return Next::Rest;
         };
         let was_armed = machine.disarm();
-        if busy && !was_armed && !patrol.at_it {
+        if busy && !was_armed {
             self.release(machine);
             self.watch.tick();
             return Next::Rest;
@@ -150,7 +148,6 @@ impl Shared {
             }
             if others {
                 // They go on, or the next look finds that they do not.
-                patrol.at_it = false;
                 self.release(machine);
                 self.watch.tick();
                 return Next::Rest;
@@ -161,7 +158,7 @@ impl Shared {
                 if rest && machine.arm().is_ok() {
                     self.drain(&mut machine);
                     self.watch.quiet();
-                    (patrol.since, patrol.at_it) = (None, false);
+                    patrol.since = None;
                     self.release(machine);
                     return Next::Rest;
                 }
@@ -170,7 +167,6 @@ impl Shared {
                 }
             }
         }
-        patrol.at_it = true;
         self.release(machine);
         Next::Again
     }

@@ -1,6 +1,7 @@
 //! A device that cannot lose: what it says was delivered.
 
 use crate::nic::common::{Common, in_use};
+use crate::nic::completer::complete_next;
 use crate::nic::device::Outbox;
 use crate::nic::pair::QueuePair;
 
@@ -18,23 +19,30 @@ impl QueuePair {
             self.requester.flying = false;
             return false;
         }
-        // A request is there when its last packet is, and that was sent.
-        let before = self.requester.completed;
+        let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
-        while let r = &mut self.requester
-            && r.at > 0
-            && let (ticket, beyond) = r.tickets[r.slot(0)]
+        let (sent, tickets, mut oldest) = (r.at, &*r.tickets, r.oldest);
+        let (first, mask) = (r.completed.get() as usize, tickets.len().wrapping_sub(1));
+        let mut count = 0;
+        // A request is there when its last packet is, and that was sent.
+        while count < sent
+            && let Some(&(ticket, beyond)) = tickets.get((first + count) & mask)
             && ticket <= delivered
-            && !r.asks_first()
+            && let Some(posted) = r.work.head().filter(|posted| !posted.asks())
         {
-            (r.oldest, r.acknowledged) = (beyond, 0);
-            self.complete_next(queue, &mut common.counters);
+            complete_next(posted, qpn, queue);
+            (count, oldest) = (count + 1, beyond);
+        }
+        if count > 0 {
+            (r.oldest, r.acknowledged) = (oldest, 0);
+            r.passed(count);
+            common.counters.completed += count as u64;
         }
         if queue.calls() {
             common.settle(self.send_completions);
         }
         let marked = self.requester.mark.is_some() && self.collect_marked(delivered);
-        if self.requester.completed != before || marked {
+        if count > 0 || marked {
             self.progressed(common);
         }
         self.requester.flying = self.requester.waits() && self.state.requests();

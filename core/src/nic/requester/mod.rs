@@ -10,6 +10,7 @@ mod headers;
 mod packets;
 mod questions;
 mod retries;
+mod stretch;
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use super::states::{Sending, State};
 use super::work::Plain;
 use crate::planted::{Bug, planted};
 
-use packets::{Any, Outgoing, PlainAtomic, PlainRead, PlainSend, PlainWrite, Pushed, Shape, push};
+use packets::{Any, Outgoing, PlainAtomic, PlainRead, PlainWrite, Pushed, Shape, push};
 
 /// The most packets, there and back, that may be unacknowledged: half of all sequence numbers, or
 /// those before could not be told from those behind.
@@ -168,20 +169,20 @@ impl Requester {
     #[inline]
     pub fn drop_front(&mut self) {
         self.work.drop_front();
-        self.left_front();
+        self.left(1);
     }
 
-    /// Counts the request at the head as complete, which it was when it was dropped.
+    /// Counts so many requests as complete, which they were when they were dropped.
     #[inline(always)]
-    pub fn passed_front(&mut self) {
-        self.completed = self.completed.add(1);
-        self.left_front();
+    pub fn passed(&mut self, count: usize) {
+        self.completed = self.completed.add(count as u32);
+        self.left(count);
     }
 
     #[inline(always)]
-    fn left_front(&mut self) {
-        self.begun = self.begun.saturating_sub(1);
-        self.at = self.at.saturating_sub(1);
+    fn left(&mut self, count: usize) {
+        self.begun = self.begun.saturating_sub(count);
+        self.at = self.at.saturating_sub(count);
     }
 
     /// Whether no packet is marked that is still under way: that of one which an answer told of is
@@ -240,12 +241,18 @@ impl Requester {
         self.work.front().is_some_and(|posted| posted.asks())
     }
 
+    /// How many messages behind those that are complete the peer has receives for, if it said so.
+    #[inline(always)]
+    fn receives(&self) -> Option<i32> {
+        let complete = Psn::new(self.completed.get()).add(self.parts);
+        self.credit.map(|last| Psn::new(last.get()).distance_from(complete))
+    }
+
     /// Whether the peer has said that it has receives, and none for messages behind the one that
     /// comes `index` others after those that are complete.
     #[inline]
     fn credit_reaches(&self, index: usize) -> bool {
-        let message = Psn::new(self.completed.get()).add(self.parts).add(index as u32 + 1);
-        self.credit.is_some_and(|last| message.distance_from(Psn::new(last.get())) >= 0)
+        self.receives().is_some_and(|receives| index as i32 + 1 >= receives)
     }
 
     /// Whether a request of `len` bytes at the cursor is one packet, and sent for the first time.
@@ -278,15 +285,18 @@ impl QueuePair {
         let datagrams = self.service() == Service::Ud;
         // Once a turn: what is posted meanwhile rings.
         self.requester.work.look();
-        let (mut turn, mut promised) = (Turn::More, 0);
-        for _ in 0..most {
+        let (mut turn, mut promised, mut left) = (Turn::More, 0, most as usize);
+        while left > 0 {
             let sent = match datagrams {
-                true => self.send_datagram(common, outbox),
-                false => self.send_packet(&mut promised, common, outbox),
+                true => self.send_datagram(common, outbox).map(|()| 1),
+                false => self.send_some(left, &mut promised, common, outbox),
             };
-            if let Err(stopped) = sent {
-                turn = stopped;
-                break;
+            match sent {
+                Ok(sent) => left -= sent,
+                Err(stopped) => {
+                    turn = stopped;
+                    break;
+                }
             }
         }
         if promised > 0 {
@@ -309,25 +319,35 @@ impl QueuePair {
         }
     }
 
-    /// Sends the packet at the cursor, if it may be sent. Completions are `promised` to all requests
-    /// that wait, as one after another is begun.
+    /// Sends what is at the cursor, if it may be sent: a packet, or several plain sends, at `most` so
+    /// many. Completions are `promised` to all requests that wait, as one after another is begun.
     #[inline(always)]
-    fn send_packet<O: Outbox>(
+    fn send_some<O: Outbox>(
         &mut self,
+        most: usize,
         promised: &mut usize,
         common: &mut Common,
         outbox: &mut O,
-    ) -> Result<(), Turn> {
+    ) -> Result<usize, Turn> {
         let r = &mut self.requester;
         let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
-        let once = r.is_once(posted.len, self.mtu);
-        match posted.plain {
-            Some(Plain::Send) if once => self.send_as::<PlainSend, O>(promised, common, outbox),
-            Some(Plain::Write) if once => {
+        let sent = match posted.plain {
+            Some(Plain::Send) => {
+                let sent = match common.lossless {
+                    true => self.send_stretch::<true, O>(most, promised, common, outbox),
+                    false => self.send_stretch::<false, O>(most, promised, common, outbox),
+                }?;
+                if sent > 0 {
+                    return Ok(sent);
+                }
+                self.send_apart::<Any, O>(promised, common, outbox)
+            }
+            Some(Plain::Write) if r.is_once(posted.len, self.mtu) => {
                 self.send_apart::<PlainWrite, O>(promised, common, outbox)
             }
             _ => self.send_other(promised, common, outbox),
-        }
+        };
+        sent.map(|()| 1)
     }
 
     /// Apart, so that the way of most is short.

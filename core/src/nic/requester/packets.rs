@@ -19,15 +19,10 @@ pub(super) trait Shape {
     const PLAIN: Option<Plain>;
 }
 
-pub(super) struct PlainSend;
 pub(super) struct PlainWrite;
 pub(super) struct PlainRead;
 pub(super) struct PlainAtomic;
 pub(super) struct Any;
-
-impl Shape for PlainSend {
-    const PLAIN: Option<Plain> = Some(Plain::Send);
-}
 
 impl Shape for PlainWrite {
     const PLAIN: Option<Plain> = Some(Plain::Write);
@@ -91,9 +86,6 @@ pub(super) fn push<S: Shape, O: Outbox>(
         && r.asks_for_acknowledgement(request.awaited, ends);
     let bth = bth.with_ack_request(asked).with_solicited(ends && request.solicited);
     let pushed = match (S::PLAIN, request.operation, data.bytes()) {
-        (Some(Plain::Send), _, Some(bytes)) => {
-            outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
-        }
         (Some(Plain::Write), Operation::Write { address, rkey }, Some(bytes)) => {
             let reth = Reth { address, rkey, length: DmaLength(posted.len) };
             let bth = bth.with_opcode(Opcode::RcWriteOnly);

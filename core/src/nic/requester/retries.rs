@@ -1,6 +1,7 @@
 //! What the peer has taken, and what is sent again.
 
 use crate::nic::common::{Common, Event, in_use};
+use crate::nic::completer::complete_next;
 use crate::nic::completion::Cause;
 use crate::nic::hosts::LEAST_ASKED;
 use crate::nic::pair::{Blamed, QueuePair};
@@ -98,30 +99,33 @@ impl QueuePair {
     pub fn acknowledged(&mut self, psn: Psn, common: &mut Common) {
         let beyond = psn.add(1);
         let before = self.requester.oldest;
-        let mut missing = false;
+        let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
-        while let r = &mut self.requester
-            && r.waits()
-            && let Some(posted) = r.work.front()
+        let (mtu, sent) = (self.mtu, beyond.distance_from(before).max(0) as u32);
+        let (mut missing, mut count, mut left, mut of_head) = (false, 0, sent, r.acknowledged);
+        while count < r.begun
+            && let Some(posted) = r.work.head()
         {
-            let left = beyond.distance_from(r.oldest).max(0) as u32;
-            let rest = self.mtu.packets(posted.len) - r.acknowledged;
             missing = left > 0 && posted.asks() && !planted(Bug::TakesReadsForAnswered);
+            let packets =
+                if posted.len <= mtu.bytes() as u32 { 1 } else { mtu.packets(posted.len) };
+            let rest = packets - of_head;
             if missing || left < rest {
                 break;
             }
-            (r.oldest, r.acknowledged) = (r.oldest.add(rest), 0);
-            self.complete_next(queue, &mut common.counters);
+            complete_next(posted, qpn, queue);
+            (count, left, of_head) = (count + 1, left - rest, 0);
         }
+        (r.oldest, r.acknowledged) = match missing {
+            true => (before.add(sent - left), of_head),
+            false => (beyond, of_head + left),
+        };
+        r.passed(count);
+        common.counters.completed += count as u64;
         if queue.calls() {
             common.settle(self.send_completions);
         }
-        let r = &mut self.requester;
-        if !missing {
-            r.acknowledged += beyond.distance_from(r.oldest).max(0) as u32;
-            r.oldest = beyond;
-        }
-        if r.oldest != before {
+        if self.requester.oldest != before {
             self.moved(psn, common);
         }
         if missing {

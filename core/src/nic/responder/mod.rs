@@ -1,6 +1,7 @@
 //! The responder: what the peer requests.
 
 mod answer;
+mod usual;
 mod writes;
 
 use std::time::Duration;
@@ -384,6 +385,12 @@ impl QueuePair {
     #[inline(always)]
     fn took(&mut self, asked: bool, service: Service, common: &mut Common) {
         self.responder.next();
+        self.owe_acknowledgement(asked, service, common);
+    }
+
+    /// Sees to the acknowledgement of a packet that was taken.
+    #[inline(always)]
+    fn owe_acknowledgement(&mut self, asked: bool, service: Service, common: &mut Common) {
         if common.lossless || service == Service::Uc {
             return;
         }
@@ -446,40 +453,16 @@ impl QueuePair {
         if info.begins() != matches!(self.responder.doing, Doing::Nothing) {
             return Err(Refusal::INVALID);
         }
-        let (domain, qpn, responder) = (self.domain, self.number(), &mut self.responder);
-        let solicited = packet.headers.bth.solicited();
+        let (domain, solicited) = (self.domain, packet.headers.bth.solicited());
         if info.begins() {
-            if planted(Bug::DropsWithoutReceive) && responder.receives.waiting() == 0 {
+            if planted(Bug::DropsWithoutReceive) && self.responder.receives.waiting() == 0 {
                 return Ok(());
             }
-            // Most messages: filled where the receive stands in its queue, and completed at once.
             if info.ends()
-                && responder.kept.is_none()
-                && let Receives::Own(ring) = &mut responder.receives
+                && self.responder.kept.is_none()
+                && matches!(self.responder.receives, Receives::Own(_))
             {
-                let queue = in_use(&mut common.completions, self.receive_completions);
-                let Some(mut receive) = ring.head().filter(|_| queue.has_room()) else {
-                    return Err(Refusal::NotReady);
-                };
-                let put = fill(&mut receive.memory, 0, packet.payload, &common.keys, domain);
-                let len = match put {
-                    Ok(len) => len,
-                    Err(refusal) => {
-                        // It is the receive's fault, or may be.
-                        queue.reserve(Purpose::Receive);
-                        responder.kept = Some(receive.take());
-                        return Err(refusal);
-                    }
-                };
-                let receive = receive.take();
-                let message = Message { done: Done::Received, len, attached, solicited };
-                let slot = queue.redeem(Purpose::AtOnce, solicited);
-                slot.fill(responder.completion(receive, message, &mut common.keys, qpn));
-                common.counters.completed += 1;
-                if queue.calls() {
-                    common.settle(self.receive_completions);
-                }
-                return Ok(());
+                return self.take_whole(packet.payload, attached, solicited, common);
             }
             let receive = self.take_receive(common)?;
             self.responder.doing = Doing::Send { receive, filled: 0 };
@@ -496,6 +479,45 @@ impl QueuePair {
             let receive = ReceiveRequest { id, memory };
             let message = Message { done: Done::Received, len, attached, solicited };
             self.complete_receive(receive, message, common);
+        }
+        Ok(())
+    }
+
+    /// Takes a message of one packet, as most are: it is filled in where its receive stands in the
+    /// queue, and completed at once.
+    #[inline(always)]
+    fn take_whole<P: Payload>(
+        &mut self,
+        payload: P,
+        attached: Attachment,
+        solicited: bool,
+        common: &mut Common,
+    ) -> Result<(), Refusal> {
+        let (domain, qpn, r) = (self.domain, self.number(), &mut self.responder);
+        let Receives::Own(ring) = &mut r.receives else { return Err(Refusal::INVALID) };
+        let queue = in_use(&mut common.completions, self.receive_completions);
+        let Some(slot) = queue.slot() else { return Err(Refusal::NotReady) };
+        let Some(mut receive) = ring.head() else { return Err(Refusal::NotReady) };
+        let len = match fill_whole(&mut receive.memory, payload, &common.keys, domain) {
+            Ok(len) => len,
+            Err(refusal) => {
+                // It is the receive's fault, or may be.
+                queue.reserve(Purpose::Receive);
+                r.kept = Some(receive.take());
+                return Err(refusal);
+            }
+        };
+        r.completed = r.completed.add(1);
+        if let Attachment::Invalidate(rkey) = attached {
+            common.keys.invalidate(rkey);
+        }
+        let outcome = Ok(Done::Received);
+        receive.take_as(|ReceiveRequest { id, memory }| {
+            slot.fill(Completion { id, qpn, outcome, len, attached, memory });
+        });
+        common.counters.completed += 1;
+        if queue.filled(solicited) {
+            common.settle(self.receive_completions);
         }
         Ok(())
     }
@@ -556,34 +578,35 @@ impl Responder {
     }
 }
 
-/// Puts a packet's payload behind what is filled of a receive. How much is filled then.
+/// Puts a message into a receive. How long it is.
 #[inline(always)]
-fn fill<P: Payload>(
+fn fill_whole<P: Payload>(
     memory: &mut Memory,
-    filled: u32,
     payload: P,
     keys: &Keys,
     domain: Domain,
 ) -> Result<u32, Refusal> {
-    match memory {
-        // Of the kind that is known, nothing has to be asked twice.
-        Memory::Buf(_) => fill_any(memory, filled, payload, keys, domain),
-        _ => fill_segments(memory, filled, (payload, domain), keys),
+    // Of the kind that is known, nothing has to be asked twice.
+    let Memory::Buf(buf) = memory else { return fill_segments(memory, (payload, domain), keys) };
+    if buf.set_len(payload.len()).is_err() {
+        return Err(too_long(buf.capacity() as u64));
     }
+    payload.copy_to(buf);
+    Ok(payload.len() as u32)
 }
 
 #[inline(never)]
 fn fill_segments<P: Payload>(
     memory: &mut Memory,
-    filled: u32,
     (payload, domain): (P, Domain),
     keys: &Keys,
 ) -> Result<u32, Refusal> {
-    fill_any(memory, filled, payload, keys, domain)
+    fill(memory, 0, payload, keys, domain)
 }
 
-#[inline(always)]
-fn fill_any<P: Payload>(
+/// Puts a packet's payload behind what is filled of a receive. How much is filled then.
+#[inline]
+fn fill<P: Payload>(
     memory: &mut Memory,
     filled: u32,
     payload: P,
@@ -593,10 +616,16 @@ fn fill_any<P: Payload>(
     let room = memory.room();
     let end = u64::from(filled) + payload.len() as u64;
     if end > room.min(LONGEST_MESSAGE.into()) {
-        let cause = Cause::TooLong { room: u32::try_from(room).unwrap_or(u32::MAX) };
-        return Err(Refusal::Fatal(Nak::InvalidRequest, cause));
+        return Err(too_long(room));
     }
     scatter(memory, filled as usize, payload, keys, domain)
         .map_err(|cause| Refusal::Fatal(Nak::RemoteOperation, cause))?;
     Ok(end as u32)
+}
+
+/// A message came that is too long for a receive with so much room.
+#[cold]
+fn too_long(room: u64) -> Refusal {
+    let cause = Cause::TooLong { room: u32::try_from(room).unwrap_or(u32::MAX) };
+    Refusal::Fatal(Nak::InvalidRequest, cause)
 }

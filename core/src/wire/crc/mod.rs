@@ -15,8 +15,7 @@ pub struct Crc {
     register: u32,
 }
 
-/// From this length on, multiplying and folding are faster than the tables.
-const MULTIPLYING_PAYS: usize = 16;
+/// From this length on, folding is faster than the tables.
 const FOLDING_PAYS: usize = 64;
 
 impl Crc {
@@ -28,9 +27,7 @@ impl Crc {
     #[must_use]
     pub fn update(self, bytes: &[u8]) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if bytes.len() >= MULTIPLYING_PAYS
-            && let Some(register) = sys::update(self.register, bytes)
-        {
+        if let Some(register) = sys::update(self.register, bytes) {
             return Self { register };
         }
         self.update_otherwise(bytes)

@@ -12,40 +12,53 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m128i, _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_setzero_si128,
-    _mm_unpackhi_epi64, _mm_xor_si128,
+    __m128i, _mm_and_si128, _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si32,
+    _mm_set_epi64x, _mm_setzero_si128, _mm_shuffle_epi32, _mm_xor_si128,
 };
 
 use super::POLYNOMIAL;
 
+/// From this length on, multiplying is faster than the tables.
+const LEAST: usize = 16;
+
 /// The most bytes taken at once.
 pub const MOST: usize = 8 * PLACES.len();
 
-/// Takes `bytes`, at most [`MOST`] of them, into a register: if the processor can, and they are
-/// a multiple of four, as every whole packet is.
+/// Takes `bytes` into a register: if the processor can, and they are not too few or too many, and a
+/// multiple of four, as every whole packet is.
 #[inline(always)]
 pub fn update(register: u32, bytes: &[u8]) -> Option<u32> {
-    let whole = bytes.len().is_multiple_of(4) && bytes.len() <= MOST;
+    if let Some(short) = bytes.as_array() {
+        // SAFETY: the processor says that it has the instructions.
+        return is_x86_feature_detected!("pclmulqdq")
+            .then(|| unsafe { multiply_short(register, short) });
+    }
+    let whole = bytes.len().is_multiple_of(4) && (LEAST..=MOST).contains(&bytes.len());
     if !whole || !is_x86_feature_detected!("pclmulqdq") {
         return None;
     }
     // SAFETY: the processor has just said that it has the instructions.
-    Some(unsafe {
-        match bytes.as_array() {
-            Some(bytes) => multiply_short(register, bytes),
-            None => multiply_any(register, bytes),
-        }
-    })
+    Some(unsafe { multiply_any(register, bytes) })
 }
 
-/// What is summed of a packet with sixteen bytes of payload: its sequence number, and they. Of known
-/// length, it takes a third fewer instructions.
+/// What is summed of a packet with sixteen bytes of payload: its sequence number, and they.
 const SHORT: usize = 20;
 
+/// Of known length, it takes half of the instructions.
 #[target_feature(enable = "pclmulqdq")]
 #[inline(never)]
 fn multiply_short(register: u32, bytes: &[u8; SHORT]) -> u32 {
-    multiply(register, bytes)
+    let (half, words) = bytes.as_rchunks::<8>();
+    let [first, second] = [0, 1].map(|index| u64::from_le_bytes(words[index]) as i64);
+    let words = _mm_set_epi64x(second, first);
+    let places = _mm_set_epi64x(PLACES[0] as i64, PLACES[1] as i64);
+    let sum = _mm_xor_si128(
+        _mm_clmulepi64_si128::<0x00>(words, places),
+        _mm_clmulepi64_si128::<0x11>(words, places),
+    );
+    let half = half.first_chunk::<4>().map_or(0, |half| u32::from_le_bytes(*half));
+    let front = product(u64::from(register ^ half) << 32, PLACES[2]);
+    reduce(_mm_xor_si128(sum, front))
 }
 
 #[target_feature(enable = "pclmulqdq")]
@@ -75,20 +88,24 @@ fn multiply(register: u32, bytes: &[u8]) -> u32 {
 }
 
 #[target_feature(enable = "pclmulqdq")]
+#[inline]
 fn product(a: u64, b: u64) -> __m128i {
-    _mm_clmulepi64_si128::<0>(_mm_cvtsi64_si128(a as i64), _mm_cvtsi64_si128(b as i64))
+    _mm_clmulepi64_si128::<0>(_mm_cvtsi64_si128(a as i64), _mm_set_epi64x(0, b as i64))
 }
 
 /// The remainder of a sum of products: 96 bits to 64, and these by Barrett's method to 32.
 #[target_feature(enable = "pclmulqdq")]
+#[inline]
 fn reduce(sum: __m128i) -> u32 {
-    let low = _mm_cvtsi128_si64(sum) as u64;
-    let folded = _mm_xor_si128(sum, product(low, power(64)));
-    let rest = _mm_cvtsi128_si64(_mm_unpackhi_epi64(folded, folded)) as u64;
-    let low_half = |x: __m128i| _mm_cvtsi128_si64(x) as u64 & 0xFFFF_FFFF;
-    let quotient = low_half(product(rest & 0xFFFF_FFFF, RECIPROCAL));
-    let multiple = _mm_cvtsi128_si64(product(quotient, u64::from(POLYNOMIAL) << 1 | 1)) as u64;
-    ((rest ^ multiple) >> 32) as u32
+    let fold = _mm_set_epi64x(0, power(64) as i64);
+    let folded = _mm_xor_si128(sum, _mm_clmulepi64_si128::<0x00>(sum, fold));
+    // Of what is in the upper word now. The lower half of the quotient comes of its lower half.
+    let barrett = _mm_set_epi64x((u64::from(POLYNOMIAL) << 1 | 1) as i64, RECIPROCAL as i64);
+    let quotient = _mm_clmulepi64_si128::<0x01>(folded, barrett);
+    let quotient = _mm_and_si128(quotient, _mm_set_epi64x(0, 0xFFFF_FFFF));
+    let multiple = _mm_clmulepi64_si128::<0x10>(quotient, barrett);
+    let (rest, multiple) = (_mm_shuffle_epi32::<3>(folded), _mm_shuffle_epi32::<1>(multiple));
+    _mm_cvtsi128_si32(_mm_xor_si128(rest, multiple)) as u32
 }
 
 /// What a word stands for by the number of words behind it; and the register stands 32 bits above

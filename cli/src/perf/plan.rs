@@ -1,0 +1,115 @@
+//! What is to be measured, and how.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use super::Args;
+use super::meter::Meter;
+use super::test::Test;
+
+/// How much is measured.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Amount {
+    Times(u64),
+    For(Duration),
+}
+
+impl Amount {
+    /// Whether this round, which is counted from 1, is the last one.
+    #[inline]
+    pub fn is_over(self, round: u64, passed: impl FnOnce() -> Duration) -> bool {
+        match self {
+            Self::Times(times) => round >= times,
+            Self::For(time) => passed() >= time,
+        }
+    }
+
+    /// The number behind the last packet, if that is known at the beginning.
+    pub fn packets(self, of_a_message: u64) -> u64 {
+        match self {
+            Self::Times(times) => times.saturating_mul(of_a_message),
+            Self::For(_) => u64::MAX,
+        }
+    }
+
+    /// Whether the time is over, if it is a time.
+    #[inline]
+    pub fn has_passed(self, passed: impl FnOnce() -> Duration) -> bool {
+        matches!(self, Self::For(time) if passed() >= time)
+    }
+}
+
+/// What both ends agree on.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub test: Test,
+    pub size: usize,
+    pub amount: Amount,
+    /// Whether packets may share a frame.
+    pub offload: bool,
+    /// How many idle connections are beside the busy one.
+    pub connections: usize,
+    /// How this end's NIC is run.
+    pub nic: Run,
+}
+
+/// How a NIC is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// By a thread of its own.
+    pub dedicated: bool,
+    /// For how long it spins, if that was said.
+    pub spin: Option<Duration>,
+}
+
+/// The most bytes of a message of the NIC's, here.
+const LONGEST: usize = 1 << 30;
+
+impl Plan {
+    pub fn of(args: &Args) -> anyhow::Result<Self> {
+        let test = args.test;
+        test.is_there()?;
+        let amount = match (args.iters, args.seconds) {
+            (Some(times), _) => Amount::Times(times.max(1)),
+            (_, Some(seconds)) => {
+                let time = Duration::try_from_secs_f64(seconds);
+                Amount::For(time.with_context(|| format!("--seconds {seconds}"))?)
+            }
+            _ => test.customary(),
+        };
+        let size = args.size.unwrap_or(test.customary_size());
+        let nic = Run { dedicated: args.dedicated, spin: args.spin.map(Duration::from_micros) };
+        let (offload, connections) = (!args.no_offload, args.connections);
+        let plan = Self { test, size, amount, offload, connections, nic };
+        plan.judge().map(|()| plan)
+    }
+
+    /// Whether it can be done, as far as one knows beforehand.
+    fn judge(&self) -> anyhow::Result<()> {
+        let (Self { size, .. }, name) = (self, self.test.name());
+        let Test::Verbs(verb) = self.test else {
+            if self.connections > 0 || self.nic.dedicated || self.nic.spin.is_some() {
+                bail!("--connections, --dedicated and --spin are a NIC's, and {name} uses none");
+            }
+            return Ok(());
+        };
+        match verb {
+            _ if verb.is_of_a_word() && *size != 8 => {
+                bail!("{name} is of 8 bytes: leave --size out")
+            }
+            _ if *size < verb.least() => {
+                bail!("--size {size}: of {name} it is {} or more", verb.least())
+            }
+            _ if *size > LONGEST => {
+                bail!("--size {size} is more than the {LONGEST} that a message has")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What shows how far it is.
+    pub fn meter(&self) -> Meter {
+        Meter::new(self.test.name(), self.amount)
+    }
+}

@@ -1,0 +1,89 @@
+//! The end that checks what was sent or written, and says so.
+
+use anyhow::{Context, bail, ensure};
+use doorbell_verbs::{Completion, Imm, Memory, Send};
+
+use super::super::contents::{Contents, Landing};
+use super::super::end::End;
+use super::super::ping_pong::received;
+use super::{LAST, Line, Shape, wholly};
+use crate::perf::ledger::Tally;
+use crate::perf::test::Verb;
+
+pub struct Receiver {
+    pub verb: Verb,
+    pub size: usize,
+    pub shape: Shape,
+    pub line: Line,
+    /// Of what is sent.
+    pub contents: Contents,
+    /// Where what is written lands.
+    pub landing: Landing,
+    pub tally: Tally,
+}
+
+impl Receiver {
+    /// Checks messages until the last, and after each batch says how many it has checked.
+    pub async fn follow(&mut self, end: &End) -> anyhow::Result<()> {
+        loop {
+            let completion = self.line.completions.completion().await;
+            end.beat.count();
+            let Some(told) = self.receive(completion)? else { continue };
+            self.tally.judge()?;
+            if told & LAST != 0 {
+                self.check_what_is_left()?;
+            }
+            let said = Send::inline(&self.tally.next.to_le_bytes())?.unsignalled();
+            self.line.queues.send.post(said)?;
+            if told & LAST != 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes what a receive tells of. If it was the last of a batch, the immediate that says so.
+    #[inline]
+    fn receive(&mut self, completion: Completion) -> anyhow::Result<Option<u32>> {
+        let imm = completion.attached.imm().map(|Imm(imm)| imm);
+        let memory = received(completion)?;
+        let next = self.tally.next;
+        match (self.verb, &memory) {
+            (Verb::SendBw, Memory::Buf(buffer)) => {
+                let right = self.contents.is(next, next + 1, buffer, wholly(self.size, next));
+                self.tally.enter(next, right);
+            }
+            (Verb::WriteBw, _) => self.check_to(imm.context("nobody was told of a write so")?),
+            (Verb::WriteImmBw, _) => self.check_to(imm.context("a write had no immediate")?),
+            (Verb::ReadBw, _) => {}
+            _ => bail!("a message came without its buffer"),
+        }
+        self.line.queues.receive.post(0, memory)?;
+        let ends = self.verb != Verb::WriteImmBw
+            || self.tally.next.is_multiple_of(self.shape.batch)
+            || imm.is_some_and(|imm| imm & LAST != 0);
+        Ok(imm.filter(|_| ends))
+    }
+
+    /// Checks the messages up to the one whose number, but for its upper bits, is told.
+    #[inline]
+    fn check_to(&mut self, told: u32) {
+        let ahead = told.wrapping_sub(self.tally.next as u32) & !LAST;
+        for number in self.tally.next..=self.tally.next + u64::from(ahead) {
+            let message = (number, number + 1);
+            let right = self.landing.holds(number, message, wholly(self.size, number));
+            self.tally.enter(number, right);
+        }
+    }
+
+    /// Of what was written, what is in memory at the end is looked at wholly.
+    fn check_what_is_left(&mut self) -> anyhow::Result<()> {
+        if matches!(self.verb, Verb::WriteBw | Verb::WriteImmBw) {
+            let next = self.tally.next;
+            for number in next.saturating_sub(self.shape.window)..next {
+                let right = self.landing.holds(number, (number, number + 1), true);
+                ensure!(right, "write {number} is not what it should be");
+            }
+        }
+        Ok(())
+    }
+}

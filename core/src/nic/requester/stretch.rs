@@ -1,0 +1,99 @@
+//! A stretch of plain sends, each of them one packet that is sent for the first time: what most of
+//! what is sent is.
+//!
+//! What is the same for all of them is asked once. Where anything else stands in the way, the
+//! stretch ends, or does not begin, and what comes then is judged as [any packet](super::packets).
+
+use crate::nic::common::Common;
+use crate::nic::device::Outbox;
+use crate::nic::pair::QueuePair;
+use crate::nic::states::State;
+use crate::nic::work::Plain;
+use crate::wire::{Bth, Extensions, Headers, Opcode};
+
+use super::{Requester, Turn};
+
+impl Requester {
+    /// How many requests from the cursor on the window has room for, and the peer receives; and how
+    /// many receives it has, as far as it said. None, if they are not to be begun now.
+    #[inline(always)]
+    fn stretch(&self, most: usize) -> (usize, usize) {
+        if self.at != self.begun || self.next != self.top {
+            return (0, 0);
+        }
+        let window = self.open.saturating_sub(self.under_way()) as usize;
+        let receives = match self.receives().map(|receives| receives.max(0) as usize) {
+            // With nothing before it, one may always go and ask.
+            Some(receives) if self.at == 0 => receives.max(1),
+            Some(receives) => receives.saturating_sub(self.at),
+            None => usize::MAX,
+        };
+        (most.min(window).min(self.work.seen_behind(self.at)).min(receives), receives)
+    }
+}
+
+impl QueuePair {
+    /// Sends the plain sends at the cursor, as many as there are and may be sent. How many, if the
+    /// device had room for all of them.
+    #[inline(always)]
+    pub(super) fn send_stretch<const LOSSLESS: bool, O: Outbox>(
+        &mut self,
+        most: usize,
+        promised: &mut usize,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<usize, Turn> {
+        let (r, mtu) = (&mut self.requester, self.mtu.bytes());
+        let Some(path) = self.path.as_ref().filter(|_| self.state != State::Draining) else {
+            return Ok(0);
+        };
+        let (most, receives) = r.stretch(most);
+        if *promised < most {
+            *promised += common.reserve_up_to(self.send_completions, most - *promised);
+        }
+        let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next).with_pkey(self.pkey);
+        let (each, half) = (r.sending.ask_each, r.open.div_ceil(2));
+        let first = r.completed.get() as usize + r.at;
+        let (mut sent, mut next, mut full) = (0, r.next, false);
+        let (tickets, mut unasked) = (&mut *r.tickets, r.unasked);
+        for posted in r.work.seen_part(r.at..r.at + most.min(*promised)) {
+            let request = &posted.request;
+            if posted.plain != Some(Plain::Send) {
+                break;
+            }
+            let Some(bytes) = request.data.bytes().filter(|bytes| bytes.len() <= mtu) else {
+                break;
+            };
+            let ask = !LOSSLESS
+                && (each | request.awaited | (unasked + 1 >= half) | (sent + 1 >= receives));
+            let bth = bth.with_psn(next).with_ack_request(ask).with_solicited(request.solicited);
+            let Ok(ticket) =
+                outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
+            else {
+                full = true;
+                break;
+            };
+            if ask {
+                r.rto.sample(next, common.now);
+            }
+            if !LOSSLESS {
+                unasked = if ask { 0 } else { unasked + 1 };
+            }
+            next = next.add(1);
+            if LOSSLESS
+                && let Some(known) = tickets.get_mut((first + sent) & tickets.len().wrapping_sub(1))
+            {
+                *known = (ticket, next);
+            }
+            sent += 1;
+        }
+        if sent > 0 {
+            *promised -= sent;
+            (r.next, r.top, r.unasked) = (next, next, unasked);
+            (r.at, r.begun) = (r.at + sent, r.begun + sent);
+            common.counters.sent += sent as u64;
+            self.watch(common);
+        }
+        if full { Err(Turn::DeviceFull) } else { Ok(sent) }
+    }
+}
