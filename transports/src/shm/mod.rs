@@ -106,6 +106,8 @@ pub struct Shm {
     /// How many times it was looked since the sockets were looked at.
     turns: u32,
     armed: bool,
+    /// Whether the timer was set meanwhile, to have whoever sleeps look at once.
+    called_back: bool,
     statistics: Statistics,
     grants: VecDeque<Arrived>,
     watch: Watch,
@@ -209,6 +211,7 @@ impl Shm {
             strays: Vec::with_capacity(MOST_STRAYS),
             turns: 0,
             armed: false,
+            called_back: false,
             statistics: Statistics::default(),
             grants: VecDeque::new(),
             watch,
@@ -271,6 +274,7 @@ impl Shm {
     /// Has whoever sleeps look again at once, since there is something to tell.
     fn call_back(&mut self) {
         if self.armed {
+            self.called_back = true;
             // It is armed already, and a live timer can always be set.
             let _ = self.sentry.arm(once(self.watch.as_raw_fd()), Some(Duration::ZERO));
         }
@@ -527,7 +531,9 @@ impl Device for Shm {
         self.statistics.sleeps += 1;
         let after = until.map(|until| until.since(self.now()));
         let again = std::mem::take(&mut self.meeting.busy).then_some(AGAIN);
-        let after = after.into_iter().chain(again).min();
+        // Of whoever is armed anew, the timer may have been set to wake him at once.
+        let called = self.called_back.then_some(Duration::ZERO);
+        let after = after.into_iter().chain(again).chain(called).min();
         self.sentry.arm(once(self.watch.as_raw_fd()), after)?;
         self.armed = true;
         for link in self.links.iter_mut() {
@@ -540,7 +546,7 @@ impl Device for Shm {
 
     fn disarm(&mut self) {
         self.sentry.disarm(once(self.watch.as_raw_fd()));
-        self.armed = false;
+        (self.armed, self.called_back) = (false, false);
         for link in self.links.iter_mut() {
             link.reader.sleeps(false);
         }
