@@ -144,53 +144,57 @@ fn a_connected_program_that_is_idle_takes_no_turns() {
 /// Thousands of connections over a cable that loses packets: each comes about, or says why not.
 #[test]
 fn ten_thousand_connections_over_a_lossy_cable_leave_nothing_behind() {
-    const EACH: usize = 2_500;
-    const TASKS: usize = 4;
-    run(Runs::CurrentThread, || async {
-        let faults = Faults { loss: 0.02, ..Faults::NONE };
-        let (ether, near, far) = ether(7, faults, false);
-        let before = [near.statistics().objects, far.statistics().objects];
-        let (asks, takes) = (near.domain(), far.domain());
-        let mut listener = far.listen(SERVICE).await.expect("nobody else listens");
-        let serves = tokio::spawn(async move {
-            loop {
-                let incoming = listener.accept().await;
-                let domain = takes.clone();
-                tokio::spawn(async move {
-                    let Ok(pair) = incoming.accept(&domain).await else { return };
-                    let _ = pair.recv(Buf::with_capacity(8)).await;
-                    pair.connection().ended().await;
-                });
-            }
-        });
-        let to = address(&far);
-        let tasks: Vec<_> = (0..TASKS)
-            .map(|_| {
-                let (asks, to) = (asks.clone(), to.clone());
-                tokio::spawn(async move {
-                    let mut stood = 0;
-                    for _ in 0..EACH {
-                        stood += usize::from(once(&asks, &to).await.is_some());
-                    }
-                    stood
-                })
-            })
-            .collect();
-        let mut stood = 0;
-        for task in tasks {
-            stood += passing(&ether, task).await.expect("it does not fail");
+    for seed in 10..18 {
+        run(Runs::CurrentThread, move || connections(seed, 1_250));
+    }
+}
+
+async fn connections(seed: u64, count: usize) {
+    const TASKS: usize = 5;
+    let each = count / TASKS;
+    let faults = Faults { loss: 0.02, ..Faults::NONE };
+    let (ether, near, far) = ether(seed, faults, false);
+    let before = [near.statistics().objects, far.statistics().objects];
+    let (asks, takes) = (near.domain(), far.domain());
+    let mut listener = far.listen(SERVICE).await.expect("nobody else listens");
+    let serves = tokio::spawn(async move {
+        loop {
+            let incoming = listener.accept().await;
+            let domain = takes.clone();
+            tokio::spawn(async move {
+                let Ok(pair) = incoming.accept(&domain).await else { return };
+                let _ = pair.recv(Buf::with_capacity(8)).await;
+                pair.connection().ended().await;
+            });
         }
-        // Each datagram is repeated often enough for almost all.
-        assert!(stood > EACH * TASKS * 99 / 100, "{stood} connections stood");
-        serves.abort();
-        drop(asks);
-        let rested = async {
-            while [near.statistics().objects, far.statistics().objects] != before {
-                tokio::task::yield_now().await;
-            }
-        };
-        passing(&ether, rested).await;
     });
+    let to = address(&far);
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|_| {
+            let (asks, to) = (asks.clone(), to.clone());
+            tokio::spawn(async move {
+                let mut stood = 0;
+                for _ in 0..each {
+                    stood += usize::from(once(&asks, &to).await.is_some());
+                }
+                stood
+            })
+        })
+        .collect();
+    let mut stood = 0;
+    for task in tasks {
+        stood += passing(&ether, task).await.expect("it does not fail");
+    }
+    // Each datagram is repeated often enough for almost all.
+    assert!(stood > count * 99 / 100, "{stood} connections stood");
+    serves.abort();
+    drop(asks);
+    let rested = async {
+        while [near.statistics().objects, far.statistics().objects] != before {
+            tokio::task::yield_now().await;
+        }
+    };
+    passing(&ether, rested).await;
 }
 
 /// One connection, with a message on it, if it comes about.
