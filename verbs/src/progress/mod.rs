@@ -289,14 +289,12 @@ impl Shared {
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
         look.register(context.waker());
-        if !self.watch.is_kept() || machine.arm().is_err() {
+        if !self.watch.is_kept() || !self.arm(&mut machine) {
             // Nothing would wake us: go on spinning.
             stint.keeps = stint.keeps || self.duty.keep();
             self.release(machine);
             return let_others_run(context);
         }
-        self.drain(&mut machine);
-        self.watch.quiet();
         if let Some(found) = look.look() {
             self.end(stint);
             return Poll::Ready((found, Some(machine)));
@@ -309,9 +307,23 @@ impl Shared {
         Poll::Pending
     }
 
+    /// Arms the device, and looks once more. Whether somebody will be woken who sleeps now.
+    ///
+    /// The watch is quiet before: if it wakes from here on, and finds the NIC taken, it looks again
+    /// soon, and nobody takes that back.
+    pub fn arm(&self, machine: &mut Held<'_>) -> bool {
+        self.watch.quiet();
+        if machine.arm().is_err() {
+            self.watch.tick();
+            return false;
+        }
+        self.drain(machine);
+        true
+    }
+
     /// Takes turns until nothing comes or goes: a burst begins with one frame, and what lay behind
     /// it would wake nobody any more.
-    pub fn drain(&self, machine: &mut Held<'_>) {
+    fn drain(&self, machine: &mut Held<'_>) {
         loop {
             let turned = machine.turn();
             let settled = machine.settle();

@@ -155,9 +155,7 @@ impl Shared {
             if turn % TURNS_A_LOOK == 0 {
                 let now = machine.now();
                 let rest = now.since(*patrol.since.get_or_insert(now)) >= self.pacing.spin;
-                if rest && machine.arm().is_ok() {
-                    self.drain(&mut machine);
-                    self.watch.quiet();
+                if rest && self.arm(&mut machine) {
                     patrol.since = None;
                     self.release(machine);
                     return Next::Rest;
@@ -294,10 +292,8 @@ fn run(shared: &Weak<Shared>, spin: Option<Duration>, fd: &OwnedFd, ended: &Unix
             if turn % TURNS_A_LOOK == 0 {
                 let now = machine.now();
                 let idle = now.since(*since.get_or_insert(now));
-                rests = spin.is_some_and(|spin| idle >= spin) && machine.arm().is_ok();
+                rests = spin.is_some_and(|spin| idle >= spin) && shared.arm(&mut machine);
                 if rests {
-                    shared.drain(&mut machine);
-                    shared.watch.quiet();
                     break;
                 }
             }
