@@ -68,11 +68,16 @@ async fn serve(nic: Nic, mut listener: Listener) -> anyhow::Result<()> {
     let table = domain.register(Region::new(ENTRIES as usize * ENTRY), Rights::REMOTE)?;
     println!("a table of {ENTRIES} entries at {}", nic.address());
     loop {
-        let pair = domain.queue_pair(&QueuePairConfig::default())?;
         let incoming = listener.accept().await;
-        let (pair, _) = pair.accept(incoming, &table.remote().to_bytes()).await?;
-        // It is served by being there.
-        tokio::spawn(async move { pair.connection().ended().await });
+        let pair = domain.queue_pair(&QueuePairConfig::default())?;
+        let key = table.remote().to_bytes();
+        tokio::spawn(async move {
+            match pair.accept(incoming, &key).await {
+                // It is served by being there.
+                Ok((pair, _)) => drop(pair.connection().ended().await),
+                Err(why) => eprintln!("a client did not come: {why}"),
+            }
+        });
     }
 }
 

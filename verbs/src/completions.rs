@@ -130,7 +130,8 @@ impl CompletionQueue {
 
     /// The next completion, for which this thread waits. It needs no runtime.
     pub fn wait(&mut self) -> Completion {
-        block_on(self.completion())
+        let shared = self.nic.shared().clone();
+        block_on(&shared, self.completion())
     }
 }
 
@@ -190,8 +191,9 @@ impl<'q> Future for CompletionInHand<'q> {
 /// The NIC, still held by whoever found what it waited for, unless somebody else has it.
 ///
 /// To answer a message is then one taking of the lock and not two, and the processor need not finish
-/// with what was received before it begins with the answer. It can't be kept over an await: a task
-/// that could be moved to another thread does not compile with it.
+/// with what was received before it begins with the answer. It is not to be kept over an await: a task
+/// that could be moved to another thread does not compile with it, and whoever awaits something of the
+/// same NIC panics.
 ///
 /// ```compile_fail
 /// # use doorbell_verbs::CompletionQueue;

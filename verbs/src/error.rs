@@ -93,8 +93,8 @@ impl Failed {
         Self::refused(refused.why, memory).because(connection)
     }
 
-    pub(crate) fn beyond(len: u64, room: u64) -> Self {
-        Self::new(FailedWhy::Beyond { len, room }, Memory::None)
+    pub(crate) fn beyond((len, room): (u64, u64), memory: Memory) -> Self {
+        Self::new(FailedWhy::Beyond { len, room }, memory)
     }
 
     pub(crate) fn no_word(address: u64, len: u64) -> Self {

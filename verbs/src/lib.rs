@@ -118,7 +118,7 @@ pub use pair::{Ending, Message, Operation, QueuePair, QueuePairConfig, Receive, 
 pub use queues::{Batch, Queues, QueuesConfig, ReceiveQueue, SendQueue};
 pub use shared_receives::SharedReceiveQueue;
 pub use statistics::Statistics;
-pub use waiting::Until;
+pub use waiting::{Until, UntilInHand};
 pub use work::{CompareSwap, FetchAdd, Read, Send, Write};
 
 pub use doorbell_core::memory::{AccessError, Buf, Private as PrivateRegion, Region};

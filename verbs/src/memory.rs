@@ -4,10 +4,11 @@ use std::fmt;
 use std::ops::{Bound, Deref, RangeBounds};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use doorbell_core::memory::{AccessError, Region};
 pub use doorbell_core::nic::Rights;
-use doorbell_core::nic::{Registration, Segment};
+use doorbell_core::nic::{Data, Memory, Registration, Segment};
 use doorbell_core::wire::{RemoteAddr, Rkey};
 use doorbell_transports::SharedMemory;
 use thiserror::Error;
@@ -49,13 +50,16 @@ struct Inner {
     nic: Nic,
     region: Region,
     registration: Registration,
+    revoked: AtomicBool,
     /// If it may be granted to peers of this machine.
     shared: Option<Arc<SharedMemory>>,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.nic.shared().run(Errand::Deregister(self.registration.lkey));
+        if !*self.revoked.get_mut() {
+            self.nic.shared().run(Errand::Deregister(self.registration.lkey));
+        }
     }
 }
 
@@ -66,7 +70,8 @@ impl Registered {
         registration: Registration,
         shared: Option<Arc<SharedMemory>>,
     ) -> Self {
-        Self(Arc::new(Inner { nic, region, registration, shared }))
+        let revoked = AtomicBool::new(false);
+        Self(Arc::new(Inner { nic, region, registration, revoked, shared }))
     }
 
     /// The memory itself.
@@ -133,6 +138,8 @@ impl Registered {
     pub fn revoke_now(self) -> Result<Region, RegisterError> {
         let lkey = self.0.registration.lkey;
         let taken = self.0.nic.shared().with(|machine| machine.control().nic.deregister(lkey));
+        // The key may be another's by the time when the last handle goes.
+        self.0.revoked.store(true, Ordering::Relaxed);
         Ok(taken?)
     }
 
@@ -264,8 +271,26 @@ impl RemoteMemory {
         bytes.first_chunk().copied().map(Self::from_bytes)
     }
 
-    pub(crate) fn check(&self, len: u64) -> Result<(), Failed> {
-        if len <= self.len { Ok(()) } else { Err(Failed::beyond(len, self.len)) }
+    /// Data that has room here.
+    pub(crate) fn check(&self, data: Data) -> Result<Data, Failed> {
+        match (data.len() <= self.len, data) {
+            (true, data) => Ok(data),
+            (false, Data::Inline(bytes)) => {
+                let len = bytes.bytes().len() as u64;
+                Err(Failed::beyond((len, self.len), Memory::None))
+            }
+            (false, Data::Memory(memory)) => {
+                Err(Failed::beyond((memory.filled(), self.len), memory))
+            }
+        }
+    }
+
+    /// Memory that can be filled from here.
+    pub(crate) fn check_room(&self, memory: Memory) -> Result<Memory, Failed> {
+        match memory.room() {
+            room if room <= self.len => Ok(memory),
+            room => Err(Failed::beyond((room, self.len), memory)),
+        }
     }
 
     pub(crate) fn check_word(&self) -> Result<(), Failed> {

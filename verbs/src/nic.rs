@@ -24,7 +24,7 @@ use crate::error::{ListenRefused, NicError};
 use crate::events::AsyncEvent;
 use crate::progress::{Control, Engine, Errands, Machine, Pacing, Parts, Shared, Watch, block_on};
 use crate::statistics::Statistics;
-use crate::waiting::Until;
+use crate::waiting::{Until, UntilInHand};
 
 /// Who runs the NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -242,7 +242,7 @@ impl Nic {
             machine.watched().and_then(Watch::new).map_err(system("watching the device"))?;
         let dedicated = matches!(config.progress, Progress::Dedicated { .. });
         let pacing = Pacing { spin: config.spin, dedicated };
-        let shared = Arc::new(Shared::new(machine, errands, pacing, watch));
+        let shared = Shared::new(machine, errands, pacing, watch);
         tracing::debug!(address = %shared.address, ?config, "opened");
         match config.progress {
             Progress::Inline => shared.keep_watch().map_err(system("keeping watch"))?,
@@ -307,23 +307,26 @@ impl Nic {
     }
 
     /// Waits until a look at something that peers change finds what it looks for: a word in
-    /// registered memory, say. With it comes the NIC in hand, through which an answer
-    /// [leaves at once](crate::Hand::post).
+    /// registered memory, say.
     ///
     /// The look is taken after each turn of the NIC, with the NIC in hand: it must not use it.
     ///
     /// ```
     /// # use doorbell_verbs::{Nic, Registered};
     /// async fn until_written(nic: &Nic, memory: &Registered) -> u64 {
-    ///     let written = || memory.load(0).ok().filter(|&word| word != 0);
-    ///     let (word, hand) = nic.until(written).await;
-    ///     drop(hand);
-    ///     word
+    ///     nic.until(|| memory.load(0).ok().filter(|&word| word != 0)).await
     /// }
     /// ```
     #[inline]
     pub fn until<T, L: FnMut() -> Option<T>>(&self, look: L) -> Until<'_, L> {
-        Until::new(self.shared(), look)
+        Until(self.until_in_hand(look))
+    }
+
+    /// The same, coming back with the NIC in hand: what is [posted](crate::Hand::post) before that is
+    /// let go leaves at once. Nothing of this NIC is to be awaited, or called, while it is in hand.
+    #[inline]
+    pub fn until_in_hand<T, L: FnMut() -> Option<T>>(&self, look: L) -> UntilInHand<'_, L> {
+        UntilInHand::new(self.shared(), look)
     }
 
     /// What happens asynchronously from here on. A program that does not take events misses the
@@ -340,9 +343,11 @@ impl Nic {
         self.shared().turn()
     }
 
-    /// Runs a future on this thread, without a runtime.
+    /// Runs a future on this thread, without a runtime, and sees to this NIC meanwhile.
+    ///
+    /// In a task of a runtime it keeps all others of its thread waiting, as anything does that blocks.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        block_on(future)
+        block_on(self.shared(), future)
     }
 
     /// What it has counted.

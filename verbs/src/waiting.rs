@@ -54,9 +54,9 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Waits for what a look at memory finds.
+/// Waits for what a look at memory finds, and comes back with the NIC in hand.
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct Until<'n, L> {
+pub struct UntilInHand<'n, L> {
     look: Glance<'n, L>,
     waiting: Waiting<'n>,
 }
@@ -86,7 +86,7 @@ impl<T, L: FnMut() -> Option<T>> Look for Glance<'_, L> {
     }
 }
 
-impl<'n, T, L: FnMut() -> Option<T>> Until<'n, L> {
+impl<'n, T, L: FnMut() -> Option<T>> UntilInHand<'n, L> {
     #[inline]
     pub(crate) fn new(shared: &'n Shared, look: L) -> Self {
         Self {
@@ -96,15 +96,28 @@ impl<'n, T, L: FnMut() -> Option<T>> Until<'n, L> {
     }
 }
 
-impl<L> Unpin for Until<'_, L> {}
+impl<L> Unpin for UntilInHand<'_, L> {}
 
-impl<'n, T, L: FnMut() -> Option<T>> Future for Until<'n, L> {
+impl<'n, T, L: FnMut() -> Option<T>> Future for UntilInHand<'n, L> {
     type Output = (T, Hand<'n>);
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         this.waiting.poll(context, &mut this.look)
+    }
+}
+
+/// Waits for what a look at memory finds.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Until<'n, L>(pub(crate) UntilInHand<'n, L>);
+
+impl<T, L: FnMut() -> Option<T>> Future for Until<'_, L> {
+    type Output = T;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        Pin::new(&mut self.0).poll(context).map(|(found, _)| found)
     }
 }
 

@@ -1,11 +1,14 @@
 //! Being asked for connections.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use doorbell_core::cm::{self, ConnectionId, Extensions, Request};
 use doorbell_core::wire::cm::{RejectReason, TransportService};
 use doorbell_core::wire::{PathMtu, ServiceId};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::Private;
 use crate::domain::Domain;
@@ -13,7 +16,9 @@ use crate::error::{ConnectError, ListenRefused};
 use crate::nic::Nic;
 use crate::pair::{QueuePair, QueuePairConfig};
 use crate::progress::{Control, Errand, Manager, Way};
+use crate::sync::{Mutex, Ordering, fence, locked};
 use crate::waiting::attend;
+use crate::wakers::{Place, Wakers};
 
 /// What a peer asks for.
 pub(crate) struct Asked {
@@ -28,10 +33,16 @@ pub(crate) struct Asked {
 #[derive(Default)]
 pub(crate) struct Listeners(HashMap<ServiceId, Service>);
 
+/// Those who ask, and who waits for them.
+struct Queue {
+    /// No more than the backlog: the manager bounds them, and whoever gives up is taken off.
+    asked: Mutex<VecDeque<Asked>>,
+    waiting: Wakers,
+}
+
 struct Service {
     backlog: usize,
-    /// The manager bounds how many wait here, by the backlog.
-    asked: mpsc::UnboundedSender<Asked>,
+    asked: Arc<Queue>,
     /// Until the other processes of the interface have agreed.
     granted: Option<oneshot::Sender<Result<(), ListenRefused>>>,
 }
@@ -47,7 +58,17 @@ impl Listeners {
         }
         let service = asked.request.service;
         let listener = self.0.get(&service).ok_or(RejectReason::INVALID_SERVICE_ID)?;
-        listener.asked.send(asked).map_err(|_| RejectReason::CONSUMER)
+        locked(&listener.asked.asked).push_back(asked);
+        fence(Ordering::SeqCst);
+        listener.asked.waiting.wake_all();
+        Ok(())
+    }
+
+    /// Who has asked has given it up, or is refused for other reasons.
+    pub fn forget(&self, id: ConnectionId) {
+        for listener in self.0.values() {
+            locked(&listener.asked.asked).retain(|asked| asked.id != id);
+        }
     }
 
     /// A service is this process's.
@@ -67,9 +88,14 @@ impl Listeners {
         }
     }
 
+    /// Nobody decides any more about those who have asked.
     pub fn stop(&mut self, service: ServiceId, manager: &mut Manager) {
-        self.0.remove(&service);
         let _ = manager.stop(service);
+        let Some(listener) = self.0.remove(&service) else { return };
+        for asked in locked(&listener.asked.asked).drain(..) {
+            // Or they have given up.
+            let _ = manager.reject(asked.id, RejectReason::CONSUMER, &[]);
+        }
     }
 }
 
@@ -78,7 +104,7 @@ impl Control {
         &mut self,
         service: ServiceId,
         backlog: usize,
-        asked: mpsc::UnboundedSender<Asked>,
+        asked: Arc<Queue>,
     ) -> Result<Option<oneshot::Receiver<Result<(), ListenRefused>>>, ListenRefused> {
         if self.listeners.0.contains_key(&service) {
             return Err(cm::ListenError::Taken(service).into());
@@ -104,9 +130,10 @@ pub(crate) async fn listen(
     service: ServiceId,
     backlog: usize,
 ) -> Result<Listener, ListenRefused> {
-    let (tell, asked) = mpsc::unbounded_channel();
+    let asked = Arc::new(Queue { asked: Mutex::new(VecDeque::new()), waiting: Wakers::default() });
     let shared = nic.shared();
-    let grants = shared.with(|machine| machine.control().listen(service, backlog, tell))?;
+    let grants =
+        shared.with(|machine| machine.control().listen(service, backlog, asked.clone()))?;
     let listener = Listener { nic: nic.clone(), service, asked };
     if let Some(grants) = grants {
         // Dropped unanswered only if the listener is.
@@ -119,7 +146,7 @@ pub(crate) async fn listen(
 pub struct Listener {
     nic: Nic,
     service: ServiceId,
-    asked: mpsc::UnboundedReceiver<Asked>,
+    asked: Arc<Queue>,
 }
 
 impl Listener {
@@ -129,24 +156,43 @@ impl Listener {
     }
 
     /// The next peer that asks for a connection.
+    ///
+    /// If this process loses the service to another, which takes two of them stopped and killed in the
+    /// worst moment, nobody asks here any more.
     pub async fn accept(&mut self) -> Incoming {
-        let asked = attend(self.nic.shared(), self.asked.recv()).await;
-        // Its sender goes when this is dropped, or the service is found to be another process's.
-        match asked {
-            Some(asked) => Incoming { nic: self.nic.clone(), asked: Some(asked) },
-            None => std::future::pending().await,
-        }
+        let mut next = NextAsked { queue: &self.asked, place: Place::default() };
+        let asked = attend(self.nic.shared(), poll_fn(move |context| next.poll(context))).await;
+        Incoming { nic: self.nic.clone(), asked: Some(asked) }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.asked.close();
-        // Nobody will decide about those that wait.
-        while let Ok(asked) = self.asked.try_recv() {
-            self.nic.shared().run(Errand::Refuse(asked.id));
-        }
         self.nic.shared().run(Errand::Stop(self.service));
+    }
+}
+
+/// Somebody who waits to be asked.
+struct NextAsked<'q> {
+    queue: &'q Queue,
+    place: Place,
+}
+
+impl NextAsked<'_> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Asked> {
+        self.queue.waiting.enter(&mut self.place, context.waker());
+        // Whoever adds one looks for those who wait afterwards.
+        fence(Ordering::SeqCst);
+        match locked(&self.queue.asked).pop_front() {
+            Some(asked) => Poll::Ready(asked),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for NextAsked<'_> {
+    fn drop(&mut self) {
+        self.queue.waiting.leave(&mut self.place);
     }
 }
 

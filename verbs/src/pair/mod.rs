@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use doorbell_core::memory::Buf;
 use doorbell_core::nic::{
-    self, Completion, Data, Done, Inline, Memory, Polled, ReceiveRequest, WorkRequest,
+    self, Completion, Data, Done, Inline, Memory, Polled, PostError, ReceiveRequest, WorkRequest,
 };
 use doorbell_core::wire::{Imm, Qpn};
 
@@ -174,8 +174,7 @@ impl QueuePair {
     /// As [`perform`](Self::perform), and when there is more data than remote memory.
     #[inline]
     pub async fn write(&self, data: impl Into<Data>, to: RemoteMemory) -> Result<Buf, Failed> {
-        let data = data.into();
-        to.check(data.len())?;
+        let data = to.check(data.into())?;
         let request = WorkRequest::write(0, to.address(), to.rkey(), data);
         Ok(buf(self.perform(request.awaited()).await?.memory))
     }
@@ -191,8 +190,7 @@ impl QueuePair {
         to: RemoteMemory,
         imm: Imm,
     ) -> Result<Buf, Failed> {
-        let data = data.into();
-        to.check(data.len())?;
+        let data = to.check(data.into())?;
         let request = WorkRequest::write(0, to.address(), to.rkey(), data).with_imm(imm);
         Ok(buf(self.perform(request.awaited()).await?.memory))
     }
@@ -203,8 +201,7 @@ impl QueuePair {
     /// As [`perform`](Self::perform), and when there is more room than remote memory.
     #[inline]
     pub async fn read(&self, into: impl Into<Memory>, from: RemoteMemory) -> Result<Buf, Failed> {
-        let memory = into.into();
-        from.check(memory.room())?;
+        let memory = from.check_room(into.into())?;
         let request = WorkRequest::read(0, from.address(), from.rkey(), memory);
         Ok(buf(self.perform(request.awaited()).await?.memory))
     }
@@ -266,10 +263,18 @@ impl QueuePair {
     /// As [`post_receive`](Self::post_receive) and [`receive`](Self::receive).
     #[inline]
     pub async fn recv(&self, buffer: impl Into<Memory>) -> Result<Message, Failed> {
-        if let Err(PostReceiveError { why, request }) = self.post_receive(buffer) {
-            return Err(Failed::refused(why, request.memory).because(&self.connection));
-        }
-        self.receive().await
+        let held = match self.post_receive(buffer) {
+            Ok(()) => return self.receive().await,
+            // As many buffers as may be wait for messages: one of them makes room for this.
+            Err(PostReceiveError { why: PostError::Full { .. }, request }) => request.memory,
+            Err(PostReceiveError { why, request }) => {
+                return Err(Failed::refused(why, request.memory).because(&self.connection));
+            }
+        };
+        let message = self.receive().await?;
+        // If others were quicker, there are enough.
+        drop(self.post_receive(held));
+        Ok(message)
     }
 }
 

@@ -44,6 +44,8 @@ struct Slot<'q> {
     /// How many completions there had been at the last look.
     seen: u64,
     done: bool,
+    /// The program's own number of it.
+    id: u64,
 }
 
 impl Look for Slot<'_> {
@@ -58,7 +60,7 @@ impl Look for Slot<'_> {
         self.seen = completed;
         let found = self.pair.take(self.index);
         self.done = found.is_some();
-        found
+        found.map(|completion| Completion { id: self.id, ..completion })
     }
 
     fn register(&mut self, waker: &Waker) {
@@ -94,7 +96,7 @@ impl<'q> Operation<'q> {
         permit: SemaphorePermit<'q>,
         context: &mut Context<'_>,
     ) -> Poll<Result<Completion, Failed>> {
-        let seen = self.pair.completed();
+        let (seen, id) = (self.pair.completed(), request.id);
         let mut machine = self.shared.enter();
         let posted = self.pair.post(request, |queue| match &mut machine {
             Some(machine) => machine.posted(queue),
@@ -115,7 +117,7 @@ impl<'q> Operation<'q> {
             }
         };
         permit.forget();
-        self.state = State::Posted(Slot { pair: self.pair, index, seen, done: false });
+        self.state = State::Posted(Slot { pair: self.pair, index, seen, done: false, id });
         let State::Posted(slot) = &mut self.state else { unreachable!("it was set just now") };
         let found = match machine {
             Some(machine) => self.waiting.poll_holding(machine, context, slot),

@@ -98,6 +98,7 @@ impl Grants {
 
     /// What a peer at the end of a link has granted by that number, now or later.
     pub fn ask(&mut self, link: PathId, tag: u64) -> oneshot::Receiver<Region> {
+        self.waiting.retain(|(_, _, asks)| !asks.is_closed());
         let (asks, asked) = oneshot::channel();
         let found = self.arrived.iter().position(|&(from, what, _)| (from, what) == (link, tag));
         match found.and_then(|found| self.arrived.remove(found)) {
@@ -326,7 +327,10 @@ impl Control {
             cm::Event::Established { id, private } => {
                 crate::connect::established(self, id, private);
             }
-            cm::Event::Failed { id, why } => self.calls.failed(id, why),
+            cm::Event::Failed { id, why } => {
+                self.listeners.forget(id);
+                self.calls.failed(id, why);
+            }
             cm::Event::Ended { id, why } => {
                 if let Some(link) = self.calls.link(id) {
                     self.end(&link, Ending::of(why));
@@ -334,6 +338,7 @@ impl Control {
                 }
             }
             cm::Event::Released { id, qpn } => {
+                self.listeners.forget(id);
                 if let Some(link) = self.calls.release(id) {
                     link.ways(|ways| ways.id = None);
                 }

@@ -22,6 +22,8 @@ pub(crate) struct Turned {
     pub found: bool,
     /// Whether somebody was woken, who should have this thread, perhaps.
     pub woke: bool,
+    /// Whether anything arrived while it was only to be sent.
+    pub heard: bool,
 }
 
 /// A NIC over a device of some kind. That it is hidden which one costs a call through a table in
@@ -94,15 +96,12 @@ impl<D: Device> Engine<D> {
     }
 
     /// Tells peers what was taken so far, before one of them hears that a connection is over: a
-    /// device does so when it looks and finds nothing.
+    /// device does so when it looks and finds nothing. Whether it found something before.
     #[cold]
-    fn tell_delivered(&mut self) {
+    fn tell_delivered(&mut self) -> bool {
         self.device.settle(self.control.nic.owes());
-        for _ in 0..BUSY_TURNS {
-            if self.device.receive(&mut self.control.nic) == 0 {
-                break;
-            }
-        }
+        let mut looks = (0..BUSY_TURNS).map(|_| self.device.receive(&mut self.control.nic));
+        looks.by_ref().take_while(|&found| found > 0).count() > 0
     }
 }
 
@@ -128,11 +127,12 @@ impl<D: Device> Machine for Engine<D> {
             self.idle = self.idle.wrapping_add(1);
         }
         let woke = self.control.dispatch();
-        Turned { found, woke }
+        Turned { found, woke, heard: false }
     }
 
     fn settle(&mut self) -> Turned {
-        let (nic_sent, mut woke) = (self.control.nic.counters().sent, false);
+        let (before, mut woke) = (self.control.nic.counters().sent, false);
+        let mut heard = false;
         loop {
             if self.lossless && self.control.nic.has_management() {
                 // If it ends a connection, what was delivered before is not to be flushed.
@@ -140,7 +140,7 @@ impl<D: Device> Machine for Engine<D> {
             }
             self.control.attend();
             if self.lossless && std::mem::take(&mut self.control.parts) {
-                self.tell_delivered();
+                heard |= self.tell_delivered();
             }
             while let Some(granted) = self.device.granted() {
                 self.control.granted(granted);
@@ -152,7 +152,8 @@ impl<D: Device> Machine for Engine<D> {
             // What could not be sent is complete by now, and told of.
             woke |= self.control.dispatch() | std::mem::take(&mut self.control.woke);
             if !self.control.has_more() {
-                return Turned { found: self.control.nic.counters().sent != nic_sent, woke };
+                let found = heard || self.control.nic.counters().sent != before;
+                return Turned { found, woke, heard };
             }
         }
     }

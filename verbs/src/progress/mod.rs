@@ -17,6 +17,7 @@
 //!
 //! **Dedicated**, a thread of its own has the duty for good, and others only look at their rings.
 
+mod blocking;
 mod closing;
 mod control;
 mod duty;
@@ -24,6 +25,7 @@ mod errands;
 mod machine;
 mod watch;
 
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -31,14 +33,16 @@ use doorbell_core::nic::{PostError, Refused, SendQueue, WorkRequest};
 use doorbell_core::time::Time;
 use doorbell_transports::{Address, Capabilities};
 
+use blocking::is_blocked;
+pub(crate) use blocking::{block_on, let_others_run};
 use closing::Handles;
 pub(crate) use control::{Control, Manager, Parts, Way};
 pub(crate) use duty::Duty;
 pub(crate) use errands::{Errand, Errands, Leaving};
-pub(crate) use machine::{Engine, Machine};
-pub(crate) use watch::{Watch, block_on};
+pub(crate) use machine::{Engine, Machine, Turned};
+pub(crate) use watch::Watch;
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::sys::lock::Guard;
 use crate::wakers::{Place, Wakers};
 
@@ -46,7 +50,9 @@ use crate::wakers::{Place, Wakers};
 const TURNS_A_POLL: u32 = 10_000;
 const QUANTUM: Duration = Duration::from_micros(40);
 /// How often in a row a task may find what it waits for before others are let run.
-const MOST_AT_ONCE: u64 = 4096;
+const MOST_AT_ONCE: u32 = 512;
+/// Turns before sleeping that found something: more of that is no time to sleep.
+const MOST_TO_DRAIN: u32 = 256;
 /// Turns between looks at the time.
 const TURNS_A_LOOK: u32 = 64;
 
@@ -64,16 +70,17 @@ pub(crate) struct Pacing {
 /// What all that belongs to a NIC shares.
 pub(crate) struct Shared {
     duty: Duty<Box<dyn Machine>>,
-    pub errands: std::sync::Arc<Errands>,
+    pub errands: Arc<Errands>,
     pacing: Pacing,
     /// Those who look at memory that peers write, and so may find something when anything arrives.
     pub bystanders: Wakers,
     pub watch: Watch,
-    /// How often somebody took turns who waits for something, and when that was when others were let
-    /// run for the last time.
+    /// How often somebody took turns who waits for something.
     attended: AtomicU64,
-    yielded: AtomicU64,
+    /// How often in a row somebody waited, since others were let run.
+    streak: AtomicU32,
     handles: Handles,
+    me: Weak<Self>,
     pub capabilities: Capabilities,
     pub address: Address,
 }
@@ -98,28 +105,31 @@ pub(crate) struct Stint {
     place: Place,
     /// Since when nothing has come.
     since: Option<Time>,
+    /// Whether it has spun beside a thread that runs the NIC.
+    spun: bool,
 }
 
 impl Shared {
     pub fn new(
         machine: Box<dyn Machine>,
-        errands: std::sync::Arc<Errands>,
+        errands: Arc<Errands>,
         pacing: Pacing,
         watch: Watch,
-    ) -> Self {
+    ) -> Arc<Self> {
         let (capabilities, address) = (*machine.capabilities(), machine.address().clone());
-        Self {
+        Arc::new_cyclic(|me| Self {
             duty: Duty::new(machine),
             errands,
             pacing,
             bystanders: Wakers::default(),
             watch,
             attended: AtomicU64::new(0),
-            yielded: AtomicU64::new(0),
+            streak: AtomicU32::new(0),
             handles: Handles::default(),
+            me: me.clone(),
             capabilities,
             address,
-        }
+        })
     }
 
     /// Does something with the NIC in hand, for which it waits if it must.
@@ -156,7 +166,9 @@ impl Shared {
     #[inline]
     pub fn release(&self, machine: Held<'_>) {
         self.duty.leave(machine, |machine| {
-            machine.settle();
+            if machine.settle().heard {
+                self.bystanders.wake_all();
+            }
             machine.hasten();
         });
     }
@@ -170,6 +182,12 @@ impl Shared {
         stint: &mut Stint,
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
+        // A task that always finds what it waits for would keep all others of its thread waiting.
+        let streak = self.streak.load(Ordering::Relaxed) + 1;
+        self.streak.store(if streak == MOST_AT_ONCE { 0 } else { streak }, Ordering::Relaxed);
+        if streak == MOST_AT_ONCE {
+            return let_others_run(context);
+        }
         if let Some(found) = look.look() {
             self.end(stint);
             return Poll::Ready((found, None));
@@ -183,6 +201,24 @@ impl Shared {
         }
     }
 
+    /// A turn, of which all hear who look at memory that peers write: also if somebody has found what
+    /// he waited for, for they may wait for the same.
+    #[inline]
+    pub fn step(&self, machine: &mut Held<'_>) -> Turned {
+        let turned = machine.turn();
+        let woke = turned.found && self.bystanders.wake_all();
+        Turned { woke: turned.woke || woke, ..turned }
+    }
+
+    /// Does what was posted and what a turn called for.
+    #[inline]
+    pub fn settle(&self, machine: &mut Held<'_>) -> Turned {
+        machine.rung();
+        let settled = machine.settle();
+        let woke = settled.heard && self.bystanders.wake_all();
+        Turned { woke: settled.woke || woke, ..settled }
+    }
+
     /// Takes turns until it is found, or others are to run.
     #[inline]
     pub fn take_turns<'s, L: Look>(
@@ -192,35 +228,25 @@ impl Shared {
         stint: &mut Stint,
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
-        let attended = self.attended.load(Ordering::Relaxed) + 1;
-        self.attended.store(attended, Ordering::Relaxed);
-        if attended - self.yielded.load(Ordering::Relaxed) >= MOST_AT_ONCE {
-            // A task that always finds what it waits for would keep all others of its thread waiting.
-            self.yielded.store(attended, Ordering::Relaxed);
-            self.release(machine);
-            return let_others_run(context);
-        }
+        self.attended.store(self.attended.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let kept = !stint.keeps && self.duty.is_kept();
         if machine.disarm() {
             self.watch.tick();
         }
         let (mut start, mut rest) = (None, false);
         for turn in 1..=TURNS_A_POLL {
-            let turned = machine.turn();
+            let turned = self.step(&mut machine);
             if let Some(found) = look.look() {
                 self.end(stint);
                 return Poll::Ready((found, Some(machine)));
             }
-            machine.rung();
-            let settled = machine.settle();
-            let mut others = turned.woke || settled.woke || kept || machine.is_wanted();
+            let settled = self.settle(&mut machine);
             if turned.found {
                 stint.since = None;
-                others |= self.bystanders.wake_all();
             }
             // Whoever was woken may be behind us on this very thread; whoever keeps the duty, or
             // wants the NIC, waits for us.
-            if others {
+            if turned.woke || settled.woke || kept || machine.is_wanted() {
                 break;
             }
             if turn % TURNS_A_LOOK == 0 {
@@ -234,7 +260,6 @@ impl Shared {
         if rest {
             return self.sleep(machine, context, stint, look);
         }
-        self.yielded.store(attended, Ordering::Relaxed);
         if stint.keeps || self.duty.keep() {
             stint.keeps = true;
             self.release(machine);
@@ -253,6 +278,7 @@ impl Shared {
         stint: &mut Stint,
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
+        assert!(!self.duty.is_mine(), "this task has the NIC in hand: let it go before it waits");
         look.register(context.waker());
         if stint.keeps {
             // It is ours, and only the lock is taken, for a moment.
@@ -289,7 +315,7 @@ impl Shared {
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
         look.register(context.waker());
-        if !self.watch.is_kept() || !self.arm(&mut machine) {
+        if !(is_blocked() || self.is_watched_here()) || !self.arm(&mut machine) {
             // Nothing would wake us: go on spinning.
             stint.keeps = stint.keeps || self.duty.keep();
             self.release(machine);
@@ -317,23 +343,25 @@ impl Shared {
             self.watch.tick();
             return false;
         }
-        self.drain(machine);
-        true
+        if self.drain(machine) {
+            return true;
+        }
+        machine.disarm();
+        self.watch.tick();
+        false
     }
 
     /// Takes turns until nothing comes or goes: a burst begins with one frame, and what lay behind
-    /// it would wake nobody any more.
-    fn drain(&self, machine: &mut Held<'_>) {
-        loop {
-            let turned = machine.turn();
-            let settled = machine.settle();
-            if turned.found {
-                self.bystanders.wake_all();
-            }
+    /// it would wake nobody any more. Not for long: whether it came to that.
+    fn drain(&self, machine: &mut Held<'_>) -> bool {
+        for _ in 0..MOST_TO_DRAIN {
+            let turned = self.step(machine);
+            let settled = self.settle(machine);
             if !turned.found && !settled.found {
-                break;
+                return true;
             }
         }
+        false
     }
 
     /// A thread of its own runs the NIC: there is nothing to do but to look.
@@ -343,14 +371,20 @@ impl Shared {
         stint: &mut Stint,
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
-        let spun = std::time::Instant::now();
-        while spun.elapsed() < self.pacing.spin.min(QUANTUM) {
-            for _ in 0..TURNS_A_LOOK {
-                if let Some(found) = look.look() {
-                    self.end(stint);
-                    return Poll::Ready((found, None));
+        // One spins, and each only once: the others of a task, or of a thread, would add up.
+        if !std::mem::replace(&mut stint.spun, true) && self.duty.keep() {
+            let spun = std::time::Instant::now();
+            let mut found = None;
+            while found.is_none() && spun.elapsed() < self.pacing.spin.min(QUANTUM) {
+                for _ in 0..TURNS_A_LOOK {
+                    found = found.or_else(|| look.look());
+                    std::hint::spin_loop();
                 }
-                std::hint::spin_loop();
+            }
+            self.duty.rest();
+            if let Some(found) = found {
+                self.end(stint);
+                return Poll::Ready((found, None));
             }
         }
         look.register(context.waker());
@@ -383,11 +417,8 @@ impl Shared {
     /// A turn, and all that it calls for. Whether anything came or went.
     pub fn turn(&self) -> bool {
         let Some(mut machine) = self.duty.enter() else { return false };
-        let turned = machine.turn();
-        let settled = machine.settle();
-        if turned.found {
-            self.bystanders.wake_all();
-        }
+        let turned = self.step(&mut machine);
+        let settled = self.settle(&mut machine);
         self.release(machine);
         turned.found || settled.found
     }
@@ -415,10 +446,4 @@ impl Shared {
 /// Whether a request was refused for want of room.
 pub(crate) fn is_full(why: &PostError) -> bool {
     matches!(why, PostError::Full { .. } | PostError::SharedFull { .. })
-}
-
-/// Yields in Tokio's own way. A plain wake-up of ourselves would call an idle worker to steal us.
-pub(crate) fn let_others_run<T>(context: &mut Context<'_>) -> Poll<T> {
-    let _ = std::future::Future::poll(std::pin::pin!(tokio::task::yield_now()), context);
-    Poll::Pending
 }

@@ -4,17 +4,15 @@
 //! the device while that is armed, and every millisecond while it is not: then it looks whether
 //! anybody has taken turns since, and if not, takes some, arms the device, and sleeps.
 
-use std::future::Future;
 use std::io;
 use std::iter::empty;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use doorbell_transports::Sentry;
-use tokio::runtime::Handle;
+use tokio::runtime::{self, Handle};
 use tokio::task::JoinHandle;
 
 use super::{QUANTUM, Shared, TURNS_A_LOOK, TURNS_A_POLL};
@@ -34,13 +32,15 @@ pub(crate) struct Watch {
     /// The same as its readiness, for whoever sleeps on it.
     readiness: OwnedFd,
     ticks: AtomicBool,
-    /// Whether somebody keeps the watch.
-    kept: AtomicBool,
-    keeper: Mutex<Option<Keeper>>,
+    /// Who keeps the watch: a task of each runtime in which somebody has slept, or a thread.
+    keepers: Mutex<Vec<Keeper>>,
 }
 
 enum Keeper {
-    Task(JoinHandle<()>),
+    Task {
+        runtime: runtime::Id,
+        task: JoinHandle<()>,
+    },
     /// When this end is dropped, the thread ends.
     Thread {
         _ends: UnixStream,
@@ -49,7 +49,7 @@ enum Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        if let Self::Task(task) = self {
+        if let Self::Task { task, .. } = self {
             task.abort();
         }
     }
@@ -66,8 +66,7 @@ impl Watch {
             _watched: watched,
             readiness,
             ticks: AtomicBool::new(true),
-            kept: AtomicBool::new(false),
-            keeper: Mutex::new(None),
+            keepers: Mutex::new(Vec::new()),
         })
     }
 
@@ -90,19 +89,34 @@ impl Watch {
     }
 
     fn keep(&self, keeper: Keeper) {
-        self.kept.store(true, Ordering::Relaxed);
-        *locked(&self.keeper) = Some(keeper);
+        locked(&self.keepers).push(keeper);
     }
 
-    /// Whether somebody would wake who sleeps.
-    pub fn is_kept(&self) -> bool {
-        self.kept.load(Ordering::Relaxed)
+    /// What is readable when the watch is to look.
+    pub fn readiness(&self) -> &OwnedFd {
+        &self.readiness
+    }
+
+    fn is_kept_here(&self) -> bool {
+        let here = Handle::try_current().ok().map(|runtime| runtime.id());
+        locked(&self.keepers).iter().any(|keeper| match keeper {
+            Keeper::Task { runtime, .. } => Some(*runtime) == here,
+            Keeper::Thread { .. } => true,
+        })
+    }
+
+    /// A runtime has ended. Whether nobody is left.
+    fn is_left_by(&self, runtime: runtime::Id) -> bool {
+        let mut keepers = locked(&self.keepers);
+        keepers
+            .retain(|keeper| !matches!(keeper, Keeper::Task { runtime: of, .. } if *of == runtime));
+        keepers.is_empty()
     }
 }
 
 /// What the watch does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Next {
+pub(super) enum Next {
     /// Lets others run, and looks again.
     Again,
     /// Sleeps until the device or the timer tells.
@@ -111,7 +125,7 @@ enum Next {
 
 /// What a watch remembers from one look to the next.
 #[derive(Default)]
-struct Patrol {
+pub(super) struct Patrol {
     attended: u64,
     /// Since when nothing has come.
     since: Option<doorbell_core::time::Time>,
@@ -119,7 +133,7 @@ struct Patrol {
 
 impl Shared {
     /// Looks, and sees to the NIC if nobody else does.
-    fn patrol(&self, patrol: &mut Patrol) -> Next {
+    pub(super) fn patrol(&self, patrol: &mut Patrol) -> Next {
         let attended = self.attended.load(Ordering::Relaxed);
         // That somebody keeps the duty is not enough: it may be a future that its task does not poll.
         let busy = attended != patrol.attended;
@@ -138,15 +152,12 @@ impl Shared {
         self.duty.rest();
         let mut start = None;
         for turn in 1..=TURNS_A_POLL {
-            let turned = machine.turn();
-            machine.rung();
-            let settled = machine.settle();
-            let mut others = turned.woke || settled.woke || machine.is_wanted();
+            let turned = self.step(&mut machine);
+            let settled = self.settle(&mut machine);
             if turned.found {
                 patrol.since = None;
-                others |= self.bystanders.wake_all();
             }
-            if others {
+            if turned.woke || settled.woke || machine.is_wanted() {
                 // They go on, or the next look finds that they do not.
                 self.release(machine);
                 self.watch.tick();
@@ -173,9 +184,15 @@ impl Shared {
     pub fn keep_watch(self: &Arc<Self>) -> io::Result<()> {
         let Ok(runtime) = Handle::try_current() else { return self.keep_watch_by_thread() };
         let fd = self.watch.readiness.try_clone()?;
-        let task = runtime.spawn(watch(Arc::downgrade(self), fd));
-        self.watch.keep(Keeper::Task(task));
+        let task = runtime.spawn(watch(Arc::downgrade(self), runtime.id(), fd));
+        self.watch.keep(Keeper::Task { runtime: runtime.id(), task });
         Ok(())
+    }
+
+    /// Whether somebody would wake who sleeps here. A task of another runtime is not enough, which may
+    /// not run, and so this one gets its own.
+    pub(super) fn is_watched_here(&self) -> bool {
+        self.watch.is_kept_here() || self.me.upgrade().is_some_and(|me| me.keep_watch().is_ok())
     }
 
     fn keep_watch_by_thread(self: &Arc<Self>) -> io::Result<()> {
@@ -214,14 +231,15 @@ impl Shared {
 }
 
 /// Has a thread keep the watch when its runtime has ended: tasks of others may sleep.
-struct Unwatched(Weak<Shared>);
+struct Unwatched(Weak<Shared>, runtime::Id);
 
 impl Drop for Unwatched {
     fn drop(&mut self) {
         let Some(shared) = Shared::of(&self.0) else { return };
-        // Without a thread, nobody goes to sleep from here on.
-        shared.watch.kept.store(false, Ordering::Relaxed);
-        if let Err(why) = shared.keep_watch_by_thread() {
+        if shared.watch.is_left_by(self.1)
+            && let Err(why) = shared.keep_watch_by_thread()
+        {
+            // Nobody goes to sleep from here on.
             tracing::warn!(%why, "nobody watches the NIC, whose runtime has ended");
         }
         // It was in the middle of something, perhaps.
@@ -229,8 +247,8 @@ impl Drop for Unwatched {
     }
 }
 
-async fn watch(shared: Weak<Shared>, fd: OwnedFd) {
-    let _unwatched = Unwatched(shared.clone());
+async fn watch(shared: Weak<Shared>, runtime: runtime::Id, fd: OwnedFd) {
+    let _unwatched = Unwatched(shared.clone(), runtime);
     let Ok(fd) = sleepable(fd) else { return };
     let mut patrol = Patrol::default();
     loop {
@@ -279,12 +297,10 @@ fn run(shared: &Weak<Shared>, spin: Option<Duration>, fd: &OwnedFd, ended: &Unix
         machine.disarm();
         let mut rests = false;
         for turn in 1..=TURNS_A_POLL {
-            let turned = machine.turn();
-            machine.rung();
-            machine.settle();
+            let turned = shared.step(&mut machine);
+            shared.settle(&mut machine);
             if turned.found {
                 since = None;
-                shared.bystanders.wake_all();
             }
             if machine.is_wanted() {
                 break;
@@ -309,24 +325,5 @@ fn run(shared: &Weak<Shared>, spin: Option<Duration>, fd: &OwnedFd, ended: &Unix
         } else if wanted {
             std::thread::yield_now();
         }
-    }
-}
-
-/// Runs a future without a runtime, on this thread.
-pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(std::thread::Thread);
-    impl std::task::Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Arc::new(Unpark(std::thread::current())).into();
-    let mut context = std::task::Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) {
-            return output;
-        }
-        std::thread::park();
     }
 }

@@ -87,13 +87,13 @@ impl<T> ProgressLock<T> {
         if let Some(guard) = self.enter() {
             return guard;
         }
+        assert!(!self.is_mine(), "this thread has the NIC in hand: let it go first");
         self.wanted.fetch_add(1, Ordering::Relaxed);
         let mut spins = 0;
         let guard = loop {
             if let Some(guard) = self.enter() {
                 break guard;
             }
-            assert!(!self.is_mine(), "this thread has the NIC in hand: let it go first");
             spins += 1;
             if spins % SPINS == 0 { yield_now() } else { spin_loop() }
         };
@@ -149,8 +149,9 @@ impl<T> DerefMut for Guard<'_, T> {
 
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
-        // Only while unwinding: everybody else leaves. A bell that was rung is kept for the next.
+        // Only while unwinding: everybody else leaves. The mark goes, too, or nobody could enter any
+        // more; what it stands for is in the queues, where the next one finds it.
         self.lock.owner.store(0, Ordering::Relaxed);
-        self.lock.state.fetch_and(!HELD, Ordering::SeqCst);
+        self.lock.state.store(0, Ordering::SeqCst);
     }
 }

@@ -333,7 +333,7 @@ fn of_a_future_that_is_dropped_nothing_is_kept() {
                 polls(pin!(async { drop(queue.completion().await) }));
                 polls(pin!(async { drop(listener.accept().await) }));
                 polls(pin!(async { drop(asked.pair.connection().ended().await) }));
-                polls(pin!(async { drop(near.until(|| None::<()>).await) }));
+                polls(pin!(async { near.until(|| None::<()>).await }));
                 polls(pin!(async { drop(asked.pair.send_inline(b"unheard").await) }));
             }
             wakers.push(waker);

@@ -132,7 +132,7 @@ impl Inbox {
             let came = found >> 1 == round + 1 && landing.holds(0, (round, found), true);
             came.then_some(found & 1 == 1)
         };
-        self.nic.until(look).await
+        self.nic.until_in_hand(look).await
     }
 
     /// One that is in a buffer. The last one has an immediate.

@@ -278,14 +278,14 @@ pub async fn who_looks_at_memory_finds_what_peers_write(near: Nic, far: Nic) {
         for turn in 1..=TURNS {
             near.pair.write(word(turn), near.peer).await.expect("it may");
             let written = || near.memory.load(0).ok().filter(|&word| word == turn);
-            drop(near.domain.nic().until(written).await);
+            near.domain.nic().until(written).await;
         }
         near
     };
     let answers = async move {
         for turn in 1..=TURNS {
             let written = || far.memory.load(0).ok().filter(|&word| word == turn);
-            drop(far.domain.nic().until(written).await);
+            far.domain.nic().until(written).await;
             far.pair.write(word(turn), far.peer).await.expect("it may");
         }
         far
