@@ -1,10 +1,23 @@
 //! InfiniBand verbs, Active Messages and Split-C for Tokio, over any Ethernet.
 //!
-//! This crate is the whole of Doorbell under one name. Today that is [`doorbell_core`], the
-//! protocol as state machines, without devices, clock or Tokio; and [`transports`], the devices.
+//! This crate is the whole of Doorbell under one name. Most programs need [`verbs`] only:
 //!
-//! * [`nic`]: the network adapter. Memory lent by key, work queues and doorbells, completion queues;
-//!   send, write, read, atomics; unreliable connections and datagrams.
+//! ```no_run
+//! use doorbell::verbs::{Buf, Config, Nic, RemoteMemory, ServiceId};
+//!
+//! # async fn write(remote: RemoteMemory) -> Result<(), Box<dyn std::error::Error>> {
+//! let nic = Nic::open("udp:192.0.2.7", Config::default())?;
+//! let pair = nic.domain().connect("udp:192.0.2.8:4791", ServiceId(7)).await?;
+//! pair.write(Buf::from(&b"hello"[..]), remote).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What that stands on may be used by itself:
+//!
+//! * [`transports`]: the devices.
+//! * [`nic`]: the network adapter as a state machine. Memory lent by key, work queues and doorbells,
+//!   completion queues; send, write, read, atomics; unreliable connections and datagrams.
 //! * [`cm`]: the connection manager, by which two ends meet and part; [`connect`]: what its terms mean
 //!   for a NIC's queue pairs.
 //! * [`memory`]: regions that several may write at once, soundly, and buffers that nobody else may.

@@ -113,8 +113,25 @@ impl Default for Config {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
-pub struct Nic(Arc<Shared>);
+pub struct Nic(
+    /// There until it is dropped.
+    Option<Arc<Shared>>,
+);
+
+impl Clone for Nic {
+    fn clone(&self) -> Self {
+        self.shared().taken_up();
+        Self(self.0.clone())
+    }
+}
+
+impl Drop for Nic {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.take() {
+            shared.let_go();
+        }
+    }
+}
 
 /// The most events that wait for a program that does not take them.
 const EVENTS: usize = 1024;
@@ -234,26 +251,27 @@ impl Nic {
                 shared.dedicate(core, spin).map_err(system("giving it a thread of its own"))?;
             }
         }
-        Ok(Self(shared))
+        Ok(Self(Some(shared)))
     }
 
+    #[inline]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.0
+        self.0.as_ref().expect("it is there until this is dropped")
     }
 
     /// Where peers reach it: what they pass to [`Domain::connect`], as text.
     pub fn address(&self) -> &Address {
-        &self.0.address
+        &self.shared().address
     }
 
     /// What its device can do.
     pub fn capabilities(&self) -> &Capabilities {
-        &self.0.capabilities
+        &self.shared().capabilities
     }
 
     /// A new protection domain.
     pub fn domain(&self) -> Domain {
-        let domain = self.0.with(|machine| machine.control().nic.domain());
+        let domain = self.shared().with(|machine| machine.control().nic.domain());
         Domain::new(self.clone(), domain)
     }
 
@@ -263,7 +281,7 @@ impl Nic {
     /// # Errors
     /// When that is none, or too many.
     pub fn completion_queue(&self, entries: usize) -> Result<CompletionQueue, ResourceError> {
-        let made = self.0.with(|machine| machine.control().nic.completion_queue(entries));
+        let made = self.shared().with(|machine| machine.control().nic.completion_queue(entries));
         let (id, queue) = made?;
         Ok(CompletionQueue::new(self.clone(), id, queue))
     }
@@ -305,13 +323,13 @@ impl Nic {
     /// ```
     #[inline]
     pub fn until<T, L: FnMut() -> Option<T>>(&self, look: L) -> Until<'_, L> {
-        Until::new(&self.0, look)
+        Until::new(self.shared(), look)
     }
 
     /// What happens asynchronously from here on. A program that does not take events misses the
     /// oldest.
     pub fn events(&self) -> broadcast::Receiver<AsyncEvent> {
-        self.0.with(|machine| machine.control().events.subscribe())
+        self.shared().with(|machine| machine.control().events.subscribe())
     }
 
     /// Takes a turn, unless somebody else does. Whether anything came or went.
@@ -319,7 +337,7 @@ impl Nic {
     /// Nobody needs to call it: who waits does. It is for programs without a runtime that poll by
     /// themselves.
     pub fn turn(&self) -> bool {
-        self.0.turn()
+        self.shared().turn()
     }
 
     /// Runs a future on this thread, without a runtime.
@@ -329,7 +347,7 @@ impl Nic {
 
     /// What it has counted.
     pub fn statistics(&self) -> Statistics {
-        self.0.with(|machine| {
+        self.shared().with(|machine| {
             let device = machine.statistics();
             let control = machine.control();
             Statistics {
@@ -343,7 +361,7 @@ impl Nic {
 
     /// What keeps it from working at this moment, if something does.
     pub fn trouble(&self) -> Option<Trouble> {
-        self.0.with(|machine| machine.trouble())
+        self.shared().with(|machine| machine.trouble())
     }
 }
 

@@ -399,17 +399,18 @@ impl Nic {
     }
 
     /// Asks for an event when the next completion comes to a queue, or the next of those that the
-    /// peer or a failure makes urgent. Look at the queue once more afterwards, before sleeping.
+    /// peer or a failure makes urgent. Whether there are completions already, for which there will be
+    /// none: look at the queue once more afterwards, before sleeping.
     ///
     /// # Errors
     /// When there is no such queue.
-    pub fn arm(&mut self, queue: CompletionQueueId, notify: Notify) -> Result<(), ResourceError> {
-        let armed = &mut self.completions(queue)?.armed;
+    pub fn arm(&mut self, queue: CompletionQueueId, notify: Notify) -> Result<bool, ResourceError> {
+        let queue = self.completions(queue)?;
         // Whoever asked for any is not to miss one because another asked for less.
-        if *armed != Some(Notify::Any) {
-            *armed = Some(notify);
+        if queue.armed != Some(Notify::Any) {
+            queue.armed = Some(notify);
         }
-        Ok(())
+        Ok(queue.has_some())
     }
 
     /// Whether there is an event.

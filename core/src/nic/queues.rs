@@ -462,6 +462,11 @@ impl Completions {
         (self.ring.depth(), needs)
     }
 
+    /// Whether there are completions that nobody has taken.
+    pub fn has_some(&self) -> bool {
+        self.ring.room() < self.ring.depth()
+    }
+
     /// Promises a slot, if there is one.
     #[inline]
     pub fn reserve(&mut self, purpose: Purpose) -> bool {

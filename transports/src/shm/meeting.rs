@@ -94,6 +94,11 @@ impl Shm {
     #[cold]
     pub(super) fn attend(&mut self) {
         self.turns = 0;
+        if self.armed {
+            // It is left to wake whoever is about to sleep, and has looked for the last time: taken
+            // now, it would wake nobody any more.
+            return;
+        }
         let (numbers, found) = self.watch.ready();
         for &number in &numbers[..found] {
             match number {

@@ -178,3 +178,20 @@ fn whoever_is_armed_and_grants_memory_is_woken_all_the_same() {
     a.disarm();
     assert_eq!(turn(&mut a, &mut heard), 1);
 }
+
+/// To look whether something was granted, as a NIC does in each turn, took what was to wake the
+/// sleeper, after its last look at the rings.
+#[test]
+fn what_wakes_a_sleeper_is_left_to_wake_him() {
+    let [(mut a, to_b), (mut b, _)] = pair();
+    b.arm(None).expect("armed");
+    assert_eq!(turn(&mut b, &mut Heard::default()), 0);
+    send(&mut a, to_b, 0, b"wake up");
+    for _ in 0..1000 {
+        assert!(b.granted().is_none());
+    }
+    assert!(doorbell_kit::is_ready(&b));
+    b.disarm();
+    let mut heard = Heard::default();
+    assert_eq!(turn(&mut b, &mut heard), 1);
+}

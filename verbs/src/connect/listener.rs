@@ -141,6 +141,11 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        self.asked.close();
+        // Nobody will decide about those that wait.
+        while let Ok(asked) = self.asked.try_recv() {
+            self.nic.shared().run(Errand::Refuse(asked.id));
+        }
         self.nic.shared().run(Errand::Stop(self.service));
     }
 }

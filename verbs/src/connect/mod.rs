@@ -226,15 +226,17 @@ impl<K: Kind> Unconnected<K> {
     ) -> Result<(K, Private), ConnectError> {
         let service = incoming.request().service;
         let span = tracing::debug_span!("accept", %service, qpn = %self.qpn());
-        let told = self.take_up(incoming, private).instrument(span).await?;
+        let told = self.connection.take_up(incoming, private).instrument(span).await?;
         Ok((self.joined(), told))
     }
+}
 
+impl Connection {
+    /// Of the connection alone, for queues are not shared between threads while this waits.
     async fn take_up(&self, incoming: Incoming, private: &[u8]) -> Result<Private, ConnectError> {
-        let shared = self.nic().shared();
-        let link = &self.connection.link;
-        let asked = incoming.decide();
-        let answered = shared.with(|machine| machine.control().accept(link, asked, private))?;
+        let (shared, asked) = (self.nic.shared(), incoming.decide());
+        let answered =
+            shared.with(|machine| machine.control().accept(&self.link, asked, private))?;
         attend(shared, answered).await.unwrap_or(Err(ConnectError::GivenUp))
     }
 }

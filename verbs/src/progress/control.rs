@@ -25,7 +25,7 @@ use super::errands::{Errand, Errands, Leaving};
 use crate::completions::Bell;
 use crate::connect::{Calls, Listeners};
 use crate::events::AsyncEvent;
-use crate::pair::{Ending, Link, Pair};
+use crate::pair::{Ending, Link, Pair, Stand};
 
 /// The way to a peer's host, which many connections share.
 pub(crate) type Way = Arc<Route>;
@@ -60,6 +60,8 @@ pub(crate) struct Control {
     pub woke: bool,
     /// What the NIC had no room for.
     waits: Option<Datagram<Way>>,
+    /// Queue pairs that broke, whose peers are told when they had the NIC's own answer.
+    broke: Vec<Arc<Link>>,
     /// Queue pairs whose programs have let go of them.
     leaving: Vec<Qpn>,
     /// Completion queues of which the same is true, until no queue pair ends there any more.
@@ -174,6 +176,7 @@ impl Control {
             parts: false,
             woke: false,
             waits: None,
+            broke: Vec::new(),
             leaving: Vec::new(),
             left: Vec::new(),
             left_shared: Vec::new(),
@@ -214,6 +217,9 @@ impl Control {
         if self.errands.any() {
             self.run_errands();
         }
+        if !self.broke.is_empty() {
+            self.part();
+        }
         while let Some(event) = self.nic.event() {
             self.hear(event);
         }
@@ -253,15 +259,33 @@ impl Control {
         let _ = self.events.send(event);
     }
 
-    /// A queue pair is broken: the peer is told, for it may not know.
+    /// Whether there is more to [attend](Self::attend) to, when the NIC has sent what it owes.
+    #[inline]
+    pub fn has_more(&self) -> bool {
+        self.nic.has_events() || !self.broke.is_empty()
+    }
+
+    /// A queue pair is broken: the peer is told, for it may not know. But not yet: that would
+    /// overtake the refusal of its request, by which it knows why.
     fn broken(&mut self, qpn: Qpn, cause: Cause) {
         let Some(link) = self.links.get(&qpn).cloned() else { return };
         if cause != Cause::Told {
             tracing::debug!(%qpn, %cause, "broke");
-            self.end(&link, Ending::Broken(cause));
+            link.end(Ending::Broken(cause));
             let _ = self.events.send(AsyncEvent::Broken(qpn, cause));
         }
-        self.calls.give_up(&link, &mut self.manager);
+        self.broke.push(link);
+    }
+
+    #[cold]
+    fn part(&mut self) {
+        for link in std::mem::take(&mut self.broke) {
+            // Whoever waits for messages has heard by now which receive it broke over, if one.
+            if let Stand::Ended(_) = link.stand() {
+                self.told_over(&link);
+            }
+            self.calls.give_up(&link, &mut self.manager);
+        }
     }
 }
 
@@ -322,6 +346,10 @@ impl Control {
     /// A connection is over: whoever waits for its messages is told.
     fn end(&mut self, link: &Link, ending: Ending) {
         link.end(ending);
+        self.told_over(link);
+    }
+
+    fn told_over(&mut self, link: &Link) {
         if let Some(pair) = self.pairs.get(&link.qpn) {
             pair.end();
         }
@@ -389,7 +417,7 @@ impl Control {
     fn run_errands(&mut self) {
         for errand in self.errands.take() {
             match errand {
-                Errand::Arm(queue) => drop(self.nic.arm(queue, nic::Notify::Any)),
+                Errand::Arm(queue) => self.arm(queue),
                 Errand::Deregister(lkey) => drop(self.nic.deregister(lkey)),
                 Errand::Leave(leaving) => self.leave(leaving),
                 Errand::DropCompletions(queue, end) => {
@@ -404,6 +432,16 @@ impl Control {
             }
         }
         self.clear();
+    }
+
+    /// Has the reader of a completion queue woken by the next completion; at once, if one came since
+    /// it looked: it sleeps by now, perhaps.
+    fn arm(&mut self, queue: CompletionQueueId) {
+        if self.nic.arm(queue, nic::Notify::Any) == Ok(true)
+            && let Some(bell) = self.queues.get(&queue)
+        {
+            bell.ring();
+        }
     }
 
     fn stop(&mut self, service: ServiceId) {

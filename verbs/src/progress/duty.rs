@@ -47,6 +47,11 @@ impl<T> Duty<T> {
         self.lock.claim()
     }
 
+    /// Whether this thread has it.
+    pub fn is_mine(&self) -> bool {
+        self.lock.is_mine()
+    }
+
     /// Gives it up when all is done that it owes, and what was rung for meanwhile.
     #[inline]
     pub fn leave(&self, mut guard: Guard<'_, T>, mut owed: impl FnMut(&mut T)) {

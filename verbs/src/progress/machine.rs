@@ -36,6 +36,9 @@ pub(crate) trait Machine: Send {
     /// Sends what was posted, and what bursts called for. What it found is whether anything went.
     fn settle(&mut self) -> Turned;
 
+    /// Looks at the clock if nobody has for long: what is begun then is to be timed from now.
+    fn catch_up(&mut self);
+
     /// Sends what was posted to a queue last, before anything else.
     fn posted(&mut self, queue: &SendQueue);
 
@@ -148,13 +151,22 @@ impl<D: Device> Machine for Engine<D> {
             }
             // What could not be sent is complete by now, and told of.
             woke |= self.control.dispatch() | std::mem::take(&mut self.control.woke);
-            if !self.control.nic.has_events() {
+            if !self.control.has_more() {
                 return Turned { found: self.control.nic.counters().sent != nic_sent, woke };
             }
         }
     }
 
+    #[inline]
+    fn catch_up(&mut self) {
+        // While the device is watched, nobody takes turns, and time goes on.
+        if self.armed.is_some() {
+            self.tick();
+        }
+    }
+
     fn posted(&mut self, queue: &SendQueue) {
+        self.catch_up();
         self.control.nic.posted(queue, &mut self.device);
     }
 

@@ -17,6 +17,7 @@
 //!
 //! **Dedicated**, a thread of its own has the duty for good, and others only look at their rings.
 
+mod closing;
 mod control;
 mod duty;
 mod errands;
@@ -30,6 +31,7 @@ use doorbell_core::nic::{PostError, Refused, SendQueue, WorkRequest};
 use doorbell_core::time::Time;
 use doorbell_transports::{Address, Capabilities};
 
+use closing::Handles;
 pub(crate) use control::{Control, Manager, Parts, Way};
 pub(crate) use duty::Duty;
 pub(crate) use errands::{Errand, Errands, Leaving};
@@ -71,6 +73,7 @@ pub(crate) struct Shared {
     /// run for the last time.
     attended: AtomicU64,
     yielded: AtomicU64,
+    handles: Handles,
     pub capabilities: Capabilities,
     pub address: Address,
 }
@@ -113,6 +116,7 @@ impl Shared {
             watch,
             attended: AtomicU64::new(0),
             yielded: AtomicU64::new(0),
+            handles: Handles::default(),
             capabilities,
             address,
         }
@@ -121,6 +125,7 @@ impl Shared {
     /// Does something with the NIC in hand, for which it waits if it must.
     pub fn with<R>(&self, does: impl FnOnce(&mut dyn Machine) -> R) -> R {
         let mut machine = self.duty.claim();
+        machine.catch_up();
         let result = does(&mut **machine);
         self.release(machine);
         result
@@ -135,7 +140,8 @@ impl Shared {
     /// Has what was posted sent, by this thread if nobody else is at it.
     #[inline]
     pub fn ring(&self) {
-        if let Some(machine) = self.duty.ring() {
+        if let Some(mut machine) = self.duty.ring() {
+            machine.catch_up();
             self.release(machine);
         }
     }

@@ -10,7 +10,7 @@ use std::iter::empty;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use doorbell_transports::Sentry;
@@ -36,7 +36,7 @@ pub(crate) struct Watch {
     ticks: AtomicBool,
     /// Whether somebody keeps the watch.
     kept: AtomicBool,
-    keeper: OnceLock<Keeper>,
+    keeper: Mutex<Option<Keeper>>,
 }
 
 enum Keeper {
@@ -67,7 +67,7 @@ impl Watch {
             readiness,
             ticks: AtomicBool::new(true),
             kept: AtomicBool::new(false),
-            keeper: OnceLock::new(),
+            keeper: Mutex::new(None),
         })
     }
 
@@ -87,6 +87,11 @@ impl Watch {
         if self.ticks.swap(false, Ordering::Relaxed) {
             self.set(NEVER);
         }
+    }
+
+    fn keep(&self, keeper: Keeper) {
+        self.kept.store(true, Ordering::Relaxed);
+        *locked(&self.keeper) = Some(keeper);
     }
 
     /// Whether somebody would wake who sleeps.
@@ -110,8 +115,6 @@ struct Patrol {
     attended: u64,
     /// Since when nothing has come.
     since: Option<doorbell_core::time::Time>,
-    /// Whether it saw to the NIC the last time.
-    at_it: bool,
 }
 
 impl Shared {
@@ -126,11 +129,13 @@ impl Shared {
             return Next::Rest;
         };
         let was_armed = machine.disarm();
-        if busy && !was_armed && !patrol.at_it {
+        if busy && !was_armed {
             self.release(machine);
             self.watch.tick();
             return Next::Rest;
         }
+        // Who keeps the duty has not been back since the last look, and is one of many when it is.
+        self.duty.rest();
         let mut start = None;
         for turn in 1..=TURNS_A_POLL {
             let turned = machine.turn();
@@ -143,7 +148,6 @@ impl Shared {
             }
             if others {
                 // They go on, or the next look finds that they do not.
-                patrol.at_it = false;
                 self.release(machine);
                 self.watch.tick();
                 return Next::Rest;
@@ -154,7 +158,7 @@ impl Shared {
                 if rest && machine.arm().is_ok() {
                     self.drain(&mut machine);
                     self.watch.quiet();
-                    (patrol.since, patrol.at_it) = (None, false);
+                    patrol.since = None;
                     self.release(machine);
                     return Next::Rest;
                 }
@@ -163,26 +167,26 @@ impl Shared {
                 }
             }
         }
-        patrol.at_it = true;
         self.release(machine);
         Next::Again
     }
 
     /// Has somebody keep the watch: a task of this runtime, or else a thread.
     pub fn keep_watch(self: &Arc<Self>) -> io::Result<()> {
+        let Ok(runtime) = Handle::try_current() else { return self.keep_watch_by_thread() };
+        let fd = self.watch.readiness.try_clone()?;
+        let task = runtime.spawn(watch(Arc::downgrade(self), fd));
+        self.watch.keep(Keeper::Task(task));
+        Ok(())
+    }
+
+    fn keep_watch_by_thread(self: &Arc<Self>) -> io::Result<()> {
         let fd = self.watch.readiness.try_clone()?;
         let shared = Arc::downgrade(self);
-        let keeper = match Handle::try_current() {
-            Ok(runtime) => Keeper::Task(runtime.spawn(watch(shared, fd))),
-            Err(_) => {
-                let (ends, ended) = UnixStream::pair()?;
-                let body = move || watch_as_thread(&shared, &fd, &ended);
-                std::thread::Builder::new().name("doorbell-watch".into()).spawn(body)?;
-                Keeper::Thread { _ends: ends }
-            }
-        };
-        self.watch.kept.store(true, Ordering::Relaxed);
-        let _ = self.watch.keeper.set(keeper);
+        let (ends, ended) = UnixStream::pair()?;
+        let body = move || watch_as_thread(&shared, &fd, &ended);
+        std::thread::Builder::new().name("doorbell-watch".into()).spawn(body)?;
+        self.watch.keep(Keeper::Thread { _ends: ends });
         Ok(())
     }
 
@@ -206,20 +210,24 @@ impl Shared {
         };
         std::thread::Builder::new().name("doorbell-nic".into()).spawn(body)?;
         is_pinned.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
-        self.watch.kept.store(true, Ordering::Relaxed);
-        let _ = self.watch.keeper.set(Keeper::Thread { _ends: ends });
+        self.watch.keep(Keeper::Thread { _ends: ends });
         Ok(())
     }
 }
 
-/// Says that nobody keeps the watch any more, when its runtime has ended.
+/// Has a thread keep the watch when its runtime has ended: tasks of others may sleep.
 struct Unwatched(Weak<Shared>);
 
 impl Drop for Unwatched {
     fn drop(&mut self) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.watch.kept.store(false, Ordering::Relaxed);
+        let Some(shared) = Shared::of(&self.0) else { return };
+        // Without a thread, nobody goes to sleep from here on.
+        shared.watch.kept.store(false, Ordering::Relaxed);
+        if let Err(why) = shared.keep_watch_by_thread() {
+            tracing::warn!(%why, "nobody watches the NIC, whose runtime has ended");
         }
+        // It was in the middle of something, perhaps.
+        shared.watch.tick();
     }
 }
 
@@ -231,7 +239,7 @@ async fn watch(shared: Weak<Shared>, fd: OwnedFd) {
         let Ok(mut ready) = fd.readable().await else { return };
         ready.clear_ready();
         loop {
-            let Some(shared) = shared.upgrade() else { return };
+            let Some(shared) = Shared::of(&shared) else { return };
             if shared.patrol(&mut patrol) == Next::Rest {
                 break;
             }
@@ -245,7 +253,7 @@ fn watch_as_thread(shared: &Weak<Shared>, fd: &OwnedFd, ended: &UnixStream) {
     let mut patrol = Patrol::default();
     while sleep(fd, ended) {
         loop {
-            let Some(shared) = shared.upgrade() else { return };
+            let Some(shared) = Shared::of(shared) else { return };
             if shared.patrol(&mut patrol) == Next::Rest {
                 break;
             }
@@ -265,7 +273,7 @@ fn run(shared: &Weak<Shared>, spin: Option<Duration>, fd: &OwnedFd, ended: &Unix
     let mut since = None;
     loop {
         // The NIC goes when its programs have let it go, not when this thread does.
-        let Some(shared) = shared.upgrade() else { return };
+        let Some(shared) = Shared::of(shared) else { return };
         let Some(mut machine) = shared.duty.enter() else {
             std::hint::spin_loop();
             continue;

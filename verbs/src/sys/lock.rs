@@ -74,6 +74,11 @@ impl<T> ProgressLock<T> {
         (before & HELD == 0).then(|| self.guard())
     }
 
+    /// Whether this thread holds it.
+    pub fn is_mine(&self) -> bool {
+        self.owner.load(Ordering::Relaxed) == this_thread()
+    }
+
     /// Waits for the lock, which nobody holds for longer than a turn once it is wanted.
     ///
     /// # Panics
@@ -88,10 +93,7 @@ impl<T> ProgressLock<T> {
             if let Some(guard) = self.enter() {
                 break guard;
             }
-            assert!(
-                self.owner.load(Ordering::Relaxed) != this_thread(),
-                "this thread has the NIC in hand: let it go first"
-            );
+            assert!(!self.is_mine(), "this thread has the NIC in hand: let it go first");
             spins += 1;
             if spins % SPINS == 0 { yield_now() } else { spin_loop() }
         };

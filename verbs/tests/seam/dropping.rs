@@ -1,0 +1,312 @@
+//! Whatever is dropped, whenever: nothing hangs, nothing is left, and others do not notice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use doorbell_kit::child::{self, Child};
+use doorbell_verbs::{
+    Buf, Config, Nic, QueuePairConfig, QueuesConfig, Region, Rights, Send, ServiceId,
+};
+
+use crate::common::{
+    End, Over, Runs, address, brief, buf, bytes, connected, dedicated, joined, nics, run, sleepy,
+};
+
+/// Chance, by a seed.
+pub struct Luck(u64);
+
+impl Luck {
+    pub fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
+}
+
+/// Polls a future so often at most, and drops it wherever it is.
+async fn abandoned(polls: u64, future: impl Future) {
+    let mut future = std::pin::pin!(future);
+    let mut left = polls;
+    std::future::poll_fn(|context| {
+        if left == 0 || future.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        left -= 1;
+        // Woken or not, it is polled again.
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Traffic that must not notice: it goes on until it is told to end.
+async fn goes_on(near: Arc<End>, ends: Arc<AtomicBool>) -> u64 {
+    let mut rounds = 0;
+    while !ends.load(Ordering::Relaxed) {
+        let data = bytes(rounds as usize, 3000);
+        near.pair.write(Buf::from(data.clone()), near.peer).await.expect("it may");
+        let read = near.pair.read(Buf::with_capacity(3000), near.peer).await.expect("it may");
+        assert!(read[..] == data, "round {rounds}");
+        rounds += 1;
+    }
+    rounds
+}
+
+/// Waits until of each NIC there is as much as there was.
+async fn rested(nics: &[(&Nic, doorbell_verbs::Statistics)]) {
+    for (nic, before) in nics {
+        while nic.statistics().objects != before.objects {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+/// Has something dropped so many times beside traffic, over NICs of every kind.
+fn beside_traffic<F>(
+    times: u64,
+    drops: impl Fn(Arc<Bench>, u64, Luck) -> F + std::marker::Send + Copy + 'static,
+) where
+    F: Future<Output = ()> + std::marker::Send + 'static,
+{
+    for (seed, over, config) in
+        [(1, Over::Shm, brief()), (2, Over::Udp, sleepy()), (3, Over::Shm, dedicated())]
+    {
+        let config = Config { time_wait: Duration::from_millis(1), ..config };
+        run(Runs::MultiThread, move || async move {
+            let (near, far) = nics(over, &config);
+            let (one, other) = connected(&near, &far).await;
+            let before = (near.statistics(), far.statistics());
+            let ends = Arc::new(AtomicBool::new(false));
+            let traffic = tokio::spawn(goes_on(Arc::new(one), ends.clone()));
+            let bench = Bench { near: near.clone(), far: far.clone() };
+            drops(Arc::new(bench), times / 3 + 1, Luck(seed * 0x9E37_79B9)).await;
+            ends.store(true, Ordering::Relaxed);
+            assert!(traffic.await.expect("it goes on") > 0);
+            // The traffic's own end goes with its task.
+            drop(other);
+            let gone = |mut before: doorbell_verbs::Statistics| {
+                before.objects.queue_pairs -= 1;
+                before.objects.registrations -= 1;
+                before.objects.hosts = 0;
+                before
+            };
+            rested(&[(&near, gone(before.0)), (&far, gone(before.1))]).await;
+        });
+    }
+}
+
+struct Bench {
+    near: Nic,
+    far: Nic,
+}
+
+/// Requests and receives, each dropped before, while, or after it is carried out.
+#[test]
+fn futures_of_requests_are_dropped_at_any_time() {
+    beside_traffic(10_000, |bench, times, mut luck| async move {
+        let (one, other) = connected(&bench.near, &bench.far).await;
+        let word = one.peer.at(0, 8).expect("within");
+        let (mut kept, mut counted) = (0_u64, 0);
+        for number in 0..times as usize {
+            let polls = luck.below(6);
+            match luck.below(7) {
+                0 => abandoned(polls, one.pair.write(buf(number, 5000), one.peer)).await,
+                1 => abandoned(polls, one.pair.read(Buf::with_capacity(5000), one.peer)).await,
+                2 => {
+                    // Room for whatever of them is sent.
+                    let _ = other.pair.post_receive(Buf::with_capacity(64));
+                    abandoned(polls, one.pair.send(buf(number, 64))).await;
+                }
+                3 => abandoned(polls, one.pair.receive()).await,
+                4 => abandoned(polls, other.pair.receive()).await,
+                5 => abandoned(polls, bench.near.until(|| None::<()>)).await,
+                _ => {
+                    let added = one.pair.fetch_add(one.peer.at(8192, 8).expect("within"), 1);
+                    counted += 1;
+                    abandoned(polls, added).await;
+                    kept += 1;
+                }
+            }
+            if number % 50 == 0 {
+                // Messages that were sent are there, each whole.
+                while let Some(message) = now(other.pair.receive()).await {
+                    assert_eq!(message.expect("it stands").len, 64);
+                }
+                one.pair.write(buf(number, 8), word).await.expect("it stands");
+            }
+        }
+        // An addition is carried out once, or not at all.
+        let sum = other.memory.load(8192).expect("within");
+        assert!(sum <= counted && kept == counted, "{sum} of {counted}");
+        drop((one, other));
+    });
+}
+
+/// What a future gives at once, if it does.
+async fn now<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+/// Queue pairs of both kinds with everything that belongs to them, in the middle of requests.
+#[test]
+fn queue_pairs_and_what_they_are_made_of_are_dropped_at_any_time() {
+    beside_traffic(1_500, |bench, times, mut luck| async move {
+        for number in 0..times as usize {
+            if luck.below(2) == 0 {
+                let (one, other) = connected(&bench.near, &bench.far).await;
+                abandoned(luck.below(4), one.pair.write(buf(number, 20_000), one.peer)).await;
+                abandoned(luck.below(4), other.pair.recv(Buf::with_capacity(8))).await;
+                match luck.below(4) {
+                    0 => drop(one.memory),
+                    1 => drop(other.memory),
+                    2 => drop(one.pair),
+                    _ => drop(other.pair),
+                }
+                continue;
+            }
+            let (mut sent, received) = (
+                bench.near.completion_queue(64).expect("a size"),
+                bench.far.completion_queue(64).expect("a size"),
+            );
+            let configs = (QueuesConfig::new(&sent), QueuesConfig::new(&received));
+            let domains = (bench.near.domain(), bench.far.domain());
+            let (mut one, mut other) =
+                joined((&domains.0, &configs.0), (&domains.1, &configs.1)).await;
+            for id in 0..luck.below(20) {
+                other.pair.receive.post(id, Buf::with_capacity(64)).expect("room");
+                one.pair.send.post(Send::new(buf(number, 64)).id(id)).expect("room");
+            }
+            abandoned(luck.below(4), sent.completion()).await;
+            match luck.below(5) {
+                0 => drop(sent),
+                1 => drop(received),
+                2 => drop(one.pair.send),
+                3 => drop(other.pair),
+                _ => drop((one, sent)),
+            }
+        }
+    });
+}
+
+/// Listeners, and connections that are being made.
+#[test]
+fn connections_are_given_up_at_any_time_while_they_are_made() {
+    beside_traffic(1_500, |bench, times, mut luck| async move {
+        let (asks, takes) = (bench.near.domain(), bench.far.domain());
+        let to = address(&bench.far);
+        for number in 0..times {
+            let service = ServiceId(100 + number);
+            let mut listener = bench.far.listen(service).await.expect("nobody else listens");
+            let asked = abandoned(luck.below(40), asks.connect(&to, service));
+            let (patience, decides) = (luck.below(40), luck.below(4));
+            let taken = abandoned(patience, async {
+                let incoming = listener.accept().await;
+                match decides {
+                    0 => drop(incoming),
+                    1 => drop(incoming.reject(b"no")),
+                    _ => drop(incoming.accept(&takes).await),
+                }
+            });
+            tokio::join!(asked, taken);
+            let pair = asks.queue_pair(&QueuePairConfig::default()).expect("room");
+            drop((listener, pair));
+        }
+    });
+}
+
+/// The descriptors and threads of this process.
+fn held() -> (usize, usize) {
+    let count = |what| std::fs::read_dir(what).expect("a process has them").count();
+    (count("/proc/self/fd"), count("/proc/self/task"))
+}
+
+/// NICs in the middle of traffic: in a process of its own, where descriptors can be counted.
+#[test]
+fn nics_are_dropped_at_any_time_and_leave_nothing_behind() {
+    const TEST: &str = "dropping::nics_are_dropped_at_any_time_and_leave_nothing_behind";
+    if child::part().is_none() {
+        return Child::start(TEST, "alone", None).end();
+    }
+    for (over, config) in [
+        (Over::Shm, brief()),
+        (Over::Udp, sleepy()),
+        (Over::Shm, dedicated()),
+        (Over::Udp, dedicated()),
+    ] {
+        run(Runs::MultiThread, move || async move {
+            let mut luck = Luck(77);
+            let mut before = None;
+            for number in 0..100 {
+                let (near, far) = nics(over, &config);
+                let (one, other) = connected(&near, &far).await;
+                let (polls, first) = (luck.below(200), luck.below(2));
+                let near_goes = tokio::spawn(async move {
+                    abandoned(polls, async {
+                        loop {
+                            if one.pair.write(buf(number, 9000), one.peer).await.is_err() {
+                                break;
+                            }
+                        }
+                    })
+                    .await;
+                    drop((one, near));
+                });
+                let polls = luck.below(200) * first;
+                let far_goes = tokio::spawn(async move {
+                    abandoned(polls, other.pair.recv(Buf::with_capacity(8))).await;
+                    drop((other, far));
+                });
+                tokio::try_join!(near_goes, far_goes).expect("neither fails");
+                // The first leaves what the runtime keeps.
+                if number == 10 {
+                    settled(&mut before).await;
+                }
+            }
+            let expected = before;
+            while Some(held()) > expected {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+    }
+}
+
+/// Waits until threads that end have ended, and says how much is held then.
+async fn settled(held_then: &mut Option<(usize, usize)>) {
+    let mut least = held();
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        least = least.min(held());
+    }
+    *held_then = Some(least);
+}
+
+/// A name is free again when the NIC that had it was dropped.
+#[test]
+fn a_nic_that_was_dropped_leaves_its_address_to_the_next() {
+    for config in [brief(), sleepy(), dedicated()] {
+        for runs in [Runs::MultiThread, Runs::CurrentThread, Runs::Nowhere] {
+            let config = config.clone();
+            run(runs, move || async move {
+                for over in [Over::Shm, Over::Udp] {
+                    let first = nics(over, &config).0;
+                    let name = address(&first);
+                    drop(first);
+                    for _ in 0..200 {
+                        let nic = Nic::open(&name, config.clone()).expect("it is free again");
+                        let domain = nic.domain();
+                        let memory = domain.register(Region::new(64), Rights::REMOTE);
+                        drop((nic, domain, memory));
+                    }
+                }
+            });
+        }
+    }
+}

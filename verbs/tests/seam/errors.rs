@@ -1,0 +1,373 @@
+//! What goes wrong, as programs are told: what was tried, what was found, and what to do.
+
+use doorbell_core::wire::PathMtu;
+use doorbell_transports::shm::Shm;
+use doorbell_verbs::{
+    Buf, ConnectError, Connection, Domain, Ending, Failed, ListenRefused, Nic, QueuePair,
+    QueuePairConfig, QueuesConfig, Region, RemoteMemory, Rights, Send, Stand, Unconnected,
+};
+
+use crate::common::{
+    End, Over, Runs, SERVICE, address, brief, buf, connected, connected_as, customary, joined,
+    names, nics, run, sleepy,
+};
+use crate::watched::Watched;
+
+/// Runs a program over two connected ends, on one thread: whether it sleeps or spins, an error is
+/// the same.
+fn with<F: Future<Output = ()>>(
+    program: impl Fn(End, End) -> F + std::marker::Send + Copy + 'static,
+) {
+    for (over, config) in
+        [(Over::Shm, brief()), (Over::Udp, sleepy()), (Over::Shm, crate::common::dedicated())]
+    {
+        run(Runs::CurrentThread, move || async move {
+            let (near, far) = nics(over, &config);
+            let (near, far) = connected(&near, &far).await;
+            program(near, far).await;
+        });
+    }
+}
+
+#[track_caller]
+fn says(said: &impl ToString, words: &[&str]) {
+    let said = said.to_string();
+    for word in words {
+        assert!(said.contains(word), "`{said}` should say `{word}`");
+    }
+}
+
+/// A write that the peer refuses: what each side is told.
+async fn refused(near: End, far: End, memory: RemoteMemory, why: &str) {
+    let failed = near.pair.write(buf(1, 8), memory).await.expect_err("it may not");
+    says(&failed, &["the peer refused access: check key, address, length, and the rights"]);
+    assert_eq!(failed.into_buf()[..], *buf(1, 8), "the buffer comes back");
+    let ending = far.pair.connection().ended().await;
+    says(&ending, &["a request of the peer's was refused access", why]);
+    assert!(matches!(ending, Ending::Broken(_)), "{ending:?}");
+    // From then on, whatever is asked for fails, and says so.
+    let failed = near.pair.write(buf(1, 8), near.peer).await.expect_err("it is over");
+    assert!(matches!(near.pair.connection().stand(), Stand::Ended(Ending::Broken(_))));
+    says(&failed, &["flushed", "the peer refused access"]);
+}
+
+#[test]
+fn a_key_that_was_never_given_is_refused() {
+    with(|near, far| async move {
+        let other = RemoteMemory::from_bytes({
+            let mut bytes = near.peer.to_bytes();
+            bytes[16..].copy_from_slice(&0xdead_beef_u32.to_be_bytes());
+            bytes
+        });
+        refused(near, far, other, "key 0xdeadbeef is unknown: never given, or revoked").await;
+    });
+}
+
+#[test]
+fn memory_beyond_what_a_key_was_given_for_is_refused() {
+    with(|near, far| async move {
+        let mut bytes = near.peer.to_bytes();
+        bytes[8..16].copy_from_slice(&u64::MAX.to_be_bytes());
+        let end = near.peer.len() - 4;
+        let beyond = RemoteMemory::from_bytes(bytes).at(end, 8).expect("of what is pretended");
+        let why = "not all of the bytes lie within what key";
+        refused(near, far, beyond, why).await;
+    });
+}
+
+#[test]
+fn what_a_key_gives_no_right_to_is_refused() {
+    with(|near, far| async move {
+        let reads = far.domain.register(Region::new(64), Rights::REMOTE_READ).expect("room");
+        let remote = reads.remote();
+        refused(near, far, remote, "was registered without the right for this").await;
+    });
+}
+
+#[test]
+fn a_key_that_was_revoked_is_refused() {
+    with(|near, far| async move {
+        let remote = far.memory.remote();
+        let region = far.memory.clone().revoke().await.expect("it was not before");
+        let again = far.memory.clone().revoke().await.expect_err("once only");
+        says(&again, &["is unknown: never given, or revoked"]);
+        refused(near, far, remote, "is unknown: never given, or revoked").await;
+        assert_eq!(region.load(0), Ok(0), "nothing was written");
+    });
+}
+
+#[test]
+fn a_key_that_was_renewed_is_refused_and_the_new_one_is_not() {
+    with(|near, far| async move {
+        let new = far.memory.renew().expect("it was not revoked");
+        near.pair.write(buf(1, 8), new).await.expect("it may");
+        let old = near.peer;
+        refused(near, far, old, "is unknown: never given, or revoked").await;
+    });
+}
+
+#[test]
+fn a_key_of_another_domain_is_refused() {
+    with(|near, far| async move {
+        let other = far.domain.nic().domain();
+        let memory = other.register(Region::new(64), Rights::REMOTE).expect("room");
+        let remote = memory.remote();
+        refused(near, far, remote, "belongs to another protection domain than").await;
+    });
+}
+
+#[test]
+fn what_a_queue_pair_gives_no_right_to_is_refused() {
+    run(Runs::CurrentThread, || async {
+        let (near, far) = nics(Over::Shm, &brief());
+        let [mut reads, _] = customary();
+        reads.rights = Rights::REMOTE_READ;
+        let configs = [QueuePairConfig::default(), reads];
+        let (near, far) = connected_as((&near.domain(), &far.domain()), configs).await;
+        let failed = near.pair.write(buf(1, 8), near.peer).await.expect_err("it may not");
+        says(&failed, &["the peer"]);
+        says(&far.pair.connection().ended().await, &["this queue pair's rights lack that"]);
+    });
+}
+
+#[test]
+fn what_can_not_be_is_not_posted() {
+    with(|near, far| async move {
+        let part = near.peer.at(0, 8).expect("within");
+        let failed = near.pair.write(buf(1, 9), part).await.expect_err("too long");
+        says(&failed, &["9 bytes are more than the 8 of the peer's memory that was named"]);
+        let failed = near.pair.read(Buf::with_capacity(10), part).await.expect_err("too long");
+        says(&failed, &["10 bytes are more than the 8"]);
+        let odd = near.peer.at(4, 8).expect("within");
+        let failed = near.pair.fetch_add(odd, 1).await.expect_err("no word");
+        says(&failed, &["hold no word of 8 bytes at a multiple of 8"]);
+        let failed = near.pair.send_inline(&[0; 65]).await.expect_err("too long");
+        says(&failed, &["65 bytes do not go into a request, which takes 64: send a Buf"]);
+        // None of them has broken anything.
+        near.pair.write(buf(1, 8), part).await.expect("it may");
+        drop(far);
+    });
+}
+
+#[test]
+fn a_message_that_its_receive_has_no_room_for_ends_the_connection_on_both_sides() {
+    with(|near, far| async move {
+        let (sent, received) =
+            tokio::join!(near.pair.send(buf(1, 9)), far.pair.recv(Buf::with_capacity(4)));
+        let (sent, received) = (sent.expect_err("no room"), received.expect_err("no room"));
+        says(&sent, &["invalid request; is it longer than the peer's receive?"]);
+        says(&received, &["a message of more than 4 bytes came for a receive of 4"]);
+    });
+}
+
+#[test]
+fn a_full_receive_queue_is_an_error() {
+    with(|near, far| async move {
+        for _ in 0..64 {
+            far.pair.post_receive(Buf::with_capacity(8)).expect("room");
+        }
+        let full = far.pair.post_receive(Buf::with_capacity(8)).expect_err("all are posted");
+        says(&full, &["holds 64", "all are outstanding", &far.pair.qpn().to_string()]);
+        let full = far.pair.recv(Buf::with_capacity(8)).await.expect_err("all are posted");
+        assert_eq!(full.into_buf().capacity(), 8, "the buffer comes back");
+        near.pair.send_inline(b"hello").await.expect("there is a receive");
+        assert_eq!(&far.pair.receive().await.expect("one comes").data[..], b"hello");
+    });
+}
+
+/// Of queues it is an error; of futures, they wait.
+#[test]
+fn a_full_send_queue_is_an_error_of_posting_and_futures_wait() {
+    run(Runs::CurrentThread, || async {
+        let (near, far) = nics(Over::Shm, &brief());
+        let (mut sent, received) =
+            (near.completion_queue(64).expect("a size"), far.completion_queue(64).expect("a size"));
+        let mut configs = (QueuesConfig::new(&sent), QueuesConfig::new(&received));
+        configs.0.send_depth = 4;
+        let (mut one, other) =
+            joined((&near.domain(), &configs.0), (&far.domain(), &configs.1)).await;
+        // The peer has no receive for them.
+        for id in 0..4 {
+            one.pair.send.post(Send::inline(b"wait").expect("short").id(id)).expect("room");
+        }
+        let refused = one.pair.send.post(Send::inline(b"full").expect("short").id(4));
+        let refused = refused.expect_err("all are outstanding");
+        says(&refused, &["holds 4 requests, and all are outstanding: poll for completions"]);
+        assert_eq!((refused.request.id, one.pair.send.room()), (4, 0));
+        let mut other = other;
+        for id in 0..4 {
+            other.pair.receive.post(id, Buf::with_capacity(8)).expect("room");
+        }
+        for id in 0..4 {
+            assert_eq!(sent.completion().await.id, id);
+        }
+
+        let few = customary().map(|mut config| {
+            config.send_depth = 2;
+            config
+        });
+        let (near, far) = connected_as((&near.domain(), &far.domain()), few).await;
+        let sends = async {
+            let sends = (0..8).map(|number| near.pair.send(buf(number, 8)));
+            let mut sends: Vec<_> = sends.map(Box::pin).collect();
+            // All are begun at once, in their order.
+            std::future::poll_fn(|context| {
+                sends.retain_mut(|send| {
+                    let polled = send.as_mut().poll(context);
+                    polled.map(|sent| sent.expect("it is received")).is_pending()
+                });
+                match sends.is_empty() {
+                    true => std::task::Poll::Ready(()),
+                    false => std::task::Poll::Pending,
+                }
+            })
+            .await;
+        };
+        let receives = async {
+            for number in 0..8 {
+                let message = far.pair.recv(Buf::with_capacity(8)).await.expect("one comes");
+                assert_eq!(message.data[..], *buf(number, 8));
+            }
+        };
+        tokio::join!(sends, receives);
+    });
+}
+
+async fn asked(domain: &Domain, to: &str) -> ConnectError {
+    domain.connect(to, SERVICE).await.err().expect("nobody accepts")
+}
+
+#[test]
+fn a_connection_that_does_not_come_about_says_why() {
+    for over in [Over::Shm, Over::Udp] {
+        run(Runs::CurrentThread, move || async move {
+            let (near, far) = nics(over, &brief());
+            let (domain, to) = (near.domain(), address(&far));
+            let why = asked(&domain, &to).await;
+            says(&why, &["the peer refused the connection", "listen to that service?"]);
+
+            let mut listener = far.listen(SERVICE).await.expect("nobody else does");
+            let taken = far.listen(SERVICE).await.err().expect("it is listened to");
+            assert!(matches!(taken, ListenRefused::Manager(_)));
+            says(&taken, &["7"]);
+
+            let pair = domain.queue_pair(&QueuePairConfig::default()).expect("room");
+            let rejects = async {
+                let incoming = listener.accept().await;
+                assert_eq!(&incoming.private()[..8], b"please  ");
+                incoming.reject(b"not today").expect("the peer waits");
+            };
+            let (answer, ()) = tokio::join!(pair.connect(&to, SERVICE, b"please  "), rejects);
+            let why = answer.err().expect("it is rejected");
+            says(&why, &["the peer refused the connection"]);
+            let ConnectError::Refused { private, .. } = why else { panic!("{why:?}") };
+            assert_eq!(&private[..9], b"not today");
+
+            // An incoming one that is dropped is refused, and so are those that a listener had.
+            let drops = async { drop(listener.accept().await) };
+            let (why, ()) = tokio::join!(asked(&domain, &to), drops);
+            says(&why, &["the peer refused the connection"]);
+            let waits = async {
+                while far.statistics().connections.received < 4 {
+                    tokio::task::yield_now().await;
+                }
+                drop(listener);
+            };
+            let (why, ()) = tokio::join!(asked(&domain, &to), waits);
+            says(&why, &["the peer refused the connection"]);
+        });
+    }
+}
+
+#[test]
+fn an_address_that_is_none_or_of_another_kind_is_said_to_be() {
+    run(Runs::CurrentThread, || async {
+        let (near, _) = nics(Over::Shm, &brief());
+        let domain = near.domain();
+        says(&asked(&domain, "elsewhere").await, &["`elsewhere` names no device"]);
+        says(&asked(&domain, "udp:127.0.0.1:4791").await, &["127.0.0.1:4791", "shm"]);
+        let nobody = format!("{}-nobody", near.address());
+        says(&asked(&domain, &nobody).await, &["nobody"]);
+    });
+}
+
+/// The peer's device takes smaller packets.
+#[test]
+fn packets_that_the_peer_does_not_take_are_refused() {
+    run(Runs::CurrentThread, || async {
+        let [here, there] = names(Over::Shm);
+        let near = Nic::open(&here, brief()).expect("nobody else has it");
+        let far = there.strip_prefix("shm:").expect("it begins so");
+        let device = Watched::taking(Shm::join(far).expect("nobody else has it"), PathMtu::Mtu1024);
+        let far = Nic::over(device, brief()).expect("a NIC");
+        let _listener = far.listen(SERVICE).await.expect("nobody else does");
+        let why = asked(&near.domain(), &address(&far)).await;
+        says(&why, &["the peer refused the connection", "its device takes smaller packets"]);
+    });
+}
+
+#[test]
+fn what_is_asked_for_after_the_end_fails_and_says_who_ended_it() {
+    with(|near, far| async move {
+        let leaves = async {
+            let ending = near.pair.connection().disconnect(b"goodbye").await.expect("it stands");
+            assert!(matches!(ending, Ending::Left { .. }), "{ending:?}");
+        };
+        let ((), ending) = tokio::join!(leaves, far.pair.connection().ended());
+        says(&ending, &["the peer ended the connection"]);
+        let Ending::PeerLeft { private } = ending else { panic!("{ending:?}") };
+        assert_eq!(&private[..7], b"goodbye");
+        for (end, who) in [(&near, "this side ended"), (&far, "the peer ended the connection")] {
+            let failed = end.pair.send(buf(1, 8)).await.expect_err("it is over");
+            says(&failed, &[who]);
+            let failed = end.pair.receive().await.expect_err("it is over");
+            says(&failed, &["no more is received", who]);
+            let failed = end.pair.recv(Buf::with_capacity(8)).await.expect_err("it is over");
+            says(&failed, &[who]);
+            let again = end.pair.connection().disconnect(&[]).await;
+            assert!(again.is_err(), "it does not stand");
+        }
+    });
+}
+
+/// What was under way is flushed, and says that the peer left.
+#[test]
+fn what_is_under_way_when_the_peer_leaves_fails_and_says_so() {
+    with(|near, far| async move {
+        let leaves = async {
+            // The peer has no receive for it: it is under way until then.
+            while far.domain.nic().statistics().nic.rnr_naks_sent == 0 {
+                tokio::task::yield_now().await;
+            }
+            drop(far.pair);
+        };
+        let (sent, received, ()) =
+            tokio::join!(near.pair.send(buf(1, 8)), near.pair.recv(Buf::with_capacity(8)), leaves);
+        for failed in [sent.expect_err("it left"), received.map(drop).expect_err("it left")] {
+            says(&failed, &["the peer ended the connection"]);
+        }
+    });
+}
+
+/// Handles to a connection may be held when its queue pair is gone.
+#[test]
+fn a_connection_that_is_dropped_here_is_ended_by_this_side() {
+    with(|near, far| async move {
+        let connection: Connection = near.pair.connection().clone();
+        drop(near.pair);
+        says(&connection.ended().await, &["this side ended"]);
+        says(&far.pair.connection().ended().await, &["the peer ended the connection"]);
+        let unconnected: Unconnected<QueuePair> =
+            far.domain.queue_pair(&QueuePairConfig::default()).expect("room");
+        drop(unconnected);
+    });
+}
+
+/// As a program would pass it on.
+#[test]
+fn errors_go_where_errors_go() {
+    fn is<E: std::error::Error + std::marker::Send + Sync + 'static>() {}
+    is::<Failed>();
+    is::<ConnectError>();
+    is::<ListenRefused>();
+}

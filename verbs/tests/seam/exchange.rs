@@ -1,0 +1,127 @@
+//! The exchange by TCP of `ibv_rc_pingpong`.
+
+use std::net::SocketAddr;
+
+use doorbell_verbs::{Buf, Nic, QueuePairConfig, Side};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::common::{Over, Runs, brief, buf, bytes, lent, names, run};
+
+/// The two ends of a TCP connection: who connects first.
+async fn streams() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a port");
+    let to = listener.local_addr().expect("it is bound");
+    let (near, far) = tokio::join!(TcpStream::connect(to), listener.accept());
+    (near.expect("it listens"), far.expect("it was asked").0)
+}
+
+/// Two NICs at the same port of two addresses, as GIDs tell no ports.
+fn opened() -> (Nic, Nic) {
+    let near = Nic::open("udp:127.0.0.1:0", brief()).expect("a port");
+    let port = near.address().to_string();
+    let (_, port) = port.rsplit_once(':').expect("an address has a port");
+    let far = Nic::open(&format!("udp:127.0.0.2:{port}"), brief());
+    (near, far.expect("nobody else has it there"))
+}
+
+#[test]
+fn two_of_ours_exchange_addresses_and_are_connected() {
+    for runs in [Runs::CurrentThread, Runs::MultiThread] {
+        run(runs, || async {
+            let (near, far) = opened();
+            let (mut client, mut server) = streams().await;
+            let (here, there) = (near.domain(), far.domain());
+            let pair = |domain: &doorbell_verbs::Domain| {
+                domain.queue_pair(&QueuePairConfig::default()).expect("room")
+            };
+            let (one, other) = (pair(&here), pair(&there));
+            other.post_receive(Buf::with_capacity(2000)).expect("room");
+            let (one, other) = tokio::join!(
+                one.exchange(&mut client, Side::Client),
+                other.exchange(&mut server, Side::Server)
+            );
+            let (one, other) = (one.expect("they agree"), other.expect("they agree"));
+            one.send(buf(1, 2000)).await.expect("it is received");
+            assert!(other.receive().await.expect("one comes").data[..] == bytes(1, 2000));
+            let memory = lent(&here);
+            other.write(buf(2, 5000), memory.remote()).await.expect("it may");
+            let read = other.read(Buf::with_capacity(5000), memory.remote()).await;
+            assert!(read.expect("it may")[..] == bytes(2, 5000));
+        });
+    }
+}
+
+/// What the other says, and what it must hear, to the byte.
+#[test]
+fn the_lines_are_those_of_ibv_rc_pingpong() {
+    const PEER: &[u8; 52] = b"0000:00012a:0f1e2d:00000000000000000000ffff7f000002\0";
+    run(Runs::CurrentThread, || async {
+        let (near, _far) = opened();
+        for side in [Side::Client, Side::Server] {
+            let (mut own, mut peer) = streams().await;
+            let pair = near.domain().queue_pair(&QueuePairConfig::default()).expect("room");
+            let qpn = pair.qpn().get();
+            let says = async {
+                let mut line = [0; 52];
+                if side == Side::Server {
+                    peer.write_all(PEER).await.expect("it is there");
+                }
+                peer.read_exact(&mut line).await.expect("it tells its own");
+                match side {
+                    Side::Client => {
+                        peer.write_all(PEER).await.expect("it is there");
+                        let mut done = [0; 5];
+                        peer.read_exact(&mut done).await.expect("it is ready");
+                        assert_eq!(&done, b"done\0");
+                    }
+                    Side::Server => peer.write_all(b"done\0").await.expect("it is there"),
+                }
+                line
+            };
+            let (connected, line) = tokio::join!(pair.exchange(&mut own, side), says);
+            drop(connected.expect("they agree"));
+            let text = std::str::from_utf8(&line).expect("it is text");
+            let fields: Vec<_> = text.split(':').collect();
+            let (qpn, gid) = (format!("{qpn:06x}"), "00000000000000000000ffff7f000001\0");
+            assert_eq!((fields[0], fields[1], fields[3]), ("0000", &qpn[..], gid), "{text}");
+            assert_eq!((fields[2].len(), fields.len()), (6, 4), "{text}");
+            assert!(u32::from_str_radix(fields[2], 16).is_ok(), "{text}");
+        }
+    });
+}
+
+#[test]
+fn a_peer_that_says_something_else_or_leaves_is_an_error() {
+    run(Runs::CurrentThread, || async {
+        let (near, _far) = opened();
+        let exchanged = |said: &'static [u8]| async {
+            let (mut own, mut peer) = streams().await;
+            let pair = near.domain().queue_pair(&QueuePairConfig::default()).expect("room");
+            peer.write_all(said).await.expect("it is there");
+            drop(peer.shutdown().await);
+            let why = pair.exchange(&mut own, Side::Server).await.err().expect("no address");
+            why.to_string()
+        };
+        let nonsense = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: anything\r\n\r\n";
+        let why = exchanged(nonsense).await;
+        assert!(
+            why.contains("said `GET / HTTP/1.1") && why.contains("which is no address"),
+            "{why}"
+        );
+        let why = exchanged(b"0000:00012a").await;
+        assert!(why.contains("exchanging addresses by TCP: hearing the peer's"), "{why}");
+    });
+}
+
+/// Over shared memory there is no address that the exchange could tell.
+#[test]
+fn a_device_without_gids_says_so() {
+    run(Runs::CurrentThread, || async {
+        let nic = Nic::open(&names(Over::Shm)[0], brief()).expect("nobody else has it");
+        let (mut own, _peer) = streams().await;
+        let pair = nic.domain().queue_pair(&QueuePairConfig::default()).expect("room");
+        let why = pair.exchange(&mut own, Side::Client).await.err().expect("no GID").to_string();
+        assert!(why.contains("has no GID, by which it would be told: connect in band"), "{why}");
+    });
+}

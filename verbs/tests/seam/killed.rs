@@ -1,0 +1,138 @@
+//! Two processes, one of which is killed in the middle of everything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorbell_kit::child::{self, Child};
+use doorbell_verbs::{
+    Buf, Cause, Config, ConnectError, Domain, Ending, Failed, FailedWhy, Failure, KeepAlive, Nic,
+    QueuePair,
+};
+
+use tokio::task::JoinHandle;
+
+use crate::common::{Over, Runs, SERVICE, address, brief, buf, lent, names, run};
+
+fn config() -> Config {
+    let keep_alive = KeepAlive { idle: Duration::from_secs(2), busy: Duration::from_secs(1) };
+    Config { keep_alive, ..brief() }
+}
+
+/// Takes whatever is sent, until it is killed.
+fn serves(at: String) {
+    run(Runs::MultiThread, move || async move {
+        let nic = Nic::open(&at, config()).expect("nobody has it, or nobody any more");
+        let mut listener = nic.listen(SERVICE).await.expect("nobody else does");
+        let domain = nic.domain();
+        let memory = lent(&domain);
+        child::tell(address(&nic));
+        child::tell(memory.remote());
+        loop {
+            let pair = listener.accept().await.accept(&domain).await.expect("it waits");
+            tokio::spawn(async move {
+                while pair.recv(Buf::with_capacity(64)).await.is_ok() {}
+                pair.connection().ended().await;
+            });
+        }
+    });
+}
+
+async fn connect(domain: &Domain, to: &str) -> QueuePair {
+    loop {
+        match domain.connect(to, SERVICE).await {
+            Ok(pair) => return pair,
+            // It still has connections of the one that was killed.
+            Err(ConnectError::Stale) => {}
+            Err(why) => panic!("{why}"),
+        }
+    }
+}
+
+/// Sends, writes and reads until something fails.
+async fn streams(
+    pair: Arc<QueuePair>,
+    memory: doorbell_verbs::RemoteMemory,
+    which: usize,
+) -> Failed {
+    for number in 0.. {
+        let done = match which % 3 {
+            0 => pair.send(buf(number, 64)).await.map(drop),
+            1 => pair.write(buf(number, 20_000), memory).await.map(drop),
+            _ => pair.read(Buf::with_capacity(20_000), memory).await.map(drop),
+        };
+        if let Err(failed) = done {
+            return failed;
+        }
+    }
+    unreachable!("it fails before the numbers end")
+}
+
+/// Whether that is how the silence or the end of a peer's host is told.
+fn is_gone(why: Cause) -> bool {
+    matches!(why, Cause::NoAnswer { .. } | Cause::PeerSilent { .. } | Cause::LinkGone)
+}
+
+fn kills(test: &'static str, over: Over) {
+    if let Some(at) = child::part() {
+        return serves(at);
+    }
+    run(Runs::MultiThread, move || async move {
+        let [here, there] = match over {
+            Over::Shm => names(over),
+            _ => ["udp:127.0.0.1:0".to_owned(), "udp:127.0.0.3:0".to_owned()],
+        };
+        let nic = Nic::open(&here, config()).expect("nobody else has it");
+        let objects = nic.statistics().objects;
+        let domain = nic.domain();
+        let mut at = there;
+        for _ in 0..2 {
+            let mut child = Child::start(test, &at, None);
+            let to = child.hear();
+            let memory = child.hear().parse().expect("it tells its memory");
+            // The next one is where this one was.
+            at = to.clone();
+            let pairs = [connect(&domain, &to).await, connect(&domain, &to).await].map(Arc::new);
+            let idle = connect(&domain, &to).await;
+            let tasks: Vec<_> = (0..60)
+                .map(|task| tokio::spawn(streams(pairs[task % 2].clone(), memory, task)))
+                .collect();
+            let before = nic.statistics().nic.completed;
+            while nic.statistics().nic.completed < before + 500 {
+                assert!(!tasks.iter().all(JoinHandle::is_finished), "{:?}", nic.statistics());
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            assert!(!child.kill().success());
+            for task in tasks {
+                let failed = task.await.expect("it does not panic");
+                let FailedWhy::Carried(Failure::Broke(why) | Failure::Flushed(why)) = failed.why()
+                else {
+                    // What is posted after the end is refused.
+                    assert!(matches!(failed.why(), FailedWhy::Refused(_)), "{failed}");
+                    continue;
+                };
+                assert!(is_gone(why), "{failed}");
+            }
+            // Who waits for nothing but messages is told, too.
+            let failed = idle.recv(Buf::with_capacity(8)).await.expect_err("nobody is there");
+            assert!(
+                matches!(failed.ending(), Some(Ending::Broken(why)) if is_gone(*why)),
+                "{failed}"
+            );
+            drop((pairs, idle));
+        }
+        while nic.statistics().objects != objects {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+}
+
+#[test]
+fn over_shared_memory_a_peer_that_is_killed_is_told_of_and_can_come_again() {
+    let test = "killed::over_shared_memory_a_peer_that_is_killed_is_told_of_and_can_come_again";
+    kills(test, Over::Shm);
+}
+
+#[test]
+fn over_udp_a_peer_that_is_killed_is_told_of_and_can_come_again() {
+    kills("killed::over_udp_a_peer_that_is_killed_is_told_of_and_can_come_again", Over::Udp);
+}

@@ -1,0 +1,12 @@
+//! Verbs as programs have them: over every device, run by whoever, awaited or polled.
+
+mod common;
+mod dropping;
+mod errors;
+mod exchange;
+mod killed;
+mod operations;
+mod progress;
+mod revoking;
+mod virtual_time;
+mod watched;

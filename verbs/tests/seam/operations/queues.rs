@@ -1,0 +1,250 @@
+//! Requests that are posted to queues, and completions that are read.
+
+use std::pin::Pin;
+use std::thread;
+
+use doorbell_verbs::{
+    Buf, Cause, Completion, CompletionQueue, Done, Failure, Memory, Nic, QueuesConfig, Read,
+    RemoteMemory, Send, Write,
+};
+use futures_core::Stream;
+
+use crate::common::{End, MEMORY, both, buf, bytes, joined};
+
+type Joined = (End<doorbell_verbs::Queues>, CompletionQueue);
+
+/// Two ends, each of which has all its completions in one queue.
+async fn pair(near: &Nic, far: &Nic) -> (Joined, Joined) {
+    let queue = |nic: &Nic| nic.completion_queue(256).expect("a size");
+    let (here, there) = (queue(near), queue(far));
+    let configs = (QueuesConfig::new(&here), QueuesConfig::new(&there));
+    let ends = joined((&near.domain(), &configs.0), (&far.domain(), &configs.1)).await;
+    ((ends.0, here), (ends.1, there))
+}
+
+/// The bytes that a message brought.
+#[track_caller]
+fn brought(completion: Completion) -> Vec<u8> {
+    assert_eq!(completion.outcome, Ok(Done::Received));
+    let Memory::Buf(buf) = completion.memory else { panic!("the receive's own") };
+    buf.into_vec()
+}
+
+fn receives(end: &mut End<doorbell_verbs::Queues>, count: usize, len: usize) {
+    for id in 0..count {
+        end.pair.receive.post(id as u64, Buf::with_capacity(len)).expect("room");
+    }
+}
+
+pub async fn requests_of_a_batch_complete_in_their_order(near: Nic, far: Nic) {
+    const COUNT: usize = 50;
+    let ((mut near, mut sent), (mut far, mut received)) = pair(&near, &far).await;
+    receives(&mut far, COUNT, 100);
+    let sends = async move {
+        let mut batch = near.pair.send.batch();
+        for id in 0..COUNT {
+            batch.post(Send::new(buf(id, 100)).id(id as u64)).expect("room");
+        }
+        drop(batch);
+        for id in 0..COUNT {
+            let completion = sent.completion().await;
+            assert_eq!((completion.id, completion.outcome), (id as u64, Ok(Done::Sent)));
+        }
+        (near, sent)
+    };
+    let takes = async move {
+        for id in 0..COUNT {
+            let completion = received.completion().await;
+            assert_eq!(completion.id, id as u64);
+            assert!(brought(completion) == bytes(id, 100), "message {id}");
+        }
+        (far, received)
+    };
+    both(sends, takes).await;
+}
+
+pub async fn of_unsignalled_requests_only_failures_are_told(near: Nic, far: Nic) {
+    let ((mut near, mut sent), (far, received)) = pair(&near, &far).await;
+    let (memory, connection) = (far.memory.clone(), far.pair.connection.clone());
+    let writes = async move {
+        for id in 0..20 {
+            let to = near.peer.at(id * 8, 8).expect("within");
+            near.pair.send.post(Write::new(buf(1, 8), to).id(id).unsignalled()).expect("room");
+        }
+        near.pair.send.post(Write::new(buf(1, 8), near.peer).id(20)).expect("room");
+        let completion = sent.completion().await;
+        assert_eq!((completion.id, completion.outcome), (20, Ok(Done::Written)));
+        let mut there = [0; 8];
+        memory.read_at(19 * 8, &mut there).expect("within");
+        assert_eq!(there[..], bytes(1, 8));
+        let wrong = RemoteMemory::new(
+            near.peer.address(),
+            doorbell_verbs::RemoteMemory::rkey(&near.peer),
+            8,
+        );
+        let beyond = RemoteMemory::new(wrong.address(), wrong.rkey(), MEMORY as u64 * 2);
+        let beyond = beyond.at(MEMORY as u64, 8).expect("of what is pretended");
+        near.pair.send.post(Write::new(buf(1, 8), beyond).id(21).unsignalled()).expect("room");
+        let completion = sent.completion().await;
+        let refused = Err(Failure::Broke(Cause::PeerAccess));
+        assert_eq!((completion.id, completion.outcome), (21, refused));
+    };
+    let stays = async move {
+        connection.ended().await;
+        (far, received)
+    };
+    both(writes, stays).await;
+}
+
+pub async fn a_fenced_write_sends_what_the_read_before_it_brought(near: Nic, far: Nic) {
+    const LEN: usize = 40_000;
+    let ((mut near, mut sent), (mut far, mut received)) = pair(&near, &far).await;
+    far.memory.write_at(0, &bytes(3, LEN)).expect("within");
+    receives(&mut far, 1, 8);
+    let copies = async move {
+        let here = || near.memory.slice(..LEN).expect("within");
+        let (from, to) = (near.peer.at(0, LEN as u64), near.peer.at(LEN as u64, LEN as u64));
+        let mut batch = near.pair.send.batch();
+        batch.post(Read::new(here(), from.expect("within")).id(1)).expect("room");
+        batch.post(Write::new(here(), to.expect("within")).id(2).fenced()).expect("room");
+        batch.post(Send::inline(b"done").expect("short").id(3)).expect("room");
+        drop(batch);
+        for (id, done) in [(1, Done::Read), (2, Done::Written), (3, Done::Sent)] {
+            let completion = sent.completion().await;
+            assert_eq!((completion.id, completion.outcome), (id, Ok(done)));
+        }
+        (near, sent)
+    };
+    let looks = async move {
+        assert_eq!(brought(received.completion().await), b"done");
+        let mut copied = vec![0; LEN];
+        far.memory.read_at(LEN, &mut copied).expect("within");
+        assert!(copied == bytes(3, LEN), "the write sent what was read");
+        (far, received)
+    };
+    both(copies, looks).await;
+}
+
+pub async fn queues_share_their_receives(near: Nic, far: Nic) {
+    const COUNT: usize = 20;
+    let (here, there) = (near.domain(), far.domain());
+    let mut sent = near.completion_queue(64).expect("a size");
+    let mut received = far.completion_queue(64).expect("a size");
+    let own = far.completion_queue(64).expect("a size");
+    let shared = there.shared_receives_to(&received, 2 * COUNT).expect("a depth");
+    for id in 0..2 * COUNT {
+        shared.post(id as u64, Buf::with_capacity(16)).expect("room");
+    }
+    let sends = QueuesConfig::new(&sent);
+    let takes = QueuesConfig::new(&own).share(&shared);
+    let (mut one, far_one) = joined((&here, &sends), (&there, &takes)).await;
+    let (mut other, far_other) = joined((&here, &sends), (&there, &takes)).await;
+    let qpns = [far_one.pair.send.qpn(), far_other.pair.send.qpn()];
+    let sends = async move {
+        for number in 0..COUNT {
+            for end in [&mut one, &mut other] {
+                end.pair.send.post(Send::new(buf(number, 16))).expect("room");
+                assert_eq!(sent.completion().await.outcome, Ok(Done::Sent));
+            }
+        }
+        (one, other, sent)
+    };
+    let takes = async move {
+        for number in 0..2 * COUNT {
+            let completion = received.completion().await;
+            assert_eq!((completion.id, completion.qpn), (number as u64, qpns[number % 2]));
+            assert_eq!(brought(completion), bytes(number / 2, 16));
+        }
+        (far_one, far_other, received, own, shared)
+    };
+    both(sends, takes).await;
+}
+
+/// Answers each message through the NIC in hand, or begins.
+async fn plays(
+    mut end: End<doorbell_verbs::Queues>,
+    mut queue: CompletionQueue,
+    begins: bool,
+) -> (End<doorbell_verbs::Queues>, CompletionQueue) {
+    const TURNS: usize = 200;
+    let next = || Send::inline(b"ping").expect("short").unsignalled();
+    receives(&mut end, 8, 8);
+    if begins {
+        end.pair.send.post(next()).expect("room");
+    }
+    for turn in 0..TURNS {
+        let (completion, mut hand) = queue.completion_in_hand().await;
+        if !begins || turn + 1 < TURNS {
+            hand.post(&mut end.pair.send, next()).expect("room");
+        }
+        drop(hand);
+        assert_eq!(brought(completion), b"ping");
+        end.pair.receive.post(0, Buf::with_capacity(8)).expect("room");
+    }
+    (end, queue)
+}
+
+pub async fn an_answer_in_hand_leaves(near: Nic, far: Nic) {
+    let ((near, sent), (far, received)) = pair(&near, &far).await;
+    both(plays(near, sent, true), plays(far, received, false)).await;
+}
+
+async fn next(stream: &mut CompletionQueue) -> Completion {
+    let next = std::future::poll_fn(|context| Pin::new(&mut *stream).poll_next(context)).await;
+    next.expect("the stream does not end")
+}
+
+pub async fn a_completion_queue_is_a_stream(near: Nic, far: Nic) {
+    const COUNT: usize = 100;
+    let ((mut near, mut sent), (mut far, mut received)) = pair(&near, &far).await;
+    receives(&mut far, 64, 16);
+    let sends = async move {
+        for number in 0..COUNT {
+            near.pair.send.post(Send::new(buf(number, 16))).expect("room");
+            assert_eq!(next(&mut sent).await.outcome, Ok(Done::Sent));
+        }
+        (near, sent)
+    };
+    let takes = async move {
+        for number in 0..COUNT {
+            assert_eq!(brought(next(&mut received).await), bytes(number, 16));
+            far.pair.receive.post(0, Buf::with_capacity(16)).expect("room");
+        }
+        (far, received)
+    };
+    both(sends, takes).await;
+}
+
+/// Neither of the two is a task, though the NIC may be run by one.
+pub async fn a_thread_waits_and_another_polls(near: Nic, far: Nic) {
+    const COUNT: usize = 100;
+    let ((mut near, mut sent), (mut far, mut received)) = pair(&near, &far).await;
+    receives(&mut far, 64, 16);
+    let waits = thread::spawn(move || {
+        for number in 0..COUNT {
+            near.pair.send.post(Send::new(buf(number, 16))).expect("room");
+            assert_eq!(sent.wait().outcome, Ok(Done::Sent));
+        }
+        (near, sent)
+    });
+    let polls = thread::spawn(move || {
+        for number in 0..COUNT {
+            let completion = loop {
+                match received.poll() {
+                    Some(completion) => break completion,
+                    None => thread::yield_now(),
+                }
+            };
+            assert_eq!(brought(completion), bytes(number, 16));
+            far.pair.receive.post(0, Buf::with_capacity(16)).expect("room");
+        }
+        (far, received)
+    });
+    // The runtime, where there is one, goes on meanwhile.
+    while !(waits.is_finished() && polls.is_finished()) {
+        tokio::task::yield_now().await;
+    }
+    let failed = "neither of them fails";
+    let ends = (waits.join().expect(failed), polls.join().expect(failed));
+    drop(ends);
+}

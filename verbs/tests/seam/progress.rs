@@ -1,0 +1,346 @@
+//! Who runs the NIC, who sleeps, and who is woken.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use doorbell_transports::shm::Shm;
+use doorbell_verbs::{Buf, Config, Nic, Queues, QueuesConfig, RemoteMemory, Send};
+
+use crate::common::{
+    End, Over, Runs, bounded, brief, buf, bytes, connected, dedicated, joined, names, nics, run,
+    runtime, sleepy, wait_for,
+};
+use crate::watched::Watched;
+
+/// Polls a future once, and leaves it alone.
+async fn begun<F: Future + Unpin>(future: &mut F) {
+    poll_fn(|context| {
+        assert!(std::pin::Pin::new(&mut *future).poll(context).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+}
+
+/// A future that was polled, and is set aside by a `select!`, say, kept the duty of running the NIC
+/// for itself: others waited for it, and so did whoever had set it aside.
+#[test]
+fn a_future_that_is_set_aside_holds_nobody_up() {
+    for (spin, runs) in
+        [Duration::ZERO, Duration::from_micros(50), Duration::MAX].into_iter().flat_map(|spin| {
+            [(spin, Runs::CurrentThread), (spin, Runs::MultiThread), (spin, Runs::Nowhere)]
+        })
+    {
+        run(runs, move || async move {
+            let (near, far) = nics(Over::Shm, &Config { spin, ..brief() });
+            let (near, far) = connected(&near, &far).await;
+            let (mut here, mut there) = (near.pair.receive(), far.pair.receive());
+            for _ in 0..3 {
+                begun(&mut here).await;
+                begun(&mut there).await;
+                near.pair.write(buf(1, 100), near.peer).await.expect("it may");
+                far.pair.write(buf(1, 100), far.peer).await.expect("it may");
+            }
+        });
+    }
+}
+
+/// Each end sleeps until the other has sent.
+async fn ping_pong(near: End, far: End, rounds: usize) {
+    let plays = |end: End, begins: bool| async move {
+        if begins {
+            end.pair.send_inline(b"first").await.expect("it is received");
+        }
+        for round in 0..rounds {
+            end.pair.recv(Buf::with_capacity(8)).await.expect("one comes");
+            if !begins || round + 1 < rounds {
+                end.pair.send_inline(b"next").await.expect("it is received");
+            }
+        }
+        end
+    };
+    // Posted before the first comes: the peer is not to wait for a receive.
+    for end in [&near, &far] {
+        end.pair.post_receive(Buf::with_capacity(8)).expect("room");
+    }
+    let tasks = (tokio::spawn(plays(near, true)), tokio::spawn(plays(far, false)));
+    let ends = tokio::try_join!(tasks.0, tasks.1).expect("neither of them fails");
+    drop(ends);
+}
+
+fn sleepers(over: Over, config: Config, runs: Runs) {
+    run(runs, move || async move {
+        let (near, far) = nics(over, &config);
+        let (one, other) = connected(&near, &far).await;
+        ping_pong(one, other, 10_000).await;
+        assert!(near.statistics().device.sleeps > 0 && far.statistics().device.sleeps > 0);
+    });
+}
+
+#[test]
+fn of_two_tasks_that_sleep_each_time_each_is_woken_each_time() {
+    sleepers(Over::Shm, sleepy(), Runs::CurrentThread);
+    sleepers(Over::Udp, sleepy(), Runs::CurrentThread);
+}
+
+#[test]
+fn of_two_tasks_on_two_threads_that_sleep_each_time_each_is_woken_each_time() {
+    sleepers(Over::Shm, sleepy(), Runs::MultiThread);
+    sleepers(Over::Udp, sleepy(), Runs::MultiThread);
+}
+
+#[test]
+fn beside_a_thread_that_sleeps_each_time_each_task_is_woken_each_time() {
+    let config = || Config { spin: Duration::ZERO, ..dedicated() };
+    sleepers(Over::Shm, config(), Runs::MultiThread);
+    sleepers(Over::Udp, config(), Runs::CurrentThread);
+}
+
+/// A reader that waits without a runtime, and whoever posts.
+async fn read_and_posted(
+    near: &Nic,
+    far: &Nic,
+) -> (End<Queues>, End<Queues>, [doorbell_verbs::CompletionQueue; 2]) {
+    let queues = [near, far].map(|nic| nic.completion_queue(256).expect("a size"));
+    let configs = [QueuesConfig::new(&queues[0]), QueuesConfig::new(&queues[1])];
+    let ends = joined((&near.domain(), &configs[0]), (&far.domain(), &configs[1])).await;
+    (ends.0, ends.1, queues)
+}
+
+/// Threads without a runtime, each of which sleeps each time.
+#[test]
+fn of_two_threads_that_sleep_each_time_each_is_woken_each_time() {
+    const ROUNDS: usize = 5_000;
+    for config in [sleepy(), Config { spin: Duration::ZERO, ..dedicated() }] {
+        bounded(move || {
+            let (near, far) = nics(Over::Shm, &config);
+            let (one, other, [mine, theirs]) = wait_for(read_and_posted(&near, &far));
+            let plays =
+                |mut end: End<Queues>, mut queue: doorbell_verbs::CompletionQueue, begins: bool| {
+                    move || {
+                        let next = || Send::inline(b"next").expect("short").unsignalled();
+                        for _ in 0..4 {
+                            end.pair.receive.post(0, Buf::with_capacity(8)).expect("room");
+                        }
+                        if begins {
+                            end.pair.send.post(next()).expect("room");
+                        }
+                        for round in 0..ROUNDS {
+                            queue.wait().outcome.expect("a message");
+                            end.pair.receive.post(0, Buf::with_capacity(8)).expect("room");
+                            if !begins || round + 1 < ROUNDS {
+                                end.pair.send.post(next()).expect("room");
+                            }
+                        }
+                        (end, queue)
+                    }
+                };
+            let threads =
+                [thread::spawn(plays(one, mine, true)), thread::spawn(plays(other, theirs, false))];
+            let _ends = threads.map(|thread| thread.join().expect("it does not fail"));
+        });
+    }
+}
+
+/// Hundreds of tasks on one queue pair, of whose queue each waits for room.
+#[test]
+fn hundreds_of_tasks_share_a_queue_pair() {
+    const TASKS: u64 = 300;
+    const EACH: u64 = 20;
+    for (config, runs) in [
+        (brief(), Runs::MultiThread),
+        (sleepy(), Runs::CurrentThread),
+        (dedicated(), Runs::MultiThread),
+    ] {
+        run(runs, move || async move {
+            let (near, far) = nics(Over::Shm, &config);
+            let (near, far) = connected(&near, &far).await;
+            let near = Arc::new(near);
+            let word = near.peer.at(0, 8).expect("within");
+            let tasks: Vec<_> =
+                (0..TASKS).map(|task| tokio::spawn(adds(near.clone(), word, task, EACH))).collect();
+            for task in tasks {
+                task.await.expect("it does not fail");
+            }
+            assert_eq!(far.memory.load(0), Ok(TASKS * EACH));
+        });
+    }
+}
+
+async fn adds(end: Arc<End>, word: RemoteMemory, task: u64, times: u64) {
+    for time in 0..times {
+        end.pair.fetch_add(word, 1).await.expect("it may");
+        let own = end.peer.at(64 + task * 64, 64).expect("within");
+        let data = bytes((task * times + time) as usize, 64);
+        end.pair.write(Buf::from(data.clone()), own).await.expect("it may");
+        let read = end.pair.read(Buf::with_capacity(64), own).await.expect("it may");
+        assert!(read[..] == data, "its own bytes");
+    }
+}
+
+/// Six NICs, each joined to the next, and all of them in one program.
+#[test]
+fn several_nics_of_a_program_run_beside_each_other() {
+    const NICS: usize = 6;
+    for config in [brief(), sleepy(), dedicated()] {
+        run(Runs::MultiThread, move || async move {
+            let nics: Vec<_> =
+                (0..NICS / 2).flat_map(|_| <[Nic; 2]>::from(nics(Over::Shm, &config))).collect();
+            // Those of one name can reach each other.
+            let mut tasks = Vec::new();
+            for pair in nics.chunks(2) {
+                for _ in 0..2 {
+                    let (near, far) = connected(&pair[0], &pair[1]).await;
+                    tasks.push(tokio::spawn(ping_pong(near, far, 200)));
+                }
+            }
+            for task in tasks {
+                task.await.expect("it does not fail");
+            }
+        });
+    }
+}
+
+/// One task waits for messages, while threads that wait for nothing post them.
+#[test]
+fn a_task_that_waits_hears_of_what_threads_post() {
+    const COUNT: u64 = 5_000;
+    for config in [brief(), sleepy(), dedicated()] {
+        run(Runs::MultiThread, move || async move {
+            let (near, far) = nics(Over::Shm, &config);
+            let (mut one, mut other, [mut sent, mut received]) = read_and_posted(&near, &far).await;
+            for id in 0..64 {
+                other.pair.receive.post(id, Buf::with_capacity(8)).expect("room");
+            }
+            let posts = thread::spawn(move || {
+                for id in 0..COUNT {
+                    let message = || Send::inline(b"posted").expect("short").id(id);
+                    while one.pair.send.post(message()).is_err() {
+                        thread::yield_now();
+                    }
+                }
+                one
+            });
+            let reads = tokio::spawn(async move {
+                for id in 0..COUNT {
+                    assert_eq!(sent.completion().await.id, id);
+                }
+                sent
+            });
+            for _ in 0..COUNT {
+                received.completion().await.outcome.expect("a message");
+                other.pair.receive.post(0, Buf::with_capacity(8)).expect("room");
+            }
+            reads.await.expect("it does not fail");
+            posts.join().expect("it does not fail");
+        });
+    }
+}
+
+/// The task that watched the NIC ends with its runtime. Who sleeps in another one slept for ever.
+#[test]
+fn a_nic_outlives_the_runtime_that_it_was_opened_in() {
+    bounded(|| {
+        let [opens, waits] =
+            [runtime(Runs::MultiThread), runtime(Runs::MultiThread)].map(Option::unwrap);
+        let ends = opens.block_on(async {
+            let (near, far) = nics(Over::Shm, &sleepy());
+            connected(&near, &far).await
+        });
+        let (near, far) = ends;
+        let received = waits.spawn(async move {
+            let message = far.pair.recv(Buf::with_capacity(8)).await;
+            (far, message)
+        });
+        let sleeps = || near.domain.nic().statistics().device.sleeps;
+        while sleeps() == 0 {
+            thread::yield_now();
+        }
+        drop(opens);
+        wait_for(near.pair.send_inline(b"hello")).expect("it is received");
+        let (_far, message) = waits.block_on(received).expect("it does not fail");
+        assert_eq!(&message.expect("one comes").data[..], b"hello");
+    });
+}
+
+/// Whoever posted while that thread slept took the NIC and kept it, and then nobody ran it until the
+/// thread next looked.
+#[test]
+fn beside_a_thread_of_its_own_nobody_runs_the_nic() {
+    run(Runs::MultiThread, || async {
+        let [here, there] = names(Over::Shm).map(|name| name.replace("shm:", ""));
+        let device = |name: &str| Watched::new(Shm::join(name).expect("nobody else has it"));
+        let ((near, ran_near), (far, ran_far)) = (device(&here), device(&there));
+        let config = || Config { spin: Duration::from_micros(100), ..dedicated() };
+        let nic = |device| Nic::over(device, config()).expect("a NIC");
+        let (near, far) = (nic(near), nic(far));
+        let (one, other) = connected(&near, &far).await;
+        // Who looks for the way to a peer takes turns, too.
+        for ran in [&ran_near, &ran_far] {
+            ran.lock().expect("nobody panics there").clear();
+        }
+        for _ in 0..20 {
+            let sleeps = || [&near, &far].map(|nic| nic.statistics().device.sleeps);
+            let before = sleeps();
+            ping(&one, &other).await;
+            ping(&other, &one).await;
+            while sleeps() == before {
+                tokio::task::yield_now().await;
+            }
+        }
+        for ran in [ran_near, ran_far] {
+            let threads = ran.lock().expect("nobody panics there").len();
+            assert_eq!(threads, 1);
+        }
+    });
+}
+
+async fn ping(from: &End, to: &End) {
+    let (sent, received) =
+        tokio::join!(from.pair.send_inline(b"ping"), to.pair.recv(Buf::with_capacity(8)));
+    sent.expect("it is received");
+    received.expect("one comes");
+}
+
+struct Counted;
+
+impl Wake for Counted {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Whoever waits in vain, and is dropped, is not remembered: a task whose waker is kept is kept.
+#[test]
+fn of_a_future_that_is_dropped_nothing_is_kept() {
+    run(Runs::MultiThread, || async {
+        let mut wakers = Vec::new();
+        let (near, far) = nics(Over::Shm, &sleepy());
+        let (one, other, [mut queue, _]) = read_and_posted(&near, &far).await;
+        let (asked, taken) = connected(&near, &far).await;
+        let mut listener =
+            near.listen(doorbell_verbs::ServiceId(9)).await.expect("nobody else does");
+        for _ in 0..100 {
+            let waker = Arc::new(Counted);
+            {
+                let waker = Waker::from(waker.clone());
+                let mut context = Context::from_waker(&waker);
+                let mut polls = |future: std::pin::Pin<&mut dyn Future<Output = ()>>| {
+                    let _ = future.poll(&mut context);
+                };
+                polls(pin!(async { drop(asked.pair.receive().await) }));
+                polls(pin!(async { drop(queue.completion().await) }));
+                polls(pin!(async { drop(listener.accept().await) }));
+                polls(pin!(async { drop(asked.pair.connection().ended().await) }));
+                polls(pin!(async { drop(near.until(|| None::<()>).await) }));
+                polls(pin!(async { drop(asked.pair.send_inline(b"unheard").await) }));
+            }
+            wakers.push(waker);
+        }
+        // Where only one waits at a time, the last is kept until the next comes.
+        let kept = wakers.iter().filter(|waker| Arc::strong_count(waker) > 1).count();
+        assert!(kept <= 1, "{kept} are kept");
+        drop((one, other, taken));
+    });
+}

@@ -1,0 +1,72 @@
+//! Memory that is taken back while peers write to it as fast as they can.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use doorbell_verbs::{Cause, FailedWhy, Failure, Region};
+
+use crate::common::{End, Over, Runs, brief, buf, connected, dedicated, lent, nics, run, sleepy};
+
+fn sum(region: &Region) -> u64 {
+    let words = region.words().iter().map(|word| word.load(Ordering::Relaxed));
+    words.fold(0, |sum: u64, word| sum.rotate_left(5) ^ word)
+}
+
+/// Writes at full speed, several writes at a time, until it is refused.
+async fn writes(end: Arc<End>, memory: doorbell_verbs::RemoteMemory, which: usize) -> FailedWhy {
+    for number in 0.. {
+        let part = memory.at(1 << 14, 1 << 15).expect("within");
+        let data = buf(which * 1000 + number, 1 << 15);
+        if let Err(failed) = end.pair.write(data, part).await {
+            return failed.why();
+        }
+    }
+    unreachable!("it is refused before the numbers end")
+}
+
+#[test]
+fn of_memory_that_was_revoked_no_byte_changes() {
+    const ROUNDS: usize = 20;
+    for (over, config) in [
+        (Over::Shm, brief()),
+        (Over::Shm, dedicated()),
+        (Over::Udp, brief()),
+        (Over::Udp, sleepy()),
+    ] {
+        run(Runs::MultiThread, move || async move {
+            let (near, far) = nics(over, &config);
+            for _ in 0..ROUNDS {
+                let (one, other) = connected(&near, &far).await;
+                let (one, memory) = (Arc::new(one), lent(&other.domain));
+                let remote = memory.remote();
+                let writers: Vec<_> =
+                    (0..4).map(|which| tokio::spawn(writes(one.clone(), remote, which))).collect();
+                // They are in the middle of it.
+                let before = sum(&memory);
+                far.until(|| (sum(&memory) != before).then_some(())).await;
+                let region = memory.revoke().await.expect("it was not before");
+                let (after, ends) = (sum(&region), AtomicBool::new(false));
+                std::thread::scope(|scope| {
+                    // On a thread, for the writers are not to wait for this.
+                    let looks = scope.spawn(|| {
+                        while !ends.load(Ordering::Relaxed) {
+                            assert_eq!(sum(&region), after, "a byte has changed");
+                        }
+                    });
+                    let mut refused = 0;
+                    tokio::task::block_in_place(|| {
+                        for writer in writers {
+                            let why = crate::common::wait_for(writer).expect("it does not panic");
+                            let access = Failure::Broke(Cause::PeerAccess);
+                            refused += usize::from(why == FailedWhy::Carried(access));
+                        }
+                    });
+                    ends.store(true, Ordering::Relaxed);
+                    looks.join().expect("nothing changes");
+                    assert_eq!(refused, 1, "one is refused, and what is behind it is flushed");
+                });
+                drop((one, other));
+            }
+        });
+    }
+}

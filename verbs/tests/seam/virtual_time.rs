@@ -1,0 +1,224 @@
+//! Over a simulated network, where time passes only when everybody sleeps.
+
+use std::future::Future;
+use std::time::Duration;
+
+use doorbell_core::encap::Version;
+use doorbell_kit::{Ether, Faults, LinkConfig, Network, Pace, Still, Time};
+use doorbell_verbs::{Buf, Config, ConnectError, Nic, QueuePair, ServiceId};
+
+use crate::common::{End, Runs, SERVICE, address, buf, bytes, connected, run, sleepy};
+
+/// Two NICs at the ends of a cable.
+fn ether(seed: u64, faults: Faults, lossless: bool) -> (Ether, Nic, Nic) {
+    let mut network = Network::new(seed);
+    let stations = (network.station(), network.station());
+    let link =
+        LinkConfig { mtu: 4200, latency: Duration::from_micros(20), ..LinkConfig::default() };
+    network.link(stations.0, stations.1, link.with_faults(faults));
+    let ether = Ether::new(network, Version::V2Ipv6, lossless);
+    let nic = |station, seed| {
+        let config = Config { seed: Some(seed), ..sleepy() };
+        Nic::over(ether.station(station).expect("descriptors"), config).expect("a NIC")
+    };
+    let (near, far) = (nic(stations.0, seed + 1), nic(stations.1, seed + 2));
+    (ether, near, far)
+}
+
+/// Lets time pass, a device's next event after the other, until the future is done.
+async fn passing<F: Future>(ether: &Ether, future: F) -> F::Output {
+    let passes = async {
+        loop {
+            // Who is awake goes on, and who was woken just now begins to.
+            let _ = ether.step(Pace::Asleep, ether.now() + Duration::from_secs(3600));
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        output = future => output,
+        () = passes => unreachable!("time does not end"),
+    }
+}
+
+/// Lets so much time pass, with all that happens in it.
+async fn passes(ether: &Ether, time: Duration) {
+    let until = ether.now() + time;
+    while ether.step(Pace::Asleep, until) != Err(Still::Nothing) {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Longer than any timer runs on of what is done, and shorter than hosts may be silent.
+const LONG: Duration = Duration::from_secs(14);
+
+/// Messages, writes and reads of many tasks, to and fro.
+async fn traffic(near: End, far: End) {
+    let rounds = |own: End| async move {
+        for round in 0..40 {
+            let len = [1, 4096, 9000, 30][round % 4];
+            let written = own.pair.write(buf(round, len), own.peer);
+            let read = own.pair.read(Buf::with_capacity(len), own.peer);
+            let sent = own.pair.send(buf(round, len));
+            let received = own.pair.recv(Buf::with_capacity(len));
+            let (written, read, sent, received) = tokio::join!(written, read, sent, received);
+            assert_eq!((written.is_ok(), read.is_ok(), sent.is_ok()), (true, true, true));
+            assert!(received.expect("one comes").data[..] == bytes(round, len));
+        }
+        own
+    };
+    tokio::join!(rounds(near), rounds(far));
+}
+
+fn trace(seed: u64) -> (u64, Time) {
+    run(Runs::CurrentThread, move || async move {
+        let faults = Faults { loss: 0.02, ..Faults::NONE };
+        let (ether, near, far) = ether(seed, faults, false);
+        passing(&ether, async {
+            let (near, far) = connected(&near, &far).await;
+            traffic(near, far).await;
+        })
+        .await;
+        (ether.with(|network| network.trace_hash()), ether.now())
+    })
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    for seed in [1, 2, 3] {
+        let runs: Vec<_> = (0..3).map(|_| trace(seed)).collect();
+        assert!(runs.iter().all(|run| *run == runs[0]), "{runs:?}");
+    }
+    assert_ne!(trace(1), trace(2));
+}
+
+/// What is posted to a NIC that sleeps is posted now, and not when it went to sleep: its first
+/// requests were repeated at once, for by the NIC's time they had been under way for long.
+#[test]
+fn a_request_after_a_long_sleep_is_sent_once() {
+    for lossless in [false, true] {
+        run(Runs::CurrentThread, move || async move {
+            let (ether, near, far) = ether(5, Faults::NONE, lossless);
+            passing(&ether, async {
+                let (near, far) = connected(&near, &far).await;
+                for _ in 0..5 {
+                    passes(&ether, LONG).await;
+                    near.pair.write(buf(1, 8), near.peer).await.expect("it may");
+                    far.pair.write(buf(1, 8), far.peer).await.expect("it may");
+                }
+            })
+            .await;
+            for nic in [near, far] {
+                let counted = nic.statistics().nic;
+                assert_eq!(
+                    (counted.timeouts, counted.retransmitted, counted.duplicates),
+                    (0, 0, 0)
+                );
+            }
+        });
+    }
+}
+
+/// Nobody is woken but by something that comes, and nothing comes.
+#[test]
+fn a_connected_program_that_is_idle_takes_no_turns() {
+    run(Runs::CurrentThread, || async {
+        let (ether, near, far) = ether(6, Faults::NONE, false);
+        let (one, other) = passing(&ether, connected(&near, &far)).await;
+        let waits = tokio::spawn(async move { other.pair.recv(Buf::with_capacity(8)).await });
+        passing(&ether, one.pair.write(buf(1, 8), one.peer)).await.expect("it may");
+        let sleeps = || [&near, &far].map(|nic| nic.statistics().device.sleeps);
+        // The timers of what was done run out.
+        passes(&ether, LONG / 2).await;
+        let before = sleeps();
+        assert!(before.iter().all(|&sleeps| sleeps > 0));
+        // More than enough for whoever ticks.
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        assert_eq!(ether.step(Pace::Asleep, ether.now() + LONG / 2), Err(Still::Nothing));
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        assert_eq!(sleeps(), before);
+        waits.abort();
+    });
+}
+
+/// Thousands of connections over a cable that loses packets: each comes about, or says why not.
+#[test]
+fn ten_thousand_connections_over_a_lossy_cable_leave_nothing_behind() {
+    for seed in 10..18 {
+        run(Runs::CurrentThread, move || connections(seed, 1_250));
+    }
+}
+
+async fn connections(seed: u64, count: usize) {
+    const TASKS: usize = 5;
+    let each = count / TASKS;
+    let faults = Faults { loss: 0.02, ..Faults::NONE };
+    let (ether, near, far) = ether(seed, faults, false);
+    let before = [near.statistics().objects, far.statistics().objects];
+    let (asks, takes) = (near.domain(), far.domain());
+    let mut listener = far.listen(SERVICE).await.expect("nobody else listens");
+    let serves = tokio::spawn(async move {
+        loop {
+            let incoming = listener.accept().await;
+            let domain = takes.clone();
+            tokio::spawn(async move {
+                let Ok(pair) = incoming.accept(&domain).await else { return };
+                let _ = pair.recv(Buf::with_capacity(8)).await;
+                pair.connection().ended().await;
+            });
+        }
+    });
+    let to = address(&far);
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|_| {
+            let (asks, to) = (asks.clone(), to.clone());
+            tokio::spawn(async move {
+                let mut stood = 0;
+                for _ in 0..each {
+                    stood += usize::from(once(&asks, &to).await.is_some());
+                }
+                stood
+            })
+        })
+        .collect();
+    let mut stood = 0;
+    for task in tasks {
+        stood += passing(&ether, task).await.expect("it does not fail");
+    }
+    // Each datagram is repeated often enough for almost all.
+    assert!(stood > count * 99 / 100, "{stood} connections stood");
+    serves.abort();
+    drop(asks);
+    let rested = async {
+        while [near.statistics().objects, far.statistics().objects] != before {
+            tokio::task::yield_now().await;
+        }
+    };
+    passing(&ether, rested).await;
+}
+
+/// One connection, with a message on it, if it comes about.
+async fn once(domain: &doorbell_verbs::Domain, to: &str) -> Option<()> {
+    let pair: QueuePair = match domain.connect(to, SERVICE).await {
+        Ok(pair) => pair,
+        Err(ConnectError::TimedOut | ConnectError::PeerLeft | ConnectError::Stale) => return None,
+        Err(why) => panic!("{why}"),
+    };
+    // It may be lost so often that the connection is over.
+    pair.send_inline(b"hello").await.ok()?;
+    Some(())
+}
+
+/// Nobody listens at such an address: time passes at once until it is said so.
+#[test]
+fn who_asks_where_nobody_is_is_told_that_nobody_answers() {
+    run(Runs::CurrentThread, || async {
+        let (ether, near, far) = ether(8, Faults::NONE, false);
+        let to = address(&far);
+        drop(far);
+        let asked = passing(&ether, near.domain().connect(&to, ServiceId(1))).await;
+        let why = asked.err().expect("nobody is there");
+        assert!(matches!(why, ConnectError::TimedOut), "{why:?}");
+        assert!(why.to_string().contains("does not answer: is a NIC of its program open there?"));
+    });
+}

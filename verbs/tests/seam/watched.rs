@@ -1,0 +1,94 @@
+//! A device that tells who runs it, and pretends to take smaller packets.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+
+use doorbell_core::encap::{Full, Path, PathId};
+use doorbell_core::nic::{Inbox, Outbox, Way};
+use doorbell_core::payload::Payload;
+use doorbell_core::time::Time;
+use doorbell_core::wire::{Headers, PathMtu};
+use doorbell_transports::{Address, Capabilities, Device, ReachError, Statistics};
+
+/// The threads that have looked for what came.
+pub type Threads = Arc<Mutex<HashSet<ThreadId>>>;
+
+pub struct Watched<D> {
+    inside: D,
+    threads: Threads,
+    capabilities: Capabilities,
+}
+
+impl<D: Device> Watched<D> {
+    pub fn new(inside: D) -> (Self, Threads) {
+        let (threads, capabilities) = (Threads::default(), *inside.capabilities());
+        (Self { inside, threads: threads.clone(), capabilities }, threads)
+    }
+
+    /// The same, taking packets that are no longer than that.
+    pub fn taking(inside: D, mtu: PathMtu) -> Self {
+        let mut own = Self::new(inside).0;
+        own.capabilities.mtu = mtu;
+        own
+    }
+}
+
+impl<D: Device> Outbox for Watched<D> {
+    fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
+        self.inside.push(path, headers, payload)
+    }
+
+    fn flush(&mut self) {
+        self.inside.flush();
+    }
+
+    fn delivered(&mut self, path: PathId) -> u64 {
+        self.inside.delivered(path)
+    }
+}
+
+impl<D: Device> Device for Watched<D> {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
+        self.threads.lock().expect("nobody panics here").insert(thread::current().id());
+        self.inside.receive(inbox)
+    }
+
+    fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
+        self.inside.settle(owes);
+    }
+
+    fn now(&self) -> Time {
+        self.inside.now()
+    }
+
+    fn address(&self) -> &Address {
+        self.inside.address()
+    }
+
+    fn reach(&mut self, peer: &Address) -> Result<Option<Way>, ReachError> {
+        self.inside.reach(peer)
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.inside.readiness()
+    }
+
+    fn arm(&mut self, until: Option<Time>) -> io::Result<()> {
+        self.inside.arm(until)
+    }
+
+    fn disarm(&mut self) {
+        self.inside.disarm();
+    }
+
+    fn statistics(&mut self) -> Statistics {
+        self.inside.statistics()
+    }
+}
