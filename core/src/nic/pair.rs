@@ -36,9 +36,9 @@ const FLUSHED_AGAIN: Duration = Duration::from_millis(1);
 pub(super) struct QueuePair {
     pub shared: Shared,
     pub state: State,
-    /// What [usual](Self::is_usual) packets are like in this state, and whether there can be any now:
-    /// that, or nothing.
+    /// What [usual](Self::is_usual) packets are like in this state.
     pub alike: Likeness,
+    /// The same, or no packet's likeness while none can be a usual one.
     pub usual: Likeness,
     /// Whether it is in the list of those that may have something to send.
     pub active: bool,
@@ -55,7 +55,8 @@ pub(super) struct QueuePair {
     pub host: HostId,
     /// When it was last noted that something had come from there.
     heard: Time,
-    /// The number of the flow whose addresses were last found to be the peer's and ours; 0 is none's.
+    /// The number of the flow whose addresses were last found to be the peer's and ours, or 0,
+    /// which is none's.
     known_flow: u64,
     pub path: Option<Path>,
     pub requester: Requester,

@@ -54,8 +54,8 @@ impl QueuePair {
         let bth = Bth::new(Opcode::RcSendOnly, self.peer, Psn::new(0)).with_pkey(self.pkey);
         let (each, half) = (r.sending.ask_each, r.open.div_ceil(2) as usize);
         let (mut sent, mut next, mut full) = (0, r.next, false);
-        // Behind which of them an acknowledgement is to be asked for at the latest; and when one was
-        // asked for, and how many had not been asked about before.
+        // With which of them an acknowledgement is to be asked for at the latest; behind which one
+        // was, and how many had not been asked about before these.
         let last = receives.saturating_sub(1);
         let mut due = last.min((half - 1).saturating_sub(r.unasked as usize));
         let (mut asked, mut before) = (0, r.unasked);

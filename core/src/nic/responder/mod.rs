@@ -259,6 +259,7 @@ impl QueuePair {
         self.expect_usual();
     }
 
+    /// Takes it, refuses it or passes it over.
     #[inline(always)]
     fn judge<P: Payload>(&mut self, packet: &Packet<P>, info: OpcodeInfo, common: &mut Common) {
         let bth = packet.headers.bth;
