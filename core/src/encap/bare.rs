@@ -141,7 +141,8 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// A glance at its BTH, and the payload if there are no other headers.
+/// A glance at its BTH, and the payload if there are no other headers, nor any padding: no record
+/// is [written](emit) with that.
 #[inline(always)]
 pub(crate) fn glance(
     record: &[AtomicU64],
@@ -150,8 +151,10 @@ pub(crate) fn glance(
 ) -> Option<(Glance, WordBytes<'_>)> {
     let [a, b, c, d, e, f, g, h, last @ ..] = bth_bytes(first, record.get(1)?);
     let glance = Glance::new([a, b, c, d, e, f, g, h], last);
-    let end = (TAG_LEN + len).checked_sub(glance.pad())?;
-    Some((glance, WordBytes::new(record, BTH_END..end)?))
+    if glance.pad() != 0 {
+        return None;
+    }
+    Some((glance, WordBytes::new(record, BTH_END..TAG_LEN + len)?))
 }
 
 /// The BTH, of which four bytes are in the first word, and the rest is the second.

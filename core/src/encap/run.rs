@@ -49,11 +49,13 @@ pub struct Run {
     headers: usize,
     /// The size of the first packet; zero when there is none yet.
     segment: usize,
-    filled: usize,
+    /// The most that the next packet may take: as much as the first, and nothing when the run has
+    /// ended.
+    largest: u32,
+    /// In 32 bits, as the former: so the compiler knows that their sum is one.
+    filled: u32,
     packets: u32,
     most: u32,
-    /// Whether a shorter packet has ended the run.
-    ended: bool,
 }
 
 impl Run {
@@ -67,6 +69,7 @@ impl Run {
     pub fn begin(path: &Path, frame: &mut [u8], first_id: IpId, most: u32) -> Self {
         let (headers, version) = (path.outer().len(), path.outer().version());
         path.put_template(frame);
+        let most = if version == Version::V1 { most.min(1) } else { most };
         Self {
             path: path.id(),
             version,
@@ -74,10 +77,10 @@ impl Run {
             first_id,
             headers,
             segment: 0,
-            filled: headers,
+            largest: if most > 0 { LONGEST as u32 } else { 0 },
+            filled: headers as u32,
             packets: 0,
-            most: if version == Version::V1 { most.min(1) } else { most },
-            ended: false,
+            most,
         }
     }
 
@@ -118,32 +121,42 @@ impl Run {
     /// The next `len` bytes of the frame, if a packet of that length along `path` may have them.
     #[inline(always)]
     fn claim<'f>(&mut self, path: &Path, frame: &'f mut [u8], len: usize) -> Option<&'f mut [u8]> {
-        let fits = self.packets == 0 || !self.ended && len <= self.segment;
-        if !fits || self.path != path.id() || self.packets == self.most {
+        let (filled, largest) = (self.filled as usize, self.largest as usize);
+        if len > largest || self.path != path.id() {
             return None;
         }
         // The outer headers speak of the rest of the frame in 16 bits.
-        let packet = frame.get_mut(self.filled..self.filled + len)?;
-        if self.filled + len > LONGEST {
+        let packet = frame.get_mut(filled..filled + len)?;
+        if filled + len > LONGEST {
             return None;
         }
-        if self.packets == 0 {
+        self.filled = (filled + len) as u32;
+        self.packets += 1;
+        if len != largest || self.packets == self.most {
+            self.resize(len);
+        }
+        Some(packet)
+    }
+
+    /// The first packet says how large the others are. Nothing comes behind a shorter one, or the
+    /// last that the frame is to hold.
+    #[cold]
+    fn resize(&mut self, len: usize) {
+        if self.packets == 1 {
             self.segment = len;
         }
-        self.ended = len < self.segment;
-        self.filled += len;
-        self.packets += 1;
-        Some(packet)
+        let ends = len < self.segment || self.packets == self.most;
+        self.largest = if ends { 0 } else { len as u32 };
     }
 
     /// Completes the outer headers. `frame` is the memory that the packets were pushed to.
     #[inline]
     pub fn seal(&self, frame: &mut [u8]) -> Sealed {
         let segmented = self.packets > 1;
-        let frame = &mut frame[..self.filled];
+        let frame = &mut frame[..self.filled as usize];
         path::seal(frame, self.version, self.sums, self.first_id, segmented);
         Sealed {
-            len: self.filled,
+            len: self.filled as usize,
             packets: self.packets,
             segmentation: segmented.then_some(Segmentation {
                 segment: self.segment as u16,

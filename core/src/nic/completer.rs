@@ -11,8 +11,8 @@ use super::completion::{Cause, Completion, Done};
 use super::gather::scatter;
 use super::notices::Untaken;
 use super::pair::{Blamed, QueuePair};
-use super::queues::{Completions, Posted, Purpose};
-use super::ring::{Head, Slot};
+use super::queues::Posted;
+use super::ring::{Next, Several};
 use super::work::{self, Attachment, Data, Memory, Plain};
 use crate::planted::{Bug, planted};
 
@@ -26,7 +26,7 @@ impl Posted {
 
     /// Says so of a request whose memory goes back; `before` is what an atomic operation found.
     #[inline(never)]
-    fn complete(&mut self, qpn: Qpn, before: u64, slot: Slot<'_, Completion>) {
+    fn complete(&mut self, qpn: Qpn, before: u64) -> Completion {
         let done = self.request.operation.done(before);
         let len = if done == Done::Read { self.len } else { 0 };
         let mut memory = self.request.data.take_memory();
@@ -34,7 +34,7 @@ impl Posted {
             // It was all filled, so there is room.
             let _ = buf.set_len(len as usize);
         }
-        slot.fill(self.completion(qpn, done, len, memory));
+        self.completion(qpn, done, len, memory)
     }
 }
 
@@ -257,9 +257,12 @@ impl QueuePair {
     pub(super) fn complete_front(&mut self, before: u64, common: &mut Common) {
         let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
-        let Some(posted) = r.work.head() else { return };
-        complete::<true>(posted, qpn, before, queue);
-        r.passed(1);
+        let (mut slots, mut work) = (queue.redeem_several(), r.work.passing(1));
+        let Some(posted) = work.next() else { return };
+        complete::<true>(posted, qpn, before, &mut slots);
+        let (count, filled) = (work.leave(), slots.hand_over());
+        queue.redeemed(count, filled);
+        r.passed(count);
         common.counters.completed += 1;
         if queue.calls() {
             common.settle(self.send_completions);
@@ -267,23 +270,29 @@ impl QueuePair {
     }
 }
 
-/// Completes a request that does not ask for anything, and drops it where it is. Who does this
-/// counts those that were [passed](super::requester::Requester::passed), and
-/// [settles](Common::settle) with the queue then.
+/// Completes a request that does not ask for anything, and goes past it: what memory it had is not
+/// in it any more. Who does this counts those that were
+/// [passed](super::requester::Requester::passed) and
+/// [redeemed](super::queues::Completions::redeemed), and [settles](Common::settle) with the queue
+/// then.
 #[inline(always)]
-pub(super) fn complete_next(posted: Head<'_, Posted>, qpn: Qpn, queue: &mut Completions) {
-    complete::<false>(posted, qpn, 0, queue);
+pub(super) fn complete_next(
+    posted: Next<'_, Posted>,
+    qpn: Qpn,
+    slots: &mut Several<'_, Completion>,
+) {
+    complete::<false>(posted, qpn, 0, slots);
 }
 
 #[inline(always)]
 fn complete<const ASKED: bool>(
-    mut posted: Head<'_, Posted>,
+    mut posted: Next<'_, Posted>,
     qpn: Qpn,
     before: u64,
-    queue: &mut Completions,
+    slots: &mut Several<'_, Completion>,
 ) {
     if posted.told {
-        let slot = queue.redeem(Purpose::Send, false);
+        let slot = slots.slot();
         let done = if posted.plain == Some(Plain::Send) { Done::Sent } else { Done::Written };
         if let Data::Memory(memory) = &mut posted.request.data {
             let memory = std::mem::take(memory);
@@ -291,14 +300,13 @@ fn complete<const ASKED: bool>(
         } else {
             slot.fill(posted.completion(qpn, done, 0, Memory::None));
         }
-        // It has nothing that is to be dropped.
-        return posted.forget();
+        return posted.pass();
     }
     if !posted.request.signalled {
-        queue.forgo();
-        return posted.drop();
+        drop(posted.request.data.take_memory());
+        return posted.pass();
     }
-    let slot = queue.redeem(Purpose::Send, false);
+    let slot = slots.slot();
     match (posted.plain, &posted.request.data) {
         (Some(Plain::Read), &Data::Memory(Memory::Segment(segment))) if ASKED => {
             let memory = Memory::Segment(segment);
@@ -307,7 +315,7 @@ fn complete<const ASKED: bool>(
         (Some(Plain::Atomic), _) if ASKED => {
             slot.fill(posted.completion(qpn, Done::Atomic { before }, 0, Memory::None));
         }
-        _ => posted.complete(qpn, before, slot),
+        _ => slot.fill(posted.complete(qpn, before)),
     }
-    posted.drop();
+    posted.pass();
 }

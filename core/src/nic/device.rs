@@ -42,6 +42,16 @@ pub enum Flow<'a> {
 }
 
 impl Flow<'_> {
+    /// A number that no other flow has: links are numbered downwards, networks' flows upwards from
+    /// one.
+    #[inline(always)]
+    pub(super) fn number(self) -> u64 {
+        match self {
+            Self::Link(PathId(link)) => !u64::from(link),
+            Self::Network(flow, _) => flow,
+        }
+    }
+
     /// The link, if it is one.
     #[inline]
     pub(super) fn link(self) -> Option<PathId> {

@@ -490,7 +490,7 @@ impl Nic {
             common.counters.other_partition += 1;
             return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
         }
-        common.hosts.heard(pair.host, pair.shared.place, common.now);
+        pair.hear(common);
         if info.service != pair.service() {
             common.counters.wrong_service += 1;
             return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
@@ -522,7 +522,7 @@ impl Inbox for Nic {
             return false;
         };
         common.counters.received += 1;
-        common.hosts.heard(pair.host, pair.shared.place, common.now);
+        pair.hear(common);
         pair.take_usual(bth, payload, common);
         true
     }

@@ -36,7 +36,9 @@ const FLUSHED_AGAIN: Duration = Duration::from_millis(1);
 pub(super) struct QueuePair {
     pub shared: Shared,
     pub state: State,
-    /// What [usual](Self::is_usual) packets are like.
+    /// What [usual](Self::is_usual) packets are like in this state.
+    pub alike: Likeness,
+    /// The same, or no packet's likeness while none can be a usual one.
     pub usual: Likeness,
     /// Whether it is in the list of those that may have something to send.
     pub active: bool,
@@ -51,7 +53,10 @@ pub(super) struct QueuePair {
     pub receive_completions: u32,
     /// The peer's host.
     pub host: HostId,
-    /// The flow whose addresses were last found to be the peer's and ours.
+    /// When it was last noted that something had come from there.
+    heard: Time,
+    /// The number of the flow whose addresses were last found to be the peer's and ours, or 0,
+    /// which is none's.
     known_flow: u64,
     pub path: Option<Path>,
     pub requester: Requester,
@@ -82,6 +87,7 @@ impl QueuePair {
         Self {
             shared,
             state: State::Reset,
+            alike: Likeness::NONE,
             usual: Likeness::NONE,
             active: false,
             mtu: PathMtu::Mtu256,
@@ -93,6 +99,7 @@ impl QueuePair {
             send_completions,
             receive_completions,
             host: HostId::NONE,
+            heard: Time::ZERO,
             known_flow: 0,
             path: None,
             requester,
@@ -127,7 +134,8 @@ impl QueuePair {
     pub(super) fn enter(&mut self, state: State) {
         tracing::debug!(qpn = self.number().get(), from = ?self.state, to = ?state, "state");
         self.state = state;
-        self.usual = self.likeness();
+        self.alike = self.likeness();
+        self.expect_usual();
         self.shared.state.store(state as u8, Ordering::Release);
     }
 
@@ -186,6 +194,7 @@ impl QueuePair {
         if let Some(path) = &self.path {
             let (_, peer) = path.outer().hosts();
             self.host = common.join(peer, self.shared.place);
+            self.heard = Time::ZERO;
         }
     }
 
@@ -354,13 +363,10 @@ impl QueuePair {
         common.activate(self);
     }
 
-    /// Whether a flow is known to lead to the peer.
+    /// Whether a flow is known to lead to the peer, if there is one.
     #[inline(always)]
     pub fn comes_from_peer(&self, flow: Flow<'_>) -> bool {
-        match flow {
-            Flow::Link(link) => self.link() == Some(link),
-            Flow::Network(flow, _) => self.path.is_some() && flow == self.known_flow,
-        }
+        flow.number() == self.known_flow
     }
 
     /// Whether a packet came by the way that leads to the peer.
@@ -369,19 +375,34 @@ impl QueuePair {
         let qpn = self.number();
         let Some(path) = &self.path else { return false };
         match flow {
-            Flow::Link(link) => link == path.id(),
-            Flow::Network(flow, _) if flow == self.known_flow => true,
-            Flow::Network(flow, outer) => {
+            _ if flow.number() == self.known_flow => true,
+            Flow::Link(link) => {
+                let ours = link == path.id();
+                if ours {
+                    self.known_flow = flow.number();
+                }
+                ours
+            }
+            Flow::Network(number, outer) => {
                 let (source, destination) = outer.hosts();
                 let ours = path.outer().hosts() == (destination, source);
                 if ours {
-                    self.known_flow = flow;
+                    self.known_flow = number;
                     if path.outer().ethernet().destination != outer.ethernet().source {
                         common.tell(Event::PathChanged(qpn), &mut self.told_path);
                     }
                 }
                 ours
             }
+        }
+    }
+
+    /// Notes that something came from the peer's host: once for all that came at a time.
+    #[inline(always)]
+    pub fn hear(&mut self, common: &mut Common) {
+        if self.heard != common.now {
+            self.heard = common.now;
+            common.hosts.heard(self.host, self.shared.place, common.now);
         }
     }
 

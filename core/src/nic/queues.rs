@@ -6,17 +6,18 @@
 //! queue can't overflow: while it is full, requests wait in their queues, and receives count as
 //! not posted.
 
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use thiserror::Error;
 
-use crate::wire::{Qpn, Service};
+use crate::wire::{Psn, Qpn, Service};
 
 use super::completion::Completion;
 use super::doorbells::Doorbells;
-use super::ring::{Consumer, Leaving, Producer, Slot, ring};
+use super::ring::{Consumer, Leaving, Producer, Several, Slot, ring};
 use super::states::State;
 use super::work::{LONGEST_MESSAGE, Plain, ReceiveRequest, WorkRequest};
 
@@ -94,6 +95,9 @@ pub(super) struct Posted {
     pub plain: Option<Plain>,
     /// Whether it is a plain send or write, and signalled: then there is nothing else to be told of.
     pub told: bool,
+    /// The device's ticket of its last packet, and the number behind that, once that was sent on a
+    /// lossless device.
+    pub sent: Cell<(u64, Psn)>,
 }
 
 impl Posted {
@@ -135,8 +139,8 @@ pub struct SendQueue {
 /// The program's end of a receive queue.
 pub struct ReceiveQueue {
     shared: Shared,
-    /// None, if receives come from a queue that is shared.
-    ring: Option<Producer<ReceiveRequest>>,
+    /// One that holds none, if receives come from a queue that is shared.
+    ring: Producer<ReceiveRequest>,
 }
 
 /// The program's end of a completion queue.
@@ -209,7 +213,8 @@ impl SendQueue {
         match (self.ring.slot(), fits) {
             (Some(slot), Some(len)) => {
                 let told = request.signalled && plain.is_some_and(|plain| !plain.asks());
-                slot.fill(Posted { request, len: len as u32, plain, told });
+                let sent = Cell::new((0, Psn::new(0)));
+                slot.fill(Posted { request, len: len as u32, plain, told, sent });
             }
             _ => return Err(self.refuse((request, len))),
         }
@@ -246,12 +251,12 @@ impl SendQueue {
 impl ReceiveQueue {
     pub(super) fn new(shared: Shared, depth: usize) -> (Self, Consumer<ReceiveRequest>) {
         let (ring, taken) = ring(depth);
-        (Self { shared, ring: Some(ring) }, taken)
+        (Self { shared, ring }, taken)
     }
 
     /// The end of a queue pair that has no receives of its own.
-    pub(super) const fn without(shared: Shared) -> Self {
-        Self { shared, ring: None }
+    pub(super) fn without(shared: Shared) -> Self {
+        Self { shared, ring: ring(0).0 }
     }
 
     /// The queue pair.
@@ -267,7 +272,7 @@ impl ReceiveQueue {
     /// How many more receives there is room for.
     #[inline]
     pub fn room(&self) -> usize {
-        self.ring.as_ref().map_or(0, Producer::room)
+        self.ring.room()
     }
 
     /// Posts a receive, for which no doorbell is needed: the NIC looks when a message comes.
@@ -279,7 +284,7 @@ impl ReceiveQueue {
         if !self.shared.is_from(State::TAKING_RECEIVES) {
             return Err(self.refuse((receive, false)));
         }
-        match self.ring.as_mut().and_then(Producer::slot) {
+        match self.ring.slot() {
             Some(slot) => slot.fill(receive),
             None => return Err(self.refuse((receive, true))),
         }
@@ -301,10 +306,10 @@ impl ReceiveQueue {
     #[cold]
     fn refuse(&self, (receive, _): (ReceiveRequest, bool)) -> Refused<ReceiveRequest> {
         let (qpn, state) = (self.shared.qpn, self.shared.state());
-        let why = match (&self.ring, state.takes_receives()) {
-            (None, _) => PostError::Shared { qpn },
+        let why = match (self.ring.depth(), state.takes_receives()) {
+            (0, _) => PostError::Shared { qpn },
             (_, false) => PostError::State { qpn, state, what: "a receive" },
-            (Some(ring), true) => PostError::Full { qpn, depth: ring.depth() },
+            (depth, true) => PostError::Full { qpn, depth },
         };
         Refused { why, request: Box::new(receive) }
     }
@@ -493,10 +498,7 @@ impl Completions {
     /// be [told](Self::filled).
     #[inline(always)]
     pub fn slot(&mut self) -> Option<Slot<'_, Completion>> {
-        match self.has_more_than(self.reserved) {
-            true => self.ring.slot(),
-            false => None,
-        }
+        self.ring.slot_beside(self.reserved)
     }
 
     /// A completion came to a slot that was not promised, an `urgent` one or not. Whether that calls
@@ -536,11 +538,22 @@ impl Completions {
         self.ring.slot().expect("a promised slot is there: that is what the promise is")
     }
 
-    /// Gives a slot back that was promised to a request which succeeds and is not to be told of.
-    #[inline]
-    pub fn forgo(&mut self) {
-        self.release(Purpose::Send);
-        self.freed = true;
+    /// Slots promised to requests that succeed, to be filled now. How many promises that were, and
+    /// how many slots were filled, is to be [said](Self::redeemed) then.
+    #[inline(always)]
+    pub fn redeem_several(&mut self) -> Several<'_, Completion> {
+        self.ring.several()
+    }
+
+    /// So many promises to requests are no more, and so many of them filled slots. What that calls
+    /// for is [to be seen to](super::common::Common::settle).
+    #[inline(always)]
+    pub fn redeemed(&mut self, count: usize, filled: usize) {
+        self.reserved -= count;
+        self.freed |= filled < count;
+        if self.armed.is_some() && filled > 0 {
+            self.call(false);
+        }
     }
 
     /// Calls for an event, if the queue is armed for what comes.

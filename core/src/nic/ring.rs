@@ -140,6 +140,24 @@ impl<T> Producer<T> {
         Some(Slot { producer: self })
     }
 
+    /// The slot to be written next, if there is room for more than so many values.
+    #[inline(always)]
+    pub fn slot_beside(&mut self, others: usize) -> Option<Slot<'_, T>> {
+        if self.known_room() <= others {
+            self.look();
+            if self.known_room() <= others {
+                return None;
+            }
+        }
+        Some(Slot { producer: self })
+    }
+
+    /// For whoever has several values to write.
+    #[inline(always)]
+    pub fn several(&mut self) -> Several<'_, T> {
+        Several { tail: self.tail, producer: self }
+    }
+
     /// Writes a value, unless the ring is full.
     #[cfg(test)]
     pub fn push(&mut self, value: T) -> Result<(), T> {
@@ -174,6 +192,61 @@ impl<T> Slot<'_, T> {
     }
 }
 
+/// Values that are being written, which the reader is handed all at once when this is dropped.
+pub(super) struct Several<'a, T> {
+    producer: &'a mut Producer<T>,
+    tail: usize,
+}
+
+impl<T> Several<'_, T> {
+    /// Hands them to the reader. How many they are.
+    #[inline(always)]
+    pub fn hand_over(self) -> usize {
+        self.tail.wrapping_sub(self.producer.tail)
+    }
+
+    /// The slot to be written next.
+    ///
+    /// # Panics
+    /// When the ring is full.
+    #[inline(always)]
+    pub fn slot(&mut self) -> NextSlot<'_, T> {
+        let Self { producer, tail } = self;
+        if *tail == producer.limit {
+            producer.look();
+            assert!(*tail != producer.limit, "whoever has more to write has asked for room");
+        }
+        NextSlot { slot: producer.slots.at(*tail), tail }
+    }
+}
+
+/// A slot of several that are the writer's.
+pub(super) struct NextSlot<'a, T> {
+    slot: &'a UnsafeCell<MaybeUninit<T>>,
+    tail: &'a mut usize,
+}
+
+impl<T> NextSlot<'_, T> {
+    /// Writes a value.
+    #[inline(always)]
+    pub fn fill(self, value: T) {
+        self.slot.with_mut(|slot| {
+            // SAFETY: the ring was not full up to this tail when this was made, so the slot holds
+            // no value, and the reader does not touch it before it is handed over.
+            unsafe { (*slot).write(value) };
+        });
+        *self.tail = self.tail.wrapping_add(1);
+    }
+}
+
+impl<T> Drop for Several<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.producer.tail = self.tail;
+        self.producer.ring.tail.store(self.tail, Ordering::Release);
+    }
+}
+
 impl<T> Drop for Producer<T> {
     fn drop(&mut self) {
         // Behind the last tail: who sees this sees that. The count of the `Arc` would say as much,
@@ -194,11 +267,6 @@ impl<T> Consumer<T> {
     #[inline]
     pub fn waiting(&self) -> usize {
         self.ring.tail.load(Ordering::Acquire).wrapping_sub(self.head)
-    }
-
-    /// How many values it may come to hold at most.
-    pub fn slots(&self) -> usize {
-        self.slots.mask + 1
     }
 
     /// The value that stands behind `index` others, left where it is.
@@ -283,10 +351,86 @@ impl<T> Consumer<T> {
         self.head().map(Head::take)
     }
 
+    /// For whoever takes several values, at `most` so many, of those that were seen.
+    #[inline(always)]
+    pub fn passing(&mut self, most: usize) -> Passing<'_, T> {
+        let end = self.head.wrapping_add(most.min(self.seen_behind(0)));
+        Passing { head: self.head, end, consumer: self }
+    }
+
     #[inline]
     fn pass(&mut self) {
         self.head = self.head.wrapping_add(1);
         self.ring.head.store(self.head, Ordering::Release);
+    }
+}
+
+/// Values that are taken one after another, and whose slots are left all at once when this is
+/// dropped.
+pub(super) struct Passing<'a, T> {
+    consumer: &'a mut Consumer<T>,
+    head: usize,
+    /// At most the writer's tail as last seen.
+    end: usize,
+}
+
+impl<T> Passing<'_, T> {
+    /// Leaves their slots. How many they are.
+    #[inline(always)]
+    pub fn leave(self) -> usize {
+        self.head.wrapping_sub(self.consumer.head)
+    }
+
+    /// The next value, if there is one.
+    #[inline(always)]
+    pub fn next(&mut self) -> Option<Next<'_, T>> {
+        if self.head == self.end {
+            return None;
+        }
+        // SAFETY: the slot holds a value, which is the reader's until the head passes it; and what
+        // is returned borrows this, by which alone the head can pass.
+        let value =
+            self.consumer.slots.at(self.head).with_mut(|slot| unsafe { (*slot).assume_init_mut() });
+        Some(Next { head: &mut self.head, value })
+    }
+}
+
+/// The value that is next to be taken.
+pub(super) struct Next<'a, T> {
+    head: &'a mut usize,
+    value: &'a mut T,
+}
+
+impl<T> Next<'_, T> {
+    /// Goes past the value. It is left where it is and not dropped: it is to have nothing left that
+    /// would have to be.
+    #[inline(always)]
+    pub fn pass(self) {
+        *self.head = self.head.wrapping_add(1);
+    }
+}
+
+impl<T> Deref for Next<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T> DerefMut for Next<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        self.value
+    }
+}
+
+impl<T> Drop for Passing<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.consumer.head = self.head;
+        self.consumer.ring.head.store(self.head, Ordering::Release);
     }
 }
 
@@ -317,12 +461,6 @@ impl<'a, T> Head<'a, T> {
     #[inline(always)]
     pub fn drop(self) {
         self.leaving();
-    }
-
-    /// Leaves the value where it is, not dropped: for one that has nothing to be dropped.
-    #[inline(always)]
-    pub fn forget(self) {
-        self.consumer.pass();
     }
 
     /// The value, to be dropped where it is when whoever has this is done with it.
@@ -411,6 +549,38 @@ impl<T> Drop for Ring<T> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_values_are_handed_over_and_left_at_once() {
+        let (mut producer, mut consumer) = ring(3);
+        for round in 0..5 {
+            let mut several = producer.several();
+            for value in 0..3 {
+                several.slot().fill(round * 3 + value);
+            }
+            assert_eq!(consumer.waiting(), 0);
+            assert_eq!((several.hand_over(), consumer.waiting()), (3, 3));
+            consumer.look();
+            let mut passing = consumer.passing(2);
+            for value in 0..2 {
+                let next = passing.next().expect("three were seen");
+                assert_eq!(*next, round * 3 + value);
+                next.pass();
+            }
+            assert!(passing.next().is_none());
+            assert_eq!((passing.leave(), producer.room()), (2, 2));
+            assert_eq!(consumer.pop(), Some(round * 3 + 2));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "has asked for room")]
+    fn there_is_no_slot_beyond_the_last() {
+        let (mut producer, _consumer) = ring(1);
+        let mut several = producer.several();
+        several.slot().fill(1);
+        several.slot().fill(2);
+    }
 
     #[test]
     fn values_come_out_as_they_went_in_and_may_be_looked_at_before() {
@@ -536,6 +706,38 @@ mod loom_tests {
                 taken += 1;
             }
             assert_eq!(pushed, taken);
+        });
+    }
+
+    /// Fails if either end is told of, or heard, with a weaker order.
+    #[test]
+    fn several_values_are_whole_and_their_slots_are_used_again() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ring(2);
+            let writer = thread::spawn(move || {
+                let mut pushed = 0;
+                for _ in 0..2 {
+                    let room = producer.room();
+                    let mut several = producer.several();
+                    for value in pushed..pushed + room {
+                        several.slot().fill(Some(Box::new(value)));
+                    }
+                    pushed += several.hand_over();
+                }
+                pushed
+            });
+            let mut taken = 0;
+            for _ in 0..2 {
+                consumer.look();
+                let mut passing = consumer.passing(2);
+                while let Some(mut next) = passing.next() {
+                    assert_eq!(next.take(), Some(Box::new(taken)));
+                    taken += 1;
+                    next.pass();
+                }
+            }
+            let pushed = writer.join().unwrap();
+            assert_eq!(taken + consumer.waiting(), pushed);
         });
     }
 

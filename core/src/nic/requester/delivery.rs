@@ -21,18 +21,20 @@ impl QueuePair {
         }
         let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
-        let (sent, tickets, mut oldest) = (r.at, &*r.tickets, r.oldest);
-        let (first, mask) = (r.completed.get() as usize, tickets.len().wrapping_sub(1));
-        let mut count = 0;
+        let mut oldest = r.oldest;
         // A request is there when its last packet is, and that was sent.
-        while count < sent
-            && let Some(&(ticket, beyond)) = tickets.get((first + count) & mask)
+        let (mut slots, mut work) = (queue.redeem_several(), r.work.passing(r.at));
+        while let Some(posted) = work.next()
+            && let (ticket, beyond) = posted.sent.get()
             && ticket <= delivered
-            && let Some(posted) = r.work.head().filter(|posted| !posted.asks())
+            && !posted.asks()
         {
-            complete_next(posted, qpn, queue);
-            (count, oldest) = (count + 1, beyond);
+            complete_next(posted, qpn, &mut slots);
+            oldest = beyond;
         }
+        // In this order: who sees a completion finds the room that its request took.
+        let (count, filled) = (work.leave(), slots.hand_over());
+        queue.redeemed(count, filled);
         if count > 0 {
             (r.oldest, r.acknowledged) = (oldest, 0);
             r.passed(count);

@@ -86,9 +86,8 @@ pub(super) struct Requester {
     pub retry_at: Option<Time>,
     /// When to come back to a peer that had no receive.
     pub resume_at: Option<Time>,
-    /// The device's ticket of each request's last packet, and the number behind that, by the
-    /// request's place in a ring as long as the queue, on a lossless device.
-    tickets: Box<[(u64, Psn)]>,
+    /// Whether the device can't lose, and its tickets say what was delivered.
+    by_ticket: bool,
     /// There, a packet in the middle of a message, and its ticket: a message longer than the window
     /// could not go on before all of it had arrived.
     mark: Option<(u64, Psn)>,
@@ -122,7 +121,7 @@ impl Requester {
             since: Time::ZERO,
             retry_at: None,
             resume_at: None,
-            tickets: Box::default(),
+            by_ticket: false,
             mark: None,
             flying: false,
         }
@@ -133,9 +132,7 @@ impl Requester {
         (self.oldest, self.next, self.top) = (first, first, first);
         self.rto = Rto::new(sending.timeout, sending.peer_delay);
         (self.sending, self.open) = (sending, sending.window);
-        if lossless && self.tickets.is_empty() {
-            self.tickets = vec![(0, first); self.work.slots()].into();
-        }
+        self.by_ticket = lossless;
     }
 
     pub fn forget(&mut self) {
@@ -267,11 +264,6 @@ impl Requester {
     fn part_at_cursor(&self, len: u32, mtu: u32) -> (u32, u32) {
         let offset = self.packet * mtu;
         (offset, (len - offset).min(mtu))
-    }
-
-    #[inline]
-    fn slot(&self, index: usize) -> usize {
-        (self.completed.get() as usize + index) & self.tickets.len().wrapping_sub(1)
     }
 }
 
@@ -539,12 +531,13 @@ impl Requester {
         self.unasked = if ask { 0 } else { self.unasked + 1 };
         self.packet += packets;
         if ends {
-            if !self.tickets.is_empty() {
-                let slot = self.slot(self.at);
-                self.tickets[slot] = (ticket, beyond);
+            if self.by_ticket
+                && let Some(posted) = self.work.seen(self.at)
+            {
+                posted.sent.set((ticket, beyond));
             }
             (self.at, self.packet) = (self.at + 1, 0);
-        } else if !self.tickets.is_empty() && self.is_unmarked() {
+        } else if self.by_ticket && self.is_unmarked() {
             self.mark = Some((ticket, self.next.before()));
         }
     }

@@ -102,20 +102,27 @@ impl QueuePair {
         let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
         let (mtu, sent) = (self.mtu, beyond.distance_from(before).max(0) as u32);
-        let (mut missing, mut count, mut left, mut of_head) = (false, 0, sent, r.acknowledged);
-        while count < r.begun
-            && let Some(posted) = r.work.head()
+        let (mut missing, mut left, mut of_head) = (false, sent, r.acknowledged);
+        let (mut slots, mut work) = (queue.redeem_several(), r.work.passing(r.begun));
+        while left > 0
+            && let Some(posted) = work.next()
         {
-            missing = left > 0 && posted.asks() && !planted(Bug::TakesReadsForAnswered);
-            let packets =
-                if posted.len <= mtu.bytes() as u32 { 1 } else { mtu.packets(posted.len) };
-            let rest = packets - of_head;
-            if missing || left < rest {
-                break;
+            // What most are, and never begun before.
+            if posted.told && posted.len <= mtu.bytes() as u32 {
+                left -= 1;
+            } else {
+                missing = posted.asks() && !planted(Bug::TakesReadsForAnswered);
+                let rest = mtu.packets(posted.len) - of_head;
+                if missing || left < rest {
+                    break;
+                }
+                (left, of_head) = (left - rest, 0);
             }
-            complete_next(posted, qpn, queue);
-            (count, left, of_head) = (count + 1, left - rest, 0);
+            complete_next(posted, qpn, &mut slots);
         }
+        // In this order: who sees a completion finds the room that its request took.
+        let (count, filled) = (work.leave(), slots.hand_over());
+        queue.redeemed(count, filled);
         (r.oldest, r.acknowledged) = match missing {
             true => (before.add(sent - left), of_head),
             false => (beyond, of_head + left),

@@ -9,7 +9,7 @@ use crate::nic::device::Outbox;
 use crate::nic::pair::QueuePair;
 use crate::nic::states::State;
 use crate::nic::work::Plain;
-use crate::wire::{Bth, Extensions, Headers, Opcode};
+use crate::wire::{Bth, Extensions, Headers, Opcode, Psn};
 
 use super::{Requester, Turn};
 
@@ -51,11 +51,14 @@ impl QueuePair {
         if *promised < most {
             *promised += common.reserve_up_to(self.send_completions, most - *promised);
         }
-        let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next).with_pkey(self.pkey);
-        let (each, half) = (r.sending.ask_each, r.open.div_ceil(2));
-        let first = r.completed.get() as usize + r.at;
+        let bth = Bth::new(Opcode::RcSendOnly, self.peer, Psn::new(0)).with_pkey(self.pkey);
+        let (each, half) = (r.sending.ask_each, r.open.div_ceil(2) as usize);
         let (mut sent, mut next, mut full) = (0, r.next, false);
-        let (tickets, mut unasked) = (&mut *r.tickets, r.unasked);
+        // With which of them an acknowledgement is to be asked for at the latest; behind which one
+        // was, and how many had not been asked about before these.
+        let last = receives.saturating_sub(1);
+        let mut due = last.min((half - 1).saturating_sub(r.unasked as usize));
+        let (mut asked, mut before) = (0, r.unasked);
         for posted in r.work.seen_part(r.at..r.at + most.min(*promised)) {
             let request = &posted.request;
             if posted.plain != Some(Plain::Send) {
@@ -64,8 +67,7 @@ impl QueuePair {
             let Some(bytes) = request.data.bytes().filter(|bytes| bytes.len() <= mtu) else {
                 break;
             };
-            let ask = !LOSSLESS
-                && (each | request.awaited | (unasked + 1 >= half) | (sent + 1 >= receives));
+            let ask = !LOSSLESS && (each | request.awaited | (sent >= due));
             let bth = bth.with_psn(next).with_ack_request(ask).with_solicited(request.solicited);
             let Ok(ticket) =
                 outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
@@ -75,21 +77,21 @@ impl QueuePair {
             };
             if ask {
                 r.rto.sample(next, common.now);
-            }
-            if !LOSSLESS {
-                unasked = if ask { 0 } else { unasked + 1 };
+                due = last.min(sent + half);
+                (asked, before) = (sent + 1, 0);
             }
             next = next.add(1);
-            if LOSSLESS
-                && let Some(known) = tickets.get_mut((first + sent) & tickets.len().wrapping_sub(1))
-            {
-                *known = (ticket, next);
+            if LOSSLESS {
+                posted.sent.set((ticket, next));
             }
             sent += 1;
         }
         if sent > 0 {
             *promised -= sent;
-            (r.next, r.top, r.unasked) = (next, next, unasked);
+            (r.next, r.top) = (next, next);
+            if !LOSSLESS {
+                r.unasked = before + (sent - asked) as u32;
+            }
             (r.at, r.begun) = (r.at + sent, r.begun + sent);
             common.counters.sent += sent as u64;
             self.watch(common);

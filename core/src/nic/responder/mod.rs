@@ -255,6 +255,13 @@ impl QueuePair {
         info: OpcodeInfo,
         common: &mut Common,
     ) {
+        self.judge(packet, info, common);
+        self.expect_usual();
+    }
+
+    /// Takes it, refuses it or passes it over.
+    #[inline(always)]
+    fn judge<P: Payload>(&mut self, packet: &Packet<P>, info: OpcodeInfo, common: &mut Common) {
         let bth = packet.headers.bth;
         if self.state != State::ReadyToSend && !self.responds(bth.psn(), common) {
             return;

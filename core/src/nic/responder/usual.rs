@@ -33,10 +33,18 @@ impl QueuePair {
             && self.comes_from_peer(flow)
             && bth.psn() == r.expected
             && len <= self.mtu.bytes()
-            && !r.refused
+    }
+
+    /// Sees whether the next packet can be a usual one: whenever something may have come into its
+    /// way, or got out of it.
+    #[inline(always)]
+    pub fn expect_usual(&mut self) {
+        let r = &self.responder;
+        let clear = !r.refused
             && matches!(r.doing, Doing::Nothing)
             && r.kept.is_none()
-            && matches!(r.receives, Receives::Own(_))
+            && matches!(r.receives, Receives::Own(_));
+        self.usual = if clear { self.alike } else { Likeness::NONE };
     }
 
     /// Takes one.
@@ -48,7 +56,10 @@ impl QueuePair {
                 self.responder.expected = bth.psn().add(1);
                 self.owe_acknowledgement(bth.ack_request(), Service::Rc, common);
             }
-            Err(refusal) => self.refuse(refusal, common),
+            Err(refusal) => {
+                self.refuse(refusal, common);
+                self.expect_usual();
+            }
         }
     }
 }
