@@ -150,6 +150,7 @@ use pair::{Blamed, QueuePair};
 use random::Random;
 use requester::Turn;
 use responder::Answered;
+use ring::Nothing;
 
 /// Packets that a queue pair sends before the next has its turn.
 const QUANTUM: u32 = 32;
@@ -165,6 +166,8 @@ pub struct Nic {
     random: Random,
     doorbells: Arc<Doorbells>,
     domains: u32,
+    /// What those have instead of a receive queue who share one.
+    no_receives: Nothing<ReceiveRequest>,
     /// Places whose timers went off, while they are seen to.
     fired: Vec<u32>,
 }

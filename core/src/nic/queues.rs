@@ -17,7 +17,7 @@ use crate::wire::{Psn, Qpn, Service};
 
 use super::completion::Completion;
 use super::doorbells::Doorbells;
-use super::ring::{Consumer, Leaving, Producer, Several, Slot, ring};
+use super::ring::{Consumer, Leaving, Nothing, Producer, Several, Slot, ring};
 use super::states::State;
 use super::work::{LONGEST_MESSAGE, Plain, ReceiveRequest, WorkRequest};
 
@@ -255,8 +255,8 @@ impl ReceiveQueue {
     }
 
     /// The end of a queue pair that has no receives of its own.
-    pub(super) fn without(shared: Shared) -> Self {
-        Self { shared, ring: ring(0).0 }
+    pub(super) fn without(shared: Shared, nothing: &Nothing<ReceiveRequest>) -> Self {
+        Self { shared, ring: nothing.producer() }
     }
 
     /// The queue pair.

@@ -29,6 +29,7 @@ use super::receives::{Receives, SharedReceiveQueueId, SharedReceives};
 use super::refusals::ResourceError;
 use super::requester::{Requester, Turn};
 use super::responder::Responder;
+use super::ring::Nothing;
 use super::states::{Change, ChangeError, State};
 use super::timers::Timers;
 use super::{Event, Nic, find};
@@ -84,6 +85,7 @@ impl Nic {
             random,
             doorbells: Arc::new(Doorbells::new(capacity)),
             domains: 0,
+            no_receives: Nothing::new(),
             fired: Vec::with_capacity(capacity),
         })
     }
@@ -304,7 +306,8 @@ impl Nic {
         let (receive, receives) = match config.shared_receives {
             Some(queue) => {
                 self.shared_receives(queue)?.users += 1;
-                (ReceiveQueue::without(shared.clone()), Receives::Shared(queue))
+                let end = ReceiveQueue::without(shared.clone(), &self.no_receives);
+                (end, Receives::Shared(queue))
             }
             None => {
                 let (receive, ring) = ReceiveQueue::new(shared.clone(), config.receive_depth);

@@ -95,6 +95,20 @@ pub(super) fn ring<T>(depth: usize) -> (Producer<T>, Consumer<T>) {
     (producer, Consumer { slots: ring.slots(), ring, head: 0, tail: 0 })
 }
 
+/// A ring that holds nothing, for any number of producers that are all to find it full.
+pub(super) struct Nothing<T>(Arc<Ring<T>>);
+
+impl<T> Nothing<T> {
+    pub fn new() -> Self {
+        Self(ring(0).0.ring.clone())
+    }
+
+    pub fn producer(&self) -> Producer<T> {
+        let ring = Arc::clone(&self.0);
+        Producer { slots: ring.slots(), ring, tail: 0, limit: 0, depth: 0 }
+    }
+}
+
 impl<T> Ring<T> {
     fn slots(&self) -> Slots<T> {
         // Of the whole slice, for a pointer made of one slot reaches no other.
