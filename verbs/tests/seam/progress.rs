@@ -105,7 +105,12 @@ async fn read_and_posted(
     far: &Nic,
 ) -> (End<Queues>, End<Queues>, [doorbell_verbs::CompletionQueue; 2]) {
     let queues = [near, far].map(|nic| nic.completion_queue(256).expect("a size"));
-    let configs = [QueuesConfig::new(&queues[0]), QueuesConfig::new(&queues[1])];
+    let configs = [&queues[0], &queues[1]].map(|queue| {
+        let mut config = QueuesConfig::new(queue);
+        // The peer may say late what it has taken, if it never has nothing to do.
+        config.send_depth = 8192;
+        config
+    });
     let ends = joined((&near.domain(), &configs[0]), (&far.domain(), &configs[1])).await;
     (ends.0, ends.1, queues)
 }

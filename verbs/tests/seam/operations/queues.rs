@@ -17,7 +17,9 @@ type Joined = (End<doorbell_verbs::Queues>, CompletionQueue);
 async fn pair(near: &Nic, far: &Nic) -> (Joined, Joined) {
     let queue = |nic: &Nic| nic.completion_queue(256).expect("a size");
     let (here, there) = (queue(near), queue(far));
-    let configs = (QueuesConfig::new(&here), QueuesConfig::new(&there));
+    let mut configs = (QueuesConfig::new(&here), QueuesConfig::new(&there));
+    // The peer may say late what it has taken, if it never has nothing to do.
+    (configs.0.send_depth, configs.1.send_depth) = (256, 256);
     let ends = joined((&near.domain(), &configs.0), (&far.domain(), &configs.1)).await;
     ((ends.0, here), (ends.1, there))
 }
