@@ -58,6 +58,8 @@ pub(crate) struct Control {
     pub parts: bool,
     /// Whether somebody was woken since this was last taken.
     pub woke: bool,
+    /// When to hear the other processes of the interface next.
+    shares_at: Time,
     /// What the NIC had no room for.
     waits: Option<Datagram<Way>>,
     /// Queue pairs that broke, whose peers are told when they had the NIC's own answer.
@@ -69,6 +71,10 @@ pub(crate) struct Control {
     /// And shared receive queues.
     left_shared: Vec<SharedReceiveQueueId>,
 }
+
+/// How often the other processes of an interface are heard while turns are taken: it takes system
+/// calls. Whoever sleeps is woken by them.
+const SHARES_EVERY: Duration = Duration::from_millis(1);
 
 /// Memory that peers have granted, by its remote key's number.
 #[derive(Default)]
@@ -94,6 +100,11 @@ impl Grants {
                 self.arrived.push_back((from, tag, memory));
             }
         }
+    }
+
+    /// Whether somebody waits for one.
+    pub fn are_awaited(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     /// What a peer at the end of a link has granted by that number, now or later.
@@ -176,6 +187,7 @@ impl Control {
             paths: Paths::default(),
             parts: false,
             woke: false,
+            shares_at: Time::ZERO,
             waits: None,
             broke: Vec::new(),
             leaving: Vec::new(),
@@ -188,9 +200,18 @@ impl Control {
     pub fn advance(&mut self, now: Time) {
         self.nic.advance(now);
         self.manager.advance(now);
+        if self.sharing.is_some() && now >= self.shares_at {
+            self.shares_at = now + SHARES_EVERY;
+            self.share();
+        }
         if !self.is_clear() {
             self.clear();
         }
+    }
+
+    /// Has the other processes of the interface heard at the next look at the clock.
+    pub fn share_soon(&mut self) {
+        self.shares_at = Time::ZERO;
     }
 
     pub fn next_timeout(&self) -> Option<Time> {
@@ -225,9 +246,6 @@ impl Control {
             self.hear(event);
         }
         self.manage();
-        if self.sharing.is_some() {
-            self.share();
-        }
     }
 
     pub fn granted(&mut self, grant: Grant) {

@@ -89,6 +89,12 @@ impl<D: Device> Engine<D> {
     fn tick(&mut self) {
         self.now = self.device.now();
         self.control.advance(self.now);
+        // To look for them takes a system call.
+        while self.control.grants.are_awaited()
+            && let Some(granted) = self.device.granted()
+        {
+            self.control.granted(granted);
+        }
     }
 
     fn next_timeout(&self) -> Option<Time> {
@@ -142,9 +148,6 @@ impl<D: Device> Machine for Engine<D> {
             if self.lossless && std::mem::take(&mut self.control.parts) {
                 heard |= self.tell_delivered();
             }
-            while let Some(granted) = self.device.granted() {
-                self.control.granted(granted);
-            }
             self.control.nic.transmit(&mut self.device);
             if self.lossless {
                 self.device.settle(self.control.nic.owes());
@@ -186,6 +189,7 @@ impl<D: Device> Machine for Engine<D> {
         let was = self.armed.take().is_some();
         if was {
             self.device.disarm();
+            self.control.share_soon();
             self.tick();
         }
         was
