@@ -44,6 +44,9 @@ pub(crate) trait Machine: Send {
     /// Sends what was posted to a queue last, before anything else.
     fn posted(&mut self, queue: &SendQueue);
 
+    /// Whether there is anything to [settle](Self::settle) that is not the last turn's.
+    fn has_work(&self) -> bool;
+
     /// The time when the clock was last looked at.
     fn now(&self) -> Time;
 
@@ -172,6 +175,11 @@ impl<D: Device> Machine for Engine<D> {
     fn posted(&mut self, queue: &SendQueue) {
         self.catch_up();
         self.control.nic.posted(queue, &mut self.device);
+    }
+
+    #[inline]
+    fn has_work(&self) -> bool {
+        self.control.nic.has_work() || self.control.has_more() || self.control.errands.any()
     }
 
     fn now(&self) -> Time {

@@ -51,6 +51,8 @@ const TURNS_A_POLL: u32 = 10_000;
 const QUANTUM: Duration = Duration::from_micros(40);
 /// How often in a row a task may find what it waits for before others are let run.
 const MOST_AT_ONCE: u32 = 512;
+/// Turns, at the most, without a look at what there is to send.
+const TURNS_TO_SETTLE: u32 = 16;
 /// Turns before sleeping that found something: more of that is no time to sleep.
 const MOST_TO_DRAIN: u32 = 256;
 /// Turns between looks at the time.
@@ -233,20 +235,26 @@ impl Shared {
         if machine.disarm() {
             self.watch.tick();
         }
-        let (mut start, mut rest) = (None, false);
+        let (mut start, mut rest, mut owes) = (None, false, true);
         for turn in 1..=TURNS_A_POLL {
             let turned = self.step(&mut machine);
             if let Some(found) = look.look() {
                 self.end(stint);
                 return Poll::Ready((found, Some(machine)));
             }
-            let settled = self.settle(&mut machine);
             if turned.found {
-                stint.since = None;
+                (stint.since, owes) = (None, true);
+            }
+            let mut woke = turned.woke;
+            // What comes next is found the sooner the less is done in between. A device may have
+            // kept something back, too, for which it is asked now and then.
+            if owes || machine.is_rung() || machine.has_work() || turn % TURNS_TO_SETTLE == 0 {
+                woke |= self.settle(&mut machine).woke;
+                owes = turned.found;
             }
             // Whoever was woken may be behind us on this very thread; whoever keeps the duty, or
             // wants the NIC, waits for us.
-            if turned.woke || settled.woke || kept || machine.is_wanted() {
+            if woke || kept || machine.is_wanted() {
                 break;
             }
             if turn % TURNS_A_LOOK == 0 {

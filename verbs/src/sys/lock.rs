@@ -111,6 +111,12 @@ impl<'l, T> Guard<'l, T> {
             && state.fetch_and(!RUNG, Ordering::SeqCst) & RUNG != 0
     }
 
+    /// Whether work was posted, as far as this thread sees yet.
+    #[inline]
+    pub fn is_rung(&self) -> bool {
+        self.lock.state.load(Ordering::Relaxed) & RUNG != 0
+    }
+
     /// Whether somebody waits for the lock.
     #[inline]
     pub fn is_wanted(&self) -> bool {
