@@ -66,14 +66,19 @@ pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output 
             });
             continue;
         };
-        if wait_either(shared.watch.readiness(), &*ends) {
-            while shared.patrol(&mut patrol) == Next::Again {
-                if bell.rung.load(Ordering::SeqCst) {
-                    break;
-                }
-            }
-        } else {
+        // Where a thread runs the NIC, there is nothing to see to.
+        let looks = !shared.is_dedicated() && wait_either(shared.watch.readiness(), &*ends);
+        if !looks {
+            let _ = wait_either(&*ends, &*ends);
             let _ = ends.read(&mut [0; 64]);
+            continue;
+        }
+        while shared.patrol(&mut patrol) == Next::Again {
+            if bell.rung.load(Ordering::SeqCst) {
+                // The device is not armed, and this thread does not come back, perhaps.
+                shared.watch.tick();
+                break;
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use super::Shared;
 
 /// The longest that whoever drops the last handle waits for those who run the NIC. They take no
 /// longer than a turn, unless this is within a turn of theirs.
-const MOMENT: Duration = Duration::from_millis(100);
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// How many handles programs have, beside those who run the NIC for them and have it for a turn.
 pub(super) struct Handles(AtomicUsize);

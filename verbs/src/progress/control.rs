@@ -209,6 +209,13 @@ impl Control {
         }
     }
 
+    /// Hears the other processes of the interface.
+    pub fn hear_others(&mut self) {
+        if self.sharing.is_some() {
+            self.share();
+        }
+    }
+
     /// Has the other processes of the interface heard at the next look at the clock.
     pub fn share_soon(&mut self) {
         self.shares_at = Time::ZERO;

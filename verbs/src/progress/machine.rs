@@ -190,6 +190,8 @@ impl<D: Device> Machine for Engine<D> {
         let until = self.next_timeout();
         self.device.arm(until)?;
         self.armed = Some(until);
+        // What came of theirs before wakes nobody.
+        self.control.hear_others();
         Ok(())
     }
 

@@ -143,6 +143,11 @@ impl Shared {
         result
     }
 
+    /// Whether a thread of its own runs it.
+    pub fn is_dedicated(&self) -> bool {
+        self.pacing.dedicated
+    }
+
     /// The NIC, if nobody has it, for a program that is to run it: not if a thread does.
     #[inline]
     pub fn enter(&self) -> Option<Held<'_>> {
