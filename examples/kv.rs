@@ -137,8 +137,8 @@ impl Client {
         value: impl Fn(Option<&[u8]>) -> Vec<u8>,
     ) -> anyhow::Result<()> {
         loop {
-            let Entry { place, version, bytes } = self.entry(key.as_bytes()).await?;
-            let entry = Entry { place, version, bytes };
+            let entry = self.entry(key.as_bytes()).await?;
+            let (place, version) = (entry.place, entry.version);
             let value = value(entry.value(key.as_bytes()));
             ensure!(key.len() + value.len() <= ROOM, "more than {ROOM} bytes");
             // Whoever makes the version odd has the entry to himself.

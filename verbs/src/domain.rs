@@ -64,7 +64,7 @@ impl Domain {
         let registration = self
             .nic
             .shared()
-            .with(|machine| machine.control().register(self.domain, region.clone(), rights))?;
+            .with(|machine| machine.control().nic.register(self.domain, region.clone(), rights))?;
         Ok(Registered::new(self.nic.clone(), region, registration, shared))
     }
 

@@ -12,7 +12,7 @@ use doorbell_core::nic::{
 use doorbell_core::wire::ServiceId;
 use doorbell_core::wire::cm::RejectReason;
 use doorbell_transports::sharing::{ServiceError, SharingError};
-use doorbell_transports::{Address, AddressError, OpenError, ReachError, SpecError};
+use doorbell_transports::{AddressError, OpenError, ReachError, SpecError};
 use thiserror::Error;
 
 use crate::connect::Connection;
@@ -275,9 +275,4 @@ pub enum RegisterError {
     /// There is no such registration.
     #[error(transparent)]
     Key(#[from] KeyError),
-}
-
-/// Where an address was of no use.
-pub(crate) fn parsed(address: &str) -> Result<Address, AddressError> {
-    address.parse()
 }

@@ -149,7 +149,7 @@ impl Registered {
     /// When it was revoked.
     pub fn renew(&self) -> Result<RemoteMemory, RegisterError> {
         let lkey = self.0.registration.lkey;
-        let rkey = self.0.nic.shared().with(|machine| machine.control().renew(lkey))?;
+        let rkey = self.0.nic.shared().with(|machine| machine.control().nic.renew(lkey))?;
         Ok(RemoteMemory { rkey: rkey.0, ..self.remote() })
     }
 

@@ -22,7 +22,9 @@ use crate::connect::{Listener, listen};
 use crate::domain::Domain;
 use crate::error::{ListenRefused, NicError};
 use crate::events::AsyncEvent;
-use crate::progress::{Control, Engine, Errands, Machine, Pacing, Parts, Shared, Watch, block_on};
+use crate::progress::{
+    Control, Engine, Errands, Machine, Pacing, Setting, Shared, Watch, block_on,
+};
 use crate::statistics::Statistics;
 use crate::waiting::{Until, UntilInHand};
 
@@ -133,9 +135,6 @@ impl Drop for Nic {
     }
 }
 
-/// The most events that wait for a program that does not take them.
-const EVENTS: usize = 1024;
-
 /// How long the other processes of an interface have to answer.
 const SHARING: Duration = Duration::from_secs(3);
 
@@ -216,20 +215,10 @@ impl Nic {
             ..cm::Config::new(guid(device.address()))
         };
         let manager = ConnectionManager::new(manager, seeds.seed(1)?)?;
-        let errands = Arc::new(Errands::default());
-        let events = broadcast::Sender::new(EVENTS);
-        let parts = Parts {
-            nic,
-            manager,
-            sharing,
-            mtu,
-            patience: config.keep_alive.busy,
-            errands: errands.clone(),
-            completions,
-            events,
-        };
-        let machine: Box<dyn Machine> = Box::new(Engine::new(Control::new(parts), device));
-        Self::start(machine, errands, &config)
+        let setting = Setting { sharing, mtu, patience: config.keep_alive.busy };
+        let control = Control::new(nic, manager, completions, setting);
+        let errands = control.errands.clone();
+        Self::start(Box::new(Engine::new(control, device)), errands, &config)
     }
 
     fn start(

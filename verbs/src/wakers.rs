@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
-use crate::sync::{AtomicUsize, Mutex, Ordering, locked};
+use crate::sync::{AtomicUsize, Mutex, Ordering, fence, locked};
 
 /// Wakers, in the order in which they came. Each takes itself off when its waiting ends, so nobody is
 /// called in vain, and there are no more than wait.
@@ -32,9 +32,8 @@ impl Place {
 }
 
 impl Wakers {
-    /// Whether somebody waits. Of one who has just entered, a fence between that and whatever he
-    /// looks at next, and another between changing that and asking here, sees to it that one of the
-    /// two sees the other.
+    /// Whether somebody waits. There is a fence between entering and whatever is looked at next; with
+    /// another between changing that and asking here, one of the two sees the other.
     #[inline]
     pub fn any(&self) -> bool {
         self.count.load(Ordering::SeqCst) != 0
@@ -48,6 +47,25 @@ impl Wakers {
         });
         list.wakers.entry(number).or_insert_with(|| waker.clone()).clone_from(waker);
         self.count.store(list.wakers.len(), Ordering::SeqCst);
+        drop(list);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Waits until a look finds something. Whoever makes it be there wakes those who wait afterwards.
+    pub async fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
+        /// Whoever is dropped waits no more.
+        struct Stay<'w>(&'w Wakers, Place);
+        impl Drop for Stay<'_> {
+            fn drop(&mut self) {
+                self.0.leave(&mut self.1);
+            }
+        }
+        let mut stay = Stay(self, Place::default());
+        std::future::poll_fn(move |context| {
+            stay.0.enter(&mut stay.1, context.waker());
+            look().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
     }
 
     pub fn leave(&self, place: &mut Place) {

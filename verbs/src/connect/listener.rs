@@ -1,9 +1,7 @@
 //! Being asked for connections.
 
 use std::collections::{HashMap, VecDeque};
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use doorbell_core::cm::{self, ConnectionId, Extensions, Request};
 use doorbell_core::wire::cm::{RejectReason, TransportService};
@@ -18,7 +16,7 @@ use crate::pair::{QueuePair, QueuePairConfig};
 use crate::progress::{Control, Errand, Manager, Way};
 use crate::sync::{Mutex, Ordering, fence, locked};
 use crate::waiting::attend;
-use crate::wakers::{Place, Wakers};
+use crate::wakers::Wakers;
 
 /// What a peer asks for.
 pub(crate) struct Asked {
@@ -160,8 +158,8 @@ impl Listener {
     /// If this process loses the service to another, which takes two of them stopped and killed in the
     /// worst moment, nobody asks here any more.
     pub async fn accept(&mut self) -> Incoming {
-        let mut next = NextAsked { queue: &self.asked, place: Place::default() };
-        let asked = attend(self.nic.shared(), poll_fn(move |context| next.poll(context))).await;
+        let next = self.asked.waiting.until(|| locked(&self.asked.asked).pop_front());
+        let asked = attend(self.nic.shared(), next).await;
         Incoming { nic: self.nic.clone(), asked: Some(asked) }
     }
 }
@@ -169,30 +167,6 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.nic.shared().run(Errand::Stop(self.service));
-    }
-}
-
-/// Somebody who waits to be asked.
-struct NextAsked<'q> {
-    queue: &'q Queue,
-    place: Place,
-}
-
-impl NextAsked<'_> {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Asked> {
-        self.queue.waiting.enter(&mut self.place, context.waker());
-        // Whoever adds one looks for those who wait afterwards.
-        fence(Ordering::SeqCst);
-        match locked(&self.queue.asked).pop_front() {
-            Some(asked) => Poll::Ready(asked),
-            None => Poll::Pending,
-        }
-    }
-}
-
-impl Drop for NextAsked<'_> {
-    fn drop(&mut self) {
-        self.queue.waiting.leave(&mut self.place);
     }
 }
 

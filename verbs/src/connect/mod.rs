@@ -21,7 +21,7 @@ pub use exchange::Side;
 pub(crate) use listener::{Asked, Listeners, listen};
 pub use listener::{Incoming, Listener};
 
-use crate::error::{ConnectError, PostReceiveError, parsed};
+use crate::error::{ConnectError, PostReceiveError};
 use crate::memory::{Registered, RemoteMemory};
 use crate::nic::Nic;
 use crate::pair::{Ending, Link, Pair, QueuePair, Stand};
@@ -84,7 +84,9 @@ impl Connection {
         let device = self.nic.shared().capabilities.name;
         let unsupported = GrantError::Unsupported { device };
         let Some(shared) = memory.shared() else { return Err(unsupported) };
-        let Some((_, path)) = self.link.ways(|ways| ways.path) else { return Err(unsupported) };
+        let Some(path) = self.link.ways(|ways| ways.path.as_ref().map(|&(_, path)| path)) else {
+            return Err(unsupported);
+        };
         let tag = u64::from(memory.remote().rkey().0);
         self.nic.shared().with(|machine| machine.grant(path, tag, shared))
     }
@@ -95,7 +97,7 @@ impl Connection {
     /// # Errors
     /// When the connection ends before.
     pub async fn map(&self, memory: RemoteMemory) -> Result<Region, Ending> {
-        let Some((_, path)) = self.link.ways(|ways| ways.path) else {
+        let Some(path) = self.link.ways(|ways| ways.path.as_ref().map(|&(_, path)| path)) else {
             return Err(self.ended().await);
         };
         let tag = u64::from(memory.rkey().0);
@@ -203,7 +205,7 @@ impl<K: Kind> Unconnected<K> {
         service: ServiceId,
         private: &[u8],
     ) -> Result<(K, Private), ConnectError> {
-        let way = reach(self.nic(), &parsed(to)?).await?;
+        let way = reach(self.nic(), &to.parse()?).await?;
         let shared = self.nic().shared();
         let link = &self.connection.link;
         let answered =

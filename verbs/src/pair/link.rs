@@ -1,14 +1,13 @@
 //! What a queue pair of either kind knows of its connection.
 
-use std::task::{Context, Poll};
-
 use doorbell_core::cm::{ConnectionId, Why};
 use doorbell_core::encap::PathId;
 use doorbell_core::nic::{Cause, Rights};
 use doorbell_core::wire::Qpn;
 
+use crate::progress::Way;
 use crate::sync::{Mutex, Ordering, fence, locked};
-use crate::wakers::{Place, Wakers};
+use crate::wakers::Wakers;
 
 /// Where a connection stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,8 +75,8 @@ pub(crate) struct Link {
 #[derive(Default)]
 pub(crate) struct Ways {
     pub id: Option<ConnectionId>,
-    /// The number by which its way is counted, and its path's: that of a link is the device's.
-    pub path: Option<(PathId, PathId)>,
+    /// Where it leads, and its path's number: that of a link is the device's.
+    pub path: Option<(Way, PathId)>,
 }
 
 impl Link {
@@ -117,35 +116,14 @@ impl Link {
 
     /// Waits until it is over.
     pub async fn ended(&self) -> Ending {
-        let mut watching = Watching { link: self, place: Place::default() };
-        std::future::poll_fn(move |context| watching.poll(context)).await
+        let ended = || match &*locked(&self.stand) {
+            Stand::Ended(ending) => Some(ending.clone()),
+            _ => None,
+        };
+        self.watchers.until(ended).await
     }
 
     pub fn ways<R>(&self, does: impl FnOnce(&mut Ways) -> R) -> R {
         does(&mut locked(&self.ways))
-    }
-}
-
-/// Somebody who waits for the end of a connection.
-struct Watching<'l> {
-    link: &'l Link,
-    place: Place,
-}
-
-impl Watching<'_> {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Ending> {
-        self.link.watchers.enter(&mut self.place, context.waker());
-        // Whoever changes it looks for watchers afterwards.
-        fence(Ordering::SeqCst);
-        match &*locked(&self.link.stand) {
-            Stand::Ended(ending) => Poll::Ready(ending.clone()),
-            _ => Poll::Pending,
-        }
-    }
-}
-
-impl Drop for Watching<'_> {
-    fn drop(&mut self) {
-        self.link.watchers.leave(&mut self.place);
     }
 }

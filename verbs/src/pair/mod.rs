@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use doorbell_core::memory::Buf;
 use doorbell_core::nic::{
-    self, Completion, Data, Done, Inline, Memory, Polled, PostError, ReceiveRequest, WorkRequest,
+    self, Attachment, Completion, Data, Done, Inline, Memory, Polled, PostError, ReceiveRequest,
+    WorkRequest,
 };
 use doorbell_core::wire::{Imm, Qpn};
 
@@ -88,7 +89,7 @@ pub struct Message {
     /// How many bytes were received, or written.
     pub len: u32,
     /// What came with it.
-    pub attached: nic::Attachment,
+    pub attached: Attachment,
     /// Whether it tells of a write, and has used the buffer up without filling it.
     pub is_write: bool,
 }
@@ -174,9 +175,7 @@ impl QueuePair {
     /// As [`perform`](Self::perform), and when there is more data than remote memory.
     #[inline]
     pub async fn write(&self, data: impl Into<Data>, to: RemoteMemory) -> Result<Buf, Failed> {
-        let data = to.check(data.into())?;
-        let request = WorkRequest::write(0, to.address(), to.rkey(), data);
-        Ok(buf(self.perform(request.awaited()).await?.memory))
+        self.put(data.into(), to, Attachment::Nothing).await
     }
 
     /// Writes to the peer's memory, and completes a receive of the peer's, which tells it so.
@@ -190,9 +189,14 @@ impl QueuePair {
         to: RemoteMemory,
         imm: Imm,
     ) -> Result<Buf, Failed> {
-        let data = to.check(data.into())?;
-        let request = WorkRequest::write(0, to.address(), to.rkey(), data).with_imm(imm);
-        Ok(buf(self.perform(request.awaited()).await?.memory))
+        self.put(data.into(), to, Attachment::Imm(imm)).await
+    }
+
+    #[inline]
+    async fn put(&self, data: Data, to: RemoteMemory, attached: Attachment) -> Result<Buf, Failed> {
+        let data = to.check(data)?;
+        let request = WorkRequest::write(0, to.address(), to.rkey(), data).awaited();
+        Ok(buf(self.perform(WorkRequest { attached, ..request }).await?.memory))
     }
 
     /// Reads the peer's memory, as much as `into` has room for; a buffer comes back filled.

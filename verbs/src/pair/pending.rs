@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use super::slots::Slots;
 use super::{RECEIVE, receive, taken};
 use crate::error::PostReceiveError;
-use crate::sync::{AtomicU64, Mutex, Ordering, fence, locked};
+use crate::sync::{AtomicU64, Mutex, Ordering, locked};
 use crate::wakers::{Place, Wakers};
 
 /// Requests that are under way, and messages that nobody has asked for yet.
@@ -157,8 +157,6 @@ impl Pair {
     /// Has a waker woken when something of that is there.
     pub fn await_message(&self, place: &mut Place, waker: &Waker) {
         self.receivers.enter(place, waker);
-        // Whoever counts a message looks for receivers afterwards.
-        fence(Ordering::SeqCst);
     }
 
     /// Does so no more.

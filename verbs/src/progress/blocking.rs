@@ -84,10 +84,15 @@ pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output 
 }
 
 fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
-    let before = BLOCKED.replace(true);
-    let polled = future.poll(&mut Context::from_waker(waker));
-    BLOCKED.set(before);
-    polled
+    /// Puts back what was before, also if the future panics.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            BLOCKED.set(self.0);
+        }
+    }
+    let _before = Before(BLOCKED.replace(true));
+    future.poll(&mut Context::from_waker(waker))
 }
 
 /// Yields in Tokio's own way. A plain wake-up of ourselves would call an idle worker to steal us. But

@@ -11,12 +11,12 @@ use doorbell_core::connect::Route;
 use doorbell_core::encap::{Path, PathId};
 use doorbell_core::memory::Region;
 use doorbell_core::nic::{
-    self, Cause, Change, CompletionQueue, CompletionQueueId, Domain, Event, Nic, Registration,
-    ResourceError, SharedReceiveQueueId,
+    self, Cause, Change, CompletionQueue, CompletionQueueId, Event, Nic, ResourceError,
+    SharedReceiveQueueId,
 };
 use doorbell_core::time::Time;
 use doorbell_core::wire::cm::RejectReason;
-use doorbell_core::wire::{PathMtu, Qpn, Rkey, ServiceId};
+use doorbell_core::wire::{PathMtu, Qpn, ServiceId};
 use doorbell_transports::Grant;
 use doorbell_transports::sharing::{self, Membership};
 use tokio::sync::{broadcast, oneshot};
@@ -72,6 +72,9 @@ pub(crate) struct Control {
     left_shared: Vec<SharedReceiveQueueId>,
 }
 
+/// The most events that wait for a program that does not take them.
+const EVENTS: usize = 1024;
+
 /// How often the other processes of an interface are heard while turns are taken: it takes system
 /// calls. Whoever sleeps is woken by them.
 const SHARES_EVERY: Duration = Duration::from_millis(1);
@@ -123,66 +126,60 @@ impl Grants {
 /// The numbers of paths: packets of two queue pairs share a frame if theirs lead to the same host.
 #[derive(Default)]
 struct Paths {
-    known: HashMap<Way, PathId>,
-    users: HashMap<PathId, (Way, usize)>,
+    /// The number of each way, and how many queue pairs go it.
+    known: HashMap<Way, (PathId, usize)>,
     last: u32,
 }
 
 impl Paths {
     fn take(&mut self, way: &Way) -> Path {
-        let id = *self.known.entry(way.clone()).or_insert_with(|| {
+        let (id, users) = self.known.entry(way.clone()).or_insert_with(|| {
             self.last = self.last.wrapping_add(1);
-            PathId(self.last)
+            (PathId(self.last), 0)
         });
-        let (_, users) = self.users.entry(id).or_insert_with(|| (way.clone(), 0));
         *users += 1;
-        way.path(id)
+        way.path(*id)
     }
 
-    /// The number of a way that is known.
-    fn number(&self, way: &Way) -> PathId {
-        self.known[way]
-    }
-
-    fn give_back(&mut self, id: PathId) {
-        let Some((way, users)) = self.users.get_mut(&id) else { return };
+    fn give_back(&mut self, way: &Way) {
+        let Some((_, users)) = self.known.get_mut(way) else { return };
         *users -= 1;
         if *users == 0 {
             self.known.remove(way);
-            self.users.remove(&id);
         }
     }
 }
 
-/// What a control is made of.
-pub(crate) struct Parts {
-    pub nic: Nic,
-    pub manager: Manager,
+/// What a NIC's device, and its program, say of it.
+pub(crate) struct Setting {
+    /// If the interface is shared.
     pub sharing: Option<Membership>,
     pub mtu: PathMtu,
+    /// For how long peers that do not answer are waited for.
     pub patience: Duration,
-    pub errands: Arc<Errands>,
-    pub completions: (CompletionQueueId, CompletionQueue),
-    pub events: broadcast::Sender<AsyncEvent>,
 }
 
 impl Control {
-    pub fn new(parts: Parts) -> Self {
-        let Parts { nic, manager, sharing, mtu, patience, errands, completions, events } = parts;
+    pub fn new(
+        nic: Nic,
+        manager: Manager,
+        completions: (CompletionQueueId, CompletionQueue),
+        Setting { sharing, mtu, patience }: Setting,
+    ) -> Self {
         Self {
             nic,
             manager,
             sharing,
             mtu,
             patience,
-            errands,
+            errands: Arc::default(),
             completions,
             pairs: HashMap::new(),
             links: HashMap::new(),
             queues: HashMap::new(),
             calls: Calls::default(),
             listeners: Listeners::default(),
-            events,
+            events: broadcast::Sender::new(EVENTS),
             grants: Grants::default(),
             paths: Paths::default(),
             parts: false,
@@ -202,17 +199,10 @@ impl Control {
         self.manager.advance(now);
         if self.sharing.is_some() && now >= self.shares_at {
             self.shares_at = now + SHARES_EVERY;
-            self.share();
+            self.hear_others();
         }
         if !self.is_clear() {
             self.clear();
-        }
-    }
-
-    /// Hears the other processes of the interface.
-    pub fn hear_others(&mut self) {
-        if self.sharing.is_some() {
-            self.share();
         }
     }
 
@@ -362,12 +352,11 @@ impl Control {
                     let _ = self.nic.change(link.qpn, Change::Error);
                 }
             }
-            cm::Event::Released { id, qpn } => {
+            cm::Event::Released { id, .. } => {
                 self.listeners.forget(id);
                 if let Some(link) = self.calls.release(id) {
                     link.ways(|ways| ways.id = None);
                 }
-                let _ = qpn;
                 self.clear();
             }
         }
@@ -389,15 +378,15 @@ impl Control {
     /// The path of a queue pair to a peer, numbered.
     pub fn path(&mut self, link: &Link, way: &Way) -> Path {
         let path = self.paths.take(way);
-        let number = self.paths.number(way);
-        if let Some(old) = link.ways(|ways| ways.path.replace((number, path.id()))) {
-            self.paths.give_back(old.0);
+        if let Some((old, _)) = link.ways(|ways| ways.path.replace((way.clone(), path.id()))) {
+            self.paths.give_back(&old);
         }
         path
     }
 
+    /// Hears the other processes of the interface.
     #[cold]
-    fn share(&mut self) {
+    pub fn hear_others(&mut self) {
         use sharing::Event::{
             BecameOwner, Granted, Joined, Left, Listens, StopsListening, Taken, Welcome,
         };
@@ -428,21 +417,8 @@ impl Control {
     }
 }
 
-/// Memory, and what is taken down.
+/// What programs want done, and what is taken down.
 impl Control {
-    pub fn register(
-        &mut self,
-        domain: Domain,
-        region: Region,
-        rights: nic::Rights,
-    ) -> Result<Registration, nic::TableFull> {
-        self.nic.register(domain, region, rights)
-    }
-
-    pub fn renew(&mut self, lkey: nic::Lkey) -> Result<Rkey, nic::KeyError> {
-        self.nic.renew(lkey)
-    }
-
     #[cold]
     fn run_errands(&mut self) {
         for errand in self.errands.take() {
@@ -509,8 +485,8 @@ impl Control {
             if let Err(ResourceError::Outstanding { .. }) = nic.drop_queue_pair(*qpn) {
                 return true;
             }
-            if let Some((number, _)) = link.ways(|ways| ways.path.take()) {
-                paths.give_back(number);
+            if let Some((way, _)) = link.ways(|ways| ways.path.take()) {
+                paths.give_back(&way);
             }
             links.remove(qpn);
             false

@@ -101,7 +101,6 @@ impl<T> Duty<T> {
     #[cold]
     pub fn stand_by(&self, place: &mut Place, waker: &Waker) {
         self.standby.enter(place, waker);
-        fence(Ordering::SeqCst);
     }
 
     /// What this is about, if nobody has it, and nobody keeps the duty either.

@@ -100,17 +100,13 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    fn next_timeout(&self) -> Option<Time> {
-        self.control.next_timeout()
-    }
-
     /// Tells peers what was taken so far, before one of them hears that a connection is over: a
     /// device does so when it looks and finds nothing. Whether it found something before.
     #[cold]
     fn tell_delivered(&mut self) -> bool {
         self.device.settle(self.control.nic.owes());
-        let mut looks = (0..BUSY_TURNS).map(|_| self.device.receive(&mut self.control.nic));
-        looks.by_ref().take_while(|&found| found > 0).count() > 0
+        let mut found = || self.device.receive(&mut self.control.nic) > 0;
+        (0..BUSY_TURNS).take_while(|_| found()).count() > 0
     }
 }
 
@@ -187,7 +183,7 @@ impl<D: Device> Machine for Engine<D> {
     }
 
     fn arm(&mut self) -> std::io::Result<()> {
-        let until = self.next_timeout();
+        let until = self.control.next_timeout();
         self.device.arm(until)?;
         self.armed = Some(until);
         // What came of theirs before wakes nobody.
@@ -207,7 +203,7 @@ impl<D: Device> Machine for Engine<D> {
 
     fn hasten(&mut self) {
         let Some(until) = self.armed else { return };
-        let next = self.next_timeout();
+        let next = self.control.next_timeout();
         if next.is_some_and(|next| until.is_none_or(|until| next < until)) {
             // What is watched already can be watched for a shorter time.
             let _ = self.arm();

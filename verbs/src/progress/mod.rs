@@ -36,7 +36,7 @@ use doorbell_transports::{Address, Capabilities};
 use blocking::is_blocked;
 pub(crate) use blocking::{block_on, let_others_run};
 use closing::Handles;
-pub(crate) use control::{Control, Manager, Parts, Way};
+pub(crate) use control::{Control, Manager, Setting, Way};
 pub(crate) use duty::Duty;
 pub(crate) use errands::{Errand, Errands, Leaving};
 pub(crate) use machine::{Engine, Machine, Turned};
@@ -195,9 +195,9 @@ impl Shared {
         if streak == MOST_AT_ONCE {
             return let_others_run(context);
         }
-        if let Some(found) = look.look() {
-            self.end(stint);
-            return Poll::Ready((found, None));
+        let found = self.glance(stint, look);
+        if found.is_ready() {
+            return found;
         }
         if self.pacing.dedicated {
             return self.wait_beside(context, stint, look);
@@ -293,20 +293,17 @@ impl Shared {
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
         assert!(!self.duty.is_mine(), "this task has the NIC in hand: let it go before it waits");
         look.register(context.waker());
-        if stint.keeps {
-            // It is ours, and only the lock is taken, for a moment.
-            return match look.look() {
-                Some(found) => {
-                    self.end(stint);
-                    Poll::Ready((found, None))
-                }
-                None => let_others_run(context),
-            };
+        let keeps = stint.keeps;
+        if !keeps {
+            self.duty.stand_by(&mut stint.place, context.waker());
         }
-        self.duty.stand_by(&mut stint.place, context.waker());
-        if let Some(found) = look.look() {
-            self.end(stint);
-            return Poll::Ready((found, None));
+        let found = self.glance(stint, look);
+        if found.is_ready() {
+            return found;
+        }
+        if keeps {
+            // The duty is ours, and only the lock is taken, for a moment.
+            return let_others_run(context);
         }
         if let Some(machine) = self.duty.vacant() {
             // To come back at once is to let others run first, but not to sleep.
@@ -387,21 +384,32 @@ impl Shared {
         // One spins, and each only once: the others of a task, or of a thread, would add up.
         if !std::mem::replace(&mut stint.spun, true) && self.duty.keep() {
             let spun = std::time::Instant::now();
-            let mut found = None;
-            while found.is_none() && spun.elapsed() < self.pacing.spin.min(QUANTUM) {
+            let mut found = Poll::Pending;
+            while found.is_pending() && spun.elapsed() < self.pacing.spin.min(QUANTUM) {
                 for _ in 0..TURNS_A_LOOK {
-                    found = found.or_else(|| look.look());
+                    if found.is_pending() {
+                        found = self.glance(stint, look);
+                    }
                     std::hint::spin_loop();
                 }
             }
             self.duty.rest();
-            if let Some(found) = found {
-                self.end(stint);
-                return Poll::Ready((found, None));
+            if found.is_ready() {
+                return found;
             }
         }
         look.register(context.waker());
         self.ring();
+        self.glance(stint, look)
+    }
+
+    /// A look, with which somebody's waiting is over if it finds something.
+    #[inline]
+    fn glance<'s, L: Look>(
+        &self,
+        stint: &mut Stint,
+        look: &mut L,
+    ) -> Poll<(L::Found, Option<Held<'s>>)> {
         match look.look() {
             Some(found) => {
                 self.end(stint);

@@ -267,7 +267,8 @@ async fn watch(shared: Weak<Shared>, runtime: runtime::Id, fd: OwnedFd) {
 
 fn watch_as_thread(shared: &Weak<Shared>, fd: &OwnedFd, ended: &UnixStream) {
     let mut patrol = Patrol::default();
-    while sleep(fd, ended) {
+    // Until the NIC is no more.
+    while wait_either(fd, ended) {
         loop {
             let Some(shared) = Shared::of(shared) else { return };
             if shared.patrol(&mut patrol) == Next::Rest {
@@ -277,11 +278,6 @@ fn watch_as_thread(shared: &Weak<Shared>, fd: &OwnedFd, ended: &UnixStream) {
             std::thread::yield_now();
         }
     }
-}
-
-/// Sleeps until something is to be done. Not if the NIC is no more.
-fn sleep(fd: &OwnedFd, ended: &UnixStream) -> bool {
-    wait_either(fd, ended)
 }
 
 /// The thread that runs a NIC.
@@ -319,7 +315,7 @@ fn run(shared: &Weak<Shared>, spin: Option<Duration>, fd: &OwnedFd, ended: &Unix
         drop(shared);
         if rests {
             since = None;
-            if !sleep(fd, ended) {
+            if !wait_either(fd, ended) {
                 return;
             }
         } else if wanted {
