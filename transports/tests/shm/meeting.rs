@@ -2,6 +2,7 @@
 
 use doorbell_core::encap::PathId;
 use doorbell_core::nic::Outbox;
+use doorbell_kit::child;
 use doorbell_transports::shm::{Limits, Shm};
 use doorbell_transports::{Address, Device, OpenError, ReachError};
 
@@ -22,12 +23,14 @@ fn who_joined_is_reached_by_its_name_and_answered_by_the_same_link() {
 
 #[test]
 fn a_name_is_taken_until_its_device_is_dropped() {
-    let name = name("wanted");
-    let first = Shm::join(&name).expect("a free name");
-    let Err(taken @ OpenError::Taken { .. }) = Shm::join(&name) else { panic!("taken twice") };
-    assert!(taken.to_string().contains(&name), "{taken}");
-    drop(first);
-    Shm::join(&name).expect("free again");
+    child::alone(|| {
+        let name = name("wanted");
+        let first = Shm::join(&name).expect("a free name");
+        let Err(taken @ OpenError::Taken { .. }) = Shm::join(&name) else { panic!("taken twice") };
+        assert!(taken.to_string().contains(&name), "{taken}");
+        drop(first);
+        Shm::join(&name).expect("free again");
+    });
 }
 
 #[test]
@@ -106,26 +109,28 @@ fn a_device_reaches_itself() {
 
 #[test]
 fn who_leaves_is_read_to_the_end_and_then_gone_and_its_name_leads_to_the_next() {
-    let [(mut a, to_b), (b, _)] = two();
-    let name = b.address().to_string();
-    let name = name.strip_prefix("shm:").expect("an address");
-    let mut b = b;
-    let to_a = reach(&mut b, &mut a);
-    for number in 0..10 {
-        send(&mut b, to_a, number, b"last words");
-    }
-    drop(b);
-    let mut heard = Heard::default();
-    until(|| {
-        turn(&mut a, &mut heard);
-        !heard.gone.is_empty()
-    });
-    assert!(heard.packets.iter().map(|(_, number, _)| *number).eq(0..10));
-    assert_eq!(heard.gone, [to_b]);
+    child::alone(|| {
+        let [(mut a, to_b), (b, _)] = two();
+        let name = b.address().to_string();
+        let name = name.strip_prefix("shm:").expect("an address");
+        let mut b = b;
+        let to_a = reach(&mut b, &mut a);
+        for number in 0..10 {
+            send(&mut b, to_a, number, b"last words");
+        }
+        drop(b);
+        let mut heard = Heard::default();
+        until(|| {
+            turn(&mut a, &mut heard);
+            !heard.gone.is_empty()
+        });
+        assert!(heard.packets.iter().map(|(_, number, _)| *number).eq(0..10));
+        assert_eq!(heard.gone, [to_b]);
 
-    let mut next = Shm::join(name).expect("free again");
-    let to_next = reach(&mut a, &mut next);
-    assert_ne!(to_next, to_b, "a number does not come back soon");
+        let mut next = Shm::join(name).expect("free again");
+        let to_next = reach(&mut a, &mut next);
+        assert_ne!(to_next, to_b, "a number does not come back soon");
+    });
 }
 
 #[test]

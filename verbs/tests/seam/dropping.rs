@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use doorbell_kit::child::{self, Child};
+use doorbell_kit::child;
 use doorbell_verbs::{
     Buf, Config, Nic, QueuePairConfig, QueuesConfig, Region, Rights, Send, ServiceId,
 };
@@ -231,51 +231,49 @@ fn held() -> (usize, usize) {
 /// NICs in the middle of traffic: in a process of its own, where descriptors can be counted.
 #[test]
 fn nics_are_dropped_at_any_time_and_leave_nothing_behind() {
-    const TEST: &str = "dropping::nics_are_dropped_at_any_time_and_leave_nothing_behind";
-    if child::part().is_none() {
-        return Child::start(TEST, "alone", None).end();
-    }
-    for (over, config) in [
-        (Over::Shm, brief()),
-        (Over::Udp, sleepy()),
-        (Over::Shm, dedicated()),
-        (Over::Udp, dedicated()),
-    ] {
-        run(Runs::MultiThread, move || async move {
-            let mut luck = Luck(77);
-            let mut before = None;
-            for number in 0..100 {
-                let (near, far) = nics(over, &config);
-                let (one, other) = connected(&near, &far).await;
-                let (polls, first) = (luck.below(200), luck.below(2));
-                let near_goes = tokio::spawn(async move {
-                    abandoned(polls, async {
-                        loop {
-                            if one.pair.write(buf(number, 9000), one.peer).await.is_err() {
-                                break;
+    child::alone(|| {
+        for (over, config) in [
+            (Over::Shm, brief()),
+            (Over::Udp, sleepy()),
+            (Over::Shm, dedicated()),
+            (Over::Udp, dedicated()),
+        ] {
+            run(Runs::MultiThread, move || async move {
+                let mut luck = Luck(77);
+                let mut before = None;
+                for number in 0..100 {
+                    let (near, far) = nics(over, &config);
+                    let (one, other) = connected(&near, &far).await;
+                    let (polls, first) = (luck.below(200), luck.below(2));
+                    let near_goes = tokio::spawn(async move {
+                        abandoned(polls, async {
+                            loop {
+                                if one.pair.write(buf(number, 9000), one.peer).await.is_err() {
+                                    break;
+                                }
                             }
-                        }
-                    })
-                    .await;
-                    drop((one, near));
-                });
-                let polls = luck.below(200) * first;
-                let far_goes = tokio::spawn(async move {
-                    abandoned(polls, other.pair.recv(Buf::with_capacity(8))).await;
-                    drop((other, far));
-                });
-                tokio::try_join!(near_goes, far_goes).expect("neither fails");
-                // The first leaves what the runtime keeps.
-                if number == 10 {
-                    settled(&mut before).await;
+                        })
+                        .await;
+                        drop((one, near));
+                    });
+                    let polls = luck.below(200) * first;
+                    let far_goes = tokio::spawn(async move {
+                        abandoned(polls, other.pair.recv(Buf::with_capacity(8))).await;
+                        drop((other, far));
+                    });
+                    tokio::try_join!(near_goes, far_goes).expect("neither fails");
+                    // The first leaves what the runtime keeps.
+                    if number == 10 {
+                        settled(&mut before).await;
+                    }
                 }
-            }
-            let expected = before;
-            while Some(held()) > expected {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        });
-    }
+                let expected = before;
+                while Some(held()) > expected {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            });
+        }
+    });
 }
 
 /// Waits until threads that end have ended, and says how much is held then.
@@ -291,22 +289,24 @@ async fn settled(held_then: &mut Option<(usize, usize)>) {
 /// A name is free again when the NIC that had it was dropped.
 #[test]
 fn a_nic_that_was_dropped_leaves_its_address_to_the_next() {
-    for config in [brief(), sleepy(), dedicated()] {
-        for runs in [Runs::MultiThread, Runs::CurrentThread, Runs::Nowhere] {
-            let config = config.clone();
-            run(runs, move || async move {
-                for over in [Over::Shm, Over::Udp] {
-                    let first = nics(over, &config).0;
-                    let name = address(&first);
-                    drop(first);
-                    for _ in 0..200 {
-                        let nic = Nic::open(&name, config.clone()).expect("it is free again");
-                        let domain = nic.domain();
-                        let memory = domain.register(Region::new(64), Rights::REMOTE);
-                        drop((nic, domain, memory));
+    child::alone(|| {
+        for config in [brief(), sleepy(), dedicated()] {
+            for runs in [Runs::MultiThread, Runs::CurrentThread, Runs::Nowhere] {
+                let config = config.clone();
+                run(runs, move || async move {
+                    for over in [Over::Shm, Over::Udp] {
+                        let first = nics(over, &config).0;
+                        let name = address(&first);
+                        drop(first);
+                        for _ in 0..200 {
+                            let nic = Nic::open(&name, config.clone()).expect("it is free again");
+                            let domain = nic.domain();
+                            let memory = domain.register(Region::new(64), Rights::REMOTE);
+                            drop((nic, domain, memory));
+                        }
                     }
-                }
-            });
+                });
+            }
         }
-    }
+    });
 }
