@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::memory::words;
 use crate::sync::AtomicU64;
+use crate::wire::Crc;
 
 /// Some bytes of known length that can be copied to private bytes or to words that peers write.
 pub trait Payload: Copy {
@@ -23,6 +24,14 @@ pub trait Payload: Copy {
 
     /// Copies all of them to the front of `to`, which must be long enough.
     fn copy_to(&self, to: &mut [u8]);
+
+    /// Copies all of them to the front of `to`, and takes them into a CRC. Many at once are looked at
+    /// only once for both, if it can be done.
+    #[must_use]
+    fn copy_to_summed(&self, to: &mut [u8], crc: Crc) -> Crc {
+        self.copy_to(to);
+        crc.update(&to[..self.len()])
+    }
 
     /// Copies all of them into `to`, from byte `at` on; they must fit.
     fn copy_to_words(&self, to: &[AtomicU64], at: usize);
@@ -47,6 +56,13 @@ impl Payload for &[u8] {
             (_, Some(words)) => to[..16].copy_from_slice(words),
             _ => copy_any(self, &mut to[..self.len()]),
         }
+    }
+
+    fn copy_to_summed(&self, to: &mut [u8], crc: Crc) -> Crc {
+        let to = &mut to[..self.len()];
+        let (crc, taken) = crc.update_copying(self, to);
+        copy_any(&self[taken..], &mut to[taken..]);
+        crc.update(&to[taken..])
     }
 
     #[inline(always)]
@@ -92,6 +108,13 @@ impl Payload for WordBytes<'_> {
     #[inline(always)]
     fn copy_to(&self, to: &mut [u8]) {
         words::copy_out(self.words, self.at, &mut to[..self.len]);
+    }
+
+    fn copy_to_summed(&self, to: &mut [u8], crc: Crc) -> Crc {
+        let to = &mut to[..self.len];
+        let (crc, taken) = words::copy_out_summed(self.words, self.at, to, crc);
+        words::copy_out(self.words, self.at + taken, &mut to[taken..]);
+        crc.update(&to[taken..])
     }
 
     #[inline]

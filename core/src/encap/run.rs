@@ -1,7 +1,7 @@
 //! Laying packets into a frame: one, or a run of them for segmentation offload.
 
 use crate::payload::Payload;
-use crate::wire::{Ethernet, Headers, IpId, padding};
+use crate::wire::{Crc, Ethernet, Headers, IpId, padding};
 
 use super::outer::Version;
 use super::path::{self, Path, PathId};
@@ -112,8 +112,12 @@ impl Run {
         let crc = path.crc(len, id, bth.steady());
         let (packet, icrc) = packet.split_at_mut(body);
         headers.emit_with(bth, packet);
-        place(&mut packet[headers.len()..], payload);
-        let crc = crc.update(&packet[STEADY_BTH..]);
+        let crc = if payload.len() < LONG {
+            place(&mut packet[headers.len()..], payload);
+            crc.update(&packet[STEADY_BTH..])
+        } else {
+            place_summed(packet, headers.len(), payload, crc)
+        };
         icrc.copy_from_slice(&crc.finish().to_le_bytes());
         Ok(())
     }
@@ -173,6 +177,20 @@ fn place(out: &mut [u8], payload: impl Payload) {
     for byte in &mut out[payload.len()..] {
         *byte = 0;
     }
+}
+
+/// From how many bytes on a payload is copied and summed in one.
+const LONG: usize = 512;
+
+/// The same with a payload of many bytes, behind headers of `begin`; the CRC of all behind what is
+/// steady.
+#[inline(never)]
+fn place_summed(packet: &mut [u8], begin: usize, payload: impl Payload, crc: Crc) -> Crc {
+    let (headers, body) = packet.split_at_mut(begin);
+    let (body, pad) = body.split_at_mut(payload.len());
+    pad.fill(0);
+    let crc = payload.copy_to_summed(body, crc.update(&headers[STEADY_BTH..]));
+    if pad.is_empty() { crc } else { crc.update_short(pad) }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 
 use super::bulk;
 use crate::sync::{AtomicU64, Ordering};
+use crate::wire::Crc;
 use std::ptr;
 
 /// How many bytes a word holds.
@@ -119,6 +120,20 @@ fn copy_out_any(words: &[AtomicU64], at: usize, to: &mut [u8]) {
             }
             get(last, 0, tail);
         }
+    }
+}
+
+/// Reads bytes at `at` into the front of `to` and takes them into a CRC on the way: as many as can be
+/// looked at only once for both, perhaps none.
+pub(crate) fn copy_out_summed(
+    words: &[AtomicU64],
+    at: usize,
+    to: &mut [u8],
+    crc: Crc,
+) -> (Crc, usize) {
+    match at.is_multiple_of(WORD) {
+        true => crc.update_copying_words(&words[at / WORD..][..to.len() / WORD], to),
+        false => (crc, 0),
     }
 }
 

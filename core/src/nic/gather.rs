@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::payload::{Payload, WordBytes};
 use crate::sync::AtomicU64;
+use crate::wire::Crc;
 
 use super::completion::Cause;
 use super::keys::{Domain, Keys, Rights};
@@ -156,6 +157,14 @@ impl Payload for Source<'_> {
                 pieces.each(|words, at| words.copy_to(&mut to[at..at + words.len()]));
             }
         }
+    }
+
+    fn copy_to_summed(&self, to: &mut [u8], crc: Crc) -> Crc {
+        if let Self::Words(words) = self {
+            return words.copy_to_summed(to, crc);
+        }
+        self.copy_to(to);
+        crc.update(&to[..self.len()])
     }
 
     #[inline]

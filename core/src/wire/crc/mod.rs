@@ -2,11 +2,35 @@
 //!
 //! An ICRC begins with a hundred bytes that hardly change and ends with a few dozen that do. So
 //! the state is a value to keep and continue from. A word or two is taken by table, some dozens of
-//! bytes by carry-less multiplication where the processor has it, and long payloads by
-//! `crc32fast`, which folds them in parallel but takes ten nanoseconds to begin and to end.
+//! bytes by carry-less multiplication where the processor has it, and long payloads by the same with
+//! wide words, which can copy them on the way. Elsewhere, and between, it is `crc32fast`, which folds
+//! them in parallel but takes ten nanoseconds to begin and to end.
 
 #[cfg(target_arch = "x86_64")]
 mod sys;
+#[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+mod wide;
+
+#[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
+mod wide {
+    //! Other processors have no such words.
+
+    use crate::sync::AtomicU64;
+
+    pub fn update(register: u32, _: &[u8]) -> (u32, usize) {
+        (register, 0)
+    }
+
+    pub fn copy(register: u32, _: &[u8], _: &mut [u8]) -> (u32, usize) {
+        (register, 0)
+    }
+
+    pub fn copy_words(register: u32, _: &[AtomicU64], _: &mut [u8]) -> (u32, usize) {
+        (register, 0)
+    }
+}
+
+use crate::sync::AtomicU64;
 
 /// The state of a CRC-32 in the middle of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,9 +62,26 @@ impl Crc {
         if bytes.len() < FOLDING_PAYS {
             return self.update_short(bytes);
         }
+        let (register, taken) = wide::update(self.register, bytes);
+        if taken > 0 {
+            return Self { register }.update(&bytes[taken..]);
+        }
         let mut hasher = crc32fast::Hasher::new_with_initial(self.finish());
         hasher.update(bytes);
         Self { register: !hasher.finalize() }
+    }
+
+    /// Takes in as many of `bytes` as it copies to `to` on the way, which is as long: those at the
+    /// front, if there are many, or none.
+    pub(crate) fn update_copying(self, bytes: &[u8], to: &mut [u8]) -> (Self, usize) {
+        let (register, taken) = wide::copy(self.register, bytes, to);
+        (Self { register }, taken)
+    }
+
+    /// The same of words that others write.
+    pub(crate) fn update_copying_words(self, words: &[AtomicU64], to: &mut [u8]) -> (Self, usize) {
+        let (register, taken) = wide::copy_words(self.register, words, to);
+        (Self { register }, taken)
     }
 
     /// Takes in a few `bytes`, by table.

@@ -96,7 +96,7 @@ fn product(a: u64, b: u64) -> __m128i {
 /// The remainder of a sum of products: 96 bits to 64, and these by Barrett's method to 32.
 #[target_feature(enable = "pclmulqdq")]
 #[inline]
-fn reduce(sum: __m128i) -> u32 {
+pub(super) fn reduce(sum: __m128i) -> u32 {
     let fold = _mm_set_epi64x(0, power(64) as i64);
     let folded = _mm_xor_si128(sum, _mm_clmulepi64_si128::<0x00>(sum, fold));
     // Of what is in the upper word now. The lower half of the quotient comes of its lower half.
@@ -125,7 +125,7 @@ const RECIPROCAL: u64 = 0x1_F701_1641;
 
 /// The remainder of xⁿ, as a word whose highest bit stands for x⁰. It is of one power less, for
 /// the product of two such words is one place short of a word of twice the length.
-const fn power(n: usize) -> u64 {
+pub(super) const fn power(n: usize) -> u64 {
     let mut remainder = 1u32 << 31;
     let mut i = 1;
     while i < n {
