@@ -58,6 +58,10 @@ const MOST_TURNS: u32 = 16 * TURNS;
 /// How many messages of one peer's socket are taken at once.
 const MESSAGES: usize = 16;
 
+/// How many looks in a row may find something before writers are told of what was settled: which is
+/// otherwise done when nothing else is.
+const MOST_BUSY: u32 = 4;
+
 /// How many grants a peer may send before the program has taken any.
 const MOST_GRANTS: usize = 64;
 
@@ -105,6 +109,8 @@ pub struct Shm {
     strays: Vec<PathId>,
     /// How many times it was looked since the sockets were looked at.
     turns: u32,
+    /// How many looks in a row have found something.
+    busy: u32,
     armed: bool,
     /// Whether the timer was set meanwhile, to have whoever sleeps look at once.
     called_back: bool,
@@ -210,6 +216,7 @@ impl Shm {
             last: Vec::new(),
             strays: Vec::with_capacity(MOST_STRAYS),
             turns: 0,
+            busy: 0,
             armed: false,
             called_back: false,
             statistics: Statistics::default(),
@@ -469,10 +476,17 @@ impl Device for Shm {
         self.turns += 1;
         if found == 0 {
             self.tell();
+            self.busy = 0;
             if self.turns >= TURNS {
                 self.attend();
             }
         } else {
+            self.busy += 1;
+            if self.busy == MOST_BUSY {
+                // A peer of which too little is read to hear of it otherwise would wait for ever.
+                self.tell();
+                self.busy = 0;
+            }
             if found == Burst::MOST {
                 // Whoever has so much to say lets others speak.
                 self.at += 1;

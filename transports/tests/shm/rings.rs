@@ -86,6 +86,21 @@ fn a_full_ring_takes_nothing_until_what_was_read_is_settled() {
     assert!(push(&mut a, to_b, 0, b"more").is_ok());
 }
 
+/// One that always has something else to read told its peer of too little only when that filled a
+/// quarter of the ring.
+#[test]
+fn who_never_finds_nothing_says_how_far_it_has_come() {
+    let [(mut a, to_b), (mut b, _)] = two();
+    let first = send(&mut a, to_b, 0, b"one");
+    let mut heard = Heard::default();
+    until(|| turn(&mut b, &mut heard) > 0);
+    for number in 1..100 {
+        send(&mut a, to_b, number, b"more");
+        assert_eq!(turn(&mut b, &mut heard), 1, "nothing is late");
+    }
+    assert!(a.delivered(to_b) > first);
+}
+
 #[test]
 fn delivered_is_what_was_settled_and_no_more() {
     let [(mut a, to_b), (mut b, _)] = pair();

@@ -15,6 +15,9 @@ use super::control::Control;
 const TURNS_A_LOOK: u32 = 64;
 const BUSY_TURNS: u32 = 16;
 
+/// Turns between looks at what was delivered, while there is no end of what arrives.
+const TURNS_TO_COLLECT: u32 = 4;
+
 /// What came of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Turned {
@@ -121,13 +124,14 @@ impl<D: Device> Machine for Engine<D> {
             self.idle = 0;
             self.busy += 1;
         }
-        if !found || self.busy >= BUSY_TURNS || self.control.nic.has_gone() {
+        let gone = self.control.nic.has_gone();
+        if self.lossless && (!found || gone || self.busy.is_multiple_of(TURNS_TO_COLLECT)) {
+            self.control.nic.collect(&mut self.device);
+        }
+        if !found || gone || self.busy >= BUSY_TURNS {
             self.busy = 0;
             if self.idle.is_multiple_of(TURNS_A_LOOK) {
                 self.tick();
-            }
-            if self.lossless {
-                self.control.nic.collect(&mut self.device);
             }
             self.idle = self.idle.wrapping_add(1);
         }
