@@ -50,6 +50,43 @@ fn messages_of_every_length_around_a_packet_arrive_whole() {
     }
 }
 
+/// Where frames hold runs of packets of one length, a long write goes as one of a packet each. What
+/// comes with a write tells of all of it, so such a write stays one.
+#[test]
+fn long_writes_go_as_many_where_frames_hold_runs() {
+    let config = Config { runs: true, ..Setup::default().config };
+    let mut two = Setup { config, ..Setup::default() }.connected(|_, _| {});
+    let message = pattern(5000);
+    let (region, place) = two.b.open(&mut two.fabric, 5008);
+    let write = |len: usize| {
+        let data = Memory::Buf(Buf::from(message[..len].to_vec()));
+        WorkRequest::write(1, at(&place, 8), place.rkey, data)
+    };
+    two.a.post(write(5000));
+    let (at_a, _) = two.run(1, 0);
+    assert_eq!(outcomes(&at_a), [(1, Ok(Done::Written))]);
+    assert!(read(&region, 8, 5000) == message);
+
+    // The receives that the peer has are counted in messages, and each of five was one: who has
+    // room for one more can be sent one.
+    two.b.receive(2, Memory::None);
+    two.a.post(write(3000).with_imm(Imm(8)));
+    let (at_a, at_b) = two.run(1, 1);
+    assert_eq!(outcomes(&at_a), [(1, Ok(Done::Written))]);
+    assert_eq!((at_b[0].outcome, at_b[0].len), (Ok(Done::ReceivedWrite), 3000));
+
+    // Of one that is refused, the packets before are there.
+    region.write_at(0, &[0; 5008]).unwrap();
+    let data = Memory::Buf(Buf::from(message.clone()));
+    two.a.post(WorkRequest::write(3, at(&place, 1008), place.rkey, data));
+    let (at_a, _) = two.run(1, 0);
+    assert_eq!(outcomes(&at_a), [(3, Err(Failure::Broke(Cause::PeerAccess)))]);
+    let written = read(&region, 1008, 4000);
+    assert!(written[..3 * 1024] == message[..3 * 1024]);
+    assert!(written[3 * 1024..].iter().all(|&byte| byte == 0));
+    assert!(read(&region, 0, 1008).iter().all(|&byte| byte == 0));
+}
+
 #[test]
 fn sequence_numbers_wrap_in_the_middle_of_a_message() {
     let first = Psn::new(0xFF_FFF0);

@@ -111,6 +111,8 @@ pub(super) struct Common {
     /// The time when it was last told.
     pub now: Time,
     pub lossless: bool,
+    /// Whether long writes are sent as several.
+    pub runs: bool,
     pub keys: Keys,
     pub completions: Vec<Option<Completions>>,
     pub counters: Counters,

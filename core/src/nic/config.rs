@@ -25,6 +25,12 @@ pub struct Config {
     /// Whether the device can't lose, repeat or reorder, and tells how far packets were taken. Its
     /// packets come [by links](super::Flow::Link).
     pub lossless: bool,
+    /// Whether frames hold several packets, which must be of one length. Then long writes of reliable
+    /// connections go as several, a packet each. The first packet of one is longer than the others,
+    /// since it alone says where to: no more than one could follow it in its frame, and nothing else
+    /// precede it. A write that is refused may have written what comes before the byte that it is
+    /// refused for.
+    pub runs: bool,
 }
 
 impl Default for Config {
@@ -36,6 +42,7 @@ impl Default for Config {
             numbering: Numbering::default(),
             keep_alive: KeepAlive::default(),
             lossless: false,
+            runs: false,
         }
     }
 }

@@ -59,6 +59,7 @@ impl Nic {
             common: Common {
                 now: Time::ZERO,
                 lossless: config.lossless,
+                runs: config.runs && !config.lossless,
                 keys: Keys::new(config.registrations),
                 completions: Vec::new(),
                 counters: Counters::default(),
@@ -315,7 +316,7 @@ impl Nic {
             }
         };
         let queues = (queues.0.0, queues.1.0);
-        let sides = (Requester::new(sends), Responder::new(receives));
+        let sides = (Requester::new(sends, config.send_depth), Responder::new(receives));
         let pair = QueuePair::new(shared, config.domain, queues, sides.0, sides.1);
         self.pairs[place as usize] = Some(Box::new(pair));
         Ok(QueuePairEnds { qpn, send, receive })

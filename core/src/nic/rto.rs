@@ -8,7 +8,7 @@ use crate::wire::Psn;
 
 /// With less than this beyond the round trip, a turn of the peer that came late would count as a
 /// loss.
-const SHORTEST: Duration = Duration::from_micros(200);
+const SHORTEST: Duration = Duration::from_micros(1500);
 const LONGEST: Duration = Duration::from_secs(4);
 
 pub(super) struct Rto {

@@ -206,11 +206,11 @@ pub struct Sending {
 
 impl Sending {
     /// The customary insistence towards a peer of this kind, which acknowledges unasked: a window of
-    /// 128 packets, 7 retries, 2 ms before anything is known, 16 reads at a time, and metadata.
+    /// 256 packets, 7 retries, 2 ms before anything is known, 16 reads at a time, and metadata.
     pub fn new(first: Psn) -> Self {
         Self {
             first,
-            window: 128,
+            window: 256,
             timeout: Duration::from_millis(2),
             peer_delay: Duration::from_micros(50),
             retries: 7,

@@ -44,6 +44,8 @@ pub enum Mood {
 pub struct Net {
     pub version: Version,
     pub lossless: bool,
+    /// Whether NICs make many writes of a long one.
+    pub runs: bool,
     pub latency: Duration,
     pub bandwidth: Bandwidth,
     pub faults: Faults,
@@ -279,7 +281,8 @@ impl Net {
         let version = dice.pick(&[Version::V1, Version::V2Ipv4, Version::V2Ipv6]);
         let latency = Duration::from_nanos(dice.pick(&[0, 300, 1000, 5000, 20_000]));
         let room = if dice.percent(25) { dice.between(1, 5) } else { usize::MAX };
-        Self { version, lossless, latency, bandwidth, faults, switch, room }
+        let runs = dice.percent(50);
+        Self { version, lossless, runs, latency, bandwidth, faults, switch, room }
     }
 }
 
@@ -345,7 +348,7 @@ pub fn ends(dice: &mut Dice, mood: Mood, nodes: usize) -> [End; 2] {
             },
             window: dice.pick(&[1, 2, 3, 8, 32, 128, 128, 5000]),
             timeout: Duration::from_micros(dice.pick(&[200, 500, 2000, 2000])),
-            retries: if impatient { dice.below(3) as u8 } else { 7 },
+            retries: if impatient { dice.below(3) as u8 } else { 15 },
             rnr_retries: if impatient { dice.below(7) as u8 } else { 7 },
             ask_each: dice.percent(30),
             not_ready: RnrTimer::at_least(Duration::from_micros(dice.pick(&[10, 30, 100, 640]))),

@@ -72,6 +72,7 @@ pub fn config(program: &Program) -> Config {
         // Whoever waits for a program that has come to its end is not to be surprised.
         keep_alive: KeepAlive { idle: 100 * LIMIT, busy: LIMIT },
         lossless: program.net.lossless,
+        runs: program.net.runs,
         ..Config::default()
     }
 }

@@ -209,6 +209,11 @@ fn spoilt(
     if message.extra == Extra::Invalidate {
         message.extra = Extra::Nothing;
     }
+    let in_part = matches!(wrong, Wrong::Mtu | Wrong::Remote(BadKey::Beyond(_)));
+    if in_part && message.extra == Extra::Nothing && matches!(what, What::Write { .. }) {
+        // Or each of its packets might be a write of its own, and some of them right.
+        message.extra = Extra::Imm(0);
+    }
     message.wrong = Some(wrong);
     let lists = [Kind::Segment, Kind::List];
     match wrong {

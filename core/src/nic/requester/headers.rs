@@ -1,19 +1,39 @@
 //! What the packets of sends and writes begin with.
 
+use crate::nic::common::Common;
 use crate::nic::queues::Posted;
-use crate::nic::work::{Attachment, Operation};
-use crate::wire::{DmaLength, Extensions, Opcode, Reth};
+use crate::nic::work::{Attachment, Operation, WorkRequest};
+use crate::wire::{DmaLength, Extensions, Opcode, RemoteAddr, Reth, Service};
 
-/// The opcode and extension headers of a packet of a send or a write.
+/// The opcode and extension headers of a packet of a send or a write, which carries so many bytes from
+/// `offset` on; `apart` if each packet is a write of its own.
 #[inline(always)]
-pub fn headers(posted: &Posted, begins: bool, ends: bool) -> (Opcode, Extensions) {
+pub fn headers(posted: &Posted, (offset, len): (u32, u32), apart: bool) -> (Opcode, Extensions) {
     let request = &posted.request;
+    let (begins, ends) = (offset == 0, offset + len == posted.len);
     match request.operation {
+        Operation::Write { address, rkey } if apart => {
+            let address = RemoteAddr(address.0.wrapping_add(offset.into()));
+            let reth = Reth { address, rkey, length: DmaLength(len) };
+            (Opcode::RcWriteOnly, Extensions::Reth(reth))
+        }
         Operation::Write { address, rkey } => {
             let reth = Reth { address, rkey, length: DmaLength(posted.len) };
             write_headers(reth, begins, ends.then_some(request.attached))
         }
         _ => send_headers(begins, ends.then_some(request.attached)),
+    }
+}
+
+impl Common {
+    /// Whether each packet of a request is a write of its own. What comes with a write tells of all of
+    /// it, and so that is one.
+    #[inline]
+    pub fn goes_apart(&self, request: &WorkRequest, service: Service) -> bool {
+        self.runs
+            && service == Service::Rc
+            && matches!(request.operation, Operation::Write { .. })
+            && request.attached == Attachment::Nothing
     }
 }
 

@@ -50,6 +50,8 @@ pub(super) enum Turn {
 
 pub(super) struct Requester {
     pub work: Consumer<Posted>,
+    /// How many requests it holds.
+    depth: usize,
     /// The first packet that is not acknowledged, and how many of the same request stand before it.
     oldest: Psn,
     acknowledged: u32,
@@ -64,8 +66,8 @@ pub(super) struct Requester {
     pub begun: usize,
     /// How many reads, parts of reads, and atomic operations are under way.
     asking: u32,
-    /// How many parts of reads were ever asked for beside the last of each: the peer counts each
-    /// part as a message.
+    /// How many parts of reads were ever asked for beside the last of each, and packets of writes sent
+    /// apart: the peer counts each as a message.
     parts: u32,
     /// The answer that was found missing, and asked for again.
     chased: Option<Psn>,
@@ -95,11 +97,12 @@ pub(super) struct Requester {
 }
 
 impl Requester {
-    pub fn new(work: Consumer<Posted>) -> Self {
+    pub fn new(work: Consumer<Posted>, depth: usize) -> Self {
         let zero = Psn::new(0);
         let sending = Sending::new(zero);
         Self {
             work,
+            depth,
             oldest: zero,
             acknowledged: 0,
             next: zero,
@@ -250,6 +253,15 @@ impl Requester {
     #[inline]
     fn credit_reaches(&self, index: usize) -> bool {
         self.receives().is_some_and(|receives| index as i32 + 1 >= receives)
+    }
+
+    /// How many more requests than that behind `index` others there are up to the next of those two
+    /// with which half of the queue, or all of it, is under way: room must be heard of.
+    #[inline]
+    fn until_full(&self, index: usize) -> usize {
+        let half = self.depth / 2;
+        let due = if index < half { half } else { self.depth };
+        due.saturating_sub(index + 1)
     }
 
     /// Whether a request of `len` bytes at the cursor is one packet, and sent for the first time.
@@ -438,6 +450,7 @@ impl QueuePair {
         let service = if plain { Service::Rc } else { self.shared.service };
         let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next).with_pkey(self.pkey);
         let part = if plain { (0, posted.len) } else { r.part_at_cursor(posted.len, mtu) };
+        let apart = !plain && common.goes_apart(request, service);
         let request = Outgoing { r, common, posted, domain: self.domain };
         let pushed = push::<S, O>(request, part, (path, service, bth), outbox);
         r.begun += usize::from(begins);
@@ -448,6 +461,7 @@ impl QueuePair {
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(again);
         r.sent(1, asked, ends, ticket, common.now);
+        r.parts += u32::from(apart && !again && !ends);
         match service == Service::Rc {
             true => self.watch(common),
             false => self.sent_for_good(ends, common),

@@ -64,7 +64,7 @@ impl Requester {
     fn asks_for_acknowledgement(&self, awaited: bool, ends: bool) -> bool {
         ends && (awaited || self.sending.ask_each || self.next != self.top)
             || self.unasked + 1 >= self.open.div_ceil(2)
-            || ends && self.credit_reaches(self.at)
+            || ends && (self.credit_reaches(self.at) || self.until_full(self.at) == 0)
     }
 }
 
@@ -79,8 +79,7 @@ pub(super) fn push<S: Shape, O: Outbox>(
     let Outgoing { r, common, posted, domain } = request;
     let (request, data) = (&posted.request, &posted.request.data);
     let range = offset as usize..(offset + len) as usize;
-    let (begins, ends) =
-        (S::PLAIN.is_some() || offset == 0, S::PLAIN.is_some() || offset + len == posted.len);
+    let ends = S::PLAIN.is_some() || offset + len == posted.len;
     let asked = !common.lossless
         && service == Service::Rc
         && r.asks_for_acknowledgement(request.awaited, ends);
@@ -92,7 +91,8 @@ pub(super) fn push<S: Shape, O: Outbox>(
             outbox.push(path, Headers { bth, extensions: Extensions::Reth(reth) }, bytes)
         }
         (_, _, bytes) => {
-            let (mut opcode, extensions) = headers(posted, begins, ends);
+            let apart = common.goes_apart(request, service);
+            let (mut opcode, extensions) = headers(posted, (offset, len), apart);
             if service == Service::Uc {
                 opcode = opcode.unreliable().unwrap_or(opcode);
             }

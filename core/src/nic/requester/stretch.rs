@@ -57,7 +57,8 @@ impl QueuePair {
         // With which of them an acknowledgement is to be asked for at the latest; behind which one
         // was, and how many had not been asked about before these.
         let last = receives.saturating_sub(1);
-        let mut due = last.min((half - 1).saturating_sub(r.unasked as usize));
+        let mut due =
+            last.min(r.until_full(r.at)).min((half - 1).saturating_sub(r.unasked as usize));
         let (mut asked, mut before) = (0, r.unasked);
         for posted in r.work.seen_part(r.at..r.at + most.min(*promised)) {
             let request = &posted.request;

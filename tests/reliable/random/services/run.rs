@@ -106,6 +106,7 @@ impl<'p> Run<'p> {
             registrations: 64,
             keep_alive: KeepAlive { idle, busy: LIMIT.min(idle) },
             lossless: program.net.lossless,
+            runs: program.net.runs,
             ..Config::default()
         };
         let mut fabric = program.net.fabric(program.luck, program.nodes, config);
