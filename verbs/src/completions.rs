@@ -106,10 +106,16 @@ impl CompletionQueue {
     #[inline]
     pub fn poll(&mut self) -> Option<Completion> {
         let mut head = self.head();
-        head.look().or_else(|| {
-            head.shared.turn();
-            head.look()
-        })
+        match head.look() {
+            Some(completion) => {
+                head.shared.goes_on();
+                Some(completion)
+            }
+            None => {
+                head.shared.turn();
+                head.look()
+            }
+        }
     }
 
     /// The next completion.

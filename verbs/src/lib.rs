@@ -127,4 +127,4 @@ pub use doorbell_core::nic::{
     Memory, PostError, Refused, ResourceError, Segment, SharedReceiveQueueId, WorkRequest,
 };
 pub use doorbell_core::wire::{Imm, Metadata, Qpn, ServiceId};
-pub use doorbell_transports::{Address, Grant, SharedMemory};
+pub use doorbell_transports::{Address, Capabilities, Grant, SharedMemory};

@@ -190,7 +190,7 @@ impl Nic {
         sharing: Option<Membership>,
         config: Config,
     ) -> Result<Self, NicError> {
-        let Capabilities { mtu, lossless, .. } = *device.capabilities();
+        let Capabilities { mtu, lossless, run, .. } = *device.capabilities();
         let owner = sharing.is_none();
         let seeds = Seeds::new(config.seed);
         let core = nic::Config {
@@ -199,6 +199,7 @@ impl Nic {
             numbering,
             keep_alive: config.keep_alive,
             lossless,
+            runs: run > 1,
             ..nic::Config::default()
         };
         let mut nic = nic::Nic::new(core, seeds.seed(0)?)?;
@@ -228,7 +229,8 @@ impl Nic {
     ) -> Result<Self, NicError> {
         let system = |what| move |source| NicError::System { what, source };
         let watch =
-            machine.watched().and_then(Watch::new).map_err(system("watching the device"))?;
+            machine.watched().and_then(|watched| Watch::new(watched, config.spin.is_zero()));
+        let watch = watch.map_err(system("watching the device"))?;
         let dedicated = matches!(config.progress, Progress::Dedicated { .. });
         let pacing = Pacing { spin: config.spin, dedicated };
         let shared = Shared::new(machine, errands, pacing, watch);

@@ -51,6 +51,8 @@ const TURNS_A_POLL: u32 = 10_000;
 const QUANTUM: Duration = Duration::from_micros(40);
 /// How often in a row a task may find what it waits for before others are let run.
 const MOST_AT_ONCE: u32 = 512;
+/// How many of them it may find at once before a turn is taken for others.
+const FINDS_A_TURN: u32 = 32;
 /// Turns, at the most, without a look at what there is to send.
 const TURNS_TO_SETTLE: u32 = 16;
 /// Turns before sleeping that found something: more of that is no time to sleep.
@@ -81,6 +83,8 @@ pub(crate) struct Shared {
     attended: AtomicU64,
     /// How often in a row somebody waited, since others were let run.
     streak: AtomicU32,
+    /// How often somebody found at once what he waited for.
+    finds: AtomicU32,
     handles: Handles,
     me: Weak<Self>,
     pub capabilities: Capabilities,
@@ -127,6 +131,7 @@ impl Shared {
             watch,
             attended: AtomicU64::new(0),
             streak: AtomicU32::new(0),
+            finds: AtomicU32::new(0),
             handles: Handles::default(),
             me: me.clone(),
             capabilities,
@@ -197,6 +202,7 @@ impl Shared {
         }
         let found = self.glance(stint, look);
         if found.is_ready() {
+            self.goes_on();
             return found;
         }
         if self.pacing.dedicated {
@@ -205,6 +211,17 @@ impl Shared {
         match self.duty.enter() {
             Some(machine) => self.take_turns(machine, context, stint, look),
             None => self.stand_by(context, stint, look),
+        }
+    }
+
+    /// Counts that somebody found at once what he waited for. If that goes on, peers would wait for as
+    /// long for what is owed them, and so a turn is taken now and then.
+    #[inline]
+    pub fn goes_on(&self) {
+        let finds = self.finds.load(Ordering::Relaxed).wrapping_add(1);
+        self.finds.store(finds, Ordering::Relaxed);
+        if finds.is_multiple_of(FINDS_A_TURN) && !self.pacing.dedicated {
+            self.turn();
         }
     }
 

@@ -3,6 +3,9 @@
 //! A task of the runtime in which the NIC was opened, or a thread where there is none. It wakes with
 //! the device while that is armed, and every millisecond while it is not: then it looks whether
 //! anybody has taken turns since, and if not, takes some, arms the device, and sleeps.
+//!
+//! Where nobody spins, the task does not wait for a millisecond, but until others have been run. No
+//! time passes then but the device's, and so on a simulated network each run is the same.
 
 use std::io;
 use std::iter::empty;
@@ -13,6 +16,7 @@ use std::time::Duration;
 
 use doorbell_transports::Sentry;
 use tokio::runtime::{self, Handle};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::{QUANTUM, Shared, TURNS_A_LOOK, TURNS_A_POLL};
@@ -32,6 +36,8 @@ pub(crate) struct Watch {
     /// The same as its readiness, for whoever sleeps on it.
     readiness: OwnedFd,
     ticks: AtomicBool,
+    /// Tells a task to look when others have been run, if that is how it ticks.
+    nudge: Option<Arc<Notify>>,
     /// Who keeps the watch: a task of each runtime in which somebody has slept, or a thread.
     keepers: Mutex<Vec<Keeper>>,
 }
@@ -56,7 +62,8 @@ impl Drop for Keeper {
 }
 
 impl Watch {
-    pub fn new(watched: Vec<OwnedFd>) -> io::Result<Self> {
+    /// One that ticks by `turns` of others, or else by time.
+    pub fn new(watched: Vec<OwnedFd>, turns: bool) -> io::Result<Self> {
         let mut sentry = Sentry::new()?;
         // Every first look finds the device unarmed.
         sentry.arm(watched.iter().map(AsRawFd::as_raw_fd), Some(Duration::ZERO))?;
@@ -66,6 +73,7 @@ impl Watch {
             _watched: watched,
             readiness,
             ticks: AtomicBool::new(true),
+            nudge: turns.then(Arc::default),
             keepers: Mutex::new(Vec::new()),
         })
     }
@@ -78,7 +86,16 @@ impl Watch {
     /// Has the watch look soon: the device is not armed.
     pub fn tick(&self) {
         self.ticks.store(true, Ordering::Relaxed);
-        self.set(TICK);
+        match &self.nudge {
+            Some(nudge) if self.is_kept_by_task() => nudge.notify_one(),
+            _ => self.set(TICK),
+        }
+    }
+
+    /// Whether one task keeps it, and nobody else: of several, that of a runtime which does not run
+    /// might be told.
+    fn is_kept_by_task(&self) -> bool {
+        matches!(locked(&self.keepers)[..], [Keeper::Task { .. }])
     }
 
     /// Has it sleep as long as the device does.
@@ -184,7 +201,8 @@ impl Shared {
     pub fn keep_watch(self: &Arc<Self>) -> io::Result<()> {
         let Ok(runtime) = Handle::try_current() else { return self.keep_watch_by_thread() };
         let fd = self.watch.readiness.try_clone()?;
-        let task = runtime.spawn(watch(Arc::downgrade(self), runtime.id(), fd));
+        let nudge = self.watch.nudge.clone().unwrap_or_default();
+        let task = runtime.spawn(watch(Arc::downgrade(self), runtime.id(), fd, nudge));
         self.watch.keep(Keeper::Task { runtime: runtime.id(), task });
         Ok(())
     }
@@ -247,13 +265,19 @@ impl Drop for Unwatched {
     }
 }
 
-async fn watch(shared: Weak<Shared>, runtime: runtime::Id, fd: OwnedFd) {
+async fn watch(shared: Weak<Shared>, runtime: runtime::Id, fd: OwnedFd, nudge: Arc<Notify>) {
     let _unwatched = Unwatched(shared.clone(), runtime);
     let Ok(fd) = sleepable(fd) else { return };
     let mut patrol = Patrol::default();
     loop {
-        let Ok(mut ready) = fd.readable().await else { return };
-        ready.clear_ready();
+        tokio::select! {
+            biased;
+            ready = fd.readable() => match ready {
+                Ok(mut ready) => ready.clear_ready(),
+                Err(_) => return,
+            },
+            () = nudge.notified() => tokio::task::yield_now().await,
+        }
         loop {
             let Some(shared) = Shared::of(&shared) else { return };
             if shared.patrol(&mut patrol) == Next::Rest {
