@@ -8,7 +8,9 @@
 mod receiver;
 mod sender;
 
-use doorbell_verbs::{Buf, CompletionQueue, Memory, Queues, QueuesConfig, RemoteMemory};
+use doorbell_verbs::{
+    Buf, Capabilities, CompletionQueue, Memory, Queues, QueuesConfig, RemoteMemory,
+};
 
 use super::contents::{Contents, Landing, Layout, Source};
 use super::end::End;
@@ -33,14 +35,17 @@ struct Shape {
     /// Messages of a batch.
     batch: u64,
     /// Messages that were not checked yet, at most: so many batches that the next ones are posted
-    /// while the first are checked, and together not much more than caches hold.
+    /// while the first are checked, and together not much more than caches hold. But where frames hold
+    /// runs of packets, each end of a batch cuts one short, and it pays to have fewer of them.
     window: u64,
 }
 
 impl Shape {
-    fn of(size: usize) -> Self {
-        let batch = (0x2_0000 / size.max(1) as u64).clamp(4, 256);
-        Self { batch, window: 4 * batch }
+    fn of(size: usize, capabilities: &Capabilities) -> Self {
+        let bytes = if capabilities.run > 1 { 1 << 20 } else { 1 << 19 };
+        let fitting = bytes / size.max(1) as u64;
+        let batch = fitting.clamp(8, 256);
+        Self { batch, window: (2 * fitting).clamp(2 * batch, 4 * batch) }
     }
 }
 
@@ -57,7 +62,7 @@ pub async fn run(
     plan: &Plan,
     peer: &mut Peer,
 ) -> anyhow::Result<Option<(u64, Found)>> {
-    let shape = Shape::of(plan.size);
+    let shape = Shape::of(plan.size, end.nic.capabilities());
     let layout = Layout::new(plan.size, shape.window);
     // Of another number than the places: so what comes to a place is never what is there.
     let pieces = shape.window + 1;
