@@ -99,7 +99,8 @@ impl Domain {
     /// Makes a queue pair whose program posts to its queues, and reads a completion queue.
     ///
     /// # Errors
-    /// When there are as many as configured, or a completion queue is too small for one more.
+    /// When there are as many as configured, or a completion queue is too small for one more; when one
+    /// is another NIC's; when the shared queue is of those for futures.
     pub fn queues(&self, config: &QueuesConfig) -> Result<Unconnected<Queues>, ResourceError> {
         let core = nic::QueuePairConfig {
             receive_completions: config.receive_completions,
@@ -110,6 +111,11 @@ impl Domain {
         };
         self.nic.shared().with(|machine| {
             let control = machine.control();
+            if let Some(queue) = config.shared_receives
+                && config.receive_completions == control.completions.0
+            {
+                return Err(ResourceError::OtherShared(queue));
+            }
             let ends = control.nic.queue_pair(&core)?;
             let shares = config.shared_receives.is_some();
             let link = Link::new(ends.qpn, config.rights, shares, config.reads);

@@ -3,10 +3,11 @@
 //! ```
 //! use doorbell_verbs::{Buf, Imm, Read, RemoteMemory, Send, Write};
 //!
-//! let memory: RemoteMemory = "7f0012345000+4096@8c0ffee1".parse().unwrap();
+//! let memory: RemoteMemory = "7f0012345000+4096@8c0ffee1".parse()?;
 //! let _ = Send::new(Buf::from(&b"hello"[..])).imm(Imm(7)).solicited();
-//! let _ = Write::new(Buf::from(&b"hello"[..]), memory).unsignalled();
-//! let _ = Read::new(Buf::with_capacity(4096), memory).fenced();
+//! let _ = Write::new(Buf::from(&b"hello"[..]), memory)?.unsignalled();
+//! let _ = Read::new(Buf::with_capacity(4096), memory)?.fenced();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! A read has no immediate, and an atomic operation no data:
@@ -14,7 +15,7 @@
 //! ```compile_fail
 //! # use doorbell_verbs::{Buf, Imm, Read, RemoteMemory};
 //! fn read(memory: RemoteMemory) {
-//!     let _ = Read::new(Buf::with_capacity(4096), memory).imm(Imm(7));
+//!     let _ = Read::new(Buf::with_capacity(4096), memory).unwrap().imm(Imm(7));
 //! }
 //! ```
 //!
@@ -30,7 +31,7 @@
 //! ```compile_fail
 //! # use doorbell_verbs::{Buf, Write, RemoteMemory};
 //! fn write(memory: RemoteMemory) {
-//!     let _ = Write::new(Buf::with_capacity(4096), memory).invalidate(memory);
+//!     let _ = Write::new(Buf::with_capacity(4096), memory).unwrap().invalidate(memory);
 //! }
 //! ```
 //!
@@ -142,19 +143,22 @@ impl Send {
 
 impl Write {
     /// A write of these bytes to the beginning of that memory.
+    ///
+    /// # Errors
+    /// When they are more than that.
     #[inline]
-    pub fn new(data: impl Into<Data>, to: RemoteMemory) -> Self {
-        Self(WorkRequest::write(0, to.address(), to.rkey(), data))
+    pub fn new(data: impl Into<Data>, to: RemoteMemory) -> Result<Self, Failed> {
+        Ok(Self(WorkRequest::write(0, to.address(), to.rkey(), to.check(data.into())?)))
     }
 
     /// A write of a few bytes, of which a copy travels in the request.
     ///
     /// # Errors
-    /// When they are more than 64.
+    /// When they are more than 64, or than the memory.
     #[inline]
     pub fn inline(bytes: &[u8], to: RemoteMemory) -> Result<Self, Failed> {
         let data = Inline::new(bytes).ok_or_else(|| Failed::too_long(bytes.len()))?;
-        Ok(Self::new(data, to))
+        Self::new(data, to)
     }
 
     /// The same with an immediate: a receive of the peer's is completed, too.
@@ -178,24 +182,36 @@ impl Write {
 
 impl Read {
     /// A read from the beginning of that memory, of as much as `into` has room for.
+    ///
+    /// # Errors
+    /// When that is more than there is.
     #[inline]
-    pub fn new(into: impl Into<Memory>, from: RemoteMemory) -> Self {
-        Self(WorkRequest::read(0, from.address(), from.rkey(), into))
+    pub fn new(into: impl Into<Memory>, from: RemoteMemory) -> Result<Self, Failed> {
+        let into = from.check_room(into.into())?;
+        Ok(Self(WorkRequest::read(0, from.address(), from.rkey(), into)))
     }
 }
 
 impl CompareSwap {
     /// An exchange of the word there for `swap` if it is `compare`.
+    ///
+    /// # Errors
+    /// When that memory does not begin with one, whole and aligned.
     #[inline]
-    pub fn new(word: RemoteMemory, compare: u64, swap: u64) -> Self {
-        Self(WorkRequest::compare_swap(0, word.address(), word.rkey(), compare, swap))
+    pub fn new(word: RemoteMemory, compare: u64, swap: u64) -> Result<Self, Failed> {
+        word.check_word()?;
+        Ok(Self(WorkRequest::compare_swap(0, word.address(), word.rkey(), compare, swap)))
     }
 }
 
 impl FetchAdd {
     /// An addition to the word there.
+    ///
+    /// # Errors
+    /// When that memory does not begin with one, whole and aligned.
     #[inline]
-    pub fn new(word: RemoteMemory, add: u64) -> Self {
-        Self(WorkRequest::fetch_add(0, word.address(), word.rkey(), add))
+    pub fn new(word: RemoteMemory, add: u64) -> Result<Self, Failed> {
+        word.check_word()?;
+        Ok(Self(WorkRequest::fetch_add(0, word.address(), word.rkey(), add)))
     }
 }

@@ -102,7 +102,11 @@ impl Addresses {
 
 /// Which completion queue of a NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct CompletionQueueId(pub(super) u32);
+pub struct CompletionQueueId {
+    pub(super) place: u32,
+    /// Which NIC's, so that another's is none.
+    pub(super) nic: u32,
+}
 
 /// How long a queue pair waits for room in a completion queue before it looks again by itself.
 const STARVED_FOR: Duration = Duration::from_millis(5);
@@ -110,6 +114,8 @@ const STARVED_FOR: Duration = Duration::from_millis(5);
 pub(super) struct Common {
     /// The time when it was last told.
     pub now: Time,
+    /// What tells its queues from those of others.
+    pub nic: u32,
     pub lossless: bool,
     /// Whether long writes are sent as several.
     pub runs: bool,
@@ -260,6 +266,11 @@ impl Common {
         self.settle(queue);
     }
 
+    /// The completion queue at a place.
+    pub fn completion_queue(&self, place: u32) -> CompletionQueueId {
+        CompletionQueueId { place, nic: self.nic }
+    }
+
     /// Sees to what the last completions of a queue called for: an event, if it was armed for them,
     /// and a look by those that wait for room.
     #[inline(always)]
@@ -273,7 +284,7 @@ impl Common {
     fn settle_calls(&mut self, queue: u32) {
         let (untold, freed) = self.queue(queue).take_calls();
         if untold {
-            self.events.push_back(Event::Completion(CompletionQueueId(queue)));
+            self.events.push_back(Event::Completion(self.completion_queue(queue)));
         }
         if freed {
             self.feed();

@@ -428,7 +428,8 @@ impl Nic {
         let Self { common, pairs, numbers, .. } = self;
         let told = match event {
             Event::Completion(queue) => {
-                let found = common.completions.get_mut(queue.0 as usize).and_then(Option::as_mut);
+                let found =
+                    common.completions.get_mut(queue.place as usize).and_then(Option::as_mut);
                 found.map(|queue| &mut queue.told)
             }
             Event::Broken(qpn, _) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_broken),
@@ -440,7 +441,7 @@ impl Nic {
             Event::LastReceive(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_last),
             Event::ReceivesLow(queue) => {
                 let queues = &mut common.shared_receives;
-                let found = queues.get_mut(queue.0 as usize).and_then(Option::as_mut);
+                let found = queues.get_mut(queue.place as usize).and_then(Option::as_mut);
                 found.map(|queue| &mut queue.told)
             }
         };

@@ -14,7 +14,11 @@ use super::work::ReceiveRequest;
 
 /// Which shared receive queue of a NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct SharedReceiveQueueId(pub(super) u32);
+pub struct SharedReceiveQueueId {
+    pub(super) place: u32,
+    /// Which NIC's, so that another's is none.
+    pub(super) nic: u32,
+}
 
 pub(super) enum Receives {
     Own(Consumer<ReceiveRequest>),
@@ -79,13 +83,13 @@ impl Receives {
 
 impl Common {
     fn take_shared(&mut self, id: SharedReceiveQueueId) -> Option<ReceiveRequest> {
-        let queue = self.shared_receives.get_mut(id.0 as usize)?.as_mut()?;
+        let queue = self.shared_receives.get_mut(id.place as usize)?.as_mut()?;
         let taken = queue.ring.pop()?;
         if queue.ring.waiting() < queue.limit {
             queue.limit = if planted(Bug::TellsLowAgain) { queue.limit } else { 0 };
             let mut told = queue.told;
             self.tell(Event::ReceivesLow(id), &mut told);
-            if let Some(Some(queue)) = self.shared_receives.get_mut(id.0 as usize) {
+            if let Some(Some(queue)) = self.shared_receives.get_mut(id.place as usize) {
                 queue.told = told;
             }
         }

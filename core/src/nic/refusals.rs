@@ -18,7 +18,9 @@ pub enum ResourceError {
     #[error("{0:?} is not a shared receive queue of this NIC")]
     NoSuchSharedQueue(SharedReceiveQueueId),
     /// The shared receive queue can't be this queue pair's.
-    #[error("{0:?} is of another domain or another completion queue than the queue pair")]
+    #[error(
+        "{0:?} is of another domain than the queue pair, or its receives complete in another queue"
+    )]
     OtherShared(SharedReceiveQueueId),
     /// Queue pairs draw from the shared receive queue.
     #[error("{users} queue pairs draw from {queue:?}: take those down first")]

@@ -52,12 +52,14 @@ impl Nic {
     /// When the numbering can't be.
     pub fn new(config: Config, seed: Seed) -> Result<Self, NumberingError> {
         let mut random = Random::new(seed);
-        let numbers = Numbers::new(config.numbering, random.u32())?;
+        let nic = random.u32();
+        let numbers = Numbers::new(config.numbering, nic)?;
         let capacity = config.queue_pairs.clamp(1, numbers.capacity());
         let places = 0..capacity as u32;
         Ok(Self {
             common: Common {
                 now: Time::ZERO,
+                nic,
                 lossless: config.lossless,
                 runs: config.runs && !config.lossless,
                 keys: Keys::new(config.registrations),
@@ -161,7 +163,7 @@ impl Nic {
             queues.len() - 1
         });
         queues[place] = Some(own);
-        Ok((CompletionQueueId(place as u32), programs))
+        Ok((self.common.completion_queue(place as u32), programs))
     }
 
     /// Takes a completion queue down; its program may still poll what is in it.
@@ -171,7 +173,7 @@ impl Nic {
     pub fn drop_completion_queue(&mut self, queue: CompletionQueueId) -> Result<(), ResourceError> {
         let found = self.completions(queue)?;
         match found.senders + found.receivers + found.shared {
-            0 => self.common.completions[queue.0 as usize] = None,
+            0 => self.common.completions[queue.place as usize] = None,
             users => return Err(ResourceError::InUse { queue, users }),
         }
         // Its number is the next one's: an event of it would be taken for that's.
@@ -183,8 +185,9 @@ impl Nic {
         &mut self,
         queue: CompletionQueueId,
     ) -> Result<&mut Completions, ResourceError> {
-        let found = self.common.completions.get_mut(queue.0 as usize).and_then(Option::as_mut);
-        found.ok_or(ResourceError::NoSuchCompletionQueue(queue))
+        let Common { completions, nic, .. } = &mut self.common;
+        let found = completions.get_mut(queue.place as usize).filter(|_| queue.nic == *nic);
+        found.and_then(Option::as_mut).ok_or(ResourceError::NoSuchCompletionQueue(queue))
     }
 
     /// Whether a completion queue has slots enough for so many more queues to end there.
@@ -217,7 +220,7 @@ impl Nic {
         let own = SharedReceives {
             ring,
             domain,
-            completions: completions.0,
+            completions: completions.place,
             users: 0,
             limit: 0,
             told: false,
@@ -228,7 +231,8 @@ impl Nic {
             queues.len() - 1
         });
         queues[place] = Some(own);
-        Ok((SharedReceiveQueueId(place as u32), programs))
+        let nic = self.common.nic;
+        Ok((SharedReceiveQueueId { place: place as u32, nic }, programs))
     }
 
     /// Takes a shared receive queue down, and drops the receives that are in it.
@@ -240,13 +244,13 @@ impl Nic {
         queue: SharedReceiveQueueId,
     ) -> Result<(), ResourceError> {
         let found = self.shared_receives(queue)?;
-        let (users, completions) = (found.users, CompletionQueueId(found.completions));
+        let (users, completions) = (found.users, found.completions);
         if users > 0 {
             return Err(ResourceError::SharedInUse { queue, users });
         }
-        self.common.shared_receives[queue.0 as usize] = None;
+        self.common.shared_receives[queue.place as usize] = None;
         self.common.events.retain(|event| *event != Event::ReceivesLow(queue));
-        self.completions(completions)?.shared -= 1;
+        self.completions(self.common.completion_queue(completions))?.shared -= 1;
         Ok(())
     }
 
@@ -268,8 +272,9 @@ impl Nic {
         &mut self,
         queue: SharedReceiveQueueId,
     ) -> Result<&mut SharedReceives, ResourceError> {
-        let found = self.common.shared_receives.get_mut(queue.0 as usize).and_then(Option::as_mut);
-        found.ok_or(ResourceError::NoSuchSharedQueue(queue))
+        let Common { shared_receives, nic, .. } = &mut self.common;
+        let found = shared_receives.get_mut(queue.place as usize).filter(|_| queue.nic == *nic);
+        found.and_then(Option::as_mut).ok_or(ResourceError::NoSuchSharedQueue(queue))
     }
 
     /// Whether a queue pair may draw from the shared queue that it names.
@@ -278,8 +283,8 @@ impl Nic {
             return check_depth(config.receive_depth);
         };
         let shared = self.shared_receives(queue)?;
-        let fits =
-            shared.domain == config.domain && shared.completions == config.receive_completions.0;
+        let fits = shared.domain == config.domain
+            && shared.completions == config.receive_completions.place;
         fits.then_some(()).ok_or(ResourceError::OtherShared(queue))
     }
 
@@ -315,7 +320,7 @@ impl Nic {
                 (receive, Receives::Own(ring))
             }
         };
-        let queues = (queues.0.0, queues.1.0);
+        let queues = (queues.0.place, queues.1.place);
         let sides = (Requester::new(sends, config.send_depth), Responder::new(receives));
         let pair = QueuePair::new(shared, config.domain, queues, sides.0, sides.1);
         self.pairs[place as usize] = Some(Box::new(pair));
@@ -352,8 +357,8 @@ impl Nic {
         }
         self.pairs[place] = None;
         self.free.push_back(place as u32);
-        self.completions(CompletionQueueId(queues.0))?.senders -= 1;
-        self.completions(CompletionQueueId(queues.1))?.receivers -= 1;
+        self.completions(self.common.completion_queue(queues.0))?.senders -= 1;
+        self.completions(self.common.completion_queue(queues.1))?.receivers -= 1;
         Ok(())
     }
 

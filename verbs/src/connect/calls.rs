@@ -145,12 +145,18 @@ impl Control {
         Ok(answered)
     }
 
-    /// Ends a connection that stands.
+    /// Ends a connection, if it is not over.
     pub fn disconnect(&mut self, link: &Link, private: &[u8]) -> Result<(), ConnectError> {
-        let id = link.ways(|ways| ways.id).ok_or(ConnectError::GivenUp)?;
+        if let Stand::Ended(_) = link.stand() {
+            return Ok(());
+        }
         self.parts = true;
         self.nic.change(link.qpn, Change::Error)?;
-        self.manager.disconnect(id, private)?;
+        match link.ways(|ways| ways.id) {
+            Some(id) => self.manager.disconnect(id, private)?,
+            // It was agreed upon elsewhere, and there is no way to tell.
+            None => self.end(link, Ending::Left { private: Vec::new() }),
+        }
         Ok(())
     }
 

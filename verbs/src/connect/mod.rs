@@ -66,10 +66,12 @@ impl Connection {
     }
 
     /// Ends it, with up to 224 bytes for the peer, and waits until the peer knows, or does not answer.
-    /// What is posted and not done is flushed on both sides: await before what is to be carried out.
+    /// What is posted and not done is flushed on both sides: await before what is to be carried out. One
+    /// that is over says again why. Of one whose terms were [exchanged](Unconnected::exchange)
+    /// elsewhere, the peer is to be told there.
     ///
     /// # Errors
-    /// When it does not stand.
+    /// When the bytes are too many, or it is just being made.
     pub async fn disconnect(&self, private: &[u8]) -> Result<Ending, ConnectError> {
         self.nic.shared().with(|machine| machine.control().disconnect(&self.link, private))?;
         Ok(self.ended().await)

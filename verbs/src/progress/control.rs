@@ -363,7 +363,7 @@ impl Control {
     }
 
     /// A connection is over: whoever waits for its messages is told.
-    fn end(&mut self, link: &Link, ending: Ending) {
+    pub fn end(&mut self, link: &Link, ending: Ending) {
         link.end(ending);
         self.told_over(link);
     }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use doorbell_verbs::{Buf, Nic, QueuePairConfig, Side};
+use doorbell_verbs::{Buf, Ending, Nic, QueuePairConfig, Side};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -48,6 +48,9 @@ fn two_of_ours_exchange_addresses_and_are_connected() {
             other.write(buf(2, 5000), memory.remote()).await.expect("it may");
             let read = other.read(Buf::with_capacity(5000), memory.remote()).await;
             assert!(read.expect("it may")[..] == bytes(2, 5000));
+            let ending = one.connection().disconnect(&[]).await.expect("it stands");
+            assert!(matches!(ending, Ending::Left { .. }), "{ending:?}");
+            assert!(one.send(buf(3, 8)).await.is_err(), "it is over");
         });
     }
 }

@@ -180,10 +180,10 @@ impl Outbox {
         let word = word(round, last);
         let data = self.source.next(round, word).context("no buffer has come back")?;
         let request: WorkRequest = match self.verb {
-            Verb::WriteLat => Write::new(data, self.to).into(),
+            Verb::WriteLat => Write::new(data, self.to)?.into(),
             Verb::SendLat if last => Send::new(data).imm(Imm(0)).into(),
             Verb::SendLat => Send::new(data).into(),
-            _ => Write::new(data, self.to).imm(Imm(word as u32)).into(),
+            _ => Write::new(data, self.to)?.imm(Imm(word as u32)).into(),
         };
         // Who has nothing to come back does not ask for a completion.
         let request = if self.source.copies() { request.unsignalled() } else { request };

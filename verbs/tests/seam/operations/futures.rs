@@ -138,7 +138,7 @@ pub async fn a_write_that_tells_completes_a_receive_of_the_peers(near: Nic, far:
             let (data, imm) = (buf(number, len), Imm(number as u32));
             near.pair.write_imm(data, near.peer, imm).await.expect("it may");
             let metadata = Metadata::new(&bytes(number, 1 + number)).expect("short");
-            let write = Write::new(buf(number, len), near.peer).metadata(metadata);
+            let write = Write::new(buf(number, len), near.peer).expect("within").metadata(metadata);
             near.pair.perform(write).await.expect("the peer takes metadata");
             // The peer looks at what was written before it is written over.
             near.pair.recv(Buf::with_capacity(8)).await.expect("the peer has seen it");
@@ -175,7 +175,8 @@ pub async fn reads_bring_what_is_there(near: Nic, far: Nic) {
         }
         memory.write_at(300, &bytes(5, 2000)).expect("within");
         let (from, into) = (near.peer.at(300, 2000), near.memory.slice(7..2007));
-        let read = Read::new(into.expect("within"), from.expect("within")).fenced().awaited();
+        let read = Read::new(into.expect("within"), from.expect("within")).expect("room");
+        let read = read.fenced().awaited();
         near.pair.perform(read).await.expect("it may");
         let mut here = vec![0; 2000];
         near.memory.read_at(7, &mut here).expect("within");

@@ -71,9 +71,12 @@ pub async fn of_unsignalled_requests_only_failures_are_told(near: Nic, far: Nic)
     let writes = async move {
         for id in 0..20 {
             let to = near.peer.at(id * 8, 8).expect("within");
-            near.pair.send.post(Write::new(buf(1, 8), to).id(id).unsignalled()).expect("room");
+            near.pair
+                .send
+                .post(Write::new(buf(1, 8), to).expect("room").id(id).unsignalled())
+                .expect("room");
         }
-        near.pair.send.post(Write::new(buf(1, 8), near.peer).id(20)).expect("room");
+        near.pair.send.post(Write::new(buf(1, 8), near.peer).expect("room").id(20)).expect("room");
         let completion = sent.completion().await;
         assert_eq!((completion.id, completion.outcome), (20, Ok(Done::Written)));
         let mut there = [0; 8];
@@ -86,7 +89,10 @@ pub async fn of_unsignalled_requests_only_failures_are_told(near: Nic, far: Nic)
         );
         let beyond = RemoteMemory::new(wrong.address(), wrong.rkey(), MEMORY as u64 * 2);
         let beyond = beyond.at(MEMORY as u64, 8).expect("of what is pretended");
-        near.pair.send.post(Write::new(buf(1, 8), beyond).id(21).unsignalled()).expect("room");
+        near.pair
+            .send
+            .post(Write::new(buf(1, 8), beyond).expect("room").id(21).unsignalled())
+            .expect("room");
         let completion = sent.completion().await;
         let refused = Err(Failure::Broke(Cause::PeerAccess));
         assert_eq!((completion.id, completion.outcome), (21, refused));
@@ -107,8 +113,10 @@ pub async fn a_fenced_write_sends_what_the_read_before_it_brought(near: Nic, far
         let here = || near.memory.slice(..LEN).expect("within");
         let (from, to) = (near.peer.at(0, LEN as u64), near.peer.at(LEN as u64, LEN as u64));
         let mut batch = near.pair.send.batch();
-        batch.post(Read::new(here(), from.expect("within")).id(1)).expect("room");
-        batch.post(Write::new(here(), to.expect("within")).id(2).fenced()).expect("room");
+        batch.post(Read::new(here(), from.expect("within")).expect("room").id(1)).expect("room");
+        batch
+            .post(Write::new(here(), to.expect("within")).expect("room").id(2).fenced())
+            .expect("room");
         batch.post(Send::inline(b"done").expect("short").id(3)).expect("room");
         drop(batch);
         for (id, done) in [(1, Done::Read), (2, Done::Written), (3, Done::Sent)] {

@@ -39,13 +39,13 @@ impl Maker {
     ) -> anyhow::Result<WorkRequest> {
         if self.verb == Verb::ReadBw {
             let from = self.layout.part_of(&self.theirs, self.read(number, window))?;
-            let request = Read::new(self.landing.segment(number)?, from).id(number + 1);
+            let request = Read::new(self.landing.segment(number)?, from)?.id(number + 1);
             return Ok(if told.is_some() { request } else { request.unsignalled() }.into());
         }
         let data = self.source.next(number, number + 1).context("no buffer has come back")?;
         let request: WorkRequest = match self.verb {
             Verb::SendBw => Send::new(data).into(),
-            _ => Write::new(data, self.layout.part_of(&self.theirs, number)?).into(),
+            _ => Write::new(data, self.layout.part_of(&self.theirs, number)?)?.into(),
         };
         let numbered = (self.verb == Verb::WriteImmBw).then_some(number as u32 & !LAST);
         let request = match told.or(numbered) {
