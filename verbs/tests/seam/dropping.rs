@@ -11,7 +11,8 @@ use doorbell_verbs::{
 };
 
 use crate::common::{
-    End, Over, Runs, address, brief, buf, bytes, connected, dedicated, joined, nics, run, sleepy,
+    End, Over, Runs, address, brief, buf, bytes, connected, connected_as, dedicated, joined, nics,
+    run, sleepy,
 };
 
 /// Chance, by a seed.
@@ -158,7 +159,7 @@ async fn now<F: Future>(future: F) -> Option<F::Output> {
 /// Queue pairs of both kinds with everything that belongs to them, in the middle of requests.
 #[test]
 fn queue_pairs_and_what_they_are_made_of_are_dropped_at_any_time() {
-    beside_traffic(1_500, |bench, times, mut luck| async move {
+    beside_traffic(10_000, |bench, times, mut luck| async move {
         for number in 0..times as usize {
             if luck.below(2) == 0 {
                 let (one, other) = connected(&bench.near, &bench.far).await;
@@ -196,10 +197,36 @@ fn queue_pairs_and_what_they_are_made_of_are_dropped_at_any_time() {
     });
 }
 
+/// Queues that are shared, before those who draw from them and behind them, full or used up.
+#[test]
+fn shared_receive_queues_are_dropped_at_any_time() {
+    beside_traffic(10_000, |bench, times, mut luck| async move {
+        for number in 0..times as usize {
+            let (asks, takes) = (bench.near.domain(), bench.far.domain());
+            let shared = takes.shared_receive_queue(8).expect("room");
+            for id in 0..luck.below(9) {
+                shared.post(id, Buf::with_capacity(64)).expect("room");
+            }
+            let draws = QueuePairConfig::default().share(&shared);
+            let plain = QueuePairConfig::default();
+            let (one, other) = connected_as((&asks, &takes), [plain, draws]).await;
+            for _ in 0..luck.below(12) {
+                abandoned(luck.below(3), one.pair.send(buf(number, 64))).await;
+            }
+            abandoned(luck.below(4), other.pair.receive()).await;
+            match luck.below(3) {
+                0 => drop(shared),
+                1 => drop((other, shared)),
+                _ => drop((one, shared)),
+            }
+        }
+    });
+}
+
 /// Listeners, and connections that are being made.
 #[test]
 fn connections_are_given_up_at_any_time_while_they_are_made() {
-    beside_traffic(1_500, |bench, times, mut luck| async move {
+    beside_traffic(10_000, |bench, times, mut luck| async move {
         let (asks, takes) = (bench.near.domain(), bench.far.domain());
         let to = address(&bench.far);
         for number in 0..times {
@@ -241,7 +268,7 @@ fn nics_are_dropped_at_any_time_and_leave_nothing_behind() {
             run(Runs::MultiThread, move || async move {
                 let mut luck = Luck(77);
                 let mut before = None;
-                for number in 0..100 {
+                for number in 0..2_500 {
                     let (near, far) = nics(over, &config);
                     let (one, other) = connected(&near, &far).await;
                     let (polls, first) = (luck.below(200), luck.below(2));

@@ -5,6 +5,7 @@ mod dropping;
 mod errors;
 mod exchange;
 mod killed;
+mod loss;
 mod operations;
 mod progress;
 mod revoking;
