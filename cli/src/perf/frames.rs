@@ -6,6 +6,8 @@ mod ping_pong;
 mod shape;
 mod sleep;
 
+pub use sleep::processor_time;
+
 use super::Plan;
 use super::peer::Peer;
 use super::report::Figures;

@@ -40,9 +40,10 @@ pub enum Verb {
     CasLat,
     FaaLat,
     MapLat,
+    IdleCpu,
 }
 
-const TODAY: [(Test, &str, &str); 21] = [
+const TODAY: [(Test, &str, &str); 22] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -68,6 +69,11 @@ const TODAY: [(Test, &str, &str); 21] = [
     (Test::Verbs(Verb::CasLat), "cas_lat", "a compare-and-swap, to its completion: all of it"),
     (Test::Verbs(Verb::FaaLat), "faa_lat", "a fetch-and-add, to its completion: all of it"),
     (Test::Verbs(Verb::MapLat), "map_lat", "a word of mapped memory: half a round trip; shm only"),
+    (
+        Test::Verbs(Verb::IdleCpu),
+        "idle_nic_cpu",
+        "the share of a processor that a program takes which is connected, and waits",
+    ),
 ];
 
 /// Tests that have their names already, and the layers that they are of.
@@ -139,7 +145,7 @@ impl Test {
     /// How much is measured if nobody says.
     pub fn customary(self) -> Amount {
         match self {
-            Self::IdleCpu => Amount::For(Duration::from_secs(2)),
+            Self::IdleCpu | Self::Verbs(Verb::IdleCpu) => Amount::For(Duration::from_secs(2)),
             Self::WakeLat => Amount::Times(10_000),
             _ if self.is_stream() => Amount::For(Duration::from_secs(1)),
             _ => Amount::Times(100_000),

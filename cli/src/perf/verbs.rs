@@ -8,6 +8,7 @@ mod asked;
 mod contents;
 mod end;
 mod guard;
+mod idle;
 mod map;
 mod ping_pong;
 mod stream;
@@ -50,6 +51,7 @@ async fn play(
                 ping_pong::run(verb, &mut end, plan, peer).await
             }
             Verb::MapLat => map::run(&mut end, plan, peer).await,
+            Verb::IdleCpu => idle::run(&mut end, plan, peer).await,
             Verb::SendBw | Verb::WriteBw | Verb::WriteImmBw | Verb::ReadBw => {
                 stream::run(verb, &mut end, plan, peer).await
             }

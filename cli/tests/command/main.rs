@@ -87,6 +87,8 @@ fn sleeping_is_measured() {
         assert!(wake["p50_us"].is_f64(), "{wake}");
         let idle = figures("idle_cpu --pair --seconds 0.2");
         assert!(idle["cpu_share"].is_f64(), "{idle}");
+        let idle = figures("idle_nic_cpu --pair --seconds 0.2");
+        assert!(idle["cpu_share"].is_f64(), "{idle}");
         // Fails if a frame woke the thread that sleeps.
         check(&figures("bystander_lat --pair --iters 500"), "bystander_lat", 16);
     });

@@ -111,7 +111,7 @@ pub fn idle<D: Device>(
 }
 
 /// The time that this process has spent on processors.
-fn processor_time() -> anyhow::Result<Duration> {
+pub fn processor_time() -> anyhow::Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_SELF).context("asking for the processor time")?;
     let duration = |time: TimeVal| {
         Duration::new(time.tv_sec() as u64, 0) + Duration::from_micros(time.tv_usec() as u64)

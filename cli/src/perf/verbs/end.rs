@@ -13,6 +13,7 @@ use serde_json::json;
 use super::guard::Beat;
 use crate::perf::meter::Meter;
 use crate::perf::peer::Peer;
+use crate::perf::test::{Test, Verb};
 use crate::perf::{Amount, Place, Plan};
 
 pub struct End {
@@ -32,8 +33,9 @@ pub struct End {
 pub fn open(plan: &Plan, place: &Place<'_>) -> anyhow::Result<Nic> {
     let own = Config::default();
     let dedicated = plan.nic.dedicated;
-    // A thread that spins for ever needs a processor for itself.
-    let spins = if dedicated && place.spare.is_none() { own.spin } else { Duration::MAX };
+    // A thread that spins for ever needs a processor for itself; and one that is to idle does not.
+    let sleeps = dedicated && place.spare.is_none() || plan.test == Test::Verbs(Verb::IdleCpu);
+    let spins = if sleeps { own.spin } else { Duration::MAX };
     let progress = match dedicated {
         true => Progress::Dedicated { core: place.spare },
         false => Progress::Inline,

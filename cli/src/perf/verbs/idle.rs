@@ -1,0 +1,41 @@
+//! What a program costs that is connected and waits for a message, which does not come.
+
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use doorbell_verbs::{QueuePairConfig, Region, Rights};
+use serde_json::json;
+
+use super::end::End;
+use crate::perf::frames::processor_time;
+use crate::perf::peer::Peer;
+use crate::perf::report::Found;
+use crate::perf::{Amount, Plan};
+
+/// The share of a processor, at the end where it is more. It contains what this command itself does
+/// while it waits: a look at the other end every ten milliseconds.
+pub async fn run(
+    end: &mut End,
+    plan: &Plan,
+    peer: &mut Peer,
+) -> anyhow::Result<Option<(u64, Found)>> {
+    let Amount::For(time) = plan.amount else { bail!("idle_nic_cpu is for a time: --seconds") };
+    let memory = end.domain.register(Region::new(8), Rights::REMOTE)?;
+    let own = end.domain.queue_pair(&QueuePairConfig::default())?;
+    let (pair, _) = end.join(own, &memory).await?;
+    // In a task of its own: who is polled for another reason looks for what he waits for, and spins.
+    let mut waits = tokio::spawn(async move { pair.receive().await });
+    let (began, before) = (Instant::now(), processor_time()?);
+    while began.elapsed() < time {
+        let step = (time - began.elapsed()).min(time / 8);
+        tokio::select! {
+            came = &mut waits => bail!("nobody sends, and this came: {:?}", came?),
+            () = tokio::time::sleep(step) => end.beat.count(),
+        }
+    }
+    let share = (processor_time()? - before).as_secs_f64() / began.elapsed().as_secs_f64();
+    end.part(peer)?;
+    waits.abort();
+    let theirs = peer.swap(&json!(share))?.as_f64().context("the other end's share")?;
+    Ok(end.leads.then_some((0, Found::Share(share.max(theirs)))))
+}
