@@ -235,7 +235,9 @@ pub enum ConnectError {
 fn hint(reason: RejectReason) -> &'static str {
     match reason {
         RejectReason::INVALID_SERVICE_ID => "; does its program listen to that service?",
-        RejectReason::INVALID_MTU => "; its device takes smaller packets: lower this one's MTU",
+        RejectReason::INVALID_MTU => {
+            "; its device takes smaller packets: give both interfaces one MTU (`ip link set … mtu …`)"
+        }
         _ => "",
     }
 }

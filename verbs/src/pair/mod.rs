@@ -120,6 +120,15 @@ pub(crate) fn buf(memory: Memory) -> Buf {
     }
 }
 
+impl std::fmt::Debug for QueuePair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("QueuePair")
+            .field("qpn", &self.qpn())
+            .field("stand", &self.connection().stand())
+            .finish_non_exhaustive()
+    }
+}
+
 impl QueuePair {
     pub(crate) fn new(pair: Arc<Pair>, connection: Connection) -> Self {
         Self { pair, connection }

@@ -272,7 +272,7 @@ fn a_full_send_queue_is_an_error_of_posting_and_futures_wait() {
 }
 
 async fn asked(domain: &Domain, to: &str) -> ConnectError {
-    domain.connect(to, SERVICE).await.err().expect("nobody accepts")
+    domain.connect(to, SERVICE).await.expect_err("nobody accepts")
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_connection_that_does_not_come_about_says_why() {
                 incoming.reject(b"not today").expect("the peer waits");
             };
             let (answer, ()) = tokio::join!(pair.connect(&to, SERVICE, b"please  "), rejects);
-            let why = answer.err().expect("it is rejected");
+            let why = answer.expect_err("it is rejected");
             says(&why, &["the peer refused the connection"]);
             let ConnectError::Refused { private, .. } = why else { panic!("{why:?}") };
             assert_eq!(&private[..9], b"not today");

@@ -103,7 +103,7 @@ fn a_peer_that_says_something_else_or_leaves_is_an_error() {
             let pair = near.domain().queue_pair(&QueuePairConfig::default()).expect("room");
             peer.write_all(said).await.expect("it is there");
             drop(peer.shutdown().await);
-            let why = pair.exchange(&mut own, Side::Server).await.err().expect("no address");
+            let why = pair.exchange(&mut own, Side::Server).await.expect_err("no address");
             why.to_string()
         };
         let nonsense = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: anything\r\n\r\n";
@@ -124,7 +124,7 @@ fn a_device_without_gids_says_so() {
         let nic = Nic::open(&names(Over::Shm)[0], brief()).expect("nobody else has it");
         let (mut own, _peer) = streams().await;
         let pair = nic.domain().queue_pair(&QueuePairConfig::default()).expect("room");
-        let why = pair.exchange(&mut own, Side::Client).await.err().expect("no GID").to_string();
+        let why = pair.exchange(&mut own, Side::Client).await.expect_err("no GID").to_string();
         assert!(why.contains("has no GID, by which it would be told: connect in band"), "{why}");
     });
 }

@@ -217,7 +217,7 @@ fn who_asks_where_nobody_is_is_told_that_nobody_answers() {
         let to = address(&far);
         drop(far);
         let asked = passing(&ether, near.domain().connect(&to, ServiceId(1))).await;
-        let why = asked.err().expect("nobody is there");
+        let why = asked.expect_err("nobody is there");
         assert!(matches!(why, ConnectError::TimedOut), "{why:?}");
         assert!(why.to_string().contains("does not answer: is a NIC of its program open there?"));
     });
