@@ -76,7 +76,7 @@ fn what_is_sent_to_a_queue_pair_that_does_not_take_it_fails() {
     for (what, make) in unready {
         let mut two = lossless().unconnected();
         make(&mut two);
-        let Two { fabric, a, b } = &mut two;
+        let Two { fabric, a, b, .. } = &mut two;
         connect(fabric, a, b);
         for id in 0..3 {
             a.post(WorkRequest::send(id, Memory::Buf(Buf::from(pattern(3000)))));
@@ -98,7 +98,7 @@ fn what_is_sent_to_a_queue_pair_that_does_not_take_it_fails() {
 fn what_is_sent_to_a_queue_pair_of_another_service_fails() {
     for transport in [Transport::Unreliable, Transport::Datagram] {
         let mut two = lossless().unconnected();
-        let Two { fabric, a, b } = &mut two;
+        let Two { fabric, a, b, .. } = &mut two;
         *b = End::of(fabric, b.node, transport, 8, 64);
         connect(fabric, a, b);
         match transport {
@@ -120,7 +120,7 @@ fn what_is_sent_to_a_queue_pair_of_another_service_fails() {
 
 /// Another pair of queue pairs, between the same nodes.
 fn neighbours(two: &mut Two, setup: &Setup) -> [End; 2] {
-    let Two { fabric, a, b } = two;
+    let Two { fabric, a, b, .. } = two;
     let ends = [&*a, &*b].map(|end| End::new(fabric, end.node, setup.depth, setup.capacity));
     let names = [0, 1].map(|end| (ends[end].node, ends[end].qpn));
     fabric.connect(names[0], names[1], setup.mtu, |_, _| {});
@@ -142,7 +142,7 @@ fn of_a_stream_to_a_peer_that_is_taken_down_only_what_it_took_succeeds() {
             other.post(request());
         }
         two.run_for(Duration::from_nanos(nanos));
-        let Two { mut fabric, mut a, b } = two;
+        let Two { mut fabric, mut a, b, .. } = two;
         let received = succeeded(&take_down(&mut fabric, b));
         let (mut sent, mut others) = (Vec::new(), Vec::new());
         assert!(fabric.run_until(Duration::from_secs(1), |_| {

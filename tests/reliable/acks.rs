@@ -127,6 +127,26 @@ fn nothing_is_sent_in_vain_on_a_path_that_loses_nothing() {
     assert_eq!(sender.sent, 60 * 20);
 }
 
+/// A window was once sent again for nothing whenever a peer had no processor for a while.
+#[test]
+fn what_a_peer_was_slow_to_acknowledge_is_not_sent_again() {
+    const MESSAGES: u64 = 2000;
+    let setup = Setup { depth: MESSAGES as usize, capacity: 4096, ..setup(Duration::from_micros(5)) };
+    let mut two = setup.connected(|_, _| {});
+    two.b.receives(MESSAGES, 8);
+    (0..MESSAGES / 2).for_each(|id| two.a.post(short(id)));
+    two.run(0, 100);
+    let slow = LinkConfig { latency: Duration::from_millis(4), ..setup.cable };
+    two.fabric.network.reconfigure(two.cable, slow);
+    (MESSAGES / 2..MESSAGES).for_each(|id| two.a.post(short(id)));
+    two.run(1500, 1500);
+    let (sender, receiver) = two.counters();
+    assert!((1..10).contains(&sender.timeouts), "{sender:#?}");
+    // Each time, one packet asked what the peer has.
+    assert_eq!(sender.retransmitted, sender.timeouts);
+    assert_eq!((receiver.duplicates, receiver.out_of_sequence), (sender.timeouts, 0));
+}
+
 /// Copies of refusals were once each a refusal: two that were doubled on the way were four tries.
 #[test]
 fn a_refusal_that_comes_twice_is_one() {

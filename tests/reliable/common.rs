@@ -6,7 +6,7 @@ use doorbell::encap::Version;
 use doorbell::memory::{Buf, Region};
 use doorbell::nic::*;
 use doorbell::wire::{PathMtu, Qpn, RemoteAddr};
-use doorbell_kit::{Fabric, LinkConfig, NodeId};
+use doorbell_kit::{Fabric, LinkConfig, LinkId, NodeId};
 
 /// What a program holds of its node.
 pub struct End {
@@ -120,6 +120,7 @@ pub fn lossless() -> Setup {
 /// Two nodes and the cable between them.
 pub struct Two {
     pub fabric: Fabric,
+    pub cable: LinkId,
     pub a: End,
     pub b: End,
 }
@@ -130,16 +131,16 @@ impl Setup {
         let mut fabric = Fabric::new(self.seed, self.version, self.config);
         let nodes = [fabric.node(), fabric.node()];
         let stations = nodes.map(|node| fabric.station(node));
-        fabric.network.link(stations[0], stations[1], self.cable);
+        let cable = fabric.network.link(stations[0], stations[1], self.cable);
         let (transport, depth, capacity) = (self.transport, self.depth, self.capacity);
         let [a, b] = nodes.map(|node| End::of(&mut fabric, node, transport, depth, capacity));
-        Two { fabric, a, b }
+        Two { fabric, cable, a, b }
     }
 
     /// The same, connected.
     pub fn connected(&self, settle: impl FnMut(&mut Connection, &mut Sending)) -> Two {
         let mut two = self.unconnected();
-        let Two { fabric, a, b } = &mut two;
+        let Two { fabric, a, b, .. } = &mut two;
         fabric.connect((a.node, a.qpn), (b.node, b.qpn), self.mtu, settle);
         two
     }
@@ -153,7 +154,7 @@ impl Two {
 
     /// Runs until so many completions have come on each side, and returns those.
     pub fn run(&mut self, at_a: usize, at_b: usize) -> (Vec<Completion>, Vec<Completion>) {
-        let Self { fabric, a, b } = self;
+        let Self { fabric, a, b, .. } = self;
         let (mut found_a, mut found_b) = (Vec::new(), Vec::new());
         let done = fabric.run_until(Duration::from_secs(20), |_| {
             found_a.extend(a.poll());

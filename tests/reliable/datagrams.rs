@@ -129,7 +129,7 @@ fn connections_and_datagrams_are_for_queue_pairs_of_their_own() {
         reliable.a.send.post(WorkRequest::datagram(1, to, Memory::None)).expect_err("one");
     assert!(matches!(refused.why, PostError::Unfit { .. }), "{}", refused.why);
     let fresh = Setup { transport: Transport::Datagram, ..Setup::default() }.unconnected();
-    let Two { mut fabric, a, b } = fresh;
+    let Two { mut fabric, a, b, .. } = fresh;
     let path = fabric.path(a.node, b.node);
     let connection = Connection::new(b.qpn, path, PathMtu::Mtu256, Psn::new(0));
     let init = Change::Init { rights: Rights::NONE, pkey: Pkey::DEFAULT };

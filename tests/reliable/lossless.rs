@@ -22,7 +22,7 @@ fn messages_arrive_and_complete_without_acknowledgements_and_without_timers() {
         };
         two.a.post(if id % 3 == 0 { request.awaited() } else { request });
     }
-    let Two { fabric, a, b } = &mut two;
+    let Two { fabric, a, b, .. } = &mut two;
     let (mut sent, mut received) = (Vec::new(), Vec::new());
     assert!(fabric.run_until(Duration::from_millis(1), |fabric| {
         for node in [a.node, b.node] {

@@ -180,7 +180,7 @@ fn a_completion_queue_with_no_entry_to_spare_loses_nothing() {
     // One for each receive queue, that of the two's own pair included, and one for what is sent.
     let setup = Setup { capacity: PAIRS + 2, ..Setup::default() };
     let mut two = setup.unconnected();
-    let Two { fabric, a, b } = &mut two;
+    let Two { fabric, a, b, .. } = &mut two;
     let mut sends = Vec::new();
     for _ in 0..PAIRS {
         let pair = |fabric: &mut doorbell_kit::Fabric, end: &End| {

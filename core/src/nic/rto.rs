@@ -45,7 +45,12 @@ impl Rto {
         self.sample.get_or_insert((psn, now));
     }
 
-    /// Something is sent again: no answer tells any more which of the two it answers.
+    /// A packet is sent again: its answer would not tell which of the two it answers.
+    pub fn sent_again(&mut self, psn: Psn) {
+        self.sample.take_if(|(sampled, _)| *sampled == psn);
+    }
+
+    /// All that waits for an answer is sent again.
     pub fn abandon(&mut self) {
         self.sample = None;
     }
@@ -55,7 +60,6 @@ impl Rto {
     pub fn back_off(&mut self, most: Duration) {
         let most = if most.is_zero() { LONGEST } else { most.max(self.settled) };
         self.time = (self.time * 2).max(self.initial).min(most).min(LONGEST);
-        self.abandon();
     }
 
     /// An answer came, though not one that acknowledges.

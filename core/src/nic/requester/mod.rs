@@ -78,6 +78,8 @@ pub(super) struct Requester {
     sending: Sending,
     /// How much of the window is open: all of it, but for a while after a time-out.
     open: u32,
+    /// After a time-out, the one packet that is sent again to see what the peer has.
+    probe: Option<Psn>,
     /// Packets since an acknowledgement was last asked for.
     unasked: u32,
     tries: u8,
@@ -117,6 +119,7 @@ impl Requester {
             credit: None,
             rto: Rto::new(sending.timeout, sending.peer_delay),
             open: sending.window,
+            probe: None,
             sending,
             unasked: 0,
             tries: 0,
@@ -142,6 +145,7 @@ impl Requester {
         self.stop();
         (self.acknowledged, self.at, self.packet, self.unasked) = (0, 0, 0, 0);
         (self.asking, self.parts, self.chased) = (0, 0, None);
+        self.probe = None;
         (self.completed, self.credit) = (Msn::new(0), None);
         (self.tries, self.rnr_tries) = (0, 0);
     }
@@ -205,7 +209,7 @@ impl Requester {
 
     /// Sets the cursor back, or forth, to a packet of a request that was begun.
     fn seek(&mut self, psn: Psn, mtu: PathMtu) {
-        self.mark = None;
+        (self.mark, self.probe) = (None, None);
         (self.next, (self.at, self.packet)) = (psn, self.place_of(psn, mtu));
     }
 

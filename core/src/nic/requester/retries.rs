@@ -7,17 +7,48 @@ use crate::nic::hosts::LEAST_ASKED;
 use crate::nic::pair::{Blamed, QueuePair};
 use crate::nic::states::{Sending, State};
 use crate::planted::{Bug, planted};
-use crate::wire::{Psn, RnrTimer};
+use crate::wire::{PathMtu, Psn, RnrTimer};
+
+use super::Requester;
+
+impl Requester {
+    /// Goes on where it was when time ran out: the peer has more than what was sent again since, so
+    /// it was slow, and nothing lost (as RFC 5682 has it of TCP). If something was after all, what
+    /// is sent now will be refused; where there is nothing to send, that is not waited for.
+    #[cold]
+    fn resume(&mut self, mtu: PathMtu) {
+        let back = self.next;
+        self.seek(self.top, mtu);
+        if self.at_cursor().1.is_none() {
+            self.seek(back, mtu);
+            self.rto.abandon();
+        }
+    }
+}
 
 impl QueuePair {
     /// Sends again from `psn` on.
     pub fn go_back(&mut self, psn: Psn, common: &mut Common) {
+        self.return_to(psn, common);
+        self.requester.rto.abandon();
+    }
+
+    fn return_to(&mut self, psn: Psn, common: &mut Common) {
         if planted(Bug::GoesBackToTheNewest) {
             return self.requester.seek(self.requester.top, self.mtu);
         }
         self.requester.seek(psn, self.mtu);
-        self.requester.rto.abandon();
         common.activate(self);
+    }
+
+    /// Sends the oldest packet again. It asks whether the peer is there, and what it has: to send all
+    /// of the window again at once would often be for nothing.
+    fn probe(&mut self, common: &mut Common) {
+        let oldest = self.requester.oldest;
+        self.return_to(oldest, common);
+        self.requester.open = 1;
+        self.requester.probe = Some(oldest);
+        self.requester.rto.sent_again(oldest);
     }
 
     /// The request that a packet is of, which need not be the first that is unfinished: answers to
@@ -82,12 +113,9 @@ impl QueuePair {
                 let patient = self.requester.tries >= retries && common.now < since + patience;
                 if patient || !self.gave_up(common) {
                     self.requester.chased = None;
-                    // One packet asks whether the peer is there, and what it has: to send all of
-                    // the window again at once would often be for nothing.
-                    self.requester.open = 1;
                     self.requester.rto.back_off(patience / 8);
                     // The timer is set again when that is sent.
-                    self.go_back(self.requester.oldest, common);
+                    self.probe(common);
                 }
             }
         }
@@ -132,6 +160,9 @@ impl QueuePair {
         if queue.calls() {
             common.settle(self.send_completions);
         }
+        if self.requester.probe.is_some_and(|probe| psn.distance_from(probe) > 0) {
+            self.requester.resume(self.mtu);
+        }
         if self.requester.oldest != before {
             self.moved(psn, common);
         }
@@ -148,6 +179,10 @@ impl QueuePair {
             r.seek(r.oldest, self.mtu);
         }
         r.chased = None;
+        if r.probe.take().is_some() {
+            // What comes behind it is sent again, too.
+            r.rto.abandon();
+        }
         r.rto.acknowledged(psn, common.now);
         // What came from the peer ends the wait that it asked for.
         r.resume_at = None;
