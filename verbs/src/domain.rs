@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use doorbell_core::memory::Region;
-use doorbell_core::nic::{self, Change, QueuePairEnds, ResourceError};
+use doorbell_core::nic::{self, Change, QueuePairEnds, ResourceError, Transport};
 use doorbell_core::wire::{Pkey, ServiceId};
 use doorbell_transports::SharedMemory;
 
@@ -27,6 +27,10 @@ pub struct Domain {
 impl Domain {
     pub(crate) fn new(nic: Nic, domain: nic::Domain) -> Self {
         Self { nic, domain }
+    }
+
+    pub(crate) fn id(&self) -> nic::Domain {
+        self.domain
     }
 
     /// The NIC that it is of.
@@ -102,7 +106,12 @@ impl Domain {
     /// When there are as many as configured, or a completion queue is too small for one more; when one
     /// is another NIC's; when the shared queue is of those for futures.
     pub fn queues(&self, config: &QueuesConfig) -> Result<Unconnected<Queues>, ResourceError> {
+        let transport = match config.unreliable {
+            true => Transport::Unreliable,
+            false => Transport::Reliable,
+        };
         let core = nic::QueuePairConfig {
+            transport,
             receive_completions: config.receive_completions,
             send_depth: config.send_depth,
             receive_depth: config.receive_depth,
@@ -118,14 +127,15 @@ impl Domain {
             }
             let ends = control.nic.queue_pair(&core)?;
             let shares = config.shared_receives.is_some();
-            let link = Link::new(ends.qpn, config.rights, shares, config.reads);
+            let mut link = Link::new(ends.qpn, config.rights, shares, config.reads);
+            link.unreliable = config.unreliable;
             let connection = self.connection(control, &ends, link)?;
             Ok(Unconnected::new(ends, connection))
         })
     }
 
     /// The connection that a queue pair will have, for which it takes receives already.
-    fn connection(
+    pub(crate) fn connection(
         &self,
         control: &mut crate::progress::Control,
         ends: &QueuePairEnds,

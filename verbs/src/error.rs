@@ -9,8 +9,8 @@ use doorbell_core::nic::{
     self, ChangeError, Failure, KeyError, Memory, NumberingError, PostError, ReceiveRequest,
     Refused, ResourceError, TableFull, WorkRequest,
 };
-use doorbell_core::wire::ServiceId;
 use doorbell_core::wire::cm::RejectReason;
+use doorbell_core::wire::{Qpn, ServiceId};
 use doorbell_transports::sharing::{ServiceError, SharingError};
 use doorbell_transports::{AddressError, OpenError, ReachError, SpecError};
 use thiserror::Error;
@@ -224,6 +224,12 @@ pub enum ConnectError {
     /// The queue pair did not change.
     #[error(transparent)]
     Change(#[from] ChangeError),
+    /// Only reliable connections are made in band.
+    #[error(
+        "{0} has a connection without answers, which the connection manager does not make: \
+             exchange addresses by TCP"
+    )]
+    Unreliable(Qpn),
     /// The other side of a TCP exchange.
     #[error("exchanging addresses by TCP: {0}")]
     Exchange(String),

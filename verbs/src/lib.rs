@@ -42,6 +42,9 @@
 //! unconnected, take receives at once, and are consumed by being [connected](Unconnected::connect),
 //! [accepted](Unconnected::accept), or [exchanged](Unconnected::exchange) as `ibv_rc_pingpong` does.
 //!
+//! [`Queues`] may also be [unreliable](QueuesConfig::unreliable), and [`Datagrams`] are queues without a
+//! connection, whose every message names whom it is for.
+//!
 //! # Memory
 //!
 //! A [`Buf`] is owned bytes: a request takes it along, and its completion brings it back. A
@@ -87,6 +90,7 @@
 
 mod completions;
 mod connect;
+mod datagrams;
 mod domain;
 mod error;
 mod events;
@@ -107,6 +111,7 @@ pub mod work;
 
 pub use completions::{CompletionInHand, CompletionQueue, Hand, NextCompletion};
 pub use connect::{Connection, Incoming, Kind, Listener, Private, Side, Unconnected};
+pub use datagrams::{Datagrams, DatagramsConfig, Destination};
 pub use domain::Domain;
 pub use error::{
     ConnectError, Failed, FailedWhy, ListenRefused, NicError, PostReceiveError, RegisterError,
@@ -119,12 +124,13 @@ pub use queues::{Batch, Queues, QueuesConfig, ReceiveQueue, SendQueue};
 pub use shared_receives::SharedReceiveQueue;
 pub use statistics::Statistics;
 pub use waiting::{Until, UntilInHand};
-pub use work::{CompareSwap, FetchAdd, Read, Send, Write};
+pub use work::{CompareSwap, Datagram, FetchAdd, Read, Send, Write};
 
 pub use doorbell_core::memory::{AccessError, Buf, Private as PrivateRegion, Region};
+pub use doorbell_core::nic::DATAGRAM_HEADER;
 pub use doorbell_core::nic::{
     Attachment, Cause, Completion, CompletionQueueId, Data, Done, Failure, Inline, KeepAlive,
     Memory, PostError, Refused, ResourceError, Segment, SharedReceiveQueueId, WorkRequest,
 };
-pub use doorbell_core::wire::{Imm, Metadata, Qpn, ServiceId};
+pub use doorbell_core::wire::{Imm, Metadata, PathMtu, Qkey, Qpn, ServiceId};
 pub use doorbell_transports::{Address, Capabilities, Grant, SharedMemory};

@@ -15,6 +15,9 @@ use crate::shared_receives::SharedReceiveQueue;
 /// What a queue pair is to be like whose completions go to completion queues.
 #[derive(Clone, Debug)]
 pub struct QueuesConfig {
+    /// Whether it has a connection without answers: a message or a write arrives whole, or is lost, and
+    /// is complete when it is sent. See [`unreliable`](Self::unreliable).
+    pub unreliable: bool,
     /// Where requests complete.
     pub send_completions: nic::CompletionQueueId,
     /// Where receives complete: see [`receives_to`](Self::receives_to).
@@ -36,6 +39,7 @@ impl QueuesConfig {
     /// allow.
     pub fn new(completions: &CompletionQueue) -> Self {
         Self {
+            unreliable: false,
             send_completions: completions.id(),
             receive_completions: completions.id(),
             shared_receives: None,
@@ -44,6 +48,13 @@ impl QueuesConfig {
             rights: Rights::REMOTE,
             reads: 16,
         }
+    }
+
+    /// The same without answers: sends and writes only. Such a queue pair is connected by
+    /// [exchange](crate::Unconnected::exchange).
+    #[must_use]
+    pub fn unreliable(self) -> Self {
+        Self { unreliable: true, ..self }
     }
 
     /// The same with the completions of receives in a queue of their own.
@@ -153,6 +164,10 @@ impl SendQueue {
     #[inline]
     pub fn batch(&mut self) -> Batch<'_> {
         Batch { queue: self, any: false }
+    }
+
+    pub(crate) fn nic(&self) -> &Nic {
+        &self.nic
     }
 
     #[inline]

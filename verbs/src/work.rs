@@ -48,6 +48,7 @@
 use doorbell_core::nic::{Attachment, Data, Inline, Memory, WorkRequest};
 use doorbell_core::wire::{Imm, Metadata};
 
+use crate::datagrams::Destination;
 use crate::error::Failed;
 use crate::memory::RemoteMemory;
 
@@ -104,6 +105,28 @@ requests! {
     CompareSwap
     /// An addition to a word of the peer's.
     FetchAdd
+    /// A datagram, to whom it names.
+    Datagram
+}
+
+impl Datagram {
+    /// A datagram of these bytes, which must fit into one packet.
+    #[inline]
+    pub fn new(data: impl Into<Data>, to: &Destination) -> Self {
+        Self(WorkRequest::datagram(0, to.named(), data))
+    }
+
+    /// The same with an immediate.
+    #[inline]
+    pub fn imm(self, imm: Imm) -> Self {
+        Self(self.0.with_imm(imm))
+    }
+
+    /// The same, waking a peer that sleeps until somebody asks for that.
+    #[inline]
+    pub fn solicited(self) -> Self {
+        Self(self.0.solicited())
+    }
 }
 
 impl Send {

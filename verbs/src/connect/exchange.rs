@@ -11,13 +11,14 @@ use std::sync::Arc;
 
 use doorbell_core::connect::Route;
 use doorbell_core::nic::{Change, Connection as Agreed, Sending};
-use doorbell_core::wire::{Gid, Pkey, Psn, Qpn};
+use doorbell_core::wire::{Gid, PathMtu, Pkey, Psn, Qpn};
 use doorbell_transports::Address;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{Kind, Unconnected, reach};
 use crate::error::ConnectError;
+use crate::nic::Nic;
 use crate::pair::Stand;
 use crate::progress::Way;
 
@@ -34,13 +35,25 @@ const LINE: usize = 52;
 const DONE: &[u8; 5] = b"done\0";
 
 /// What each side says of itself.
-struct Told {
-    qpn: Qpn,
+pub(crate) struct Told {
+    pub qpn: Qpn,
     psn: Psn,
     gid: Gid,
 }
 
 impl Told {
+    /// What this side says of a queue pair.
+    pub fn own(nic: &Nic, qpn: Qpn) -> Result<Self, ConnectError> {
+        let shared = nic.shared();
+        let psn = shared.with(|machine| machine.control().nic.first_psn());
+        Ok(Self { qpn, psn, gid: gid(&shared.address)? })
+    }
+
+    /// The device that its GID stands for.
+    pub fn address(&self, nic: &Nic) -> Result<Address, ConnectError> {
+        address(&nic.shared().address, self.gid)
+    }
+
     fn line(&self) -> [u8; LINE] {
         let gid: String = self.gid.0.iter().map(|byte| format!("{byte:02x}")).collect();
         let text = format!("0000:{:06x}:{:06x}:{gid}\0", self.qpn.get(), self.psn.get());
@@ -100,47 +113,77 @@ fn address(own: &Address, gid: Gid) -> Result<Address, ConnectError> {
     }
 }
 
+/// Tells a peer of this side, hears of the peer, and gets ready in the order that pingpongs go by.
+pub(crate) async fn meet<R>(
+    stream: &mut TcpStream,
+    side: Side,
+    own: &Told,
+    ready: impl AsyncFnOnce(Told) -> Result<R, ConnectError>,
+) -> Result<R, ConnectError> {
+    if side == Side::Client {
+        stream.write_all(&own.line()).await.map_err(by_tcp("telling this side's"))?;
+    }
+    let mut line = [0; LINE];
+    stream.read_exact(&mut line).await.map_err(by_tcp("hearing the peer's"))?;
+    let peer = Told::read(&line).ok_or_else(|| {
+        let said = String::from_utf8_lossy(&line).into_owned();
+        ConnectError::Exchange(format!("the peer said `{said}`, which is no address"))
+    })?;
+    let ready = ready(peer).await?;
+    match side {
+        Side::Client => stream.write_all(DONE).await.map_err(by_tcp("saying `done`"))?,
+        Side::Server => {
+            stream.write_all(&own.line()).await.map_err(by_tcp("telling this side's"))?;
+            let mut done = [0; DONE.len()];
+            stream.read_exact(&mut done).await.map_err(by_tcp("waiting for `done`"))?;
+        }
+    }
+    Ok(ready)
+}
+
 impl<K: Kind> Unconnected<K> {
     /// Connects with a peer by the exchange that `ibv_rc_pingpong` uses, over a TCP connection of
-    /// which this is one end. There is no connection manager then: nobody tells when the peer goes,
+    /// which this is one end. The packets' size is not exchanged: both sides must be told the same,
+    /// which customarily is 1024. There is no connection manager then: nobody tells when the peer goes,
     /// but by its silence.
     ///
     /// # Errors
-    /// When the peer says something else, or can't be reached.
-    pub async fn exchange(self, stream: &mut TcpStream, side: Side) -> Result<K, ConnectError> {
-        let (connection, shared) = (&self.connection, self.connection.nic().shared());
-        let psn = shared.with(|machine| machine.control().nic.first_psn());
-        let own = Told { qpn: connection.qpn(), psn, gid: gid(&shared.address)? };
-        if side == Side::Client {
-            stream.write_all(&own.line()).await.map_err(by_tcp("telling this side's"))?;
+    /// When the peer says something else, or can't be reached, or packets of that size can't be sent.
+    pub async fn exchange(
+        self,
+        stream: &mut TcpStream,
+        side: Side,
+        mtu: PathMtu,
+    ) -> Result<K, ConnectError> {
+        let nic = self.connection.nic();
+        let own = Told::own(nic, self.connection.qpn())?;
+        let most = nic.capabilities().mtu;
+        if mtu > most {
+            return Err(ConnectError::Exchange(format!(
+                "packets of {} bytes do not go into this device's frames, which hold {}",
+                mtu.bytes(),
+                most.bytes()
+            )));
         }
-        let mut line = [0; LINE];
-        stream.read_exact(&mut line).await.map_err(by_tcp("hearing the peer's"))?;
-        let peer = Told::read(&line).ok_or_else(|| {
-            let said = String::from_utf8_lossy(&line).into_owned();
-            ConnectError::Exchange(format!("the peer said `{said}`, which is no address"))
-        })?;
-        let way = reach(connection.nic(), &address(&shared.address, peer.gid)?).await?;
-        self.agree(&Arc::new(Route::new(way)), psn, &peer)?;
-        match side {
-            Side::Client => stream.write_all(DONE).await.map_err(by_tcp("saying `done`"))?,
-            Side::Server => {
-                stream.write_all(&own.line()).await.map_err(by_tcp("telling this side's"))?;
-                let mut done = [0; DONE.len()];
-                stream.read_exact(&mut done).await.map_err(by_tcp("waiting for `done`"))?;
-            }
-        }
+        meet(stream, side, &own, async |peer: Told| {
+            let way = reach(nic, &peer.address(nic)?).await?;
+            self.agree(&Arc::new(Route::new(way)), (own.psn, mtu), &peer)
+        })
+        .await?;
         Ok(self.joined())
     }
 
-    /// Makes the queue pair ready, as the peers that connect so are: packets of 1024 bytes, one read
-    /// at a time.
-    fn agree(&self, way: &Way, psn: Psn, peer: &Told) -> Result<(), ConnectError> {
+    /// Makes the queue pair ready, as the peers that connect so are: one read at a time.
+    fn agree(
+        &self,
+        way: &Way,
+        (psn, mtu): (Psn, PathMtu),
+        peer: &Told,
+    ) -> Result<(), ConnectError> {
         let link = self.connection.link();
         self.connection.nic().shared().with(|machine| {
             let control = machine.control();
             let path = control.path(link, way);
-            let mtu = control.mtu.min(doorbell_core::wire::PathMtu::Mtu1024);
             let agreed = Agreed {
                 reads: 1,
                 metadata: false,

@@ -18,6 +18,7 @@ use tracing::Instrument;
 
 pub(crate) use calls::{Calls, established, replied};
 pub use exchange::Side;
+pub(crate) use exchange::{Told, meet};
 pub(crate) use listener::{Asked, Listeners, listen};
 pub use listener::{Incoming, Listener};
 
@@ -207,6 +208,7 @@ impl<K: Kind> Unconnected<K> {
         service: ServiceId,
         private: &[u8],
     ) -> Result<(K, Private), ConnectError> {
+        self.connection.link.makes_in_band()?;
         let way = reach(self.nic(), &to.parse()?).await?;
         let shared = self.nic().shared();
         let link = &self.connection.link;
@@ -228,6 +230,7 @@ impl<K: Kind> Unconnected<K> {
         incoming: Incoming,
         private: &[u8],
     ) -> Result<(K, Private), ConnectError> {
+        self.connection.link.makes_in_band()?;
         let service = incoming.request().service;
         let span = tracing::debug_span!("accept", %service, qpn = %self.qpn());
         let told = self.connection.take_up(incoming, private).instrument(span).await?;
@@ -280,7 +283,7 @@ impl<K: Kind> Drop for Unconnected<K> {
 }
 
 /// The way to a peer's device, which may have to be looked for.
-async fn reach(nic: &Nic, to: &Address) -> Result<Way, ConnectError> {
+pub(crate) async fn reach(nic: &Nic, to: &Address) -> Result<Way, ConnectError> {
     loop {
         let shared = nic.shared();
         if let Some(way) = shared.with(|machine| machine.reach(to))? {

@@ -5,6 +5,7 @@ use doorbell_core::encap::PathId;
 use doorbell_core::nic::{Cause, Rights};
 use doorbell_core::wire::Qpn;
 
+use crate::error::ConnectError;
 use crate::progress::Way;
 use crate::sync::{Mutex, Ordering, fence, locked};
 use crate::wakers::Wakers;
@@ -65,6 +66,8 @@ pub(crate) struct Link {
     pub shares_receives: bool,
     /// The most reads and atomic operations at a time, each way.
     pub reads: u8,
+    /// Whether nobody answers.
+    pub unreliable: bool,
     stand: Mutex<Stand>,
     /// Who waits for that to change.
     watchers: Wakers,
@@ -86,9 +89,18 @@ impl Link {
             rights,
             shares_receives,
             reads,
+            unreliable: false,
             stand: Mutex::new(Stand::Unconnected),
             watchers: Wakers::default(),
             ways: Mutex::new(Ways::default()),
+        }
+    }
+
+    /// Whether its connection can be made by the connection manager.
+    pub fn makes_in_band(&self) -> Result<(), ConnectError> {
+        match self.unreliable {
+            true => Err(ConnectError::Unreliable(self.qpn)),
+            false => Ok(()),
         }
     }
 

@@ -11,7 +11,7 @@ use doorbell_core::connect::Route;
 use doorbell_core::encap::{Path, PathId};
 use doorbell_core::memory::Region;
 use doorbell_core::nic::{
-    self, Cause, Change, CompletionQueue, CompletionQueueId, Event, Nic, ResourceError,
+    self, AddressId, Cause, Change, CompletionQueue, CompletionQueueId, Event, Nic, ResourceError,
     SharedReceiveQueueId,
 };
 use doorbell_core::time::Time;
@@ -384,6 +384,12 @@ impl Control {
         path
     }
 
+    /// Keeps the way to where datagrams are sent.
+    pub fn address(&mut self, way: &Way) -> Result<AddressId, ResourceError> {
+        let path = self.paths.take(way);
+        self.nic.address(path).inspect_err(|_| self.paths.give_back(way))
+    }
+
     /// Hears the other processes of the interface.
     #[cold]
     pub fn hear_others(&mut self) {
@@ -431,6 +437,10 @@ impl Control {
                     self.left.push((queue, end));
                 }
                 Errand::DropShared(queue) => self.left_shared.push(queue),
+                Errand::Forget(address, way) => {
+                    let _ = self.nic.drop_address(address);
+                    self.paths.give_back(&way);
+                }
                 Errand::Refuse(id) => {
                     let _ = self.manager.reject(id, RejectReason::CONSUMER, &[]);
                 }

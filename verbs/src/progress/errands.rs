@@ -4,9 +4,12 @@ use std::any::Any;
 use std::sync::Arc;
 
 use doorbell_core::cm::ConnectionId;
-use doorbell_core::nic::{CompletionQueue, CompletionQueueId, Lkey, SharedReceiveQueueId};
+use doorbell_core::nic::{
+    AddressId, CompletionQueue, CompletionQueueId, Lkey, SharedReceiveQueueId,
+};
 use doorbell_core::wire::ServiceId;
 
+use super::Way;
 use crate::pair::Link;
 use crate::sync::{AtomicBool, Mutex, Ordering, locked};
 
@@ -21,6 +24,8 @@ pub(crate) enum Errand {
     DropCompletions(CompletionQueueId, CompletionQueue),
     /// A shared receive queue was dropped.
     DropShared(SharedReceiveQueueId),
+    /// Nobody sends datagrams there any more.
+    Forget(AddressId, Way),
     /// Nobody has decided about a peer's request for a connection, nor will.
     Refuse(ConnectionId),
     /// A listener was dropped.

@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use doorbell_verbs::{Buf, Ending, Nic, QueuePairConfig, Side};
+use doorbell_verbs::{
+    Buf, Ending, Memory, Nic, PathMtu, QueuePairConfig, QueuesConfig, Send, ServiceId, Side,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -38,8 +40,8 @@ fn two_of_ours_exchange_addresses_and_are_connected() {
             let (one, other) = (pair(&here), pair(&there));
             other.post_receive(Buf::with_capacity(2000)).expect("room");
             let (one, other) = tokio::join!(
-                one.exchange(&mut client, Side::Client),
-                other.exchange(&mut server, Side::Server)
+                one.exchange(&mut client, Side::Client, PathMtu::Mtu1024),
+                other.exchange(&mut server, Side::Server, PathMtu::Mtu1024)
             );
             let (one, other) = (one.expect("they agree"), other.expect("they agree"));
             one.send(buf(1, 2000)).await.expect("it is received");
@@ -53,6 +55,37 @@ fn two_of_ours_exchange_addresses_and_are_connected() {
             assert!(one.send(buf(3, 8)).await.is_err(), "it is over");
         });
     }
+}
+
+/// Without answers, what is sent is complete, and here nothing loses it.
+#[test]
+fn two_unreliable_ones_are_connected_by_exchange_and_not_in_band() {
+    run(Runs::CurrentThread, || async {
+        let (near, far) = opened();
+        let (mut client, mut server) = streams().await;
+        let mut arrived = far.completion_queue(16).expect("a capacity");
+        let mut left = near.completion_queue(16).expect("a capacity");
+        let one = near.domain().queues(&QueuesConfig::new(&left).unreliable()).expect("room");
+        let other = far.domain().queues(&QueuesConfig::new(&arrived).unreliable());
+        let mut other = other.expect("room");
+        other.post_receive(1, Buf::with_capacity(5000)).expect("room");
+        let mtu = PathMtu::Mtu2048;
+        let (one, other) = tokio::join!(
+            one.exchange(&mut client, Side::Client, mtu),
+            other.exchange(&mut server, Side::Server, mtu)
+        );
+        let (mut one, _other) = (one.expect("they agree"), other.expect("they agree"));
+        one.send.post(Send::new(buf(1, 5000)).id(7)).expect("room");
+        assert_eq!(left.completion().await.id, 7);
+        let received = arrived.completion().await;
+        let Memory::Buf(data) = received.memory else { panic!("it was a buffer") };
+        assert!((received.id, &data[..]) == (1, &bytes(1, 5000)[..]));
+
+        let third = near.domain().queues(&QueuesConfig::new(&left).unreliable()).expect("room");
+        let why = third.connect(&far.address().to_string(), ServiceId(7), &[]).await;
+        let why = why.err().expect("not in band").to_string();
+        assert!(why.contains("exchange addresses by TCP"), "{why}");
+    });
 }
 
 /// What the other says, and what it must hear, to the byte.
@@ -82,7 +115,8 @@ fn the_lines_are_those_of_ibv_rc_pingpong() {
                 }
                 line
             };
-            let (connected, line) = tokio::join!(pair.exchange(&mut own, side), says);
+            let (connected, line) =
+                tokio::join!(pair.exchange(&mut own, side, PathMtu::Mtu1024), says);
             drop(connected.expect("they agree"));
             let text = std::str::from_utf8(&line).expect("it is text");
             let fields: Vec<_> = text.split(':').collect();
@@ -103,7 +137,10 @@ fn a_peer_that_says_something_else_or_leaves_is_an_error() {
             let pair = near.domain().queue_pair(&QueuePairConfig::default()).expect("room");
             peer.write_all(said).await.expect("it is there");
             drop(peer.shutdown().await);
-            let why = pair.exchange(&mut own, Side::Server).await.expect_err("no address");
+            let why = pair
+                .exchange(&mut own, Side::Server, PathMtu::Mtu1024)
+                .await
+                .expect_err("no address");
             why.to_string()
         };
         let nonsense = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: anything\r\n\r\n";
@@ -124,7 +161,11 @@ fn a_device_without_gids_says_so() {
         let nic = Nic::open(&names(Over::Shm)[0], brief()).expect("nobody else has it");
         let (mut own, _peer) = streams().await;
         let pair = nic.domain().queue_pair(&QueuePairConfig::default()).expect("room");
-        let why = pair.exchange(&mut own, Side::Client).await.expect_err("no GID").to_string();
+        let why = pair
+            .exchange(&mut own, Side::Client, PathMtu::Mtu1024)
+            .await
+            .expect_err("no GID")
+            .to_string();
         assert!(why.contains("has no GID, by which it would be told: connect in band"), "{why}");
     });
 }

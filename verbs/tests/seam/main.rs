@@ -1,6 +1,7 @@
 //! Verbs as programs have them: over every device, run by whoever, awaited or polled.
 
 mod common;
+mod datagrams;
 mod dropping;
 mod errors;
 mod exchange;
