@@ -4,6 +4,7 @@
 
 mod doctor;
 mod perf;
+mod pingpong;
 mod processors;
 
 use std::process::ExitCode;
@@ -24,12 +25,14 @@ struct Cli {
 enum Command {
     Doctor(doctor::Args),
     Perf(perf::Args),
+    Pingpong(pingpong::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Doctor(args) => doctor::run(&args),
         Command::Perf(args) => perf::run(&args),
+        Command::Pingpong(args) => pingpong::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -132,5 +132,6 @@ pub use doorbell_core::nic::{
     Attachment, Cause, Completion, CompletionQueueId, Data, Done, Failure, Inline, KeepAlive,
     Memory, PostError, Refused, ResourceError, Segment, SharedReceiveQueueId, WorkRequest,
 };
+pub use doorbell_core::wire::cm::CmPort;
 pub use doorbell_core::wire::{Imm, Metadata, PathMtu, Qkey, Qpn, ServiceId};
 pub use doorbell_transports::{Address, Capabilities, Grant, SharedMemory};

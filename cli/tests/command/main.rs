@@ -1,5 +1,6 @@
 //! The command, as a user runs it.
 
+mod pingpong;
 mod verbs;
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -99,8 +99,8 @@ fn gid(address: &Address) -> Result<Gid, ConnectError> {
 
 /// The address that a GID stands for, on a device of the same kind as `own`.
 fn address(own: &Address, gid: Gid) -> Result<Address, ConnectError> {
-    let v6 = std::net::Ipv6Addr::from(gid.0);
-    let ip = v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4);
+    let v6 = std::net::Ipv6Addr::from(gid);
+    let ip = gid.to_ipv4().map_or(IpAddr::V6(v6), IpAddr::V4);
     match own {
         Address::Udp(socket) => Ok(Address::Udp(SocketAddr::new(ip, socket.port()))),
         Address::PacketV2(_) => Ok(Address::PacketV2(ip)),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use doorbell_core::cm::Request;
 use doorbell_core::memory::Region;
 use doorbell_core::nic::{Memory, QueuePairEnds, ReceiveRequest, Refused, Way};
-use doorbell_core::wire::cm::{InitiatorDepth, ResponderResources};
+use doorbell_core::wire::cm::{CmPort, InitiatorDepth, IpCm, IpPair, ResponderResources};
 use doorbell_core::wire::{Gid, Qpn, ServiceId};
 use doorbell_transports::{Address, GrantError};
 use tokio::sync::oneshot;
@@ -200,6 +200,9 @@ impl<K: Kind> Unconnected<K> {
     /// Asks whoever listens to a service at an address for a connection, with up to 76 bytes for it.
     /// What it answers comes with the queue pair.
     ///
+    /// A program that uses `rdma_cm` listens to [a port](ServiceId::from_tcp_port); it gets 56 bytes,
+    /// what is not said of them zero.
+    ///
     /// # Errors
     /// When the address can't be reached, nobody answers, or the peer refuses.
     pub async fn connect(
@@ -301,6 +304,16 @@ pub(crate) async fn reach(nic: &Nic, to: &Address) -> Result<Way, ConnectError> 
     }
 }
 
+/// The addresses and the port that stand in a request for a port, as `rdma_cm` tells them.
+fn addressing(qpn: Qpn, (from, to): (Gid, Gid)) -> IpCm {
+    let addresses = match (from.to_ipv4(), to.to_ipv4()) {
+        (Some(source), Some(destination)) => IpPair::V4 { source, destination },
+        _ => IpPair::V6 { source: from.into(), destination: to.into() },
+    };
+    // Nobody answers to it: it only tells requesters apart.
+    IpCm { source_port: CmPort(0xC000 | qpn.get() as u16), addresses }
+}
+
 /// What is proposed for a connection.
 fn proposal(link: &Link, way: &Way, service: ServiceId, psn: doorbell_core::wire::Psn) -> Request {
     let (from, to) = match way {
@@ -312,6 +325,7 @@ fn proposal(link: &Link, way: &Way, service: ServiceId, psn: doorbell_core::wire
         initiator_depth: InitiatorDepth(link.reads),
         flow_control: !link.shares_receives,
         srq: link.shares_receives,
+        addressing: service.ip_port().map(|_| addressing(link.qpn, (from, to))),
         ..Request::new(service, link.qpn, psn, from, to)
     }
 }

@@ -1,0 +1,166 @@
+//! `doorbell pingpong`: messages to and fro with a peer that speaks RoCE, whoever made it.
+//!
+//! It does what `ibv_rc_pingpong`, `ibv_uc_pingpong` and `ibv_ud_pingpong` do, and meets them as they
+//! meet each other: so anybody's adapter can be tried, and the kernel's driver.
+
+mod content;
+mod meeting;
+mod rally;
+
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use doorbell_verbs::PathMtu;
+use serde_json::json;
+
+use meeting::Meeting;
+use rally::Score;
+
+/// Plays ping-pong with a peer: another of these, or `ibv_rc_pingpong` and its kin on any adapter.
+///
+/// One side is told where the other waits. Addresses are exchanged by TCP, messages go by RoCE. The
+/// packets' size is not exchanged, and must be told both sides alike, as must how many messages there
+/// are, and how long they are.
+#[derive(clap::Args, Clone)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The peer that waits; without, this one does
+    host: Option<String>,
+
+    /// The device: udp:IP, packet-v2:INTERFACE,IP/PREFIX or packet:INTERFACE
+    #[arg(short, long, value_name = "DEV")]
+    device: String,
+
+    /// What kind of queue pair: the peer's program must be of the same
+    #[arg(short, long, value_enum, default_value_t = Transport::Rc)]
+    transport: Transport,
+
+    /// The TCP port by which addresses are exchanged
+    #[arg(short, long, value_name = "PORT", default_value_t = 18515)]
+    port: u16,
+
+    /// Bytes of a message [default: 4096, of datagrams 1024]
+    #[arg(short, long, value_name = "BYTES")]
+    size: Option<usize>,
+
+    /// The most bytes of a message in one packet: 256, 512, 1024, 2048 or 4096; of datagrams it is the
+    /// device's
+    #[arg(short, long, value_name = "BYTES", default_value = "1024", value_parser = packets)]
+    mtu: PathMtu,
+
+    /// How many receives are posted
+    #[arg(short, long, value_name = "N", default_value_t = 500)]
+    rx_depth: usize,
+
+    /// How many messages each side sends
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
+    iters: u64,
+
+    /// Sleep until something comes, and do not spin
+    #[arg(short, long)]
+    events: bool,
+
+    /// Check every byte that comes: the peer must send back what it got, as the pingpongs of rdma-core
+    /// do, or be another of these
+    #[arg(short, long)]
+    check: bool,
+
+    /// How long nothing may come before the rest is given up, in seconds
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    patience: u64,
+
+    /// A line of JSON instead of words
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  doorbell pingpong -d udp:192.0.2.7                    waits for a peer, and then, on another machine,
+  ibv_rc_pingpong -d rxe0 -g 1 192.0.2.7                the kernel's driver, or an adapter; or
+  doorbell pingpong -d udp:192.0.2.8 192.0.2.7          another of these
+  doorbell pingpong -d packet-v2:eth0,192.0.2.9/24      raw frames, with an address of its own
+  doorbell pingpong -t ud -s 512 -d udp:192.0.2.8 192.0.2.7    with ibv_ud_pingpong -s 512";
+
+/// What a queue pair promises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Transport {
+    /// Every message arrives
+    Rc,
+    /// A message arrives whole, or is lost
+    Uc,
+    /// Each message is a packet
+    Ud,
+}
+
+fn packets(text: &str) -> Result<PathMtu, String> {
+    let bytes: usize = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    let all =
+        [PathMtu::Mtu256, PathMtu::Mtu512, PathMtu::Mtu1024, PathMtu::Mtu2048, PathMtu::Mtu4096];
+    let found = all.into_iter().find(|mtu| mtu.bytes() == bytes);
+    found.ok_or_else(|| format!("{bytes} is none of 256, 512, 1024, 2048 and 4096"))
+}
+
+impl Args {
+    fn size(&self) -> usize {
+        self.size.unwrap_or(match self.transport {
+            Transport::Ud => 1024,
+            Transport::Rc | Transport::Uc => 4096,
+        })
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(self.patience)
+    }
+}
+
+/// Plays, and says how it went.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let score = runtime.context("a runtime")?.block_on(play(args))?;
+    match args.json {
+        true => println!("{}", json(args, &score)),
+        false => print!("{}", words(args, &score)),
+    }
+    Ok(())
+}
+
+async fn play(args: &Args) -> anyhow::Result<Score> {
+    let mut end = Meeting::prepare(args)?.join(args).await?;
+    let score = end.play(args).await?;
+    end.linger().await;
+    Ok(Score { repeated: end.repeated(), ..score })
+}
+
+/// As rdma-core's pingpongs say it.
+fn words(args: &Args, score: &Score) -> String {
+    let (bytes, seconds) = (2 * args.size() as u64 * args.iters, score.took.as_secs_f64());
+    let mut words = format!(
+        "{bytes} bytes in {seconds:.2} seconds = {:.2} Mbit/s\n{} iters in {seconds:.2} seconds = \
+         {:.2} µs an iteration\n",
+        bytes as f64 * 8.0 / 1e6 / seconds,
+        args.iters,
+        seconds * 1e6 / args.iters as f64,
+    );
+    if args.check {
+        words += &format!("{} messages checked, every byte\n", args.iters);
+    }
+    if score.repeated > 0 {
+        words += &format!("{} packets were sent again\n", score.repeated);
+    }
+    words
+}
+
+fn json(args: &Args, score: &Score) -> serde_json::Value {
+    let transport = args.transport.to_possible_value().expect("every transport has a name");
+    json!({
+        "transport": transport.get_name(),
+        "device": args.device,
+        "size": args.size(),
+        "iters": args.iters,
+        "checked": args.check,
+        "seconds": score.took.as_secs_f64(),
+        "sent_again": score.repeated,
+    })
+}
