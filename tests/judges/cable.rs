@@ -11,7 +11,7 @@ use doorbell::wire::{Bth, Extensions, Headers, Opcode, Psn, Qpn};
 use doorbell_kit::lab::{Lab, Namespace};
 use doorbell_kit::reach;
 
-use crate::judge::Scratch;
+use doorbell_kit::judges::Scratch;
 
 /// A capture under way, which ends by itself after so many frames.
 struct Capture {

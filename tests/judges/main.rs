@@ -10,10 +10,8 @@
 mod cable;
 mod fabric;
 mod frames;
-mod judge;
 mod management;
 mod reading;
-mod scapy;
 mod segments;
 mod tshark;
 
@@ -22,13 +20,13 @@ use std::collections::BTreeMap;
 use doorbell::encap::{Opener, Version};
 use doorbell::pcap::Reader;
 use doorbell::wire::Packet;
+use doorbell_kit::judges::scapy::{self, Judged, SCAPY};
+use doorbell_kit::judges::tshark::{TSHARK, check_capture};
+use doorbell_kit::judges::{Scratch, report};
 use doorbell_kit::lab;
 
 use frames::{Frame, every_message, every_opcode};
-use judge::{Scratch, report};
-use scapy::{Judged, SCAPY};
 use segments::{Laid, runs};
-use tshark::TSHARK;
 
 /// Every frame that we build of one packet.
 fn alone() -> Vec<Frame> {
@@ -83,7 +81,7 @@ fn tshark_has_nothing_to_say_against_a_connection_with_every_kind_of_trouble() {
         let scratch = Scratch::new();
         let capture = scratch.path().join("fabric.pcap");
         fabric::trouble(version, &capture);
-        let found = tshark::check_capture(&capture, &scratch);
+        let found = check_capture(&capture, &scratch);
         // Sends and writes of one packet and of several, with and without immediates, and answers.
         let opcodes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 17].map(|opcode| opcode.to_string());
         assert!(found.keys().eq(sorted(&opcodes)), "{version:?}: {found:?}");
@@ -145,7 +143,7 @@ fn tshark_and_scapy_agree_with_what_raw_devices_put_on_a_cable() {
         ] {
             let scratch = Scratch::new();
             let (capture, sent) = cable::traffic(lab, near, far, &scratch);
-            let found = tshark::check_capture(&capture, &scratch);
+            let found = check_capture(&capture, &scratch);
             // Sends of one packet.
             assert_eq!(found, BTreeMap::from([("4".to_owned(), sent)]));
             let frames = cable::frames(&capture);

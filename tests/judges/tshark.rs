@@ -1,26 +1,12 @@
-//! tshark: takes frames apart, and says what it thinks of them.
+//! What tshark reads in frames, field by field.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::process::Command;
+use std::collections::BTreeSet;
+
+use doorbell_kit::judges::Scratch;
+use doorbell_kit::judges::tshark::{ABOUT, complaints, dissect};
 
 use crate::frames::Frame;
-use crate::judge::{Judge, Scratch, run};
 use crate::reading::{Reading, readings};
-
-pub const TSHARK: Judge =
-    Judge { name: "tshark", install: "apt-get install tshark", probe: &["tshark", "--version"] };
-
-/// What tshark says about a frame as a whole.
-const LAYERS: &str = "frame.protocols";
-const MALFORMED: &str = "_ws.malformed";
-const SEVERITY: &str = "_ws.expert.severity";
-const COMPLAINT: &str = "_ws.expert.message";
-const ABOUT: [&str; 4] = [LAYERS, MALFORMED, SEVERITY, COMPLAINT];
-
-/// The places in an InfiniBand packet where dissectors guess what the payload might be. Ours is
-/// noise, and would now and then be taken for the beginning of something, which is then malformed.
-const GUESSED_AT: &str = "infiniband.";
 
 /// Has tshark read `frames`, and compares everything that it reads with what was put in.
 pub fn check(frames: &[Frame], scratch: &Scratch) {
@@ -30,104 +16,27 @@ pub fn check(frames: &[Frame], scratch: &Scratch) {
     let columns: Vec<_> = ABOUT.into_iter().chain(fields).collect();
     let lines = dissect(&capture, &columns, scratch);
     assert_eq!(lines.len(), frames.len(), "tshark gives a line for each frame");
-    let mut complaints = Vec::new();
+    let mut disagrees = Vec::new();
     for ((frame, expected), line) in frames.iter().zip(&expected).zip(&lines) {
         let shown: Vec<_> = columns.iter().copied().zip(line.split('\t')).collect();
         assert_eq!(shown.len(), columns.len(), "{line:?}");
         for complaint in judge(expected, &shown) {
-            complaints.push(format!("{complaint}\n    {:?}", frame.headers));
+            disagrees.push(format!("{complaint}\n    {:?}", frame.headers));
         }
     }
-    let (count, complaints) = (complaints.len(), complaints.join("\n"));
-    assert!(complaints.is_empty(), "tshark disagrees in {count} places:\n{complaints}");
-}
-
-/// Has tshark read a capture, of which it must take every frame apart to InfiniBand without a
-/// complaint. Gives how many there are of each opcode.
-pub fn check_capture(capture: &Path, scratch: &Scratch) -> BTreeMap<String, usize> {
-    const OPCODE: &str = "infiniband.bth.opcode";
-    let columns: Vec<_> = ABOUT.into_iter().chain([OPCODE]).collect();
-    let (mut found, mut complaints) = (BTreeMap::new(), Vec::new());
-    for (number, line) in (1..).zip(dissect(capture, &columns, scratch)) {
-        let shown: Vec<_> = columns.iter().copied().zip(line.split('\t')).collect();
-        let Some(&(_, opcode)) = shown.get(ABOUT.len()) else { panic!("{line:?}") };
-        *found.entry(opcode.to_owned()).or_default() += 1;
-        for complaint in judge(&[], &shown[..ABOUT.len()]) {
-            complaints.push(format!("frame {number}: {complaint}"));
-        }
-    }
-    let (count, complaints) = (complaints.len(), complaints.join("\n"));
-    assert!(complaints.is_empty(), "tshark disagrees in {count} places:\n{complaints}");
-    found
+    let (count, disagrees) = (disagrees.len(), disagrees.join("\n"));
+    assert!(disagrees.is_empty(), "tshark disagrees in {count} places:\n{disagrees}");
 }
 
 /// What is wrong with a frame in which `shown` was read.
 fn judge(expected: &[Reading], shown: &[(&str, &str)]) -> Vec<String> {
-    let mut complaints = Vec::new();
-    let said = shown.iter().find(|(column, _)| *column == COMPLAINT).map_or("", |(_, text)| text);
-    for &(column, text) in shown {
-        let right = match column {
-            LAYERS => text.split(':').any(|layer| layer == "infiniband"),
-            MALFORMED => text.is_empty(),
-            SEVERITY => text.split(',').filter(|one| !one.is_empty()).all(is_mere_note),
-            COMPLAINT => true, // the severity decides
-            field => match expected.iter().find(|(name, _)| *name == field) {
-                Some((_, value)) => value.is(text),
-                None => text.is_empty(),
-            },
-        };
-        if !right && column == SEVERITY {
-            complaints.push(format!("it complains ({text}): {said}"));
-        } else if !right {
-            let wanted = expected.iter().find(|(name, _)| *name == column);
-            let wanted = wanted.map_or("nothing".into(), |(_, value)| format!("{value:02x?}"));
-            complaints.push(format!("{column} is {text:?}, where it should be {wanted}"));
+    let mut wrong = complaints(shown);
+    for &(field, text) in shown.iter().filter(|(column, _)| !ABOUT.contains(column)) {
+        let wanted = expected.iter().find(|(name, _)| *name == field).map(|(_, value)| value);
+        if !wanted.map_or(text.is_empty(), |value| value.is(text)) {
+            let wanted = wanted.map_or("nothing".into(), |value| format!("{value:02x?}"));
+            wrong.push(format!("{field} is {text:?}, where it should be {wanted}"));
         }
     }
-    complaints
-}
-
-/// Whether the severity is less than a warning's.
-fn is_mere_note(severity: &str) -> bool {
-    const WARNING: u32 = 0x60_0000;
-    severity.parse().is_ok_and(|severity: u32| severity < WARNING)
-}
-
-fn dissect(capture: &Path, columns: &[&str], scratch: &Scratch) -> Vec<String> {
-    let mut command = tshark(scratch);
-    for guesser in guessers(scratch) {
-        match &guesser[..] {
-            // It guesses, but frames are read with it as well: only the guessing is put away.
-            "ethertype" => command.args(["--disable-heuristic", "eth_over_ib"]),
-            guesser => command.args(["--disable-protocol", guesser]),
-        };
-    }
-    for preference in [
-        "ip.check_checksum:TRUE",
-        "udp.check_checksum:TRUE",
-        // IPv6 asks for a checksum, but for tunnels that agree to do without (RFC 6935). RoCE is
-        // such a case: the ICRC says more, and the kernel's frames have none either.
-        "udp.ignore_ipv6_zero_checksum:TRUE",
-    ] {
-        command.args(["-o", preference]);
-    }
-    command.args(["-n", "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a"]);
-    for column in columns {
-        command.args(["-e", column]);
-    }
-    run(command.arg("-r").arg(capture))
-}
-
-/// tshark without what its user may have configured.
-fn tshark(scratch: &Scratch) -> Command {
-    let mut command = Command::new("tshark");
-    command.env("WIRESHARK_CONFIG_DIR", scratch.path());
-    command
-}
-
-/// The dissectors that guess.
-fn guessers(scratch: &Scratch) -> BTreeSet<String> {
-    let lines = run(tshark(scratch).args(["-G", "heuristic-decodes"]));
-    let guessers = lines.iter().filter(|line| line.starts_with(GUESSED_AT));
-    guessers.filter_map(|line| line.split('\t').nth(1)).map(str::to_owned).collect()
+    wrong
 }

@@ -66,6 +66,7 @@ mod ecn;
 mod ether;
 mod fabric;
 mod faults;
+pub mod judges;
 pub mod lab;
 mod lane;
 mod luck;

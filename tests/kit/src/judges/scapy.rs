@@ -3,26 +3,32 @@
 use std::path::Path;
 use std::process::Command;
 
-use doorbell::encap::{ICRC_LEN, Outer, Version};
+use doorbell_core::encap::{ICRC_LEN, Outer, Version};
 
-use crate::judge::{Judge, Scratch, run};
+use super::{Judge, Scratch, run};
 
+/// The program.
 pub const SCAPY: Judge = Judge {
     name: "scapy",
     install: "pip install scapy",
     probe: &["python3", "-c", "import scapy.contrib.roce"],
 };
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/judges/icrc.py");
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/judges/icrc.py");
 
 /// How many frames scapy computed the ICRC of, by what carried them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Judged {
+    /// IPv4.
     pub ipv4: usize,
+    /// IPv6.
     pub ipv6: usize,
 }
 
 /// Compares the ICRC of every frame of RoCE v2 with scapy's.
+///
+/// # Panics
+/// When one is another.
 pub fn check<'a>(frames: impl Iterator<Item = &'a [u8]> + Clone, scratch: &Scratch) -> Judged {
     let computed = icrcs(&scratch.capture(frames.clone()));
     assert_eq!(computed.len(), frames.clone().count(), "scapy gives a line for each frame");

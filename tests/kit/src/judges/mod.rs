@@ -1,4 +1,8 @@
-//! Programs that judge: whether they are there, running them, and what they are given.
+//! Programs that have nothing to do with us, and judge the frames that we build: whether they are
+//! there, running them, and what they are given.
+
+pub mod scapy;
+pub mod tshark;
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -6,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use doorbell::pcap;
+use doorbell_core::pcap;
 
 /// A program of somebody else's.
 pub struct Judge {
+    /// Its name.
     pub name: &'static str,
     /// The command that installs it.
     pub install: &'static str,
@@ -20,6 +25,9 @@ pub struct Judge {
 impl Judge {
     /// Whether it is installed. Where it is not, that is said aloud; and under continuous
     /// integration, where nobody would hear, it is an error.
+    ///
+    /// # Panics
+    /// When it is not, and the variable `CI` is set.
     pub fn is_here(&self) -> bool {
         let [program, arguments @ ..] = self.probe else { panic!("a probe is a command") };
         let found = Command::new(program).args(arguments).output();
@@ -35,11 +43,17 @@ impl Judge {
 }
 
 /// Tells even when the test passes: the harness would keep `println!` to itself.
+///
+/// # Panics
+/// When standard error is closed.
 pub fn report(line: &str) {
     writeln!(io::stderr(), "{line}").expect("standard error is open");
 }
 
-/// The lines that a command prints. It must succeed.
+/// The lines that a command prints.
+///
+/// # Panics
+/// When it does not succeed.
 pub fn run(command: &mut Command) -> Vec<String> {
     let output = command.output().unwrap_or_else(|why| panic!("{command:?}: {why}"));
     let said = String::from_utf8_lossy(&output.stderr);
@@ -51,7 +65,17 @@ pub fn run(command: &mut Command) -> Vec<String> {
 /// A new folder, removed at the end of the test unless that fails.
 pub struct Scratch(PathBuf);
 
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Scratch {
+    /// Makes one.
+    ///
+    /// # Panics
+    /// When that can't be.
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let folder = std::env::temp_dir();
@@ -67,11 +91,15 @@ impl Scratch {
         }
     }
 
+    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
     /// A capture of these frames, a microsecond apart.
+    ///
+    /// # Panics
+    /// When it can't be written.
     pub fn capture<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) -> PathBuf {
         let path = self.0.join("frames.pcap");
         let file = fs::File::create(&path).expect("the capture can be written");
