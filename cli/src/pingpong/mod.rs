@@ -15,7 +15,7 @@ use doorbell_verbs::PathMtu;
 use serde_json::json;
 
 use meeting::Meeting;
-use rally::Score;
+use rally::Counted;
 
 /// Plays ping-pong with a peer: another of these, or `ibv_rc_pingpong` and its kin on any adapter.
 ///
@@ -118,24 +118,24 @@ impl Args {
 /// Plays, and says how it went.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let score = runtime.context("a runtime")?.block_on(play(args))?;
+    let (took, counted) = runtime.context("a runtime")?.block_on(play(args))?;
     match args.json {
-        true => println!("{}", json(args, &score)),
-        false => print!("{}", words(args, &score)),
+        true => println!("{}", json(args, took, &counted)),
+        false => print!("{}", words(args, took, &counted)),
     }
     Ok(())
 }
 
-async fn play(args: &Args) -> anyhow::Result<Score> {
+async fn play(args: &Args) -> anyhow::Result<(Duration, Counted)> {
     let mut end = Meeting::prepare(args)?.join(args).await?;
-    let score = end.play(args).await?;
+    let took = end.play(args).await?;
     end.linger().await;
-    Ok(Score { repeated: end.repeated(), ..score })
+    Ok((took, end.counted()))
 }
 
 /// As rdma-core's pingpongs say it.
-fn words(args: &Args, score: &Score) -> String {
-    let (bytes, seconds) = (2 * args.size() as u64 * args.iters, score.took.as_secs_f64());
+fn words(args: &Args, took: Duration, counted: &Counted) -> String {
+    let (bytes, seconds) = (2 * args.size() as u64 * args.iters, took.as_secs_f64());
     let mut words = format!(
         "{bytes} bytes in {seconds:.2} seconds = {:.2} Mbit/s\n{} iters in {seconds:.2} seconds = \
          {:.2} µs an iteration\n",
@@ -146,13 +146,16 @@ fn words(args: &Args, score: &Score) -> String {
     if args.check {
         words += &format!("{} messages checked, every byte\n", args.iters);
     }
-    if score.repeated > 0 {
-        words += &format!("{} packets were sent again\n", score.repeated);
+    let Counted { sent_again, timeouts, refused, .. } = counted;
+    if sent_again + timeouts + refused > 0 {
+        words += &format!(
+            "{sent_again} packets were sent again, {timeouts} time-outs, {refused} packets refused\n"
+        );
     }
     words
 }
 
-fn json(args: &Args, score: &Score) -> serde_json::Value {
+fn json(args: &Args, took: Duration, counted: &Counted) -> serde_json::Value {
     let transport = args.transport.to_possible_value().expect("every transport has a name");
     json!({
         "transport": transport.get_name(),
@@ -160,7 +163,10 @@ fn json(args: &Args, score: &Score) -> serde_json::Value {
         "size": args.size(),
         "iters": args.iters,
         "checked": args.check,
-        "seconds": score.took.as_secs_f64(),
-        "sent_again": score.repeated,
+        "seconds": took.as_secs_f64(),
+        "sent_again": counted.sent_again,
+        "timeouts": counted.timeouts,
+        "received": counted.received,
+        "refused": counted.refused,
     })
 }

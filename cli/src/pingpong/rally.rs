@@ -49,12 +49,13 @@ impl Players {
     }
 }
 
-/// How it went.
-#[derive(Default)]
-pub struct Score {
-    pub took: Duration,
-    /// Packets that were sent again.
-    pub repeated: u64,
+/// What the NIC has counted when all is over.
+pub struct Counted {
+    pub sent_again: u64,
+    pub timeouts: u64,
+    pub received: u64,
+    /// Packets that were not for it, or not as they must be.
+    pub refused: u64,
 }
 
 /// One side, which has met the other.
@@ -80,7 +81,7 @@ impl End {
     }
 
     /// Sends when it is this side's turn, until each has sent as many as were to be.
-    pub async fn play(&mut self, args: &Args) -> anyhow::Result<Score> {
+    pub async fn play(&mut self, args: &Args) -> anyhow::Result<Duration> {
         let start = Instant::now();
         let asks = args.host.is_some();
         let mut rally = Rally {
@@ -108,7 +109,7 @@ impl End {
                 self.send(&mut rally)?;
             }
         }
-        Ok(Score { took: start.elapsed(), ..Score::default() })
+        Ok(start.elapsed())
     }
 
     fn send(&mut self, rally: &mut Rally) -> anyhow::Result<()> {
@@ -163,8 +164,16 @@ impl End {
         }
     }
 
-    /// How many packets were sent again.
-    pub fn repeated(&self) -> u64 {
-        self.completions.nic().statistics().nic.retransmitted
+    /// What was counted so far.
+    pub fn counted(&self) -> Counted {
+        let nic = self.completions.nic().statistics().nic;
+        let elsewhere = nic.no_such_queue_pair + nic.strangers + nic.other_partition;
+        let unfit = nic.malformed + nic.wrong_service + nic.wrong_state + nic.wrong_qkey;
+        Counted {
+            sent_again: nic.retransmitted,
+            timeouts: nic.timeouts,
+            received: nic.received,
+            refused: elsewhere + unfit,
+        }
     }
 }
