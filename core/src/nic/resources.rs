@@ -52,8 +52,9 @@ impl Nic {
     /// When the numbering can't be.
     pub fn new(config: Config, seed: Seed) -> Result<Self, NumberingError> {
         let mut random = Random::new(seed);
+        let numbers = Numbers::new(config.numbering, random.u32())?;
+        // Errors show it, so it tells nothing of the numbers.
         let nic = random.u32();
-        let numbers = Numbers::new(config.numbering, nic)?;
         let capacity = config.queue_pairs.clamp(1, numbers.capacity());
         let places = 0..capacity as u32;
         Ok(Self {
