@@ -39,7 +39,8 @@ pub struct Image {
 }
 
 impl Image {
-    /// Finds the image, or makes it, which takes a network and less than a minute.
+    /// Finds the image, or makes it, which takes a network and less than a minute. In a lab there is
+    /// no network: it is to be made before.
     ///
     /// # Errors
     /// Where something is missing, as [`Error::is_for_want`] tells, or a package is not what it was.

@@ -11,8 +11,8 @@
 //! use doorbell_kit::lab;
 //!
 //! // In a function marked as a test:
+//! let Some(image) = or_pass_over(Image::prepare()) else { return };
 //! lab::test(|lab| {
-//!     let Some(image) = or_pass_over(Image::prepare()) else { return };
 //!     let cable = lab.cable("a0", "b0", 9000).unwrap();
 //!     // The guest takes the place, and the addresses, of what is in the far namespace.
 //!     let link = Link::plug(lab, &cable).unwrap();

@@ -10,8 +10,10 @@ use crate::Error;
 use crate::tools::{Tool, at};
 
 /// What is wanted in the guest. The rest follows.
-const WANTED: [&str; 8] = [
+const WANTED: [&str; 9] = [
     "busybox-static",
+    // Busybox's own shell takes its own commands for those of others, such as `ip`.
+    "dash",
     "ibverbs-providers",
     "ibverbs-utils",
     "iproute2",
@@ -25,9 +27,10 @@ const WANTED: [&str; 8] = [
 const KERNEL: &str = "linux-image-amd64";
 
 /// How names begin of packages that only installing takes, or a system that is run for long.
-const LEFT_OUT: [&str; 29] = [
+const LEFT_OUT: [&str; 30] = [
     "adduser",
     "debconf",
+    "debianutils",
     "dpkg",
     "gcc-",
     "init-system-helpers",
@@ -56,6 +59,9 @@ const LEFT_OUT: [&str; 29] = [
     "udev",
     "usrmerge",
 ];
+
+/// How many lines of `apt-get` are told when it fails.
+const SAID: usize = 3;
 
 /// The packages of a guest, by the names of their files, which have their versions.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -145,7 +151,11 @@ fn name_and_version(file: &str) -> String {
 
 fn apt_get(arguments: impl Iterator<Item = String>, folder: &Path) -> Result<String, Error> {
     let printed = Tool::APT_GET.run(arguments, folder).map_err(|why| match why {
-        Error::Failed { command, said } => Error::Packages { why: format!("{command}: {said}") },
+        // It says much the same of every package.
+        Error::Failed { said, .. } => {
+            let said = said.lines().take(SAID).collect::<Vec<_>>().join("; ");
+            Error::Packages { why: format!("apt-get says {said}") }
+        }
         other => other,
     })?;
     Ok(String::from_utf8_lossy(&printed).into_owned())

@@ -82,10 +82,10 @@ fn the_link_keeps_a_record_and_leaves_alone_what_is_not_roce(
 
 #[test]
 fn a_guest_boots_is_reached_does_what_it_is_told_and_is_gone() {
+    let start = Instant::now();
+    let Some(image) = or_pass_over(Image::prepare()) else { return };
+    let prepared = start.elapsed();
     lab::test(|lab| {
-        let start = Instant::now();
-        let Some(image) = or_pass_over(Image::prepare()) else { return };
-        let prepared = start.elapsed();
         let cable = lab.cable("a0", "b0", 9000).expect("a cable");
         let link = Link::plug(lab, &cable).expect("the far end is free");
         let booted = Guest::boot(&image, &GuestConfig::of(&cable.far), &link);
@@ -109,8 +109,8 @@ fn a_guest_boots_is_reached_does_what_it_is_told_and_is_gone() {
 
 #[test]
 fn a_guest_that_does_not_come_up_says_why_on_its_console() {
+    let Some(image) = or_pass_over(Image::prepare()) else { return };
     lab::test(|lab| {
-        let Some(image) = or_pass_over(Image::prepare()) else { return };
         let cable = lab.cable("a0", "b0", 1500).expect("a cable");
         let link = Link::plug(lab, &cable).expect("the far end is free");
         // No interface takes an MTU of 3.

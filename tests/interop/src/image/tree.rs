@@ -91,7 +91,7 @@ impl Tree {
             self.insert(name, Entry::Link(format!("usr/{name}")));
         }
         // Scripts begin with it.
-        self.insert("usr/bin/sh", Entry::Link("busybox".to_owned()));
+        self.insert("usr/bin/sh", Entry::Link("dash".to_owned()));
         Ok(())
     }
 
