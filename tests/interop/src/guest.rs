@@ -90,27 +90,7 @@ impl Guest {
     /// # Errors
     /// When it does not in that time, or the guest is gone.
     pub fn until(&self, condition: &str, at_most: Duration) -> Result<(), Error> {
-        self.run(&format!("until {condition}; do usleep 20000; done"), at_most).map(drop)
-    }
-
-    /// Waits until somebody in the guest listens on a port of TCP, as servers do with whom one
-    /// agrees on queue pairs before there is a connection.
-    ///
-    /// # Errors
-    /// When nobody does in that time, or the guest is gone.
-    pub fn listens(&self, port: u16, at_most: Duration) -> Result<(), Error> {
-        // The kernel's lists: addresses and ports in hexadecimal, and a state, 0A for this.
-        let line = format!(":{port:04X} [0-9A-F]*:0000 0A ");
-        self.until(&format!("grep -q '{line}' /proc/net/tcp /proc/net/tcp6"), at_most)
-    }
-
-    /// Waits until somebody in the guest listens on a port of the connection manager of RDMA.
-    ///
-    /// # Errors
-    /// When nobody does in that time, or the guest is gone.
-    pub fn listens_to_managers(&self, port: u16, at_most: Duration) -> Result<(), Error> {
-        let shown = "rdma resource show cm_id";
-        self.until(&format!("{shown} | grep -q 'state LISTEN .*src-addr [^ ]*:{port} '"), at_most)
+        self.run(&running::repeated(condition), at_most).map(drop)
     }
 }
 

@@ -18,8 +18,8 @@
 //!     let link = Link::plug(lab, &cable).unwrap();
 //!     let guest = Guest::boot(&image, &GuestConfig::of(&cable.far), &link).unwrap();
 //!
-//!     let server = guest.start("ib_rc_pingpong -g 1").unwrap();
-//!     guest.listens(18515, Duration::from_secs(10)).unwrap();
+//!     let server = guest.start("ibv_rc_pingpong -g 1").unwrap();
+//!     server.listens(18515, Duration::from_secs(10)).unwrap();
 //!     // Here a client of this side is run.
 //!     let output = server.wait(Duration::from_secs(30)).unwrap();
 //!     assert!(output.succeeded(), "{output}");

@@ -38,15 +38,17 @@ fn several_commands_run_and_are_stopped(guest: &Guest) {
     let forever = guest.start("echo begun; echo aloud >&2; sleep 1000 & wait").expect("it starts");
     forever.says("begun", SOON).expect("it says so");
     forever.says("aloud", SOON).expect("it says so");
-    let server = guest.start("ib_rc_pingpong -g 1 -p 18600").expect("it starts");
-    guest.listens(18600, SOON).expect("it listens");
+    let server = guest.start("ibv_rc_pingpong -g 1 -p 18600").expect("it starts");
+    server.listens(18600, SOON).expect("it listens");
     let manager = guest.start("rping -s -p 7175").expect("it starts");
-    guest.listens_to_managers(7175, SOON).expect("it listens");
+    manager.listens_to_managers(7175, SOON).expect("it listens");
+    let none = guest.start("echo unable; exit 3").expect("it starts").listens(9, SOON);
+    assert!(matches!(none, Err(Error::Ended { .. })), "{none:?}");
     let stopped = forever.stop(SOON).expect("it ends");
     assert_eq!((stopped.status, stopped.stdout.as_str()), (Some(-9), "begun\n"));
     drop((server, manager));
     // With the commands went what they had started.
-    guest.until("! pgrep 'sleep|rping|ib_rc'", SOON).expect("nothing is left of them");
+    guest.until("! pgrep 'sleep|rping|ibv_rc'", SOON).expect("nothing is left of them");
     let late = guest.run("echo so far; sleep 1000", Duration::from_millis(1500));
     let Err(Error::Late { output, .. }) = late else { panic!("it can't have ended: {late:?}") };
     assert_eq!((output.status, output.stdout.as_str()), (None, "so far\n"));

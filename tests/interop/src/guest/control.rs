@@ -126,6 +126,19 @@ impl Control {
         if gone && job.status.is_none() { Err(self.gone()) } else { Ok(job) }
     }
 
+    /// Waits until one of two commands has ended. What is known of both then.
+    pub fn follow_both(&self, numbers: [u64; 2], at_most: Duration) -> Result<[Job; 2], Error> {
+        let job = |known: &Known, number| known.jobs.get(&number).cloned().unwrap_or_default();
+        let ended =
+            |known: &Known, number| known.jobs.get(&number).is_none_or(|job| job.status.is_some());
+        let known = self.wait(at_most, |known| {
+            known.gone || numbers.iter().any(|&number| ended(known, number))
+        });
+        let (jobs, gone) = (numbers.map(|number| job(&known, number)), known.gone);
+        drop(known);
+        if gone { Err(self.gone()) } else { Ok(jobs) }
+    }
+
     /// The guest is there no more.
     fn gone(&self) -> Error {
         Error::Gone { console: self.console.tail() }

@@ -49,6 +49,11 @@ impl fmt::Display for Output {
     }
 }
 
+/// A command that tries another until it succeeds.
+pub(super) fn repeated(condition: &str) -> String {
+    format!("until {condition}; do usleep 20000; done")
+}
+
 /// A command that runs. It and all that it has started are killed when this is dropped.
 #[derive(Debug)]
 pub struct Running {
@@ -108,11 +113,48 @@ impl Running {
         match (said(&job), job.status) {
             (true, _) => Ok(()),
             (false, None) => Err(self.late(&format!("\"{what}\""), at_most, job.into())),
-            (false, Some(_)) => {
-                let (command, awaited) = (self.command.clone(), format!("\"{what}\""));
-                Err(Error::Ended { command, awaited, output: job.into() })
-            }
+            (false, Some(_)) => Err(self.ended(&format!("\"{what}\""), job)),
         }
+    }
+
+    /// Waits until somebody in the guest listens on a port of TCP: this, if it is a server with whom
+    /// one agrees on queue pairs before there is a connection.
+    ///
+    /// # Errors
+    /// When it ends, nobody does in that time, or the guest is gone.
+    pub fn listens(&self, port: u16, at_most: Duration) -> Result<(), Error> {
+        // The kernel's lists: addresses and ports in hexadecimal, and a state, 0A for this.
+        let line = format!(":{port:04X} [0-9A-F]*:0000 0A ");
+        self.until(&format!("grep -q '{line}' /proc/net/tcp /proc/net/tcp6"), at_most)
+    }
+
+    /// Waits until somebody in the guest listens on a port of RDMA's connection manager: this, if it
+    /// is a server with which one connects by that.
+    ///
+    /// # Errors
+    /// When it ends, nobody does in that time, or the guest is gone.
+    pub fn listens_to_managers(&self, port: u16, at_most: Duration) -> Result<(), Error> {
+        let shown = "rdma resource show cm_id";
+        self.until(&format!("{shown} | grep -q 'state LISTEN .*src-addr .*:{port}$'"), at_most)
+    }
+
+    /// Waits until a shell command succeeds, which is tried again and again while this runs.
+    ///
+    /// # Errors
+    /// When this ends before, the command does not succeed in that time, or the guest is gone.
+    pub fn until(&self, condition: &str, at_most: Duration) -> Result<(), Error> {
+        let trying = Self::start(&self.control, &repeated(condition))?;
+        let [tried, job] = self.control.follow_both([trying.number, self.number], at_most)?;
+        match (tried.status, job.status) {
+            (Some(0), _) => Ok(()),
+            (None, None) => Err(self.late(condition, at_most, job.into())),
+            _ => Err(self.ended(condition, job)),
+        }
+    }
+
+    fn ended(&self, awaited: &str, job: Job) -> Error {
+        let (command, awaited) = (self.command.clone(), awaited.to_owned());
+        Error::Ended { command, awaited, output: job.into() }
     }
 
     fn late(&self, awaited: &str, at_most: Duration, output: Output) -> Error {
