@@ -121,7 +121,7 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 /// Flips one to three different bits of a frame, unless it has none.
-pub(crate) fn corrupt(frame: &mut [u8], luck: &mut Luck) {
+pub fn corrupt(frame: &mut [u8], luck: &mut Luck) {
     let bits = frame.len() as u64 * 8;
     if bits == 0 {
         return;

@@ -3,7 +3,7 @@
 /// The generator SplitMix64: a counter, each value of which is mixed. It passes the usual batteries
 /// of tests, and streams that begin at mixed places don't meet in practice.
 #[derive(Clone, Debug)]
-pub(crate) struct Luck {
+pub struct Luck {
     counter: u64,
 }
 
@@ -15,42 +15,49 @@ const ODDS_BITS: u32 = 53;
 
 /// A probability, made ready to compare with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Odds(u64);
+pub struct Odds(u64);
 
 impl Odds {
-    /// Panics unless `probability` is one; `what` is what it is the probability of.
-    pub(crate) fn of(what: &str, probability: f64) -> Self {
+    /// Makes one ready; `what` is what it is the probability of.
+    ///
+    /// # Panics
+    /// Unless it is from 0 to 1.
+    pub fn of(what: &str, probability: f64) -> Self {
         let proper = (0.0..=1.0).contains(&probability);
         assert!(proper, "{what} has a probability of {probability}, which is not from 0 to 1");
         Self((probability * (1_u64 << ODDS_BITS) as f64) as u64)
     }
 
-    pub(crate) const fn is_never(self) -> bool {
+    /// Whether it is no chance at all.
+    pub const fn is_never(self) -> bool {
         self.0 == 0
     }
 }
 
 impl Luck {
-    pub(crate) const fn new(seed: u64) -> Self {
+    /// The only stream of a seed.
+    pub const fn new(seed: u64) -> Self {
         Self { counter: mix(seed) }
     }
 
     /// The stream of the given number among those that `seed` has.
-    pub(crate) const fn stream(seed: u64, number: u32) -> Self {
+    pub const fn stream(seed: u64, number: u32) -> Self {
         Self::new(mix(seed).wrapping_add(number as u64))
     }
 
-    pub(crate) const fn draw(&mut self) -> u64 {
+    /// The next 64 bits.
+    pub const fn draw(&mut self) -> u64 {
         self.counter = self.counter.wrapping_add(STRIDE);
         mix(self.counter)
     }
 
-    pub(crate) const fn chance(&mut self, odds: Odds) -> bool {
+    /// Whether something of that probability happens.
+    pub const fn chance(&mut self, odds: Odds) -> bool {
         self.draw() >> (u64::BITS - ODDS_BITS) < odds.0
     }
 
     /// A number below `bound`, or zero where there is none. Its bias is `bound` in 2^64.
-    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
+    pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.draw() as u128 * bound as u128) >> u64::BITS) as u64
     }
 }

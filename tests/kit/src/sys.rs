@@ -64,7 +64,7 @@ pub(crate) fn run_in_user_namespace(command: &mut Command) {
 }
 
 /// Has a command killed when the thread that has spawned it ends.
-pub(crate) fn die_with_parent(command: &mut Command) {
+pub fn die_with_parent(command: &mut Command) {
     let ask = || {
         // SAFETY: a plain system call.
         check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(drop)
