@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use doorbell_verbs::{
-    Buf, CompletionQueue, Config, DATAGRAM_HEADER, Datagrams, DatagramsConfig, Nic, Qkey, Queues,
-    QueuesConfig, Side, Unconnected,
+    Buf, CompletionQueue, Config, DATAGRAM_HEADER, Datagrams, DatagramsConfig, KeepAlive, Nic,
+    Qkey, Queues, QueuesConfig, Side, Unconnected,
 };
 use tokio::net::{TcpListener, TcpStream};
 
@@ -34,7 +34,8 @@ impl Meeting {
     /// Opens the device, and posts the receives.
     pub fn prepare(args: &Args) -> anyhow::Result<Self> {
         let spin = if args.events { Duration::ZERO } else { Config::default().spin };
-        let nic = Nic::open(&args.device, Config { spin, ..Config::default() })?;
+        let keep_alive = KeepAlive { busy: args.patience(), ..KeepAlive::default() };
+        let nic = Nic::open(&args.device, Config { spin, keep_alive, ..Config::default() })?;
         let depth = args.rx_depth.max(1);
         let completions = nic.completion_queue(depth + SENDS).context("receives")?;
         let (size, domain) = (args.size(), nic.domain());
