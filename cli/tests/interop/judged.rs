@@ -1,0 +1,63 @@
+//! Every frame that went over the link without harm, judged by tshark and scapy.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+
+use doorbell_core::pcap::Reader;
+use doorbell_kit::judges::scapy::{self, SCAPY};
+use doorbell_kit::judges::tshark::{TSHARK, check_capture};
+use doorbell_kit::judges::{Scratch, run};
+
+/// How many frames were judged.
+#[derive(Default)]
+pub struct Judged {
+    opcodes: BTreeMap<String, usize>,
+    ipv4: usize,
+    ipv6: usize,
+}
+
+impl fmt::Display for Judged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { opcodes, ipv4, ipv6 } = self;
+        let count: usize = opcodes.values().sum();
+        write!(
+            f,
+            "{count} frames of {} opcodes were judged by tshark, the ICRC of {ipv4} over IPv4 and {ipv6} \
+             over IPv6 by scapy",
+            opcodes.len()
+        )
+    }
+}
+
+/// # Panics
+/// When a judge has something to say against a frame, of either side.
+pub fn judge(captures: usize, scratch: &Scratch) -> Judged {
+    let mut judged = Judged::default();
+    if !TSHARK.is_here() || !SCAPY.is_here() {
+        return judged;
+    }
+    for number in 0..captures {
+        let roce = only_roce(&scratch.path().join(format!("{number}.pcapng")));
+        for (opcode, count) in check_capture(&roce, scratch) {
+            *judged.opcodes.entry(opcode).or_default() += count;
+        }
+        let file = std::fs::read(&roce).expect("it can be read");
+        let records = Reader::new(&file).expect("a capture");
+        let frames: Vec<_> = records.map(|record| record.expect("a record").data).collect();
+        let found = scapy::check(frames.iter().copied(), scratch);
+        judged.ipv4 += found.ipv4;
+        judged.ipv6 += found.ipv6;
+    }
+    judged
+}
+
+/// A capture of those frames of another that are of RoCE.
+fn only_roce(capture: &Path) -> std::path::PathBuf {
+    let roce = capture.with_extension("pcap");
+    let mut tshark = Command::new("tshark");
+    tshark.args(["-n", "-Y", "udp.dstport == 4791", "-F", "nsecpcap", "-r"]).arg(capture);
+    run(tshark.arg("-w").arg(&roce));
+    roce
+}

@@ -1,0 +1,121 @@
+//! `doorbell pingpong` with the pingpongs of rdma-core.
+
+use doorbell_interop::Faults;
+
+use crate::session::{Asks, Device, Family, Ours, Outcome, Session, ended};
+use crate::table::Table;
+
+/// What is played.
+#[derive(Clone, Copy, Debug)]
+struct Play {
+    transport: &'static str,
+    mtu: usize,
+    size: usize,
+    iters: usize,
+}
+
+/// How many messages go each way, where they are not very long.
+const MANY: usize = 1000;
+
+/// Of each transport a thousand; and lengths, by packets of each size.
+pub fn play(session: &Session, table: &mut Table) {
+    for transport in ["rc", "uc", "ud"] {
+        let size = if transport == "ud" { 1000 } else { 1500 };
+        let play = Play { transport, mtu: 1024, size, iters: MANY };
+        table.row(format!("`ibv_{transport}_pingpong`, {MANY} messages of {size} bytes"), |at| {
+            session.recorded(|| rally(session, play, at)).map(drop)
+        });
+    }
+    for transport in ["rc", "uc"] {
+        for mtu in [256, 512, 1024, 2048, 4096] {
+            let what = format!("the same, {transport}, packets of {mtu}: 1 byte to 1 MiB");
+            table.row(what, |at| lengths(session, transport, mtu, at));
+        }
+    }
+    let what = "the same, ud: 1 to 4096 bytes".to_owned();
+    table.row(what, |at| {
+        for size in [1, 2047, 4096] {
+            rally(session, Play { transport: "ud", mtu: 4096, size, iters: 100 }, at)?;
+        }
+        Ok(())
+    });
+    for (what, faults) in FAULTS {
+        table.row(format!("the same, rc, 300 messages of 5000 bytes, with {what}"), |at| {
+            under_faults(session, faults, at)
+        });
+    }
+}
+
+/// Sizes about those of packets, and beyond.
+fn lengths(session: &Session, transport: &'static str, mtu: usize, at: At) -> Outcome {
+    for (size, iters) in [(1, 100), (mtu, 100), (mtu + 1, 100), (70_000, 20), (1 << 20, 3)] {
+        let rally = || rally(session, Play { transport, mtu, size, iters }, at);
+        // As many frames as the judges can take: all but the longest.
+        let played = if size > 70_000 { rally() } else { session.recorded(rally) };
+        played.map_err(|why| format!("{size} bytes: {why}"))?;
+    }
+    Ok(())
+}
+
+/// Of every kind one in a hundred, each way.
+const FAULTS: [(&str, Faults); 5] = {
+    const NONE: Faults = Faults::NONE;
+    [
+        ("1 % lost", Faults { loss: 0.01, ..NONE }),
+        ("1 % repeated", Faults { repetition: 0.01, ..NONE }),
+        ("1 % delayed", Faults { delay: 0.01, ..NONE }),
+        ("1 % damaged", Faults { corruption: 0.01, ..NONE }),
+        (
+            "1 % of each",
+            Faults { loss: 0.01, repetition: 0.01, delay: 0.01, corruption: 0.01, ..NONE },
+        ),
+    ]
+};
+
+fn under_faults(session: &Session, faults: Faults, at: At) -> Outcome {
+    let play = Play { transport: "rc", mtu: 1024, size: 5000, iters: 300 };
+    session.under(faults, 7, || rally(session, play, at).map(drop))
+}
+
+/// Where a case takes place.
+pub type At = (Device, Family, Asks);
+
+/// Plays, and sees to it that every byte is right, and that no packet was refused but where harm was
+/// done.
+fn rally(session: &Session, play: Play, (device, family, asks): At) -> Outcome {
+    let Play { transport, mtu, size, iters } = play;
+    let gid = session.gid(family)?;
+    let packets = if transport == "ud" { String::new() } else { format!("-m {mtu}") };
+    let theirs = format!("ibv_{transport}_pingpong -d rxe0 -g {gid} -s {size} -n {iters} {packets}");
+    let spec = session.spec(device, family);
+    // Some messages ahead are enough, and a thousand long ones would be much memory.
+    let ours = format!(
+        "pingpong -d {spec} -t {transport} -s {size} -m {mtu} -n {iters} -r 8 --check --json \
+         --patience 30"
+    );
+    let of_guest = |why: doorbell_interop::Error| why.to_string();
+    let found = match asks {
+        Asks::We => {
+            let port = session.port();
+            let server = session.guest.start(&format!("{theirs} -p {port}")).map_err(of_guest)?;
+            server.listens(port, crate::session::PATIENCE).map_err(of_guest)?;
+            let host = session.theirs(family);
+            let found = Ours::start(&format!("{ours} -p {port} {host}")).end();
+            found.and_then(|found| ended(server).map(|_| found))?
+        }
+        Asks::They => {
+            let mut server = Ours::start(&format!("{ours} -p 0"));
+            let (port, host) = (server.port()?, session.kernels(family));
+            let client = format!("{theirs} -p {port} {host}");
+            let client = session.guest.start(&client).map_err(of_guest)?;
+            let output = ended(client);
+            let found = server.end();
+            output.and(found)?
+        }
+    };
+    let harmed = session.harms();
+    match found["refused"].as_u64() {
+        Some(refused) if refused == 0 || harmed => Ok(()),
+        refused => Err(format!("{refused:?} packets were refused: {found}")),
+    }
+}
