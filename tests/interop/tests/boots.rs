@@ -82,7 +82,7 @@ fn the_link_keeps_a_record_and_leaves_alone_what_is_not_roce(
     }
 }
 
-/// What goes to the port of RoCE counts as such; a device that is not spoken to leaves it unanswered.
+/// What goes to the port of RoCE counts as such. The guest's device makes nothing of it.
 fn faults_strike_what_goes_to_the_port_of_roce(link: &Link, cable: &Cable) {
     const COUNT: u64 = 500;
     for (near, far) in [

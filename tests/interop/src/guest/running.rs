@@ -117,8 +117,8 @@ impl Running {
         }
     }
 
-    /// Waits until somebody in the guest listens on a port of TCP: this, if it is a server with whom
-    /// one agrees on queue pairs before there is a connection.
+    /// Waits until somebody in the guest listens on a port of TCP: this, if it is a server with
+    /// whom one agrees on queue pairs before there is a connection.
     ///
     /// # Errors
     /// When it ends, nobody does in that time, or the guest is gone.
@@ -128,8 +128,8 @@ impl Running {
         self.until(&format!("grep -q '{line}' /proc/net/tcp /proc/net/tcp6"), at_most)
     }
 
-    /// Waits until somebody in the guest listens on a port of RDMA's connection manager: this, if it
-    /// is a server with which one connects by that.
+    /// Waits until somebody in the guest listens on a port of RDMA's connection manager: this, if
+    /// it is a server with which one connects by that.
     ///
     /// # Errors
     /// When it ends, nobody does in that time, or the guest is gone.
