@@ -39,11 +39,12 @@ pub struct Image {
 }
 
 impl Image {
-    /// Finds the image, or makes it, which takes a network and less than a minute. In a lab there is
-    /// no network: it is to be made before.
+    /// Finds the image, or makes it, which takes a network and less than a minute. In a lab there
+    /// is no network: it is to be made before.
     ///
     /// # Errors
-    /// Where something is missing, as [`Error::is_for_want`] tells, or a package is not what it was.
+    /// Where something is missing, as [`Error::is_for_want`] tells, or a package is not what it
+    /// was.
     pub fn prepare() -> Result<Self, Error> {
         Self::prepare_in(&cache())
     }
@@ -82,10 +83,9 @@ impl Image {
     /// Makes it, in a folder that gets its name when it is whole.
     fn make(&self, packages: &Packages, cache: &Path) -> Result<(), Error> {
         let have = packages.fetch(cache)?;
-        // One that was killed may have left something.
-        let [kernel, others, made] =
-            ["kernel", "others", "made"].map(|name| cache.join("unpacked").join(name));
         let unpacked = cache.join("unpacked");
+        let [kernel, others, made] = ["kernel", "others", "made"].map(|name| unpacked.join(name));
+        // One that was killed may have left something.
         let _ = fs::remove_dir_all(&unpacked);
         for folder in [&kernel, &others, &made] {
             fs::create_dir_all(folder).map_err(at("making the folder", folder))?;

@@ -1,8 +1,8 @@
 //! Doorbell against the kernel's software RoCE (rdma_rxe), in a small Linux under QEMU.
 //!
 //! An [`Image`] is made of Debian's packages, a [`Link`] joins a guest to an interface of a network
-//! namespace, and a [`Guest`] boots from the one and is at the other end of the other. Then commands
-//! run there, while Doorbell is tested here:
+//! namespace, and a [`Guest`] boots from the one and is at the other end of the other. Then
+//! commands run there, while Doorbell is tested here:
 //!
 //! ```no_run
 //! use std::time::Duration;

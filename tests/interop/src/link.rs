@@ -1,8 +1,8 @@
 //! The cable between a network namespace and a guest.
 //!
 //! Of a veth pair the near end is what Doorbell is tested on. What arrives at the far end goes to
-//! the guest, and what the guest sends comes out there: a thread carries it. It can keep a record of
-//! all frames, and do harm to those of RoCE.
+//! the guest, and what the guest sends comes out there: a thread carries it. It can keep a record
+//! of all frames, and do harm to those of RoCE.
 
 mod faults;
 mod harm;

@@ -1,7 +1,7 @@
 //! The harness itself: a guest comes up, is reached, does what it is told, and is gone.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, TcpStream};
+use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -82,6 +82,39 @@ fn the_link_keeps_a_record_and_leaves_alone_what_is_not_roce(
     }
 }
 
+/// What goes to the port of RoCE counts as such. The guest's device makes nothing of it.
+fn faults_strike_what_goes_to_the_port_of_roce(link: &Link, cable: &Cable) {
+    const COUNT: u64 = 500;
+    for (near, far) in [
+        (IpAddr::from(cable.near.ipv4), IpAddr::from(cable.far.ipv4)),
+        (cable.near.ipv6.into(), cable.far.ipv6.into()),
+    ] {
+        let socket = UdpSocket::bind((near, 0)).expect("the address is ours");
+        let before = link.counters(Way::ToGuest);
+        let one = Faults { loss: 0.2, repetition: 0.2, delay: 0.2, corruption: 0.2, overtakers: 3 };
+        link.faults_on(Way::ToGuest, one, 7);
+        for number in 0..COUNT {
+            socket.send_to(&[number as u8; 4096], (far, 4791)).expect("there is a way");
+        }
+        let seen = || link.counters(Way::ToGuest).roce - before.roce;
+        let end = Instant::now() + SOON;
+        while seen() < COUNT && Instant::now() < end {
+            std::thread::yield_now();
+        }
+        let now = link.counters(Way::ToGuest);
+        assert_eq!((seen(), now.dropped), (COUNT, before.dropped), "{far}: {now:?}");
+        for (now, before) in [
+            (now.lost, before.lost),
+            (now.repeated, before.repeated),
+            (now.delayed, before.delayed),
+            (now.corrupted, before.corrupted),
+        ] {
+            assert!((50..150).contains(&(now - before)), "{now} after {before}");
+        }
+    }
+    link.faults(Faults::NONE, 0);
+}
+
 #[test]
 fn a_guest_boots_is_reached_does_what_it_is_told_and_is_gone() {
     let start = Instant::now();
@@ -101,6 +134,8 @@ fn a_guest_boots_is_reached_does_what_it_is_told_and_is_gone() {
         several_commands_run_and_are_stopped(&guest);
         let near = cable.near.ipv4.to_string();
         the_link_keeps_a_record_and_leaves_alone_what_is_not_roce(&link, &guest, &near);
+
+        faults_strike_what_goes_to_the_port_of_roce(&link, &cable);
 
         let running = guest.start("sleep 1000").expect("it starts");
         drop(guest);

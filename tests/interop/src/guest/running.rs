@@ -117,8 +117,8 @@ impl Running {
         }
     }
 
-    /// Waits until somebody in the guest listens on a port of TCP: this, if it is a server with whom
-    /// one agrees on queue pairs before there is a connection.
+    /// Waits until somebody in the guest listens on a port of TCP: this, if it is a server with
+    /// whom one agrees on queue pairs before there is a connection.
     ///
     /// # Errors
     /// When it ends, nobody does in that time, or the guest is gone.
@@ -128,14 +128,14 @@ impl Running {
         self.until(&format!("grep -q '{line}' /proc/net/tcp /proc/net/tcp6"), at_most)
     }
 
-    /// Waits until somebody in the guest listens on a port of RDMA's connection manager: this, if it
-    /// is a server with which one connects by that.
+    /// Waits until somebody in the guest listens on a port of RDMA's connection manager: this, if
+    /// it is a server with which one connects by that.
     ///
     /// # Errors
     /// When it ends, nobody does in that time, or the guest is gone.
     pub fn listens_to_managers(&self, port: u16, at_most: Duration) -> Result<(), Error> {
         let shown = "rdma resource show cm_id";
-        self.until(&format!("{shown} | grep -q 'state LISTEN .*src-addr .*:{port}$'"), at_most)
+        self.until(&format!("{shown} | grep -q 'state LISTEN .*src-addr .*:{port} *$'"), at_most)
     }
 
     /// Waits until a shell command succeeds, which is tried again and again while this runs.

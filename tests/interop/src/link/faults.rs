@@ -14,8 +14,8 @@ pub struct Faults {
     /// The frame is held back, until some later ones have overtaken it.
     pub delay: f64,
     /// One to three bits behind the UDP header are flipped, so that only the ICRC can tell: the sum
-    /// in the UDP header is made to fit, or left out. Of a frame and its second copy, each is struck
-    /// or not by itself.
+    /// in the UDP header is made to fit, or left out. Of a frame and its second copy, each is
+    /// struck or not by itself.
     pub corruption: f64,
     /// How many frames overtake one that is held back, at most, or come between the copies of one.
     pub overtakers: u32,
