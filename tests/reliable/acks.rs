@@ -131,7 +131,8 @@ fn nothing_is_sent_in_vain_on_a_path_that_loses_nothing() {
 #[test]
 fn what_a_peer_was_slow_to_acknowledge_is_not_sent_again() {
     const MESSAGES: u64 = 2000;
-    let setup = Setup { depth: MESSAGES as usize, capacity: 4096, ..setup(Duration::from_micros(5)) };
+    let setup =
+        Setup { depth: MESSAGES as usize, capacity: 4096, ..setup(Duration::from_micros(5)) };
     let mut two = setup.connected(|_, _| {});
     two.b.receives(MESSAGES, 8);
     (0..MESSAGES / 2).for_each(|id| two.a.post(short(id)));

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use doorbell_core::wire::Mac;
+use doorbell_core::wire::{Mac, UdpPort};
 use thiserror::Error;
 
 /// Where a device is reached. As text it begins with the device's name:
@@ -13,7 +13,7 @@ use thiserror::Error;
 /// | | |
 /// |---|---|
 /// | `shm:job/0` | whoever joined shared memory as `job/0` |
-/// | `udp:192.0.2.1:4791` | a socket |
+/// | `udp:192.0.2.1`, `udp:192.0.2.1:5000` | a socket, at RoCE's port 4791 or another |
 /// | `packet:02:00:5e:10:00:01` | an interface of this Ethernet, by RoCE v1 |
 /// | `packet-v2:192.0.2.7`, `packet-v2:fe80::5e:1` | a neighbour, by RoCE v2 |
 /// | `fabric:3` | a station of a simulated network |
@@ -45,7 +45,7 @@ pub enum Address {
 pub enum AddressError {
     /// It does not begin with the name of a device.
     #[error(
-        "`{0}` names no device: an address is shm:NAME, udp:IP:PORT, packet:MAC, packet-v2:IP or fabric:N"
+        "`{0}` names no device: an address is shm:NAME, udp:IP[:PORT], packet:MAC, packet-v2:IP or fabric:N"
     )]
     Device(String),
     /// What follows the device's name is not what it must be.
@@ -149,6 +149,13 @@ impl fmt::Display for Address {
     }
 }
 
+/// An IP address and a port, which is RoCE's where none is named.
+pub(crate) fn socket(text: &str) -> Option<SocketAddr> {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let at_its_port = |ip: IpAddr| SocketAddr::new(ip, UdpPort::ROCE_V2.0);
+    text.parse().ok().or_else(|| bare.parse().ok().map(at_its_port))
+}
+
 impl FromStr for Address {
     type Err = AddressError;
 
@@ -159,8 +166,8 @@ impl FromStr for Address {
             "shm" if !rest.is_empty() => Ok(Self::Shm(rest.into())),
             "shm" => Err(form("shm", "the name that the peer joined by")),
             "udp" => {
-                let address = rest.parse().map(Self::Udp);
-                address.map_err(|_| form("udp", "an IP address and a port"))
+                let address = socket(rest).map(Self::Udp);
+                address.ok_or_else(|| form("udp", "an IP address, and a port if it is not 4791"))
             }
             "packet" => {
                 let mac = rest.parse().map(Self::Packet);

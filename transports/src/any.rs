@@ -9,10 +9,10 @@ use doorbell_core::encap::{Full, Path, PathId};
 use doorbell_core::nic::{Inbox, Numbering, Outbox, Way};
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
-use doorbell_core::wire::{Headers, UdpPort};
+use doorbell_core::wire::Headers;
 use thiserror::Error;
 
-use crate::address::{Address, ReachError};
+use crate::address::{Address, ReachError, socket};
 use crate::device::{Capabilities, Device, Statistics, Trouble};
 use crate::grant::{Grant, GrantError, SharedMemory};
 use crate::open::OpenError;
@@ -68,12 +68,7 @@ impl FromStr for Spec {
                 }
             }
             ("shm", name) if !name.is_empty() => Ok(Self::Shm(name.into())),
-            ("udp", rest) => {
-                let port = UdpPort::ROCE_V2;
-                let address = rest.parse().or_else(|_| format!("{rest}:{port}").parse());
-                let address = address.or_else(|_| format!("[{rest}]:{port}").parse());
-                address.map(Self::Udp).map_err(|_| SpecError(text.to_owned()))
-            }
+            ("udp", rest) => socket(rest).map(Self::Udp).ok_or_else(|| SpecError(text.to_owned())),
             _ => Err(SpecError(text.to_owned())),
         }
     }

@@ -1,6 +1,201 @@
-//! Connections by `rdma_cm`: `rping`, both ways, and those that do not come about.
+//! Connections by `rdma_cm`: `rping`, both ways, and those that end otherwise, or do not come about.
 
-use crate::session::Session;
+use std::future::Future;
+use std::time::Duration;
+
+use doorbell::verbs::{Buf, Config, ConnectError, Ending, Nic, QueuePairConfig};
+use doorbell::wire::cm::RejectReason;
+use doorbell_interop::{Faults, Output, Running};
+
+use crate::game::{ask, serve, service};
+use crate::pingpongs::At;
+use crate::session::{Asks, Outcome, PATIENCE, Session};
 use crate::table::Table;
 
-pub fn make(_: &Session, _: &mut Table) {}
+/// How many messages, and how long.
+const COUNT: u32 = 100;
+const SIZE: usize = 3000;
+
+pub fn make(session: &Session, table: &mut Table) {
+    let what = format!("`rping`, {COUNT} messages of {SIZE} bytes read and written back");
+    table.row(what, |at| session.recorded(|| pings(session, at)));
+    let all =
+        Faults { loss: 0.01, repetition: 0.01, delay: 0.01, corruption: 0.01, ..Faults::NONE };
+    table.row("the same with 1 % of each fault".to_owned(), |at| {
+        session.under(all, 11, || pings(session, at))
+    });
+    table.row("a port at which nobody listens: refused".to_owned(), |at| nobody(session, at));
+    table.row("the end of a program that is killed: told to its peer".to_owned(), |at| {
+        killed(session, at)
+    });
+    let what = "a host that does not answer: given up after a while (ours)".to_owned();
+    table.row(what, |at| silence(session, at));
+}
+
+/// Of this side, in which everything is run by whoever waits.
+fn run<T>(future: impl Future<Output = anyhow::Result<T>>) -> Outcome<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let bounded = async { tokio::time::timeout(PATIENCE, future).await };
+    match runtime.expect("a runtime").block_on(bounded) {
+        Ok(done) => done.map_err(|why| format!("ours: {why:#}")),
+        Err(_) => Err(format!("ours: not in {PATIENCE:?}")),
+    }
+}
+
+fn open(session: &Session, (device, family, _): At) -> anyhow::Result<Nic> {
+    Ok(Nic::open(&session.spec(device, family), Config::default())?)
+}
+
+fn start(session: &Session, command: &str) -> Outcome<Running> {
+    session.guest.start(command).map_err(|why| why.to_string())
+}
+
+/// Waits for the end of a program in the guest, during which this side's NIC is run.
+async fn end_of(running: Running) -> anyhow::Result<Output> {
+    Ok(tokio::task::spawn_blocking(move || running.wait(PATIENCE)).await??)
+}
+
+/// An `rping` that waits in the guest.
+fn server(session: &Session, (_, family, _): At, port: u16) -> Outcome<Running> {
+    let address = session.theirs(family);
+    let server = start(session, &format!("rping -s -a {address} -p {port} -S {SIZE} -C {COUNT}"))?;
+    server.listens_to_managers(port, PATIENCE).map_err(|why| why.to_string())?;
+    Ok(server)
+}
+
+/// One that asks from there.
+fn client(session: &Session, (device, family, _): At, port: u16) -> String {
+    let address = session.ours(device, family);
+    // Which checks what comes back.
+    format!("rping -c -V -a {address} -p {port} -S {SIZE} -C {COUNT}")
+}
+
+/// Where the peer is, as this side's devices name it.
+fn peer(session: &Session, (device, family, _): At) -> String {
+    let address = session.theirs(family);
+    match (device.name(), address.is_ipv6()) {
+        ("udp", true) => format!("udp:[{address}]"),
+        (name, _) => format!("{name}:{address}"),
+    }
+}
+
+fn pings(session: &Session, at: At) -> Outcome {
+    let port = session.port();
+    match at.2 {
+        Asks::We => {
+            let server = server(session, at, port)?;
+            let to = peer(session, at);
+            let texts = run(async { ask(&open(session, at)?, &to, port, COUNT, SIZE).await });
+            // It ends when its client has gone, which it says is none of its doing.
+            let said = server.wait(PATIENCE).map_err(|why| why.to_string());
+            let texts = texts.map_err(|why| format!("{why}\ntheirs: {said:?}"))?;
+            said.map(|_| assert_eq!(texts.len(), COUNT as usize))
+        }
+        Asks::They => {
+            let client = client(session, at, port);
+            let (count, output) = run(async {
+                let nic = open(session, at)?;
+                let listener = nic.listen(service(port)).await?;
+                let client = start(session, &client).map_err(anyhow::Error::msg)?;
+                let count = serve(&nic, listener, SIZE).await;
+                // The NIC is there until then: the client may have to be told again.
+                let output = end_of(client).await;
+                Ok((count?, output?))
+            })?;
+            match count == COUNT && output.succeeded() {
+                true => Ok(()),
+                false => Err(format!("{count} of {COUNT} messages; theirs: {output}")),
+            }
+        }
+    }
+}
+
+fn nobody(session: &Session, at: At) -> Outcome {
+    let port = session.port();
+    match at.2 {
+        Asks::We => run(async {
+            let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
+            let asked = pair.connect(&peer(session, at), service(port), b"anybody there?").await;
+            match asked.map(drop) {
+                Err(ConnectError::Refused { reason: RejectReason::INVALID_SERVICE_ID, .. }) => {
+                    Ok(())
+                }
+                other => anyhow::bail!("it was not refused for that: {other:?}"),
+            }
+        }),
+        Asks::They => {
+            let client = client(session, at, port);
+            let output = run(async {
+                let nic = open(session, at)?;
+                let client = start(session, &client).map_err(anyhow::Error::msg)?;
+                // Nobody listens, and somebody has to say so.
+                let output = end_of(client).await;
+                drop(nic);
+                output
+            })?;
+            let said = format!("{output}");
+            match !output.succeeded() && said.contains("RDMA_CM_EVENT_REJECTED") {
+                true => Ok(()),
+                false => Err(format!("it was not refused: {said}")),
+            }
+        }
+    }
+}
+
+/// Whoever is left hears that the other has gone, whether that was killed or dropped all.
+fn killed(session: &Session, at: At) -> Outcome {
+    let port = session.port();
+    match at.2 {
+        Asks::We => {
+            let server = server(session, at, port)?;
+            run(async {
+                let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
+                let (pair, _) = pair.connect(&peer(session, at), service(port), &[]).await?;
+                server.signal(Running::KILL);
+                let received = pair.recv(Buf::with_capacity(16)).await;
+                let why = received.err().ok_or_else(|| anyhow::anyhow!("something came"))?;
+                match why.ending() {
+                    Some(Ending::PeerLeft { .. }) => Ok(()),
+                    other => anyhow::bail!("{why}, ended by {other:?}"),
+                }
+            })
+        }
+        Asks::They => {
+            let client = client(session, at, port);
+            let client = run(async {
+                let nic = open(session, at)?;
+                let mut listener = nic.listen(service(port)).await?;
+                let client = start(session, &client).map_err(anyhow::Error::msg)?;
+                let incoming = listener.accept().await;
+                let pair = nic.domain().queue_pair(&QueuePairConfig::default())?;
+                let (pair, _) = pair.accept(incoming, b"welcome").await?;
+                drop(pair);
+                end_of(client).await
+            })?;
+            let said = client.to_string();
+            match said.contains("DISCONNECT") {
+                true => Ok(()),
+                false => Err(format!("it did not hear: {said}")),
+            }
+        }
+    }
+}
+
+/// Theirs would give up after a minute.
+fn silence(session: &Session, at: At) -> Outcome {
+    if at.2 == Asks::They {
+        return Ok(());
+    }
+    let all = Faults { loss: 1.0, ..Faults::NONE };
+    session.under(all, 1, || {
+        run(async {
+            let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
+            let to = peer(session, at);
+            let asked = pair.connect(&to, service(7), &[]);
+            match tokio::time::timeout(Duration::from_secs(20), asked).await? {
+                Err(ConnectError::TimedOut) => Ok(()),
+                other => anyhow::bail!("{:?}", other.map(drop)),
+            }
+        })
+    })
+}

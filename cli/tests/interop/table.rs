@@ -18,8 +18,7 @@ const HEAD: &str = "\
 |---|---|---|---|---|---|";
 
 /// Where the table stands.
-const DOCUMENT: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/interoperability.md");
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/interoperability.md");
 
 impl Table {
     /// Tries something with both devices, by both families, both ways round.

@@ -99,11 +99,12 @@ pub(super) fn ask(own: Own, about: IpAddr, whom: Whom) -> Frame {
 pub(super) fn tell(own: Own, asker: Option<(IpAddr, Mac)>) -> Frame {
     let (to, mac) = asker.unzip();
     match (own.ip, to) {
-        (IpAddr::V4(ip), to) => {
-            let mac = mac.unwrap_or(BROADCAST);
-            let to = if let Some(IpAddr::V4(to)) = to { to } else { ip };
-            arp(REPLY, mac, (own.mac, ip), (mac, to))
-        }
+        (IpAddr::V4(ip), to) => match (to, mac) {
+            (Some(IpAddr::V4(to)), Some(mac)) => arp(REPLY, mac, (own.mac, ip), (mac, to)),
+            // An announcement is a question about one's own address (RFC 5227). In an answer to
+            // everybody, Linux does not see one, and keeps for a second what it knew.
+            _ => arp(REQUEST, BROADCAST, (own.mac, ip), (NOBODY, ip)),
+        },
         (IpAddr::V6(ip), to) => {
             let (to, mac, flags) = match (to, mac) {
                 (Some(IpAddr::V6(to)), Some(mac)) => (to, mac, SOLICITED | OVERRIDE),

@@ -50,6 +50,17 @@ fn the_kernel_and_a_device_find_each_other() {
                 let known = lab.far.ip(&format!("neigh show {ip} dev b0")).unwrap();
                 known.contains(&here.to_string()).then_some(())
             });
+
+            // One that has the address next, with another Ethernet address, is known by that at once:
+            // programs come and go quickly.
+            drop(device);
+            let next = Mac([2, 0, 0x5E, 0, 0, 8]);
+            let settings = Settings { mac: Some(next), ..settings };
+            let _device = PacketV2::open("a0", settings).unwrap();
+            until("the kernel to know of the other", || {
+                let known = lab.far.ip(&format!("neigh show {ip} dev b0")).unwrap();
+                known.contains(&next.to_string()).then_some(())
+            });
         }
     });
 }

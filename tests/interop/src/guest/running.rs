@@ -135,7 +135,7 @@ impl Running {
     /// When it ends, nobody does in that time, or the guest is gone.
     pub fn listens_to_managers(&self, port: u16, at_most: Duration) -> Result<(), Error> {
         let shown = "rdma resource show cm_id";
-        self.until(&format!("{shown} | grep -q 'state LISTEN .*src-addr .*:{port} *$'"), at_most)
+        self.until(&format!("{shown} | grep -q 'state LISTEN .*src-addr [^ ]*:{port} '"), at_most)
     }
 
     /// Waits until a shell command succeeds, which is tried again and again while this runs.
