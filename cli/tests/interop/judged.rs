@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use doorbell_core::pcap::Reader;
@@ -34,30 +34,35 @@ impl fmt::Display for Judged {
 /// # Panics
 /// When a judge has something to say against a frame, of either side.
 pub fn judge(captures: usize, scratch: &Scratch) -> Judged {
-    let mut judged = Judged::default();
     if !TSHARK.is_here() || !SCAPY.is_here() {
-        return judged;
+        return Judged::default();
     }
-    for number in 0..captures {
-        let roce = only_roce(&scratch.path().join(format!("{number}.pcapng")));
-        for (opcode, count) in check_capture(&roce, scratch) {
-            *judged.opcodes.entry(opcode).or_default() += count;
-        }
-        let file = std::fs::read(&roce).expect("it can be read");
-        let records = Reader::new(&file).expect("a capture");
-        let frames: Vec<_> = records.map(|record| record.expect("a record").data).collect();
-        let found = scapy::check(frames.iter().copied(), scratch);
-        judged.ipv4 += found.ipv4;
-        judged.ipv6 += found.ipv6;
-    }
-    judged
+    let roce = only_roce(&merged(captures, scratch));
+    let file = std::fs::read(&roce).expect("it can be read");
+    let records = Reader::new(&file).expect("a capture");
+    let frames: Vec<_> = records.map(|record| record.expect("a record").data).collect();
+    let scapy = scapy::check(frames.iter().copied(), scratch);
+    Judged { opcodes: check_capture(&roce, scratch), ipv4: scapy.ipv4, ipv6: scapy.ipv6 }
 }
 
-/// A capture of those frames of another that are of RoCE.
-fn only_roce(capture: &Path) -> std::path::PathBuf {
+/// All captures as one: to begin takes each of the judges a second.
+fn merged(captures: usize, scratch: &Scratch) -> PathBuf {
+    let all = scratch.path().join("all.pcapng");
+    let mut command = Command::new("mergecap");
+    command.arg("-w").arg(&all);
+    run(command.args((0..captures).map(|number| scratch.path().join(format!("{number}.pcapng")))));
+    all
+}
+
+/// A capture of those frames of another that are of RoCE. What is left out is not: a UDP datagram
+/// without contents, by which `udp` learns how the kernel numbers what it sends, and which every
+/// receiver drops.
+fn only_roce(capture: &Path) -> PathBuf {
     let roce = capture.with_extension("pcap");
     let mut tshark = Command::new("tshark");
-    tshark.args(["-n", "-Y", "udp.dstport == 4791", "-F", "nsecpcap", "-r"]).arg(capture);
+    tshark
+        .args(["-n", "-Y", "udp.dstport == 4791 && udp.length > 8", "-F", "nsecpcap", "-r"])
+        .arg(capture);
     run(tshark.arg("-w").arg(&roce));
     roce
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use doorbell_interop::{Faults, Guest, Link, Output, Running};
+use doorbell_interop::{Faults, Guest, Image, Link, Output, Running};
 use doorbell_kit::judges::Scratch;
 use doorbell_kit::lab::Cable;
 use serde_json::Value;
@@ -167,15 +167,13 @@ impl Session {
     pub fn judge(&self) -> Judged {
         judged::judge(self.captures.get(), &self.scratch)
     }
+}
 
-    /// Which programs were met.
-    pub fn versions(&self) -> String {
-        let kernel = self
-            .guest
-            .run("uname -r", PATIENCE)
-            .map_or_else(|why| why.to_string(), |output| output.stdout.trim().to_owned());
-        format!("Linux {kernel}")
-    }
+/// In which packages the programs came that were met.
+pub fn versions(image: &Image) -> String {
+    let met = ["linux-image-", "ibverbs-utils_", "rdmacm-utils_"];
+    let is_met = |file: &&str| met.iter().any(|name| file.starts_with(name));
+    image.packages().all().filter(is_met).collect::<Vec<_>>().join(", ")
 }
 
 /// A `doorbell` of ours under way.

@@ -22,12 +22,21 @@ const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/interoperab
 
 impl Table {
     /// Tries something with both devices, by both families, both ways round.
-    pub fn row(&mut self, what: String, mut tries: impl FnMut(At) -> Outcome) {
+    pub fn row(&mut self, what: String, tries: impl FnMut(At) -> Outcome) {
+        self.row_of(what, &Asks::BOTH, tries);
+    }
+
+    /// The same where some of these ask only.
+    pub fn row_of(&mut self, what: String, who: &[Asks], mut tries: impl FnMut(At) -> Outcome) {
         for device in Device::ALL {
             let mut row = format!("| {what} | {} |", device.name());
             let start = Instant::now();
             for family in Family::BOTH {
                 for asks in Asks::BOTH {
+                    if !who.contains(&asks) {
+                        row += " – |";
+                        continue;
+                    }
                     let outcome = tries((device, family, asks));
                     row += if outcome.is_ok() { " yes |" } else { " **no** |" };
                     if let Err(why) = outcome {

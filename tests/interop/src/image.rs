@@ -36,6 +36,7 @@ const ARCHIVE: &str = "initramfs.cpio";
 #[derive(Clone, Debug)]
 pub struct Image {
     folder: PathBuf,
+    packages: Packages,
 }
 
 impl Image {
@@ -56,7 +57,7 @@ impl Image {
     pub fn prepare_in(cache: &Path) -> Result<Self, Error> {
         fs::create_dir_all(cache).map_err(at("making the folder", cache))?;
         let packages = Packages::resolve(cache)?;
-        let image = Self { folder: cache.join(format!("image-{:016x}", key(&packages))) };
+        let image = Self { folder: cache.join(format!("image-{:016x}", key(&packages))), packages };
         if image.folder.exists() {
             return Ok(image);
         }
@@ -65,9 +66,14 @@ impl Image {
         let lock = File::create(&path).map_err(at("making", &path))?;
         lock.lock().map_err(at("locking", &path))?;
         if !image.folder.exists() {
-            image.make(&packages, cache)?;
+            image.make(cache)?;
         }
         Ok(image)
+    }
+
+    /// What it is made of.
+    pub fn packages(&self) -> &Packages {
+        &self.packages
     }
 
     /// The kernel.
@@ -81,7 +87,8 @@ impl Image {
     }
 
     /// Makes it, in a folder that gets its name when it is whole.
-    fn make(&self, packages: &Packages, cache: &Path) -> Result<(), Error> {
+    fn make(&self, cache: &Path) -> Result<(), Error> {
+        let packages = &self.packages;
         let have = packages.fetch(cache)?;
         let unpacked = cache.join("unpacked");
         let [kernel, others, made] = ["kernel", "others", "made"].map(|name| unpacked.join(name));
