@@ -16,6 +16,9 @@ use crate::table::Table;
 const COUNT: u32 = 50;
 const SIZE: usize = 3000;
 
+/// What no step takes.
+const STEP: Duration = Duration::from_secs(20);
+
 pub fn make(session: &Session, table: &mut Table) {
     let what = format!("`rping`, {COUNT} messages of {SIZE} bytes read and written back");
     table.row(what, |at| session.recorded(|| pings(session, at)));
@@ -24,9 +27,17 @@ pub fn make(session: &Session, table: &mut Table) {
     table.row("the same with 1 % of each fault".to_owned(), |at| {
         session.under(all, 11, || pings(session, at))
     });
-    table.row("a port at which nobody listens: refused".to_owned(), |at| nobody(session, at));
+    table.row("private data of a request, an answer, and an end".to_owned(), |at| {
+        session.recorded(|| private(session, at))
+    });
+    table.row("a refusal by the program, with its private data".to_owned(), |at| {
+        session.recorded(|| refusal(session, at))
+    });
+    table.row("a port at which nobody listens: refused".to_owned(), |at| {
+        session.recorded(|| nobody(session, at))
+    });
     table.row("the end of a program that is killed: told to its peer".to_owned(), |at| {
-        killed(session, at)
+        session.recorded(|| killed(session, at))
     });
     let what = "a host that does not answer: given up".to_owned();
     // Theirs would ask for a minute.
@@ -41,6 +52,12 @@ fn run<T>(future: impl Future<Output = anyhow::Result<T>>) -> Outcome<T> {
         Ok(done) => done.map_err(|why| format!("ours: {why:#}")),
         Err(_) => Err(format!("ours: not in {PATIENCE:?}")),
     }
+}
+
+/// Awaits a step of several.
+async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> anyhow::Result<T> {
+    let late = |_| anyhow::anyhow!("{what}: not in {STEP:?}");
+    tokio::time::timeout(STEP, future).await.map_err(late)
 }
 
 fn open(session: &Session, (device, family, _): At) -> anyhow::Result<Nic> {
@@ -111,6 +128,95 @@ fn pings(session: &Session, at: At) -> Outcome {
     }
 }
 
+/// What speaks to the kernel's manager in the guest, and shows what it says.
+fn manager(session: &Session, part: &str, at: At, port: u16, data: &str) -> Outcome<Running> {
+    let address = match at.2 {
+        Asks::We => session.theirs(at.1),
+        Asks::They => session.ours(at.0, at.1),
+    };
+    let script = include_str!("cm.py");
+    let command = format!("python3 - {part} {address} {port} '{data}' <<'END'\n{script}\nEND");
+    let running = start(session, &command)?;
+    if at.2 == Asks::We {
+        running.listens_to_managers(port, PATIENCE).map_err(|why| why.to_string())?;
+    }
+    Ok(running)
+}
+
+/// That a manager in the guest has seen these events, and ended well.
+fn saw(output: &Output, events: &[&str]) -> anyhow::Result<()> {
+    let all = events.iter().all(|event| output.stdout.contains(event));
+    anyhow::ensure!(output.succeeded() && all, "{events:?} were to be seen: {output}");
+    Ok(())
+}
+
+const THEIRS: &str = "from the kernel";
+const OURS: &str = "from Doorbell";
+
+/// What is said when a connection is made comes whole, with zeros behind.
+fn private(session: &Session, at: At) -> Outcome {
+    let port = session.port();
+    let said = |data: &[u8]| data.starts_with(THEIRS.as_bytes()) && data[THEIRS.len()] == 0;
+    match at.2 {
+        Asks::We => {
+            let peer_program = manager(session, "accept", at, port, THEIRS)?;
+            run(async {
+                let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
+                let to = peer(session, at);
+                let (pair, answer) = pair.connect(&to, service(port), OURS.as_bytes()).await?;
+                anyhow::ensure!(said(&answer), "it answered {answer:?}");
+                let ending = pair.connection().ended().await;
+                anyhow::ensure!(matches!(ending, Ending::PeerLeft { .. }), "{ending:?}");
+                // The answer to that is this side's to send.
+                saw(
+                    &end_of(peer_program).await?,
+                    &[&format!("CONNECT_REQUEST 0 [{OURS}"), "ESTABLISHED 0"],
+                )
+            })
+        }
+        Asks::They => run(async {
+            let nic = open(session, at)?;
+            let mut listener = nic.listen(service(port)).await?;
+            let program = manager(session, "ask", at, port, THEIRS).map_err(anyhow::Error::msg)?;
+            let incoming = in_time("to be asked", listener.accept()).await?;
+            anyhow::ensure!(said(incoming.private()), "it says {:?}", incoming.private());
+            let pair = nic.domain().queue_pair(&QueuePairConfig::default())?;
+            let (pair, _) = pair.accept(incoming, OURS.as_bytes()).await?;
+            pair.connection().disconnect(b"enough").await?;
+            let answered = format!("CONNECT_RESPONSE 0 [{OURS}] ");
+            saw(&end_of(program).await?, &[&answered, "DISCONNECTED 0"])
+        }),
+    }
+}
+
+/// A program that does not want to says why.
+fn refusal(session: &Session, at: At) -> Outcome {
+    let port = session.port();
+    match at.2 {
+        Asks::We => {
+            let program = manager(session, "refuse", at, port, THEIRS)?;
+            run(async {
+                let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
+                let asked = pair.connect(&peer(session, at), service(port), OURS.as_bytes()).await;
+                let Err(ConnectError::Refused { reason, private }) = asked.map(drop) else {
+                    anyhow::bail!("it was not refused");
+                };
+                let why = (reason, private.starts_with(THEIRS.as_bytes()));
+                anyhow::ensure!(why == (RejectReason::CONSUMER, true), "{reason}: {private:?}");
+                saw(&end_of(program).await?, &[&format!("CONNECT_REQUEST 0 [{OURS}")])
+            })
+        }
+        Asks::They => run(async {
+            let nic = open(session, at)?;
+            let mut listener = nic.listen(service(port)).await?;
+            let program = manager(session, "ask", at, port, THEIRS).map_err(anyhow::Error::msg)?;
+            in_time("to be asked", listener.accept()).await?.reject(OURS.as_bytes())?;
+            // 28: the program, and not its manager.
+            saw(&end_of(program).await?, &[&format!("REJECTED 28 [{OURS}] ")])
+        }),
+    }
+}
+
 fn nobody(session: &Session, at: At) -> Outcome {
     let port = session.port();
     match at.2 {
@@ -167,9 +273,11 @@ fn killed(session: &Session, at: At) -> Outcome {
                 let nic = open(session, at)?;
                 let mut listener = nic.listen(service(port)).await?;
                 let client = start(session, &client).map_err(anyhow::Error::msg)?;
-                let incoming = listener.accept().await;
+                let incoming = in_time("to be asked", listener.accept()).await?;
                 let pair = nic.domain().queue_pair(&QueuePairConfig::default())?;
-                let (pair, _) = pair.accept(incoming, b"welcome").await?;
+                let accepted =
+                    in_time("to be connected", pair.accept(incoming, b"welcome")).await?;
+                let (pair, _) = accepted?;
                 drop(pair);
                 end_of(client).await
             })?;

@@ -1,6 +1,6 @@
 //! The command, and verbs, against the Linux kernel's RoCE, and the programs of rdma-core on it.
 //!
-//! One guest is booted for all of it. What was tried becomes a table, which must be the one in
+//! One guest is booted for all of it. `ROWS=rping` tries those rows alone whose names contain that. What was tried becomes a table, which must be the one in
 //! `docs/interoperability.md`. Where there is no QEMU, the suite is passed over, which is said; where
 //! the variable `CI` is set, it fails.
 
@@ -29,7 +29,7 @@ fn the_kernels_driver_and_rdma_cores_programs_are_met() {
         let booted = Guest::boot(&image, &GuestConfig::of(&cable.far), &link);
         let Some(guest) = or_pass_over(booted) else { return };
         let session = Session::new(cable, link, guest);
-        let (mut table, start) = (Table::default(), Instant::now());
+        let (mut table, start) = (Table::new(), Instant::now());
         pingpongs::play(&session, &mut table);
         connections::make(&session, &mut table);
         let judged = session.judge();
