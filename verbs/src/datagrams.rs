@@ -88,9 +88,14 @@ pub struct Datagrams {
     qkey: Qkey,
 }
 
-/// To whom datagrams are sent: a queue pair, the key that it wants named, and the way to its NIC. What
-/// is sent there and not complete when this is dropped breaks its queue pair.
-pub struct Destination {
+/// To whom datagrams are sent: a queue pair, the key that it wants named, and the way to its NIC.
+///
+/// Clones are handles to the same. The last of them is to be kept until what was sent there is complete:
+/// what is not breaks its queue pair.
+#[derive(Clone, Debug)]
+pub struct Destination(Arc<Known>);
+
+struct Known {
     nic: Nic,
     address: AddressId,
     way: Way,
@@ -100,11 +105,22 @@ pub struct Destination {
 
 impl Destination {
     pub(crate) fn named(&self) -> (AddressId, Qpn, Qkey) {
-        (self.address, self.qpn, self.qkey)
+        (self.0.address, self.0.qpn, self.0.qkey)
+    }
+
+    /// The queue pair's number.
+    pub fn qpn(&self) -> Qpn {
+        self.0.qpn
     }
 }
 
-impl Drop for Destination {
+impl std::fmt::Debug for Known {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} by {:?}", self.qpn, self.nic)
+    }
+}
+
+impl Drop for Known {
     fn drop(&mut self) {
         self.nic.shared().run(Errand::Forget(self.address, self.way.clone()));
     }
@@ -127,7 +143,7 @@ impl Nic {
 
     fn destination_by(&self, way: Way, qpn: Qpn, qkey: Qkey) -> Result<Destination, ConnectError> {
         let address = self.shared().with(|machine| machine.control().address(&way))?;
-        Ok(Destination { nic: self.clone(), address, way, qpn, qkey })
+        Ok(Destination(Arc::new(Known { nic: self.clone(), address, way, qpn, qkey })))
     }
 }
 
@@ -175,17 +191,20 @@ impl Datagrams {
     ///
     /// # Errors
     /// When the peer says something else, or can't be reached.
-    pub async fn exchange(
+    pub fn exchange<'s>(
         &self,
-        stream: &mut TcpStream,
+        stream: &'s mut TcpStream,
         side: Side,
-    ) -> Result<Destination, ConnectError> {
-        let nic = self.send.nic();
-        let own = Told::own(nic, self.qpn())?;
-        meet(stream, side, &own, async |peer: Told| {
-            let way = reach(nic, &peer.address(nic)?).await?;
-            nic.destination_by(Arc::new(Route::new(way)), peer.qpn, self.qkey)
-        })
-        .await
+    ) -> impl Future<Output = Result<Destination, ConnectError>> + Send + use<'s> {
+        // Queues are not shared between threads while it waits.
+        let (nic, qpn, qkey) = (self.send.nic().clone(), self.qpn(), self.qkey);
+        async move {
+            let own = Told::own(&nic, qpn)?;
+            meet(stream, side, &own, async |peer: Told| {
+                let way = reach(&nic, &peer.address(&nic)?).await?;
+                nic.destination_by(Arc::new(Route::new(way)), peer.qpn, qkey)
+            })
+            .await
+        }
     }
 }

@@ -110,7 +110,8 @@ requests! {
 }
 
 impl Datagram {
-    /// A datagram of these bytes, which must fit into one packet.
+    /// A datagram of these bytes, which must fit into one packet, to a destination that is to be kept
+    /// until this is complete.
     #[inline]
     pub fn new(data: impl Into<Data>, to: &Destination) -> Self {
         Self(WorkRequest::datagram(0, to.named(), data))

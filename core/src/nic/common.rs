@@ -63,6 +63,8 @@ pub struct AddressId {
     place: u32,
     /// How often the place was used: an address that was dropped is not the next one there.
     uses: u32,
+    /// Which NIC's, so that another's is none.
+    pub(super) nic: u32,
 }
 
 /// Where datagrams go.
@@ -73,7 +75,7 @@ pub(super) struct Addresses {
 
 impl Addresses {
     /// Keeps an address, unless there are `most` already.
-    pub fn add(&mut self, path: Path, most: usize) -> Option<AddressId> {
+    pub fn add(&mut self, path: Path, most: usize, nic: u32) -> Option<AddressId> {
         let free = self.places.iter().position(|(_, path)| path.is_none());
         let place = free.unwrap_or(self.places.len());
         if place == most {
@@ -82,12 +84,7 @@ impl Addresses {
         self.places.resize_with(self.places.len().max(place + 1), || (0, None));
         let (uses, found) = &mut self.places[place];
         (*uses, *found) = (uses.wrapping_add(1), Some(path));
-        Some(AddressId { place: place as u32, uses: *uses })
-    }
-
-    pub fn get(&self, id: AddressId) -> Option<&Path> {
-        let (uses, path) = self.places.get(id.place as usize)?;
-        path.as_ref().filter(|_| *uses == id.uses)
+        Some(AddressId { place: place as u32, uses: *uses, nic })
     }
 
     pub fn remove(&mut self, id: AddressId) -> Option<Path> {
@@ -156,6 +153,12 @@ pub(super) fn in_use(queues: &mut [Option<Completions>], queue: u32) -> &mut Com
 }
 
 impl Common {
+    /// The way to an address of this NIC's.
+    pub fn address(&self, id: AddressId) -> Option<&Path> {
+        let (uses, path) = self.addresses.places.get(id.place as usize)?;
+        path.as_ref().filter(|_| *uses == id.uses && id.nic == self.nic)
+    }
+
     /// Enters a queue pair among those that may have something to send.
     #[inline]
     pub fn activate(&mut self, pair: &mut QueuePair) {

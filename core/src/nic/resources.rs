@@ -136,8 +136,10 @@ impl Nic {
     /// # Errors
     /// When there are as many as configured.
     pub fn address(&mut self, path: Path) -> Result<AddressId, ResourceError> {
-        let Common { addresses, most_addresses, .. } = &mut self.common;
-        addresses.add(path, *most_addresses).ok_or(ResourceError::AddressesFull(*most_addresses))
+        let Common { addresses, most_addresses, nic, .. } = &mut self.common;
+        addresses
+            .add(path, *most_addresses, *nic)
+            .ok_or(ResourceError::AddressesFull(*most_addresses))
     }
 
     /// Forgets an address. Datagrams that are still to be sent there break their queue pair.
@@ -145,7 +147,9 @@ impl Nic {
     /// # Errors
     /// When there is none.
     pub fn drop_address(&mut self, address: AddressId) -> Result<(), ResourceError> {
-        self.common.addresses.remove(address).map(drop).ok_or(ResourceError::NoSuchAddress(address))
+        let own = Some(address).filter(|address| address.nic == self.common.nic);
+        let removed = own.and_then(|address| self.common.addresses.remove(address));
+        removed.map(drop).ok_or(ResourceError::NoSuchAddress(address))
     }
 
     /// Makes a completion queue of `capacity` entries.

@@ -1,5 +1,7 @@
 //! How long to wait for an answer before sending again: learned from the path, as TCP does
-//! (RFC 6298), from packets that asked for an answer and were sent once (Karn's rule).
+//! (RFC 6298), from packets that asked for an answer and were sent once (Karn's rule). What was
+//! acknowledged after a time-out for which one packet before it was sent again counts, too: it is
+//! how a path that has become slow is learned, though it may be that packet which was answered.
 
 use std::time::Duration;
 

@@ -16,7 +16,7 @@ use doorbell_transports::Address;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{Kind, Unconnected, reach};
+use super::{Connection, Kind, Unconnected, reach};
 use crate::error::ConnectError;
 use crate::nic::Nic;
 use crate::pair::Stand;
@@ -136,6 +136,10 @@ pub(crate) async fn meet<R>(
             stream.write_all(&own.line()).await.map_err(by_tcp("telling this side's"))?;
             let mut done = [0; DONE.len()];
             stream.read_exact(&mut done).await.map_err(by_tcp("waiting for `done`"))?;
+            if &done != DONE {
+                let said = String::from_utf8_lossy(&done).into_owned();
+                return Err(ConnectError::Exchange(format!("the peer said `{said}`, not `done`")));
+            }
         }
     }
     Ok(ready)
@@ -145,7 +149,7 @@ impl<K: Kind> Unconnected<K> {
     /// Connects with a peer by the exchange that `ibv_rc_pingpong` uses, over a TCP connection of
     /// which this is one end. The packets' size is not exchanged: both sides must be told the same,
     /// which customarily is 1024. There is no connection manager then: nobody tells when the peer goes,
-    /// but by its silence.
+    /// but by its silence. It takes as long as the peer does.
     ///
     /// # Errors
     /// When the peer says something else, or can't be reached, or packets of that size can't be sent.
@@ -155,8 +159,21 @@ impl<K: Kind> Unconnected<K> {
         side: Side,
         mtu: PathMtu,
     ) -> Result<K, ConnectError> {
-        let nic = self.connection.nic();
-        let own = Told::own(nic, self.connection.qpn())?;
+        self.connection.exchange(stream, side, mtu).await?;
+        Ok(self.joined())
+    }
+}
+
+/// Of the connection alone, for queues are not shared between threads while this waits.
+impl Connection {
+    async fn exchange(
+        &self,
+        stream: &mut TcpStream,
+        side: Side,
+        mtu: PathMtu,
+    ) -> Result<(), ConnectError> {
+        let nic = self.nic();
+        let own = Told::own(nic, self.qpn())?;
         let most = nic.capabilities().mtu;
         if mtu > most {
             return Err(ConnectError::Exchange(format!(
@@ -169,8 +186,7 @@ impl<K: Kind> Unconnected<K> {
             let way = reach(nic, &peer.address(nic)?).await?;
             self.agree(&Arc::new(Route::new(way)), (own.psn, mtu), &peer)
         })
-        .await?;
-        Ok(self.joined())
+        .await
     }
 
     /// Makes the queue pair ready, as the peers that connect so are: one read at a time.
@@ -180,8 +196,8 @@ impl<K: Kind> Unconnected<K> {
         (psn, mtu): (Psn, PathMtu),
         peer: &Told,
     ) -> Result<(), ConnectError> {
-        let link = self.connection.link();
-        self.connection.nic().shared().with(|machine| {
+        let link = self.link();
+        self.nic().shared().with(|machine| {
             let control = machine.control();
             let path = control.path(link, way);
             let agreed = Agreed {

@@ -69,7 +69,7 @@ impl Connection {
     /// Ends it, with up to 224 bytes for the peer, and waits until the peer knows, or does not answer.
     /// What is posted and not done is flushed on both sides: await before what is to be carried out. One
     /// that is over says again why. Of one whose terms were [exchanged](Unconnected::exchange)
-    /// elsewhere, the peer is to be told there.
+    /// elsewhere, the peer is to be told there: by the end of a TCP connection that was kept, say.
     ///
     /// # Errors
     /// When the bytes are too many, or it is just being made.

@@ -88,6 +88,23 @@ fn what_is_not_for_a_queue_pair_is_dropped() {
     });
 }
 
+/// Another NIC's destination is none, and not whoever this NIC knows by the same number.
+#[test]
+fn a_destination_is_of_one_nic() {
+    run(Runs::CurrentThread, || async {
+        let [near, far] = names(Over::Shm);
+        let (mut near, far) = (end(&near, KEY), end(&far, KEY));
+        let there = far.nic.address().to_string();
+        let own = near.nic.destination(&there, far.pair.qpn(), KEY).await.expect("it is there");
+        let back = near.nic.address().to_string();
+        let others = far.nic.destination(&back, near.pair.qpn(), KEY).await.expect("it is there");
+        near.pair.send.post(Datagram::new(buf(1, 8), &others)).expect("room");
+        let failed = near.queue.completion().await.outcome;
+        assert_eq!(failed, Err(Failure::Broke(Cause::NoAddress)));
+        drop(own);
+    });
+}
+
 #[test]
 fn a_datagram_longer_than_a_packet_or_to_a_destination_that_was_dropped_breaks_its_queue_pair() {
     run(Runs::CurrentThread, || async {

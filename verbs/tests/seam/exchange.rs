@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use doorbell_verbs::{
-    Buf, Ending, Memory, Nic, PathMtu, QueuePairConfig, QueuesConfig, Send, ServiceId, Side,
+    Buf, DatagramsConfig, Ending, Memory, Nic, PathMtu, Qkey, QueuePairConfig, QueuesConfig, Send,
+    ServiceId, Side,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -85,6 +86,26 @@ fn two_unreliable_ones_are_connected_by_exchange_and_not_in_band() {
         let why = third.connect(&far.address().to_string(), ServiceId(7), &[]).await;
         let why = why.err().expect("not in band").to_string();
         assert!(why.contains("exchange addresses by TCP"), "{why}");
+    });
+}
+
+/// Tasks of other threads may do it: a matter of types.
+#[test]
+fn every_exchange_may_be_spawned() {
+    fn is_send<F: Future + std::marker::Send>(future: F) {
+        drop(future);
+    }
+    run(Runs::CurrentThread, || async {
+        let (near, _far) = opened();
+        let (mut stream, _other) = streams().await;
+        let completions = near.completion_queue(16).expect("a capacity");
+        let (side, mtu) = (Side::Client, PathMtu::Mtu1024);
+        let pair = near.domain().queue_pair(&QueuePairConfig::default()).expect("room");
+        is_send(pair.exchange(&mut stream, side, mtu));
+        let queues = near.domain().queues(&QueuesConfig::new(&completions)).expect("room");
+        is_send(queues.exchange(&mut stream, side, mtu));
+        let config = DatagramsConfig::new(&completions, Qkey(1));
+        is_send(near.domain().datagrams(&config).expect("room").exchange(&mut stream, side));
     });
 }
 

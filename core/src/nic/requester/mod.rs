@@ -78,8 +78,9 @@ pub(super) struct Requester {
     sending: Sending,
     /// How much of the window is open: all of it, but for a while after a time-out.
     open: u32,
-    /// After a time-out, the one packet that is sent again to see what the peer has.
-    probe: Option<Psn>,
+    /// After a time-out, the one packet that is sent again to see what the peer has, and how much of
+    /// the window was open before.
+    probe: Option<(Psn, u32)>,
     /// Packets since an acknowledgement was last asked for.
     unasked: u32,
     tries: u8,

@@ -12,16 +12,20 @@ use crate::wire::{PathMtu, Psn, RnrTimer};
 use super::Requester;
 
 impl Requester {
-    /// Goes on where it was when time ran out: the peer has more than what was sent again since, so
-    /// it was slow, and nothing lost (as RFC 5682 has it of TCP). If something was after all, what
-    /// is sent now will be refused; where there is nothing to send, that is not waited for.
+    /// Goes on where it was when time ran out, if the peer has more than what was sent again since,
+    /// so that it was slow, and nothing lost (as RFC 5682 has it of TCP). If something was after all,
+    /// what is sent now will be refused; where there is nothing to send, that is not waited for.
     #[cold]
-    fn resume(&mut self, mtu: PathMtu) {
+    fn resume(&mut self, psn: Psn, mtu: PathMtu) {
+        let beyond = |(probe, _): &(Psn, u32)| psn.distance_from(*probe) > 0;
+        let Some((_, open)) = self.probe.filter(beyond) else { return };
         let back = self.next;
         self.seek(self.top, mtu);
         if self.at_cursor().1.is_none() {
             self.seek(back, mtu);
             self.rto.abandon();
+        } else {
+            self.open = open;
         }
     }
 }
@@ -45,9 +49,10 @@ impl QueuePair {
     /// of the window again at once would often be for nothing.
     fn probe(&mut self, common: &mut Common) {
         let oldest = self.requester.oldest;
+        let open = self.requester.probe.map_or(self.requester.open, |(_, before)| before);
         self.return_to(oldest, common);
         self.requester.open = 1;
-        self.requester.probe = Some(oldest);
+        self.requester.probe = Some((oldest, open));
         self.requester.rto.sent_again(oldest);
     }
 
@@ -160,8 +165,8 @@ impl QueuePair {
         if queue.calls() {
             common.settle(self.send_completions);
         }
-        if self.requester.probe.is_some_and(|probe| psn.distance_from(probe) > 0) {
-            self.requester.resume(self.mtu);
+        if self.requester.probe.is_some() {
+            self.requester.resume(psn, self.mtu);
         }
         if self.requester.oldest != before {
             self.moved(psn, common);
