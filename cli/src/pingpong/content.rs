@@ -8,12 +8,26 @@ pub struct Content {
     size: usize,
     /// What was sent last.
     last: Option<u64>,
+    peer: Peer,
 }
+
+/// What the other side sends, as far as it has shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Peer {
+    Unknown,
+    /// What it got: rdma-core's pingpongs receive where they send from.
+    Echoes,
+    /// Its own: it is another of these.
+    Ours,
+}
+
+/// What rdma-core's pingpongs have in their buffers at first, when they ask.
+const FRESH: u8 = 0x7b;
 
 impl Content {
     /// Of the side that is told where the other waits, or of the one that waits.
     pub fn new(asks: bool, size: usize) -> Self {
-        Self { side: u8::from(asks), size, last: None }
+        Self { side: u8::from(asks), size, last: None, peer: Peer::Unknown }
     }
 
     /// Fills a buffer with a message.
@@ -25,32 +39,46 @@ impl Content {
         self.last = Some(number);
     }
 
-    /// Why a message that came is not what it ought to be: what was sent last, for rdma-core's
-    /// pingpongs receive where they send from; or what another of these sends; or, before anything was
-    /// sent, a buffer of one byte's copies.
-    pub fn amiss(&self, found: &[u8], number: u64) -> Option<String> {
-        let is = |side: u8, number: u64| {
-            (0..self.size).all(|at| found.get(at) == Some(&byte(side, number, at)))
-        };
-        let echo = self.last.is_some_and(|last| is(self.side, last));
-        let fresh = self.last.is_none() && found.iter().all(|byte| Some(byte) == found.first());
-        if echo || fresh || is(1 - self.side, number) {
-            return None;
+    /// Why a message of the right length is not what it ought to be.
+    pub fn amiss(&mut self, found: &[u8], number: u64) -> Option<String> {
+        let echo = self.last.map(|last| self.first_wrong(found, self.side, last));
+        let own = self.first_wrong(found, 1 - self.side, number);
+        let fresh = self.last.is_none() && found.iter().all(|&byte| byte == FRESH);
+        match (self.peer, echo, own) {
+            (Peer::Unknown | Peer::Echoes, Some(None), _) => self.peer = Peer::Echoes,
+            (Peer::Unknown | Peer::Ours, _, None) => self.peer = Peer::Ours,
+            (Peer::Unknown, None, _) if fresh => self.peer = Peer::Echoes,
+            (Peer::Ours, _, Some(at)) => {
+                return Some(self.told(found, number, (1 - self.side, number), at));
+            }
+            (_, echo, own) => {
+                let (expected, at) = match (self.last, echo.flatten()) {
+                    (Some(last), Some(at)) => ((self.side, last), at),
+                    _ => ((1 - self.side, number), own.unwrap_or(0)),
+                };
+                return Some(self.told(found, number, expected, at));
+            }
         }
-        let expected = |at| byte(self.side, self.last.unwrap_or(number), at);
-        let wrong = (0..self.size).find(|&at| found[at] != expected(at)).unwrap_or(0);
-        Some(format!(
-            "message {number} is neither what was sent last nor what another of these sends: byte \
-             {wrong} is {:#04x}, and was {:#04x}",
-            found[wrong],
-            expected(wrong)
-        ))
+        None
+    }
+
+    /// Where a message differs from one of a side's.
+    fn first_wrong(&self, found: &[u8], side: u8, number: u64) -> Option<usize> {
+        (0..self.size).find(|&at| found.get(at) != Some(&byte(side, number, at)))
+    }
+
+    fn told(&self, found: &[u8], number: u64, (side, of): (u8, u64), at: usize) -> String {
+        let [found, expected] = [found.get(at).copied().unwrap_or(0), byte(side, of, at)];
+        format!(
+            "message {number} is neither what was sent last nor what another of these sends: byte {at} \
+             is {found:#04x}, and should be {expected:#04x}"
+        )
     }
 }
 
+/// No two places of a message have the same neighbours: what is there in the wrong place shows.
 fn byte(side: u8, number: u64, at: usize) -> u8 {
-    // Pages, packets and messages all differ.
-    let place = (at as u64).wrapping_mul(31).wrapping_add((at as u64) >> 8);
+    let place = (at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56;
     (place.wrapping_add(number * 7) as u8) ^ (side << 7)
 }
 
@@ -58,21 +86,56 @@ fn byte(side: u8, number: u64, at: usize) -> u8 {
 mod tests {
     use super::*;
 
+    const SIZE: usize = 300_000;
+
+    fn filled(content: &mut Content, number: u64) -> Vec<u8> {
+        let mut buf = Buf::with_capacity(SIZE);
+        content.fill(&mut buf, number);
+        buf.to_vec()
+    }
+
     #[test]
-    fn what_comes_back_or_of_the_other_side_is_taken_and_nothing_else() {
-        let (mut asks, mut waits) = (Content::new(true, 600), Content::new(false, 600));
-        let [mut sent, mut other] = [(); 2].map(|()| Buf::with_capacity(600));
-        assert_eq!(asks.amiss(&[0x7b; 600], 0), None, "what a pingpong sends first");
-        asks.fill(&mut sent, 0);
-        waits.fill(&mut other, 0);
+    fn what_comes_back_is_taken_and_nothing_else() {
+        let mut asks = Content::new(true, SIZE);
+        let sent = filled(&mut asks, 0);
         assert_eq!(asks.amiss(&sent, 0), None);
-        assert_eq!(asks.amiss(&other, 0), None);
-        assert!(asks.amiss(&other, 1).is_some(), "that of a round before");
-        assert!(asks.amiss(&[0x7b; 600], 1).is_some());
-        for at in 0..600 {
-            let mut damaged = sent.to_vec();
+        assert!(asks.amiss(&[FRESH; SIZE], 0).is_some(), "it has sent something");
+        for at in [0, 1, 4095, 65_536, SIZE - 1] {
+            let mut damaged = sent.clone();
             damaged[at] ^= 1;
             assert!(asks.amiss(&damaged, 0).unwrap().contains(&format!("byte {at} is")), "{at}");
         }
+        for distance in [1, 64, 1024, 4096, 65_536] {
+            let mut moved = sent.clone();
+            moved.rotate_left(distance);
+            assert!(asks.amiss(&moved, 0).is_some(), "{distance}");
+        }
+        let next = filled(&mut asks, 1);
+        assert!(asks.amiss(&sent, 1).is_some(), "that of a round before");
+        let other = filled(&mut Content::new(false, SIZE), 1);
+        assert!(asks.amiss(&other, 1).is_some(), "it sends back what it gets");
+        assert_eq!(asks.amiss(&next, 1), None);
+    }
+
+    #[test]
+    fn of_another_of_these_its_own_are_taken_and_nothing_else() {
+        let (mut asks, mut waits) = (Content::new(true, SIZE), Content::new(false, SIZE));
+        let asked = filled(&mut asks, 0);
+        assert_eq!(waits.amiss(&asked, 0), None);
+        let answer = filled(&mut waits, 0);
+        assert_eq!(asks.amiss(&answer, 0), None);
+        let own = filled(&mut asks, 1);
+        assert!(asks.amiss(&own, 1).is_some(), "its own came back");
+        assert!(asks.amiss(&answer, 1).is_some(), "that of a round before");
+    }
+
+    #[test]
+    fn who_waits_is_first_sent_a_fresh_buffer_by_a_pingpong() {
+        let mut waits = Content::new(false, SIZE);
+        assert!(waits.amiss(&[0; SIZE], 0).is_some());
+        assert_eq!(waits.amiss(&[FRESH; SIZE], 0), None);
+        let sent = filled(&mut waits, 0);
+        assert_eq!(waits.amiss(&sent, 1), None);
+        assert!(waits.amiss(&[FRESH; SIZE], 1).is_some());
     }
 }

@@ -36,7 +36,7 @@ impl Meeting {
         let spin = if args.events { Duration::ZERO } else { Config::default().spin };
         let keep_alive = KeepAlive { busy: args.patience(), ..KeepAlive::default() };
         let nic = Nic::open(&args.device, Config { spin, keep_alive, ..Config::default() })?;
-        let depth = args.rx_depth.max(1);
+        let depth = usize::from(args.rx_depth);
         let completions = nic.completion_queue(depth + SENDS).context("receives")?;
         let (size, domain) = (args.size(), nic.domain());
         let buffers = |room: usize| (0..depth).map(move |_| Buf::with_capacity(room));
@@ -79,16 +79,21 @@ impl Meeting {
         };
         eprintln!("local address: queue pair {qpn} at {}", nic.address());
         let (mut stream, side) = meet(args).await?;
-        let players = match self.pair {
-            Unmet::Pair(pair) => {
-                let queues = pair.exchange(&mut stream, side, args.mtu).await?;
-                Players::Pair(queues)
-            }
-            Unmet::Datagrams(pair) => {
-                let to = pair.exchange(&mut stream, side).await?;
-                Players::Datagrams(pair, to)
-            }
+        let meeting = async {
+            anyhow::Ok(match self.pair {
+                Unmet::Pair(pair) => {
+                    Players::Pair(pair.exchange(&mut stream, side, args.mtu).await?)
+                }
+                Unmet::Datagrams(pair) => {
+                    let to = pair.exchange(&mut stream, side).await?;
+                    Players::Datagrams(pair, to)
+                }
+            })
         };
+        let met = tokio::time::timeout(args.patience(), meeting).await;
+        let players = met.with_context(|| {
+            format!("the other side has said nothing for {} s by TCP", args.patience)
+        })??;
         Ok(End::new(self.completions, players))
     }
 }

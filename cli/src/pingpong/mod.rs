@@ -10,7 +10,7 @@ mod rally;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::ValueEnum;
+use clap::{ValueEnum, value_parser};
 use doorbell_verbs::PathMtu;
 use serde_json::json;
 
@@ -41,20 +41,20 @@ pub struct Args {
     port: u16,
 
     /// Bytes of a message [default: 4096, of datagrams 1024]
-    #[arg(short, long, value_name = "BYTES")]
-    size: Option<usize>,
+    #[arg(short, long, value_name = "BYTES", value_parser = value_parser!(u32).range(..=LONGEST))]
+    size: Option<u32>,
 
     /// The most bytes of a message in one packet: 256, 512, 1024, 2048 or 4096; of datagrams it is the
     /// device's
     #[arg(short, long, value_name = "BYTES", default_value = "1024", value_parser = packets)]
     mtu: PathMtu,
 
-    /// How many receives are posted
-    #[arg(short, long, value_name = "N", default_value_t = 500)]
-    rx_depth: usize,
+    /// How many receives are posted, of the size of a message each
+    #[arg(short, long, value_name = "N", default_value_t = 16, value_parser = value_parser!(u16).range(1..))]
+    rx_depth: u16,
 
     /// How many messages each side sends
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, value_parser = value_parser!(u64).range(1..))]
     iters: u64,
 
     /// Sleep until something comes, and do not spin
@@ -62,18 +62,21 @@ pub struct Args {
     events: bool,
 
     /// Check every byte that comes: the peer must send back what it got, as the pingpongs of rdma-core
-    /// do, or be another of these
+    /// do without their own -c, or be another of these
     #[arg(short, long)]
     check: bool,
 
     /// How long nothing may come before the rest is given up, in seconds
-    #[arg(long, value_name = "S", default_value_t = 10)]
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = value_parser!(u64).range(1..=3600))]
     patience: u64,
 
     /// A line of JSON instead of words
     #[arg(long)]
     json: bool,
 }
+
+/// The longest message.
+const LONGEST: i64 = 1 << 30;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -104,10 +107,8 @@ fn packets(text: &str) -> Result<PathMtu, String> {
 
 impl Args {
     fn size(&self) -> usize {
-        self.size.unwrap_or(match self.transport {
-            Transport::Ud => 1024,
-            Transport::Rc | Transport::Uc => 4096,
-        })
+        let customary = if self.transport == Transport::Ud { 1024 } else { 4096 };
+        self.size.unwrap_or(customary) as usize
     }
 
     fn patience(&self) -> Duration {
@@ -118,19 +119,17 @@ impl Args {
 /// Plays, and says how it went.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let (took, counted) = runtime.context("a runtime")?.block_on(play(args))?;
-    match args.json {
-        true => println!("{}", json(args, took, &counted)),
-        false => print!("{}", words(args, took, &counted)),
-    }
-    Ok(())
-}
-
-async fn play(args: &Args) -> anyhow::Result<(Duration, Counted)> {
-    let mut end = Meeting::prepare(args)?.join(args).await?;
-    let took = end.play(args).await?;
-    end.linger().await;
-    Ok((took, end.counted()))
+    runtime.context("a runtime")?.block_on(async {
+        let mut end = Meeting::prepare(args)?.join(args).await?;
+        let took = end.play(args).await?;
+        let counted = end.counted();
+        match args.json {
+            true => println!("{}", json(args, took, &counted)),
+            false => print!("{}", words(args, took, &counted)),
+        }
+        end.linger(args.patience()).await;
+        Ok(())
+    })
 }
 
 /// As rdma-core's pingpongs say it.

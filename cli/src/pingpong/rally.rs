@@ -152,10 +152,10 @@ impl End {
         Ok(())
     }
 
-    /// Stays until the other side is silent.
-    pub async fn linger(&mut self) {
-        let mut heard = None;
-        loop {
+    /// Stays until the other side is silent, but no longer than that.
+    pub async fn linger(&mut self, most: Duration) {
+        let (mut heard, start) = (None, Instant::now());
+        while start.elapsed() < most {
             let now = self.completions.nic().statistics().device.frames_received;
             if heard.replace(now) == Some(now) {
                 return;
