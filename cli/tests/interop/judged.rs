@@ -7,7 +7,7 @@ use std::process::Command;
 
 use doorbell_core::pcap::Reader;
 use doorbell_kit::judges::scapy::{self, SCAPY};
-use doorbell_kit::judges::tshark::{TSHARK, check_capture};
+use doorbell_kit::judges::tshark::{TSHARK, check_capture, tshark};
 use doorbell_kit::judges::{Scratch, run};
 
 /// How many frames were judged.
@@ -37,13 +37,24 @@ pub fn judge(captures: usize, scratch: &Scratch) -> Judged {
     if !TSHARK.is_here() || !SCAPY.is_here() {
         return Judged::default();
     }
-    let roce = only_roce(&merged(captures, scratch));
+    let all = merged(captures, scratch);
+    let others = run(tshark(scratch).args(["-n", "-Y", OTHERS, "-r"]).arg(&all));
+    assert!(others.is_empty(), "neither RoCE nor what kernels say to each other: {others:#?}");
+    let roce = only_roce(&all, scratch);
     let file = std::fs::read(&roce).expect("it can be read");
     let records = Reader::new(&file).expect("a capture");
     let frames: Vec<_> = records.map(|record| record.expect("a record").data).collect();
     let scapy = scapy::check(frames.iter().copied(), scratch);
+    assert!(scapy.ipv4 > 0 && scapy.ipv6 > 0, "there is nothing to judge: {scapy:?}");
+    assert_eq!(scapy.ipv4 + scapy.ipv6, frames.len(), "frames that scapy takes for none of RoCE");
     Judged { opcodes: check_capture(&roce, scratch), ipv4: scapy.ipv4, ipv6: scapy.ipv6 }
 }
+
+const ROCE: &str = "udp.dstport == 4791 && udp.length > 8";
+
+/// What is neither that, nor an empty datagram, nor what finds neighbours and exchanges addresses.
+const OTHERS: &str =
+    "!(udp.dstport == 4791) && !arp && !tcp && !igmp && !(icmpv6.type in {133 .. 143})";
 
 /// All captures as one: to begin takes each of the judges a second.
 fn merged(captures: usize, scratch: &Scratch) -> PathBuf {
@@ -57,12 +68,10 @@ fn merged(captures: usize, scratch: &Scratch) -> PathBuf {
 /// A capture of those frames of another that are of RoCE. What is left out is not: a UDP datagram
 /// without contents, by which `udp` learns how the kernel numbers what it sends, and which every
 /// receiver drops.
-fn only_roce(capture: &Path) -> PathBuf {
+fn only_roce(capture: &Path, scratch: &Scratch) -> PathBuf {
     let roce = capture.with_extension("pcap");
-    let mut tshark = Command::new("tshark");
-    tshark
-        .args(["-n", "-Y", "udp.dstport == 4791 && udp.length > 8", "-F", "nsecpcap", "-r"])
-        .arg(capture);
+    let mut tshark = tshark(scratch);
+    tshark.args(["-n", "-Y", ROCE, "-F", "nsecpcap", "-r"]).arg(capture);
     run(tshark.arg("-w").arg(&roce));
     roce
 }

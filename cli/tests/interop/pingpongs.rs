@@ -28,14 +28,16 @@ pub fn play(session: &Session, table: &mut Table) {
     }
     for transport in ["rc", "uc"] {
         for mtu in [256, 512, 1024, 2048, 4096] {
-            let what = format!("the same, {transport}, packets of {mtu}: 1 byte to 1 MiB");
+            let what =
+                format!("the same, {transport}, packets of {mtu}: 1 MiB, and what is shorter");
             table.row(what, |at| lengths(session, transport, mtu, at));
         }
     }
     let what = "the same, ud: 1 to 4096 bytes".to_owned();
     table.row(what, |at| {
         for size in [1, 2047, 4096] {
-            rally(session, Play { transport: "ud", mtu: 4096, size, iters: 100 }, at)?;
+            let play = Play { transport: "ud", mtu: 4096, size, iters: 100 };
+            session.recorded(|| rally(session, play, at))?;
         }
         Ok(())
     });
@@ -70,16 +72,20 @@ const FAULTS: [(&str, Faults); 5] = {
         ("1 % repeated", Faults { repetition: 0.01, ..NONE }),
         ("1 % delayed", Faults { delay: 0.01, ..NONE }),
         ("1 % damaged", Faults { corruption: 0.01, ..NONE }),
-        (
-            "1 % of each",
-            Faults { loss: 0.01, repetition: 0.01, delay: 0.01, corruption: 0.01, ..NONE },
-        ),
+        ("1 % of each", WORST),
     ]
 };
 
+pub const WORST: Faults =
+    Faults { loss: 0.01, repetition: 0.01, delay: 0.01, corruption: 0.01, ..Faults::NONE };
+
 fn under_faults(session: &Session, faults: Faults, at: At) -> Outcome {
     let play = Play { transport: "rc", mtu: 1024, size: 5000, iters: 300 };
-    session.under(faults, 7, || rally(session, play, at).map(drop))
+    let rally = || rally(session, play, at);
+    session.under(faults, 7, || match faults == WORST {
+        true => session.recorded(rally),
+        false => rally(),
+    })
 }
 
 /// Where a case takes place.
@@ -115,8 +121,10 @@ fn rally(session: &Session, play: Play, (device, family, asks): At) -> Outcome {
             let (port, host) = (server.port()?, session.kernels(Family::V4));
             let client = format!("{theirs} -p {port} {host}");
             let client = session.guest.start(&client).map_err(of_guest)?;
-            let output = ended(client);
-            both(output, server.end())?
+            match ended(client) {
+                Ok(_) => server.end()?,
+                Err(theirs) => return Err(format!("{theirs}\nours: {}", server.stop())),
+            }
         }
     };
     let harmed = session.harms();

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use doorbell_interop::{Faults, Guest, Image, Link, Output, Running};
+use doorbell_interop::{Faults, Guest, Image, Link, Output, Running, Way};
 use doorbell_kit::judges::Scratch;
 use doorbell_kit::lab::Cable;
 use serde_json::Value;
@@ -138,13 +138,33 @@ impl Session {
         found.ok_or_else(|| format!("the guest's device does not list {wanted}:\n{listed}"))
     }
 
-    /// Runs something with faults on the link.
-    pub fn under<T>(&self, faults: Faults, seed: u64, does: impl FnOnce() -> T) -> T {
+    /// Runs something with faults on the link, each of which must strike either way.
+    pub fn under<T>(
+        &self,
+        faults: Faults,
+        seed: u64,
+        does: impl FnOnce() -> Outcome<T>,
+    ) -> Outcome<T> {
+        let before = Way::ALL.map(|way| self.link.counters(way));
         self.link.faults(faults, seed);
         self.harms.set(true);
         let done = does();
         self.harms.set(false);
         self.link.faults(Faults::NONE, 0);
+        for (way, before) in Way::ALL.into_iter().zip(before) {
+            let now = self.link.counters(way);
+            let struck = [
+                (faults.loss, now.lost - before.lost),
+                (faults.repetition, now.repeated - before.repeated),
+                (faults.delay, now.delayed - before.delayed),
+                (faults.corruption, now.corrupted - before.corrupted),
+            ];
+            // Where nobody answers there is one way only.
+            let silent = faults.loss == 1.0 && way == Way::FromGuest;
+            if !silent && struck.iter().any(|&(odds, times)| odds > 0.0 && times == 0) {
+                return Err(format!("{way:?}, some fault has not struck: {faults:?}, {now:?}"));
+            }
+        }
         done
     }
 
@@ -206,7 +226,15 @@ impl Ours {
         }
     }
 
-    /// What it found, if it has succeeded. It ends by itself, for its patience does.
+    /// Ends it, and says what it has said.
+    pub fn stop(mut self) -> String {
+        let _ = self.child.kill();
+        let _ = self.lines.read_to_string(&mut self.heard);
+        std::mem::take(&mut self.heard)
+    }
+
+    /// What it found, if it has succeeded. Once it has met somebody it ends by itself, for its
+    /// patience does.
     pub fn end(mut self) -> Outcome<Value> {
         let mut printed = String::new();
         let stdout = self.child.stdout.as_mut().expect("it is piped");

@@ -71,7 +71,7 @@ impl Table {
         }
         let document = std::fs::read_to_string(DOCUMENT).expect("the document is there");
         assert!(
-            document.contains(&self.to_string()),
+            document.contains(&format!("\n{self}\n\n")),
             "the table in docs/interoperability.md is another: put that above in its place"
         );
     }

@@ -106,7 +106,7 @@ pub enum Error {
 impl Error {
     /// Whether this machine lacks something that a guest needs and that can be installed.
     pub fn is_for_want(&self) -> bool {
-        matches!(self, Self::Missing { .. } | Self::Packages { .. })
+        matches!(self, Self::Missing { .. } | Self::Packages { .. } | Self::Lacking { .. })
     }
 }
 

@@ -99,7 +99,7 @@ pub fn dissect(capture: &Path, columns: &[&str], scratch: &Scratch) -> Vec<Strin
 }
 
 /// tshark without what its user may have configured.
-fn tshark(scratch: &Scratch) -> Command {
+pub fn tshark(scratch: &Scratch) -> Command {
     let mut command = Command::new("tshark");
     command.env("WIRESHARK_CONFIG_DIR", scratch.path());
     command
