@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorbell::memory::Buf;
 use doorbell::nic::*;
 use doorbell::wire::{Aeth, Bth, Extensions, Headers, Msn, Opcode, Packet, Psn, Syndrome};
-use doorbell_kit::{Faults, LinkConfig};
+use doorbell_kit::{Bandwidth, Faults, LinkConfig};
 
 use crate::common::{Setup, outcomes, short};
 
@@ -146,6 +146,30 @@ fn what_a_peer_was_slow_to_acknowledge_is_not_sent_again() {
     // Each time, one packet asked what the peer has.
     assert_eq!(sender.retransmitted, sender.timeouts);
     assert_eq!((receiver.duplicates, receiver.out_of_sequence), (sender.timeouts, 0));
+}
+
+/// Of a window the end is lost, and what the peer said of its beginning. What it says again shows
+/// that more had arrived than what was sent again; what is sent then is refused, and so the rest is
+/// sent again without waiting for more time to run out.
+#[test]
+fn what_is_lost_behind_what_has_arrived_costs_no_more_than_one_time_out() {
+    const MESSAGES: u64 = 600;
+    let bandwidth = Bandwidth::gigabits_per_second(1);
+    let cable = LinkConfig { bandwidth, ..setup(Duration::from_micros(10)).cable };
+    for micros in (20..200).step_by(7) {
+        let setup = Setup { cable, depth: 1024, capacity: 2048, ..Setup::default() };
+        let mut two = setup.connected(|_, _| {});
+        two.b.receives(MESSAGES, 8);
+        (0..MESSAGES).for_each(|id| two.a.post(short(id)));
+        two.run_for(Duration::from_micros(micros));
+        two.fabric.network.cut(two.cable);
+        two.run_for(Duration::from_micros(500));
+        two.fabric.network.heal(two.cable);
+        two.run(MESSAGES as usize, MESSAGES as usize);
+        let (sender, receiver) = two.counters();
+        assert_eq!(sender.timeouts, 1, "{micros} µs: {sender:#?}");
+        assert!(receiver.duplicates <= 2, "{micros} µs: {receiver:#?}");
+    }
 }
 
 /// Copies of refusals were once each a refusal: two that were doubled on the way were four tries.

@@ -293,6 +293,19 @@ mod tests {
         }
     }
 
+    /// Its form is what Linux tells an announcement by.
+    #[test]
+    fn an_announcement_over_ipv4_is_a_question_to_everybody_about_oneself() {
+        let own = Own { mac: Mac([2, 0, 0, 0, 0, 9]), ip: Ipv4Addr::new(10, 0, 0, 9).into() };
+        let frame = tell(own, None);
+        let (ethernet, arp) = frame.bytes().split_at(Ethernet::LEN);
+        assert_eq!(ethernet[..6], [0xFF; 6]);
+        assert_eq!(arp[6..8], REQUEST.to_be_bytes());
+        let [who, about] = [&arp[8..18], &arp[18..28]];
+        assert_eq!(who, [2, 0, 0, 0, 0, 9, 10, 0, 0, 9]);
+        assert_eq!(about, [0, 0, 0, 0, 0, 0, 10, 0, 0, 9]);
+    }
+
     #[test]
     fn a_message_that_is_cut_is_not_heard() {
         for (own, other) in owns() {

@@ -14,19 +14,30 @@ use super::Requester;
 impl Requester {
     /// Goes on where it was when time ran out, if the peer has more than what was sent again since,
     /// so that it was slow, and nothing lost (as RFC 5682 has it of TCP). If something was after all,
-    /// what is sent now will be refused; where there is nothing to send, that is not waited for.
+    /// what is sent now will be refused; where nothing may be sent, that is not waited for.
     #[cold]
-    fn resume(&mut self, psn: Psn, mtu: PathMtu) {
+    fn resume(&mut self, psn: Psn, state: State, mtu: PathMtu) {
         let beyond = |(probe, _): &(Psn, u32)| psn.distance_from(*probe) > 0;
         let Some((_, open)) = self.probe.filter(beyond) else { return };
         let back = self.next;
         self.seek(self.top, mtu);
-        if self.at_cursor().1.is_none() {
+        if state != State::Draining && self.may_go_on() {
+            self.open = open;
+        } else {
             self.seek(back, mtu);
             self.rto.abandon();
-        } else {
-            self.open = open;
         }
+    }
+
+    /// Whether there is something at the cursor, and neither waits for what is under way nor for the
+    /// peer's receives.
+    fn may_go_on(&mut self) -> bool {
+        let (at, asking, most) = (self.at, self.asking, u32::from(self.sending.reads));
+        let Some(posted) = self.work.peek(at) else { return false };
+        let request = &posted.request;
+        let waits = request.fenced && asking > 0 || posted.asks() && asking >= most;
+        let needs_receive = request.takes_receive() && at > 0 && self.packet == 0;
+        !waits && !(needs_receive && self.credit_reaches(at - 1))
     }
 }
 
@@ -166,7 +177,7 @@ impl QueuePair {
             common.settle(self.send_completions);
         }
         if self.requester.probe.is_some() {
-            self.requester.resume(psn, self.mtu);
+            self.requester.resume(psn, self.state, self.mtu);
         }
         if self.requester.oldest != before {
             self.moved(psn, common);
