@@ -37,7 +37,7 @@ impl Requester {
         let request = &posted.request;
         let waits = request.fenced && asking > 0 || posted.asks() && asking >= most;
         let needs_receive = request.takes_receive() && at > 0 && self.packet == 0;
-        !waits && !(needs_receive && self.credit_reaches(at - 1))
+        !(waits || needs_receive && self.credit_reaches(at - 1))
     }
 }
 
