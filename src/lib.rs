@@ -13,7 +13,9 @@
 //! # }
 //! ```
 //!
-//! What that stands on may be used by itself:
+//! Above them, [`am`]: Active Messages, whose handlers run where the message arrives.
+//!
+//! What both stand on may be used by itself:
 //!
 //! * [`transports`]: the devices.
 //! * [`nic`]: the network adapter as a state machine. Memory lent by key, work queues and doorbells,
@@ -75,6 +77,7 @@
 
 #![forbid(unsafe_code)]
 
+pub use doorbell_am as am;
 pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire};
 pub use doorbell_transports as transports;
 pub use doorbell_verbs as verbs;

@@ -1,8 +1,8 @@
 //! What the two sides say and do.
 
 use doorbell::verbs::{
-    Buf, CmPort, Ending, Listener, Nic, QueuePair, QueuePairConfig, Region, RemoteMemory, Rights,
-    ServiceId,
+    Buf, CmPort, Ending, Failed, Listener, Nic, QueuePair, QueuePairConfig, Region, RemoteMemory,
+    Rights, ServiceId,
 };
 use doorbell::wire::{RemoteAddr, Rkey};
 
@@ -31,9 +31,13 @@ fn told(bytes: &[u8]) -> anyhow::Result<RemoteMemory> {
 async fn hear(pair: &QueuePair) -> anyhow::Result<Option<Buf>> {
     match pair.recv(Buf::with_capacity(TOLD)).await {
         Ok(message) => Ok(Some(message.data)),
-        Err(why) if matches!(why.ending(), Some(Ending::PeerLeft { .. })) => Ok(None),
+        Err(why) if has_left(&why) => Ok(None),
         Err(why) => Err(why.into()),
     }
+}
+
+fn has_left(why: &Failed) -> bool {
+    matches!(why.ending(), Some(Ending::PeerLeft { .. }))
 }
 
 /// The service by which a port is known to `rdma_cm`.
@@ -53,8 +57,14 @@ pub async fn serve(nic: &Nic, mut listener: Listener, size: usize) -> anyhow::Re
         pair.send(Buf::from(vec![0; TOLD])).await?;
         let Some(sink) = hear(&pair).await? else { break };
         pair.write(text, told(&sink)?).await?;
-        pair.send(Buf::from(vec![0; TOLD])).await?;
+        let told = pair.send(Buf::from(vec![0; TOLD])).await;
         count += 1;
+        match told {
+            Ok(_) => {}
+            // It goes when it has heard the last of this, and its acknowledgement may have been lost.
+            Err(why) if has_left(&why) => break,
+            Err(why) => return Err(why.into()),
+        }
     }
     Ok(count)
 }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use doorbell_core::nic::{self, Completion, CompletionQueueId, Refused, WorkRequest};
+use doorbell_core::nic::{self, Completion, CompletionQueueId, Polled, Refused, WorkRequest};
 use futures_core::Stream;
 
 use crate::nic::Nic;
@@ -99,6 +99,24 @@ impl CompletionQueue {
     fn head(&mut self) -> Head<'_> {
         let queue = self.queue.as_mut().expect("it is there until this is dropped");
         Head { queue, id: self.id, bell: &self.bell, shared: self.nic.shared() }
+    }
+
+    /// The next completion, if there is one already, where it stands in the queue, which it leaves when
+    /// what is returned is dropped. The NIC takes no turn for it.
+    #[inline]
+    pub fn look(&mut self) -> Option<Polled<'_>> {
+        self.queue.as_mut().expect("it is there until this is dropped").poll_in_place()
+    }
+
+    /// How many completions there are already.
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.queue.as_ref().map_or(0, nic::CompletionQueue::len)
+    }
+
+    /// Has `waker` woken, once, by the next completion that comes. Look again afterwards.
+    pub fn arm(&mut self, waker: &Waker) {
+        self.head().register(waker);
     }
 
     /// The next completion, if there is one. If there is none, the NIC takes a turn, and then it is

@@ -9,7 +9,7 @@ use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom::thread;
 
 use crate::pair::Slots;
-use crate::progress::Duty;
+use crate::progress::{Duty, Precedence};
 use crate::sys::lock::ProgressLock;
 use crate::wakers::Place;
 
@@ -93,7 +93,7 @@ fn who_stands_by_is_woken_or_finds_the_nic_vacant() {
             has_it = true;
         } else {
             duty.stand_by(&mut place, &waker);
-            if let Some(guard) = duty.vacant() {
+            if let Some(guard) = duty.vacant(Precedence::Awaits) {
                 duty.stand_down(&mut place);
                 duty.leave(guard, |()| ());
                 has_it = true;
@@ -108,14 +108,15 @@ fn who_stands_by_is_woken_or_finds_the_nic_vacant() {
 fn who_stands_by_is_woken_when_the_keeper_resigns() {
     model(|| {
         let duty = Arc::new(Duty::new(()));
-        assert!(duty.keep());
+        assert!(duty.keep(Precedence::Awaits));
         let keeper = duty.clone();
-        let resigns = thread::spawn(move || keeper.resign());
+        let resigns = thread::spawn(move || keeper.resign(Precedence::Awaits));
         let woken = Arc::new(Woken(AtomicBool::new(false)));
         let waker = Waker::from(woken.clone());
         let mut place = Place::default();
         duty.stand_by(&mut place, &waker);
-        let has_it = duty.vacant().map(|guard| duty.leave(guard, |()| ())).is_some();
+        let has_it =
+            duty.vacant(Precedence::Awaits).map(|guard| duty.leave(guard, |()| ())).is_some();
         resigns.join().unwrap();
         assert!(has_it || woken.0.load(Ordering::SeqCst), "asleep beside what nobody has");
     });

@@ -120,18 +120,19 @@ pub use events::AsyncEvent;
 pub use memory::{Registered, RemoteMemory, RemoteMemoryError, Rights};
 pub use nic::{Config, Nic, Progress};
 pub use pair::{Ending, Message, Operation, QueuePair, QueuePairConfig, Receive, Stand};
+pub use progress::{Look, Precedence};
 pub use queues::{Batch, Queues, QueuesConfig, ReceiveQueue, SendQueue};
 pub use shared_receives::SharedReceiveQueue;
 pub use statistics::Statistics;
-pub use waiting::{Until, UntilInHand};
+pub use waiting::{Until, UntilInHand, WaitFor};
 pub use work::{CompareSwap, Datagram, FetchAdd, Read, Send, Write};
 
 pub use doorbell_core::memory::{AccessError, Buf, Private as PrivateRegion, Region};
-pub use doorbell_core::nic::DATAGRAM_HEADER;
 pub use doorbell_core::nic::{
-    Attachment, Cause, Completion, CompletionQueueId, Data, Done, Failure, Inline, KeepAlive,
-    Memory, PostError, Refused, ResourceError, Segment, SharedReceiveQueueId, WorkRequest,
+    Attachment, Cause, Completion, CompletionQueueId, DATAGRAM_HEADER, Data, Done, Failure, Inline,
+    KeepAlive, Memory, Polled, PostError, Refused, ResourceError, Segment, SharedReceiveQueueId,
+    WorkRequest,
 };
 pub use doorbell_core::wire::cm::CmPort;
-pub use doorbell_core::wire::{Imm, Metadata, PathMtu, Qkey, Qpn, ServiceId};
+pub use doorbell_core::wire::{Imm, Metadata, PathMtu, Qkey, Qpn, RemoteAddr, Rkey, ServiceId};
 pub use doorbell_transports::{Address, Capabilities, Grant, SharedMemory};

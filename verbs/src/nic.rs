@@ -23,10 +23,10 @@ use crate::domain::Domain;
 use crate::error::{ListenRefused, NicError};
 use crate::events::AsyncEvent;
 use crate::progress::{
-    Control, Engine, Errands, Machine, Pacing, Setting, Shared, Watch, block_on,
+    Control, Engine, Errands, Look, Machine, Pacing, Setting, Shared, Watch, block_on,
 };
 use crate::statistics::Statistics;
-use crate::waiting::{Until, UntilInHand};
+use crate::waiting::{Until, UntilInHand, WaitFor};
 
 /// Who runs the NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -318,6 +318,13 @@ impl Nic {
     #[inline]
     pub fn until_in_hand<T, L: FnMut() -> Option<T>>(&self, look: L) -> UntilInHand<'_, L> {
         UntilInHand::new(self.shared(), look)
+    }
+
+    /// Waits for what `look` finds, where who makes it be there knows whom to wake: for layers above,
+    /// of whose many waiters each is told of its own.
+    #[inline]
+    pub fn wait_for<L: Look>(&self, look: L) -> WaitFor<'_, L> {
+        WaitFor::new(self.shared(), look)
     }
 
     /// What happens asynchronously from here on. A program that does not take events misses the

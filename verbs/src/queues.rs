@@ -166,6 +166,23 @@ impl SendQueue {
         Batch { queue: self, any: false }
     }
 
+    /// Puts a request into the queue, where it stays until the doorbell is [rung](Self::ring), by this
+    /// or by another [post](Self::post): for who knows that more will follow.
+    ///
+    /// # Errors
+    /// As [`post`](Self::post).
+    #[inline]
+    pub fn put(&mut self, request: impl Into<WorkRequest>) -> Result<(), Refused<WorkRequest>> {
+        self.queue.post(request.into())
+    }
+
+    /// Rings the doorbell for what was [put](Self::put) into the queue.
+    #[inline]
+    pub fn ring(&mut self) {
+        self.queue.ring();
+        self.nic.shared().ring();
+    }
+
     pub(crate) fn nic(&self) -> &Nic {
         &self.nic
     }
@@ -204,8 +221,7 @@ impl Drop for Batch<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.any {
-            self.queue.queue.ring();
-            self.queue.nic.shared().ring();
+            self.queue.ring();
         }
     }
 }

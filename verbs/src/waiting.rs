@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use crate::completions::Hand;
-use crate::progress::{Held, Look, Shared, Stint};
+use crate::progress::{Held, Look, Precedence, Shared, Stint};
 use crate::sync::{Mutex, locked};
 use crate::wakers::Place;
 
@@ -121,6 +121,32 @@ impl<T, L: FnMut() -> Option<T>> Future for Until<'_, L> {
     }
 }
 
+/// Waits for what somebody looks for. See [`Nic::wait_for`](crate::Nic::wait_for).
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct WaitFor<'n, L> {
+    look: L,
+    waiting: Waiting<'n>,
+}
+
+impl<'n, L> WaitFor<'n, L> {
+    #[inline]
+    pub(crate) fn new(shared: &'n Shared, look: L) -> Self {
+        Self { look, waiting: Waiting::new(shared) }
+    }
+}
+
+impl<L> Unpin for WaitFor<'_, L> {}
+
+impl<L: Look> Future for WaitFor<'_, L> {
+    type Output = L::Found;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<L::Found> {
+        let this = &mut *self;
+        this.waiting.poll(context, &mut this.look).map(|(found, _)| found)
+    }
+}
+
 /// Whether a future was woken, by somebody on whichever thread.
 struct Woken {
     flag: AtomicBool,
@@ -147,6 +173,10 @@ impl Look for Flag<'_> {
 
     fn register(&mut self, waker: &Waker) {
         *locked(&self.0.waker) = Some(waker.clone());
+    }
+
+    fn precedence(&self) -> Precedence {
+        Precedence::Watches
     }
 }
 

@@ -45,7 +45,7 @@
 //! }
 //! ```
 
-use doorbell_core::nic::{Attachment, Data, Inline, Memory, WorkRequest};
+use doorbell_core::nic::{Data, Inline, Memory, WorkRequest};
 use doorbell_core::wire::{Imm, Metadata};
 
 use crate::datagrams::Destination;
@@ -94,6 +94,27 @@ macro_rules! requests {
     )+};
 }
 
+/// Adds what those can be of which the peer's receives tell.
+macro_rules! told_of {
+    ($($name:ident)+) => {$(
+        impl $name {
+            /// The same with an immediate, which completes a receive of the peer's.
+            #[inline]
+            pub fn imm(self, imm: Imm) -> Self {
+                Self(self.0.with_imm(imm))
+            }
+
+            /// The same, waking a peer that sleeps until somebody asks for that.
+            #[inline]
+            pub fn solicited(self) -> Self {
+                Self(self.0.solicited())
+            }
+        }
+    )+};
+}
+
+told_of! { Send Write Datagram }
+
 requests! {
     /// A message into the peer's next receive.
     Send
@@ -116,18 +137,6 @@ impl Datagram {
     pub fn new(data: impl Into<Data>, to: &Destination) -> Self {
         Self(WorkRequest::datagram(0, to.named(), data))
     }
-
-    /// The same with an immediate.
-    #[inline]
-    pub fn imm(self, imm: Imm) -> Self {
-        Self(self.0.with_imm(imm))
-    }
-
-    /// The same, waking a peer that sleeps until somebody asks for that.
-    #[inline]
-    pub fn solicited(self) -> Self {
-        Self(self.0.solicited())
-    }
 }
 
 impl Send {
@@ -146,22 +155,10 @@ impl Send {
         Inline::new(bytes).map(Self::new).ok_or_else(|| Failed::too_long(bytes.len()))
     }
 
-    /// The same with an immediate.
-    #[inline]
-    pub fn imm(self, imm: Imm) -> Self {
-        Self(self.0.with_imm(imm))
-    }
-
     /// The same, taking a key of the receiver's back, which it has given with the right to that.
     #[inline]
     pub fn invalidate(self, memory: RemoteMemory) -> Self {
         Self(self.0.with_invalidate(memory.rkey()))
-    }
-
-    /// The same, waking a peer that sleeps until somebody asks for that.
-    #[inline]
-    pub fn solicited(self) -> Self {
-        Self(self.0.solicited())
     }
 }
 
@@ -185,22 +182,10 @@ impl Write {
         Self::new(data, to)
     }
 
-    /// The same with an immediate: a receive of the peer's is completed, too.
-    #[inline]
-    pub fn imm(self, imm: Imm) -> Self {
-        Self(WorkRequest { attached: Attachment::Imm(imm), ..self.0 })
-    }
-
     /// The same with up to sixteen bytes in the completion of the peer's receive.
     #[inline]
     pub fn metadata(self, metadata: Metadata) -> Self {
         Self(self.0.with_metadata(metadata))
-    }
-
-    /// The same, waking a peer that sleeps until somebody asks for that.
-    #[inline]
-    pub fn solicited(self) -> Self {
-        Self(self.0.solicited())
     }
 }
 

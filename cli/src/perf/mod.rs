@@ -1,5 +1,6 @@
 //! `doorbell perf`: the one way figures are taken.
 
+mod am;
 mod cable;
 mod frames;
 mod latencies;
@@ -81,6 +82,10 @@ pub struct Args {
     /// Connections beside the one that is measured, which have carried something and are idle
     #[arg(long, value_name = "N", default_value_t = 0)]
     connections: usize,
+
+    /// How many requests of Active Messages may be under way at a time
+    #[arg(long, value_name = "K", default_value_t = 8)]
+    credits: usize,
 
     /// Have the NIC run by a thread of its own; with --pair on a core of its own, if there are four
     #[arg(long)]
@@ -184,6 +189,7 @@ fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow:
     peer.agree(plan)?;
     let figures = match plan.test {
         Test::Verbs(verb) => verbs::run(verb, plan, peer, place),
+        Test::Am(test) => am::run(test, plan, peer, place),
         test if test.is_of_the_kernel() => sockets::run(plan, peer, place.here),
         _ => frames::run(plan, peer, place.device),
     };

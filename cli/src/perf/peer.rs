@@ -112,6 +112,7 @@ impl Peer {
             "amount": amount,
             "offload": plan.offload,
             "connections": plan.connections,
+            "credits": plan.credits,
         });
         let theirs = self.swap(&mine)?;
         if theirs != mine {

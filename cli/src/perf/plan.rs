@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 
 use super::Args;
 use super::meter::Meter;
-use super::test::Test;
+use super::test::{Am, Test};
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -50,6 +50,8 @@ pub struct Plan {
     pub offload: bool,
     /// How many idle connections are beside the busy one.
     pub connections: usize,
+    /// How many requests may be under way to a peer.
+    pub credits: usize,
     /// How this end's NIC is run.
     pub nic: Run,
 }
@@ -81,13 +83,17 @@ impl Plan {
         let size = args.size.unwrap_or(test.customary_size());
         let nic = Run { dedicated: args.dedicated, spin: args.spin.map(Duration::from_micros) };
         let (offload, connections) = (!args.no_offload, args.connections);
-        let plan = Self { test, size, amount, offload, connections, nic };
+        let credits = args.credits;
+        let plan = Self { test, size, amount, offload, connections, credits, nic };
         plan.judge().map(|()| plan)
     }
 
     /// Whether it can be done, as far as one knows beforehand.
     fn judge(&self) -> anyhow::Result<()> {
         let (Self { size, .. }, name) = (self, self.test.name());
+        if let Test::Am(test) = self.test {
+            return self.judge_messages(test);
+        }
         let Test::Verbs(verb) = self.test else {
             if self.connections > 0 || self.nic.dedicated || self.nic.spin.is_some() {
                 bail!("--connections, --dedicated and --spin are a NIC's, and {name} uses none");
@@ -104,6 +110,18 @@ impl Plan {
             _ if *size > LONGEST => {
                 bail!("--size {size} is more than the {LONGEST} that a message has")
             }
+            _ => Ok(()),
+        }
+    }
+
+    fn judge_messages(&self, test: Am) -> anyhow::Result<()> {
+        /// The most that a message carries by itself, here.
+        const MOST: usize = 1 << 20;
+        let most = if test == Am::BulkBw { LONGEST } else { MOST };
+        match self.size {
+            size if size > most => bail!("--size {size} is more than the {most} of a message"),
+            size if test == Am::BulkBw && size < 8 => bail!("--size {size}: it is of 8 or more"),
+            _ if self.connections > 0 => bail!("--connections is not for Active Messages yet"),
             _ => Ok(()),
         }
     }

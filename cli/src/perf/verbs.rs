@@ -20,7 +20,8 @@ use super::report::{Figures, Found};
 use super::test::Verb;
 use super::{Place, Plan};
 use end::End;
-use guard::Guard;
+pub use end::open;
+pub use guard::{Beat, Guard};
 
 /// Runs one end of a test of the NIC.
 pub fn run(

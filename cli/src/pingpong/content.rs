@@ -41,38 +41,35 @@ impl Content {
 
     /// Why a message of the right length is not what it ought to be.
     pub fn amiss(&mut self, found: &[u8], number: u64) -> Option<String> {
-        let echo = self.last.map(|last| self.first_wrong(found, self.side, last));
-        let own = self.first_wrong(found, 1 - self.side, number);
-        let fresh = self.last.is_none() && found.iter().all(|&byte| byte == FRESH);
-        match (self.peer, echo, own) {
-            (Peer::Unknown | Peer::Echoes, Some(None), _) => self.peer = Peer::Echoes,
-            (Peer::Unknown | Peer::Ours, _, None) => self.peer = Peer::Ours,
-            (Peer::Unknown, None, _) if fresh => self.peer = Peer::Echoes,
-            (Peer::Ours, _, Some(at)) => {
-                return Some(self.told(found, number, (1 - self.side, number), at));
+        let echo = self.last.map(|last| (Peer::Echoes, (self.side, last)));
+        let own = Some((Peer::Ours, (1 - self.side, number)));
+        let mut why = None;
+        for (peer, (side, of)) in [own, echo].into_iter().flatten() {
+            if self.peer != Peer::Unknown && self.peer != peer {
+                continue;
             }
-            (_, echo, own) => {
-                let (expected, at) = match (self.last, echo.flatten()) {
-                    (Some(last), Some(at)) => ((self.side, last), at),
-                    _ => ((1 - self.side, number), own.unwrap_or(0)),
-                };
-                return Some(self.told(found, number, expected, at));
-            }
+            let Some(at) = self.first_wrong(found, side, of) else {
+                self.peer = peer;
+                return None;
+            };
+            why = Some((at, byte(side, of, at)));
         }
-        None
+        if self.last.is_none() && found.iter().all(|&byte| byte == FRESH) {
+            self.peer = Peer::Echoes;
+            return None;
+        }
+        why.map(|(at, expected)| {
+            format!(
+                "message {number} is neither what was sent last nor what another of these sends: \
+                 byte {at} is {:#04x}, and should be {expected:#04x}",
+                found[at]
+            )
+        })
     }
 
     /// Where a message differs from one of a side's.
     fn first_wrong(&self, found: &[u8], side: u8, number: u64) -> Option<usize> {
-        (0..self.size).find(|&at| found.get(at) != Some(&byte(side, number, at)))
-    }
-
-    fn told(&self, found: &[u8], number: u64, (side, of): (u8, u64), at: usize) -> String {
-        let [found, expected] = [found.get(at).copied().unwrap_or(0), byte(side, of, at)];
-        format!(
-            "message {number} is neither what was sent last nor what another of these sends: byte {at} \
-             is {found:#04x}, and should be {expected:#04x}"
-        )
+        (0..self.size).find(|&at| found[at] != byte(side, number, at))
     }
 }
 

@@ -121,11 +121,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("a runtime")?.block_on(async {
         let mut end = Meeting::prepare(args)?.join(args).await?;
-        let took = end.play(args).await?;
+        let (took, confirmed) = end.play(args).await?;
         let counted = end.counted();
         match args.json {
-            true => println!("{}", json(args, took, &counted)),
-            false => print!("{}", words(args, took, &counted)),
+            true => println!("{}", json(args, took, confirmed, &counted)),
+            false => print!("{}", words(args, took, confirmed, &counted)),
         }
         end.linger(args.patience()).await;
         Ok(())
@@ -133,7 +133,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// As rdma-core's pingpongs say it.
-fn words(args: &Args, took: Duration, counted: &Counted) -> String {
+fn words(args: &Args, took: Duration, confirmed: bool, counted: &Counted) -> String {
     let (bytes, seconds) = (2 * args.size() as u64 * args.iters, took.as_secs_f64());
     let mut words = format!(
         "{bytes} bytes in {seconds:.2} seconds = {:.2} Mbit/s\n{} iters in {seconds:.2} seconds = \
@@ -145,6 +145,10 @@ fn words(args: &Args, took: Duration, counted: &Counted) -> String {
     if args.check {
         words += &format!("{} messages checked, every byte\n", args.iters);
     }
+    if !confirmed {
+        words += "the last message was not confirmed: the other side has gone, with all it waited for \
+                  or without\n";
+    }
     let Counted { sent_again, timeouts, refused, .. } = counted;
     if sent_again + timeouts + refused > 0 {
         words += &format!(
@@ -154,7 +158,7 @@ fn words(args: &Args, took: Duration, counted: &Counted) -> String {
     words
 }
 
-fn json(args: &Args, took: Duration, counted: &Counted) -> serde_json::Value {
+fn json(args: &Args, took: Duration, confirmed: bool, counted: &Counted) -> serde_json::Value {
     let transport = args.transport.to_possible_value().expect("every transport has a name");
     json!({
         "transport": transport.get_name(),
@@ -162,6 +166,7 @@ fn json(args: &Args, took: Duration, counted: &Counted) -> serde_json::Value {
         "size": args.size(),
         "iters": args.iters,
         "checked": args.check,
+        "confirmed": confirmed,
         "seconds": took.as_secs_f64(),
         "sent_again": counted.sent_again,
         "timeouts": counted.timeouts,

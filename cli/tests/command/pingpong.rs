@@ -1,40 +1,28 @@
 //! Two of these play with each other.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Output, Stdio};
+use std::time::Duration;
 
 use doorbell_kit::lab;
 use serde_json::Value;
 
-use crate::{doorbell, said};
+use crate::ours::Ours;
+use crate::said;
+
+/// What none of them takes.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One that waits, and at which port.
-fn waiting(arguments: &str) -> (Child, BufReader<std::process::ChildStderr>, u16) {
-    let mut command = doorbell(&format!("pingpong --port 0 {arguments}"));
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
-    let mut lines = BufReader::new(child.stderr.take().expect("it is piped"));
-    let mut heard = String::new();
-    let port = loop {
-        let at = heard.len();
-        let any = lines.read_line(&mut heard).expect("it says text");
-        assert!(any > 0, "it does not wait: {heard}");
-        if let Some(port) = heard[at..].trim().strip_prefix("waiting at TCP port ") {
-            break port.parse().expect("a port");
-        }
-    };
-    (child, lines, port)
+fn waiting(arguments: &str) -> (Ours, u16) {
+    let mut waits = Ours::start(&format!("pingpong --port 0 {arguments}"));
+    let port = waits.port().expect("it waits");
+    (waits, port)
 }
 
 /// Both sides, on two addresses of this host: what the one that asked, and the one that waited say.
-fn played(waits: &str, asks: &str) -> [Output; 2] {
-    let (mut child, mut lines, port) = waiting(&format!("-d udp:127.0.0.1:4899 {waits}"));
-    let asked = doorbell(&format!("pingpong -d udp:127.0.0.2:4899 --port {port} {asks} 127.0.0.1"));
-    let asked = { asked }.output().expect("it runs");
-    let (mut stderr, mut stdout) = (Vec::new(), Vec::new());
-    lines.read_to_end(&mut stderr).expect("it ends");
-    child.stdout.take().expect("it is piped").read_to_end(&mut stdout).expect("it ends");
-    let status = child.wait().expect("it ends");
-    [asked, Output { status, stdout, stderr }]
+fn played(waits: &str, asks: &str) -> [std::process::Output; 2] {
+    let (waits, port) = waiting(&format!("-d udp:127.0.0.1:4899 {waits}"));
+    let asks = format!("pingpong -d udp:127.0.0.2:4899 --port {port} {asks} 127.0.0.1");
+    [Ours::start(&asks), waits].map(|side| side.end(PATIENCE))
 }
 
 #[test]
@@ -83,16 +71,14 @@ fn sides_that_were_told_different_things_say_so() {
 fn what_cannot_be_is_said_before_anything_is_sent() {
     lab::test(|lab| {
         lab.cable("a0", "b0", 1500).unwrap();
-        let (mut child, mut lines, port) = waiting("-d packet-v2:a0 -m 1024");
-        let asked = doorbell(&format!("pingpong -d packet-v2:a0 -m 4096 --port {port} 127.0.0.1"));
-        let why = said(&{ asked }.output().expect("it runs"));
+        let (waits, port) = waiting("-d packet-v2:a0 -m 1024");
+        let asks = format!("pingpong -d packet-v2:a0 -m 4096 --port {port} 127.0.0.1");
+        let why = said(&Ours::start(&asks).end(PATIENCE));
         assert!(why.contains("packets of 4096 bytes do not go into"), "{why}");
-        child.wait().expect("it ends");
-        let mut heard = String::new();
-        lines.read_to_string(&mut heard).expect("it says text");
+        let heard = said(&waits.end(PATIENCE));
         assert!(heard.contains("exchanging addresses by TCP: hearing the peer's"), "{heard}");
-        let output = doorbell("pingpong -d udp:127.0.0.1:0 --port 1 127.0.0.1").output();
-        let why = said(&output.expect("it runs"));
+        let nobody = Ours::start("pingpong -d udp:127.0.0.1:0 --port 1 127.0.0.1");
+        let why = said(&nobody.end(PATIENCE));
         assert!(why.contains("port 1: does the other side wait there?"), "{why}");
     });
 }

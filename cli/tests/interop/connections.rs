@@ -97,11 +97,7 @@ fn client(session: &Session, (device, family, _): At, port: u16) -> String {
 
 /// Where the peer is, as this side's devices name it.
 fn peer(session: &Session, (device, family, _): At) -> String {
-    let address = session.theirs(family);
-    match (device.name(), address.is_ipv6()) {
-        ("udp", true) => format!("udp:[{address}]"),
-        (name, _) => format!("{name}:{address}"),
-    }
+    format!("{}:{}", device.name(), session.theirs(family))
 }
 
 fn pings(session: &Session, at: At) -> Outcome {
@@ -315,16 +311,15 @@ fn killed(session: &Session, at: At) -> Outcome {
 }
 
 fn silence(session: &Session, at: At) -> Outcome {
-    let all = Faults { loss: 1.0, ..Faults::NONE };
-    session.under(all, 1, || {
-        run(async {
-            let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
-            let to = peer(session, at);
-            let asked = pair.connect(&to, service(7), &[]);
-            match tokio::time::timeout(Duration::from_secs(20), asked).await? {
-                Err(ConnectError::TimedOut) => Ok(()),
-                other => anyhow::bail!("{:?}", other.map(drop)),
-            }
-        })
-    })
+    session.link.faults(Faults { loss: 1.0, ..Faults::NONE }, 1);
+    let outcome = run(async {
+        let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
+        let to = peer(session, at);
+        match in_time("to give it up", pair.connect(&to, service(7), &[])).await? {
+            Err(ConnectError::TimedOut) => Ok(()),
+            other => anyhow::bail!("{:?}", other.map(drop)),
+        }
+    });
+    session.link.faults(Faults::NONE, 0);
+    outcome
 }

@@ -50,9 +50,10 @@ pub fn judge(captures: usize, scratch: &Scratch) -> Judged {
     Judged { opcodes: check_capture(&roce, scratch), ipv4: scapy.ipv4, ipv6: scapy.ipv6 }
 }
 
-const ROCE: &str = "udp.dstport == 4791 && udp.length > 8";
+const ROCE: &str = "udp.dstport == 4791 && udp.length > 8 && !icmp && !icmpv6";
 
-/// What is neither that, nor an empty datagram, nor what finds neighbours and exchanges addresses.
+/// What is neither that, nor an empty datagram, nor what finds neighbours and exchanges addresses; nor
+/// what a host says of a datagram for a program that has just ended, which it quotes with its port.
 const OTHERS: &str =
     "!(udp.dstport == 4791) && !arp && !tcp && !igmp && !(icmpv6.type in {133 .. 143})";
 

@@ -1,17 +1,17 @@
 //! The guest, the cable to it, and how either side's programs are run.
 
 use std::cell::Cell;
-use std::io::{BufRead, BufReader, Read};
 use std::net::IpAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::Output;
 use std::time::Duration;
 
-use doorbell_interop::{Faults, Guest, Image, Link, Output, Running, Way};
+use doorbell_interop::{Faults, Guest, Image, Link, Running, Way};
 use doorbell_kit::judges::Scratch;
 use doorbell_kit::lab::Cable;
 use serde_json::Value;
 
 use crate::judged::{self, Judged};
+use crate::ours::Ours;
 
 /// What nothing in the guest takes, whose processor is made of software.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -63,6 +63,8 @@ pub struct Session {
     pub cable: Cable,
     pub link: Link,
     pub guest: Guest,
+    /// By which numbers its device knows its addresses, of each family.
+    gids: [usize; 2],
     scratch: Scratch,
     captures: Cell<usize>,
     harms: Cell<bool>,
@@ -72,7 +74,8 @@ pub struct Session {
 impl Session {
     pub fn new(cable: Cable, link: Link, guest: Guest) -> Self {
         let (captures, harms, port) = (Cell::new(0), Cell::new(false), Cell::new(18_600));
-        Self { cable, link, guest, scratch: Scratch::new(), captures, harms, port }
+        let gids = gids(&guest, &cable);
+        Self { cable, link, guest, gids, scratch: Scratch::new(), captures, harms, port }
     }
 
     /// A port that nobody used before.
@@ -113,29 +116,17 @@ impl Session {
 
     /// A device as it is named.
     pub fn spec(&self, device: Device, family: Family) -> String {
-        match (device, self.ours(device, family)) {
-            (Device::Udp, IpAddr::V4(ip)) => format!("udp:{ip}"),
-            (Device::Udp, IpAddr::V6(ip)) => format!("udp:[{ip}]"),
-            (Device::PacketV2, IpAddr::V4(ip)) => {
-                format!("packet-v2:{},{ip}/24", self.cable.near.interface)
-            }
-            (Device::PacketV2, IpAddr::V6(ip)) => {
-                format!("packet-v2:{},{ip}/64", self.cable.near.interface)
-            }
+        let (name, ip) = (device.name(), self.ours(device, family));
+        let bits = if ip.is_ipv4() { 24 } else { 64 };
+        match device {
+            Device::Udp => format!("{name}:{ip}"),
+            Device::PacketV2 => format!("{name}:{},{ip}/{bits}", self.cable.near.interface),
         }
     }
 
     /// The number by which the guest's device knows its address of a family.
-    pub fn gid(&self, family: Family) -> Outcome<usize> {
-        // In the order of their numbers, of which there are a thousand.
-        let listed = "cat /sys/class/infiniband/rxe0/ports/1/gids/[0-9]";
-        let listed = self.guest.run(listed, PATIENCE).map_err(|why| why.to_string())?;
-        let wanted = match self.theirs(family) {
-            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-            IpAddr::V6(ip) => ip,
-        };
-        let found = listed.stdout.lines().position(|line| line.parse() == Ok(wanted));
-        found.ok_or_else(|| format!("the guest's device does not list {wanted}:\n{listed}"))
+    pub fn gid(&self, family: Family) -> usize {
+        self.gids[family as usize]
     }
 
     /// Runs something with faults on the link, each of which must strike either way.
@@ -159,9 +150,7 @@ impl Session {
                 (faults.delay, now.delayed - before.delayed),
                 (faults.corruption, now.corrupted - before.corrupted),
             ];
-            // Where nobody answers there is one way only.
-            let silent = faults.loss == 1.0 && way == Way::FromGuest;
-            if !silent && struck.iter().any(|&(odds, times)| odds > 0.0 && times == 0) {
+            if struck.iter().any(|&(odds, times)| odds > 0.0 && times == 0) {
                 return Err(format!("{way:?}, some fault has not struck: {faults:?}, {now:?}"));
             }
         }
@@ -189,6 +178,17 @@ impl Session {
     }
 }
 
+/// By which numbers the guest's device knows its addresses, of each family.
+fn gids(guest: &Guest, cable: &Cable) -> [usize; 2] {
+    // In the order of their numbers, of which there are a thousand.
+    let listed = guest.run("cat /sys/class/infiniband/rxe0/ports/1/gids/[0-9]", PATIENCE);
+    let listed = listed.expect("it is listed").stdout;
+    [cable.far.ipv4.to_ipv6_mapped(), cable.far.ipv6].map(|address| {
+        let found = listed.lines().position(|line| line.parse() == Ok(address));
+        found.unwrap_or_else(|| panic!("the guest's device does not list {address}:\n{listed}"))
+    })
+}
+
 /// In which packages the programs came that were met.
 pub fn versions(image: &Image) -> String {
     let met = ["linux-image-", "ibverbs-utils_", "rdmacm-utils_"];
@@ -196,68 +196,17 @@ pub fn versions(image: &Image) -> String {
     image.packages().all().filter(is_met).collect::<Vec<_>>().join(", ")
 }
 
-/// A `doorbell` of ours under way.
-pub struct Ours {
-    child: Child,
-    lines: BufReader<std::process::ChildStderr>,
-    heard: String,
-}
-
-impl Ours {
-    pub fn start(arguments: &str) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_doorbell"));
-        command.args(arguments.split(' ')).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the command runs");
-        let lines = BufReader::new(child.stderr.take().expect("it is piped"));
-        Self { child, lines, heard: String::new() }
-    }
-
-    /// The port at which it waits.
-    pub fn port(&mut self) -> Outcome<u16> {
-        loop {
-            let at = self.heard.len();
-            let any = self.lines.read_line(&mut self.heard).map_err(|why| why.to_string())?;
-            if any == 0 {
-                return Err(format!("it does not wait: {}", self.heard));
-            }
-            if let Some(port) = self.heard[at..].trim().strip_prefix("waiting at TCP port ") {
-                return port.parse().map_err(|_| format!("`{port}` is no port"));
-            }
-        }
-    }
-
-    /// Ends it, and says what it has said.
-    pub fn stop(mut self) -> String {
-        let _ = self.child.kill();
-        let _ = self.lines.read_to_string(&mut self.heard);
-        std::mem::take(&mut self.heard)
-    }
-
-    /// What it found, if it has succeeded. Once it has met somebody it ends by itself, for its
-    /// patience does.
-    pub fn end(mut self) -> Outcome<Value> {
-        let mut printed = String::new();
-        let stdout = self.child.stdout.as_mut().expect("it is piped");
-        stdout.read_to_string(&mut printed).map_err(|why| why.to_string())?;
-        self.lines.read_to_string(&mut self.heard).map_err(|why| why.to_string())?;
-        let status = self.child.wait().map_err(|why| why.to_string())?;
-        match status.success() {
-            true => serde_json::from_str(&printed).map_err(|why| format!("{why}: {printed}")),
-            false => Err(format!("ours: {status}: {}", self.heard)),
-        }
-    }
-}
-
-impl Drop for Ours {
-    fn drop(&mut self) {
-        // Unless it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+/// What a `doorbell` of ours found, if it has succeeded.
+pub fn found(ours: Ours) -> Outcome<Value> {
+    let Output { status, stdout, stderr } = ours.end(PATIENCE);
+    match status.success() {
+        true => serde_json::from_slice(&stdout).map_err(|why| format!("ours: {why}")),
+        false => Err(format!("ours: {status}: {}", String::from_utf8_lossy(&stderr))),
     }
 }
 
 /// What a program in the guest said, if it has succeeded.
-pub fn ended(running: Running) -> Outcome<Output> {
+pub fn ended(running: Running) -> Outcome<doorbell_interop::Output> {
     let output = running.wait(PATIENCE).map_err(|why| why.to_string())?;
     match output.succeeded() {
         true => Ok(output),

@@ -41,10 +41,11 @@ const WORD: usize = size_of::<u64>();
 /// When the range does not lie within `words`.
 #[inline(always)]
 pub fn copy_in(words: &[AtomicU64], at: usize, from: &[u8]) {
-    // A word or two of the words are most messages; that needs no loop, and no ends to be found.
+    // A few whole words are most messages; that needs no loop, and no ends to be found.
     match from.len() {
         8 if at.is_multiple_of(WORD) => store_whole::<1>(words, at, from),
         16 if at.is_multiple_of(WORD) => store_whole::<2>(words, at, from),
+        24 if at.is_multiple_of(WORD) => store_whole::<3>(words, at, from),
         // Which must lie within, too, but needs no call.
         0 => _ = touched(words, at, 0),
         _ => copy_in_any(words, at, from),
@@ -91,6 +92,7 @@ pub fn copy_out(words: &[AtomicU64], at: usize, to: &mut [u8]) {
     match to.len() {
         8 if at.is_multiple_of(WORD) => load_whole::<1>(words, at, to),
         16 if at.is_multiple_of(WORD) => load_whole::<2>(words, at, to),
+        24 if at.is_multiple_of(WORD) => load_whole::<3>(words, at, to),
         _ => copy_out_any(words, at, to),
     }
 }

@@ -64,18 +64,23 @@ pub struct AddressId {
     /// How often the place was used: an address that was dropped is not the next one there.
     uses: u32,
     /// Which NIC's, so that another's is none.
-    pub(super) nic: u32,
+    nic: u32,
 }
 
 /// Where datagrams go.
-#[derive(Default)]
 pub(super) struct Addresses {
+    /// Which NIC's they are.
+    nic: u32,
     places: Vec<(u32, Option<Path>)>,
 }
 
 impl Addresses {
+    pub fn new(nic: u32) -> Self {
+        Self { nic, places: Vec::new() }
+    }
+
     /// Keeps an address, unless there are `most` already.
-    pub fn add(&mut self, path: Path, most: usize, nic: u32) -> Option<AddressId> {
+    pub fn add(&mut self, path: Path, most: usize) -> Option<AddressId> {
         let free = self.places.iter().position(|(_, path)| path.is_none());
         let place = free.unwrap_or(self.places.len());
         if place == most {
@@ -84,12 +89,17 @@ impl Addresses {
         self.places.resize_with(self.places.len().max(place + 1), || (0, None));
         let (uses, found) = &mut self.places[place];
         (*uses, *found) = (uses.wrapping_add(1), Some(path));
-        Some(AddressId { place: place as u32, uses: *uses, nic })
+        Some(AddressId { place: place as u32, uses: *uses, nic: self.nic })
+    }
+
+    pub fn get(&self, id: AddressId) -> Option<&Path> {
+        let (uses, path) = self.places.get(id.place as usize).filter(|_| id.nic == self.nic)?;
+        path.as_ref().filter(|_| *uses == id.uses)
     }
 
     pub fn remove(&mut self, id: AddressId) -> Option<Path> {
-        let (uses, path) = self.places.get_mut(id.place as usize)?;
-        path.take_if(|_| *uses == id.uses)
+        self.get(id)?;
+        self.places[id.place as usize].1.take()
     }
 
     pub fn len(&self) -> usize {
@@ -153,12 +163,6 @@ pub(super) fn in_use(queues: &mut [Option<Completions>], queue: u32) -> &mut Com
 }
 
 impl Common {
-    /// The way to an address of this NIC's.
-    pub fn address(&self, id: AddressId) -> Option<&Path> {
-        let (uses, path) = self.addresses.places.get(id.place as usize)?;
-        path.as_ref().filter(|_| *uses == id.uses && id.nic == self.nic)
-    }
-
     /// Enters a queue pair among those that may have something to send.
     #[inline]
     pub fn activate(&mut self, pair: &mut QueuePair) {

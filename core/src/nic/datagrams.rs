@@ -140,7 +140,7 @@ fn push<O: Outbox>(
         let cause = Cause::LongDatagram { len: posted.len, most: most as u16 };
         return Err(Stop::Refused(cause));
     }
-    let Some(path) = common.address(to) else {
+    let Some(path) = common.addresses.get(to) else {
         return Err(Stop::Refused(Cause::NoAddress));
     };
     let data = &posted.request.data;

@@ -83,16 +83,29 @@ impl Receives {
 
 impl Common {
     fn take_shared(&mut self, id: SharedReceiveQueueId) -> Option<ReceiveRequest> {
-        let queue = self.shared_receives.get_mut(id.place as usize)?.as_mut()?;
-        let taken = queue.ring.pop()?;
-        if queue.ring.waiting() < queue.limit {
-            queue.limit = if planted(Bug::TellsLowAgain) { queue.limit } else { 0 };
-            let mut told = queue.told;
-            self.tell(Event::ReceivesLow(id), &mut told);
-            if let Some(Some(queue)) = self.shared_receives.get_mut(id.place as usize) {
-                queue.told = told;
-            }
-        }
+        let taken = self.shared_receives.get_mut(id.place as usize)?.as_mut()?.ring.pop()?;
+        self.tell_low(id);
         Some(taken)
+    }
+
+    /// Tells, once, that a shared queue has fewer receives than it is to tell at.
+    #[inline]
+    pub fn tell_low(&mut self, id: SharedReceiveQueueId) {
+        if let Some(Some(queue)) = self.shared_receives.get(id.place as usize)
+            && queue.ring.waiting() < queue.limit
+        {
+            self.tell_of_low(id);
+        }
+    }
+
+    #[cold]
+    fn tell_of_low(&mut self, id: SharedReceiveQueueId) {
+        let Some(Some(queue)) = self.shared_receives.get_mut(id.place as usize) else { return };
+        queue.limit = if planted(Bug::TellsLowAgain) { queue.limit } else { 0 };
+        let mut told = queue.told;
+        self.tell(Event::ReceivesLow(id), &mut told);
+        if let Some(Some(queue)) = self.shared_receives.get_mut(id.place as usize) {
+            queue.told = told;
+        }
     }
 }

@@ -79,7 +79,7 @@ impl Nic {
                 flying: Vec::with_capacity(capacity),
                 events: VecDeque::new(),
                 shared_receives: Vec::new(),
-                addresses: Addresses::default(),
+                addresses: Addresses::new(nic),
                 most_addresses: config.addresses,
                 management: Mailbox::default(),
             },
@@ -136,10 +136,8 @@ impl Nic {
     /// # Errors
     /// When there are as many as configured.
     pub fn address(&mut self, path: Path) -> Result<AddressId, ResourceError> {
-        let Common { addresses, most_addresses, nic, .. } = &mut self.common;
-        addresses
-            .add(path, *most_addresses, *nic)
-            .ok_or(ResourceError::AddressesFull(*most_addresses))
+        let Common { addresses, most_addresses, .. } = &mut self.common;
+        addresses.add(path, *most_addresses).ok_or(ResourceError::AddressesFull(*most_addresses))
     }
 
     /// Forgets an address. Datagrams that are still to be sent there break their queue pair.
@@ -147,9 +145,7 @@ impl Nic {
     /// # Errors
     /// When there is none.
     pub fn drop_address(&mut self, address: AddressId) -> Result<(), ResourceError> {
-        let own = Some(address).filter(|address| address.nic == self.common.nic);
-        let removed = own.and_then(|address| self.common.addresses.remove(address));
-        removed.map(drop).ok_or(ResourceError::NoSuchAddress(address))
+        self.common.addresses.remove(address).map(drop).ok_or(ResourceError::NoSuchAddress(address))
     }
 
     /// Makes a completion queue of `capacity` entries.

@@ -2,9 +2,24 @@
 
 use std::task::Waker;
 
-use crate::sync::{AtomicBool, Ordering, fence};
+use crate::sync::{AtomicU32, Ordering, fence};
 use crate::sys::lock::{Guard, ProgressLock};
 use crate::wakers::{Place, Wakers};
+
+/// Of several who wait, which one spins, and leaves the others to sleep.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum Precedence {
+    /// Who waits for what happens now and then: that a connection is asked for, or ends.
+    Watches = 1,
+    /// Who serves whatever comes.
+    Serves = 2,
+    /// Who waits for an answer, with which a program goes on.
+    #[default]
+    Awaits = 3,
+}
+
+/// That nobody keeps the duty.
+const NOBODY: u32 = 0;
 
 /// What runs when somebody takes turns with it, and those who would.
 ///
@@ -13,8 +28,8 @@ use crate::wakers::{Place, Wakers};
 /// them sees the other: so none sleeps beside what nobody has.
 pub(crate) struct Duty<T> {
     lock: ProgressLock<T>,
-    /// Whether somebody is the keeper.
-    kept: AtomicBool,
+    /// Who is the keeper, by precedence; 0 if nobody is.
+    kept: AtomicU32,
     standby: Wakers,
 }
 
@@ -22,7 +37,7 @@ impl<T> Duty<T> {
     pub fn new(inside: T) -> Self {
         Self {
             lock: ProgressLock::new(inside),
-            kept: AtomicBool::new(false),
+            kept: AtomicU32::new(NOBODY),
             standby: Wakers::default(),
         }
     }
@@ -66,34 +81,51 @@ impl<T> Duty<T> {
             }
         }
         fence(Ordering::SeqCst);
-        if self.standby.any() && !self.kept.load(Ordering::SeqCst) {
+        if self.standby.any() && self.kept.load(Ordering::SeqCst) == NOBODY {
             self.standby.wake_one();
         }
     }
 
-    /// Whether somebody keeps the duty.
+    /// Whether somebody keeps the duty whom who has this precedence lets be.
     #[inline]
-    pub fn is_kept(&self) -> bool {
-        self.kept.load(Ordering::SeqCst)
+    pub fn is_kept(&self, from: Precedence) -> bool {
+        self.kept.load(Ordering::SeqCst) >= from as u32
     }
 
-    /// Takes the duty, unless another has it. Whether it is the caller's.
+    /// Whether the duty is kept by somebody of just this precedence: who took it for himself, unless
+    /// another has taken it since.
     #[inline]
-    pub fn keep(&self) -> bool {
-        !self.kept.swap(true, Ordering::SeqCst)
+    pub fn is_with(&self, who: Precedence) -> bool {
+        self.kept.load(Ordering::SeqCst) == who as u32
     }
 
-    /// Lays the duty down, for another who stands by.
+    /// Takes the duty, unless another has it of the same precedence or a higher one. Whether it is the
+    /// caller's.
+    #[inline]
+    pub fn keep(&self, who: Precedence) -> bool {
+        let take = |kept: u32| (kept < who as u32).then_some(who as u32);
+        self.kept.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok()
+    }
+
+    /// Lays the duty down, for another who stands by. If it is another's by now, it stays there.
     #[cold]
-    pub fn resign(&self) {
-        self.rest();
-        fence(Ordering::SeqCst);
-        self.standby.wake_one();
+    pub fn resign(&self, who: Precedence) {
+        if self.rest(who) {
+            fence(Ordering::SeqCst);
+            self.standby.wake_one();
+        }
     }
 
-    /// Lays the duty down where nobody needs to have it.
-    pub fn rest(&self) {
-        self.kept.store(false, Ordering::SeqCst);
+    /// Lays the duty down where nobody needs to have it, unless it is another's by now. Whether it was
+    /// not.
+    pub fn rest(&self, who: Precedence) -> bool {
+        let (relaxed, ordering) = (Ordering::Relaxed, Ordering::SeqCst);
+        self.kept.compare_exchange(who as u32, NOBODY, ordering, relaxed).is_ok()
+    }
+
+    /// Takes the duty from whoever keeps it, and does not come back.
+    pub fn relieve(&self) {
+        self.kept.store(NOBODY, Ordering::SeqCst);
     }
 
     /// Stands by: what the caller waits for is to be looked for once more, and then what this is
@@ -103,10 +135,10 @@ impl<T> Duty<T> {
         self.standby.enter(place, waker);
     }
 
-    /// What this is about, if nobody has it, and nobody keeps the duty either.
+    /// What this is about, if nobody has it, and nobody keeps the duty either who goes before.
     #[cold]
-    pub fn vacant(&self) -> Option<Guard<'_, T>> {
-        if self.is_kept() { None } else { self.enter() }
+    pub fn vacant(&self, from: Precedence) -> Option<Guard<'_, T>> {
+        if self.is_kept(from) { None } else { self.enter() }
     }
 
     #[inline]

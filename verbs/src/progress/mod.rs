@@ -38,6 +38,7 @@ pub(crate) use blocking::{block_on, let_others_run};
 use closing::Handles;
 pub(crate) use control::{Control, Manager, Setting, Way};
 pub(crate) use duty::Duty;
+pub use duty::Precedence;
 pub(crate) use errands::{Errand, Errands, Leaving};
 pub(crate) use machine::{Engine, Machine, Turned};
 pub(crate) use watch::Watch;
@@ -91,28 +92,52 @@ pub(crate) struct Shared {
     pub address: Address,
 }
 
-/// What somebody waits for.
-pub(crate) trait Look {
+/// What somebody waits for: see [`Nic::wait_for`](crate::Nic::wait_for).
+pub trait Look {
+    /// What is found.
     type Found;
 
     /// It, if it is there.
+    ///
+    /// It is looked for after each turn, with the NIC in hand: what is posted to its queues leaves
+    /// soon, and nothing of it is to be awaited, made or dropped.
     fn look(&mut self) -> Option<Self::Found>;
 
-    /// Has `waker` woken when it may be there. It is to be looked for once more afterwards.
+    /// Has `waker` woken when it may be there. It is looked for once more afterwards.
     fn register(&mut self, waker: &Waker);
+
+    /// Whether it is this one who spins, if others wait for other things.
+    #[inline]
+    fn precedence(&self) -> Precedence {
+        Precedence::Awaits
+    }
+
+    /// Whether looking has woken somebody else since this was asked last, who should be let run.
+    #[inline]
+    fn woke(&mut self) -> bool {
+        false
+    }
 }
 
 /// Somebody's waiting, from its first poll to its end.
 #[derive(Default)]
 pub(crate) struct Stint {
-    /// Whether it is the keeper.
-    keeps: bool,
+    /// As what it is the keeper, unless another has taken that over.
+    keeps: Option<Precedence>,
     /// Its place among those who stand by.
     place: Place,
     /// Since when nothing has come.
     since: Option<Time>,
     /// Whether it has spun beside a thread that runs the NIC.
     spun: bool,
+}
+
+impl Stint {
+    /// Whether it is the keeper still.
+    #[inline]
+    fn has<T>(&self, duty: &Duty<T>, who: Precedence) -> bool {
+        self.keeps.is_some() && duty.is_with(who)
+    }
 }
 
 impl Shared {
@@ -253,7 +278,8 @@ impl Shared {
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
         self.attended.store(self.attended.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        let kept = !stint.keeps && self.duty.is_kept();
+        let who = look.precedence();
+        let kept = !stint.has(&self.duty, who) && self.duty.is_kept(who);
         if machine.disarm() {
             self.watch.tick();
         }
@@ -274,6 +300,7 @@ impl Shared {
                 woke |= self.settle(&mut machine).woke;
                 owes = turned.found;
             }
+            woke |= look.woke();
             // Whoever was woken may be behind us on this very thread; whoever keeps the duty, or
             // wants the NIC, waits for us.
             if woke || kept || machine.is_wanted() {
@@ -290,8 +317,8 @@ impl Shared {
         if rest {
             return self.sleep(machine, context, stint, look);
         }
-        if stint.keeps || self.duty.keep() {
-            stint.keeps = true;
+        if stint.has(&self.duty, who) || self.duty.keep(who) {
+            stint.keeps = Some(who);
             self.release(machine);
             return let_others_run(context);
         }
@@ -310,7 +337,8 @@ impl Shared {
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
         assert!(!self.duty.is_mine(), "this task has the NIC in hand: let it go before it waits");
         look.register(context.waker());
-        let keeps = stint.keeps;
+        let who = look.precedence();
+        let keeps = stint.has(&self.duty, who);
         if !keeps {
             self.duty.stand_by(&mut stint.place, context.waker());
         }
@@ -322,9 +350,9 @@ impl Shared {
             // The duty is ours, and only the lock is taken, for a moment.
             return let_others_run(context);
         }
-        if let Some(machine) = self.duty.vacant() {
+        if let Some(machine) = self.duty.vacant(who) {
             // To come back at once is to let others run first, but not to sleep.
-            stint.keeps = self.duty.keep();
+            stint.keeps = self.duty.keep(who).then_some(who);
             self.duty.stand_down(&mut stint.place);
             self.release(machine);
             return let_others_run(context);
@@ -344,7 +372,9 @@ impl Shared {
         look.register(context.waker());
         if !(is_blocked() || self.is_watched_here()) || !self.arm(&mut machine) {
             // Nothing would wake us: go on spinning.
-            stint.keeps = stint.keeps || self.duty.keep();
+            let who = look.precedence();
+            let keeps = stint.has(&self.duty, who) || self.duty.keep(who);
+            stint.keeps = keeps.then_some(who);
             self.release(machine);
             return let_others_run(context);
         }
@@ -353,8 +383,8 @@ impl Shared {
             return Poll::Ready((found, Some(machine)));
         }
         stint.since = None;
-        if std::mem::take(&mut stint.keeps) {
-            self.duty.rest();
+        if let Some(who) = stint.keeps.take() {
+            self.duty.rest(who);
         }
         self.release(machine);
         Poll::Pending
@@ -399,7 +429,8 @@ impl Shared {
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
         // One spins, and each only once: the others of a task, or of a thread, would add up.
-        if !std::mem::replace(&mut stint.spun, true) && self.duty.keep() {
+        let who = look.precedence();
+        if !std::mem::replace(&mut stint.spun, true) && self.duty.keep(who) {
             let spun = std::time::Instant::now();
             let mut found = Poll::Pending;
             while found.is_pending() && spun.elapsed() < self.pacing.spin.min(QUANTUM) {
@@ -410,7 +441,7 @@ impl Shared {
                     std::hint::spin_loop();
                 }
             }
-            self.duty.rest();
+            self.duty.rest(who);
             if found.is_ready() {
                 return found;
             }
@@ -439,7 +470,7 @@ impl Shared {
     /// Ends somebody's waiting: the duty, if it had that, is for another.
     #[inline]
     pub fn end(&self, stint: &mut Stint) {
-        if stint.keeps || stint.place.is_taken() {
+        if stint.keeps.is_some() || stint.place.is_taken() {
             self.end_duty(stint);
         }
     }
@@ -447,8 +478,8 @@ impl Shared {
     #[cold]
     fn end_duty(&self, stint: &mut Stint) {
         self.duty.stand_down(&mut stint.place);
-        if std::mem::take(&mut stint.keeps) {
-            self.duty.resign();
+        if let Some(who) = stint.keeps.take() {
+            self.duty.resign(who);
         }
     }
 

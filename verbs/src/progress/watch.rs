@@ -166,7 +166,7 @@ impl Shared {
             return Next::Rest;
         }
         // Who keeps the duty has not been back since the last look, and is one of many when it is.
-        self.duty.rest();
+        self.duty.relieve();
         let mut start = None;
         for turn in 1..=TURNS_A_POLL {
             let turned = self.step(&mut machine);

@@ -12,21 +12,23 @@ use crate::wire::{PathMtu, Psn, RnrTimer};
 use super::Requester;
 
 impl Requester {
-    /// Goes on where it was when time ran out, if the peer has more than what was sent again since,
-    /// so that it was slow, and nothing lost (as RFC 5682 has it of TCP). If something was after all,
-    /// what is sent now will be refused; where nothing may be sent, that is not waited for.
+    /// What was sent again after a time-out is answered. If the peer has more than that, it was slow,
+    /// and nothing lost (as RFC 5682 has it of TCP): it goes on where it was. If something was after
+    /// all, what is sent now will be refused; where nothing may be sent, that is not waited for.
     #[cold]
-    fn resume(&mut self, psn: Psn, state: State, mtu: PathMtu) {
-        let beyond = |(probe, _): &(Psn, u32)| psn.distance_from(*probe) > 0;
-        let Some((_, open)) = self.probe.filter(beyond) else { return };
+    fn probed(&mut self, psn: Psn, state: State, mtu: PathMtu) {
+        let Some((probe, open)) = self.probe.take() else { return };
         let back = self.next;
-        self.seek(self.top, mtu);
-        if state != State::Draining && self.may_go_on() {
-            self.open = open;
-        } else {
+        if psn.distance_from(probe) > 0 && state != State::Draining {
+            self.seek(self.top, mtu);
+            if self.may_go_on() {
+                self.open = open;
+                return;
+            }
             self.seek(back, mtu);
-            self.rto.abandon();
         }
+        // What comes behind it is sent again, too.
+        self.rto.abandon();
     }
 
     /// Whether there is something at the cursor, and neither waits for what is under way nor for the
@@ -176,9 +178,6 @@ impl QueuePair {
         if queue.calls() {
             common.settle(self.send_completions);
         }
-        if self.requester.probe.is_some() {
-            self.requester.resume(psn, self.state, self.mtu);
-        }
         if self.requester.oldest != before {
             self.moved(psn, common);
         }
@@ -190,15 +189,14 @@ impl QueuePair {
     /// Goes on behind what is acknowledged or answered now, up to `psn`.
     pub fn moved(&mut self, psn: Psn, common: &mut Common) {
         let r = &mut self.requester;
+        if r.probe.is_some() {
+            r.probed(psn, self.state, self.mtu);
+        }
         // What is sent again may be acknowledged before it is reached.
         if r.next.distance_from(r.oldest) < 0 {
             r.seek(r.oldest, self.mtu);
         }
         r.chased = None;
-        if r.probe.take().is_some() {
-            // What comes behind it is sent again, too.
-            r.rto.abandon();
-        }
         r.rto.acknowledged(psn, common.now);
         // What came from the peer ends the wait that it asked for.
         r.resume_at = None;

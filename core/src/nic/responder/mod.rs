@@ -465,10 +465,7 @@ impl QueuePair {
             if planted(Bug::DropsWithoutReceive) && self.responder.receives.waiting() == 0 {
                 return Ok(());
             }
-            if info.ends()
-                && self.responder.kept.is_none()
-                && matches!(self.responder.receives, Receives::Own(_))
-            {
+            if info.ends() && self.responder.kept.is_none() {
                 return self.take_whole(packet.payload, attached, solicited, common);
             }
             let receive = self.take_receive(common)?;
@@ -501,7 +498,14 @@ impl QueuePair {
         common: &mut Common,
     ) -> Result<(), Refusal> {
         let (domain, qpn, r) = (self.domain, self.number(), &mut self.responder);
-        let Receives::Own(ring) = &mut r.receives else { return Err(Refusal::INVALID) };
+        let (ring, shared) = match &mut r.receives {
+            Receives::Own(ring) => (ring, None),
+            Receives::Shared(id) => {
+                let shared = common.shared_receives.get_mut(id.place as usize);
+                let Some(Some(queue)) = shared else { return Err(Refusal::NotReady) };
+                (&mut queue.ring, Some(*id))
+            }
+        };
         let queue = in_use(&mut common.completions, self.receive_completions);
         let Some(slot) = queue.slot() else { return Err(Refusal::NotReady) };
         let Some(mut receive) = ring.head() else { return Err(Refusal::NotReady) };
@@ -511,6 +515,9 @@ impl QueuePair {
                 // It is the receive's fault, or may be.
                 queue.reserve(Purpose::Receive);
                 r.kept = Some(receive.take());
+                if let Some(id) = shared {
+                    common.tell_low(id);
+                }
                 return Err(refusal);
             }
         };
@@ -525,6 +532,9 @@ impl QueuePair {
         common.counters.completed += 1;
         if queue.filled(solicited) {
             common.settle(self.receive_completions);
+        }
+        if let Some(id) = shared {
+            common.tell_low(id);
         }
         Ok(())
     }

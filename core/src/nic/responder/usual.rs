@@ -11,7 +11,7 @@ use crate::nic::states::State;
 use crate::payload::Payload;
 use crate::wire::{Bth, Glance, Likeness, Opcode, Psn, Service};
 
-use super::{Attachment, Doing, Receives};
+use super::{Attachment, Doing};
 
 impl QueuePair {
     /// What usual packets are like in the state that it is in.
@@ -40,10 +40,7 @@ impl QueuePair {
     #[inline(always)]
     pub fn expect_usual(&mut self) {
         let r = &self.responder;
-        let clear = !r.refused
-            && matches!(r.doing, Doing::Nothing)
-            && r.kept.is_none()
-            && matches!(r.receives, Receives::Own(_));
+        let clear = !r.refused && matches!(r.doing, Doing::Nothing) && r.kept.is_none();
         self.usual = if clear { self.alike } else { Likeness::NONE };
     }
 

@@ -1,0 +1,188 @@
+//! What a short request and its reply cost, both sides on one thread, beside the two sends of verbs
+//! that carry them: in nanoseconds, and in instructions as callgrind counts.
+//!
+//! `cargo bench -p doorbell-am --bench messages` needs valgrind for the second. The program runs itself
+//! under it, once for each case, and only what the case repeats is counted.
+
+use std::env;
+use std::io;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use doorbell_am::{
+    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Peer, ReplyId, RequestId, Tag,
+};
+use doorbell_verbs::{
+    Buf, CompletionQueue, Config, Memory, Nic, Queues, QueuesConfig, Send, ServiceId,
+};
+use tokio::runtime::{Builder, Runtime};
+
+const ROUNDS: u64 = 20_000;
+
+const PING: RequestId<(u64, u64)> = RequestId::new(0, "ping");
+const PONG: ReplyId<(u64, u64)> = ReplyId::new(0, "pong");
+
+/// What is done once.
+trait Case {
+    const NAME: &'static str;
+    fn once(&mut self);
+}
+
+/// Two NICs in this process.
+fn nics() -> (Nic, Nic) {
+    let name = |end| format!("shm:messages-{}/{end}", std::process::id());
+    let open = |end| Nic::open(&name(end), Config::default()).expect("a name");
+    (open(0), open(1))
+}
+
+/// A send of 16 bytes there, and one back.
+struct Sends {
+    ends: [(Queues, CompletionQueue); 2],
+}
+
+impl Sends {
+    async fn new() -> Self {
+        let (near, far) = nics();
+        let mut listener = far.listen(ServiceId(7)).await.expect("nobody else listens");
+        let prepare = |nic: &Nic| {
+            let completions = nic.completion_queue(256).expect("room");
+            let config = QueuesConfig::new(&completions);
+            let mut queues = nic.domain().queues(&config).expect("room");
+            (0..16).for_each(|_| queues.post_receive(0, Buf::with_capacity(64)).expect("room"));
+            (queues, completions)
+        };
+        let ((near, here), (far, there)) = (prepare(&near), prepare(&far));
+        let address = there.nic().address().to_string();
+        let asks = near.connect(&address, ServiceId(7), &[]);
+        let takes = async { far.accept(listener.accept().await, &[]).await };
+        let (near, far) = tokio::join!(asks, takes);
+        let (near, far) = (near.expect("it listens").0, far.expect("it waits").0);
+        Self { ends: [(near, here), (far, there)] }
+    }
+
+    fn send(&mut self, from: usize) {
+        let data = Send::inline(&[7; 16]).expect("few bytes").unsignalled();
+        self.ends[from].0.send.post(data).expect("room");
+        let (queues, completions) = &mut self.ends[1 - from];
+        let Some(completion) = completions.poll() else { panic!("it has come") };
+        let Memory::Buf(buffer) = completion.memory else { panic!("a buffer was posted") };
+        queues.receive.post(0, buffer).expect("room");
+    }
+}
+
+impl Case for Sends {
+    const NAME: &'static str = "two sends of verbs, 16 bytes";
+
+    #[inline(never)]
+    fn once(&mut self) {
+        self.send(0);
+        self.send(1);
+    }
+}
+
+/// A request of two words, and a reply.
+struct Messages {
+    bundles: [Bundle; 2],
+    peer: Peer,
+    replies: Arc<AtomicU64>,
+    expected: u64,
+    _endpoints: [Endpoint; 2],
+}
+
+impl Messages {
+    async fn new() -> Self {
+        let (near, far) = nics();
+        let bundle = |nic| Bundle::new(nic, &BundleConfig::default()).expect("room");
+        let (near, far) = (bundle(&near), bundle(&far));
+        let replies = Arc::new(AtomicU64::new(0));
+        let counts = replies.clone();
+        let replied = Handlers::new().reply(PONG, move |_, _| {
+            counts.fetch_add(1, Ordering::Relaxed);
+        });
+        let asked = Handlers::new().request(PING, |request, words| request.reply(PONG, words));
+        let config = EndpointConfig::default;
+        let here = near.endpoint(replied, config()).await.expect("room");
+        let there = far.endpoint(asked, config()).await.expect("room");
+        let peer = here.map(0, there.name(), Tag(1)).await.expect("it is there");
+        let (bundles, _endpoints) = ([near, far], [here, there]);
+        Self { bundles, peer, replies, expected: 0, _endpoints }
+    }
+}
+
+impl Case for Messages {
+    const NAME: &'static str = "a request and its reply, two words";
+
+    #[inline(never)]
+    fn once(&mut self) {
+        let credit = self.peer.try_credit().expect("it is there").expect("a credit");
+        credit.request(PING, (1, self.expected)).expect("two words");
+        self.bundles[1].poll(true);
+        self.bundles[0].poll(true);
+        self.expected += 1;
+        assert_eq!(self.replies.load(Ordering::Relaxed), self.expected);
+    }
+}
+
+/// What callgrind counts: everything in here, by its name.
+#[inline(never)]
+fn counted<C: Case>(case: &mut C) {
+    for _ in 0..ROUNDS {
+        case.once();
+    }
+}
+
+/// Nanoseconds of the best of ten.
+fn timed<C: Case>(case: &mut C) -> f64 {
+    let time = |_| {
+        let start = Instant::now();
+        counted(case);
+        start.elapsed().as_nanos() as f64 / ROUNDS as f64
+    };
+    (0..10).map(time).fold(f64::MAX, f64::min)
+}
+
+/// The line `Collected : N` that callgrind ends with.
+fn collected(output: &Output) -> io::Result<u64> {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let found = said.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
+    found.ok_or_else(|| io::Error::other(format!("callgrind counted nothing; it said:\n{said}")))
+}
+
+fn instructions(which: &str) -> io::Result<u64> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg("--toggle-collect=messages::counted*")
+        .arg(env::current_exe()?)
+        .env("DOORBELL_COUNTED", which)
+        .output()
+        .map_err(|why| {
+            io::Error::other(format!("running valgrind, from Debian's package: {why}"))
+        })?;
+    Ok(collected(&output)? / ROUNDS)
+}
+
+/// Of each case, the time and the instructions.
+fn measure<C: Case>(
+    runtime: &Runtime,
+    case: impl Future<Output = C>,
+    which: &str,
+) -> io::Result<()> {
+    let nanos = timed(&mut runtime.block_on(case));
+    println!("  {:<48}{nanos:>8.0} ns{:>8} instructions", C::NAME, instructions(which)?);
+    Ok(())
+}
+
+fn main() -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    match env::var("DOORBELL_COUNTED").as_deref() {
+        Ok("sends") => counted(&mut runtime.block_on(Sends::new())),
+        Ok(_) => counted(&mut runtime.block_on(Messages::new())),
+        Err(_) => {
+            measure(&runtime, Sends::new(), "sends")?;
+            measure(&runtime, Messages::new(), "messages")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,412 @@
+//! Bundles: a NIC's endpoints, which one poll serves.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::task::Waker;
+use std::thread::JoinHandle;
+
+use doorbell_verbs::{
+    Domain, Look, Nic, Precedence, QueuesConfig, ResourceError, SharedReceiveQueue,
+};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+use crate::buffers::locked;
+use crate::endpoint::{Endpoint, EndpointConfig};
+use crate::error::OpenError;
+use crate::handlers::Handlers;
+use crate::handling::{Counters, News, handles};
+use crate::link::Link;
+use crate::poller::{Looked, Poller};
+
+/// How large a bundle is.
+#[derive(Clone, Debug)]
+pub struct BundleConfig {
+    /// Receives that may be done and not handled yet, of all endpoints together: as many as they have
+    /// receives, or peers are held up.
+    pub receives: usize,
+    /// Sends that may be done and not looked at.
+    pub sends: usize,
+}
+
+impl Default for BundleConfig {
+    /// Room for 4096 of each.
+    fn default() -> Self {
+        Self { receives: 4096, sends: 4096 }
+    }
+}
+
+/// The endpoints of a NIC that are served together: by whoever waits for something of one of them, by
+/// [polling](Self::poll), and when nobody does either, by a task of the runtime that it was made in.
+///
+/// Clones are handles to the same. When the last is dropped, and all its endpoints, it is gone.
+#[derive(Clone)]
+pub struct Bundle(Arc<Owner>);
+
+/// What a bundle has counted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Requests that came.
+    pub requests: u64,
+    /// Replies that came.
+    pub replies: u64,
+    /// Requests that were sent, and came back.
+    pub returned: u64,
+    /// Requests that were sent back, and replies that nobody handles.
+    pub undelivered: u64,
+    /// What came and is no message.
+    pub malformed: u64,
+    /// Handlers that panicked.
+    pub panics: u64,
+    /// Answers that handlers gave when their time was over.
+    pub late: u64,
+}
+
+/// What ends a bundle.
+pub(crate) struct Owner {
+    pub shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub nic: Nic,
+    pub counters: Arc<Counters>,
+    pub runtime: Handle,
+    /// What queue pairs of it are like.
+    pub queues: QueuesConfig,
+    poller: Mutex<Poller>,
+    /// What the poller is told, when it looks next.
+    news: Mutex<Vec<News>>,
+    any_news: AtomicBool,
+    /// Links that hold what goes soon.
+    holding: Mutex<Vec<Arc<Link>>>,
+    any_holding: AtomicBool,
+    /// Whom to wake so that it does.
+    drive: Mutex<Option<Waker>>,
+    /// Who waits until anything is handled.
+    waiting: Mutex<Vec<Waker>>,
+    any_waiting: AtomicBool,
+    endpoints: AtomicUsize,
+    closed: AtomicBool,
+    driver: Mutex<Option<AbortHandle>>,
+    thread: Mutex<Option<Thread>>,
+}
+
+/// A thread with a runtime, where there was none.
+struct Thread {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Bundle {
+    pub(crate) fn of(owner: Arc<Owner>) -> Self {
+        Self(owner)
+    }
+
+    /// A bundle on a NIC, without endpoints. Where there is no runtime, a thread is started that has
+    /// one.
+    ///
+    /// # Errors
+    /// When the NIC has no room for its completion queues.
+    pub fn new(nic: &Nic, config: &BundleConfig) -> Result<Self, OpenError> {
+        let receives = nic.completion_queue(config.receives)?;
+        let sends = nic.completion_queue(config.sends)?;
+        let counters = Arc::new(Counters::default());
+        let (runtime, thread) = runtime()?;
+        let shared = Arc::new(Shared {
+            nic: nic.clone(),
+            counters: counters.clone(),
+            runtime,
+            queues: QueuesConfig::new(&sends).receives_to(&receives),
+            poller: Mutex::new(Poller::new(receives, sends, counters)),
+            news: Mutex::default(),
+            any_news: AtomicBool::new(false),
+            holding: Mutex::default(),
+            any_holding: AtomicBool::new(false),
+            drive: Mutex::default(),
+            waiting: Mutex::default(),
+            any_waiting: AtomicBool::new(false),
+            endpoints: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            driver: Mutex::default(),
+            thread: Mutex::new(thread),
+        });
+        let driven = shared.clone();
+        let driver = shared.runtime.spawn(async move {
+            driven.nic.wait_for(Drive { shared: &driven, woke: false }).await;
+        });
+        *locked(&shared.driver) = Some(driver.abort_handle());
+        Ok(Self(Arc::new(Owner { shared })))
+    }
+
+    /// Adds an endpoint.
+    ///
+    /// # Errors
+    /// When its name is taken, the NIC has no room for it, or the configuration can't be.
+    pub async fn endpoint(
+        &self,
+        handlers: Handlers,
+        config: EndpointConfig,
+    ) -> Result<Endpoint, OpenError> {
+        Endpoint::open(self.0.clone(), handlers, config).await
+    }
+
+    /// Handles what has come to any of the endpoints, for which the NIC takes a turn if nothing has yet;
+    /// without `requests`, replies only, and requests wait. How many messages were handled.
+    ///
+    /// Nobody needs to: who waits for something of an endpoint does. It is for programs that say
+    /// themselves when handlers may run. In a handler it does nothing.
+    pub fn poll(&self, requests: bool) -> usize {
+        let shared = &self.0.shared;
+        if handles() {
+            return 0;
+        }
+        let mut looked = shared.look(requests);
+        if looked.handled == 0 {
+            shared.nic.turn();
+            looked = shared.look(requests);
+        }
+        looked.handled
+    }
+
+    /// Waits until something was handled, here or by another who waits.
+    pub async fn wait(&self) {
+        let shared = &self.0.shared;
+        let before = shared.handled();
+        shared.nic.wait_for(Handled { shared, before, woke: false }).await;
+    }
+
+    /// What was counted.
+    pub fn statistics(&self) -> Statistics {
+        let Counters { requests, replies, returned, undelivered, malformed, panics, late } =
+            &*self.0.shared.counters;
+        let [requests, replies, returned, undelivered, malformed, panics, late] =
+            [requests, replies, returned, undelivered, malformed, panics, late]
+                .map(|counter| counter.load(Ordering::Relaxed));
+        Statistics { requests, replies, returned, undelivered, malformed, panics, late }
+    }
+
+    /// Runs a future on this thread, without a runtime, and serves the endpoints meanwhile.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.0.shared.nic.block_on(future)
+    }
+}
+
+/// The runtime here, or a thread that has one.
+fn runtime() -> Result<(Handle, Option<Thread>), OpenError> {
+    if let Ok(here) = Handle::try_current() {
+        return Ok((here, None));
+    }
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let handle = runtime.handle().clone();
+    let (stop, stopped) = oneshot::channel();
+    let run = move || {
+        let _ = runtime.block_on(stopped);
+    };
+    let thread = std::thread::Builder::new().name("doorbell-am".to_owned()).spawn(run)?;
+    Ok((handle, Some(Thread { stop, thread })))
+}
+
+impl Shared {
+    /// The number of a new endpoint.
+    pub fn number(&self) -> usize {
+        self.endpoints.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A queue of receives that complete here.
+    pub fn shared_receives(
+        &self,
+        domain: &Domain,
+        depth: usize,
+    ) -> Result<SharedReceiveQueue, ResourceError> {
+        locked(&self.poller).shared_receives(domain, depth)
+    }
+
+    pub fn tell(&self, news: News) {
+        locked(&self.news).push(news);
+        self.any_news.store(true, Ordering::Release);
+        self.wake_driver();
+    }
+
+    /// How many messages were handled, ever.
+    fn handled(&self) -> u64 {
+        let Counters { requests, replies, returned, .. } = &*self.counters;
+        [requests, replies, returned].iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Handles what is there, unless somebody else is at it.
+    #[inline]
+    pub fn look(&self, requests: bool) -> Looked {
+        let mut poller = match self.poller.try_lock() {
+            Ok(poller) => poller,
+            Err(TryLockError::WouldBlock) => {
+                self.flush();
+                return Looked::default();
+            }
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        };
+        if self.any_news.load(Ordering::Acquire) {
+            self.catch_up(&mut poller);
+        }
+        let mut looked = poller.look(requests);
+        drop(poller);
+        self.flush();
+        if self.closed.load(Ordering::Acquire) {
+            self.close();
+        }
+        if looked.handled > 0 && self.any_waiting.load(Ordering::Acquire) {
+            looked.woke |= self.call_all();
+        }
+        looked
+    }
+
+    /// A link holds something: that is to go when this is looked at next, or before.
+    pub fn holds(&self, link: Arc<Link>) {
+        locked(&self.holding).push(link);
+        self.any_holding.store(true, Ordering::Release);
+        // What is handled now is looked at to the end.
+        if !handles() {
+            self.wake_driver();
+        }
+    }
+
+    /// Has the bundle looked at when other tasks are let run, if nobody does before.
+    fn wake_driver(&self) {
+        if let Some(driver) = locked(&self.drive).take() {
+            driver.wake();
+        }
+    }
+
+    /// Sends what links hold, unless this is a handler, behind which it goes.
+    #[inline]
+    fn flush(&self) {
+        if self.any_holding.load(Ordering::Acquire) && !handles() {
+            self.flush_all();
+        }
+    }
+
+    fn flush_all(&self) {
+        let mut links = {
+            let mut holding = locked(&self.holding);
+            self.any_holding.store(false, Ordering::Relaxed);
+            std::mem::take(&mut *holding)
+        };
+        links.drain(..).for_each(|link| link.flush());
+        // The list's memory serves again, for this happens often.
+        let mut holding = locked(&self.holding);
+        if holding.capacity() == 0 {
+            *holding = links;
+        }
+    }
+
+    /// Lets go of what would keep this, unless somebody is at it who does so behind.
+    #[cold]
+    fn close(&self) {
+        if let Ok(mut poller) = self.poller.try_lock() {
+            poller.close();
+        }
+        // What handlers keep may tell something when it goes.
+        let news = std::mem::take(&mut *locked(&self.news));
+        drop(news);
+    }
+
+    #[cold]
+    fn call_all(&self) -> bool {
+        self.any_waiting.store(false, Ordering::SeqCst);
+        let waiting = std::mem::take(&mut *locked(&self.waiting));
+        let any = !waiting.is_empty();
+        waiting.into_iter().for_each(Waker::wake);
+        any
+    }
+
+    #[cold]
+    fn catch_up(&self, poller: &mut Poller) {
+        self.any_news.store(false, Ordering::SeqCst);
+        // Others may tell more while this is heard: handlers may run, and go.
+        let news = std::mem::take(&mut *locked(&self.news));
+        news.into_iter().for_each(|news| poller.hears(news));
+    }
+
+    /// Has the waker called when something comes, or is to go.
+    fn arm(&self, waker: &Waker) {
+        *locked(&self.drive) = Some(waker.clone());
+        match self.poller.try_lock() {
+            Ok(mut poller) => poller.arm(waker),
+            // Whoever is at it may be done before anything else comes.
+            Err(_) => waker.wake_by_ref(),
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Release);
+        self.shared.close();
+        if let Some(driver) = locked(&self.shared.driver).take() {
+            driver.abort();
+        }
+        if let Some(Thread { stop, thread }) = locked(&self.shared.thread).take() {
+            let _ = stop.send(());
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// Serves the endpoints for as long as there are any.
+struct Drive<'s> {
+    shared: &'s Shared,
+    woke: bool,
+}
+
+impl Look for Drive<'_> {
+    type Found = ();
+
+    #[inline]
+    fn look(&mut self) -> Option<()> {
+        self.woke |= self.shared.look(true).woke;
+        None
+    }
+
+    fn precedence(&self) -> Precedence {
+        Precedence::Serves
+    }
+
+    fn register(&mut self, waker: &Waker) {
+        self.shared.arm(waker);
+    }
+
+    #[inline]
+    fn woke(&mut self) -> bool {
+        std::mem::take(&mut self.woke)
+    }
+}
+
+struct Handled<'s> {
+    shared: &'s Shared,
+    before: u64,
+    woke: bool,
+}
+
+impl Look for Handled<'_> {
+    type Found = ();
+
+    fn look(&mut self) -> Option<()> {
+        self.woke |= self.shared.look(true).woke;
+        (self.shared.handled() != self.before).then_some(())
+    }
+
+    fn register(&mut self, waker: &Waker) {
+        let mut waiting = locked(&self.shared.waiting);
+        if !waiting.iter().any(|there| there.will_wake(waker)) {
+            waiting.push(waker.clone());
+        }
+        self.shared.any_waiting.store(true, Ordering::Release);
+    }
+
+    fn woke(&mut self) -> bool {
+        std::mem::take(&mut self.woke)
+    }
+}

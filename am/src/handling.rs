@@ -1,0 +1,437 @@
+//! Handling: from what was received to the handler that it runs.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use doorbell_verbs::{Attachment, Buf, Completion, Done, Memory};
+
+use crate::error::Undeliverable;
+use crate::handlers::{Handlers, contained};
+use crate::link::{Link, To};
+use crate::message::{Arrival, Replied, Reply, Request, Returned};
+use crate::name::Tag;
+use crate::outbox::Content;
+use crate::pack;
+use crate::poller::Looked;
+use crate::wire::{Ask, Header, Kind, Placement, SYSTEM};
+use crate::words::Words;
+
+/// What the poller is told by others.
+pub(crate) enum News {
+    Endpoint(usize, Handlers),
+    EndpointGone(usize),
+    Link(Arc<Link>),
+    /// With so many requests lost.
+    LinkGone(Arc<Link>, usize),
+    /// A link is open, whose first messages may have come already.
+    Opened(Arc<Link>),
+}
+
+/// What was counted, for whoever asks.
+#[derive(Default, Debug)]
+pub(crate) struct Counters {
+    pub requests: AtomicU64,
+    pub replies: AtomicU64,
+    pub returned: AtomicU64,
+    pub undelivered: AtomicU64,
+    pub malformed: AtomicU64,
+    pub panics: AtomicU64,
+    pub late: AtomicU64,
+}
+
+#[inline]
+fn count(counter: &AtomicU64) {
+    // Only the poller counts these.
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// What a thread runs just now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    Nothing,
+    /// The handler of a message behind which no other is known of.
+    Alone,
+    /// That of one of several.
+    OneOfSeveral,
+}
+
+thread_local! {
+    static RUNS: Cell<Runs> = const { Cell::new(Runs::Nothing) };
+}
+
+/// Whether this thread runs a handler.
+#[inline]
+pub(crate) fn handles() -> bool {
+    RUNS.get() != Runs::Nothing
+}
+
+/// Whether this thread handles several messages, whose answers go together.
+#[inline]
+pub(crate) fn handles_several() -> bool {
+    RUNS.get() == Runs::OneOfSeveral
+}
+
+/// What was received, and the buffer that it took.
+pub(crate) struct Received {
+    what: What,
+    buffer: Buf,
+}
+
+enum What {
+    /// One message or several.
+    Messages,
+    /// One, of which the buffer has words and payload.
+    Data(Header),
+    /// One whose payload, of that length, the NIC has placed.
+    Placed(Placement, u32),
+    NoMessage,
+    /// Nothing: its connection is over.
+    Flushed,
+}
+
+impl Received {
+    /// What a completion tells, which keeps nothing of it; none if there is no buffer in it.
+    #[inline]
+    pub fn of(completion: &mut Completion) -> Option<Self> {
+        let Memory::Buf(buffer) = std::mem::take(&mut completion.memory) else { return None };
+        let what = match (&completion.outcome, &completion.attached) {
+            (Ok(Done::Received), Attachment::Nothing) => Some(What::Messages),
+            (Ok(Done::Received), Attachment::Imm(imm)) => Header::from_imm(*imm).map(What::Data),
+            (Ok(Done::ReceivedWrite), Attachment::Metadata(metadata)) => {
+                let placed = Placement::from_metadata(metadata);
+                placed.map(|placement| What::Placed(placement, completion.len))
+            }
+            (Err(_), _) => Some(What::Flushed),
+            _ => None,
+        };
+        Some(Self { what: what.unwrap_or(What::NoMessage), buffer })
+    }
+}
+
+pub(crate) struct Handling {
+    tables: Vec<Option<Handlers>>,
+    /// Whether requests are to run.
+    requests: bool,
+    /// Those that wait until they are.
+    deferred: VecDeque<(Arc<Link>, Arrival)>,
+    /// Messages of links that are not open yet.
+    early: Vec<(Arc<Link>, Arrival)>,
+    counters: Arc<Counters>,
+    /// What the handlers are that run now.
+    runs: Runs,
+}
+
+impl Handling {
+    pub fn new(counters: Arc<Counters>) -> Self {
+        Self {
+            tables: Vec::new(),
+            requests: true,
+            deferred: VecDeque::new(),
+            early: Vec::new(),
+            counters,
+            runs: Runs::OneOfSeveral,
+        }
+    }
+
+    pub fn hears(&mut self, news: News) {
+        match news {
+            News::Endpoint(number, handlers) => {
+                if self.tables.len() <= number {
+                    self.tables.resize_with(number + 1, || None);
+                }
+                self.tables[number] = Some(handlers);
+            }
+            News::EndpointGone(number) => {
+                if let Some(table) = self.tables.get_mut(number) {
+                    *table = None;
+                }
+            }
+            News::Opened(link) => {
+                link.is_heard();
+                let (mut looked, requests) = (Looked::default(), self.requests);
+                self.requests = false;
+                for (link, arrival) in std::mem::take(&mut self.early) {
+                    if let Some(buffer) = self.arrive(&link, arrival, &mut looked) {
+                        link.endpoint.buffers.post(buffer);
+                    }
+                }
+                self.requests = requests;
+            }
+            News::Link(_) | News::LinkGone(..) => {}
+        }
+    }
+
+    /// Requests were lost with their link.
+    pub fn lost(&mut self, link: &Arc<Link>, count: usize) {
+        (0..count).for_each(|_| self.give_up(link, Undeliverable::PeerGone, None));
+    }
+
+    pub fn close(&mut self) {
+        self.tables.clear();
+        self.deferred.clear();
+        self.early.clear();
+    }
+
+    /// Begins to handle; if requests are to run, with those that waited.
+    #[inline]
+    pub fn begins(&mut self, requests: bool, looked: &mut Looked) {
+        self.requests = requests;
+        if requests && !self.deferred.is_empty() {
+            self.catch_up(looked);
+        }
+    }
+
+    #[cold]
+    fn catch_up(&mut self, looked: &mut Looked) {
+        self.runs = Runs::OneOfSeveral;
+        while let Some((link, mut arrival)) = self.deferred.pop_front() {
+            looked.handled += 1;
+            self.request(&link, &mut arrival);
+            let buffers = &link.endpoint.buffers;
+            match (arrival.posted, arrival.buffer) {
+                (true, buffer) => buffers.post(buffer.unwrap_or_else(|| buffers.take())),
+                (false, Some(buffer)) => buffers.give(buffer),
+                (false, None) => {}
+            }
+        }
+    }
+
+    /// Handles what was received. The buffer that is to be posted in its place, if one is.
+    #[inline]
+    pub fn received(
+        &mut self,
+        link: &Arc<Link>,
+        Received { what, buffer }: Received,
+        alone: bool,
+        looked: &mut Looked,
+    ) -> Option<Buf> {
+        self.runs = if alone { Runs::Alone } else { Runs::OneOfSeveral };
+        match what {
+            What::Messages => self.unpack(link, buffer, looked),
+            What::Data(header) if 8 * header.words <= buffer.len() => {
+                looked.handled += 1;
+                let data = 0..buffer.len();
+                let buffer = Some(buffer);
+                let arrival =
+                    Arrival { header, buffer, data, whole: true, posted: true, placed: None };
+                self.arrive(link, arrival, looked)
+            }
+            What::Placed(Placement { header, offset }, len) => {
+                looked.handled += 1;
+                let placed = Some(offset..offset.saturating_add(len.into()));
+                let buffer = Some(buffer);
+                let arrival =
+                    Arrival { header, buffer, data: 0..0, whole: true, posted: true, placed };
+                self.arrive(link, arrival, looked)
+            }
+            What::Flushed => Some(buffer),
+            What::Data(_) | What::NoMessage => {
+                count(&self.counters.malformed);
+                Some(buffer)
+            }
+        }
+    }
+
+    /// Each message of a send, one after the other, in the buffer of all.
+    #[inline]
+    fn unpack(&mut self, link: &Arc<Link>, buffer: Buf, looked: &mut Looked) -> Option<Buf> {
+        let (mut at, mut rest) = (0, Some(buffer));
+        while let Some(buffer) = rest.take() {
+            let Some((header, data, next)) = pack::message(&buffer, at) else {
+                if at < buffer.len() || at == 0 {
+                    count(&self.counters.malformed);
+                }
+                return Some(buffer);
+            };
+            let whole = at == 0 && next == buffer.len();
+            if !whole {
+                self.runs = Runs::OneOfSeveral;
+            }
+            looked.handled += 1;
+            at = next;
+            let buffer = Some(buffer);
+            let arrival = Arrival { header, buffer, data, whole, posted: whole, placed: None };
+            rest = self.arrive(link, arrival, looked);
+            if whole {
+                break;
+            }
+        }
+        rest
+    }
+
+    /// A message. The buffer that is to be posted in its place: if others are in it, too, when those
+    /// are handled.
+    #[inline]
+    fn arrive(
+        &mut self,
+        link: &Arc<Link>,
+        mut arrival: Arrival,
+        looked: &mut Looked,
+    ) -> Option<Buf> {
+        let core = &link.endpoint;
+        if arrival.data.len() > 8 * arrival.header.words + core.config.payload {
+            count(&self.counters.malformed);
+            return arrival.buffer;
+        }
+        let open = link.is_open();
+        let asks = matches!(arrival.header.kind, Kind::Request | Kind::Placed);
+        if !open || asks && (!self.requests || !self.deferred.is_empty()) {
+            let (arrival, rest) = arrival.detached(&link.endpoint.buffers);
+            match open {
+                true => self.deferred.push_back((link.clone(), arrival)),
+                false => self.early.push((link.clone(), arrival)),
+            }
+            return rest;
+        }
+        match arrival.header.kind {
+            Kind::Request | Kind::Placed => self.request(link, &mut arrival),
+            Kind::Reply => self.reply(link, &mut arrival, looked),
+            Kind::Returned => self.returned(link, &arrival, looked),
+            Kind::Done => looked.woke |= link.credited(arrival.header.call.into()),
+            Kind::Grant => looked.woke |= link.granted(arrival.header.call.into()),
+            Kind::Unanswered => {
+                let unanswered = Err(Undeliverable::Unanswered);
+                looked.woke |= link.answered(arrival.header.call, unanswered);
+            }
+        }
+        match (arrival.posted || !arrival.whole, arrival.buffer) {
+            (true, buffer) => Some(buffer.unwrap_or_else(|| core.buffers.take())),
+            (false, buffer) => {
+                buffer.into_iter().for_each(|buffer| core.buffers.give(buffer));
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn request(&mut self, link: &Arc<Link>, arrival: &mut Arrival) {
+        count(&self.counters.requests);
+        if arrival.header.kind == Kind::Placed && !locate(arrival) {
+            return count(&self.counters.malformed);
+        }
+        let header = arrival.header;
+        let endpoint = &link.endpoint;
+        if header.handler == SYSTEM {
+            return self.system(link, arrival);
+        }
+        if arrival.placed.as_ref().is_some_and(|placed| placed.end > endpoint.room()) {
+            count(&self.counters.undelivered);
+            return link.give_back(header, Undeliverable::Segment, &[]);
+        }
+        let table = self.tables.get_mut(endpoint.number).and_then(Option::as_mut);
+        let handler = table.and_then(|table| table.requests.get_mut(header.handler));
+        let (true, Some(run)) = (endpoint.tag().admits(link.shown()), handler) else {
+            return self.refuse(link, arrival);
+        };
+        let words = Words::from_bytes(&arrival.data()[..8 * header.words]);
+        let request = Request::new(link, arrival);
+        run_contained(&self.counters, self.runs, || run(request, &words));
+    }
+
+    /// What another endpoint says to this one.
+    #[cold]
+    fn system(&mut self, link: &Arc<Link>, arrival: &Arrival) {
+        let (words, payload) = arrival.data().split_at(8 * arrival.header.words);
+        let words = Words::from_bytes(words);
+        let to = To { handler: SYSTEM, call: arrival.header.call };
+        let table = self.tables.get(link.endpoint.number).and_then(Option::as_ref);
+        match (words.first().and_then(|&ask| Ask::from_word(ask)), table) {
+            (Some(Ask::Compare), Some(handlers)) => {
+                let difference = handlers.differs(payload).map(|found| found.to_bytes());
+                let payload = difference.as_deref().unwrap_or_default();
+                link.reply(to, Content { words: &Words::NONE, payload });
+            }
+            (Some(Ask::Show), _) if words.len() == 2 => {
+                link.shows(Tag(words[1]));
+                link.reply(to, Content::encoded(&[]));
+            }
+            _ => link.give_back(arrival.header, Undeliverable::NoHandler, &[]),
+        }
+    }
+
+    /// Sends a request back that nobody handles.
+    #[cold]
+    fn refuse(&self, link: &Arc<Link>, arrival: &Arrival) {
+        count(&self.counters.undelivered);
+        let admitted = link.endpoint.tag().admits(link.shown());
+        let why = if admitted { Undeliverable::NoHandler } else { Undeliverable::WrongTag };
+        link.give_back(arrival.header, why, arrival.data());
+    }
+
+    #[inline]
+    fn reply(&mut self, link: &Arc<Link>, arrival: &mut Arrival, looked: &mut Looked) {
+        count(&self.counters.replies);
+        let header = arrival.header;
+        if header.call != 0 {
+            looked.woke |= link.answered(header.call, Ok(Reply::of(arrival, link)));
+            return;
+        }
+        looked.woke |= link.credited(1);
+        let table = self.tables.get_mut(link.endpoint.number).and_then(Option::as_mut);
+        let Some(run) = table.and_then(|table| table.replies.get_mut(header.handler)) else {
+            return count(&self.counters.undelivered);
+        };
+        let words = Words::from_bytes(&arrival.data()[..8 * header.words]);
+        let reply = Replied::new(link, arrival);
+        if run_contained(&self.counters, self.runs, || run(reply, &words)) == Some(false) {
+            count(&self.counters.undelivered);
+        }
+    }
+
+    #[cold]
+    fn returned(&mut self, link: &Arc<Link>, arrival: &Arrival, looked: &mut Looked) {
+        count(&self.counters.returned);
+        let header = arrival.header;
+        let code = arrival.data().as_chunks::<8>().0.first().map(|&word| u64::from_le_bytes(word));
+        let Some(why) = code.and_then(Undeliverable::from_code) else {
+            return count(&self.counters.malformed);
+        };
+        if header.call != 0 {
+            looked.woke |= link.answered(header.call, Err(why));
+            return;
+        }
+        looked.woke |= link.credited(1);
+        let header = Header { words: header.words.saturating_sub(1), ..header };
+        self.give_up(link, why, Some((header, &arrival.data()[8..])));
+    }
+
+    /// A request of this side's was not delivered.
+    #[cold]
+    fn give_up(&mut self, link: &Arc<Link>, why: Undeliverable, what: Option<(Header, &[u8])>) {
+        let returned = Returned { why, link, what };
+        let table = self.tables.get_mut(link.endpoint.number).and_then(Option::as_mut);
+        match table.and_then(|table| table.returned.as_mut()) {
+            Some(run) => drop(run_contained(&self.counters, self.runs, || run(returned))),
+            None => tracing::warn!("{returned}"),
+        }
+    }
+}
+
+/// Runs a handler, which may panic. What it gave, if it did not.
+#[inline]
+fn run_contained<R>(counters: &Counters, runs: Runs, run: impl FnOnce() -> R) -> Option<R> {
+    RUNS.set(runs);
+    let ran = contained(run);
+    RUNS.set(Runs::Nothing);
+    if ran.is_err() {
+        counters.panics.fetch_add(1, Ordering::Relaxed);
+    }
+    ran.ok()
+}
+
+/// Takes the place of the payload out of the words. Whether it was there.
+#[cold]
+fn locate(arrival: &mut Arrival) -> bool {
+    let words = arrival.data().as_chunks::<8>().0;
+    let &[offset, len, ..] = words else { return false };
+    let (offset, len) = (u64::from_le_bytes(offset), u64::from_le_bytes(len));
+    let Some(words) = arrival.header.words.checked_sub(Kind::Placed.own_words()) else {
+        return false;
+    };
+    arrival.header = Header { kind: Kind::Request, words, ..arrival.header };
+    arrival.data.start += 8 * Kind::Placed.own_words();
+    arrival.placed = Some(offset..offset.saturating_add(len));
+    true
+}

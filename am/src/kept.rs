@@ -1,0 +1,92 @@
+//! Requests that handlers have kept, and how long.
+
+use tokio::time::Instant;
+
+use crate::wire::Header;
+
+/// Which of a link's kept requests it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeptId {
+    place: usize,
+    round: u32,
+}
+
+/// The requests of a link that handlers have kept, each until it is answered, or its time is over: no
+/// more than its peer has credits.
+#[derive(Default)]
+pub(crate) struct KeptRequests {
+    places: Vec<Place>,
+    free: Vec<usize>,
+}
+
+struct Place {
+    /// Counts who had the place before.
+    round: u32,
+    kept: Option<(Header, Instant)>,
+}
+
+impl KeptRequests {
+    pub fn keep(&mut self, header: Header, until: Instant) -> KeptId {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place { round: 0, kept: None });
+            self.places.len() - 1
+        });
+        let Place { round, kept } = &mut self.places[place];
+        *kept = Some((header, until));
+        KeptId { place, round: *round }
+    }
+
+    /// Takes one off. Whether it still was there.
+    pub fn release(&mut self, id: KeptId) -> bool {
+        let place = &mut self.places[id.place];
+        let there = place.round == id.round && place.kept.is_some();
+        if there {
+            self.vacate(id.place);
+        }
+        there
+    }
+
+    fn vacate(&mut self, place: usize) {
+        let at = &mut self.places[place];
+        at.kept = None;
+        at.round = at.round.wrapping_add(1);
+        self.free.push(place);
+    }
+
+    /// Takes off one whose time is over.
+    pub fn overdue(&mut self, now: Instant) -> Option<Header> {
+        let over = |place: &Place| place.kept.is_some_and(|(_, until)| until <= now);
+        let place = self.places.iter().position(over)?;
+        let (header, _) = self.places[place].kept?;
+        self.vacate(place);
+        Some(header)
+    }
+
+    /// When the next one's time is over.
+    pub fn next(&self) -> Option<Instant> {
+        self.places.iter().filter_map(|place| place.kept).map(|(_, until)| until).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::wire::Kind;
+
+    #[test]
+    fn a_request_is_released_or_overdue_but_not_both() {
+        let header = |call| Header { kind: Kind::Request, words: 0, handler: 0, call };
+        let mut kept = KeptRequests::default();
+        let now = Instant::now();
+        let late = now + Duration::from_secs(1);
+        let (one, other) = (kept.keep(header(1), now), kept.keep(header(2), late));
+        assert_eq!((kept.next(), kept.overdue(now)), (Some(now), Some(header(1))));
+        assert_eq!((kept.overdue(now), kept.next()), (None, Some(late)));
+        let next = kept.keep(header(3), late);
+        assert!(!kept.release(one), "its place is another's");
+        assert!(kept.release(other) && !kept.release(other) && kept.release(next));
+        assert_eq!(kept.next(), None);
+    }
+}

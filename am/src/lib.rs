@@ -1,0 +1,92 @@
+//! Active Messages for Tokio: a message names the handler that it runs.
+//!
+//! ```
+//! use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, ReplyId, RequestId, Tag};
+//! # use doorbell_verbs::{Config, Nic};
+//!
+//! const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
+//! const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let open = |end| Nic::open(&format!("shm:am-front/{}/{end}", std::process::id()), Config::default());
+//! # let (there, here) = (open(0)?, open(1)?);
+//! let server = Bundle::new(&there, &BundleConfig::default())?;
+//! let adds = Handlers::new().request(ADD, |request, (a, b)| request.reply(SUM, a + b));
+//! let server = server.endpoint(adds, EndpointConfig::default()).await?;
+//!
+//! let client = Bundle::new(&here, &BundleConfig::default())?;
+//! let client = client.endpoint(Handlers::new(), EndpointConfig::default()).await?;
+//! let peer = client.map(0, server.name(), Tag(1)).await?;
+//! assert_eq!(peer.call(ADD, (2, 3)).await?.arguments(SUM)?, 5);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The parts
+//!
+//! | | |
+//! |---|---|
+//! | [`Bundle`] | the endpoints of a NIC, which one poll serves |
+//! | [`Endpoint`] | a [name](Name), a [tag](Tag), [handlers](Handlers), a translation table, a segment |
+//! | [`Peer`] | what is mapped: [requests](Peer::request), [calls](Peer::call), [placed payloads](Peer::place), [credits](Credit) |
+//! | [`Request`], [`Kept`] | what a handler gets, and answers at most once |
+//! | [`Replied`], [`Reply`] | what comes back, to a handler or to a caller |
+//!
+//! # Who runs handlers
+//!
+//! Whoever waits for something of a bundle, who [polls](Bundle::poll) it, and when nobody does either, a
+//! task of the runtime in which it was made. One thread at a time does, and the others go on: no
+//! handler meets another, and a handler has its state for itself. It may reply, and do nothing else
+//! with the network; what waits, or sends requests, is [asynchronous](Handlers::request_async).
+//!
+//! # How much it holds
+//!
+//! | what | at most |
+//! |---|---|
+//! | receives of an endpoint | [`receives`](EndpointConfig::receives), each as long as a payload, and 144 bytes, and a packet of 4096 at least |
+//! | buffers beside | as many, and those that handlers and callers keep: of handlers, no more than requests may be under way |
+//! | requests under way to a peer | its credits, and no more than this side's |
+//! | asynchronous handlers that run | [`tasks`](EndpointConfig::tasks); others wait, and hold their requests' credits |
+//!
+//! # The wire
+//!
+//! Sends of a reliable connection for each pair of endpoints, and RDMA writes for what is placed. Any
+//! bytes that a peer may send are handled, sent back, or counted as [malformed](Statistics::malformed).
+
+#![forbid(unsafe_code)]
+
+mod buffers;
+mod bundle;
+mod calls;
+mod endpoint;
+mod error;
+mod handlers;
+mod handling;
+mod kept;
+mod link;
+mod listing;
+mod message;
+mod name;
+mod outbox;
+mod pack;
+mod peer;
+mod poller;
+mod sources;
+mod tasks;
+mod wire;
+mod words;
+
+pub use bundle::{Bundle, BundleConfig, Statistics};
+pub use endpoint::{Endpoint, EndpointConfig};
+pub use error::{CallError, MapError, OpenError, SendError, Undeliverable};
+pub use handlers::{Handlers, ReplyId, RequestId};
+pub use message::{Kept, Replied, Reply, Request, Returned};
+pub use name::{Name, NameError, Tag};
+pub use peer::{Credit, Peer, Placing};
+pub use words::{Arguments, MOST_WORDS, Shape, Word, Words};
+
+/// The examples of the tutorial are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/active-messages.md")]
+struct Tutorial;

@@ -1,0 +1,612 @@
+//! A link: what there is between two endpoints, its credits, and its calls.
+//!
+//! Whoever sends a request gives a credit for it, and gets it back with what answers it. So what comes
+//! to an endpoint is bounded: by the credits that it gave, and by the requests that it sent. It posts
+//! as many receives.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::task::Waker;
+use std::time::Duration;
+
+use doorbell_verbs::{Connection, Data, Ending, Memory, Qpn, Queues, RemoteMemory, Write};
+use tokio::time::Instant;
+
+use crate::buffers::locked;
+use crate::calls::{Answer, Calls};
+use crate::endpoint::Core;
+use crate::error::{SendError, Undeliverable};
+use crate::handling::handles_several;
+use crate::kept::{KeptId, KeptRequests};
+use crate::name::Tag;
+use crate::outbox::{Content, Outbox};
+use crate::pack;
+use crate::sources::Sources;
+use crate::wire::{Header, Hello, Kind, MOST_CREDITS, Placement};
+use crate::words::{MOST_WORDS, Words};
+
+pub(crate) struct Link {
+    pub endpoint: Arc<Core>,
+    pub qpn: Qpn,
+    /// Whether this side asked for it.
+    pub asked: bool,
+    /// What the peer said of itself, when the link is open.
+    hello: OnceLock<Hello>,
+    /// The tag that the peer shows.
+    shown: AtomicU64,
+    open: AtomicBool,
+    /// How many requests the peer may have under way: no more receives are promised for them.
+    grants: AtomicUsize,
+    /// Counts what may end somebody's waiting: answers, credits, the end.
+    changes: AtomicU32,
+    out: Mutex<Out>,
+}
+
+/// What of a link is for whoever sends.
+pub(crate) struct Out {
+    /// There while the link is open.
+    outbox: Option<Outbox>,
+    /// Why it is over.
+    ending: Option<Ending>,
+    /// How many requests the peer has receives for, beside those under way.
+    credits: usize,
+    /// Requests under way: those that are no calls, and all, with those that may be sent now.
+    plain: usize,
+    taken: usize,
+    /// Receives that are promised for their answers: so many at least, and as many as that.
+    lease: usize,
+    leases: usize,
+    /// Requests that are done, without a reply, and the peer was not told of.
+    owed: usize,
+    pub calls: Calls,
+    pub sources: Sources,
+    pub kept: KeptRequests,
+    /// Whether somebody sees to it that their time ends.
+    timed: bool,
+    /// Who waits for a credit, longest first.
+    waiting: VecDeque<(u64, Waker)>,
+    next_place: u64,
+}
+
+/// What is to be placed.
+pub(crate) struct Placed {
+    pub offset: u64,
+    pub data: Data,
+    /// Where: as much as the data.
+    pub memory: RemoteMemory,
+}
+
+/// Which handler a request or reply is for, and which call it is of.
+#[derive(Clone, Copy)]
+pub(crate) struct To {
+    pub handler: u16,
+    pub call: u16,
+}
+
+impl Link {
+    /// With so many receives for the peer's requests, and for the answers to this side's.
+    pub fn new(
+        endpoint: Arc<Core>,
+        qpn: Qpn,
+        asked: bool,
+        (grants, lease): (usize, usize),
+    ) -> Self {
+        Self {
+            endpoint,
+            qpn,
+            asked,
+            hello: OnceLock::new(),
+            shown: AtomicU64::new(Tag::NONE.0),
+            open: AtomicBool::new(false),
+            grants: AtomicUsize::new(grants),
+            changes: AtomicU32::new(0),
+            out: Mutex::new(Out {
+                outbox: None,
+                ending: None,
+                credits: 0,
+                plain: 0,
+                taken: 0,
+                lease,
+                leases: lease,
+                owed: 0,
+                calls: Calls::default(),
+                sources: Sources::default(),
+                kept: KeptRequests::default(),
+                timed: false,
+                waiting: VecDeque::new(),
+                next_place: 0,
+            }),
+        }
+    }
+
+    /// The peer has said what it is.
+    pub fn hears(&self, hello: Hello) {
+        self.shows(hello.tag);
+        let _ = self.hello.set(hello);
+    }
+
+    /// The connection stands.
+    pub fn opens(&self, queues: Queues) {
+        let mut out = self.out();
+        if out.ending.is_some() {
+            return;
+        }
+        out.credits = self.hello().map_or(0, |hello| hello.credits.into());
+        out.outbox = Some(Outbox::new(queues));
+        self.changed();
+        let credits = out.credits;
+        out.wake(credits);
+    }
+
+    /// Whether the poller has heard that it is open: what came before is handled first.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    pub fn is_heard(&self) {
+        self.open.store(true, Ordering::Relaxed);
+    }
+
+    pub fn hello(&self) -> Option<&Hello> {
+        self.hello.get()
+    }
+
+    pub fn connection(&self) -> Option<Connection> {
+        self.out().outbox.as_ref().map(|outbox| outbox.connection.clone())
+    }
+
+    /// How many requests the peer may have under way.
+    pub fn grants(&self) -> usize {
+        self.grants.load(Ordering::Relaxed)
+    }
+
+    /// The longest payload that a message takes there.
+    #[inline]
+    pub fn longest(&self) -> usize {
+        let own = self.endpoint.config.payload;
+        self.hello.get().map_or(0, |hello| own.min(hello.payload as usize))
+    }
+
+    /// The peer's segment.
+    pub fn segment(&self) -> Option<RemoteMemory> {
+        self.hello.get().map(|hello| hello.segment)
+    }
+
+    /// The tag that the peer shows.
+    #[inline]
+    pub fn shown(&self) -> Tag {
+        Tag(self.shown.load(Ordering::Relaxed))
+    }
+
+    pub fn shows(&self, tag: Tag) {
+        self.shown.store(tag.0, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub fn changes(&self) -> u32 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    fn changed(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    #[inline]
+    pub fn out(&self) -> MutexGuard<'_, Out> {
+        locked(&self.out)
+    }
+
+    /// Sends a request, if there is a credit. Whether there was.
+    #[inline]
+    pub fn try_request(
+        self: &Arc<Self>,
+        handler: u16,
+        content: Content<'_>,
+    ) -> Result<bool, SendError> {
+        let mut out = self.out();
+        let admitted = self.admit(&mut out)?;
+        if admitted {
+            self.request(&mut out, handler, content)?;
+        }
+        Ok(admitted)
+    }
+
+    /// Sends a request whose answer is kept for who waits for it, if there is a credit. Which call it
+    /// is.
+    #[inline]
+    pub fn try_call(
+        self: &Arc<Self>,
+        handler: u16,
+        content: Content<'_>,
+    ) -> Result<Option<u16>, SendError> {
+        let mut out = self.out();
+        let admitted = self.admit(&mut out)?;
+        if admitted { self.call(&mut out, handler, content).map(Some) } else { Ok(None) }
+    }
+
+    /// Sends a request for which there was a credit.
+    #[inline]
+    pub fn request(
+        self: &Arc<Self>,
+        out: &mut Out,
+        handler: u16,
+        content: Content<'_>,
+    ) -> Result<(), SendError> {
+        out.stands()?;
+        out.plain += 1;
+        self.send_request(out, To { handler, call: 0 }, content);
+        Ok(())
+    }
+
+    /// Sends a request for which there was a credit, and whose answer is kept. Which call it is.
+    #[inline]
+    pub fn call(
+        self: &Arc<Self>,
+        out: &mut Out,
+        handler: u16,
+        content: Content<'_>,
+    ) -> Result<u16, SendError> {
+        out.stands()?;
+        let call = out.calls.begin();
+        self.send_request(out, To { handler, call }, content);
+        Ok(call)
+    }
+
+    /// One that nothing is under way beside is alone, and goes at once.
+    #[inline]
+    fn send_request(self: &Arc<Self>, out: &mut Out, to: To, content: Content<'_>) {
+        let alone = out.taken == 1;
+        let words = content.words.len();
+        let header = Header { kind: Kind::Request, words, handler: to.handler, call: to.call };
+        self.send(out, header, content, alone);
+    }
+
+    /// Places data in the peer's segment, for which there was a credit, and has a request run behind
+    /// that. Which one it is of those that wait for their memory to come back.
+    pub fn place(
+        self: &Arc<Self>,
+        out: &mut Out,
+        handler: u16,
+        words: &Words,
+        placed: Placed,
+    ) -> Result<u16, SendError> {
+        out.stands()?;
+        let Placed { offset, data, memory } = placed;
+        let (source, len) = (out.sources.begin(), data.len());
+        let by_metadata = words.is_empty() && self.hello().is_some_and(|hello| hello.metadata);
+        out.plain += 1;
+        let alone = out.taken == 1;
+        let Some(outbox) = &mut out.outbox else { return Ok(source) };
+        let kind = if by_metadata { Kind::Request } else { Kind::Placed };
+        let own = Words::new(&[offset, len]).expect("few");
+        let count = words.len() + kind.own_words();
+        let header = Header { kind, words: count, handler, call: 0 };
+        let write = Write::new(data, memory).expect("it was measured").id(source.into());
+        let first = if by_metadata {
+            outbox.put(write.metadata(Placement { header, offset }.metadata()), len)
+        } else {
+            let mut bytes = [0; 8 * MOST_WORDS];
+            let bytes = &mut bytes[..8 * words.len()];
+            words.put_bytes(bytes);
+            let first = outbox.put(write, len);
+            let content = Content { words: &own, payload: bytes };
+            outbox.hold(header, content, (&self.endpoint.buffers, usize::MAX)) || first
+        };
+        if alone {
+            outbox.flush();
+        } else if first {
+            self.endpoint.shared.holds(self.clone());
+        }
+        Ok(source)
+    }
+
+    /// Answers a request.
+    #[inline]
+    pub fn reply(self: &Arc<Self>, to: To, content: Content<'_>) {
+        let words = content.words.len();
+        let header = Header { kind: Kind::Reply, words, handler: to.handler, call: to.call };
+        self.answer(&mut self.out(), header, content);
+    }
+
+    /// Sends a request back, of which this is the data.
+    #[cold]
+    pub fn give_back(self: &Arc<Self>, request: Header, why: Undeliverable, data: &[u8]) {
+        let words = &Words::of(&why.code());
+        let carried = if data.is_empty() { 0 } else { request.words };
+        let header = Header { kind: Kind::Returned, words: 1 + carried, ..request };
+        self.answer(&mut self.out(), header, Content { words, payload: data });
+    }
+
+    /// A request is done, and nothing was replied.
+    #[inline]
+    pub fn done(self: &Arc<Self>, call: u16) {
+        let mut out = self.out();
+        let (kind, call) = if call == 0 {
+            out.owed += 1;
+            if out.owed < (self.grants() / 4).max(1) {
+                return;
+            }
+            (Kind::Done, std::mem::take(&mut out.owed) as u16)
+        } else {
+            (Kind::Unanswered, call)
+        };
+        let header = Header { kind, words: 0, handler: 0, call };
+        self.answer(&mut out, header, Content::encoded(&[]));
+    }
+
+    /// Answers a request. A peer that has fewer credits than it may have gets one more with each
+    /// answer, as long as there are receives: so idle peers hold few, and busy ones many.
+    #[inline]
+    fn answer(self: &Arc<Self>, out: &mut Out, header: Header, content: Content<'_>) {
+        if out.outbox.is_none() {
+            return;
+        }
+        let full = self.grants() >= self.endpoint.config.credits;
+        if full || content.len() > pack::LONGEST {
+            return self.send(out, header, content, !handles_several());
+        }
+        self.answer_and_grant(out, header, content);
+    }
+
+    /// In one send, for which the peer has the receive that it has for the answer.
+    #[cold]
+    fn answer_and_grant(self: &Arc<Self>, out: &mut Out, header: Header, content: Content<'_>) {
+        let (core, answers) = (
+            &self.endpoint,
+            match header.kind {
+                Kind::Done => header.call.into(),
+                _ => 1,
+            },
+        );
+        let room = core.config.credits.saturating_sub(self.grants());
+        let more = core.buffers.promise_more(room.min(answers));
+        self.grants.fetch_add(more, Ordering::Relaxed);
+        let Some(outbox) = &mut out.outbox else { return };
+        outbox.flush();
+        self.send(out, header, content, more == 0 && !handles_several());
+        if more > 0 {
+            let grant = Header { kind: Kind::Grant, words: 0, handler: 0, call: more as u16 };
+            self.send(out, grant, Content::encoded(&[]), false);
+        }
+    }
+
+    /// Sends a message: at once if it is alone, or else with others that go soon. What is held goes
+    /// when somebody waits for something of the bundle, when the messages are handled that it
+    /// answers, when it is much; and else as soon as whoever sent it lets other tasks run.
+    #[inline]
+    fn send(self: &Arc<Self>, out: &mut Out, header: Header, content: Content<'_>, alone: bool) {
+        let Some(outbox) = &mut out.outbox else { return };
+        let Core { buffers, config, shared, .. } = &*self.endpoint;
+        let packed = (config.credits / 4).max(2);
+        if alone && !outbox.holds() {
+            outbox.send(header, content, buffers);
+        } else if outbox.hold(header, content, (buffers, packed)) {
+            shared.holds(self.clone());
+        }
+    }
+
+    /// Sends what is held.
+    #[inline]
+    pub fn flush(&self) {
+        if let Some(outbox) = &mut self.out().outbox {
+            outbox.flush();
+        }
+    }
+
+    /// A handler keeps a request, for as long as its sender waits for the answer.
+    pub fn keep(self: &Arc<Self>, header: Header) -> KeptId {
+        let patience = self.hello.get().map_or(0, |hello| hello.patience);
+        let until = Instant::now() + Duration::from_millis(patience.into());
+        let mut out = self.out();
+        if !std::mem::replace(&mut out.timed, true) {
+            self.endpoint.shared.runtime.spawn(time_out(self.clone()));
+        }
+        out.kept.keep(header, until)
+    }
+
+    /// A send is complete, or failed. Whether somebody was woken.
+    #[inline]
+    pub fn sent(&self, source: u64, memory: Memory) -> bool {
+        let mut out = self.out();
+        if let Some(outbox) = &mut out.outbox {
+            outbox.sent();
+        }
+        match (memory, source) {
+            (Memory::Buf(buffer), 0) => self.endpoint.buffers.give(buffer),
+            (memory, 1..) => {
+                let woke = out.sources.came_back(source as u16, memory);
+                drop(out);
+                self.changed();
+                return woke;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// Credits come back with an answer. Whether somebody was woken.
+    #[inline]
+    pub fn credited(&self, count: usize) -> bool {
+        let mut out = self.out();
+        let count = count.min(out.plain);
+        out.plain -= count;
+        out.credits += count;
+        self.come_back(out, count)
+    }
+
+    /// More requests may be under way than before. Whether somebody was woken.
+    #[cold]
+    pub fn granted(&self, count: usize) -> bool {
+        let mut out = self.out();
+        out.credits = (out.credits + count).min(MOST_CREDITS - out.taken);
+        let woke = out.wake(count);
+        drop(out);
+        self.changed();
+        woke
+    }
+
+    /// An answer to a call, and with it its credit. Whether somebody was woken.
+    #[inline]
+    pub fn answered(&self, call: u16, answer: Answer) -> bool {
+        let mut out = self.out();
+        let Some(woke) = out.calls.answer(call, answer) else { return false };
+        out.credits += 1;
+        woke | self.come_back(out, 1)
+    }
+
+    /// So many requests are answered, or were not sent. Whether somebody was woken.
+    #[inline]
+    fn come_back(&self, mut out: MutexGuard<'_, Out>, count: usize) -> bool {
+        if out.ending.is_some() {
+            return false;
+        }
+        out.taken -= count;
+        let more = out.leases - out.lease.max(out.taken.min(out.leases));
+        out.leases -= more;
+        let woke = out.wake(count);
+        drop(out);
+        self.changed();
+        if more > 0 {
+            self.endpoint.buffers.release(more);
+            self.endpoint.feed();
+        }
+        woke
+    }
+
+    /// Gives a credit back that was not used.
+    pub fn put_back(&self) {
+        let mut out = self.out();
+        out.credits += 1;
+        self.come_back(out, 1);
+    }
+
+    /// Takes a credit, if there is one, and a receive for the answer. Whether there were.
+    #[inline]
+    pub fn admit(self: &Arc<Self>, out: &mut Out) -> Result<bool, SendError> {
+        out.stands()?;
+        let admitted = out.credits > 0 && (out.taken < out.leases || self.leases(out));
+        if admitted {
+            out.credits -= 1;
+            out.taken += 1;
+        }
+        Ok(admitted)
+    }
+
+    /// Looks for a receive for one more answer, or has this be told when there may be one.
+    #[cold]
+    fn leases(self: &Arc<Self>, out: &mut Out) -> bool {
+        let core = &self.endpoint;
+        if out.leases >= core.config.credits {
+            return false;
+        }
+        let mut found = core.buffers.promise_for_answers(1);
+        if found == 0 {
+            core.starves(self.clone());
+            // What was released before that was known has told nobody.
+            found = core.buffers.promise_for_answers(1);
+        }
+        out.leases += found;
+        found > 0
+    }
+
+    /// There may be a receive for one more answer.
+    pub fn fed(&self) {
+        self.out().wake(1);
+        self.changed();
+    }
+
+    /// How many receives are promised for it. It needs none any more.
+    pub fn promised(&self) -> usize {
+        let out = &mut *self.out();
+        out.lease = 0;
+        self.grants.swap(0, Ordering::Relaxed) + std::mem::take(&mut out.leases)
+    }
+
+    /// The link is over: all who wait are told. How many requests are lost of which nobody waits for
+    /// the answer; none if it was over before.
+    #[cold]
+    pub fn ends(&self, ending: Ending) -> Option<usize> {
+        let mut out = self.out();
+        if out.ending.is_some() {
+            return None;
+        }
+        out.ending = Some(ending);
+        let lost = std::mem::take(&mut out.plain);
+        // The queue pair goes with its queue.
+        let outbox = out.outbox.take();
+        let waiting = std::mem::take(&mut out.waiting);
+        out.calls.end();
+        out.sources.end();
+        drop(out);
+        drop(outbox);
+        self.changed();
+        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+        Some(lost)
+    }
+
+    pub fn ending(&self) -> Option<Ending> {
+        self.out().ending.clone()
+    }
+}
+
+/// Sends requests back that handlers have kept too long, until none is kept.
+async fn time_out(link: Arc<Link>) {
+    loop {
+        let next = {
+            let mut out = link.out();
+            let next = out.kept.next();
+            out.timed = next.is_some() && out.ending.is_none();
+            next.filter(|_| out.timed)
+        };
+        let Some(next) = next else { return };
+        tokio::time::sleep_until(next).await;
+        loop {
+            let overdue = link.out().kept.overdue(Instant::now());
+            let Some(header) = overdue else { break };
+            link.give_back(header, Undeliverable::NoReply, &[]);
+        }
+    }
+}
+
+impl Out {
+    /// That the link is over, if it is.
+    pub fn gone(&self) -> Option<SendError> {
+        self.ending.clone().map(SendError::Gone)
+    }
+
+    #[inline]
+    fn stands(&self) -> Result<(), SendError> {
+        self.gone().map_or(Ok(()), Err)
+    }
+
+    /// Has the waker called when there is a credit.
+    pub fn wait(&mut self, place: &mut Option<u64>, waker: &Waker) {
+        let number = *place.get_or_insert_with(|| {
+            self.next_place += 1;
+            self.next_place
+        });
+        match self.waiting.iter_mut().find(|(place, _)| *place == number) {
+            Some((_, there)) => there.clone_from(waker),
+            None => self.waiting.push_back((number, waker.clone())),
+        }
+    }
+
+    /// Waits no more. If it was called and did not come, another is called.
+    pub fn leave(&mut self, place: u64) {
+        let before = self.waiting.len();
+        self.waiting.retain(|(number, _)| *number != place);
+        if self.waiting.len() == before && self.credits > 0 {
+            self.wake(1);
+        }
+    }
+
+    /// Calls so many who wait.
+    #[inline]
+    fn wake(&mut self, count: usize) -> bool {
+        let count = count.min(self.waiting.len());
+        self.waiting.drain(..count).for_each(|(_, waker)| waker.wake());
+        count > 0
+    }
+}

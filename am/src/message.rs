@@ -1,0 +1,419 @@
+//! Messages, as handlers and callers see them.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use doorbell_verbs::Buf;
+
+use crate::buffers::Buffers;
+use crate::error::{CallError, SendError, Undeliverable};
+use crate::handlers::{ReplyId, Task};
+use crate::kept::KeptId;
+use crate::link::{Link, To};
+use crate::outbox::Content;
+use crate::peer::Peer;
+use crate::wire::Header;
+use crate::words::{Arguments, MOST_WORDS, Words};
+
+/// What came for a handler, in the buffer in which it was received.
+pub(crate) struct Arrival {
+    pub header: Header,
+    /// There, unless a handler has kept it.
+    pub buffer: Option<Buf>,
+    /// Where in it the words are, and the payload behind them.
+    pub data: Range<usize>,
+    /// Whether there is nothing else in the buffer.
+    pub whole: bool,
+    /// Whether the buffer was posted, and is to be again.
+    pub posted: bool,
+    /// Where in the segment a payload was placed.
+    pub placed: Option<Range<u64>>,
+}
+
+impl Arrival {
+    /// The words and the payload.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        self.buffer.as_deref().map_or(&[], |buffer| &buffer[self.data.clone()])
+    }
+
+    #[inline]
+    fn payload(&self) -> &[u8] {
+        &self.data()[8 * self.header.words..]
+    }
+
+    /// Takes the buffer, if the message has it for itself; or else a copy.
+    pub fn detach(&mut self, buffers: &Buffers) -> Option<Buf> {
+        if self.whole {
+            return self.buffer.take();
+        }
+        let mut copy = buffers.take();
+        let copied = copy.extend_from_slice(self.data());
+        debug_assert!(copied.is_ok(), "it came in a buffer of that size");
+        Some(copy)
+    }
+
+    /// The same, which may be kept: in a buffer of its own.
+    pub fn detached(mut self, buffers: &Buffers) -> (Self, Option<Buf>) {
+        let data = if self.whole { self.data.clone() } else { 0..self.data.len() };
+        let own = self.detach(buffers);
+        let rest = self.buffer.take();
+        let posted = self.whole;
+        (Self { buffer: own, data, whole: true, posted, ..self }, rest)
+    }
+}
+
+/// A request, for the handler that it runs: it may be answered once.
+///
+/// If it is dropped, the peer is told that it is done, some time, and a caller that nothing was
+/// replied. Not twice:
+///
+/// ```compile_fail
+/// # use doorbell_am::{Handlers, ReplyId, RequestId};
+/// # const ADD: RequestId<u64> = RequestId::new(0, "add");
+/// # const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
+/// Handlers::new().request(ADD, |request, number| {
+///     request.reply(SUM, number);
+///     request.reply(SUM, number);
+/// });
+/// ```
+///
+/// Nor later, but by what was [kept](Self::keep) of it:
+///
+/// ```compile_fail
+/// # use doorbell_am::{Handlers, ReplyId, RequestId};
+/// # const ADD: RequestId<u64> = RequestId::new(0, "add");
+/// let (mut requests, _) = std::sync::mpsc::channel();
+/// Handlers::new().request(ADD, move |request, _| requests.send(request).unwrap());
+/// ```
+pub struct Request<'r> {
+    link: &'r Arc<Link>,
+    arrival: &'r mut Arrival,
+    /// Whether it has its answer, or somebody else owes it.
+    settled: bool,
+}
+
+impl<'r> Request<'r> {
+    #[inline]
+    pub(crate) fn new(link: &'r Arc<Link>, arrival: &'r mut Arrival) -> Self {
+        Self { link, arrival, settled: false }
+    }
+
+    /// Who sent it.
+    pub fn peer(&self) -> Peer {
+        Peer::of(self.link.clone())
+    }
+
+    /// The payload, where it was received.
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
+        self.arrival.payload()
+    }
+
+    /// Where in the endpoint's segment the payload was placed, if it was.
+    #[inline]
+    pub fn placed(&self) -> Option<Range<u64>> {
+        self.arrival.placed.clone()
+    }
+
+    /// Replies with words.
+    #[inline]
+    pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
+        self.answer(id.index(), Content { words: &Words::of(&arguments), payload: &[] });
+    }
+
+    /// Replies with words and a payload, of which a copy is sent.
+    ///
+    /// # Errors
+    /// When the payload is longer than the peer takes, or there are too many words. Nothing is replied
+    /// then.
+    #[inline]
+    pub fn reply_with<A: Arguments>(
+        self,
+        id: ReplyId<A>,
+        arguments: A,
+        payload: &[u8],
+    ) -> Result<(), SendError> {
+        fits(self.link, &arguments, payload)?;
+        self.answer(id.index(), Content { words: &Words::of(&arguments), payload });
+        Ok(())
+    }
+
+    #[inline]
+    fn answer(mut self, handler: u16, content: Content<'_>) {
+        self.settled = true;
+        self.link.reply(To { handler, call: self.arrival.header.call }, content);
+    }
+
+    /// Keeps it, with its payload, for an answer later. Another buffer takes the place of the one in
+    /// which it was received.
+    pub fn keep(mut self) -> Kept {
+        self.settled = true;
+        let Arrival { header, data, whole, placed, .. } = &*self.arrival;
+        let words = 8 * header.words;
+        let start = if *whole { data.start } else { 0 } + words;
+        let payload = start..start + data.len() - words;
+        let (header, placed) = (*header, placed.clone());
+        let buffer = self.arrival.detach(&self.link.endpoint.buffers);
+        let owed = Some((header, self.link.keep(header)));
+        Kept { link: self.link.clone(), owed, buffer, payload, placed }
+    }
+
+    pub(crate) fn spawn(self, task: impl FnOnce(Kept) -> Task) {
+        let endpoint = &self.link.endpoint;
+        endpoint.tasks.spawn(task(self.keep()), endpoint);
+    }
+
+    /// The words are not the handler's.
+    #[cold]
+    pub(crate) fn misfits(mut self) {
+        self.settled = true;
+        let header = self.arrival.header;
+        self.link.give_back(header, Undeliverable::Arguments, self.arrival.data());
+    }
+}
+
+impl Drop for Request<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.settled {
+            unanswered(self.link, self.arrival.header);
+        }
+    }
+}
+
+/// A request goes without an answer.
+fn unanswered(link: &Arc<Link>, header: Header) {
+    if std::thread::panicking() {
+        link.give_back(header, Undeliverable::Panicked, &[]);
+    } else {
+        link.done(header.call);
+    }
+}
+
+/// A request that was kept, to be answered later: from wherever, once, and within the time that its
+/// sender gives it. An answer that is too late goes nowhere.
+pub struct Kept {
+    link: Arc<Link>,
+    /// There until it is answered.
+    owed: Option<(Header, KeptId)>,
+    /// There until it is answered.
+    buffer: Option<Buf>,
+    payload: Range<usize>,
+    placed: Option<Range<u64>>,
+}
+
+impl Kept {
+    /// Who sent it.
+    pub fn peer(&self) -> Peer {
+        Peer::of(self.link.clone())
+    }
+
+    /// The payload, where it was received.
+    pub fn payload(&self) -> &[u8] {
+        self.buffer.as_deref().map_or(&[], |buffer| &buffer[self.payload.clone()])
+    }
+
+    /// Where in the endpoint's segment the payload was placed, if it was.
+    pub fn placed(&self) -> Option<Range<u64>> {
+        self.placed.clone()
+    }
+
+    /// Replies with words.
+    pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
+        self.answer(id.index(), Content { words: &Words::of(&arguments), payload: &[] });
+    }
+
+    /// Replies with words and a payload, of which a copy is sent.
+    ///
+    /// # Errors
+    /// As [`Request::reply_with`].
+    pub fn reply_with<A: Arguments>(
+        self,
+        id: ReplyId<A>,
+        arguments: A,
+        payload: &[u8],
+    ) -> Result<(), SendError> {
+        fits(&self.link, &arguments, payload)?;
+        self.answer(id.index(), Content { words: &Words::of(&arguments), payload });
+        Ok(())
+    }
+
+    fn answer(mut self, handler: u16, content: Content<'_>) {
+        if let Some(Header { call, .. }) = self.settle() {
+            self.link.reply(To { handler, call }, content);
+        }
+    }
+
+    /// Gives the buffer back, and says what is still owed an answer: nothing if its time is over.
+    fn settle(&mut self) -> Option<Header> {
+        let (header, id) = self.owed.take()?;
+        let endpoint = &self.link.endpoint;
+        if let Some(buffer) = self.buffer.take() {
+            endpoint.buffers.give(buffer);
+        }
+        let in_time = self.link.out().kept.release(id);
+        if !in_time {
+            endpoint.shared.counters.late.fetch_add(1, Ordering::Relaxed);
+        }
+        in_time.then_some(header)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(header) = self.settle() {
+            unanswered(&self.link, header);
+        }
+    }
+}
+
+fn fits<A: Arguments>(link: &Link, arguments: &A, payload: &[u8]) -> Result<(), SendError> {
+    if arguments.count() > MOST_WORDS {
+        return Err(SendError::Words(arguments.count()));
+    }
+    let most = link.longest();
+    let fits = payload.len() <= most;
+    if fits { Ok(()) } else { Err(SendError::Payload { len: payload.len(), most }) }
+}
+
+/// A reply, for the handler that it runs.
+pub struct Replied<'r> {
+    link: &'r Arc<Link>,
+    arrival: &'r Arrival,
+}
+
+impl<'r> Replied<'r> {
+    #[inline]
+    pub(crate) fn new(link: &'r Arc<Link>, arrival: &'r Arrival) -> Self {
+        Self { link, arrival }
+    }
+
+    /// Who replied.
+    pub fn peer(&self) -> Peer {
+        Peer::of(self.link.clone())
+    }
+
+    /// The payload, where it was received.
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
+        self.arrival.payload()
+    }
+}
+
+/// A reply, for the caller who awaited it.
+pub struct Reply {
+    handler: u16,
+    words: Words,
+    payload: Payload,
+}
+
+/// What came with a reply, in the buffer in which it was received, if anything did.
+struct Payload(Option<(Buf, Range<usize>, Arc<Link>)>);
+
+impl Drop for Payload {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some((buffer, _, link)) = self.0.take() {
+            link.endpoint.buffers.give(buffer);
+        }
+    }
+}
+
+impl Reply {
+    /// Takes the buffer along only if there is a payload in it.
+    #[inline]
+    pub(crate) fn of(arrival: &mut Arrival, link: &Arc<Link>) -> Self {
+        let Header { words: count, handler, .. } = arrival.header;
+        let words = Words::from_bytes(&arrival.data()[..8 * count]);
+        let (len, own) = (arrival.data.len(), arrival.whole);
+        let start = if own { arrival.data.start } else { 0 };
+        let payload = start + 8 * count..start + len;
+        let buffer = if payload.is_empty() { None } else { arrival.detach(&link.endpoint.buffers) };
+        Self { handler, words, payload: Payload(buffer.map(|it| (it, payload, link.clone()))) }
+    }
+
+    /// The index of the handler that it is for.
+    pub fn handler(&self) -> u16 {
+        self.handler
+    }
+
+    /// Its words.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Its payload.
+    pub fn payload(&self) -> &[u8] {
+        self.payload.0.as_ref().map_or(&[], |(buffer, range, _)| &buffer[range.clone()])
+    }
+
+    /// Its arguments, if it is of this kind.
+    ///
+    /// # Errors
+    /// When it is of another, or the words are none of that.
+    #[inline]
+    pub fn arguments<A: Arguments>(&self, id: ReplyId<A>) -> Result<A, CallError> {
+        let arguments = if self.handler == id.index() { A::take(&self.words) } else { None };
+        let other = CallError::OtherReply { found: self.handler, expected: id.name() };
+        arguments.ok_or(other)
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("handler", &self.handler)
+            .field("words", &self.words)
+            .field("payload", &self.payload().len())
+            .finish()
+    }
+}
+
+/// A request that came back, for the handler of such.
+pub struct Returned<'r> {
+    pub(crate) why: Undeliverable,
+    pub(crate) link: &'r Arc<Link>,
+    pub(crate) what: Option<(Header, &'r [u8])>,
+}
+
+impl Returned<'_> {
+    /// Why.
+    pub fn why(&self) -> Undeliverable {
+        self.why
+    }
+
+    /// Whom it was for.
+    pub fn peer(&self) -> Peer {
+        Peer::of(self.link.clone())
+    }
+
+    /// The index of the handler that it was for. When the peer has gone, it is not known which of the
+    /// requests under way were handled, and so which one this is.
+    pub fn handler(&self) -> Option<u16> {
+        self.what.map(|(header, _)| header.handler)
+    }
+
+    /// Its words, if they came back, too.
+    pub fn words(&self) -> Words {
+        let words = self.what.map(|(header, data)| data.get(..8 * header.words));
+        Words::from_bytes(words.flatten().unwrap_or_default())
+    }
+
+    /// Its payload, if that came back, too.
+    pub fn payload(&self) -> &[u8] {
+        let payload = self.what.map(|(header, data)| data.get(8 * header.words..));
+        payload.flatten().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Returned<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.handler() {
+            Some(handler) => write!(f, "a request for handler {handler} came back: {}", self.why),
+            None => write!(f, "a request came back: {}", self.why),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What endpoints are called, and what lets messages in.
+
+use std::fmt;
+use std::str::FromStr;
+
+use doorbell_verbs::ServiceId;
+use thiserror::Error;
+
+/// An endpoint's name: where its NIC is, and which one there it is. It is text, which goes wherever it
+/// is needed.
+///
+/// ```
+/// use doorbell_am::Name;
+///
+/// let name: Name = "shm:job/1#000000000000002a".parse()?;
+/// assert_eq!(name, Name::at("shm:job/1", 42));
+/// # Ok::<(), doorbell_am::NameError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Name {
+    address: String,
+    service: u64,
+}
+
+/// Text that is no endpoint's name.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("`{0}` names no endpoint: that is ADDRESS#SERVICE, the service in hexadecimal")]
+pub struct NameError(String);
+
+impl Name {
+    /// The endpoint that listens to a [number of its own](crate::EndpointConfig::service) at an
+    /// address.
+    pub fn at(address: impl Into<String>, service: u64) -> Self {
+        Self { address: address.into(), service }
+    }
+
+    /// Where its NIC is.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Which one it is there.
+    pub fn service(&self) -> ServiceId {
+        ServiceId(self.service)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{:016x}", self.address, self.service)
+    }
+}
+
+impl FromStr for Name {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let parsed = || {
+            let (address, service) = text.rsplit_once('#')?;
+            let service = u64::from_str_radix(service, 16).ok()?;
+            (!address.is_empty()).then(|| Self::at(address, service))
+        };
+        parsed().ok_or_else(|| NameError(text.to_owned()))
+    }
+}
+
+/// What a peer must show for its messages to be taken: the same as the endpoint has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Tag(pub u64);
+
+impl Tag {
+    /// As an endpoint's: whatever peers show.
+    pub const ANY: Self = Self(u64::MAX);
+    /// As an endpoint's: nobody gets in.
+    pub const NONE: Self = Self(0);
+
+    /// Whether an endpoint that has this lets in who shows the other.
+    #[inline]
+    pub(crate) fn admits(self, shown: Self) -> bool {
+        self == Self::ANY || (self == shown && self != Self::NONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_is_written() {
+        for address in ["udp:[::1]:4791", "packet:02:00:00:00:00:01", "shm:a#b"] {
+            let name = Name::at(address, u64::MAX);
+            assert_eq!(name.to_string().parse(), Ok(name));
+        }
+        for text in ["", "#1", "shm:a", "shm:a#", "shm:a#x"] {
+            assert!(text.parse::<Name>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tag_admits_itself_any_admits_all_and_none_nobody() {
+        assert!(Tag(1).admits(Tag(1)) && !Tag(1).admits(Tag(2)));
+        assert!(Tag::ANY.admits(Tag(2)) && Tag::ANY.admits(Tag::NONE));
+        assert!(!Tag::NONE.admits(Tag::NONE));
+    }
+}

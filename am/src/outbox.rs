@@ -1,0 +1,233 @@
+//! What leaves: alone at once, in company soon.
+
+use std::collections::VecDeque;
+
+use doorbell_verbs::{Connection, Inline, Queues, Send, SendQueue, WorkRequest};
+
+use crate::buffers::Buffers;
+use crate::pack::{self, HEAD, Pack};
+use crate::wire::Header;
+use crate::words::Words;
+
+/// What a message is made of, beside its header.
+#[derive(Clone, Copy)]
+pub(crate) struct Content<'c> {
+    pub words: &'c Words,
+    pub payload: &'c [u8],
+}
+
+impl<'c> Content<'c> {
+    /// What was encoded before.
+    pub fn encoded(bytes: &'c [u8]) -> Self {
+        Self { words: &Words::NONE, payload: bytes }
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        8 * self.words.len() + self.payload.len()
+    }
+
+    /// Puts it into as many bytes.
+    #[inline]
+    pub fn put(&self, bytes: &mut [u8]) {
+        let (words, payload) = bytes.split_at_mut(8 * self.words.len());
+        self.words.put_bytes(words);
+        payload.copy_from_slice(self.payload);
+    }
+
+    /// With its header, if that travels in a request.
+    #[inline]
+    fn few(&self, header: Header) -> Option<Inline> {
+        let mut few = [0; 64];
+        let bytes = few.get_mut(..HEAD + self.len().next_multiple_of(8))?;
+        pack::put(bytes, header, *self);
+        Inline::new(bytes)
+    }
+}
+
+/// The sending end of a link that is open.
+pub(crate) struct Outbox {
+    queue: SendQueue,
+    pub connection: Connection,
+    held: Held,
+    /// What there was no room to send: no more than the peer's requests and this side's.
+    backlog: VecDeque<WorkRequest>,
+    /// Sends of few bytes since one was told of. Of so many one is, less than the queue holds: then
+    /// there is room again for what waits.
+    untold: usize,
+    told_of: usize,
+    /// How many bytes are in the queue without the doorbell having been rung for them.
+    unrung: u64,
+}
+
+/// What goes soon.
+enum Held {
+    Nothing,
+    /// A message that will go as if it were alone, if no other comes.
+    One(Inline),
+    Several(Pack),
+}
+
+impl Outbox {
+    pub fn new(queues: Queues) -> Self {
+        let Queues { send, connection, .. } = queues;
+        let (held, backlog) = (Held::Nothing, VecDeque::new());
+        let told_of = (send.room() / 4).clamp(1, 16);
+        Self { queue: send, connection, held, backlog, untold: 0, told_of, unrung: 0 }
+    }
+
+    #[inline]
+    pub fn holds(&self) -> bool {
+        self.unrung > 0 || !matches!(self.held, Held::Nothing)
+    }
+
+    /// Sends a message at once, behind what is held.
+    #[inline]
+    pub fn send(&mut self, header: Header, content: Content<'_>, buffers: &Buffers) {
+        self.flush();
+        match content.few(header) {
+            Some(few) => self.send_few(few),
+            None => {
+                let request = Self::in_buffer(header, content, buffers);
+                self.post(request);
+            }
+        }
+    }
+
+    /// Puts a request behind what is held, to go with it soon; at once if that is much. Whether nothing
+    /// was there before that goes soon.
+    pub fn put(&mut self, request: impl Into<WorkRequest>, len: u64) -> bool {
+        /// So much is worth a doorbell.
+        const MUCH: u64 = 1 << 20;
+        let first = !self.holds();
+        self.send_held();
+        self.unrung += len.max(1);
+        let request = request.into();
+        if !self.backlog.is_empty() {
+            self.backlog.push_back(request);
+        } else if let Err(refused) = self.queue.put(request) {
+            self.backlog.push_back(*refused.request);
+        }
+        if self.unrung >= MUCH {
+            self.ring();
+        }
+        first && self.unrung > 0
+    }
+
+    #[inline]
+    fn ring(&mut self) {
+        if std::mem::take(&mut self.unrung) > 0 {
+            self.queue.ring();
+        }
+    }
+
+    /// A message that needs a buffer: with its header in front, unless that makes a packet more.
+    fn in_buffer(header: Header, content: Content<'_>, buffers: &Buffers) -> Send {
+        /// Of whose length packets are, or of a multiple.
+        const PACKET: usize = 1024;
+        let mut buffer = buffers.take();
+        let (len, padded) = (content.len(), HEAD + content.len().next_multiple_of(8));
+        let apart = padded.div_ceil(PACKET) > len.div_ceil(PACKET);
+        let filled = buffer.set_len(if apart { len } else { padded });
+        debug_assert!(filled.is_ok(), "what is longer was refused");
+        if apart {
+            content.put(&mut buffer);
+            Send::new(buffer).imm(header.imm())
+        } else {
+            pack::put(&mut buffer, header, content);
+            Send::new(buffer)
+        }
+    }
+
+    /// Puts a message to what goes soon, of which there may be so many. Whether there was nothing
+    /// before that did.
+    pub fn hold(
+        &mut self,
+        header: Header,
+        content: Content<'_>,
+        (buffers, most): (&Buffers, usize),
+    ) -> bool {
+        if content.len() > pack::LONGEST {
+            return self.put(Self::in_buffer(header, content, buffers), content.len() as u64);
+        }
+        let first = !self.holds();
+        let held = std::mem::replace(&mut self.held, Held::Nothing);
+        self.held = match held {
+            Held::Nothing => match content.few(header) {
+                Some(few) => Held::One(few),
+                None => Held::Several(Pack::of(buffers, header, content)),
+            },
+            Held::One(one) => {
+                let mut pack = Pack::of_bytes(buffers, one.bytes());
+                pack.put(header, content);
+                Held::Several(pack)
+            }
+            Held::Several(mut pack) => {
+                if pack.put(header, content) {
+                    Held::Several(pack)
+                } else {
+                    self.post(Send::new(pack.into_buffer()));
+                    Held::Several(Pack::of(buffers, header, content))
+                }
+            }
+        };
+        if matches!(&self.held, Held::Several(pack) if pack.count >= most) {
+            self.flush();
+        }
+        first
+    }
+
+    /// Sends what is held, and rings for what was put.
+    #[inline]
+    pub fn flush(&mut self) {
+        self.send_held();
+        self.ring();
+    }
+
+    #[inline]
+    fn send_held(&mut self) {
+        match std::mem::replace(&mut self.held, Held::Nothing) {
+            Held::Nothing => {}
+            Held::One(few) => self.send_few(few),
+            Held::Several(pack) => self.post(Send::new(pack.into_buffer())),
+        }
+    }
+
+    #[inline]
+    fn send_few(&mut self, few: Inline) {
+        self.untold += 1;
+        if self.untold < self.told_of {
+            self.post(Send::new(few).unsignalled());
+        } else {
+            self.untold = 0;
+            self.post(Send::new(few));
+        }
+    }
+
+    /// Posts a request; or keeps it, if there is no room, until there is.
+    #[inline]
+    pub fn post(&mut self, request: impl Into<WorkRequest>) {
+        if !self.backlog.is_empty() {
+            return self.backlog.push_back(request.into());
+        }
+        // What is refused for another reason than want of room goes with the link.
+        match self.queue.post(request) {
+            // That rings for what was put before, too.
+            Ok(()) => self.unrung = 0,
+            Err(refused) => {
+                self.backlog.push_back(*refused.request);
+                self.ring();
+            }
+        }
+    }
+
+    /// There may be room for what was kept.
+    #[inline]
+    pub fn sent(&mut self) {
+        while let Some(request) = self.backlog.pop_front() {
+            if let Err(refused) = self.queue.post(request) {
+                return self.backlog.push_front(*refused.request);
+            }
+        }
+    }
+}

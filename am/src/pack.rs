@@ -1,0 +1,142 @@
+//! Several short messages in one send.
+//!
+//! A message that has company does not pay for a packet of its own.
+
+use std::ops::Range;
+
+use doorbell_verbs::{Buf, Imm};
+
+use crate::buffers::Buffers;
+use crate::outbox::Content;
+use crate::wire::Header;
+
+/// The most bytes of a pack: a packet's.
+const MOST: usize = 4096;
+/// The longest message that goes into one with others.
+pub(crate) const LONGEST: usize = 1024;
+/// A header, and the length of the payload.
+pub(crate) const HEAD: usize = 8;
+
+/// A pack that is being filled.
+pub(crate) struct Pack {
+    buffer: Buf,
+    pub count: usize,
+}
+
+/// Puts a message into the beginning of these bytes, of which it takes all but the zeros behind it.
+#[inline]
+pub(crate) fn put(bytes: &mut [u8], header: Header, content: Content<'_>) {
+    let (head, rest) = bytes.split_at_mut(HEAD);
+    let (Imm(imm), payload) = (header.imm(), content.len() - 8 * header.words);
+    head.copy_from_slice(&(u64::from(imm) | (payload as u64) << 32).to_le_bytes());
+    let (data, zeros) = rest.split_at_mut(content.len());
+    content.put(data);
+    zeros.fill(0);
+}
+
+impl Pack {
+    /// One with a message in it.
+    pub fn of(buffers: &Buffers, header: Header, content: Content<'_>) -> Self {
+        let mut pack = Self::in_buffer(buffers.take());
+        let fits = pack.put(header, content);
+        debug_assert!(fits, "a message that may go into a pack fits one");
+        pack
+    }
+
+    /// One with a message in it that was put before.
+    pub fn of_bytes(buffers: &Buffers, message: &[u8]) -> Self {
+        let mut pack = Self { buffer: buffers.take(), count: 1 };
+        let put = pack.buffer.extend_from_slice(message);
+        debug_assert!(put.is_ok(), "a few bytes fit");
+        pack
+    }
+
+    fn in_buffer(buffer: Buf) -> Self {
+        Self { buffer, count: 0 }
+    }
+
+    /// Puts a message behind the others, if there is room. Whether there was.
+    #[inline]
+    pub fn put(&mut self, header: Header, content: Content<'_>) -> bool {
+        let start = self.buffer.len();
+        let end = start + HEAD + content.len().next_multiple_of(8);
+        if end > MOST.min(self.buffer.capacity()) {
+            return false;
+        }
+        let _ = self.buffer.set_len(end);
+        put(&mut self.buffer[start..], header, content);
+        self.count += 1;
+        true
+    }
+
+    pub fn into_buffer(self) -> Buf {
+        self.buffer
+    }
+}
+
+/// The message that begins here, where its words and payload are, and where the next one begins. None
+/// if that is no message, or goes beyond the end.
+#[inline]
+pub(crate) fn message(bytes: &[u8], at: usize) -> Option<(Header, Range<usize>, usize)> {
+    let both = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
+    let header = Header::from_imm(Imm(both as u32))?;
+    let start = at + HEAD;
+    let end = start + 8 * header.words + (both >> 32) as usize;
+    let next = start + (end - start).next_multiple_of(8);
+    (next <= bytes.len()).then_some((header, start..end, next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Kind;
+    use crate::words::Words;
+
+    #[test]
+    fn messages_come_out_of_a_pack_as_they_went_in() {
+        let mut pack = Pack::in_buffer(Buf::with_capacity(8000));
+        let payload: Vec<u8> = (0..200).map(|at| at as u8).collect();
+        let message_of = |number: usize| {
+            let words = Words::new(&[number as u64; 16][..number % 17]).expect("few");
+            let (handler, call) = (number as u16, 7);
+            let header = Header { kind: Kind::Request, words: words.len(), handler, call };
+            (header, words, &payload[..number % 101])
+        };
+        let put = |number: &usize| {
+            let (header, words, payload) = message_of(*number);
+            pack.put(header, Content { words: &words, payload })
+        };
+        let count = (0..1000).take_while(put).count();
+        assert_eq!(pack.count, count);
+        let bytes = pack.into_buffer();
+        assert!(bytes.len() <= MOST && count > 10, "{count} in {}", bytes.len());
+        let mut at = 0;
+        for number in 0..count {
+            let (header, words, payload) = message_of(number);
+            let (found, data, next) = message(&bytes, at).expect("a message");
+            assert_eq!(found, header);
+            assert_eq!(Words::from_bytes(&bytes[data.start..][..8 * words.len()]), words);
+            assert_eq!(bytes[data][8 * words.len()..], *payload);
+            at = next;
+        }
+        assert_eq!((at, message(&bytes, at)), (bytes.len(), None));
+    }
+
+    #[test]
+    fn whatever_is_no_pack_has_no_messages_beyond_its_end() {
+        let mut state = 1_u64;
+        for len in (0..256).step_by(3) {
+            let bytes: Vec<u8> = (0..len)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (state >> 60) as u8
+                })
+                .collect();
+            let mut at = 0;
+            while let Some((header, data, next)) = message(&bytes, at) {
+                assert!(data.end <= next && next <= len && data.len() >= 8 * header.words);
+                at = next;
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What messages look like between endpoints.
+//!
+//! A send carries one message or several: each is a [`Header`] and the length of its payload, four bytes
+//! each, its arguments, eight bytes each, and its payload, all with the lowest byte first, and zeros
+//! behind up to a multiple of eight. So a short message of seven words takes a cache line. Where
+//! eight bytes more would be a packet more, the header of a message that is alone is the send's
+//! immediate instead, and only arguments and payload are its data: so a payload of a packet's size
+//! takes one packet.
+//!
+//! | bits of the header | what |
+//! |---|---|
+//! | 31–29 | its [kind](Kind) |
+//! | 28–24 | how many words of arguments |
+//! | 23–12 | which handler |
+//! | 11–0 | which of the requester's calls it is or answers; 0 if none |
+
+use doorbell_verbs::{Imm, Metadata, RemoteMemory};
+
+use crate::name::Tag;
+use crate::words::MOST_WORDS;
+
+/// The most handlers of a table. One more index is for what endpoints say to each other.
+pub const MOST_HANDLERS: usize = (1 << 12) - 1;
+/// The handler of what endpoints say to each other.
+pub const SYSTEM: u16 = MOST_HANDLERS as u16;
+/// The most requests that may be under way to a peer.
+pub const MOST_CREDITS: usize = (1 << 12) - 1;
+
+/// What a message is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Runs a request handler.
+    Request,
+    /// Answers a request by a reply handler, or a call by its future.
+    Reply,
+    /// Answers a request that was not delivered: the first word says why, the others, and the payload,
+    /// are the request's.
+    Returned,
+    /// Answers as many requests as the field of the call says, to which nothing was replied.
+    Done,
+    /// Answers a call to which nothing was replied.
+    Unanswered,
+    /// Allows as many requests more as the field of the call says.
+    Grant,
+    /// Runs a request handler for a payload that was placed in the segment: the first two words are
+    /// where, and how long it is.
+    Placed,
+}
+
+impl Kind {
+    /// How many words there are in front of the handler's own.
+    #[inline]
+    pub fn own_words(self) -> usize {
+        match self {
+            Self::Returned => 1,
+            Self::Placed => 2,
+            _ => 0,
+        }
+    }
+}
+
+/// The immediate of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    pub kind: Kind,
+    pub words: usize,
+    pub handler: u16,
+    pub call: u16,
+}
+
+impl Header {
+    #[inline]
+    pub fn imm(self) -> Imm {
+        let kind = self.kind as u32;
+        let (handler, call) = (u32::from(self.handler), u32::from(self.call));
+        debug_assert!(self.words <= MOST_WORDS + 2 && handler < 4096 && call < 4096);
+        Imm(kind << 29 | (self.words as u32) << 24 | handler << 12 | call)
+    }
+
+    /// What an immediate says, if it is a header.
+    #[inline]
+    pub fn from_imm(Imm(imm): Imm) -> Option<Self> {
+        let kind = match imm >> 29 {
+            0 => Kind::Request,
+            1 => Kind::Reply,
+            2 => Kind::Returned,
+            3 => Kind::Done,
+            4 => Kind::Unanswered,
+            5 => Kind::Grant,
+            6 => Kind::Placed,
+            _ => return None,
+        };
+        let words = (imm >> 24 & 0x1F) as usize;
+        let most = MOST_WORDS + kind.own_words();
+        let (handler, call) = ((imm >> 12 & 0xFFF) as u16, (imm & 0xFFF) as u16);
+        (words <= most).then_some(Self { kind, words, handler, call })
+    }
+}
+
+/// What the request of an endpoint to another, by [`SYSTEM`], says in its first word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// Whether the handlers in the payload are the same as the other's, as far as both have them.
+    Compare = 1,
+    /// That the tag in the second word is shown from now on.
+    Show = 2,
+}
+
+impl Ask {
+    pub fn from_word(word: u64) -> Option<Self> {
+        [Self::Compare, Self::Show].into_iter().find(|&ask| ask as u64 == word)
+    }
+}
+
+/// What a NIC's write says in its metadata that places a payload: the header of its message, and where
+/// in the segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placement {
+    pub header: Header,
+    pub offset: u64,
+}
+
+impl Placement {
+    pub fn metadata(self) -> Metadata {
+        let mut bytes = [0; 12];
+        let Imm(imm) = self.header.imm();
+        bytes[..4].copy_from_slice(&imm.to_be_bytes());
+        bytes[4..].copy_from_slice(&self.offset.to_be_bytes());
+        Metadata::new(&bytes).expect("it has room for them")
+    }
+
+    pub fn from_metadata(metadata: &Metadata) -> Option<Self> {
+        let (imm, offset) = metadata.bytes().split_first_chunk()?;
+        let header = Header::from_imm(Imm(u32::from_be_bytes(*imm)))?;
+        let offset = u64::from_be_bytes(offset.try_into().ok()?);
+        (header.kind == Kind::Request && header.words == 0).then_some(Self { header, offset })
+    }
+}
+
+/// What endpoints tell each other when they meet: the private data of the connection's request and
+/// of its reply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hello {
+    /// Whether nobody else has that number, for it was drawn.
+    pub unique: bool,
+    /// Whether it takes payloads that are placed by a write with metadata.
+    pub metadata: bool,
+    /// The endpoint's own service, by which others know it.
+    pub service: u64,
+    /// The tag by which it names the other.
+    pub tag: Tag,
+    /// How many requests the other may have under way to it.
+    pub credits: u16,
+    /// The longest payload that it takes in a message.
+    pub payload: u32,
+    /// What its handlers are.
+    pub handlers: u64,
+    /// How long it waits for a reply.
+    pub patience: u32,
+    /// Memory in which others may place payloads.
+    pub segment: RemoteMemory,
+}
+
+impl Hello {
+    const MAGIC: [u8; 3] = *b"AM\x01";
+    const UNIQUE: u8 = 1;
+    const METADATA: u8 = 2;
+    const LEN: usize = 38 + RemoteMemory::ENCODED;
+
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        let flag = |is: bool, flag| if is { flag } else { 0 };
+        let flags = flag(self.unique, Self::UNIQUE) | flag(self.metadata, Self::METADATA);
+        let parts: [&[u8]; 9] = [
+            &Self::MAGIC,
+            &[flags],
+            &self.service.to_be_bytes(),
+            &self.tag.0.to_be_bytes(),
+            &self.credits.to_be_bytes(),
+            &self.payload.to_be_bytes(),
+            &self.handlers.to_be_bytes(),
+            &self.patience.to_be_bytes(),
+            &self.segment.to_bytes(),
+        ];
+        let mut rest = &mut bytes[..];
+        for part in parts {
+            let (head, tail) = rest.split_at_mut(part.len());
+            head.copy_from_slice(part);
+            rest = tail;
+        }
+        bytes
+    }
+
+    /// What private data says, if an endpoint wrote it.
+    pub fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
+        fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+            bytes.split_off(..N)?.first_chunk().copied()
+        }
+        let bytes = &mut bytes;
+        if take(bytes)? != Self::MAGIC {
+            return None;
+        }
+        let [flags] = take(bytes)?;
+        let hello = Self {
+            unique: flags & Self::UNIQUE != 0,
+            metadata: flags & Self::METADATA != 0,
+            service: u64::from_be_bytes(take(bytes)?),
+            tag: Tag(u64::from_be_bytes(take(bytes)?)),
+            credits: u16::from_be_bytes(take(bytes)?),
+            payload: u32::from_be_bytes(take(bytes)?),
+            handlers: u64::from_be_bytes(take(bytes)?),
+            patience: u32::from_be_bytes(take(bytes)?),
+            segment: RemoteMemory::from_bytes(take(bytes)?),
+        };
+        let sound = (1..=MOST_CREDITS).contains(&hello.credits.into());
+        sound.then_some(hello)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_immediate_is_a_header_that_gives_it_again_or_none() {
+        for imm in (0..=u32::MAX).step_by(4093) {
+            if let Some(header) = Header::from_imm(Imm(imm)) {
+                assert_eq!(header.imm(), Imm(imm));
+            }
+        }
+    }
+
+    #[test]
+    fn a_hello_is_read_as_it_was_written_and_nothing_else_is() {
+        let hello = Hello {
+            unique: true,
+            metadata: true,
+            service: 1,
+            tag: Tag(2),
+            credits: 8,
+            payload: 4096,
+            handlers: 3,
+            patience: 4,
+            segment: "10+4096@0000000b".parse().expect("memory"),
+        };
+        let mut bytes = hello.to_bytes().to_vec();
+        assert_eq!(Hello::from_bytes(&bytes), Some(hello));
+        assert_eq!(Hello::from_bytes(&bytes[..bytes.len() - 1]), None);
+        bytes[20..22].fill(0);
+        assert_eq!(Hello::from_bytes(&bytes), None, "without credits");
+        bytes[0] = b'a';
+        assert_eq!(Hello::from_bytes(&bytes), None);
+    }
+}

@@ -1,0 +1,394 @@
+//! Arguments: up to sixteen words, and types that are such words.
+
+use std::fmt;
+use std::ops::Deref;
+
+/// The most words that a message has as arguments.
+pub const MOST_WORDS: usize = 16;
+
+/// Up to sixteen words.
+///
+/// ```
+/// use doorbell_am::Words;
+///
+/// let words = Words::new(&[1, 2, 3]).expect("no more than sixteen");
+/// assert_eq!(words[..], [1, 2, 3]);
+/// assert!(Words::new(&[0; 17]).is_none());
+/// ```
+#[derive(Clone, Copy)]
+pub struct Words {
+    words: [u64; MOST_WORDS],
+    len: usize,
+}
+
+impl Words {
+    /// None.
+    pub const NONE: Self = Self { words: [0; MOST_WORDS], len: 0 };
+
+    /// A copy of these, unless they are too many.
+    #[inline]
+    pub fn new(words: &[u64]) -> Option<Self> {
+        let mut copy = Self::NONE;
+        copy.words.get_mut(..words.len())?.copy_from_slice(words);
+        copy.len = words.len();
+        Some(copy)
+    }
+
+    /// The arguments of a type.
+    #[inline]
+    pub(crate) fn of<A: Arguments>(arguments: &A) -> Self {
+        let mut words = Self::NONE;
+        words.len = arguments.count().min(MOST_WORDS);
+        arguments.put(&mut words.words[..words.len]);
+        words
+    }
+
+    /// Those that lie in bytes, lowest first. Eight bytes are one word.
+    #[inline]
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let mut words = Self::NONE;
+        let chunks = bytes.as_chunks::<8>().0;
+        for (word, bytes) in words.words.iter_mut().zip(chunks) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        words.len = chunks.len().min(MOST_WORDS);
+        words
+    }
+
+    /// Puts them into as many bytes, eight of each.
+    #[inline]
+    pub(crate) fn put_bytes(&self, bytes: &mut [u8]) {
+        for (bytes, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(&self[..]) {
+            *bytes = word.to_le_bytes();
+        }
+    }
+}
+
+impl Deref for Words {
+    type Target = [u64];
+
+    #[inline]
+    fn deref(&self) -> &[u64] {
+        &self.words[..self.len]
+    }
+}
+
+impl fmt::Debug for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self[..]).finish()
+    }
+}
+
+impl PartialEq for Words {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+/// What tells a type of arguments from others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape(pub(crate) u64);
+
+impl Shape {
+    /// That of a type of this name.
+    pub const fn of(name: &str) -> Self {
+        // FNV-1a, <http://www.isthe.com/chongo/tech/comp/fnv/>.
+        Self(0xCBF2_9CE4_8422_2325).and(name)
+    }
+
+    /// The same with more to it.
+    pub(crate) const fn and(self, name: &str) -> Self {
+        let Self(mut hash) = self;
+        let mut at = 0;
+        while at < name.len() {
+            hash = (hash ^ name.as_bytes()[at] as u64).wrapping_mul(0x0100_0000_01B3);
+            at += 1;
+        }
+        Self((hash ^ 0xFF).wrapping_mul(0x0100_0000_01B3))
+    }
+}
+
+/// What can be the arguments of a message: a number of words.
+///
+/// Numbers are, and tuples and arrays of them, and [`Words`] for those who count for themselves. A
+/// type of your own is made one by saying which words it is:
+///
+/// ```
+/// use doorbell_am::{Arguments, Shape};
+///
+/// struct Pixel { x: u32, y: u32, colour: u64 }
+///
+/// impl Arguments for Pixel {
+///     const SHAPE: Shape = Shape::of("Pixel");
+///
+///     fn count(&self) -> usize {
+///         2
+///     }
+///
+///     fn put(&self, words: &mut [u64]) {
+///         words.copy_from_slice(&[u64::from(self.x) << 32 | u64::from(self.y), self.colour]);
+///     }
+///
+///     fn take(words: &[u64]) -> Option<Self> {
+///         let &[place, colour] = words else { return None };
+///         Some(Self { x: (place >> 32) as u32, y: place as u32, colour })
+///     }
+/// }
+/// ```
+pub trait Arguments: Sized {
+    /// What tells it from other types of arguments, when endpoints compare their handlers.
+    const SHAPE: Shape;
+
+    /// How many words: sixteen at the most.
+    fn count(&self) -> usize;
+
+    /// Puts itself into so many words.
+    fn put(&self, words: &mut [u64]);
+
+    /// What these words are, if they are any.
+    fn take(words: &[u64]) -> Option<Self>;
+}
+
+impl Arguments for Words {
+    const SHAPE: Shape = Shape::of("words");
+
+    #[inline]
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn put(&self, words: &mut [u64]) {
+        words.copy_from_slice(self);
+    }
+
+    #[inline]
+    fn take(words: &[u64]) -> Option<Self> {
+        Self::new(words)
+    }
+}
+
+impl Arguments for () {
+    const SHAPE: Shape = Shape::of("");
+
+    #[inline]
+    fn count(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn put(&self, _: &mut [u64]) {}
+
+    #[inline]
+    fn take(words: &[u64]) -> Option<Self> {
+        words.is_empty().then_some(())
+    }
+}
+
+/// What is one word.
+pub trait Word: Copy {
+    /// What tells it from other words, when endpoints compare their handlers.
+    const KIND: &'static str;
+
+    /// As a word.
+    fn word(self) -> u64;
+
+    /// What the word is, if it is one of these.
+    fn from_word(word: u64) -> Option<Self>;
+}
+
+macro_rules! words_of_integers {
+    ($($number:ident)+) => {$(
+        #[allow(clippy::cast_lossless, reason = "of some it is, and of others not")]
+        impl Word for $number {
+            const KIND: &'static str = stringify!($number);
+
+            #[inline]
+            fn word(self) -> u64 {
+                self as u64
+            }
+
+            #[inline]
+            fn from_word(word: u64) -> Option<Self> {
+                let number = word as Self;
+                (number as u64 == word).then_some(number)
+            }
+        }
+    )+};
+}
+
+words_of_integers! { u8 u16 u32 u64 usize i8 i16 i32 i64 }
+
+impl Word for bool {
+    const KIND: &'static str = "bool";
+
+    #[inline]
+    fn word(self) -> u64 {
+        self.into()
+    }
+
+    #[inline]
+    fn from_word(word: u64) -> Option<Self> {
+        match word {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+impl Word for f64 {
+    const KIND: &'static str = "f64";
+
+    #[inline]
+    fn word(self) -> u64 {
+        self.to_bits()
+    }
+
+    #[inline]
+    fn from_word(word: u64) -> Option<Self> {
+        Some(Self::from_bits(word))
+    }
+}
+
+impl Word for f32 {
+    const KIND: &'static str = "f32";
+
+    #[inline]
+    fn word(self) -> u64 {
+        self.to_bits().into()
+    }
+
+    #[inline]
+    fn from_word(word: u64) -> Option<Self> {
+        u32::try_from(word).ok().map(Self::from_bits)
+    }
+}
+
+impl<W: Word> Arguments for W {
+    const SHAPE: Shape = Shape::of(W::KIND);
+
+    #[inline]
+    fn count(&self) -> usize {
+        1
+    }
+
+    #[inline]
+    fn put(&self, words: &mut [u64]) {
+        words[0] = self.word();
+    }
+
+    #[inline]
+    fn take(words: &[u64]) -> Option<Self> {
+        let &[word] = words else { return None };
+        W::from_word(word)
+    }
+}
+
+impl<W: Word, const N: usize> Arguments for [W; N] {
+    const SHAPE: Shape = {
+        assert!(N <= MOST_WORDS, "a message has sixteen words at the most");
+        let (mut shape, mut at) = (Shape::of(""), 0);
+        while at < N {
+            shape = shape.and(W::KIND);
+            at += 1;
+        }
+        shape
+    };
+
+    #[inline]
+    fn count(&self) -> usize {
+        let _ = Self::SHAPE;
+        N
+    }
+
+    #[inline]
+    fn put(&self, words: &mut [u64]) {
+        for (word, value) in words.iter_mut().zip(self) {
+            *word = value.word();
+        }
+    }
+
+    #[inline]
+    fn take(words: &[u64]) -> Option<Self> {
+        let words: &[u64; N] = words.try_into().ok()?;
+        let mut values = [W::from_word(0)?; N];
+        for (value, &word) in values.iter_mut().zip(words) {
+            *value = W::from_word(word)?;
+        }
+        Some(values)
+    }
+}
+
+macro_rules! tuples {
+    ($($count:literal: $($name:ident)+)+) => {$(
+        impl<$($name: Word),+> Arguments for ($($name,)+) {
+            const SHAPE: Shape = Shape::of("")$(.and($name::KIND))+;
+
+            #[inline]
+            fn count(&self) -> usize {
+                $count
+            }
+
+            #[inline]
+            #[allow(non_snake_case)]
+            fn put(&self, words: &mut [u64]) {
+                let ($($name,)+) = *self;
+                words.copy_from_slice(&[$($name.word()),+]);
+            }
+
+            #[inline]
+            #[allow(non_snake_case)]
+            fn take(words: &[u64]) -> Option<Self> {
+                let &[$($name),+] = words else { return None };
+                Some(($($name::from_word($name)?,)+))
+            }
+        }
+    )+};
+}
+
+tuples! {
+    1: A
+    2: A B
+    3: A B C
+    4: A B C D
+    5: A B C D E
+    6: A B C D E F
+    7: A B C D E F G
+    8: A B C D E F G H
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn there_and_back<A: Arguments + PartialEq + fmt::Debug>(arguments: A, expected: &[u64]) {
+        let words = Words::of(&arguments);
+        assert_eq!(words[..], *expected);
+        let mut bytes = vec![0; 8 * words.len()];
+        words.put_bytes(&mut bytes);
+        let again = Words::from_bytes(&bytes);
+        assert_eq!(A::take(&again), Some(arguments));
+    }
+
+    #[test]
+    fn arguments_are_words_and_words_are_arguments_again() {
+        there_and_back((), &[]);
+        there_and_back(7_u8, &[7]);
+        there_and_back(-1_i32, &[u64::MAX]);
+        there_and_back((true, 2.0_f64), &[1, 2.0_f64.to_bits()]);
+        there_and_back([1_u16; 16], &[1; 16]);
+        there_and_back(Words::new(&[3, 2, 1]).expect("few"), &[3, 2, 1]);
+    }
+
+    #[test]
+    fn what_is_no_such_type_is_none() {
+        assert_eq!(u8::take(&[256]), None);
+        assert_eq!(i32::take(&[1 << 31]), None);
+        assert_eq!(bool::take(&[2]), None);
+        assert_eq!(u64::take(&[]), None);
+        assert_eq!(<(u64, u64)>::take(&[1]), None);
+        assert_eq!(<[u64; 2]>::take(&[1, 2, 3]), None);
+        assert_eq!(<()>::take(&[1]), None);
+    }
+}

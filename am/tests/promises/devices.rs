@@ -1,0 +1,86 @@
+//! What the endpoints are over.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use doorbell_core::encap::Version;
+use doorbell_kit::{Ether, Faults, LinkConfig, Network, Pace, SwitchConfig};
+use doorbell_verbs::{Config, Nic};
+
+/// Several NICs that can reach each other, and what lets time pass for them if that is not the world's.
+pub struct Devices {
+    pub nics: Vec<Nic>,
+    ether: Option<Ether>,
+}
+
+fn config() -> Config {
+    Config { time_wait: Duration::from_millis(5), ..Config::default() }
+}
+
+impl Devices {
+    fn real(count: usize, name: impl Fn(usize) -> String) -> Self {
+        let nics = (0..count).map(|number| Nic::open(&name(number), config()).expect("a name"));
+        Self { nics: nics.collect(), ether: None }
+    }
+
+    pub fn shm(count: usize) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (own, run) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        Self::real(count, |number| format!("shm:promises-{own}-{run}/{number}"))
+    }
+
+    pub fn udp(count: usize) -> Self {
+        Self::real(count, |_| "udp:127.0.0.1:0".to_owned())
+    }
+
+    /// On the two interfaces of a lab's cable.
+    pub fn packet(kind: &str) -> Self {
+        Self::real(2, |number| format!("{kind}:{}", ["a0", "b0"][number]))
+    }
+
+    /// Stations of a simulated network, around a switch.
+    pub fn ether(count: usize, seed: u64, faults: Faults, lossless: bool) -> Self {
+        let mut network = Network::new(seed);
+        let switch = network.switch(SwitchConfig::default());
+        let link =
+            LinkConfig { mtu: 4200, latency: Duration::from_micros(5), ..LinkConfig::default() };
+        let stations: Vec<_> = (0..count)
+            .map(|_| {
+                let station = network.station();
+                network.link(station, switch, link.with_faults(faults));
+                station
+            })
+            .collect();
+        let ether = Ether::new(network, Version::V2Ipv4, lossless);
+        let nic = |(number, station): (u64, &_)| {
+            let config = Config { seed: Some(seed + number), spin: Duration::ZERO, ..config() };
+            Nic::over(ether.station(*station).expect("descriptors"), config).expect("a NIC")
+        };
+        let nics = (1..).zip(&stations).map(nic).collect();
+        Self { nics, ether: Some(ether) }
+    }
+
+    /// Runs a program on them, and lets time pass meanwhile.
+    pub async fn run<F: Future>(&self, program: F) -> F::Output {
+        let Some(ether) = &self.ether else { return program.await };
+        let passes = async {
+            loop {
+                // Who is awake goes on, and who was woken just now begins to.
+                let _ = ether.step(Pace::Asleep, ether.now() + Duration::from_secs(3600));
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            output = program => output,
+            () = passes => unreachable!("time does not end"),
+        }
+    }
+
+    /// Messages for which there was no buffer.
+    pub fn without_buffer(&self) -> u64 {
+        let rnr = |nic: &Nic| nic.statistics().nic.rnr_naks_sent;
+        self.nics.iter().map(rnr).sum()
+    }
+}

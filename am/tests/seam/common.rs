@@ -1,0 +1,67 @@
+//! Two endpoints, whatever they are over.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use doorbell_am::{Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Peer, Tag};
+use doorbell_kit::PATIENCE;
+use doorbell_verbs::{Config, Nic};
+
+/// What a bundle may be over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Over {
+    Shm,
+    Udp,
+}
+
+pub const ALL: [Over; 2] = [Over::Shm, Over::Udp];
+
+/// A bundle on a NIC of its own.
+pub fn bundle(over: Over) -> Bundle {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let (own, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let device = match over {
+        Over::Shm => format!("shm:am-{own}/{count}"),
+        Over::Udp => "udp:127.0.0.1:0".to_owned(),
+    };
+    let config = Config { time_wait: Duration::from_millis(5), ..Config::default() };
+    let nic = Nic::open(&device, config).expect("nobody else has that name");
+    Bundle::new(&nic, &BundleConfig::default()).expect("room")
+}
+
+/// An endpoint of a bundle of its own.
+pub async fn endpoint(over: Over, handlers: Handlers) -> Endpoint {
+    endpoint_with(over, handlers, EndpointConfig::default()).await
+}
+
+pub async fn endpoint_with(over: Over, handlers: Handlers, config: EndpointConfig) -> Endpoint {
+    bundle(over).endpoint(handlers, config).await.expect("nobody else has that name")
+}
+
+/// Two endpoints, of which one has mapped the other at 0.
+pub async fn mapped(over: Over, near: Handlers, far: Handlers) -> (Endpoint, Peer, Endpoint) {
+    let (near, far) = (endpoint(over, near).await, endpoint(over, far).await);
+    let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+    (near, peer, far)
+}
+
+/// Runs a program on every device, on runtimes of one thread and of several.
+#[track_caller]
+pub fn everywhere<F>(program: impl Fn(Over) -> F + Send + Sync + 'static)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    for over in ALL {
+        for threads in [1, 2] {
+            let mut builder = match threads {
+                1 => tokio::runtime::Builder::new_current_thread(),
+                _ => tokio::runtime::Builder::new_multi_thread(),
+            };
+            let runtime = builder.enable_all().build().expect("a runtime");
+            let bounded = async { tokio::time::timeout(PATIENCE, program(over)).await };
+            let in_time = runtime.block_on(bounded).is_ok();
+            assert!(in_time, "{over:?} on {threads} threads hangs");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Credits, company, and what handlers may do.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use doorbell_am::{
+    CallError, EndpointConfig, Handlers, Kept, MapError, ReplyId, RequestId, SendError, Tag,
+    Undeliverable, Words,
+};
+use doorbell_verbs::{Buf, Memory, Region};
+
+use crate::common::{Over, endpoint, endpoint_with, everywhere, mapped};
+
+const NOTE: RequestId<Words> = RequestId::new(0, "note");
+const ASK: RequestId<u64> = RequestId::new(1, "ask");
+const KEEP: RequestId<u64> = RequestId::new(2, "keep");
+const PUT: RequestId<u64> = RequestId::new(3, "put");
+const TOLD: ReplyId<u64> = ReplyId::new(0, "told");
+
+fn credits(credits: usize) -> EndpointConfig {
+    EndpointConfig { credits, ..EndpointConfig::default() }
+}
+
+/// Checks that messages come in their order, each with its words and its payload.
+fn noting(next: &Arc<AtomicU64>) -> Handlers {
+    let next = next.clone();
+    Handlers::new()
+        .request(NOTE, move |request, words| {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let (expected, payload) = note(number);
+            assert!(words == expected && request.payload() == payload, "message {number}");
+        })
+        .request(ASK, |request, number| request.reply(TOLD, number + 1))
+}
+
+fn note(number: u64) -> (Words, Vec<u8>) {
+    let words = Words::new(&[number; 16][..number as usize % 17]).expect("few");
+    let len = [0, 3, 0, 700, 0, 60, 2000][number as usize % 7];
+    (words, (0..len).map(|at| (at + number) as u8).collect())
+}
+
+#[test]
+fn messages_of_all_sizes_come_in_their_order_with_however_many_credits() {
+    everywhere(|over| async move {
+        for k in [1, 2, 8, 256] {
+            let next = Arc::new(AtomicU64::new(0));
+            let near = endpoint_with(over, Handlers::new(), credits(k)).await;
+            let far = endpoint_with(over, noting(&next), credits(k)).await;
+            let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+            for number in 0..3000 {
+                let (words, payload) = note(number);
+                peer.request_with(NOTE, words, &payload).await.expect("it is there");
+            }
+            let told = peer.call(ASK, 1).await.expect("it is answered");
+            assert_eq!(told.arguments(TOLD), Ok(2));
+            assert_eq!(next.load(Ordering::Relaxed), 3000, "{k} credits");
+            assert_eq!(far.bundle().statistics().panics, 0, "each was as expected");
+        }
+    });
+}
+
+#[test]
+fn many_tasks_share_the_credits_and_each_has_its_own_answer() {
+    everywhere(|over| async move {
+        let far = Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));
+        let (_near, peer, _far) = mapped(over, Handlers::new(), far).await;
+        let tasks: Vec<_> = (0..40)
+            .map(|task| {
+                let peer = peer.clone();
+                tokio::spawn(async move {
+                    for round in 0..100 {
+                        let number = task * 1000 + round;
+                        let told = peer.call(ASK, number).await.expect("it is answered");
+                        assert_eq!(told.arguments(TOLD), Ok(number + 1));
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.expect("it does not fail");
+        }
+    });
+}
+
+#[test]
+fn a_credit_can_be_tried_awaited_and_given_up() {
+    everywhere(|over| async move {
+        let kept: Arc<Mutex<Vec<Kept>>> = Arc::default();
+        let keeps = kept.clone();
+        let far = Handlers::new().request(KEEP, move |request, _| {
+            keeps.lock().expect("nobody failed").push(request.keep());
+        });
+        let (_near, peer, _far) = mapped(over, Handlers::new(), far).await;
+        for number in 0..8 {
+            let credit = peer.try_credit().expect("it is there").expect("one of eight");
+            credit.request(KEEP, number).expect("a word");
+        }
+        assert!(peer.try_credit().expect("it is there").is_none());
+        let soon = tokio::time::sleep(Duration::from_millis(20));
+        assert_eq!(peer.credit_by(soon).await.err(), Some(SendError::NoCredit));
+        while kept.lock().expect("nobody failed").len() < 8 {
+            tokio::task::yield_now().await;
+        }
+        // Two of eight are told of at once.
+        kept.lock().expect("nobody failed").truncate(6);
+        let credit = peer.credit().await.expect("one comes back");
+        drop(credit);
+        assert!(peer.try_credit().expect("it is there").is_some());
+    });
+}
+
+#[test]
+fn replies_run_their_handlers_and_what_comes_back_another() {
+    everywhere(|over| async move {
+        let (told, came) = tokio::sync::mpsc::unbounded_channel();
+        let back = told.clone();
+        let near = Handlers::new()
+            .reply(TOLD, move |_, number| told.send((number, None)).expect("it is awaited"))
+            .returned(move |returned| {
+                let number = returned.words()[0];
+                back.send((number, Some(returned.why()))).expect("it is awaited");
+            });
+        let far = Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));
+        let (_near, peer, far) = mapped(over, near, far).await;
+        let mut came = came;
+        peer.request(ASK, 4).await.expect("it is there");
+        assert_eq!(came.recv().await, Some((5, None)));
+        peer.request(PUT, 4).await.expect("it is there");
+        assert_eq!(came.recv().await, Some((4, Some(Undeliverable::NoHandler))));
+        far.set_tag(Tag::NONE);
+        peer.request(ASK, 6).await.expect("it is there");
+        assert_eq!(came.recv().await, Some((6, Some(Undeliverable::WrongTag))));
+    });
+}
+
+#[test]
+fn who_has_mapped_is_mapped_over_the_same_connection() {
+    everywhere(|over| async move {
+        let serve =
+            || Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));
+        let (near, peer, far) = mapped(over, serve(), serve()).await;
+        far.set_tag(Tag(1));
+        near.set_tag(Tag(2));
+        let back = far.map(3, near.name(), Tag(2)).await.expect("it is there");
+        let (there, here) = tokio::join!(peer.call(ASK, 1), back.call(ASK, 10));
+        assert_eq!(there.expect("it is answered").arguments(TOLD), Ok(2));
+        assert_eq!(here.expect("it is answered").arguments(TOLD), Ok(11));
+        assert!(matches!(far.map(3, near.name(), Tag(2)).await, Err(MapError::Taken(3))));
+        far.unmap(3).await.expect("it was mapped");
+        assert_eq!(far.unmap(3).await, Err(SendError::NotMapped(3)));
+        peer.call(ASK, 1).await.expect("the connection is the other's, who goes on");
+        near.unmap(0).await.expect("it was mapped");
+        assert!(matches!(peer.call(ASK, 1).await, Err(CallError::NotSent(SendError::Gone(_)))));
+    });
+}
+
+#[test]
+fn a_mismatch_of_handlers_is_named() {
+    everywhere(|over| async move {
+        const OTHER: RequestId<u64> = RequestId::new(1, "answer");
+        let near = endpoint(over, Handlers::new().request(OTHER, |_, _| {})).await;
+        let far = endpoint(over, Handlers::new().request(ASK, |_, _| {})).await;
+        match near.map(0, far.name(), Tag(1)).await.err() {
+            Some(MapError::Handlers { table: "requests", index: 1, there }) => {
+                assert_eq!(there, "ask");
+            }
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn a_handler_that_never_replies_costs_a_time_and_no_credit() {
+    everywhere(|over| async move {
+        let kept: Arc<Mutex<Vec<Kept>>> = Arc::default();
+        let keeps = kept.clone();
+        let far = Handlers::new()
+            .request(KEEP, move |request, _| {
+                keeps.lock().expect("nobody failed").push(request.keep());
+            })
+            .request(ASK, |request, number| request.reply(TOLD, number + 1));
+        let patience = Duration::from_millis(30);
+        let config = EndpointConfig { patience, ..credits(2) };
+        let near = endpoint_with(over, Handlers::new(), config).await;
+        let far = endpoint_with(over, far, credits(2)).await;
+        let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+        for round in 0..3 {
+            let calls = tokio::join!(peer.call(KEEP, round), peer.call(KEEP, round));
+            for call in [calls.0, calls.1] {
+                assert_eq!(call.err(), Some(CallError::Undeliverable(Undeliverable::NoReply)));
+            }
+        }
+        let told = peer.call(ASK, 1).await.expect("there are credits");
+        // What is answered now is too late.
+        for kept in kept.lock().expect("nobody failed").drain(..) {
+            kept.reply(TOLD, 0);
+        }
+        assert_eq!(told.arguments(TOLD), Ok(2));
+        assert_eq!(peer.call(ASK, 2).await.expect("as before").arguments(TOLD), Ok(3));
+    });
+}
+
+#[test]
+fn a_handler_that_sends_a_request_is_told_that_it_may_not() {
+    everywhere(|over| async move {
+        let (told, mut came) = tokio::sync::mpsc::unbounded_channel();
+        let far = Handlers::new().request(ASK, move |request, _| {
+            told.send(request.peer().try_credit().err()).expect("it is awaited");
+        });
+        let (_near, peer, _far) = mapped(over, Handlers::new(), far).await;
+        peer.request(ASK, 1).await.expect("it is there");
+        assert_eq!(came.recv().await, Some(Some(SendError::InHandler)));
+    });
+}
+
+#[test]
+fn what_is_placed_lies_in_the_segment_when_its_handler_runs() {
+    everywhere(|over| async move {
+        let segment = Region::new(1 << 20);
+        let (told, mut came) = tokio::sync::mpsc::unbounded_channel();
+        let sees = segment.clone();
+        let far = Handlers::new().request(NOTE, move |request, words| {
+            let placed = request.placed().expect("it was placed");
+            let mut bytes = vec![0; (placed.end - placed.start) as usize];
+            sees.read_at(placed.start as usize, &mut bytes).expect("it is within");
+            told.send((words, placed, bytes)).expect("it is awaited");
+        });
+        let config = EndpointConfig { segment: Some(segment), ..EndpointConfig::default() };
+        let (near, far) =
+            (endpoint(over, Handlers::new()).await, endpoint_with(over, far, config).await);
+        let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+        for (count, len) in [(0, 1), (0, 70_000), (1, 8), (16, 5000), (0, 0)] {
+            let words = Words::new(&[7; 16][..count]).expect("few");
+            let bytes: Vec<u8> = (0..len).map(|at| (at % 251 + count) as u8).collect();
+            let data = Buf::from(bytes.clone());
+            let placing = peer.place(NOTE, words, 4096, data).await.expect("it fits");
+            let seen = came.recv().await.expect("it comes");
+            assert!(seen == (words, 4096..4096 + len as u64, bytes), "{count} words, {len} bytes");
+            let Memory::Buf(back) = placing.done().await.expect("it is there") else {
+                panic!("it was a buffer")
+            };
+            assert_eq!(back.len(), len);
+        }
+        let beyond =
+            peer.place(NOTE, Words::NONE, (1 << 20) - 3, Buf::from(vec![0; 4])).await.err();
+        let room = 1 << 20;
+        assert_eq!(beyond, Some(SendError::Segment { offset: room - 3, len: 4, room }));
+    });
+}
+
+#[test]
+fn requests_wait_when_a_poll_is_not_to_run_them() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let next = Arc::new(AtomicU64::new(0));
+        let near = endpoint(Over::Shm, Handlers::new()).await;
+        let bundle = crate::common::bundle(Over::Shm);
+        let far = bundle.endpoint(noting(&next), EndpointConfig::default()).await.expect("room");
+        let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+        for number in 0..5 {
+            let (words, payload) = note(number);
+            peer.request_with(NOTE, words, &payload).await.expect("it is there");
+        }
+        // Nobody else runs on this thread until something is awaited.
+        assert!((0..1000).any(|_| bundle.poll(false) > 0), "something comes");
+        assert_eq!(next.load(Ordering::Relaxed), 0);
+        bundle.poll(true);
+        assert!(next.load(Ordering::Relaxed) > 0);
+    });
+}

@@ -1,0 +1,105 @@
+//! Requests, replies and calls.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use doorbell_am::{CallError, Handlers, ReplyId, RequestId, SendError, Undeliverable, Words};
+
+use crate::common::{everywhere, mapped};
+
+const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
+const ECHO: RequestId<Words> = RequestId::new(1, "echo");
+const PANIC: RequestId<()> = RequestId::new(2, "panic");
+const NOTE: RequestId<u64> = RequestId::new(3, "note");
+const LATER: RequestId<u64> = RequestId::new(4, "later");
+const NOBODYS: RequestId<u64> = RequestId::new(5, "nobody's");
+const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
+const BACK: ReplyId<Words> = ReplyId::new(1, "back");
+
+fn server() -> Handlers {
+    Handlers::new()
+        .request(ADD, |request, (a, b)| request.reply(SUM, a + b))
+        .request(ECHO, |request, words| {
+            let payload = request.payload().to_vec();
+            request.reply_with(BACK, words, &payload).expect("it was short enough to come");
+        })
+        .request(PANIC, |_, ()| panic!("as it should"))
+        .request_async(LATER, |request, number| async move {
+            tokio::task::yield_now().await;
+            request.reply(SUM, number + 1);
+        })
+}
+
+#[test]
+fn a_call_is_answered_by_what_its_handler_replies() {
+    everywhere(|over| async move {
+        let (_near, peer, _far) = mapped(over, Handlers::new(), server()).await;
+        for number in 0..1000 {
+            let reply = peer.call(ADD, (number, 2)).await.expect("it is answered");
+            assert_eq!(reply.arguments(SUM), Ok(number + 2));
+        }
+        let reply = peer.call(LATER, 7).await.expect("it is answered");
+        assert_eq!(reply.arguments(SUM), Ok(8));
+    });
+}
+
+#[test]
+fn words_and_payloads_of_every_length_come_and_come_back() {
+    everywhere(|over| async move {
+        let (_near, peer, _far) = mapped(over, Handlers::new(), server()).await;
+        for count in 0..=16 {
+            let words = Words::new(&[u64::MAX - 3; 16][..count]).expect("few");
+            for len in [0, 1, 7, 8, 63, 64, 65, 1000, 4095, 4096] {
+                let payload: Vec<u8> = (0..len).map(|at| (at * 7 + count) as u8).collect();
+                let reply = peer.call_with(ECHO, words, &payload).await.expect("it is answered");
+                assert_eq!(reply.arguments(BACK), Ok(words));
+                assert!(reply.payload() == payload, "{count} words, {len} bytes");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_not_delivered_says_why() {
+    everywhere(|over| async move {
+        let (_near, peer, far) = mapped(over, Handlers::new(), server()).await;
+        let why = |answer: Result<_, CallError>| match answer {
+            Err(CallError::Undeliverable(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(why(peer.call(PANIC, ()).await), Undeliverable::Panicked);
+        assert_eq!(why(peer.call(NOBODYS, 1).await), Undeliverable::NoHandler);
+        const OTHER: RequestId<u64> = RequestId::new(0, "add");
+        assert_eq!(why(peer.call(OTHER, 1).await), Undeliverable::Arguments);
+        far.set_tag(doorbell_am::Tag(2));
+        assert_eq!(why(peer.call(ADD, (1, 2)).await), Undeliverable::WrongTag);
+        far.set_tag(doorbell_am::Tag(1));
+        assert!(peer.call(ADD, (1, 2)).await.is_ok());
+        drop(far);
+        // Known before it is sent, or not.
+        match peer.call(ADD, (1, 2)).await {
+            Err(CallError::Undeliverable(Undeliverable::PeerGone)) => {}
+            Err(CallError::NotSent(SendError::Gone(_))) => {}
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn requests_without_replies_are_all_handled_in_their_order() {
+    everywhere(|over| async move {
+        let next = Arc::new(AtomicU64::new(0));
+        let noted = next.clone();
+        let far = Handlers::new().request(NOTE, move |_, number| {
+            assert_eq!(noted.fetch_add(1, Ordering::Relaxed), number);
+        });
+        let far = far.request(ADD, |request, (a, b)| request.reply(SUM, a + b));
+        let (_near, peer, far) = mapped(over, Handlers::new(), far).await;
+        for number in 0..10_000 {
+            peer.request(NOTE, number).await.expect("it is there");
+        }
+        peer.call(ADD, (0, 0)).await.expect("it is answered");
+        assert_eq!(next.load(Ordering::Relaxed), 10_000);
+        assert_eq!(far.bundle().statistics().panics, 0, "each came in its turn");
+    });
+}

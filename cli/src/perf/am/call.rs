@@ -1,0 +1,37 @@
+//! A call and its answer, again and again.
+
+use anyhow::bail;
+use doorbell_am::Peer;
+
+use super::messages::{COUNTED, END, Messages, PING};
+use crate::perf::Plan;
+use crate::perf::latencies::Latencies;
+use crate::perf::report::Found;
+use crate::perf::verbs::Beat;
+
+pub async fn run(
+    peer: &Peer,
+    messages: &Messages,
+    plan: &Plan,
+    beat: &Beat,
+) -> anyhow::Result<(u64, Found)> {
+    let mut times = Latencies::new(plan.amount, plan.meter());
+    for round in 0.. {
+        if round > 0 && plan.amount.is_over(round, || times.passed()) {
+            break;
+        }
+        let (words, payload) = (messages.words(round), messages.payload(round));
+        times.resume();
+        let reply = peer.call_with(PING, words, payload).await?;
+        times.lap();
+        if !messages.are(round, reply.words(), reply.payload()) {
+            bail!("the answer to call {round} is not what it should be");
+        }
+        beat.count();
+    }
+    let (count, wrong) = peer.call(END, ()).await?.arguments(COUNTED)?;
+    if (count, wrong) != (times.len(), 0) {
+        bail!("of {} calls {count} came, and {wrong} of them were wrong", times.len());
+    }
+    Ok((times.len(), Found::Latency(times.summary(2))))
+}

@@ -1,0 +1,108 @@
+//! What messages carry, and what the end that follows does with them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use doorbell_am::{Handlers, MOST_WORDS, ReplyId, RequestId, Words};
+use tokio::sync::Notify;
+
+use super::count;
+use crate::perf::Plan;
+use crate::perf::pattern::Pattern;
+use crate::perf::test::Am;
+
+/// A message to be sent back as it is.
+pub const PING: RequestId = RequestId::new(0, "ping");
+/// A message to be checked.
+pub const NOTE: RequestId = RequestId::new(1, "note");
+/// The last, which asks how many there were and how many of them were wrong.
+pub const END: RequestId<()> = RequestId::new(2, "end");
+pub const PONG: ReplyId = ReplyId::new(0, "pong");
+pub const COUNTED: ReplyId<(u64, u64)> = ReplyId::new(1, "counted");
+
+/// What the end that follows has seen.
+#[derive(Default)]
+pub struct Told {
+    pub count: AtomicU64,
+    pub wrong: AtomicU64,
+    pub ended: Notify,
+}
+
+/// What messages of a test carry.
+#[derive(Clone)]
+pub struct Messages {
+    words: usize,
+    payload: usize,
+    pattern: Arc<Pattern>,
+}
+
+impl Messages {
+    pub fn new(test: Am, plan: &Plan) -> Self {
+        let short =
+            test != Am::MediumLat && plan.size <= 8 * MOST_WORDS && plan.size.is_multiple_of(8);
+        let (words, payload) = if short { (plan.size / 8, 0) } else { (0, plan.size) };
+        Self { words, payload, pattern: Arc::new(Pattern::new(payload)) }
+    }
+
+    /// The words of the message of a number.
+    #[inline]
+    pub fn words(&self, number: u64) -> Words {
+        let mut words = [0; MOST_WORDS];
+        for (at, word) in words[..self.words].iter_mut().enumerate() {
+            *word = word_of(number, at);
+        }
+        Words::new(&words[..self.words]).expect("no more than a message has")
+    }
+
+    /// Its payload.
+    #[inline]
+    pub fn payload(&self, number: u64) -> &[u8] {
+        self.pattern.of(number, self.payload)
+    }
+
+    /// Whether these are a message of that number.
+    #[inline]
+    pub fn are(&self, number: u64, words: &[u64], payload: &[u8]) -> bool {
+        words.len() == self.words
+            && words.iter().enumerate().all(|(at, &word)| word == word_of(number, at))
+            && payload == self.payload(number)
+    }
+
+    /// The handlers of the end that follows.
+    pub fn handlers(&self, told: &Arc<Told>) -> Handlers {
+        let (checks, noted) = (self.clone(), told.clone());
+        let (pings, pinged) = (self.clone(), told.clone());
+        let told = told.clone();
+        Handlers::new()
+            .request(PING, move |request, words| {
+                let number = pinged.count.load(Ordering::Relaxed);
+                if !pings.are(number, &words, request.payload()) {
+                    count(&pinged.wrong);
+                }
+                pinged.count.store(number + 1, Ordering::Relaxed);
+                if pings.payload == 0 {
+                    request.reply(PONG, words);
+                } else if request.reply_with(PONG, words, pings.payload(number)).is_err() {
+                    count(&pinged.wrong);
+                }
+            })
+            .request(NOTE, move |request, words| {
+                let number = noted.count.load(Ordering::Relaxed);
+                if !checks.are(number, &words, request.payload()) {
+                    count(&noted.wrong);
+                }
+                noted.count.store(number + 1, Ordering::Relaxed);
+            })
+            .request(END, move |request, ()| {
+                let [count, wrong] =
+                    [&told.count, &told.wrong].map(|it| it.load(Ordering::Relaxed));
+                request.reply(COUNTED, (count, wrong));
+                told.ended.notify_one();
+            })
+    }
+}
+
+#[inline]
+fn word_of(number: u64, at: usize) -> u64 {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(at as u64)
+}

@@ -1,0 +1,132 @@
+//! Active Messages, as a program on Tokio uses them: calls, and requests one way.
+//!
+//! What is short goes as words, and is checked word by word; what is not, as a payload of which the
+//! number is a word.
+
+mod bulk;
+mod call;
+mod messages;
+mod stream;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use doorbell_am::{
+    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Name, Peer as Mapped, Tag,
+};
+use doorbell_verbs::Region;
+use serde_json::json;
+
+use super::peer::Peer;
+use super::report::{Figures, Found};
+use super::test::Am;
+use super::verbs::{Guard, open};
+use super::{Place, Plan};
+use messages::{Messages, Told};
+
+/// What peers must show.
+const TAG: Tag = Tag(0x0D00_12BE);
+
+/// Runs one end of a test.
+pub fn run(
+    test: Am,
+    plan: &Plan,
+    peer: &mut Peer,
+    place: &Place<'_>,
+) -> anyhow::Result<Option<Figures>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("a runtime")?.block_on(play(test, plan, peer, place))
+}
+
+async fn play(
+    test: Am,
+    plan: &Plan,
+    peer: &mut Peer,
+    place: &Place<'_>,
+) -> anyhow::Result<Option<Figures>> {
+    let nic = open(plan, place)?;
+    let guard = Guard::over(&nic, peer)?;
+    let messages = Messages::new(test, plan);
+    let told = Arc::new(Told::default());
+    let lands = !peer.leads() && test == Am::BulkBw;
+    let segment = lands.then(|| Region::new(bulk::room(plan)));
+    let handlers = match (peer.leads(), &segment) {
+        (true, _) => Handlers::new(),
+        (false, None) => messages.handlers(&told),
+        (false, Some(segment)) => bulk::handlers(segment, plan, &told),
+    };
+    let bundle = Bundle::new(&nic, &BundleConfig::default())?;
+    let config = EndpointConfig {
+        tag: TAG,
+        credits: plan.credits,
+        payload: plan.size.clamp(4096, 1 << 20),
+        segment,
+        ..EndpointConfig::default()
+    };
+    let endpoint = guard.run(async { Ok(bundle.endpoint(handlers, config).await?) }).await?;
+    let name = meet(&endpoint, peer, &nic)?;
+    let device = Some(nic.capabilities().name);
+    if !peer.leads() {
+        follow(&guard, &told).await?;
+        peer.meet(|| turn(&bundle))?;
+        return Ok(None);
+    }
+    let beat = guard.beat();
+    let found = guard.run(async {
+        let mapped: Mapped = endpoint.map(0, &name, TAG).await?;
+        beat.count();
+        match test {
+            Am::Lat | Am::MediumLat => call::run(&mapped, &messages, plan, &beat).await,
+            Am::Bw => stream::run(&mapped, &messages, plan, &beat).await,
+            Am::BulkBw => bulk::run(&mapped, plan, &beat).await,
+        }
+    });
+    let (iters, found): (u64, Found) = found.await?;
+    peer.meet(|| turn(&bundle))?;
+    Ok(Some(Figures { device, iters, found }))
+}
+
+fn turn(bundle: &Bundle) -> anyhow::Result<()> {
+    bundle.poll(true);
+    Ok(())
+}
+
+/// Tells the other end the endpoint's name, and hears the same.
+fn meet(endpoint: &Endpoint, peer: &mut Peer, nic: &doorbell_verbs::Nic) -> anyhow::Result<Name> {
+    let mine = json!(endpoint.name().to_string());
+    let theirs = peer.swap_while(&mine, || {
+        nic.turn();
+        Ok(())
+    })?;
+    Ok(theirs.as_str().context("the other end's name")?.parse()?)
+}
+
+/// Handles what comes until the last has come.
+async fn follow(guard: &Guard, told: &Told) -> anyhow::Result<()> {
+    let beat = guard.beat();
+    guard
+        .run(async {
+            loop {
+                let before = told.count.load(Ordering::Relaxed);
+                tokio::select! {
+                    () = told.ended.notified() => break,
+                    () = tokio::time::sleep(Duration::from_millis(100)) => {}
+                }
+                if told.count.load(Ordering::Relaxed) != before {
+                    beat.count();
+                }
+            }
+            match told.wrong.load(Ordering::Relaxed) {
+                0 => Ok(()),
+                wrong => bail!("{wrong} messages are not what they should be"),
+            }
+        })
+        .await
+}
+
+/// What is counted at the end that follows.
+pub fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}

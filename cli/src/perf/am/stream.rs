@@ -1,0 +1,46 @@
+//! Requests one way, as fast as credits come back.
+
+use std::time::Instant;
+
+use anyhow::bail;
+use doorbell_am::Peer;
+
+use super::messages::{COUNTED, END, Messages, NOTE};
+use crate::perf::report::Found;
+use crate::perf::verbs::Beat;
+use crate::perf::{Amount, Plan};
+
+/// Messages between looks at the clock.
+const A_LOOK: u64 = 256;
+
+pub async fn run(
+    peer: &Peer,
+    messages: &Messages,
+    plan: &Plan,
+    beat: &Beat,
+) -> anyhow::Result<(u64, Found)> {
+    let (meter, began) = (plan.meter(), Instant::now());
+    let mut sent = 0;
+    loop {
+        let (words, payload) = (messages.words(sent), messages.payload(sent));
+        peer.request_with(NOTE, words, payload).await?;
+        sent += 1;
+        if sent.is_multiple_of(A_LOOK) {
+            beat.count();
+            meter.at(sent, began.elapsed());
+        }
+        let over = match plan.amount {
+            Amount::Times(times) => sent >= times,
+            Amount::For(time) => sent.is_multiple_of(A_LOOK) && began.elapsed() >= time,
+        };
+        if over {
+            break;
+        }
+    }
+    let (count, wrong) = peer.call(END, ()).await?.arguments(COUNTED)?;
+    let took = began.elapsed();
+    if (count, wrong) != (sent, 0) {
+        bail!("of {sent} requests {count} came, and {wrong} of them were wrong");
+    }
+    Ok((sent, Found::Rate(sent as f64 / took.as_secs_f64())))
+}

@@ -1,0 +1,53 @@
+//! The tests of Active Messages, as a user runs them.
+
+use doorbell_kit::lab;
+
+use super::{check, figures, run, said};
+
+const TESTS: [(&str, &[u64]); 4] = [
+    ("am_lat", &[0, 8, 16, 128, 129, 4096]),
+    ("am_medium_lat", &[1, 64, 4096]),
+    ("am_bw", &[0, 8, 64, 100, 4096]),
+    ("am_bulk_bw", &[8, 4096, 70_000]),
+];
+
+fn measure(device: &str, test: &str, size: u64, more: &str) {
+    let arguments = format!("{test} --pair --device {device} --iters 700 --size {size} {more}");
+    let found = figures(arguments.trim_end());
+    check(&found, test, size);
+    assert_eq!((&found["device"], &found["iters"]), (&device.into(), &700.into()));
+}
+
+#[test]
+fn every_test_measures_over_shared_memory_whatever_the_size_and_the_credits() {
+    for (test, sizes) in TESTS {
+        for &size in sizes {
+            measure("shm", test, size, "");
+        }
+        for credits in [1, 256, 2000] {
+            measure("shm", test, sizes[1], &format!("--credits {credits}"));
+        }
+    }
+}
+
+#[test]
+fn every_test_measures_over_a_network() {
+    lab::test(|_| {
+        for device in ["udp", "packet", "packet-v2"] {
+            for (test, sizes) in TESTS {
+                measure(device, test, sizes[1], "");
+            }
+        }
+        measure("packet-v2", "am_bw", 8, "--no-offload");
+    });
+}
+
+#[test]
+fn what_a_message_does_not_take_is_refused() {
+    let size = run("perf am_lat --pair --device shm --size 2000000");
+    let credits = run("perf am_bw --pair --device shm --credits 4096");
+    for (output, expected) in [(size, "1048576"), (credits, "4095")] {
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said(&output).contains(expected), "{}", said(&output));
+    }
+}
