@@ -174,8 +174,15 @@ impl Udp {
         self.watch_hot()?;
         (self.turns.asleep, self.turns.looks) = (true, self.turns.most);
         self.wait_for_room_no_more();
-        if self.stuck {
-            let socket = self.target.peer.map_or(LISTENER, |peer| peer + 1);
+        if self.stuck { self.wait_for_room() } else { Ok(()) }
+    }
+
+    /// Room for the frame that is stuck is to wake whoever sleeps.
+    #[cold]
+    pub(super) fn wait_for_room(&mut self) -> io::Result<()> {
+        let socket = self.target.peer.map_or(LISTENER, |peer| peer + 1);
+        if self.waits_for_room != Some(socket) {
+            self.wait_for_room_no_more();
             self.watch.room(self.descriptor(socket), socket as u64, true)?;
             self.waits_for_room = Some(socket);
         }

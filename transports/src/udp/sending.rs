@@ -118,6 +118,10 @@ impl Udp {
         self.stuck = why.kind() == io::ErrorKind::WouldBlock;
         if self.stuck {
             self.run = Some(run);
+            if self.turns.asleep {
+                // Of turns that are taken before sleeping. What is watched can be watched for this.
+                let _ = self.wait_for_room();
+            }
             return;
         }
         // It is lost, and the NIC copes.
