@@ -13,7 +13,7 @@ use crate::words::MOST_WORDS;
 pub enum Undeliverable {
     /// The endpoint has another tag.
     #[error("the endpoint has another tag than it was mapped with")]
-    WrongTag,
+    WrongTag = 1,
     /// The endpoint has no such handler.
     #[error("the endpoint has no handler of this index")]
     NoHandler,
@@ -38,32 +38,24 @@ pub enum Undeliverable {
 }
 
 impl Undeliverable {
+    const ALL: [Self; 8] = [
+        Self::WrongTag,
+        Self::NoHandler,
+        Self::Arguments,
+        Self::Panicked,
+        Self::NoReply,
+        Self::Unanswered,
+        Self::Segment,
+        Self::PeerGone,
+    ];
+
     /// In a message.
     pub(crate) fn code(self) -> u64 {
-        match self {
-            Self::WrongTag => 1,
-            Self::NoHandler => 2,
-            Self::Arguments => 3,
-            Self::Panicked => 4,
-            Self::NoReply => 5,
-            Self::Unanswered => 6,
-            Self::Segment => 7,
-            Self::PeerGone => 8,
-        }
+        self as u64
     }
 
     pub(crate) fn from_code(code: u64) -> Option<Self> {
-        let all = [
-            Self::WrongTag,
-            Self::NoHandler,
-            Self::Arguments,
-            Self::Panicked,
-            Self::NoReply,
-            Self::Unanswered,
-            Self::Segment,
-            Self::PeerGone,
-        ];
-        all.into_iter().find(|why| why.code() == code)
+        Self::ALL.into_iter().find(|why| why.code() == code)
     }
 }
 

@@ -135,32 +135,31 @@ impl Handling {
         }
     }
 
-    pub fn hears(&mut self, news: News) {
-        match news {
-            News::Endpoint(number, handlers) => {
-                if self.tables.len() <= number {
-                    self.tables.resize_with(number + 1, || None);
-                }
-                self.tables[number] = Some(handlers);
-            }
-            News::EndpointGone(number) => {
-                if let Some(table) = self.tables.get_mut(number) {
-                    *table = None;
-                }
-            }
-            News::Opened(link) => {
-                link.is_heard();
-                let (mut looked, requests) = (Looked::default(), self.requests);
-                self.requests = false;
-                for (link, arrival) in std::mem::take(&mut self.early) {
-                    if let Some(buffer) = self.arrive(&link, arrival, &mut looked) {
-                        link.endpoint.buffers.post(buffer);
-                    }
-                }
-                self.requests = requests;
-            }
-            News::Link(_) | News::LinkGone(..) => {}
+    /// There is an endpoint.
+    pub fn put(&mut self, number: usize, handlers: Handlers) {
+        if self.tables.len() <= number {
+            self.tables.resize_with(number + 1, || None);
         }
+        self.tables[number] = Some(handlers);
+    }
+
+    /// There was one.
+    pub fn remove(&mut self, number: usize) {
+        // None is there behind the end.
+        self.tables.get_mut(number).into_iter().for_each(|table| *table = None);
+    }
+
+    /// A link is open: what came before is handled now, but requests of others in their turn.
+    pub fn opened(&mut self, link: &Link) {
+        link.set_open();
+        let (mut looked, requests) = (Looked::default(), self.requests);
+        self.requests = false;
+        for (link, arrival) in std::mem::take(&mut self.early) {
+            if let Some(buffer) = self.arrive(&link, arrival, &mut looked) {
+                link.endpoint.buffers.post(buffer);
+            }
+        }
+        self.requests = requests;
     }
 
     /// Requests were lost with their link.
@@ -190,11 +189,7 @@ impl Handling {
             looked.handled += 1;
             self.request(&link, &mut arrival);
             let buffers = &link.endpoint.buffers;
-            match (arrival.posted, arrival.buffer) {
-                (true, buffer) => buffers.post(buffer.unwrap_or_else(|| buffers.take())),
-                (false, Some(buffer)) => buffers.give(buffer),
-                (false, None) => {}
-            }
+            arrival.leave(buffers).into_iter().for_each(|buffer| buffers.post(buffer));
         }
     }
 
@@ -296,13 +291,7 @@ impl Handling {
                 looked.woke |= link.answered(arrival.header.call, unanswered);
             }
         }
-        match (arrival.posted || !arrival.whole, arrival.buffer) {
-            (true, buffer) => Some(buffer.unwrap_or_else(|| core.buffers.take())),
-            (false, buffer) => {
-                buffer.into_iter().for_each(|buffer| core.buffers.give(buffer));
-                None
-            }
-        }
+        arrival.leave(&core.buffers)
     }
 
     #[inline]

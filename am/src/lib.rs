@@ -58,9 +58,9 @@
 
 mod buffers;
 mod bundle;
-mod calls;
 mod endpoint;
 mod error;
+mod expected;
 mod handlers;
 mod handling;
 mod kept;
@@ -72,8 +72,8 @@ mod outbox;
 mod pack;
 mod peer;
 mod poller;
-mod sources;
 mod tasks;
+mod waiting;
 mod wire;
 mod words;
 

@@ -14,17 +14,20 @@ use doorbell_verbs::{Connection, Data, Ending, Memory, Qpn, Queues, RemoteMemory
 use tokio::time::Instant;
 
 use crate::buffers::locked;
-use crate::calls::{Answer, Calls};
 use crate::endpoint::Core;
 use crate::error::{SendError, Undeliverable};
-use crate::handling::handles_several;
+use crate::expected::Expected;
+use crate::handling::{handles, handles_several};
 use crate::kept::{KeptId, KeptRequests};
+use crate::message::Reply;
 use crate::name::Tag;
 use crate::outbox::{Content, Outbox};
 use crate::pack;
-use crate::sources::Sources;
 use crate::wire::{Header, Hello, Kind, MOST_CREDITS, Placement};
-use crate::words::{MOST_WORDS, Words};
+use crate::words::{Arguments, MOST_WORDS, Words};
+
+/// What answers a call.
+pub(crate) type Answer = Result<Reply, Undeliverable>;
 
 pub(crate) struct Link {
     pub endpoint: Arc<Core>,
@@ -59,8 +62,11 @@ pub(crate) struct Out {
     leases: usize,
     /// Requests that are done, without a reply, and the peer was not told of.
     owed: usize,
-    pub calls: Calls,
-    pub sources: Sources,
+    /// Answers to calls.
+    pub calls: Expected<Answer>,
+    /// Memory that is being placed: no more than there are credits, and completions that nobody has
+    /// looked at.
+    pub sources: Expected<Memory>,
     pub kept: KeptRequests,
     /// Whether somebody sees to it that their time ends.
     timed: bool,
@@ -110,8 +116,8 @@ impl Link {
                 lease,
                 leases: lease,
                 owed: 0,
-                calls: Calls::default(),
-                sources: Sources::default(),
+                calls: Expected::default(),
+                sources: Expected::default(),
                 kept: KeptRequests::default(),
                 timed: false,
                 waiting: VecDeque::new(),
@@ -145,7 +151,7 @@ impl Link {
         self.open.load(Ordering::Relaxed)
     }
 
-    pub fn is_heard(&self) {
+    pub fn set_open(&self) {
         self.open.store(true, Ordering::Relaxed);
     }
 
@@ -196,6 +202,36 @@ impl Link {
     #[inline]
     pub fn out(&self) -> MutexGuard<'_, Out> {
         locked(&self.out)
+    }
+
+    /// The words of a request that may be sent.
+    #[inline]
+    pub fn requested<A: Arguments>(
+        &self,
+        arguments: &A,
+        payload: &[u8],
+    ) -> Result<Words, SendError> {
+        if handles() {
+            return Err(SendError::InHandler);
+        }
+        self.fitting(arguments, payload)
+    }
+
+    /// The words of a message that the peer takes.
+    #[inline]
+    pub fn fitting<A: Arguments>(
+        &self,
+        arguments: &A,
+        payload: &[u8],
+    ) -> Result<Words, SendError> {
+        if arguments.count() > MOST_WORDS {
+            return Err(SendError::Words(arguments.count()));
+        }
+        if !payload.is_empty() && payload.len() > self.longest() {
+            let (len, most) = (payload.len(), self.longest());
+            return Err(SendError::Payload { len, most });
+        }
+        Ok(Words::of(arguments))
     }
 
     /// Sends a request, if there is a credit. Whether there was.
@@ -353,23 +389,19 @@ impl Link {
     /// In one send, for which the peer has the receive that it has for the answer.
     #[cold]
     fn answer_and_grant(self: &Arc<Self>, out: &mut Out, header: Header, content: Content<'_>) {
-        let (core, answers) = (
-            &self.endpoint,
-            match header.kind {
-                Kind::Done => header.call.into(),
-                _ => 1,
-            },
-        );
+        let core = &self.endpoint;
+        let answers = if header.kind == Kind::Done { header.call.into() } else { 1 };
         let room = core.config.credits.saturating_sub(self.grants());
         let more = core.buffers.promise_more(room.min(answers));
-        self.grants.fetch_add(more, Ordering::Relaxed);
-        let Some(outbox) = &mut out.outbox else { return };
-        outbox.flush();
-        self.send(out, header, content, more == 0 && !handles_several());
-        if more > 0 {
-            let grant = Header { kind: Kind::Grant, words: 0, handler: 0, call: more as u16 };
-            self.send(out, grant, Content::encoded(&[]), false);
+        if more == 0 {
+            return self.send(out, header, content, !handles_several());
         }
+        self.grants.fetch_add(more, Ordering::Relaxed);
+        // What is held may be so much that the two would go apart.
+        out.outbox.iter_mut().for_each(Outbox::flush);
+        self.send(out, header, content, false);
+        let grant = Header { kind: Kind::Grant, words: 0, handler: 0, call: more as u16 };
+        self.send(out, grant, Content::encoded(&[]), false);
     }
 
     /// Sends a message: at once if it is alone, or else with others that go soon. What is held goes
@@ -406,17 +438,18 @@ impl Link {
         out.kept.keep(header, until)
     }
 
-    /// A send is complete, or failed. Whether somebody was woken.
+    /// A send is complete, or failed: then all that waits for it hears that the link is over. Whether
+    /// somebody was woken.
     #[inline]
-    pub fn sent(&self, source: u64, memory: Memory) -> bool {
+    pub fn sent(&self, source: u64, memory: Memory, failed: bool) -> bool {
         let mut out = self.out();
         if let Some(outbox) = &mut out.outbox {
             outbox.sent();
         }
         match (memory, source) {
             (Memory::Buf(buffer), 0) => self.endpoint.buffers.give(buffer),
-            (memory, 1..) => {
-                let woke = out.sources.came_back(source as u16, memory);
+            (memory, 1..) if !failed => {
+                let woke = out.sources.came(source as u16, memory).unwrap_or(false);
                 drop(out);
                 self.changed();
                 return woke;
@@ -451,7 +484,7 @@ impl Link {
     #[inline]
     pub fn answered(&self, call: u16, answer: Answer) -> bool {
         let mut out = self.out();
-        let Some(woke) = out.calls.answer(call, answer) else { return false };
+        let Some(woke) = out.calls.came(call, answer) else { return false };
         out.credits += 1;
         woke | self.come_back(out, 1)
     }

@@ -15,7 +15,7 @@ use crate::link::{Link, To};
 use crate::outbox::Content;
 use crate::peer::Peer;
 use crate::wire::Header;
-use crate::words::{Arguments, MOST_WORDS, Words};
+use crate::words::{Arguments, Words};
 
 /// What came for a handler, in the buffer in which it was received.
 pub(crate) struct Arrival {
@@ -53,6 +53,17 @@ impl Arrival {
         let copied = copy.extend_from_slice(self.data());
         debug_assert!(copied.is_ok(), "it came in a buffer of that size");
         Some(copy)
+    }
+
+    /// It is handled: the buffer that goes on where this one was, if one does.
+    #[inline]
+    pub fn leave(self, buffers: &Buffers) -> Option<Buf> {
+        // With others in it, it goes on to them; and it is to be posted if it was.
+        if self.posted || !self.whole {
+            return Some(self.buffer.unwrap_or_else(|| buffers.take()));
+        }
+        self.buffer.into_iter().for_each(|buffer| buffers.give(buffer));
+        None
     }
 
     /// The same, which may be kept: in a buffer of its own.
@@ -136,8 +147,8 @@ impl<'r> Request<'r> {
         arguments: A,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        fits(self.link, &arguments, payload)?;
-        self.answer(id.index(), Content { words: &Words::of(&arguments), payload });
+        let words = &self.link.fitting(&arguments, payload)?;
+        self.answer(id.index(), Content { words, payload });
         Ok(())
     }
 
@@ -236,8 +247,8 @@ impl Kept {
         arguments: A,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        fits(&self.link, &arguments, payload)?;
-        self.answer(id.index(), Content { words: &Words::of(&arguments), payload });
+        let words = &self.link.fitting(&arguments, payload)?;
+        self.answer(id.index(), Content { words, payload });
         Ok(())
     }
 
@@ -268,15 +279,6 @@ impl Drop for Kept {
             unanswered(&self.link, header);
         }
     }
-}
-
-fn fits<A: Arguments>(link: &Link, arguments: &A, payload: &[u8]) -> Result<(), SendError> {
-    if arguments.count() > MOST_WORDS {
-        return Err(SendError::Words(arguments.count()));
-    }
-    let most = link.longest();
-    let fits = payload.len() <= most;
-    if fits { Ok(()) } else { Err(SendError::Payload { len: payload.len(), most }) }
 }
 
 /// A reply, for the handler that it runs.

@@ -2,18 +2,17 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::task::Waker;
 
-use doorbell_verbs::{Data, Ending, Look, Memory, RemoteAddr, RemoteMemory, Rkey};
+use doorbell_verbs::{Data, Ending, Memory, RemoteAddr, RemoteMemory, Rkey};
 
-use crate::calls::Answer;
-use crate::error::{CallError, SendError, Undeliverable};
+use crate::error::{CallError, SendError};
 use crate::handlers::RequestId;
 use crate::handling::handles;
-use crate::link::{Link, Placed};
+use crate::link::{Answer, Link, Placed};
 use crate::message::Reply;
 use crate::outbox::Content;
-use crate::words::{Arguments, MOST_WORDS, Words};
+use crate::waiting::{Admission, Awaited, Coming, OnLink};
+use crate::words::Arguments;
 
 /// An endpoint's peer, to send requests to. Clones are handles to the same.
 #[derive(Clone)]
@@ -65,7 +64,7 @@ impl Peer {
         arguments: A,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        let words = &self.check(&arguments, payload)?;
+        let words = &self.0.requested(&arguments, payload)?;
         let content = Content { words, payload };
         if self.0.try_request(id.index(), content)? {
             return Ok(());
@@ -97,14 +96,13 @@ impl Peer {
         arguments: A,
         payload: &[u8],
     ) -> Result<Reply, CallError> {
-        let words = &self.check(&arguments, payload)?;
+        let words = &self.0.requested(&arguments, payload)?;
         let content = Content { words, payload };
         let call = match self.0.try_call(id.index(), content)? {
             Some(call) => call,
             None => self.credit().await?.send_call(id.index(), content)?,
         };
-        let awaited = Answering { link: &self.0, call, seen: None, woke: false, there: false };
-        Ok(self.0.endpoint.shared.nic.wait_for(awaited).await?)
+        Ok(OnLink::new(&self.0, Coming::<Answer>::by(call)).found().await?)
     }
 
     /// Places data in the peer's segment, and runs a handler there behind it. What this gives may be
@@ -122,7 +120,7 @@ impl Peer {
         offset: u64,
         data: impl Into<Data>,
     ) -> Result<Placing, SendError> {
-        let words = self.check(&arguments, &[])?;
+        let words = self.0.requested(&arguments, &[])?;
         /// The most that the NIC takes at once.
         const MOST: u64 = 1 << 31;
         let (data, link) = (data.into(), &self.0);
@@ -138,23 +136,7 @@ impl Peer {
         credit.used = true;
         let placed = Placed { offset, data, memory };
         let source = link.place(&mut link.out(), id.index(), &words, placed)?;
-        Ok(Placing { link: link.clone(), source, back: false })
-    }
-
-    /// What may be sent.
-    #[inline]
-    fn check<A: Arguments>(&self, arguments: &A, payload: &[u8]) -> Result<Words, SendError> {
-        if handles() {
-            return Err(SendError::InHandler);
-        }
-        if arguments.count() > MOST_WORDS {
-            return Err(SendError::Words(arguments.count()));
-        }
-        if !payload.is_empty() && payload.len() > self.0.longest() {
-            let (len, most) = (payload.len(), self.0.longest());
-            return Err(SendError::Payload { len, most });
-        }
-        Ok(Words::of(arguments))
+        Ok(Placing { link: link.clone(), coming: Coming::by(source) })
     }
 
     /// Waits for the right to have one more request under way. To give it up in time, see
@@ -167,8 +149,7 @@ impl Peer {
             return Err(SendError::InHandler);
         }
         let link = &self.0;
-        let awaited = Admitted { link, seen: None, place: None, woke: false };
-        link.endpoint.shared.nic.wait_for(awaited).await?;
+        OnLink::new(link, Admission::default()).found().await?;
         Ok(Credit { link, used: false })
     }
 
@@ -207,8 +188,7 @@ const NOWHERE: RemoteMemory = RemoteMemory::new(RemoteAddr(0), Rkey(0), 0);
 /// Data that is being placed. If this is dropped, its memory goes when it comes back.
 pub struct Placing {
     link: Arc<Link>,
-    source: u16,
-    back: bool,
+    coming: Coming<Memory>,
 }
 
 impl Placing {
@@ -217,54 +197,15 @@ impl Placing {
     /// # Errors
     /// When the peer has gone. Whether the data is there is not known then.
     pub async fn done(mut self) -> Result<Memory, SendError> {
-        let nic = &self.link.endpoint.shared.nic;
-        let awaited = Returning { link: &self.link, source: self.source, seen: None, woke: false };
-        let memory = nic.wait_for(awaited).await?;
-        self.back = true;
-        Ok(memory)
+        OnLink::new(&self.link, self.coming.hand_on()).found().await
     }
 }
 
 impl Drop for Placing {
     fn drop(&mut self) {
-        if !self.back {
-            self.link.out().sources.abandon(self.source);
+        if self.coming.is_due() {
+            self.coming.leave(&mut self.link.out());
         }
-    }
-}
-
-/// Looks for memory that comes back.
-struct Returning<'l> {
-    link: &'l Arc<Link>,
-    source: u16,
-    seen: Option<u32>,
-    woke: bool,
-}
-
-impl Look for Returning<'_> {
-    type Found = Result<Memory, SendError>;
-
-    fn look(&mut self) -> Option<Self::Found> {
-        self.woke |= self.link.endpoint.shared.look(true).woke;
-        let changes = self.link.changes();
-        if self.seen == Some(changes) {
-            return None;
-        }
-        self.seen = Some(changes);
-        let mut out = self.link.out();
-        match out.sources.take(self.source) {
-            Some(memory) => Some(Ok(memory)),
-            None => out.gone().map(Err),
-        }
-    }
-
-    fn register(&mut self, waker: &Waker) {
-        self.seen = None;
-        self.link.out().sources.wait(self.source, waker);
-    }
-
-    fn woke(&mut self) -> bool {
-        std::mem::take(&mut self.woke)
     }
 }
 
@@ -287,7 +228,7 @@ impl Credit<'_> {
         arguments: A,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        let words = &Peer(self.link.clone()).check(&arguments, payload)?;
+        let words = &self.link.requested(&arguments, payload)?;
         self.send(id.index(), Content { words, payload })
     }
 
@@ -306,98 +247,6 @@ impl Drop for Credit<'_> {
     fn drop(&mut self) {
         if !self.used {
             self.link.put_back();
-        }
-    }
-}
-
-/// Looks for a credit.
-struct Admitted<'l> {
-    link: &'l Arc<Link>,
-    /// What the link had changed when it was looked at last.
-    seen: Option<u32>,
-    /// Among those who wait.
-    place: Option<u64>,
-    woke: bool,
-}
-
-impl Look for Admitted<'_> {
-    type Found = Result<(), SendError>;
-
-    #[inline]
-    fn look(&mut self) -> Option<Self::Found> {
-        self.woke |= self.link.endpoint.shared.look(true).woke;
-        let changes = self.link.changes();
-        if self.seen == Some(changes) {
-            return None;
-        }
-        self.seen = Some(changes);
-        match self.link.admit(&mut self.link.out()) {
-            Ok(true) => Some(Ok(())),
-            Ok(false) => None,
-            Err(why) => Some(Err(why)),
-        }
-    }
-
-    fn register(&mut self, waker: &Waker) {
-        self.seen = None;
-        self.link.out().wait(&mut self.place, waker);
-    }
-
-    fn woke(&mut self) -> bool {
-        std::mem::take(&mut self.woke)
-    }
-}
-
-impl Drop for Admitted<'_> {
-    fn drop(&mut self) {
-        if let Some(place) = self.place {
-            self.link.out().leave(place);
-        }
-    }
-}
-
-/// Looks for the answer to a call. If it is dropped before, nobody waits for it any more.
-struct Answering<'l> {
-    link: &'l Arc<Link>,
-    call: u16,
-    seen: Option<u32>,
-    woke: bool,
-    /// Whether it was there.
-    there: bool,
-}
-
-impl Look for Answering<'_> {
-    type Found = Answer;
-
-    #[inline]
-    fn look(&mut self) -> Option<Answer> {
-        self.woke |= self.link.endpoint.shared.look(true).woke;
-        let changes = self.link.changes();
-        if self.seen == Some(changes) {
-            return None;
-        }
-        self.seen = Some(changes);
-        let mut out = self.link.out();
-        let answer = out.calls.take(self.call);
-        let gone = || out.gone().map(|_| Err(Undeliverable::PeerGone));
-        self.there = answer.is_some();
-        answer.or_else(gone)
-    }
-
-    fn register(&mut self, waker: &Waker) {
-        self.seen = None;
-        self.link.out().calls.wait(self.call, waker);
-    }
-
-    fn woke(&mut self) -> bool {
-        std::mem::take(&mut self.woke)
-    }
-}
-
-impl Drop for Answering<'_> {
-    fn drop(&mut self) {
-        if !self.there {
-            self.link.out().calls.abandon(self.call);
         }
     }
 }

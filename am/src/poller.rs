@@ -93,7 +93,13 @@ impl Poller {
     #[cold]
     pub fn hears(&mut self, news: News) {
         match news {
+            News::Endpoint(number, handlers) => self.handling.put(number, handlers),
+            News::EndpointGone(number) => {
+                self.links.retain(|_, link| link.endpoint.number != number);
+                self.handling.remove(number);
+            }
             News::Link(link) => drop(self.links.insert(link.qpn.get(), link)),
+            News::Opened(link) => self.handling.opened(&link),
             News::LinkGone(link, lost) => {
                 self.handling.lost(&link, lost);
                 self.gone.push_back(link.qpn.get());
@@ -102,11 +108,6 @@ impl Poller {
                     oldest.map(|qpn| self.links.remove(&qpn));
                 }
             }
-            News::EndpointGone(number) => {
-                self.links.retain(|_, link| link.endpoint.number != number);
-                self.handling.hears(News::EndpointGone(number));
-            }
-            other => self.handling.hears(other),
         }
     }
 
@@ -146,7 +147,7 @@ impl Poller {
             let Some(mut completion) = self.sends.look() else { break };
             if let Some(link) = self.links.get(&completion.qpn.get()) {
                 let memory = std::mem::take(&mut completion.memory);
-                looked.woke |= link.sent(completion.id, memory);
+                looked.woke |= link.sent(completion.id, memory, completion.outcome.is_err());
             }
         }
         looked

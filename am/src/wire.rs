@@ -48,6 +48,17 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// By their numbers.
+    const ALL: [Self; 7] = [
+        Self::Request,
+        Self::Reply,
+        Self::Returned,
+        Self::Done,
+        Self::Unanswered,
+        Self::Grant,
+        Self::Placed,
+    ];
+
     /// How many words there are in front of the handler's own.
     #[inline]
     pub fn own_words(self) -> usize {
@@ -80,16 +91,7 @@ impl Header {
     /// What an immediate says, if it is a header.
     #[inline]
     pub fn from_imm(Imm(imm): Imm) -> Option<Self> {
-        let kind = match imm >> 29 {
-            0 => Kind::Request,
-            1 => Kind::Reply,
-            2 => Kind::Returned,
-            3 => Kind::Done,
-            4 => Kind::Unanswered,
-            5 => Kind::Grant,
-            6 => Kind::Placed,
-            _ => return None,
-        };
+        let kind = *Kind::ALL.get((imm >> 29) as usize)?;
         let words = (imm >> 24 & 0x1F) as usize;
         let most = MOST_WORDS + kind.own_words();
         let (handler, call) = ((imm >> 12 & 0xFFF) as u16, (imm & 0xFFF) as u16);

@@ -211,7 +211,7 @@ impl Batch<'_> {
     /// As [`SendQueue::post`].
     #[inline]
     pub fn post(&mut self, request: impl Into<WorkRequest>) -> Result<(), Refused<WorkRequest>> {
-        self.queue.queue.post(request.into())?;
+        self.queue.put(request)?;
         self.any = true;
         Ok(())
     }

@@ -1,0 +1,126 @@
+//! What is to come, and who waits for it.
+
+use std::task::Waker;
+
+/// Things that are to come, each with a number that a message carries: from 1 on, and no more of them
+/// than were begun at a time.
+pub(crate) struct Expected<T> {
+    places: Vec<Place<T>>,
+    free: Vec<u16>,
+}
+
+enum Place<T> {
+    Free,
+    Awaited(Option<Waker>),
+    Here(T),
+    /// Nobody waits for it any more.
+    Abandoned,
+}
+
+impl<T> Default for Expected<T> {
+    fn default() -> Self {
+        Self { places: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Expected<T> {
+    /// Expects one more.
+    #[inline]
+    pub fn begin(&mut self) -> u16 {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place::Free);
+            self.places.len() as u16
+        });
+        self.places[usize::from(number) - 1] = Place::Awaited(None);
+        number
+    }
+
+    #[inline]
+    fn place(&mut self, number: u16) -> Option<&mut Place<T>> {
+        self.places.get_mut(usize::from(number).checked_sub(1)?)
+    }
+
+    /// Keeps what has come for who waits for it. Whether that was woken; none if it is not expected.
+    #[inline]
+    pub fn came(&mut self, number: u16, what: T) -> Option<bool> {
+        let place = self.place(number)?;
+        match place {
+            Place::Awaited(waker) => {
+                let waker = waker.take();
+                *place = Place::Here(what);
+                let woke = waker.is_some();
+                waker.into_iter().for_each(Waker::wake);
+                Some(woke)
+            }
+            Place::Abandoned => {
+                *place = Place::Free;
+                self.free.push(number);
+                Some(false)
+            }
+            Place::Free | Place::Here(_) => None,
+        }
+    }
+
+    /// What has come, if it has.
+    #[inline]
+    pub fn take(&mut self, number: u16) -> Option<T> {
+        let place = self.place(number).filter(|place| matches!(place, Place::Here(_)))?;
+        let Place::Here(what) = std::mem::replace(place, Place::Free) else { return None };
+        self.free.push(number);
+        Some(what)
+    }
+
+    /// Has the waker called when it comes.
+    pub fn wait(&mut self, number: u16, waker: &Waker) {
+        if let Some(Place::Awaited(there)) = self.place(number) {
+            there.get_or_insert_with(|| waker.clone()).clone_from(waker);
+        }
+    }
+
+    /// Nobody waits for it any more.
+    pub fn abandon(&mut self, number: u16) {
+        match self.place(number) {
+            Some(place @ Place::Awaited(_)) => *place = Place::Abandoned,
+            _ => drop(self.take(number)),
+        }
+    }
+
+    /// Nothing comes any more: who waits is to see why.
+    #[cold]
+    pub fn end(&mut self) {
+        let waits =
+            |place| if let &mut Place::Awaited(ref mut waker) = place { waker.take() } else { None };
+        self.places.iter_mut().filter_map(waits).for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_expected_comes_once_and_its_number_serves_again() {
+        let mut expected = Expected::default();
+        let (one, two) = (expected.begin(), expected.begin());
+        assert_eq!((one, two), (1, 2));
+        assert_eq!((expected.take(one), expected.came(one, 'a')), (None, Some(false)));
+        assert_eq!(expected.came(one, 'b'), None, "it is there already");
+        assert_eq!((expected.take(one), expected.take(one)), (Some('a'), None));
+        assert_eq!((expected.came(one, 'c'), expected.came(3, 'c')), (None, None));
+        assert_eq!(expected.begin(), one);
+    }
+
+    #[test]
+    fn what_nobody_waits_for_any_more_goes_when_it_comes() {
+        let mut expected = Expected::default();
+        let number = expected.begin();
+        expected.abandon(number);
+        let other = expected.begin();
+        assert_ne!(other, number, "it may still come");
+        assert_eq!((expected.came(number, ()), expected.take(number)), (Some(false), None));
+        assert_eq!(expected.begin(), number);
+        expected.came(other, ());
+        expected.abandon(other);
+        assert_eq!(expected.begin(), other, "it had come");
+    }
+}

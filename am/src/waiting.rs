@@ -1,0 +1,211 @@
+//! Waiting for what a link brings.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::task::Waker;
+
+use doorbell_verbs::{Look, Memory};
+
+use crate::error::{SendError, Undeliverable};
+use crate::expected::Expected;
+use crate::link::{Answer, Link, Out};
+
+/// Something that comes by a link, or never.
+pub(crate) trait Awaited {
+    /// What it is, or why it does not come.
+    type Found;
+
+    /// It, if it has come.
+    fn find(&mut self, link: &Arc<Link>, out: &mut Out) -> Option<Self::Found>;
+
+    /// Has the waker called when it may have come.
+    fn wait(&mut self, out: &mut Out, waker: &Waker);
+
+    /// Whether somebody would still have to be told that it is not waited for any more.
+    fn is_due(&self) -> bool;
+
+    /// It is not waited for any more.
+    fn leave(&mut self, out: &mut Out);
+}
+
+/// Looks for it, and handles meanwhile what comes.
+pub(crate) struct OnLink<'l, A: Awaited> {
+    link: &'l Arc<Link>,
+    awaited: A,
+    /// What the link had changed when it was looked at last.
+    seen: Option<u32>,
+    woke: bool,
+}
+
+impl<'l, A: Awaited> OnLink<'l, A> {
+    #[inline]
+    pub fn new(link: &'l Arc<Link>, awaited: A) -> Self {
+        Self { link, awaited, seen: None, woke: false }
+    }
+
+    /// Waits until it has come.
+    #[inline]
+    pub async fn found(self) -> A::Found {
+        self.link.endpoint.shared.nic.wait_for(self).await
+    }
+}
+
+impl<A: Awaited> Look for OnLink<'_, A> {
+    type Found = A::Found;
+
+    #[inline]
+    fn look(&mut self) -> Option<A::Found> {
+        self.woke |= self.link.endpoint.shared.look(true).woke;
+        let changes = self.link.changes();
+        if self.seen == Some(changes) {
+            return None;
+        }
+        self.seen = Some(changes);
+        self.awaited.find(self.link, &mut self.link.out())
+    }
+
+    fn register(&mut self, waker: &Waker) {
+        self.seen = None;
+        self.awaited.wait(&mut self.link.out(), waker);
+    }
+
+    fn woke(&mut self) -> bool {
+        std::mem::take(&mut self.woke)
+    }
+}
+
+impl<A: Awaited> Drop for OnLink<'_, A> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.awaited.is_due() {
+            self.awaited.leave(&mut self.link.out());
+        }
+    }
+}
+
+/// A credit.
+#[derive(Default)]
+pub(crate) struct Admission {
+    /// Among those who wait.
+    place: Option<u64>,
+}
+
+impl Awaited for Admission {
+    type Found = Result<(), SendError>;
+
+    #[inline]
+    fn find(&mut self, link: &Arc<Link>, out: &mut Out) -> Option<Self::Found> {
+        match link.admit(out) {
+            Ok(true) => Some(Ok(())),
+            Ok(false) => None,
+            Err(why) => Some(Err(why)),
+        }
+    }
+
+    fn wait(&mut self, out: &mut Out, waker: &Waker) {
+        out.wait(&mut self.place, waker);
+    }
+
+    #[inline]
+    fn is_due(&self) -> bool {
+        self.place.is_some()
+    }
+
+    fn leave(&mut self, out: &mut Out) {
+        self.place.take().into_iter().for_each(|place| out.leave(place));
+    }
+}
+
+/// What has a number by which it comes.
+pub(crate) trait Numbered: Sized {
+    type Found;
+
+    fn expected(out: &mut Out) -> &mut Expected<Self>;
+
+    fn found(self) -> Self::Found;
+
+    /// The link is over.
+    fn lost(why: SendError) -> Self::Found;
+}
+
+/// The answer to a call.
+impl Numbered for Answer {
+    type Found = Self;
+
+    #[inline]
+    fn expected(out: &mut Out) -> &mut Expected<Self> {
+        &mut out.calls
+    }
+
+    #[inline]
+    fn found(self) -> Self {
+        self
+    }
+
+    fn lost(_: SendError) -> Self {
+        Err(Undeliverable::PeerGone)
+    }
+}
+
+/// Memory that is being placed.
+impl Numbered for Memory {
+    type Found = Result<Self, SendError>;
+
+    fn expected(out: &mut Out) -> &mut Expected<Self> {
+        &mut out.sources
+    }
+
+    fn found(self) -> Self::Found {
+        Ok(self)
+    }
+
+    fn lost(why: SendError) -> Self::Found {
+        Err(why)
+    }
+}
+
+/// What comes by its number, until it has.
+pub(crate) struct Coming<T> {
+    number: Option<u16>,
+    what: PhantomData<T>,
+}
+
+impl<T> Coming<T> {
+    #[inline]
+    pub fn by(number: u16) -> Self {
+        Self { number: Some(number), what: PhantomData }
+    }
+
+    /// It is waited for elsewhere from here on.
+    pub fn hand_on(&mut self) -> Self {
+        Self { number: self.number.take(), what: PhantomData }
+    }
+}
+
+impl<T: Numbered> Awaited for Coming<T> {
+    type Found = T::Found;
+
+    #[inline]
+    fn find(&mut self, _: &Arc<Link>, out: &mut Out) -> Option<T::Found> {
+        match T::expected(out).take(self.number?) {
+            Some(what) => {
+                self.number = None;
+                Some(what.found())
+            }
+            None => out.gone().map(T::lost),
+        }
+    }
+
+    fn wait(&mut self, out: &mut Out, waker: &Waker) {
+        self.number.into_iter().for_each(|number| T::expected(out).wait(number, waker));
+    }
+
+    #[inline]
+    fn is_due(&self) -> bool {
+        self.number.is_some()
+    }
+
+    fn leave(&mut self, out: &mut Out) {
+        self.number.take().into_iter().for_each(|number| T::expected(out).abandon(number));
+    }
+}
