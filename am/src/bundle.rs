@@ -6,7 +6,8 @@ use std::task::Waker;
 use std::thread::JoinHandle;
 
 use doorbell_verbs::{
-    Domain, Look, Nic, Precedence, QueuesConfig, ResourceError, SharedReceiveQueue,
+    CompletionGauge, CompletionQueue, Domain, Look, Nic, Precedence, QueuesConfig, ResourceError,
+    SharedReceiveQueue,
 };
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -76,6 +77,10 @@ pub(crate) struct Shared {
     /// What queue pairs of it are like.
     pub queues: QueuesConfig,
     poller: Mutex<Poller>,
+    /// What came to the poller's completion queues, and how much of it was taken.
+    gauges: [Gauge; 2],
+    /// Whether there is anything else to do than to take it.
+    stirred: AtomicBool,
     /// What the poller is told, when it looks next.
     news: Mutex<Vec<News>>,
     any_news: AtomicBool,
@@ -91,6 +96,23 @@ pub(crate) struct Shared {
     closed: AtomicBool,
     driver: Mutex<Option<AbortHandle>>,
     thread: Mutex<Option<Thread>>,
+}
+
+/// Of a completion queue, how many completions there were, and how many of them were taken.
+struct Gauge {
+    came: CompletionGauge,
+    taken: AtomicUsize,
+}
+
+impl Gauge {
+    fn of(queue: &CompletionQueue) -> Self {
+        Self { came: queue.gauge(), taken: AtomicUsize::new(queue.taken()) }
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.came.came() == self.taken.load(Ordering::Relaxed)
+    }
 }
 
 /// A thread with a runtime, where there was none.
@@ -119,6 +141,8 @@ impl Bundle {
             counters: counters.clone(),
             runtime,
             queues: QueuesConfig::new(&sends).receives_to(&receives),
+            gauges: [Gauge::of(&receives), Gauge::of(&sends)],
+            stirred: AtomicBool::new(false),
             poller: Mutex::new(Poller::new(receives, sends, counters)),
             news: Mutex::default(),
             any_news: AtomicBool::new(false),
@@ -226,6 +250,7 @@ impl Shared {
     pub fn tell(&self, news: News) {
         locked(&self.news).push(news);
         self.any_news.store(true, Ordering::Release);
+        self.stirred.store(true, Ordering::Release);
         self.wake_driver();
     }
 
@@ -235,9 +260,18 @@ impl Shared {
         [requests, replies, returned].iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
     }
 
-    /// Handles what is there, unless somebody else is at it.
+    /// Handles what is there, unless somebody else is at it. Most looks find nothing, and so it is
+    /// seen without a lock that there is nothing.
     #[inline]
     pub fn look(&self, requests: bool) -> Looked {
+        let still = !self.stirred.load(Ordering::Acquire);
+        if still && self.gauges.iter().all(Gauge::is_empty) {
+            return Looked::default();
+        }
+        self.handle(requests)
+    }
+
+    fn handle(&self, requests: bool) -> Looked {
         let mut poller = match self.poller.try_lock() {
             Ok(poller) => poller,
             Err(TryLockError::WouldBlock) => {
@@ -246,10 +280,18 @@ impl Shared {
             }
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         };
-        if self.any_news.load(Ordering::Acquire) {
+        // Whoever stirred it before this has said why.
+        self.stirred.swap(false, Ordering::AcqRel);
+        if self.any_news.load(Ordering::SeqCst) {
             self.catch_up(&mut poller);
         }
         let mut looked = poller.look(requests);
+        for (gauge, taken) in self.gauges.iter().zip(poller.taken()) {
+            gauge.taken.store(taken, Ordering::Relaxed);
+        }
+        if poller.goes_on() {
+            self.stirred.store(true, Ordering::Relaxed);
+        }
         drop(poller);
         self.flush();
         if self.closed.load(Ordering::Acquire) {
@@ -265,6 +307,7 @@ impl Shared {
     pub fn holds(&self, link: Arc<Link>) {
         locked(&self.holding).push(link);
         self.any_holding.store(true, Ordering::Release);
+        self.stirred.store(true, Ordering::Release);
         // What is handled now is looked at to the end.
         if !handles() {
             self.wake_driver();

@@ -201,6 +201,9 @@ pub enum OpenError {
     /// The name is taken.
     #[error("{0}")]
     Listen(#[from] ListenRefused),
+    /// The endpoint is closed.
+    #[error("the endpoint is closed")]
+    Closed,
     /// There is no runtime here, and none could be made.
     #[error("starting a thread for what runs beside: {0}")]
     Runtime(#[from] io::Error),

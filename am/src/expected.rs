@@ -88,8 +88,9 @@ impl<T> Expected<T> {
     /// Nothing comes any more: who waits is to see why.
     #[cold]
     pub fn end(&mut self) {
-        let waits =
-            |place| if let &mut Place::Awaited(ref mut waker) = place { waker.take() } else { None };
+        let waits = |place| {
+            if let &mut Place::Awaited(ref mut waker) = place { waker.take() } else { None }
+        };
         self.places.iter_mut().filter_map(waits).for_each(Waker::wake);
     }
 }

@@ -10,6 +10,7 @@ use doorbell_verbs::{Attachment, Buf, Completion, Done, Memory};
 use crate::error::Undeliverable;
 use crate::handlers::{Handlers, contained};
 use crate::link::{Link, To};
+use crate::links;
 use crate::message::{Arrival, Replied, Reply, Request, Returned};
 use crate::name::Tag;
 use crate::outbox::Content;
@@ -155,7 +156,7 @@ impl Handling {
         let (mut looked, requests) = (Looked::default(), self.requests);
         self.requests = false;
         for (link, arrival) in std::mem::take(&mut self.early) {
-            if let Some(buffer) = self.arrive(&link, arrival, &mut looked) {
+            if let Some(buffer) = self.handle(&link, arrival, &mut looked) {
                 link.endpoint.buffers.post(buffer);
             }
         }
@@ -180,6 +181,12 @@ impl Handling {
         if requests && !self.deferred.is_empty() {
             self.catch_up(looked);
         }
+    }
+
+    /// Whether requests wait.
+    #[inline]
+    pub fn defers(&self) -> bool {
+        !self.deferred.is_empty()
     }
 
     #[cold]
@@ -259,25 +266,37 @@ impl Handling {
     /// A message. The buffer that is to be posted in its place: if others are in it, too, when those
     /// are handled.
     #[inline]
-    fn arrive(
-        &mut self,
-        link: &Arc<Link>,
-        mut arrival: Arrival,
-        looked: &mut Looked,
-    ) -> Option<Buf> {
+    fn arrive(&mut self, link: &Arc<Link>, arrival: Arrival, looked: &mut Looked) -> Option<Buf> {
         let core = &link.endpoint;
         if arrival.data.len() > 8 * arrival.header.words + core.config.payload {
             count(&self.counters.malformed);
             return arrival.buffer;
         }
-        let open = link.is_open();
-        let asks = matches!(arrival.header.kind, Kind::Request | Kind::Placed);
-        if !open || asks && (!self.requests || !self.deferred.is_empty()) {
-            let (arrival, rest) = arrival.detached(&link.endpoint.buffers);
-            match open {
-                true => self.deferred.push_back((link.clone(), arrival)),
-                false => self.early.push((link.clone(), arrival)),
-            }
+        if arrival.header.asks() && !link.comes() {
+            count(&self.counters.malformed);
+            link.overrun();
+            return arrival.buffer;
+        }
+        if !link.is_open() {
+            let (arrival, rest) = arrival.detached(&core.buffers);
+            self.early.push((link.clone(), arrival));
+            return rest;
+        }
+        self.handle(link, arrival, looked)
+    }
+
+    /// The same of a link that is open.
+    #[inline]
+    fn handle(
+        &mut self,
+        link: &Arc<Link>,
+        mut arrival: Arrival,
+        looked: &mut Looked,
+    ) -> Option<Buf> {
+        let buffers = &link.endpoint.buffers;
+        if arrival.header.asks() && (!self.requests || !self.deferred.is_empty()) {
+            let (arrival, rest) = arrival.detached(buffers);
+            self.deferred.push_back((link.clone(), arrival));
             return rest;
         }
         match arrival.header.kind {
@@ -291,7 +310,7 @@ impl Handling {
                 looked.woke |= link.answered(arrival.header.call, unanswered);
             }
         }
-        arrival.leave(&core.buffers)
+        arrival.leave(buffers)
     }
 
     #[inline]
@@ -334,7 +353,17 @@ impl Handling {
             }
             (Some(Ask::Show), _) if words.len() == 2 => {
                 link.shows(Tag(words[1]));
-                link.reply(to, Content::encoded(&[]));
+                let segment = links::words(link.endpoint.segment_for(link));
+                let words = &Words::new(&segment).expect("three");
+                link.reply(to, Content { words, payload: &[] });
+            }
+            (Some(Ask::Recall), _) => {
+                let words = &Words::of(&(link.out().yields() as u64));
+                link.reply(to, Content { words, payload: &[] });
+            }
+            (Some(Ask::Leave), _) => {
+                let words = &Words::of(&u64::from(link.endpoint.maps(link)));
+                link.reply(to, Content { words, payload: &[] });
             }
             _ => link.give_back(arrival.header, Undeliverable::NoHandler, &[]),
         }

@@ -14,11 +14,11 @@ use doorbell_verbs::{Connection, Data, Ending, Memory, Qpn, Queues, RemoteMemory
 use tokio::time::Instant;
 
 use crate::buffers::locked;
-use crate::endpoint::Core;
 use crate::error::{SendError, Undeliverable};
 use crate::expected::Expected;
 use crate::handling::{handles, handles_several};
 use crate::kept::{KeptId, KeptRequests};
+use crate::links::{Core, NOWHERE, left};
 use crate::message::Reply;
 use crate::name::Tag;
 use crate::outbox::{Content, Outbox};
@@ -32,8 +32,6 @@ pub(crate) type Answer = Result<Reply, Undeliverable>;
 pub(crate) struct Link {
     pub endpoint: Arc<Core>,
     pub qpn: Qpn,
-    /// Whether this side asked for it.
-    pub asked: bool,
     /// What the peer said of itself, when the link is open.
     hello: OnceLock<Hello>,
     /// The tag that the peer shows.
@@ -41,6 +39,12 @@ pub(crate) struct Link {
     open: AtomicBool,
     /// How many requests the peer may have under way: no more receives are promised for them.
     grants: AtomicUsize,
+    /// Requests that came, which only the poller counts, and those of them that are answered, which
+    /// whoever has `out` does.
+    came: AtomicU32,
+    answered: AtomicU32,
+    /// How many had come when it was last asked whether any do.
+    marked: AtomicU32,
     /// Counts what may end somebody's waiting: answers, credits, the end.
     changes: AtomicU32,
     out: Mutex<Out>,
@@ -52,6 +56,8 @@ pub(crate) struct Out {
     outbox: Option<Outbox>,
     /// Why it is over.
     ending: Option<Ending>,
+    /// Where the peer lets payloads be placed.
+    pub segment: RemoteMemory,
     /// How many requests the peer has receives for, beside those under way.
     credits: usize,
     /// Requests under way: those that are no calls, and all, with those that may be sent now.
@@ -92,24 +98,22 @@ pub(crate) struct To {
 
 impl Link {
     /// With so many receives for the peer's requests, and for the answers to this side's.
-    pub fn new(
-        endpoint: Arc<Core>,
-        qpn: Qpn,
-        asked: bool,
-        (grants, lease): (usize, usize),
-    ) -> Self {
+    pub fn new(endpoint: Arc<Core>, qpn: Qpn, (grants, lease): (usize, usize)) -> Self {
         Self {
             endpoint,
             qpn,
-            asked,
             hello: OnceLock::new(),
             shown: AtomicU64::new(Tag::NONE.0),
             open: AtomicBool::new(false),
             grants: AtomicUsize::new(grants),
+            came: AtomicU32::new(0),
+            answered: AtomicU32::new(0),
+            marked: AtomicU32::new(0),
             changes: AtomicU32::new(0),
             out: Mutex::new(Out {
                 outbox: None,
                 ending: None,
+                segment: NOWHERE,
                 credits: 0,
                 plain: 0,
                 taken: 0,
@@ -129,6 +133,7 @@ impl Link {
     /// The peer has said what it is.
     pub fn hears(&self, hello: Hello) {
         self.shows(hello.tag);
+        self.out().segment = hello.segment;
         let _ = self.hello.set(hello);
     }
 
@@ -175,11 +180,6 @@ impl Link {
         self.hello.get().map_or(0, |hello| own.min(hello.payload as usize))
     }
 
-    /// The peer's segment.
-    pub fn segment(&self) -> Option<RemoteMemory> {
-        self.hello.get().map(|hello| hello.segment)
-    }
-
     /// The tag that the peer shows.
     #[inline]
     pub fn shown(&self) -> Tag {
@@ -219,11 +219,7 @@ impl Link {
 
     /// The words of a message that the peer takes.
     #[inline]
-    pub fn fitting<A: Arguments>(
-        &self,
-        arguments: &A,
-        payload: &[u8],
-    ) -> Result<Words, SendError> {
+    pub fn fitting<A: Arguments>(&self, arguments: &A, payload: &[u8]) -> Result<Words, SendError> {
         if arguments.count() > MOST_WORDS {
             return Err(SendError::Words(arguments.count()));
         }
@@ -338,6 +334,54 @@ impl Link {
         Ok(source)
     }
 
+    /// A request has come. Whether its peer had the credit.
+    #[inline]
+    pub fn comes(&self) -> bool {
+        let came = self.came.load(Ordering::Relaxed).wrapping_add(1);
+        self.came.store(came, Ordering::Relaxed);
+        let open = came.wrapping_sub(self.answered.load(Ordering::Relaxed));
+        let grants = self.grants();
+        // There are none when it is over; what had come before is handled.
+        open as usize <= grants || grants == 0
+    }
+
+    /// Whether no request has come since this was asked before.
+    pub fn is_idle(&self) -> bool {
+        let came = self.came.load(Ordering::Relaxed);
+        self.marked.swap(came, Ordering::Relaxed) == came
+    }
+
+    /// The peer gives up so many of its credits. How many it had beside one.
+    pub fn gives_up(self: &Arc<Self>, count: usize) -> usize {
+        let mut given = 0;
+        let _ = self.grants.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |grants| {
+            given = count.min(grants.saturating_sub(1));
+            Some(grants - given)
+        });
+        let mut out = self.out();
+        if out.owed > 0 {
+            // What was not worth telling of before may be all that is under way now.
+            self.tells(&mut out);
+        }
+        given
+    }
+
+    /// Gives receives up that were promised for answers, and that nothing under way needs. How many.
+    pub fn yields_leases(&self) -> usize {
+        let out = &mut *self.out();
+        out.lease = 0;
+        let unused = out.leases.saturating_sub(out.taken);
+        out.leases -= unused;
+        unused
+    }
+
+    /// The peer does not keep to the rules, and would use up what others need.
+    #[cold]
+    pub fn overrun(self: &Arc<Self>) {
+        tracing::warn!(qpn = %self.qpn, "a peer sends more requests than it may: its link is ended");
+        self.endpoint.ends(self, left());
+    }
+
     /// Answers a request.
     #[inline]
     pub fn reply(self: &Arc<Self>, to: To, content: Content<'_>) {
@@ -359,17 +403,22 @@ impl Link {
     #[inline]
     pub fn done(self: &Arc<Self>, call: u16) {
         let mut out = self.out();
-        let (kind, call) = if call == 0 {
+        if call == 0 {
             out.owed += 1;
-            if out.owed < (self.grants() / 4).max(1) {
-                return;
-            }
-            (Kind::Done, std::mem::take(&mut out.owed) as u16)
-        } else {
-            (Kind::Unanswered, call)
-        };
-        let header = Header { kind, words: 0, handler: 0, call };
+            return self.tells(&mut out);
+        }
+        let header = Header { kind: Kind::Unanswered, words: 0, handler: 0, call };
         self.answer(&mut out, header, Content::encoded(&[]));
+    }
+
+    /// Tells of requests that are done, if they are a quarter of all that the peer may have under way.
+    #[inline]
+    fn tells(self: &Arc<Self>, out: &mut Out) {
+        if out.owed >= (self.grants() / 4).max(1) {
+            let count = std::mem::take(&mut out.owed) as u16;
+            let header = Header { kind: Kind::Done, words: 0, handler: 0, call: count };
+            self.answer(out, header, Content::encoded(&[]));
+        }
     }
 
     /// Answers a request. A peer that has fewer credits than it may have gets one more with each
@@ -379,21 +428,30 @@ impl Link {
         if out.outbox.is_none() {
             return;
         }
+        let answers = if header.kind == Kind::Done { header.call.into() } else { 1 };
+        let answered = self.answered.load(Ordering::Relaxed).wrapping_add(answers);
+        self.answered.store(answered, Ordering::Relaxed);
         let full = self.grants() >= self.endpoint.config.credits;
         if full || content.len() > pack::LONGEST {
             return self.send(out, header, content, !handles_several());
         }
-        self.answer_and_grant(out, header, content);
+        self.answer_and_grant(out, header, content, answers as usize);
     }
 
     /// In one send, for which the peer has the receive that it has for the answer.
     #[cold]
-    fn answer_and_grant(self: &Arc<Self>, out: &mut Out, header: Header, content: Content<'_>) {
+    fn answer_and_grant(
+        self: &Arc<Self>,
+        out: &mut Out,
+        header: Header,
+        content: Content<'_>,
+        answers: usize,
+    ) {
         let core = &self.endpoint;
-        let answers = if header.kind == Kind::Done { header.call.into() } else { 1 };
         let room = core.config.credits.saturating_sub(self.grants());
         let more = core.buffers.promise_more(room.min(answers));
         if more == 0 {
+            core.wants_receives();
             return self.send(out, header, content, !handles_several());
         }
         self.grants.fetch_add(more, Ordering::Relaxed);
@@ -501,10 +559,7 @@ impl Link {
         let woke = out.wake(count);
         drop(out);
         self.changed();
-        if more > 0 {
-            self.endpoint.buffers.release(more);
-            self.endpoint.feed();
-        }
+        self.endpoint.gives_back(more);
         woke
     }
 
@@ -612,6 +667,14 @@ impl Out {
     #[inline]
     fn stands(&self) -> Result<(), SendError> {
         self.gone().map_or(Ok(()), Err)
+    }
+
+    /// Gives up all credits but one, which are wanted elsewhere. How many those were.
+    pub fn yields(&mut self) -> usize {
+        let kept = usize::from(self.taken == 0);
+        let given = self.credits.saturating_sub(kept);
+        self.credits -= given;
+        given
     }
 
     /// Has the waker called when there is a credit.

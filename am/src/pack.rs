@@ -11,7 +11,7 @@ use crate::outbox::Content;
 use crate::wire::Header;
 
 /// The most bytes of a pack: a packet's.
-const MOST: usize = 4096;
+pub(crate) const MOST: usize = 4096;
 /// The longest message that goes into one with others.
 pub(crate) const LONGEST: usize = 1024;
 /// A header, and the length of the payload.

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use doorbell_verbs::{Data, Ending, Memory, RemoteAddr, RemoteMemory, Rkey};
+use doorbell_verbs::{Data, Ending, Memory};
 
 use crate::error::{CallError, SendError};
 use crate::handlers::RequestId;
@@ -127,7 +127,7 @@ impl Peer {
         if data.len() > MOST {
             return Err(SendError::Payload { len: data.len() as usize, most: MOST as usize });
         }
-        let segment = link.segment().unwrap_or(NOWHERE);
+        let segment = link.out().segment;
         let len = data.len();
         let room = segment.len();
         let memory =
@@ -181,9 +181,6 @@ impl Peer {
         Ok(admitted.then(|| Credit { link: &self.0, used: false }))
     }
 }
-
-/// No memory.
-const NOWHERE: RemoteMemory = RemoteMemory::new(RemoteAddr(0), Rkey(0), 0);
 
 /// Data that is being placed. If this is dropped, its memory goes when it comes back.
 pub struct Placing {

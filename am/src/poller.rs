@@ -117,6 +117,18 @@ impl Poller {
         self.handling.close();
     }
 
+    /// How many completions were ever taken of what was received, and of what was sent.
+    #[inline]
+    pub fn taken(&self) -> [usize; 2] {
+        [self.receives.taken(), self.sends.taken()]
+    }
+
+    /// Whether there is something to do in the next look, whatever comes.
+    #[inline]
+    pub fn goes_on(&self) -> bool {
+        self.used.is_some() || self.handling.defers()
+    }
+
     /// Handles what is there: receives first, then what was sent. Without `requests`, those wait.
     #[inline]
     pub fn look(&mut self, requests: bool) -> Looked {

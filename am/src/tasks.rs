@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use tokio::runtime::Handle;
 
 use crate::buffers::locked;
-use crate::endpoint::Core;
 use crate::handlers::Task;
+use crate::links::Core;
 
 pub(crate) struct Tasks {
     runtime: Handle,

@@ -80,6 +80,12 @@ pub struct Header {
 }
 
 impl Header {
+    /// Whether it is a request's, for which its sender gave a credit.
+    #[inline]
+    pub fn asks(self) -> bool {
+        matches!(self.kind, Kind::Request | Kind::Placed)
+    }
+
     #[inline]
     pub fn imm(self) -> Imm {
         let kind = self.kind as u32;
@@ -104,13 +110,20 @@ impl Header {
 pub enum Ask {
     /// Whether the handlers in the payload are the same as the other's, as far as both have them.
     Compare = 1,
-    /// That the tag in the second word is shown from now on.
+    /// That the tag in the second word is shown from now on. The answer says where payloads may be
+    /// placed: an address, a key, a length.
     Show = 2,
+    /// That the other is not mapped any more. The answer is 1 if it goes on mapping the one.
+    Leave = 3,
+    /// That credits are wanted back which are not used. The answer says how many come back.
+    Recall = 4,
 }
 
 impl Ask {
     pub fn from_word(word: u64) -> Option<Self> {
-        [Self::Compare, Self::Show].into_iter().find(|&ask| ask as u64 == word)
+        [Self::Compare, Self::Show, Self::Leave, Self::Recall]
+            .into_iter()
+            .find(|&ask| ask as u64 == word)
     }
 }
 

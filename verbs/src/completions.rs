@@ -5,7 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use doorbell_core::nic::{self, Completion, CompletionQueueId, Polled, Refused, WorkRequest};
+use doorbell_core::nic::{
+    self, Completion, CompletionGauge, CompletionQueueId, Polled, Refused, WorkRequest,
+};
 use futures_core::Stream;
 
 use crate::nic::Nic;
@@ -106,6 +108,20 @@ impl CompletionQueue {
     #[inline]
     pub fn look(&mut self) -> Option<Polled<'_>> {
         self.queue.as_mut().expect("it is there until this is dropped").poll_in_place()
+    }
+
+    /// How many completions were ever taken, modulo the word's size.
+    #[inline]
+    pub fn taken(&self) -> usize {
+        self.queue.as_ref().map_or(0, nic::CompletionQueue::taken)
+    }
+
+    /// What tells others whether there are completions, while this one takes them.
+    ///
+    /// # Panics
+    /// Never: there is a queue until this is dropped.
+    pub fn gauge(&self) -> CompletionGauge {
+        self.queue.as_ref().expect("it is there until this is dropped").gauge()
     }
 
     /// How many completions there are already.

@@ -9,6 +9,8 @@ use doorbell_core::wire::Qpn;
 pub enum AsyncEvent {
     /// A queue pair broke.
     Broken(Qpn, Cause),
+    /// A queue pair's connection is over: see [`Connection::stand`](crate::Connection::stand).
+    Ended(Qpn),
     /// A draining queue pair has nothing under way any more.
     Drained(Qpn),
     /// A shared receive queue has fewer receives than it was

@@ -104,3 +104,33 @@ async fn whatever_a_peer_sends_others_are_served_and_nobody_panics() {
     assert!(counted.malformed > 0 && counted.undelivered > 0, "{counted:?}");
     assert_eq!(counted.panics, 0, "{counted:?}");
 }
+
+/// Eight requests are allowed, and kept. The ninth would take a receive that others were promised.
+#[tokio::test]
+async fn a_peer_that_sends_more_than_it_may_is_cut_off() {
+    let devices = Devices::shm(2);
+    let server = Bundle::new(&devices.nics[0], &BundleConfig::default()).expect("room");
+    let (keeps, mut kept) = tokio::sync::mpsc::unbounded_channel();
+    let handlers = Handlers::new().request(ASK, move |request, _| {
+        keeps.send(request.keep()).unwrap_or_else(|_| panic!("it is awaited"));
+    });
+    let far = server.endpoint(handlers, EndpointConfig::default()).await.expect("room");
+    let completions = devices.nics[1].completion_queue(64).expect("room");
+    let own = devices.nics[1].domain().queues(&QueuesConfig::new(&completions)).expect("room");
+    let (address, service) = (far.name().address(), far.name().service());
+    let (mut queues, _) = own.connect(address, service, &hello()).await.expect("it is let in");
+    let mut request = [0; 16];
+    request[..4].copy_from_slice(&(1_u32 << 24).to_le_bytes());
+    for _ in 0..8 {
+        queues.send.post(Send::inline(&request).expect("few")).expect("room");
+    }
+    let mut all = Vec::new();
+    for _ in 0..8 {
+        all.extend(kept.recv().await);
+    }
+    assert_eq!(server.statistics().malformed, 0);
+    queues.send.post(Send::inline(&request).expect("few")).expect("room");
+    queues.connection.ended().await;
+    assert_eq!((all.len(), server.statistics().malformed), (8, 1));
+    assert!(kept.try_recv().is_err(), "the ninth was not handled");
+}

@@ -147,11 +147,116 @@ fn who_has_mapped_is_mapped_over_the_same_connection() {
         assert_eq!(there.expect("it is answered").arguments(TOLD), Ok(2));
         assert_eq!(here.expect("it is answered").arguments(TOLD), Ok(11));
         assert!(matches!(far.map(3, near.name(), Tag(2)).await, Err(MapError::Taken(3))));
-        far.unmap(3).await.expect("it was mapped");
-        assert_eq!(far.unmap(3).await, Err(SendError::NotMapped(3)));
-        peer.call(ASK, 1).await.expect("the connection is the other's, who goes on");
         near.unmap(0).await.expect("it was mapped");
-        assert!(matches!(peer.call(ASK, 1).await, Err(CallError::NotSent(SendError::Gone(_)))));
+        assert_eq!(near.unmap(0).await, Err(SendError::NotMapped(0)));
+        back.call(ASK, 1).await.expect("the connection is the other's, who goes on");
+        far.unmap(3).await.expect("it was mapped");
+        for peer in [peer, back] {
+            // Whoever has not heard of it yet does by this.
+            let gone = peer.call(ASK, 1).await.err();
+            let sent = gone == Some(CallError::Undeliverable(Undeliverable::PeerGone));
+            let unsent = matches!(gone, Some(CallError::NotSent(SendError::Gone(_))));
+            assert!(sent || unsent, "{gone:?}");
+        }
+    });
+}
+
+#[test]
+fn where_a_peer_was_that_has_gone_another_is_mapped() {
+    everywhere(|over| async move {
+        let serve =
+            || Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));
+        let (near, peer, far) = mapped(over, Handlers::new(), serve()).await;
+        let next = endpoint(over, serve()).await;
+        assert!(matches!(near.map(0, next.name(), Tag(1)).await, Err(MapError::Taken(0))));
+        drop(far);
+        while peer.call(ASK, 1).await.is_ok() {}
+        let next = near.map(0, next.name(), Tag(1)).await.expect("the place is free");
+        assert_eq!(next.call(ASK, 1).await.expect("it is answered").arguments(TOLD), Ok(2));
+    });
+}
+
+/// The first gets all there is, as far as others are not to go without. Then it is idle.
+#[test]
+fn receives_that_an_idle_peer_does_not_need_are_others() {
+    everywhere(|over| async move {
+        let few = EndpointConfig { receives: 8, ..credits(8) };
+        let serve = Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));
+        let server = endpoint_with(over, serve, few).await;
+        let mut all = Vec::new();
+        // Of eight receives two are for answers, and one for what is being handled.
+        for number in 0..5 {
+            let client = endpoint(over, Handlers::new()).await;
+            let peer = client.map(0, server.name(), Tag(1)).await.expect("there is a receive");
+            for round in 0..20 {
+                let told = peer.call(ASK, round).await.expect("it is answered");
+                assert_eq!(told.arguments(TOLD), Ok(round + 1), "of client {number}");
+            }
+            all.push((client, peer));
+        }
+        for (_, peer) in &all {
+            let calls = (0..4).map(|round| peer.call(ASK, round));
+            for call in calls {
+                call.await.expect("each has a credit still");
+            }
+        }
+        assert!(server.most_receives() <= 8, "{} receives", server.most_receives());
+        let other = endpoint(over, Handlers::new()).await;
+        let none = other.map(0, server.name(), Tag(1)).await.err();
+        assert!(matches!(none, Some(MapError::Connect { .. })), "{none:?}");
+    });
+}
+
+/// Each that is left behind would have kept a receive, of which there are four.
+#[test]
+fn a_map_that_is_given_up_leaves_nothing_behind() {
+    everywhere(|over| async move {
+        let few = EndpointConfig { receives: 4, ..credits(1) };
+        let asks = || Handlers::new().request(ASK, |_, _| {});
+        let near = endpoint_with(over, asks(), few).await;
+        let far = endpoint(over, asks()).await;
+        for turns in 0..200 {
+            let map = near.map(0, far.name(), Tag(1));
+            let after = async {
+                for _ in 0..turns % 20 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                mapped = map => {
+                    mapped.expect("there are receives");
+                    near.unmap(0).await.expect("it was mapped");
+                }
+                () = after => {}
+            }
+        }
+        const OTHER: RequestId<u64> = RequestId::new(1, "other");
+        let other = endpoint(over, Handlers::new().request(OTHER, |_, _| {})).await;
+        for _ in 0..10 {
+            let refused = near.map(0, other.name(), Tag(1)).await.err();
+            assert!(matches!(refused, Some(MapError::Handlers { .. })), "{refused:?}");
+        }
+        near.map(0, far.name(), Tag(1)).await.expect("there are receives");
+    });
+}
+
+#[test]
+fn who_shows_another_tag_does_not_learn_where_the_segment_is() {
+    everywhere(|over| async move {
+        let config = EndpointConfig {
+            segment: Some(Region::new(64)),
+            tag: Tag(1),
+            ..EndpointConfig::default()
+        };
+        let far = endpoint_with(over, Handlers::new().request(ASK, |_, _| {}), config).await;
+        let near = endpoint(over, Handlers::new()).await;
+        let peer = near.map(0, far.name(), Tag(2)).await.expect("it is there");
+        let place = || peer.place(ASK, 1, 0, Buf::from(vec![1; 8]));
+        let nowhere = SendError::Segment { offset: 0, len: 8, room: 0 };
+        assert_eq!(place().await.err(), Some(nowhere));
+        near.map(1, far.name(), Tag(1)).await.expect("it is there");
+        place().await.expect("it is shown now").done().await.expect("it is there");
     });
 }
 

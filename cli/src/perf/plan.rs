@@ -48,7 +48,7 @@ pub struct Plan {
     pub amount: Amount,
     /// Whether packets may share a frame.
     pub offload: bool,
-    /// How many idle connections are beside the busy one.
+    /// How many idle connections, or peers that are mapped, are beside the busy one.
     pub connections: usize,
     /// How many requests may be under way to a peer.
     pub credits: usize,
@@ -120,8 +120,9 @@ impl Plan {
         let most = if test == Am::BulkBw { LONGEST } else { MOST };
         match self.size {
             size if size > most => bail!("--size {size} is more than the {most} of a message"),
-            size if test == Am::BulkBw && size < 8 => bail!("--size {size}: it is of 8 or more"),
-            _ if self.connections > 0 => bail!("--connections is not for Active Messages yet"),
+            size if matches!(test, Am::BulkBw | Am::MixedBw) && size < 8 => {
+                bail!("--size {size}: of {} it is 8 or more", self.test.name())
+            }
             _ => Ok(()),
         }
     }

@@ -53,7 +53,7 @@ fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
         ("p99_9_us", json!(latency.map(|summary| summary.p999))),
         ("max_us", json!(latency.map(|summary| summary.longest))),
         ("msgs_per_s", json!(rate)),
-        ("gbytes_per_s", json!(rate.map(|rate| rate * plan.size as f64 / 1e9))),
+        ("gbytes_per_s", json!(rate.map(|rate| rate * plan.test.mean_size(plan.size) / 1e9))),
         ("cpu_share", json!(share)),
         ("connections", json!(plan.connections)),
     ]
@@ -86,7 +86,7 @@ fn words(plan: &Plan, figures: &Figures) -> String {
         Found::Rate(rate) => format!(
             "{what}: {:.3} million messages a second, {:.3} GB/s; {iters} messages, all checked\n",
             rate / 1e6,
-            rate * size as f64 / 1e9
+            rate * plan.test.mean_size(size) / 1e9
         ),
         Found::Share(share) => format!("{test}{over}: {:.4} % of a processor\n", share * 100.0),
     }

@@ -51,10 +51,12 @@ pub enum Am {
     Lat,
     MediumLat,
     Bw,
+    /// Of all sizes up to one.
+    MixedBw,
     BulkBw,
 }
 
-const TODAY: [(Test, &str, &str); 26] = [
+const TODAY: [(Test, &str, &str); 27] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -88,6 +90,7 @@ const TODAY: [(Test, &str, &str); 26] = [
     (Test::Am(Am::Lat), "am_lat", "a call and its reply, of words: half a round trip"),
     (Test::Am(Am::MediumLat), "am_medium_lat", "a call and its reply, with payloads: half of it"),
     (Test::Am(Am::Bw), "am_bw", "requests without replies: a stream"),
+    (Test::Am(Am::MixedBw), "am_mixed_bw", "the same, of all sizes from 8 bytes up to that"),
     (Test::Am(Am::BulkBw), "am_bulk_bw", "payloads placed in the peer's segment: a stream"),
 ];
 
@@ -166,12 +169,19 @@ impl Test {
         }
     }
 
+    /// Bytes of a message in the mean, if messages are of so many bytes, or of so many at the most.
+    pub fn mean_size(self, size: usize) -> f64 {
+        let size = size as f64;
+        if self == Self::Am(Am::MixedBw) { (8.0 + size) / 2.0 } else { size }
+    }
+
     /// Bytes of a message if nobody says.
     pub fn customary_size(self) -> usize {
         match self {
             Self::Verbs(verb) if verb.is_of_a_word() => 8,
             Self::Am(Am::MediumLat) => 4096,
             Self::Am(Am::Bw) => 8,
+            Self::Am(Am::MixedBw) => 512,
             Self::Am(Am::BulkBw) => 65536,
             _ if self.is_stream() => 4096,
             _ => 16,

@@ -4,10 +4,11 @@ use doorbell_kit::lab;
 
 use super::{check, figures, run, said};
 
-const TESTS: [(&str, &[u64]); 4] = [
+const TESTS: [(&str, &[u64]); 5] = [
     ("am_lat", &[0, 8, 16, 128, 129, 4096]),
     ("am_medium_lat", &[1, 64, 4096]),
     ("am_bw", &[0, 8, 64, 100, 4096]),
+    ("am_mixed_bw", &[8, 512, 4096]),
     ("am_bulk_bw", &[8, 4096, 70_000]),
 ];
 
@@ -24,6 +25,7 @@ fn every_test_measures_over_shared_memory_whatever_the_size_and_the_credits() {
         for &size in sizes {
             measure("shm", test, size, "");
         }
+        measure("shm", test, sizes[1], "--connections 20");
         for credits in [1, 256, 2000] {
             measure("shm", test, sizes[1], &format!("--credits {credits}"));
         }

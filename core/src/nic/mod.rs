@@ -118,7 +118,7 @@ pub use keys::{Domain, KeyError, Lkey, Registration, Rights, TableFull};
 pub use management::{Management, TooMany, Way};
 pub use numbering::{Numbering, NumberingError};
 pub use queues::{
-    CompletionQueue, Notify, Polled, PostError, ReceiveQueue, Refused, SendQueue,
+    CompletionGauge, CompletionQueue, Notify, Polled, PostError, ReceiveQueue, Refused, SendQueue,
     SharedReceiveQueue,
 };
 pub use random::Seed;

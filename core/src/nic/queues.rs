@@ -17,7 +17,7 @@ use crate::wire::{Psn, Qpn, Service};
 
 use super::completion::Completion;
 use super::doorbells::Doorbells;
-use super::ring::{Consumer, Leaving, Nothing, Producer, Several, Slot, ring};
+use super::ring::{Consumer, Gauge, Leaving, Nothing, Producer, Several, Slot, ring};
 use super::states::State;
 use super::work::{LONGEST_MESSAGE, Plain, ReceiveRequest, WorkRequest};
 
@@ -363,6 +363,17 @@ impl CompletionQueue {
         self.ring.head().map(|head| Polled(head.leaving()))
     }
 
+    /// How many completions were ever taken, modulo the word's size.
+    #[inline]
+    pub fn taken(&self) -> usize {
+        self.ring.taken()
+    }
+
+    /// What tells from anywhere how many there were, while another takes them.
+    pub fn gauge(&self) -> CompletionGauge {
+        CompletionGauge(self.ring.gauge())
+    }
+
     /// How many completions wait.
     #[inline]
     pub fn len(&self) -> usize {
@@ -373,6 +384,19 @@ impl CompletionQueue {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// Tells how many completions a queue ever had, without being its reader: for whoever would else
+/// have to wait for that in order to see that there is nothing.
+pub struct CompletionGauge(Gauge<Completion>);
+
+impl CompletionGauge {
+    /// How many there were, modulo the word's size: more than its reader has
+    /// [taken](CompletionQueue::taken), if some wait.
+    #[inline]
+    pub fn came(&self) -> usize {
+        self.0.written()
     }
 }
 

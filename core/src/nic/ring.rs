@@ -95,6 +95,17 @@ pub(super) fn ring<T>(depth: usize) -> (Producer<T>, Consumer<T>) {
     (producer, Consumer { slots: ring.slots(), ring, head: 0, tail: 0 })
 }
 
+/// Looks how far the writer is, from anywhere.
+pub(super) struct Gauge<T>(Arc<Ring<T>>);
+
+impl<T> Gauge<T> {
+    /// How many values were ever written.
+    #[inline]
+    pub fn written(&self) -> usize {
+        self.0.tail.load(Ordering::Acquire)
+    }
+}
+
 /// A ring that holds nothing, for any number of producers that are all to find it full.
 pub(super) struct Nothing<T>(Arc<Ring<T>>);
 
@@ -275,6 +286,17 @@ impl<T> Consumer<T> {
     /// more.
     pub fn is_deserted(&self) -> bool {
         self.ring.deserted.load(Ordering::Acquire)
+    }
+
+    /// How many values were ever taken.
+    #[inline]
+    pub fn taken(&self) -> usize {
+        self.head
+    }
+
+    /// What looks how far the writer is while another reads.
+    pub fn gauge(&self) -> Gauge<T> {
+        Gauge(Arc::clone(&self.ring))
     }
 
     /// How many values stand in the ring.

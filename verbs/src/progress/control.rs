@@ -288,7 +288,8 @@ impl Control {
         if cause != Cause::Told {
             tracing::debug!(%qpn, %cause, "broke");
             link.end(Ending::Broken(cause));
-            let _ = self.events.send(AsyncEvent::Broken(qpn, cause));
+            self.tell(AsyncEvent::Broken(qpn, cause));
+            self.tell(AsyncEvent::Ended(qpn));
         }
         self.broke.push(link);
     }
@@ -365,6 +366,7 @@ impl Control {
     /// A connection is over: whoever waits for its messages is told.
     pub fn end(&mut self, link: &Link, ending: Ending) {
         link.end(ending);
+        self.tell(AsyncEvent::Ended(link.qpn));
         self.told_over(link);
     }
 

@@ -31,39 +31,53 @@ pub struct Told {
 /// What messages of a test carry.
 #[derive(Clone)]
 pub struct Messages {
-    words: usize,
-    payload: usize,
+    size: usize,
+    /// Whether what is short goes as words.
+    short: bool,
+    /// Whether there are messages of all sizes up to that, in steps of a word.
+    mixed: bool,
     pattern: Arc<Pattern>,
 }
 
 impl Messages {
     pub fn new(test: Am, plan: &Plan) -> Self {
-        let short =
-            test != Am::MediumLat && plan.size <= 8 * MOST_WORDS && plan.size.is_multiple_of(8);
-        let (words, payload) = if short { (plan.size / 8, 0) } else { (0, plan.size) };
-        Self { words, payload, pattern: Arc::new(Pattern::new(payload)) }
+        let (size, pattern) = (plan.size, Arc::new(Pattern::new(plan.size)));
+        let (short, mixed) = (test != Am::MediumLat, test == Am::MixedBw);
+        Self { size, short, mixed, pattern }
+    }
+
+    /// How many words the message of a number has, and how long its payload is.
+    #[inline]
+    fn shape(&self, number: u64) -> (usize, usize) {
+        let size = match self.mixed {
+            true => 8 + 8 * (word_of(number, 0) as usize % (self.size / 8)),
+            false => self.size,
+        };
+        let short = self.short && size <= 8 * MOST_WORDS && size.is_multiple_of(8);
+        if short { (size / 8, 0) } else { (0, size) }
     }
 
     /// The words of the message of a number.
     #[inline]
     pub fn words(&self, number: u64) -> Words {
+        let (count, _) = self.shape(number);
         let mut words = [0; MOST_WORDS];
-        for (at, word) in words[..self.words].iter_mut().enumerate() {
+        for (at, word) in words[..count].iter_mut().enumerate() {
             *word = word_of(number, at);
         }
-        Words::new(&words[..self.words]).expect("no more than a message has")
+        Words::new(&words[..count]).expect("no more than a message has")
     }
 
     /// Its payload.
     #[inline]
     pub fn payload(&self, number: u64) -> &[u8] {
-        self.pattern.of(number, self.payload)
+        self.pattern.of(number, self.shape(number).1)
     }
 
     /// Whether these are a message of that number.
     #[inline]
     pub fn are(&self, number: u64, words: &[u64], payload: &[u8]) -> bool {
-        words.len() == self.words
+        words.len() == self.shape(number).0
             && words.iter().enumerate().all(|(at, &word)| word == word_of(number, at))
             && payload == self.payload(number)
     }
@@ -80,9 +94,10 @@ impl Messages {
                     count(&pinged.wrong);
                 }
                 pinged.count.store(number + 1, Ordering::Relaxed);
-                if pings.payload == 0 {
+                let payload = pings.payload(number);
+                if payload.is_empty() {
                     request.reply(PONG, words);
-                } else if request.reply_with(PONG, words, pings.payload(number)).is_err() {
+                } else if request.reply_with(PONG, words, payload).is_err() {
                     count(&pinged.wrong);
                 }
             })

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use doorbell_am::{
-    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Name, Peer as Mapped, Tag,
+    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Name, Peer as Mapped, Tag, Words,
 };
 use doorbell_verbs::Region;
 use serde_json::json;
@@ -22,9 +22,9 @@ use serde_json::json;
 use super::peer::Peer;
 use super::report::{Figures, Found};
 use super::test::Am;
-use super::verbs::{Guard, open};
+use super::verbs::{Beat, Guard, open};
 use super::{Place, Plan};
-use messages::{Messages, Told};
+use messages::{Messages, PING, PONG, Told};
 
 /// What peers must show.
 const TAG: Tag = Tag(0x0D00_12BE);
@@ -62,30 +62,83 @@ async fn play(
         tag: TAG,
         credits: plan.credits,
         payload: plan.size.clamp(4096, 1 << 20),
+        places: 1 + plan.connections,
         segment,
         ..EndpointConfig::default()
     };
     let endpoint = guard.run(async { Ok(bundle.endpoint(handlers, config).await?) }).await?;
+    let idle = if peer.leads() { Vec::new() } else { neighbours(&endpoint, &guard, plan).await? };
     let name = meet(&endpoint, peer, &nic)?;
     let device = Some(nic.capabilities().name);
     if !peer.leads() {
         follow(&guard, &told).await?;
         peer.meet(|| turn(&bundle))?;
+        drop(idle);
         return Ok(None);
     }
     let beat = guard.beat();
     let found = guard.run(async {
         let mapped: Mapped = endpoint.map(0, &name, TAG).await?;
         beat.count();
+        surround(&endpoint, &name, plan, &beat).await?;
         match test {
             Am::Lat | Am::MediumLat => call::run(&mapped, &messages, plan, &beat).await,
-            Am::Bw => stream::run(&mapped, &messages, plan, &beat).await,
+            Am::Bw | Am::MixedBw => stream::run(&mapped, &messages, plan, &beat).await,
             Am::BulkBw => bulk::run(&mapped, plan, &beat).await,
         }
     });
     let (iters, found): (u64, Found) = found.await?;
     peer.meet(|| turn(&bundle))?;
     Ok(Some(Figures { device, iters, found }))
+}
+
+/// The name of an idle endpoint beside another of this name.
+fn beside(name: &Name, number: usize) -> Name {
+    Name::at(name.address(), name.service().0.wrapping_add(number as u64))
+}
+
+/// The endpoints at the end that follows which are idle, but for a call at the beginning.
+async fn neighbours(
+    endpoint: &Endpoint,
+    guard: &Guard,
+    plan: &Plan,
+) -> anyhow::Result<Vec<Endpoint>> {
+    let (bundle, mut idle) = (endpoint.bundle(), Vec::new());
+    guard
+        .run(async {
+            for number in 1..=plan.connections {
+                let config = EndpointConfig {
+                    service: Some(beside(endpoint.name(), number).service().0),
+                    tag: TAG,
+                    receives: 4,
+                    ..EndpointConfig::default()
+                };
+                let echo = Handlers::new().request(PING, |request, words| {
+                    request.reply(PONG, words);
+                });
+                idle.push(bundle.endpoint(echo, config).await?);
+            }
+            Ok(idle)
+        })
+        .await
+}
+
+/// Maps all those, each of which answers a call.
+async fn surround(
+    endpoint: &Endpoint,
+    name: &Name,
+    plan: &Plan,
+    beat: &Beat,
+) -> anyhow::Result<()> {
+    for number in 1..=plan.connections {
+        let peer = endpoint.map(number, &beside(name, number), TAG).await?;
+        let words = Words::new(&[number as u64]).context("one word")?;
+        if peer.call(PING, words).await?.words() != [number as u64] {
+            bail!("idle endpoint {number} has not answered what it should have");
+        }
+        beat.count();
+    }
+    Ok(())
 }
 
 fn turn(bundle: &Bundle) -> anyhow::Result<()> {

@@ -1,0 +1,470 @@
+//! An endpoint's links: made, found, and ended.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use doorbell_verbs::{
+    AsyncEvent, Domain, Ending, Incoming, Listener, Queues, QueuesConfig, Registered, RemoteAddr,
+    RemoteMemory, Rights, Rkey, ServiceId, Stand, Unconnected,
+};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use crate::buffers::{Buffers, locked};
+use crate::bundle::Shared;
+use crate::endpoint::EndpointConfig;
+use crate::error::{CallError, MapError, OpenError, SendError};
+use crate::handlers::{Handlers, RequestId};
+use crate::handling::News;
+use crate::link::Link;
+use crate::listing::Difference;
+use crate::name::{Name, Tag};
+use crate::pack;
+use crate::peer::Peer;
+use crate::recall::{BETWEEN_RECALLS, recall};
+use crate::tasks::Tasks;
+use crate::wire::{Ask, Hello};
+use crate::words::MOST_WORDS;
+
+/// No memory.
+pub(crate) const NOWHERE: RemoteMemory = RemoteMemory::new(RemoteAddr(0), Rkey(0), 0);
+
+/// Memory as a message's words, and back.
+pub(crate) fn words(memory: RemoteMemory) -> [u64; 3] {
+    [memory.address().0, memory.rkey().0.into(), memory.len()]
+}
+
+fn memory(words: &[u64]) -> Option<RemoteMemory> {
+    let &[address, rkey, len] = words else { return None };
+    Some(RemoteMemory::new(RemoteAddr(address), Rkey(rkey.try_into().ok()?), len))
+}
+
+/// That this side has ended a link.
+pub(crate) fn left() -> Ending {
+    Ending::Left { private: Vec::new() }
+}
+
+/// A link that is just being made: if nobody has it stay, it is over.
+struct Fresh {
+    link: Arc<Link>,
+    stays: bool,
+}
+
+impl Fresh {
+    fn stays(mut self) -> Arc<Link> {
+        self.stays = true;
+        self.link.clone()
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if !self.stays {
+            self.link.endpoint.ends(&self.link, left());
+        }
+    }
+}
+
+/// What an endpoint shares with its links.
+pub(crate) struct Core {
+    pub shared: Arc<Shared>,
+    pub number: usize,
+    pub config: EndpointConfig,
+    pub buffers: Buffers,
+    pub tasks: Tasks,
+    tag: AtomicU64,
+    domain: Domain,
+    name: Name,
+    digest: u64,
+    /// What its handlers are, for others to compare.
+    listing: Vec<Vec<u8>>,
+    segment: Option<Registered>,
+    translation: RwLock<Vec<Option<Arc<Link>>>>,
+    /// All links, of those who mapped this, too; none when it is closed.
+    links: Mutex<Option<Vec<Arc<Link>>>>,
+    /// Those that have credits, and no receive for an answer.
+    starving: Mutex<Vec<Arc<Link>>>,
+    any_starving: AtomicBool,
+    /// Whether credits are just being recalled.
+    recalling: AtomicBool,
+}
+
+impl Core {
+    /// An endpoint's, which the poller knows from here on; and who maps it.
+    pub async fn open(
+        shared: Arc<Shared>,
+        handlers: Handlers,
+        config: EndpointConfig,
+    ) -> Result<(Arc<Self>, Listener), OpenError> {
+        let domain = shared.nic.domain();
+        let queue = shared.shared_receives(&domain, config.receives)?;
+        // A packet's, so that it takes what shares one.
+        let size = (8 * (MOST_WORDS + 2) + config.payload).max(pack::MOST);
+        let service = config.service.unwrap_or_else(unguessable);
+        let listener = shared.nic.listen(ServiceId(service)).await?;
+        let segment = match &config.segment {
+            Some(region) => Some(domain.register(region.clone(), Rights::REMOTE_WRITE)?),
+            None => None,
+        };
+        let core = Self {
+            number: shared.number(),
+            buffers: Buffers::new(queue, size, config.receives),
+            tasks: Tasks::new(shared.runtime.clone(), config.tasks),
+            tag: AtomicU64::new(config.tag.0),
+            domain,
+            name: Name::at(shared.nic.address().to_string(), service),
+            digest: handlers.digest(),
+            listing: handlers.listing(LISTED),
+            segment,
+            translation: RwLock::default(),
+            links: Mutex::new(Some(Vec::new())),
+            starving: Mutex::default(),
+            any_starving: AtomicBool::new(false),
+            recalling: AtomicBool::new(false),
+            shared,
+            config,
+        };
+        core.shared.tell(News::Endpoint(core.number, handlers));
+        Ok((Arc::new(core), listener))
+    }
+
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    pub fn segment(&self) -> Option<&Registered> {
+        self.segment.as_ref()
+    }
+
+    #[inline]
+    pub fn tag(&self) -> Tag {
+        Tag(self.tag.load(Ordering::Relaxed))
+    }
+
+    pub fn set_tag(&self, tag: Tag) {
+        self.tag.store(tag.0, Ordering::Relaxed);
+    }
+
+    /// What is said to whom it maps by a tag, or who maps it.
+    fn hello(&self, tag: Tag, link: &Link) -> Hello {
+        Hello {
+            unique: self.config.service.is_none(),
+            metadata: true,
+            service: self.name.service().0,
+            tag,
+            credits: link.grants() as u16,
+            payload: self.config.payload as u32,
+            handlers: self.digest,
+            patience: u32::try_from(self.config.patience.as_millis()).unwrap_or(u32::MAX),
+            segment: self.segment_for(link),
+        }
+    }
+
+    /// Where a peer may place payloads: nowhere, unless it shows the tag.
+    pub fn segment_for(&self, link: &Link) -> RemoteMemory {
+        let segment = self.segment.as_ref().filter(|_| self.tag().admits(link.shown()));
+        segment.map_or(NOWHERE, Registered::remote)
+    }
+
+    /// A queue pair, and a link for it that its first messages find.
+    async fn prepare(self: &Arc<Self>) -> Result<(Unconnected<Queues>, Fresh), OpenError> {
+        let receives = match self.receives() {
+            Some(receives) => receives,
+            None => {
+                recall(self, true).await;
+                self.receives().ok_or_else(|| self.no_receives())?
+            }
+        };
+        let send_depth = 2 * self.config.credits;
+        let config = QueuesConfig { send_depth, ..self.shared.queues.clone() };
+        let unconnected = self.domain.queues(&config.share(self.buffers.queue()))?;
+        let link = Arc::new(Link::new(self.clone(), unconnected.qpn(), receives));
+        // It is told of before it ends.
+        self.shared.tell(News::Link(link.clone()));
+        let fresh = Fresh { link: link.clone(), stays: false };
+        locked(&self.links).as_mut().ok_or(OpenError::Closed)?.push(link);
+        Ok((unconnected, fresh))
+    }
+
+    /// How many receives there are for a new link: for its peer's requests, and for the answers to its
+    /// own. While there is plenty, as many as there may be; or else one, and more as it is used. None if
+    /// there is none.
+    fn receives(&self) -> Option<(usize, usize)> {
+        let (buffers, most) = (&self.buffers, self.config.credits);
+        let plenty = buffers.is_plenty(2 * most);
+        let grants = buffers.promise_to_peer(if plenty { most } else { 1 });
+        let lease = if plenty { buffers.promise_for_answers(most) } else { 0 };
+        (grants > 0).then_some((grants, lease))
+    }
+
+    fn no_receives(&self) -> OpenError {
+        let expected = "one for each peer, at least, and one more";
+        OpenError::Config {
+            what: "EndpointConfig::receives",
+            found: self.config.receives,
+            expected,
+        }
+    }
+
+    /// A peer could use more receives than there are: perhaps others do not need theirs.
+    #[cold]
+    pub fn wants_receives(self: &Arc<Self>) {
+        if !self.recalling.load(Ordering::Relaxed) && !self.recalling.swap(true, Ordering::Relaxed)
+        {
+            let core = self.clone();
+            self.shared.runtime.spawn(async move {
+                recall(&core, false).await;
+                tokio::time::sleep(BETWEEN_RECALLS).await;
+                core.recalling.store(false, Ordering::Relaxed);
+            });
+        }
+    }
+
+    /// So many receives are promised no more: whoever waits for one is told.
+    pub fn gives_back(&self, count: usize) {
+        if count > 0 {
+            self.buffers.release(count);
+            self.feed();
+        }
+    }
+
+    /// All links there are.
+    pub fn all(&self) -> Vec<Arc<Link>> {
+        locked(&self.links).clone().unwrap_or_default()
+    }
+
+    /// How much room there is in the segment.
+    pub fn room(&self) -> u64 {
+        self.segment.as_ref().map_or(0, |segment| segment.region().len() as u64)
+    }
+
+    /// A link has credits, but no receive for an answer.
+    pub fn starves(&self, link: Arc<Link>) {
+        let mut starving = locked(&self.starving);
+        if !starving.iter().any(|there| Arc::ptr_eq(there, &link)) {
+            starving.push(link);
+        }
+        drop(starving);
+        self.any_starving.store(true, Ordering::SeqCst);
+    }
+
+    /// There are receives again.
+    pub fn feed(&self) {
+        if self.any_starving.swap(false, Ordering::SeqCst) {
+            let starving = std::mem::take(&mut *locked(&self.starving));
+            starving.into_iter().for_each(|link| link.fed());
+        }
+    }
+
+    /// The link's connection stands: until it ends, there are receives for it.
+    fn opens(self: &Arc<Self>, link: &Arc<Link>, queues: Queues) {
+        link.opens(queues);
+        self.shared.tell(News::Opened(link.clone()));
+        // It may have ended before.
+        self.checks(link);
+    }
+
+    /// Whether a link is over may have changed.
+    fn checks(&self, link: &Arc<Link>) {
+        if let Some(Stand::Ended(ending)) = link.connection().map(|connection| connection.stand()) {
+            self.ends(link, ending);
+        }
+    }
+
+    /// A link is over, if it was not before.
+    pub fn ends(&self, link: &Arc<Link>, ending: Ending) {
+        let Some(lost) = link.ends(ending) else { return };
+        if let Some(links) = &mut *locked(&self.links) {
+            links.retain(|there| !Arc::ptr_eq(there, link));
+        }
+        self.shared.tell(News::LinkGone(link.clone(), lost));
+        self.gives_back(link.promised());
+    }
+
+    /// The endpoint is closed: all links end, and none is made any more.
+    pub fn close(&self) {
+        self.shared.tell(News::EndpointGone(self.number));
+        self.translation.write().unwrap_or_else(PoisonError::into_inner).clear();
+        let links = locked(&self.links).take();
+        for link in links.into_iter().flatten() {
+            link.flush();
+            self.ends(&link, left());
+        }
+    }
+
+    async fn accept(self: Arc<Self>, incoming: Incoming) {
+        let Some(hello) = Hello::from_bytes(incoming.private()) else {
+            let _ = incoming.reject(b"no hello of Active Messages of this version");
+            return;
+        };
+        let Ok((unconnected, fresh)) = self.prepare().await else { return };
+        // Whoever maps the peer from here on finds this, and no second connection is made.
+        fresh.link.hears(hello);
+        let hello = self.hello(Tag::NONE, &fresh.link).to_bytes();
+        match unconnected.accept(incoming, &hello).await {
+            Ok((queues, _)) => self.opens(&fresh.stays(), queues),
+            Err(why) => tracing::debug!(qpn = %fresh.link.qpn, %why, "a peer was not accepted"),
+        }
+    }
+
+    async fn connect(self: &Arc<Self>, name: &Name, tag: Tag) -> Result<Fresh, MapError> {
+        let text = || name.to_string();
+        let (unconnected, fresh) = self.prepare().await.map_err(|why| match why {
+            OpenError::Resources(why) => MapError::Resources { name: text(), why },
+            other => MapError::Receives { name: text(), why: other.to_string() },
+        })?;
+        let hello = self.hello(tag, &fresh.link).to_bytes();
+        let connected = unconnected.connect(name.address(), name.service(), &hello).await;
+        let refused = |why| MapError::Connect { name: text(), why };
+        let (queues, private) = connected.map_err(refused)?;
+        let hello = Hello::from_bytes(&private).ok_or_else(|| MapError::NoEndpoint(text()))?;
+        fresh.link.hears(hello);
+        self.opens(&fresh.link, queues);
+        Ok(fresh)
+    }
+
+    /// Maps a peer at a place: by the connection that there is, or by a new one.
+    pub async fn map(
+        self: &Arc<Self>,
+        index: usize,
+        name: &Name,
+        tag: Tag,
+    ) -> Result<Arc<Link>, MapError> {
+        let most = self.config.places;
+        if index >= most {
+            return Err(MapError::Place { index, most });
+        }
+        if self.is_taken(index) {
+            return Err(MapError::Taken(index));
+        }
+        if let Some(link) = self.link_of(name) {
+            let lost = |why| MapError::Lost { name: name.to_string(), why };
+            self.shows(&link, tag).await.map_err(lost)?;
+            self.compare(&link, name).await?;
+            return self.put(index, link);
+        }
+        let fresh = self.connect(name, tag).await?;
+        self.compare(&fresh.link, name).await?;
+        self.put(index, fresh.link.clone())?;
+        Ok(fresh.stays())
+    }
+
+    /// Takes a peer off its place. If that leaves it mapped by neither side, the connection ends.
+    pub async fn unmap(&self, index: usize) -> Result<(), SendError> {
+        let link = {
+            let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
+            table.get_mut(index).and_then(Option::take).ok_or(SendError::NotMapped(index))?
+        };
+        if self.maps(&link) {
+            return Ok(());
+        }
+        let ask: RequestId<u64> = RequestId::system();
+        let answer = Peer::of(link.clone()).call(ask, Ask::Leave as u64).await;
+        let stays = answer.is_ok_and(|reply| reply.words() == [1]);
+        if let (false, Some(connection)) = (stays, link.connection()) {
+            link.flush();
+            let ended = connection.disconnect(&[]).await;
+            self.ends(&link, ended.unwrap_or(left()));
+        }
+        Ok(())
+    }
+
+    fn put(&self, index: usize, link: Arc<Link>) -> Result<Arc<Link>, MapError> {
+        let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
+        if table.len() <= index {
+            table.resize(index + 1, None);
+        }
+        match &mut table[index] {
+            Some(there) if there.ending().is_none() => Err(MapError::Taken(index)),
+            free => Ok(free.insert(link).clone()),
+        }
+    }
+
+    /// Whether there is somebody at a place who has not gone.
+    fn is_taken(&self, index: usize) -> bool {
+        self.place(index).is_some_and(|link| link.ending().is_none())
+    }
+
+    /// Whether that peer is mapped.
+    pub fn maps(&self, link: &Arc<Link>) -> bool {
+        let table = self.translation.read().unwrap_or_else(PoisonError::into_inner);
+        table.iter().flatten().any(|there| Arc::ptr_eq(there, link))
+    }
+
+    /// Whom a message to a place goes to.
+    #[inline]
+    pub fn place(&self, index: usize) -> Option<Arc<Link>> {
+        let table = self.translation.read().unwrap_or_else(PoisonError::into_inner);
+        table.get(index)?.clone()
+    }
+
+    /// The link to an endpoint that has mapped this one, if nobody else can have its name.
+    fn link_of(&self, name: &Name) -> Option<Arc<Link>> {
+        let is = |hello: &Hello| hello.unique && hello.service == name.service().0;
+        let links = locked(&self.links);
+        links.iter().flatten().find(|link| link.hello().is_some_and(is)).cloned()
+    }
+
+    /// Tells a peer by which tag it is called from now on, and hears where payloads may be placed.
+    async fn shows(&self, link: &Arc<Link>, tag: Tag) -> Result<(), CallError> {
+        let ask: RequestId<(u64, u64)> = RequestId::system();
+        let reply = Peer::of(link.clone()).call(ask, (Ask::Show as u64, tag.0)).await?;
+        link.out().segment = memory(reply.words()).unwrap_or(NOWHERE);
+        Ok(())
+    }
+
+    /// Makes sure that a peer has the same handlers, as far as both have them.
+    async fn compare(&self, link: &Arc<Link>, name: &Name) -> Result<(), MapError> {
+        if link.hello().is_some_and(|hello| hello.handlers == self.digest) {
+            return Ok(());
+        }
+        let peer = Peer::of(link.clone());
+        for piece in &self.listing {
+            let ask: RequestId<u64> = RequestId::system();
+            let answer = peer.call_with(ask, Ask::Compare as u64, piece).await;
+            let lost = |why| MapError::Lost { name: name.to_string(), why };
+            if let Some(found) = Difference::from_bytes(answer.map_err(lost)?.payload()) {
+                let Difference { which, index, name: there } = found;
+                return Err(MapError::Handlers { table: which.name(), index, there });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a listing of handlers, of which one has a name of 255 at the most: every endpoint takes
+/// payloads as long.
+pub(crate) const LISTED: usize = 512;
+
+/// A number that nobody can guess.
+fn unguessable() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    // What the standard library seeds from the system.
+    RandomState::new().hash_one(0)
+}
+
+/// Sees to it that links end with their connections.
+pub(crate) async fn watch(core: Arc<Core>, mut events: broadcast::Receiver<AsyncEvent>) {
+    loop {
+        match events.recv().await {
+            Ok(AsyncEvent::Ended(qpn)) => {
+                let found = core.all().into_iter().find(|link| link.qpn == qpn);
+                found.iter().for_each(|link| core.checks(link));
+            }
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => core.all().iter().for_each(|link| core.checks(link)),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// Takes up whoever maps the endpoint.
+pub(crate) async fn accept(core: Arc<Core>, mut listener: Listener) {
+    loop {
+        let incoming = listener.accept().await;
+        core.shared.runtime.spawn(core.clone().accept(incoming));
+    }
+}

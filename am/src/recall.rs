@@ -1,0 +1,59 @@
+//! Receives that are promised to who does not need them, and taken back for who does.
+//!
+//! While there is plenty, each peer is promised all that it may ever need. Later ones would find
+//! nothing, then, and busy ones no more than they have: so what was promised for answers goes back, and
+//! idle peers are asked for all their credits but one. A peer that has given a credit back does not use
+//! it any more, and so each promise stays covered by a receive all the time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use crate::handlers::RequestId;
+use crate::link::Link;
+use crate::links::Core;
+use crate::peer::Peer;
+use crate::wire::Ask;
+
+/// How long nobody is asked again.
+pub(crate) const BETWEEN_RECALLS: Duration = Duration::from_millis(10);
+
+/// How long the first of them may take to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many peers are asked at a time.
+const AT_ONCE: usize = 64;
+
+/// Takes receives back from idle peers; if there must be some, from any. Until one has come back.
+pub(crate) async fn recall(core: &Arc<Core>, must: bool) {
+    let links = core.all();
+    core.gives_back(links.iter().map(|link| link.yields_leases()).sum());
+    let (idle, busy): (Vec<_>, Vec<_>) =
+        links.into_iter().filter(|link| link.grants() > 1).partition(|link| link.is_idle());
+    let asked = if must && idle.is_empty() { busy } else { idle };
+    let mut recalls = JoinSet::new();
+    for link in asked.into_iter().take(AT_ONCE) {
+        recalls.spawn_on(recall_from(link), &core.shared.runtime);
+    }
+    let one = async {
+        while let Some(found) = recalls.join_next().await {
+            if found.is_ok_and(|found| found > 0) {
+                break;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(PATIENCE, one).await;
+    // The others go on.
+    recalls.detach_all();
+}
+
+/// How many receives come back from a peer.
+async fn recall_from(link: Arc<Link>) -> usize {
+    let ask: RequestId<u64> = RequestId::system();
+    let reply = Peer::of(link.clone()).call(ask, Ask::Recall as u64).await;
+    let count = reply.ok().and_then(|reply| reply.words().first().copied()).unwrap_or(0);
+    let given = link.gives_up(count as usize);
+    link.endpoint.gives_back(given);
+    given
+}

@@ -1,0 +1,68 @@
+//! What a peer that is idle costs.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicIsize, Ordering};
+
+use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, ReplyId, RequestId, Tag};
+use doorbell_verbs::{Config, Nic};
+
+/// How many bytes are allocated.
+static HELD: AtomicIsize = AtomicIsize::new(0);
+
+struct Counting;
+
+// SAFETY: what is asked for is the system's, by whose rules this was called.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HELD.fetch_add(layout.size() as isize, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size() as isize, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const ASK: RequestId<u64> = RequestId::new(0, "ask");
+const TOLD: ReplyId<u64> = ReplyId::new(0, "told");
+const PEERS: usize = 1000;
+
+/// Both ends are in this process, and each peer has answered a call. There is one receive for each, and
+/// a tenth more for those who are busy.
+#[tokio::test]
+async fn an_idle_peer_takes_8_kib_at_most() {
+    let config = Config { queue_pairs: PEERS + 1, ..Config::default() };
+    let name = |end: &str| format!("shm:am-footprint/{}/{end}", std::process::id());
+    let open = |end| Nic::open(&name(end), config.clone()).expect("a name");
+    let (near, far) = (open("near"), open("far"));
+    let bundle = |nic| Bundle::new(nic, &BundleConfig::default()).expect("room");
+    let config = |service| EndpointConfig {
+        service,
+        receives: PEERS + PEERS / 10,
+        ..EndpointConfig::default()
+    };
+    let handlers = Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));
+    // Known by a number that others might have, it gets a connection for each time it is mapped.
+    let far = bundle(&far).endpoint(handlers, config(Some(7))).await.expect("room");
+    let near = bundle(&near).endpoint(Handlers::new(), config(None)).await.expect("room");
+    let mut before = 0;
+    for number in 0..PEERS {
+        if number == PEERS / 10 {
+            // What is there once for all is there by now, and what the first were given freely.
+            before = HELD.load(Ordering::Relaxed);
+        }
+        let peer = near.map(number, far.name(), Tag(1)).await.expect("it is there");
+        let told = peer.call(ASK, 1).await.expect("it answers");
+        assert_eq!(told.arguments(TOLD), Ok(2));
+    }
+    let ends = 2 * (PEERS - PEERS / 10) as isize;
+    let each = (HELD.load(Ordering::Relaxed) - before) / ends;
+    println!("{each} bytes for each end");
+    assert!(each <= 8192, "{each} bytes");
+}
