@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_verbs::{Region, RegisterError, Registered, Rights};
+use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
 use crate::bundle::{Bundle, Owner};
 use crate::error::{CallError, MapError, OpenError, SendError};
+use crate::event::Event;
 use crate::handlers::{Handlers, RequestId};
 use crate::links::{Core, LISTED, accept, watch};
 use crate::message::Reply;
@@ -15,6 +17,18 @@ use crate::name::{Name, Tag};
 use crate::peer::Peer;
 use crate::wire::MOST_CREDITS;
 use crate::words::Arguments;
+
+/// How the messages that an endpoint sends are carried.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Policy {
+    /// Short messages to one peer that have company share a send; and what is placed is told of by the
+    /// write itself, in metadata, where the peer takes that and there are no words.
+    #[default]
+    Together,
+    /// Each message is a send of its own, and what is placed is told of by one: as the third version of
+    /// AMVIA had it, of Begel, Buonadonna, Culler and Gay. To compare.
+    Apart,
+}
 
 /// What an endpoint is to be like.
 #[derive(Clone, Debug)]
@@ -40,6 +54,8 @@ pub struct EndpointConfig {
     pub receives: usize,
     /// How long handlers of peers have to reply.
     pub patience: Duration,
+    /// How messages are carried.
+    pub policy: Policy,
 }
 
 impl Default for EndpointConfig {
@@ -56,6 +72,7 @@ impl Default for EndpointConfig {
             places: 1024,
             receives: 4096,
             patience: Duration::from_secs(30),
+            policy: Policy::Together,
         }
     }
 }
@@ -105,6 +122,12 @@ impl Endpoint {
     /// segment goes on writing there.
     pub fn set_tag(&self, tag: Tag) {
         self.0.core.set_tag(tag);
+    }
+
+    /// What happens to it from here on: peers that come and go. Of a program that does not take them,
+    /// the oldest of 256 are lost.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.0.core.events.subscribe()
     }
 
     /// The bundle that serves it.

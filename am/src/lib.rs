@@ -31,6 +31,7 @@
 //! | [`Endpoint`] | a [name](Name), a [tag](Tag), [handlers](Handlers), a translation table, a segment |
 //! | [`Peer`] | what is mapped: [requests](Peer::request), [calls](Peer::call), [placed payloads](Peer::place), [credits](Credit) |
 //! | [`Request`], [`Kept`] | what a handler gets, and answers at most once |
+//! | [`Event`] | what happens to an endpoint: peers come and go |
 //! | [`Replied`], [`Reply`] | what comes back, to a handler or to a caller |
 //!
 //! # Who runs handlers
@@ -60,6 +61,7 @@ mod buffers;
 mod bundle;
 mod endpoint;
 mod error;
+mod event;
 mod expected;
 mod handlers;
 mod handling;
@@ -80,8 +82,9 @@ mod wire;
 mod words;
 
 pub use bundle::{Bundle, BundleConfig, Statistics};
-pub use endpoint::{Endpoint, EndpointConfig};
+pub use endpoint::{Endpoint, EndpointConfig, Policy};
 pub use error::{CallError, MapError, OpenError, SendError, Undeliverable};
+pub use event::Event;
 pub use handlers::{Handlers, ReplyId, RequestId};
 pub use message::{Kept, Replied, Reply, Request, Returned};
 pub use name::{Name, NameError, Tag};

@@ -14,7 +14,9 @@ use doorbell_verbs::{Connection, Data, Ending, Memory, Qpn, Queues, RemoteMemory
 use tokio::time::Instant;
 
 use crate::buffers::locked;
+use crate::endpoint::Policy;
 use crate::error::{SendError, Undeliverable};
+use crate::event::Event;
 use crate::expected::Expected;
 use crate::handling::{handles, handles_several};
 use crate::kept::{KeptId, KeptRequests};
@@ -23,6 +25,7 @@ use crate::message::Reply;
 use crate::name::Tag;
 use crate::outbox::{Content, Outbox};
 use crate::pack;
+use crate::peer::Peer;
 use crate::wire::{Header, Hello, Kind, MOST_CREDITS, Placement};
 use crate::words::{Arguments, MOST_WORDS, Words};
 
@@ -307,7 +310,9 @@ impl Link {
         out.stands()?;
         let Placed { offset, data, memory } = placed;
         let (source, len) = (out.sources.begin(), data.len());
-        let by_metadata = words.is_empty() && self.hello().is_some_and(|hello| hello.metadata);
+        let by_metadata = words.is_empty()
+            && self.goes_together()
+            && self.hello().is_some_and(|hello| hello.metadata);
         out.plain += 1;
         let alone = out.taken == 1;
         let Some(outbox) = &mut out.outbox else { return Ok(source) };
@@ -324,7 +329,9 @@ impl Link {
             words.put_bytes(bytes);
             let first = outbox.put(write, len);
             let content = Content { words: &own, payload: bytes };
-            outbox.hold(header, content, (&self.endpoint.buffers, usize::MAX)) || first
+            // Behind the write, with which it goes.
+            let most = if self.goes_together() { usize::MAX } else { 1 };
+            outbox.hold(header, content, (&self.endpoint.buffers, most)) || first
         };
         if alone {
             outbox.flush();
@@ -343,6 +350,12 @@ impl Link {
         let grants = self.grants();
         // There are none when it is over; what had come before is handled.
         open as usize <= grants || grants == 0
+    }
+
+    /// Whether messages may share a send.
+    #[inline]
+    fn goes_together(&self) -> bool {
+        self.endpoint.config.policy == Policy::Together
     }
 
     /// Whether no request has come since this was asked before.
@@ -379,6 +392,7 @@ impl Link {
     #[cold]
     pub fn overrun(self: &Arc<Self>) {
         tracing::warn!(qpn = %self.qpn, "a peer sends more requests than it may: its link is ended");
+        self.endpoint.tell(Event::Overrun(Peer::of(self.clone())));
         self.endpoint.ends(self, left());
     }
 
@@ -432,7 +446,8 @@ impl Link {
         let answered = self.answered.load(Ordering::Relaxed).wrapping_add(answers);
         self.answered.store(answered, Ordering::Relaxed);
         let full = self.grants() >= self.endpoint.config.credits;
-        if full || content.len() > pack::LONGEST {
+        // More credits share a send with an answer, or there would be no receive for them.
+        if full || content.len() > pack::LONGEST || !self.goes_together() {
             return self.send(out, header, content, !handles_several());
         }
         self.answer_and_grant(out, header, content, answers as usize);
@@ -470,7 +485,7 @@ impl Link {
         let Some(outbox) = &mut out.outbox else { return };
         let Core { buffers, config, shared, .. } = &*self.endpoint;
         let packed = (config.credits / 4).max(2);
-        if alone && !outbox.holds() {
+        if alone && !outbox.holds() || !self.goes_together() {
             outbox.send(header, content, buffers);
         } else if outbox.hold(header, content, (buffers, packed)) {
             shared.holds(self.clone());

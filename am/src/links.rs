@@ -13,6 +13,7 @@ use crate::buffers::{Buffers, locked};
 use crate::bundle::Shared;
 use crate::endpoint::EndpointConfig;
 use crate::error::{CallError, MapError, OpenError, SendError};
+use crate::event::Event;
 use crate::handlers::{Handlers, RequestId};
 use crate::handling::News;
 use crate::link::Link;
@@ -24,6 +25,9 @@ use crate::recall::{BETWEEN_RECALLS, recall};
 use crate::tasks::Tasks;
 use crate::wire::{Ask, Hello};
 use crate::words::MOST_WORDS;
+
+/// How many events are kept for who listens.
+const EVENTS: usize = 256;
 
 /// No memory.
 pub(crate) const NOWHERE: RemoteMemory = RemoteMemory::new(RemoteAddr(0), Rkey(0), 0);
@@ -84,6 +88,8 @@ pub(crate) struct Core {
     /// Those that have credits, and no receive for an answer.
     starving: Mutex<Vec<Arc<Link>>>,
     any_starving: AtomicBool,
+    /// What happens, for whoever listens.
+    pub events: broadcast::Sender<Event>,
     /// Whether credits are just being recalled.
     recalling: AtomicBool,
 }
@@ -119,6 +125,7 @@ impl Core {
             links: Mutex::new(Some(Vec::new())),
             starving: Mutex::default(),
             any_starving: AtomicBool::new(false),
+            events: broadcast::Sender::new(EVENTS),
             recalling: AtomicBool::new(false),
             shared,
             config,
@@ -263,8 +270,14 @@ impl Core {
     fn opens(self: &Arc<Self>, link: &Arc<Link>, queues: Queues) {
         link.opens(queues);
         self.shared.tell(News::Opened(link.clone()));
+        self.tell(Event::Linked(Peer::of(link.clone())));
         // It may have ended before.
         self.checks(link);
+    }
+
+    /// That nobody listens is no error.
+    pub fn tell(&self, event: Event) {
+        let _ = self.events.send(event);
     }
 
     /// Whether a link is over may have changed.
@@ -276,7 +289,8 @@ impl Core {
 
     /// A link is over, if it was not before.
     pub fn ends(&self, link: &Arc<Link>, ending: Ending) {
-        let Some(lost) = link.ends(ending) else { return };
+        let Some(lost) = link.ends(ending.clone()) else { return };
+        self.tell(Event::Gone(Peer::of(link.clone()), ending));
         if let Some(links) = &mut *locked(&self.links) {
             links.retain(|there| !Arc::ptr_eq(there, link));
         }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorbell_am::{
-    Bundle, BundleConfig, CallError, Endpoint, EndpointConfig, Handlers, ReplyId, RequestId, Tag,
-    Undeliverable,
+    Bundle, BundleConfig, CallError, Endpoint, EndpointConfig, Handlers, Policy, ReplyId,
+    RequestId, Tag, Undeliverable,
 };
 use doorbell_kit::{Faults, PATIENCE, lab};
 
@@ -34,6 +34,7 @@ struct Flood {
     receives: usize,
     /// How many requests each sends.
     requests: u64,
+    policy: Policy,
 }
 
 /// What an endpoint has seen of each other.
@@ -174,8 +175,9 @@ async fn sends(flood: Flood, own: usize, endpoint: Endpoint) -> Model {
 }
 
 async fn flooded(devices: &Devices, flood: Flood) {
-    let Flood { endpoints: count, credits, receives, .. } = flood;
-    let config = EndpointConfig { credits, receives, tag: Tag(5), ..EndpointConfig::default() };
+    let Flood { endpoints: count, credits, receives, policy, .. } = flood;
+    let config =
+        EndpointConfig { credits, receives, policy, tag: Tag(5), ..EndpointConfig::default() };
     let bundles: Vec<_> = devices
         .nics
         .iter()
@@ -243,7 +245,14 @@ fn play(threads: usize, devices: impl Fn() -> Devices, flood: Flood) {
     assert!(runtime.block_on(bounded).is_ok(), "it hangs: seed {}", flood.seed);
 }
 
-const FLOOD: Flood = Flood { seed: 1, endpoints: 6, credits: 8, receives: 4096, requests: 2000 };
+const FLOOD: Flood = Flood {
+    seed: 1,
+    endpoints: 6,
+    credits: 8,
+    receives: 4096,
+    requests: 2000,
+    policy: Policy::Together,
+};
 
 #[test]
 fn in_shared_memory() {
@@ -275,6 +284,16 @@ fn by_raw_ethernet() {
 fn between_32_endpoints() {
     let flood = Flood { endpoints: 32, requests: 200, ..FLOOD };
     play(1, || Devices::shm(4), flood);
+}
+
+/// Also beside some who have company in their sends.
+#[test]
+fn with_each_message_in_a_send_of_its_own() {
+    let flood = Flood { requests: 400, policy: Policy::Apart, ..FLOOD };
+    play(1, || Devices::shm(3), flood);
+    play(1, || Devices::udp(3), Flood { receives: 16, ..flood });
+    let faults = Faults { loss: 0.01, ..Faults::NONE };
+    play(1, || Devices::ether(6, 1, faults, false), flood);
 }
 
 /// Where there is not enough for all to have all their credits, idle peers hold one, and others more

@@ -1,6 +1,8 @@
 //! A peer that says whatever comes to its mind.
 
-use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, ReplyId, RequestId, Tag, Words};
+use doorbell_am::{
+    Bundle, BundleConfig, EndpointConfig, Event, Handlers, ReplyId, RequestId, Tag, Words,
+};
 use doorbell_verbs::{Buf, Imm, Nic, QueuesConfig, Region, Send};
 
 use crate::devices::Devices;
@@ -115,6 +117,7 @@ async fn a_peer_that_sends_more_than_it_may_is_cut_off() {
         keeps.send(request.keep()).unwrap_or_else(|_| panic!("it is awaited"));
     });
     let far = server.endpoint(handlers, EndpointConfig::default()).await.expect("room");
+    let mut events = far.events();
     let completions = devices.nics[1].completion_queue(64).expect("room");
     let own = devices.nics[1].domain().queues(&QueuesConfig::new(&completions)).expect("room");
     let (address, service) = (far.name().address(), far.name().service());
@@ -133,4 +136,6 @@ async fn a_peer_that_sends_more_than_it_may_is_cut_off() {
     queues.connection.ended().await;
     assert_eq!((all.len(), server.statistics().malformed), (8, 1));
     assert!(kept.try_recv().is_err(), "the ninth was not handled");
+    let told: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+    assert!(matches!(told[..], [Event::Linked(_), Event::Overrun(_), Event::Gone(..)]));
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorbell_am::{
-    CallError, EndpointConfig, Handlers, Kept, MapError, ReplyId, RequestId, SendError, Tag,
-    Undeliverable, Words,
+    CallError, EndpointConfig, Handlers, Kept, MapError, Policy, ReplyId, RequestId, SendError,
+    Tag, Undeliverable, Words,
 };
 use doorbell_verbs::{Buf, Memory, Region};
 
@@ -322,36 +322,41 @@ fn a_handler_that_sends_a_request_is_told_that_it_may_not() {
 #[test]
 fn what_is_placed_lies_in_the_segment_when_its_handler_runs() {
     everywhere(|over| async move {
-        let segment = Region::new(1 << 20);
-        let (told, mut came) = tokio::sync::mpsc::unbounded_channel();
-        let sees = segment.clone();
-        let far = Handlers::new().request(NOTE, move |request, words| {
-            let placed = request.placed().expect("it was placed");
-            let mut bytes = vec![0; (placed.end - placed.start) as usize];
-            sees.read_at(placed.start as usize, &mut bytes).expect("it is within");
-            told.send((words, placed, bytes)).expect("it is awaited");
-        });
-        let config = EndpointConfig { segment: Some(segment), ..EndpointConfig::default() };
-        let (near, far) =
-            (endpoint(over, Handlers::new()).await, endpoint_with(over, far, config).await);
-        let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
-        for (count, len) in [(0, 1), (0, 70_000), (1, 8), (16, 5000), (0, 0)] {
-            let words = Words::new(&[7; 16][..count]).expect("few");
-            let bytes: Vec<u8> = (0..len).map(|at| (at % 251 + count) as u8).collect();
-            let data = Buf::from(bytes.clone());
-            let placing = peer.place(NOTE, words, 4096, data).await.expect("it fits");
-            let seen = came.recv().await.expect("it comes");
-            assert!(seen == (words, 4096..4096 + len as u64, bytes), "{count} words, {len} bytes");
-            let Memory::Buf(back) = placing.done().await.expect("it is there") else {
-                panic!("it was a buffer")
-            };
-            assert_eq!(back.len(), len);
-        }
-        let beyond =
-            peer.place(NOTE, Words::NONE, (1 << 20) - 3, Buf::from(vec![0; 4])).await.err();
-        let room = 1 << 20;
-        assert_eq!(beyond, Some(SendError::Segment { offset: room - 3, len: 4, room }));
+        placed_and_handled(over, Policy::Together).await;
+        placed_and_handled(over, Policy::Apart).await;
     });
+}
+
+async fn placed_and_handled(over: Over, policy: Policy) {
+    let segment = Region::new(1 << 20);
+    let (told, mut came) = tokio::sync::mpsc::unbounded_channel();
+    let sees = segment.clone();
+    let far = Handlers::new().request(NOTE, move |request, words| {
+        let placed = request.placed().expect("it was placed");
+        let mut bytes = vec![0; (placed.end - placed.start) as usize];
+        sees.read_at(placed.start as usize, &mut bytes).expect("it is within");
+        told.send((words, placed, bytes)).expect("it is awaited");
+    });
+    let config = EndpointConfig { segment: Some(segment), ..EndpointConfig::default() };
+    let near = EndpointConfig { policy, ..EndpointConfig::default() };
+    let near = endpoint_with(over, Handlers::new(), near).await;
+    let far = endpoint_with(over, far, config).await;
+    let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+    for (count, len) in [(0, 1), (0, 70_000), (1, 8), (16, 5000), (0, 0)] {
+        let words = Words::new(&[7; 16][..count]).expect("few");
+        let bytes: Vec<u8> = (0..len).map(|at| (at % 251 + count) as u8).collect();
+        let data = Buf::from(bytes.clone());
+        let placing = peer.place(NOTE, words, 4096, data).await.expect("it fits");
+        let seen = came.recv().await.expect("it comes");
+        assert!(seen == (words, 4096..4096 + len as u64, bytes), "{count} words, {len} bytes");
+        let Memory::Buf(back) = placing.done().await.expect("it is there") else {
+            panic!("it was a buffer")
+        };
+        assert_eq!(back.len(), len);
+    }
+    let beyond = peer.place(NOTE, Words::NONE, (1 << 20) - 3, Buf::from(vec![0; 4])).await.err();
+    let room = 1 << 20;
+    assert_eq!(beyond, Some(SendError::Segment { offset: room - 3, len: 4, room }));
 }
 
 #[test]

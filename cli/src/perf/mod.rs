@@ -87,6 +87,10 @@ pub struct Args {
     #[arg(long, value_name = "K", default_value_t = 8)]
     credits: usize,
 
+    /// Send each of Active Messages by itself, and tell of what is placed by one: AMVIA's third version
+    #[arg(long)]
+    apart: bool,
+
     /// Have the NIC run by a thread of its own; with --pair on a core of its own, if there are four
     #[arg(long)]
     dedicated: bool,

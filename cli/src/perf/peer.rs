@@ -113,6 +113,7 @@ impl Peer {
             "offload": plan.offload,
             "connections": plan.connections,
             "credits": plan.credits,
+            "apart": plan.apart,
         });
         let theirs = self.swap(&mine)?;
         if theirs != mine {

@@ -52,6 +52,8 @@ pub struct Plan {
     pub connections: usize,
     /// How many requests may be under way to a peer.
     pub credits: usize,
+    /// Whether each message of Active Messages is a send of its own.
+    pub apart: bool,
     /// How this end's NIC is run.
     pub nic: Run,
 }
@@ -83,8 +85,8 @@ impl Plan {
         let size = args.size.unwrap_or(test.customary_size());
         let nic = Run { dedicated: args.dedicated, spin: args.spin.map(Duration::from_micros) };
         let (offload, connections) = (!args.no_offload, args.connections);
-        let credits = args.credits;
-        let plan = Self { test, size, amount, offload, connections, credits, nic };
+        let (credits, apart) = (args.credits, args.apart);
+        let plan = Self { test, size, amount, offload, connections, credits, apart, nic };
         plan.judge().map(|()| plan)
     }
 

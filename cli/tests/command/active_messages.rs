@@ -26,6 +26,7 @@ fn every_test_measures_over_shared_memory_whatever_the_size_and_the_credits() {
             measure("shm", test, size, "");
         }
         measure("shm", test, sizes[1], "--connections 20");
+        measure("shm", test, sizes[1], "--apart");
         for credits in [1, 256, 2000] {
             measure("shm", test, sizes[1], &format!("--credits {credits}"));
         }

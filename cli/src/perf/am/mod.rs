@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use doorbell_am::{
-    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Name, Peer as Mapped, Tag, Words,
+    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Name, Peer as Mapped, Policy, Tag,
+    Words,
 };
 use doorbell_verbs::Region;
 use serde_json::json;
@@ -63,6 +64,7 @@ async fn play(
         credits: plan.credits,
         payload: plan.size.clamp(4096, 1 << 20),
         places: 1 + plan.connections,
+        policy: if plan.apart { Policy::Apart } else { Policy::Together },
         segment,
         ..EndpointConfig::default()
     };
