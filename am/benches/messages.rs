@@ -7,35 +7,14 @@
 use std::env;
 use std::io;
 use std::process::{Command, Output};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use doorbell_am::{
-    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Peer, ReplyId, RequestId, Tag,
-};
-use doorbell_verbs::{
-    Buf, CompletionQueue, Config, Memory, Nic, Queues, QueuesConfig, Send, ServiceId,
-};
+use doorbell_verbs::{Buf, CompletionQueue, Memory, Nic, Queues, QueuesConfig, Send, ServiceId};
 use tokio::runtime::{Builder, Runtime};
 
-const ROUNDS: u64 = 20_000;
+use cases::{Case, Messages, ROUNDS, counted, nics};
 
-const PING: RequestId<(u64, u64)> = RequestId::new(0, "ping");
-const PONG: ReplyId<(u64, u64)> = ReplyId::new(0, "pong");
-
-/// What is done once.
-trait Case {
-    const NAME: &'static str;
-    fn once(&mut self);
-}
-
-/// Two NICs in this process.
-fn nics() -> (Nic, Nic) {
-    let name = |end| format!("shm:messages-{}/{end}", std::process::id());
-    let open = |end| Nic::open(&name(end), Config::default()).expect("a name");
-    (open(0), open(1))
-}
+mod cases;
 
 /// A send of 16 bytes there, and one back.
 struct Sends {
@@ -79,57 +58,6 @@ impl Case for Sends {
     fn once(&mut self) {
         self.send(0);
         self.send(1);
-    }
-}
-
-/// A request of two words, and a reply.
-struct Messages {
-    bundles: [Bundle; 2],
-    peer: Peer,
-    replies: Arc<AtomicU64>,
-    expected: u64,
-    _endpoints: [Endpoint; 2],
-}
-
-impl Messages {
-    async fn new() -> Self {
-        let (near, far) = nics();
-        let bundle = |nic| Bundle::new(nic, &BundleConfig::default()).expect("room");
-        let (near, far) = (bundle(&near), bundle(&far));
-        let replies = Arc::new(AtomicU64::new(0));
-        let counts = replies.clone();
-        let replied = Handlers::new().reply(PONG, move |_, _| {
-            counts.fetch_add(1, Ordering::Relaxed);
-        });
-        let asked = Handlers::new().request(PING, |request, words| request.reply(PONG, words));
-        let config = EndpointConfig::default;
-        let here = near.endpoint(replied, config()).await.expect("room");
-        let there = far.endpoint(asked, config()).await.expect("room");
-        let peer = here.map(0, there.name(), Tag(1)).await.expect("it is there");
-        let (bundles, _endpoints) = ([near, far], [here, there]);
-        Self { bundles, peer, replies, expected: 0, _endpoints }
-    }
-}
-
-impl Case for Messages {
-    const NAME: &'static str = "a request and its reply, two words";
-
-    #[inline(never)]
-    fn once(&mut self) {
-        let credit = self.peer.try_credit().expect("it is there").expect("a credit");
-        credit.request(PING, (1, self.expected)).expect("two words");
-        self.bundles[1].poll(true);
-        self.bundles[0].poll(true);
-        self.expected += 1;
-        assert_eq!(self.replies.load(Ordering::Relaxed), self.expected);
-    }
-}
-
-/// What callgrind counts: everything in here, by its name.
-#[inline(never)]
-fn counted<C: Case>(case: &mut C) {
-    for _ in 0..ROUNDS {
-        case.once();
     }
 }
 

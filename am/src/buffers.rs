@@ -5,6 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use doorbell_verbs::{Buf, SharedReceiveQueue};
 
+use crate::costs::{Cost, span};
+
 /// A lock whose holder never panics.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -103,6 +105,7 @@ impl Buffers {
     /// Posts a buffer that was received into, or one in its place.
     #[inline]
     pub fn post(&self, buffer: Buf) {
+        let _flow = span(Cost::FlowControl);
         if self.surplus.load(Ordering::Relaxed) == 0 {
             self.enqueue(buffer);
         } else {
@@ -121,6 +124,7 @@ impl Buffers {
 
     #[inline]
     fn enqueue(&self, buffer: Buf) {
+        let _base = span(Cost::Base);
         let posted = self.queue.post(0, buffer);
         debug_assert!(posted.is_ok(), "the queue has room for all that are promised");
     }

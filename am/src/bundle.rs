@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::buffers::locked;
+use crate::costs::{Cost, span};
 use crate::endpoint::{Endpoint, EndpointConfig};
 use crate::error::OpenError;
 use crate::handlers::Handlers;
@@ -188,7 +189,10 @@ impl Bundle {
         }
         let mut looked = shared.look(requests);
         if looked.handled == 0 {
-            shared.nic.turn();
+            {
+                let _base = span(Cost::Base);
+                shared.nic.turn();
+            }
             looked = shared.look(requests);
         }
         looked.handled
@@ -272,6 +276,7 @@ impl Shared {
     }
 
     fn handle(&self, requests: bool) -> Looked {
+        let _notification = span(Cost::Notification);
         let mut poller = match self.poller.try_lock() {
             Ok(poller) => poller,
             Err(TryLockError::WouldBlock) => {

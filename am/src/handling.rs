@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorbell_verbs::{Attachment, Buf, Completion, Done, Memory};
 
+use crate::costs::{Cost, span};
 use crate::error::Undeliverable;
 use crate::handlers::{Handlers, contained};
 use crate::link::{Link, To};
@@ -209,6 +210,7 @@ impl Handling {
         alone: bool,
         looked: &mut Looked,
     ) -> Option<Buf> {
+        let _semantics = span(Cost::Semantics);
         self.runs = if alone { Runs::Alone } else { Runs::OneOfSeveral };
         match what {
             What::Messages => self.unpack(link, buffer, looked),
@@ -430,6 +432,7 @@ impl Handling {
 /// Runs a handler, which may panic. What it gave, if it did not.
 #[inline]
 fn run_contained<R>(counters: &Counters, runs: Runs, run: impl FnOnce() -> R) -> Option<R> {
+    let _handlers = span(Cost::Handlers);
     RUNS.set(runs);
     let ran = contained(run);
     RUNS.set(Runs::Nothing);

@@ -59,6 +59,10 @@
 
 mod buffers;
 mod bundle;
+#[cfg(feature = "costs")]
+pub mod costs;
+#[cfg(not(feature = "costs"))]
+mod costs;
 mod endpoint;
 mod error;
 mod event;

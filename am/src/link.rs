@@ -14,6 +14,7 @@ use doorbell_verbs::{Connection, Data, Ending, Memory, Qpn, Queues, RemoteMemory
 use tokio::time::Instant;
 
 use crate::buffers::locked;
+use crate::costs::{Cost, span};
 use crate::endpoint::Policy;
 use crate::error::{SendError, Undeliverable};
 use crate::event::Event;
@@ -214,6 +215,7 @@ impl Link {
         arguments: &A,
         payload: &[u8],
     ) -> Result<Words, SendError> {
+        let _semantics = span(Cost::Semantics);
         if handles() {
             return Err(SendError::InHandler);
         }
@@ -482,6 +484,7 @@ impl Link {
     /// answers, when it is much; and else as soon as whoever sent it lets other tasks run.
     #[inline]
     fn send(self: &Arc<Self>, out: &mut Out, header: Header, content: Content<'_>, alone: bool) {
+        let _semantics = span(Cost::Semantics);
         let Some(outbox) = &mut out.outbox else { return };
         let Core { buffers, config, shared, .. } = &*self.endpoint;
         let packed = (config.credits / 4).max(2);
@@ -565,6 +568,7 @@ impl Link {
     /// So many requests are answered, or were not sent. Whether somebody was woken.
     #[inline]
     fn come_back(&self, mut out: MutexGuard<'_, Out>, count: usize) -> bool {
+        let _flow = span(Cost::FlowControl);
         if out.ending.is_some() {
             return false;
         }
@@ -588,6 +592,7 @@ impl Link {
     /// Takes a credit, if there is one, and a receive for the answer. Whether there were.
     #[inline]
     pub fn admit(self: &Arc<Self>, out: &mut Out) -> Result<bool, SendError> {
+        let _flow = span(Cost::FlowControl);
         out.stands()?;
         let admitted = out.credits > 0 && (out.taken < out.leases || self.leases(out));
         if admitted {

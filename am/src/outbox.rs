@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use doorbell_verbs::{Connection, Inline, Queues, Send, SendQueue, WorkRequest};
 
 use crate::buffers::Buffers;
+use crate::costs::{Cost, span};
 use crate::pack::{self, HEAD, Pack};
 use crate::wire::Header;
 use crate::words::Words;
@@ -117,6 +118,7 @@ impl Outbox {
     #[inline]
     fn ring(&mut self) {
         if std::mem::take(&mut self.unrung) > 0 {
+            let _base = span(Cost::Base);
             self.queue.ring();
         }
     }
@@ -210,6 +212,7 @@ impl Outbox {
         if !self.backlog.is_empty() {
             return self.backlog.push_back(request.into());
         }
+        let _base = span(Cost::Base);
         // What is refused for another reason than want of room goes with the link.
         match self.queue.post(request) {
             // That rings for what was put before, too.
