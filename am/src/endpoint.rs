@@ -30,6 +30,21 @@ pub enum Policy {
     Apart,
 }
 
+/// Who sees to it that what peers send finds a receive.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Flow {
+    /// The endpoint, which gives credits for what it has posted: nothing ever finds none.
+    #[default]
+    Credits,
+    /// The NIC. Peers may have as many requests under way as they like, and each has this many receives,
+    /// in a queue of its own. How many are left its NIC is told with each acknowledgement, and what finds
+    /// none all the same is refused, and sent again some time later. To compare.
+    Nic {
+        /// How many each peer has.
+        receives: usize,
+    },
+}
+
 /// What an endpoint is to be like.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
@@ -56,6 +71,8 @@ pub struct EndpointConfig {
     pub patience: Duration,
     /// How messages are carried.
     pub policy: Policy,
+    /// Who sees to it that peers do not send too much.
+    pub flow: Flow,
 }
 
 impl Default for EndpointConfig {
@@ -73,6 +90,7 @@ impl Default for EndpointConfig {
             receives: 4096,
             patience: Duration::from_secs(30),
             policy: Policy::Together,
+            flow: Flow::Credits,
         }
     }
 }
@@ -245,7 +263,7 @@ impl Endpoint {
 }
 
 fn check(config: &EndpointConfig) -> Result<(), OpenError> {
-    let &EndpointConfig { credits, payload, tasks, receives, .. } = config;
+    let &EndpointConfig { credits, payload, tasks, receives, flow, .. } = config;
     let wrong = |what, found, expected| Err(OpenError::Config { what, found, expected });
     match () {
         () if !(1..=MOST_CREDITS).contains(&credits) => {
@@ -253,6 +271,7 @@ fn check(config: &EndpointConfig) -> Result<(), OpenError> {
         }
         () if payload > 1 << 20 => wrong("EndpointConfig::payload", payload, "a MiB at the most"),
         () if tasks == 0 => wrong("EndpointConfig::tasks", tasks, "at least 1"),
+        () if flow == (Flow::Nic { receives: 0 }) => wrong("Flow::Nic::receives", 0, "at least 1"),
         () if receives < 4 => wrong("EndpointConfig::receives", receives, "at least 4"),
         () => Ok(()),
     }

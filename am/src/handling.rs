@@ -156,9 +156,11 @@ impl Handling {
         link.set_open();
         let (mut looked, requests) = (Looked::default(), self.requests);
         self.requests = false;
-        for (link, arrival) in std::mem::take(&mut self.early) {
+        let came = |(link, _): &mut (Arc<Link>, _)| link.is_open();
+        let early: Vec<_> = self.early.extract_if(.., came).collect();
+        for (link, arrival) in early {
             if let Some(buffer) = self.handle(&link, arrival, &mut looked) {
-                link.endpoint.buffers.post(buffer);
+                link.post(buffer);
             }
         }
         self.requests = requests;
@@ -166,6 +168,7 @@ impl Handling {
 
     /// Requests were lost with their link.
     pub fn lost(&mut self, link: &Arc<Link>, count: usize) {
+        self.early.retain(|(early, _)| !Arc::ptr_eq(early, link));
         (0..count).for_each(|_| self.give_up(link, Undeliverable::PeerGone, None));
     }
 
@@ -197,7 +200,7 @@ impl Handling {
             looked.handled += 1;
             self.request(&link, &mut arrival);
             let buffers = &link.endpoint.buffers;
-            arrival.leave(buffers).into_iter().for_each(|buffer| buffers.post(buffer));
+            arrival.leave(buffers).into_iter().for_each(|buffer| link.post(buffer));
         }
     }
 
@@ -230,7 +233,7 @@ impl Handling {
                     Arrival { header, buffer, data: 0..0, whole: true, posted: true, placed };
                 self.arrive(link, arrival, looked)
             }
-            What::Flushed => Some(buffer),
+            What::Flushed => link.flushed(buffer),
             What::Data(_) | What::NoMessage => {
                 count(&self.counters.malformed);
                 Some(buffer)

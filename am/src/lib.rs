@@ -46,6 +46,7 @@
 //! | what | at most |
 //! |---|---|
 //! | receives of an endpoint | [`receives`](EndpointConfig::receives), each as long as a payload, and 144 bytes, and a packet of 4096 at least |
+//! | the same with [`Flow::Nic`] | so many of each peer |
 //! | buffers beside | as many, and those that handlers and callers keep: of handlers, no more than requests may be under way |
 //! | requests under way to a peer | its credits, and no more than this side's |
 //! | asynchronous handlers that run | [`tasks`](EndpointConfig::tasks); others wait, and hold their requests' credits |
@@ -80,13 +81,14 @@ mod pack;
 mod peer;
 mod poller;
 mod recall;
+mod receives;
 mod tasks;
 mod waiting;
 mod wire;
 mod words;
 
 pub use bundle::{Bundle, BundleConfig, Statistics};
-pub use endpoint::{Endpoint, EndpointConfig, Policy};
+pub use endpoint::{Endpoint, EndpointConfig, Flow, Policy};
 pub use error::{CallError, MapError, OpenError, SendError, Undeliverable};
 pub use event::Event;
 pub use handlers::{Handlers, ReplyId, RequestId};

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
-use doorbell_verbs::{Connection, Data, Ending, Memory, Qpn, Queues, RemoteMemory, Write};
+use doorbell_verbs::{Buf, Connection, Data, Ending, Memory, Qpn, Queues, RemoteMemory, Write};
 use tokio::time::Instant;
 
 use crate::buffers::locked;
 use crate::costs::{Cost, span};
-use crate::endpoint::Policy;
+use crate::endpoint::{Flow, Policy};
 use crate::error::{SendError, Undeliverable};
 use crate::event::Event;
 use crate::expected::Expected;
@@ -27,6 +27,7 @@ use crate::name::Tag;
 use crate::outbox::{Content, Outbox};
 use crate::pack;
 use crate::peer::Peer;
+use crate::receives::OwnReceives;
 use crate::wire::{Header, Hello, Kind, MOST_CREDITS, Placement};
 use crate::words::{Arguments, MOST_WORDS, Words};
 
@@ -52,6 +53,8 @@ pub(crate) struct Link {
     /// Counts what may end somebody's waiting: answers, credits, the end.
     changes: AtomicU32,
     out: Mutex<Out>,
+    /// The peer's receives, if it has its own.
+    own: Option<OwnReceives>,
 }
 
 /// What of a link is for whoever sends.
@@ -103,7 +106,9 @@ pub(crate) struct To {
 impl Link {
     /// With so many receives for the peer's requests, and for the answers to this side's.
     pub fn new(endpoint: Arc<Core>, qpn: Qpn, (grants, lease): (usize, usize)) -> Self {
+        let own = (endpoint.config.flow != Flow::Credits).then(OwnReceives::default);
         Self {
+            own,
             endpoint,
             qpn,
             hello: OnceLock::new(),
@@ -143,12 +148,16 @@ impl Link {
 
     /// The connection stands.
     pub fn opens(&self, queues: Queues) {
+        let Queues { send, receive, connection } = queues;
         let mut out = self.out();
         if out.ending.is_some() {
             return;
         }
+        if let Some(own) = &self.own {
+            own.open(receive);
+        }
         out.credits = self.hello().map_or(0, |hello| hello.credits.into());
-        out.outbox = Some(Outbox::new(queues));
+        out.outbox = Some(Outbox::new(send, connection));
         self.changed();
         let credits = out.credits;
         out.wake(credits);
@@ -170,6 +179,25 @@ impl Link {
 
     pub fn connection(&self) -> Option<Connection> {
         self.out().outbox.as_ref().map(|outbox| outbox.connection.clone())
+    }
+
+    /// Posts a buffer that was received into, or one in its place.
+    #[inline]
+    pub fn post(&self, buffer: Buf) {
+        match &self.own {
+            None => self.endpoint.buffers.post(buffer),
+            Some(own) => own.post(buffer),
+        }
+    }
+
+    /// Takes a buffer back for which nothing comes any more. One that is to be posted, if it is not lost
+    /// to others.
+    pub fn flushed(&self, buffer: Buf) -> Option<Buf> {
+        if self.own.is_none() {
+            return Some(buffer);
+        }
+        self.endpoint.buffers.give(buffer);
+        None
     }
 
     /// How many requests the peer may have under way.
@@ -430,7 +458,8 @@ impl Link {
     /// Tells of requests that are done, if they are a quarter of all that the peer may have under way.
     #[inline]
     fn tells(self: &Arc<Self>, out: &mut Out) {
-        if out.owed >= (self.grants() / 4).max(1) {
+        let limit = self.hello.get().map_or(1, |hello| hello.limit.into());
+        if out.owed >= (self.grants().min(limit) / 4).max(1) {
             let count = std::mem::take(&mut out.owed) as u16;
             let header = Header { kind: Kind::Done, words: 0, handler: 0, call: count };
             self.answer(out, header, Content::encoded(&[]));
@@ -629,7 +658,8 @@ impl Link {
     pub fn promised(&self) -> usize {
         let out = &mut *self.out();
         out.lease = 0;
-        self.grants.swap(0, Ordering::Relaxed) + std::mem::take(&mut out.leases)
+        let all = self.grants.swap(0, Ordering::Relaxed) + std::mem::take(&mut out.leases);
+        if self.own.is_some() { 0 } else { all }
     }
 
     /// The link is over: all who wait are told. How many requests are lost of which nobody waits for
@@ -649,6 +679,7 @@ impl Link {
         out.sources.end();
         drop(out);
         drop(outbox);
+        self.own.iter().for_each(OwnReceives::close);
         self.changed();
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
         Some(lost)

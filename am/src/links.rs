@@ -11,7 +11,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::buffers::{Buffers, locked};
 use crate::bundle::Shared;
-use crate::endpoint::EndpointConfig;
+use crate::endpoint::{EndpointConfig, Flow};
 use crate::error::{CallError, MapError, OpenError, SendError};
 use crate::event::Event;
 use crate::handlers::{Handlers, RequestId};
@@ -23,7 +23,7 @@ use crate::pack;
 use crate::peer::Peer;
 use crate::recall::{BETWEEN_RECALLS, recall};
 use crate::tasks::Tasks;
-use crate::wire::{Ask, Hello};
+use crate::wire::{Ask, Hello, MOST_CREDITS};
 use crate::words::MOST_WORDS;
 
 /// How many events are kept for who listens.
@@ -163,6 +163,7 @@ impl Core {
             service: self.name.service().0,
             tag,
             credits: link.grants() as u16,
+            limit: self.config.credits as u16,
             payload: self.config.payload as u32,
             handlers: self.digest,
             patience: u32::try_from(self.config.patience.as_millis()).unwrap_or(u32::MAX),
@@ -187,7 +188,18 @@ impl Core {
         };
         let send_depth = 2 * self.config.credits;
         let config = QueuesConfig { send_depth, ..self.shared.queues.clone() };
-        let unconnected = self.domain.queues(&config.share(self.buffers.queue()))?;
+        let unconnected = match self.config.flow {
+            Flow::Credits => self.domain.queues(&config.share(self.buffers.queue()))?,
+            Flow::Nic { receives } => {
+                let own = QueuesConfig { receive_depth: receives, ..config };
+                let mut unconnected = self.domain.queues(&own)?;
+                for _ in 0..receives {
+                    let posted = unconnected.post_receive(0, self.buffers.take());
+                    debug_assert!(posted.is_ok(), "it has room for so many");
+                }
+                unconnected
+            }
+        };
         let link = Arc::new(Link::new(self.clone(), unconnected.qpn(), receives));
         // It is told of before it ends.
         self.shared.tell(News::Link(link.clone()));
@@ -201,6 +213,9 @@ impl Core {
     /// there is none.
     fn receives(&self) -> Option<(usize, usize)> {
         let (buffers, most) = (&self.buffers, self.config.credits);
+        if self.config.flow != Flow::Credits {
+            return Some((MOST_CREDITS, most));
+        }
         let plenty = buffers.is_plenty(2 * most);
         let grants = buffers.promise_to_peer(if plenty { most } else { 1 });
         let lease = if plenty { buffers.promise_for_answers(most) } else { 0 };
@@ -418,8 +433,8 @@ impl Core {
     /// The link to an endpoint that has mapped this one, if nobody else can have its name.
     fn link_of(&self, name: &Name) -> Option<Arc<Link>> {
         let is = |hello: &Hello| hello.unique && hello.service == name.service().0;
-        let links = locked(&self.links);
-        links.iter().flatten().find(|link| link.hello().is_some_and(is)).cloned()
+        let there = |link: &&Arc<Link>| link.hello().is_some_and(is) && link.ending().is_none();
+        locked(&self.links).iter().flatten().find(there).cloned()
     }
 
     /// Tells a peer by which tag it is called from now on, and hears where payloads may be placed.

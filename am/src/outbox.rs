@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use doorbell_verbs::{Connection, Inline, Queues, Send, SendQueue, WorkRequest};
+use doorbell_verbs::{Connection, Inline, Send, SendQueue, WorkRequest};
 
 use crate::buffers::Buffers;
 use crate::costs::{Cost, span};
@@ -70,8 +70,7 @@ enum Held {
 }
 
 impl Outbox {
-    pub fn new(queues: Queues) -> Self {
-        let Queues { send, connection, .. } = queues;
+    pub fn new(send: SendQueue, connection: Connection) -> Self {
         let (held, backlog) = (Held::Nothing, VecDeque::new());
         let told_of = (send.room() / 4).clamp(1, 16);
         Self { queue: send, connection, held, backlog, untold: 0, told_of, unrung: 0 }

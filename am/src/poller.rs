@@ -136,7 +136,7 @@ impl Poller {
         if let Some((qpn, buffer)) = self.used.take()
             && let Some(link) = self.links.get(&qpn)
         {
-            link.endpoint.buffers.post(buffer);
+            link.post(buffer);
         }
         self.handling.begins(requests, &mut looked);
         while looked.handled < MOST_AT_ONCE {
@@ -151,7 +151,7 @@ impl Poller {
                     self.used = Some((qpn, buffer));
                     return looked;
                 }
-                Some(buffer) => link.endpoint.buffers.post(buffer),
+                Some(buffer) => link.post(buffer),
                 None => {}
             }
         }

@@ -166,6 +166,8 @@ pub struct Hello {
     pub tag: Tag,
     /// How many requests the other may have under way to it.
     pub credits: u16,
+    /// How many requests it will have under way to the other at the most, whatever that allows.
+    pub limit: u16,
     /// The longest payload that it takes in a message.
     pub payload: u32,
     /// What its handlers are.
@@ -180,18 +182,19 @@ impl Hello {
     const MAGIC: [u8; 3] = *b"AM\x01";
     const UNIQUE: u8 = 1;
     const METADATA: u8 = 2;
-    const LEN: usize = 38 + RemoteMemory::ENCODED;
+    const LEN: usize = 40 + RemoteMemory::ENCODED;
 
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         let flag = |is: bool, flag| if is { flag } else { 0 };
         let flags = flag(self.unique, Self::UNIQUE) | flag(self.metadata, Self::METADATA);
-        let parts: [&[u8]; 9] = [
+        let parts: [&[u8]; 10] = [
             &Self::MAGIC,
             &[flags],
             &self.service.to_be_bytes(),
             &self.tag.0.to_be_bytes(),
             &self.credits.to_be_bytes(),
+            &self.limit.to_be_bytes(),
             &self.payload.to_be_bytes(),
             &self.handlers.to_be_bytes(),
             &self.patience.to_be_bytes(),
@@ -222,6 +225,7 @@ impl Hello {
             service: u64::from_be_bytes(take(bytes)?),
             tag: Tag(u64::from_be_bytes(take(bytes)?)),
             credits: u16::from_be_bytes(take(bytes)?),
+            limit: u16::from_be_bytes(take(bytes)?),
             payload: u32::from_be_bytes(take(bytes)?),
             handlers: u64::from_be_bytes(take(bytes)?),
             patience: u32::from_be_bytes(take(bytes)?),
@@ -253,6 +257,7 @@ mod tests {
             service: 1,
             tag: Tag(2),
             credits: 8,
+            limit: 9,
             payload: 4096,
             handlers: 3,
             patience: 4,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorbell_am::{
-    Bundle, BundleConfig, CallError, Endpoint, EndpointConfig, Handlers, Policy, ReplyId,
+    Bundle, BundleConfig, CallError, Endpoint, EndpointConfig, Flow, Handlers, Policy, ReplyId,
     RequestId, Tag, Undeliverable,
 };
 use doorbell_kit::{Faults, PATIENCE, lab};
@@ -35,6 +35,7 @@ struct Flood {
     /// How many requests each sends.
     requests: u64,
     policy: Policy,
+    flow: Flow,
 }
 
 /// What an endpoint has seen of each other.
@@ -175,9 +176,9 @@ async fn sends(flood: Flood, own: usize, endpoint: Endpoint) -> Model {
 }
 
 async fn flooded(devices: &Devices, flood: Flood) {
-    let Flood { endpoints: count, credits, receives, policy, .. } = flood;
-    let config =
-        EndpointConfig { credits, receives, policy, tag: Tag(5), ..EndpointConfig::default() };
+    let Flood { endpoints: count, credits, receives, policy, flow: by, .. } = flood;
+    let own = EndpointConfig::default();
+    let config = EndpointConfig { credits, receives, policy, flow: by, tag: Tag(5), ..own };
     let bundles: Vec<_> = devices
         .nics
         .iter()
@@ -227,7 +228,9 @@ async fn flooded(devices: &Devices, flood: Flood) {
         let counted = bundle.statistics();
         assert_eq!((counted.malformed, counted.late), (0, 0));
     }
-    assert_eq!(devices.without_buffer(), 0);
+    if by == Flow::Credits {
+        assert_eq!(devices.without_buffer(), 0);
+    }
 }
 
 #[track_caller]
@@ -252,6 +255,7 @@ const FLOOD: Flood = Flood {
     receives: 4096,
     requests: 2000,
     policy: Policy::Together,
+    flow: Flow::Credits,
 };
 
 #[test]
@@ -292,6 +296,17 @@ fn with_each_message_in_a_send_of_its_own() {
     let flood = Flood { requests: 400, policy: Policy::Apart, ..FLOOD };
     play(1, || Devices::shm(3), flood);
     play(1, || Devices::udp(3), Flood { receives: 16, ..flood });
+    let faults = Faults { loss: 0.01, ..Faults::NONE };
+    play(1, || Devices::ether(6, 1, faults, false), flood);
+}
+
+/// Four receives for each peer, where it may have 16 requests under way and as many answers.
+#[test]
+fn with_nothing_but_the_nics_own_credits() {
+    let flow = Flow::Nic { receives: 4 };
+    let flood = Flood { requests: 200, credits: 16, flow, ..FLOOD };
+    play(1, || Devices::shm(3), flood);
+    play(1, || Devices::udp(3), flood);
     let faults = Faults { loss: 0.01, ..Faults::NONE };
     play(1, || Devices::ether(6, 1, faults, false), flood);
 }

@@ -17,6 +17,7 @@ fn hello() -> Vec<u8> {
     hello.extend(1_u64.to_be_bytes()); // its service
     hello.extend(5_u64.to_be_bytes()); // the tag that it shows
     hello.extend(8_u16.to_be_bytes()); // credits
+    hello.extend(8_u16.to_be_bytes()); // how many of the other's it uses
     hello.extend(4096_u32.to_be_bytes()); // the longest payload
     hello.extend(0_u64.to_be_bytes()); // its handlers
     hello.extend(1000_u32.to_be_bytes()); // its patience

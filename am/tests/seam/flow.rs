@@ -110,6 +110,23 @@ fn a_credit_can_be_tried_awaited_and_given_up() {
     });
 }
 
+/// It must be told of what is done before it has nothing left to send.
+#[test]
+fn who_sends_less_than_it_may_goes_on() {
+    everywhere(|over| async move {
+        let next = Arc::new(AtomicU64::new(0));
+        let near = endpoint_with(over, Handlers::new(), credits(2)).await;
+        let far = endpoint_with(over, noting(&next), credits(256)).await;
+        let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+        for number in 0..100 {
+            let (words, payload) = note(number);
+            peer.request_with(NOTE, words, &payload).await.expect("it is there");
+        }
+        peer.call(ASK, 1).await.expect("it is answered");
+        assert_eq!(next.load(Ordering::Relaxed), 100);
+    });
+}
+
 #[test]
 fn replies_run_their_handlers_and_what_comes_back_another() {
     everywhere(|over| async move {

@@ -91,6 +91,10 @@ pub struct Args {
     #[arg(long)]
     apart: bool,
 
+    /// Have NICs hold senders of Active Messages up, not credits: each peer has so many receives
+    #[arg(long, value_name = "N")]
+    nic_credits: Option<usize>,
+
     /// Have the NIC run by a thread of its own; with --pair on a core of its own, if there are four
     #[arg(long)]
     dedicated: bool,

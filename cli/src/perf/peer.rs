@@ -114,6 +114,7 @@ impl Peer {
             "connections": plan.connections,
             "credits": plan.credits,
             "apart": plan.apart,
+            "nic_credits": plan.nic_credits,
         });
         let theirs = self.swap(&mine)?;
         if theirs != mine {

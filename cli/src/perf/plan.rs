@@ -54,6 +54,8 @@ pub struct Plan {
     pub credits: usize,
     /// Whether each message of Active Messages is a send of its own.
     pub apart: bool,
+    /// How many receives each peer has, if its NIC is told of them instead of Active Messages.
+    pub nic_credits: Option<usize>,
     /// How this end's NIC is run.
     pub nic: Run,
 }
@@ -84,9 +86,17 @@ impl Plan {
         };
         let size = args.size.unwrap_or(test.customary_size());
         let nic = Run { dedicated: args.dedicated, spin: args.spin.map(Duration::from_micros) };
-        let (offload, connections) = (!args.no_offload, args.connections);
-        let (credits, apart) = (args.credits, args.apart);
-        let plan = Self { test, size, amount, offload, connections, credits, apart, nic };
+        let plan = Self {
+            test,
+            size,
+            amount,
+            offload: !args.no_offload,
+            connections: args.connections,
+            credits: args.credits,
+            apart: args.apart,
+            nic_credits: args.nic_credits,
+            nic,
+        };
         plan.judge().map(|()| plan)
     }
 

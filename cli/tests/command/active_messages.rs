@@ -27,6 +27,7 @@ fn every_test_measures_over_shared_memory_whatever_the_size_and_the_credits() {
         }
         measure("shm", test, sizes[1], "--connections 20");
         measure("shm", test, sizes[1], "--apart");
+        measure("shm", test, sizes[1], "--nic-credits 4");
         for credits in [1, 256, 2000] {
             measure("shm", test, sizes[1], &format!("--credits {credits}"));
         }
@@ -42,6 +43,7 @@ fn every_test_measures_over_a_network() {
             }
         }
         measure("packet-v2", "am_bw", 8, "--no-offload");
+        measure("packet-v2", "am_bw", 8, "--nic-credits 4 --credits 64 --apart");
     });
 }
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use doorbell_am::{
-    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Name, Peer as Mapped, Policy, Tag,
-    Words,
+    Bundle, BundleConfig, Endpoint, EndpointConfig, Flow, Handlers, Name, Peer as Mapped, Policy,
+    Tag, Words,
 };
 use doorbell_verbs::Region;
 use serde_json::json;
@@ -65,6 +65,7 @@ async fn play(
         payload: plan.size.clamp(4096, 1 << 20),
         places: 1 + plan.connections,
         policy: if plan.apart { Policy::Apart } else { Policy::Together },
+        flow: plan.nic_credits.map_or(Flow::Credits, |receives| Flow::Nic { receives }),
         segment,
         ..EndpointConfig::default()
     };
