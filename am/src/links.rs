@@ -179,13 +179,6 @@ impl Core {
 
     /// A queue pair, and a link for it that its first messages find.
     async fn prepare(self: &Arc<Self>) -> Result<(Unconnected<Queues>, Fresh), OpenError> {
-        let receives = match self.receives() {
-            Some(receives) => receives,
-            None => {
-                recall(self, true).await;
-                self.receives().ok_or_else(|| self.no_receives())?
-            }
-        };
         let send_depth = 2 * self.config.credits;
         let config = QueuesConfig { send_depth, ..self.shared.queues.clone() };
         let unconnected = match self.config.flow {
@@ -198,6 +191,13 @@ impl Core {
                     debug_assert!(posted.is_ok(), "it has room for so many");
                 }
                 unconnected
+            }
+        };
+        let receives = match self.receives() {
+            Some(receives) => receives,
+            None => {
+                recall(self, true).await;
+                self.receives().ok_or_else(|| self.no_receives())?
             }
         };
         let link = Arc::new(Link::new(self.clone(), unconnected.qpn(), receives));

@@ -25,15 +25,16 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How many peers are asked at a time.
 const AT_ONCE: usize = 64;
 
-/// Takes receives back from idle peers; if there must be some, from any. Until one has come back.
+/// Takes receives back from idle peers; if there must be some, from others, too. Until one has come
+/// back.
 pub(crate) async fn recall(core: &Arc<Core>, must: bool) {
     let links = core.all();
     core.gives_back(links.iter().map(|link| link.yields_leases()).sum());
     let (idle, busy): (Vec<_>, Vec<_>) =
         links.into_iter().filter(|link| link.grants() > 1).partition(|link| link.is_idle());
-    let asked = if must && idle.is_empty() { busy } else { idle };
+    let others = busy.into_iter().filter(|_| must);
     let mut recalls = JoinSet::new();
-    for link in asked.into_iter().take(AT_ONCE) {
+    for link in idle.into_iter().chain(others).take(AT_ONCE) {
         recalls.spawn_on(recall_from(link), &core.shared.runtime);
     }
     let one = async {
