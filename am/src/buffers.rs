@@ -78,7 +78,8 @@ impl Buffers {
             found = count.min(limit.saturating_sub(receives));
             Some(receives + found)
         };
-        let before = self.receives.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        // Whoever finds none has said before that it waits: with `release`, one sees the other.
+        let before = self.receives.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
         let receives = before.unwrap_or_else(|all| all) + found;
         self.most.fetch_max(receives, Ordering::Relaxed);
         for _ in 0..found {

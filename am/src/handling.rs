@@ -168,7 +168,11 @@ impl Handling {
 
     /// Requests were lost with their link.
     pub fn lost(&mut self, link: &Arc<Link>, count: usize) {
-        self.early.retain(|(early, _)| !Arc::ptr_eq(early, link));
+        let its = |(early, _): &mut (Arc<Link>, _)| Arc::ptr_eq(early, link);
+        for (link, arrival) in self.early.extract_if(.., its) {
+            let buffer = arrival.leave(&link.endpoint.buffers);
+            buffer.into_iter().for_each(|buffer| link.post(buffer));
+        }
         (0..count).for_each(|_| self.give_up(link, Undeliverable::PeerGone, None));
     }
 
@@ -283,6 +287,9 @@ impl Handling {
             return arrival.buffer;
         }
         if !link.is_open() {
+            if link.is_over() {
+                return arrival.leave(&core.buffers);
+            }
             let (arrival, rest) = arrival.detached(&core.buffers);
             self.early.push((link.clone(), arrival));
             return rest;

@@ -11,6 +11,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use doorbell_verbs::{Buf, Connection, Data, Ending, Memory, Qpn, Queues, RemoteMemory, Write};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::buffers::locked;
@@ -42,6 +43,9 @@ pub(crate) struct Link {
     /// The tag that the peer shows.
     shown: AtomicU64,
     open: AtomicBool,
+    /// How many requests of this side's there are receives for the answers of, if it is not asked to
+    /// give them up; at least one, even if that has to be waited for.
+    limit: usize,
     /// How many requests the peer may have under way: no more receives are promised for them.
     grants: AtomicUsize,
     /// Requests that came, which only the poller counts, and those of them that are answered, which
@@ -50,6 +54,8 @@ pub(crate) struct Link {
     answered: AtomicU32,
     /// How many had come when it was last asked whether any do.
     marked: AtomicU32,
+    /// Whether credits are being recalled.
+    recalled: AtomicBool,
     /// Counts what may end somebody's waiting: answers, credits, the end.
     changes: AtomicU32,
     out: Mutex<Out>,
@@ -81,8 +87,8 @@ pub(crate) struct Out {
     /// looked at.
     pub sources: Expected<Memory>,
     pub kept: KeptRequests,
-    /// Whether somebody sees to it that their time ends.
-    timed: bool,
+    /// What sees to it that their time ends, if something does.
+    timed: Option<AbortHandle>,
     /// Who waits for a credit, longest first.
     waiting: VecDeque<(u64, Waker)>,
     next_place: u64,
@@ -109,6 +115,7 @@ impl Link {
         let own = (endpoint.config.flow != Flow::Credits).then(OwnReceives::default);
         Self {
             own,
+            limit: lease.max(1),
             endpoint,
             qpn,
             hello: OnceLock::new(),
@@ -118,6 +125,7 @@ impl Link {
             came: AtomicU32::new(0),
             answered: AtomicU32::new(0),
             marked: AtomicU32::new(0),
+            recalled: AtomicBool::new(false),
             changes: AtomicU32::new(0),
             out: Mutex::new(Out {
                 outbox: None,
@@ -132,7 +140,7 @@ impl Link {
                 calls: Expected::default(),
                 sources: Expected::default(),
                 kept: KeptRequests::default(),
-                timed: false,
+                timed: None,
                 waiting: VecDeque::new(),
                 next_place: 0,
             }),
@@ -146,12 +154,12 @@ impl Link {
         let _ = self.hello.set(hello);
     }
 
-    /// The connection stands.
-    pub fn opens(&self, queues: Queues) {
+    /// The connection stands. Whether the link does, too.
+    pub fn opens(&self, queues: Queues) -> bool {
         let Queues { send, receive, connection } = queues;
         let mut out = self.out();
         if out.ending.is_some() {
-            return;
+            return false;
         }
         if let Some(own) = &self.own {
             own.open(receive);
@@ -161,6 +169,7 @@ impl Link {
         self.changed();
         let credits = out.credits;
         out.wake(credits);
+        true
     }
 
     /// Whether the poller has heard that it is open: what came before is handled first.
@@ -198,6 +207,17 @@ impl Link {
         }
         self.endpoint.buffers.give(buffer);
         None
+    }
+
+    /// How many requests it will have under way, as far as that is certain: the peer tells of a quarter of
+    /// them that are done, or all receives for answers could be held by what it did not tell of.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Whether it is over, and nothing is promised for it any more.
+    pub fn is_over(&self) -> bool {
+        self.grants() == 0
     }
 
     /// How many requests the peer may have under way.
@@ -388,6 +408,15 @@ impl Link {
         self.endpoint.config.policy == Policy::Together
     }
 
+    /// Whether credits may be recalled from the peer: not while it is being asked.
+    pub fn can_be_recalled(&self) -> bool {
+        self.is_open() && self.grants() > 1 && !self.recalled.load(Ordering::Relaxed)
+    }
+
+    pub fn set_recalled(&self, recalled: bool) {
+        self.recalled.store(recalled, Ordering::Relaxed);
+    }
+
     /// Whether no request has come since this was asked before.
     pub fn is_idle(&self) -> bool {
         let came = self.came.load(Ordering::Relaxed);
@@ -412,8 +441,9 @@ impl Link {
     /// Gives receives up that were promised for answers, and that nothing under way needs. How many.
     pub fn yields_leases(&self) -> usize {
         let out = &mut *self.out();
-        out.lease = 0;
-        let unused = out.leases.saturating_sub(out.taken);
+        // As many are kept as the peer may have answered without telling.
+        out.lease = out.lease.min((self.limit / 4).max(1));
+        let unused = out.leases.saturating_sub(out.taken.max(out.lease));
         out.leases -= unused;
         unused
     }
@@ -537,8 +567,9 @@ impl Link {
         let patience = self.hello.get().map_or(0, |hello| hello.patience);
         let until = Instant::now() + Duration::from_millis(patience.into());
         let mut out = self.out();
-        if !std::mem::replace(&mut out.timed, true) {
-            self.endpoint.shared.runtime.spawn(time_out(self.clone()));
+        if out.timed.is_none() {
+            let task = self.endpoint.shared.runtime.spawn(time_out(self.clone()));
+            out.timed = Some(task.abort_handle());
         }
         out.kept.keep(header, until)
     }
@@ -675,10 +706,12 @@ impl Link {
         // The queue pair goes with its queue.
         let outbox = out.outbox.take();
         let waiting = std::mem::take(&mut out.waiting);
+        let timed = out.timed.take();
         out.calls.end();
         out.sources.end();
         drop(out);
         drop(outbox);
+        timed.iter().for_each(AbortHandle::abort);
         self.own.iter().for_each(OwnReceives::close);
         self.changed();
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
@@ -695,9 +728,11 @@ async fn time_out(link: Arc<Link>) {
     loop {
         let next = {
             let mut out = link.out();
-            let next = out.kept.next();
-            out.timed = next.is_some() && out.ending.is_none();
-            next.filter(|_| out.timed)
+            let next = out.kept.next().filter(|_| out.ending.is_none());
+            if next.is_none() {
+                out.timed = None;
+            }
+            next
         };
         let Some(next) = next else { return };
         tokio::time::sleep_until(next).await;

@@ -62,7 +62,8 @@ impl Fresh {
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        if !self.stays {
+        // Another may have found it, and mapped it meanwhile.
+        if !self.stays && !self.link.endpoint.maps(&self.link) {
             self.link.endpoint.ends(&self.link, left());
         }
     }
@@ -163,7 +164,7 @@ impl Core {
             service: self.name.service().0,
             tag,
             credits: link.grants() as u16,
-            limit: self.config.credits as u16,
+            limit: link.limit() as u16,
             payload: self.config.payload as u32,
             handlers: self.digest,
             patience: u32::try_from(self.config.patience.as_millis()).unwrap_or(u32::MAX),
@@ -196,15 +197,17 @@ impl Core {
         let receives = match self.receives() {
             Some(receives) => receives,
             None => {
-                recall(self, true).await;
+                // It goes on to its end, whatever becomes of who waits for it.
+                let core = self.clone();
+                let recalled = async move { recall(&core, true).await };
+                let _ = self.shared.runtime.spawn(recalled).await;
                 self.receives().ok_or_else(|| self.no_receives())?
             }
         };
         let link = Arc::new(Link::new(self.clone(), unconnected.qpn(), receives));
-        // It is told of before it ends.
-        self.shared.tell(News::Link(link.clone()));
         let fresh = Fresh { link: link.clone(), stays: false };
-        locked(&self.links).as_mut().ok_or(OpenError::Closed)?.push(link);
+        locked(&self.links).as_mut().ok_or(OpenError::Closed)?.push(link.clone());
+        self.shared.tell(News::Link(link));
         Ok((unconnected, fresh))
     }
 
@@ -283,7 +286,9 @@ impl Core {
 
     /// The link's connection stands: until it ends, there are receives for it.
     fn opens(self: &Arc<Self>, link: &Arc<Link>, queues: Queues) {
-        link.opens(queues);
+        if !link.opens(queues) {
+            return;
+        }
         self.shared.tell(News::Opened(link.clone()));
         self.tell(Event::Linked(Peer::of(link.clone())));
         // It may have ended before.
@@ -305,12 +310,13 @@ impl Core {
     /// A link is over, if it was not before.
     pub fn ends(&self, link: &Arc<Link>, ending: Ending) {
         let Some(lost) = link.ends(ending.clone()) else { return };
+        let promised = link.promised();
         self.tell(Event::Gone(Peer::of(link.clone()), ending));
         if let Some(links) = &mut *locked(&self.links) {
             links.retain(|there| !Arc::ptr_eq(there, link));
         }
         self.shared.tell(News::LinkGone(link.clone(), lost));
-        self.gives_back(link.promised());
+        self.gives_back(promised);
     }
 
     /// The endpoint is closed: all links end, and none is made any more.
@@ -382,14 +388,20 @@ impl Core {
     }
 
     /// Takes a peer off its place. If that leaves it mapped by neither side, the connection ends.
-    pub async fn unmap(&self, index: usize) -> Result<(), SendError> {
+    pub async fn unmap(self: &Arc<Self>, index: usize) -> Result<(), SendError> {
         let link = {
             let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
             table.get_mut(index).and_then(Option::take).ok_or(SendError::NotMapped(index))?
         };
-        if self.maps(&link) {
-            return Ok(());
+        if !self.maps(&link) {
+            // It goes on to its end, whatever becomes of who waits for it.
+            let _ = self.shared.runtime.spawn(self.clone().leaves(link)).await;
         }
+        Ok(())
+    }
+
+    /// Ends the connection to a peer that is not mapped any more, if that does not map this either.
+    async fn leaves(self: Arc<Self>, link: Arc<Link>) {
         let ask: RequestId<u64> = RequestId::system();
         let answer = Peer::of(link.clone()).call(ask, Ask::Leave as u64).await;
         let stays = answer.is_ok_and(|reply| reply.words() == [1]);
@@ -398,7 +410,6 @@ impl Core {
             let ended = connection.disconnect(&[]).await;
             self.ends(&link, ended.unwrap_or(left()));
         }
-        Ok(())
     }
 
     fn put(&self, index: usize, link: Arc<Link>) -> Result<Arc<Link>, MapError> {
@@ -480,7 +491,8 @@ pub(crate) async fn watch(core: Arc<Core>, mut events: broadcast::Receiver<Async
     loop {
         match events.recv().await {
             Ok(AsyncEvent::Ended(qpn)) => {
-                let found = core.all().into_iter().find(|link| link.qpn == qpn);
+                let is = |link: &&Arc<Link>| link.qpn == qpn;
+                let found = locked(&core.links).iter().flatten().find(is).cloned();
                 found.iter().for_each(|link| core.checks(link));
             }
             Ok(_) => {}

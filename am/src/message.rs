@@ -71,8 +71,7 @@ impl Arrival {
         let data = if self.whole { self.data.clone() } else { 0..self.data.len() };
         let own = self.detach(buffers);
         let rest = self.buffer.take();
-        let posted = self.whole;
-        (Self { buffer: own, data, whole: true, posted, ..self }, rest)
+        (Self { buffer: own, data, whole: true, ..self }, rest)
     }
 }
 

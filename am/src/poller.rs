@@ -3,6 +3,7 @@
 //! One poller is at it at a time, and whoever finds another at it goes on: so requests run one after
 //! the other, and no handler meets another.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub(crate) struct Poller {
     handling: Handling,
     /// Links that are over, the oldest first: what they had received is still to be handled, and what
     /// they had taken of receives comes back.
-    gone: VecDeque<u32>,
+    gone: VecDeque<Arc<Link>>,
     /// A buffer that is posted again when this is looked at next, and whose link it is of: what
     /// answers a message that is alone leaves first.
     used: Option<(u32, Buf)>,
@@ -44,7 +45,7 @@ pub(crate) struct Poller {
 /// Links by the numbers of their queue pairs.
 type Links = HashMap<u32, Arc<Link>, BuildHasherDefault<AsItIs>>;
 
-/// Those numbers are drawn by chance: they need no hashing.
+/// Those numbers are the NIC's: nobody can choose them so that they collide.
 #[derive(Default)]
 struct AsItIs(u64);
 
@@ -96,17 +97,16 @@ impl Poller {
             News::Endpoint(number, handlers) => self.handling.put(number, handlers),
             News::EndpointGone(number) => {
                 self.links.retain(|_, link| link.endpoint.number != number);
+                self.gone.retain(|link| link.endpoint.number != number);
                 self.handling.remove(number);
             }
+            // It may be over before this is heard.
+            News::Link(link) if link.ending().is_some() => {}
             News::Link(link) => drop(self.links.insert(link.qpn.get(), link)),
             News::Opened(link) => self.handling.opened(&link),
             News::LinkGone(link, lost) => {
                 self.handling.lost(&link, lost);
-                self.gone.push_back(link.qpn.get());
-                if self.gone.len() > MOST_GONE {
-                    let oldest = self.gone.pop_front();
-                    oldest.map(|qpn| self.links.remove(&qpn));
-                }
+                self.gone.push_back(link);
             }
         }
     }
@@ -114,7 +114,23 @@ impl Poller {
     /// Nothing comes any more that anybody handles.
     pub fn close(&mut self) {
         self.links.clear();
+        self.gone.clear();
         self.handling.close();
+    }
+
+    /// Forgets those that are over longest, when all is handled that they had received. Their numbers
+    /// may be others' by now.
+    #[cold]
+    fn forget(&mut self) {
+        while self.gone.len() > MOST_GONE
+            && let Some(oldest) = self.gone.pop_front()
+        {
+            if let Entry::Occupied(there) = self.links.entry(oldest.qpn.get())
+                && Arc::ptr_eq(there.get(), &oldest)
+            {
+                there.remove();
+            }
+        }
     }
 
     /// How many completions were ever taken of what was received, and of what was sent.
@@ -142,7 +158,12 @@ impl Poller {
         while looked.handled < MOST_AT_ONCE {
             let next = self.receives.look();
             let next = next.map(|mut it| (it.qpn.get(), Received::of(&mut it)));
-            let Some((qpn, received)) = next else { break };
+            let Some((qpn, received)) = next else {
+                if self.gone.len() > MOST_GONE {
+                    self.forget();
+                }
+                break;
+            };
             let (Some(link), Some(received)) = (self.links.get(&qpn), received) else { continue };
             let alone = looked.handled == 0 && self.receives.waiting() == 0;
             let buffer = self.handling.received(link, received, alone, &mut looked);

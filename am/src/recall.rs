@@ -31,10 +31,11 @@ pub(crate) async fn recall(core: &Arc<Core>, must: bool) {
     let links = core.all();
     core.gives_back(links.iter().map(|link| link.yields_leases()).sum());
     let (idle, busy): (Vec<_>, Vec<_>) =
-        links.into_iter().filter(|link| link.grants() > 1).partition(|link| link.is_idle());
+        links.into_iter().filter(|link| link.can_be_recalled()).partition(|link| link.is_idle());
     let others = busy.into_iter().filter(|_| must);
     let mut recalls = JoinSet::new();
     for link in idle.into_iter().chain(others).take(AT_ONCE) {
+        link.set_recalled(true);
         recalls.spawn_on(recall_from(link), &core.shared.runtime);
     }
     let one = async {
@@ -53,6 +54,7 @@ pub(crate) async fn recall(core: &Arc<Core>, must: bool) {
 async fn recall_from(link: Arc<Link>) -> usize {
     let ask: RequestId<u64> = RequestId::system();
     let reply = Peer::of(link.clone()).call(ask, Ask::Recall as u64).await;
+    link.set_recalled(false);
     let count = reply.ok().and_then(|reply| reply.words().first().copied()).unwrap_or(0);
     let given = link.gives_up(count as usize);
     link.endpoint.gives_back(given);

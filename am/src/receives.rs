@@ -14,6 +14,7 @@ pub(crate) struct OwnReceives(Mutex<State>);
 struct State {
     queue: Option<ReceiveQueue>,
     waiting: Vec<Buf>,
+    closed: bool,
 }
 
 impl OwnReceives {
@@ -25,16 +26,18 @@ impl OwnReceives {
 
     /// Posts a buffer that was received into, or one in its place.
     pub fn post(&self, buffer: Buf) {
-        let mut state = locked(&self.0);
-        match &mut state.queue {
+        let State { queue, waiting, closed } = &mut *locked(&self.0);
+        match queue {
             Some(queue) => post(queue, buffer),
-            None => state.waiting.push(buffer),
+            None if *closed => {}
+            None => waiting.push(buffer),
         }
     }
 
     /// The link is over: nothing is posted any more.
     pub fn close(&self) {
-        let state = std::mem::take(&mut *locked(&self.0));
+        let closed = State { closed: true, ..State::default() };
+        let state = std::mem::replace(&mut *locked(&self.0), closed);
         drop(state);
     }
 }

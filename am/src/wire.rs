@@ -166,7 +166,7 @@ pub struct Hello {
     pub tag: Tag,
     /// How many requests the other may have under way to it.
     pub credits: u16,
-    /// How many requests it will have under way to the other at the most, whatever that allows.
+    /// How many requests it will have under way to the other, as far as it is sure to be able to.
     pub limit: u16,
     /// The longest payload that it takes in a message.
     pub payload: u32,
