@@ -70,7 +70,7 @@ async fn play(
         ..EndpointConfig::default()
     };
     let endpoint = guard.run(async { Ok(bundle.endpoint(handlers, config).await?) }).await?;
-    let idle = if peer.leads() { Vec::new() } else { neighbours(&endpoint, &guard, plan).await? };
+    let idle = if peer.leads() { None } else { neighbour(&endpoint, &guard, plan).await? };
     let name = meet(&endpoint, peer, &nic)?;
     let device = Some(nic.capabilities().name);
     if !peer.leads() {
@@ -95,38 +95,33 @@ async fn play(
     Ok(Some(Figures { device, iters, found }))
 }
 
-/// The name of an idle endpoint beside another of this name.
-fn beside(name: &Name, number: usize) -> Name {
-    Name::at(name.address(), name.service().0.wrapping_add(number as u64))
+/// The name of the idle endpoint beside another of this name.
+fn beside(name: &Name) -> Name {
+    Name::at(name.address(), name.service().0.wrapping_add(1))
 }
 
-/// The endpoints at the end that follows which are idle, but for a call at the beginning.
-async fn neighbours(
+/// The endpoint at the end that follows which is idle, but for calls at the beginning. Its number might
+/// be another's, as far as one knows: so each time that it is mapped it has a connection of its own.
+async fn neighbour(
     endpoint: &Endpoint,
     guard: &Guard,
     plan: &Plan,
-) -> anyhow::Result<Vec<Endpoint>> {
-    let (bundle, mut idle) = (endpoint.bundle(), Vec::new());
-    guard
-        .run(async {
-            for number in 1..=plan.connections {
-                let config = EndpointConfig {
-                    service: Some(beside(endpoint.name(), number).service().0),
-                    tag: TAG,
-                    receives: 4,
-                    ..EndpointConfig::default()
-                };
-                let echo = Handlers::new().request(PING, |request, words| {
-                    request.reply(PONG, words);
-                });
-                idle.push(bundle.endpoint(echo, config).await?);
-            }
-            Ok(idle)
-        })
-        .await
+) -> anyhow::Result<Option<Endpoint>> {
+    if plan.connections == 0 {
+        return Ok(None);
+    }
+    let config = EndpointConfig {
+        service: Some(beside(endpoint.name()).service().0),
+        tag: TAG,
+        receives: 64 + 2 * plan.connections,
+        ..EndpointConfig::default()
+    };
+    let echo = Handlers::new().request(PING, |request, words| request.reply(PONG, words));
+    let bundle = endpoint.bundle();
+    guard.run(async { Ok(Some(bundle.endpoint(echo, config).await?)) }).await
 }
 
-/// Maps all those, each of which answers a call.
+/// Maps that again and again, and each time has a call answered.
 async fn surround(
     endpoint: &Endpoint,
     name: &Name,
@@ -134,10 +129,10 @@ async fn surround(
     beat: &Beat,
 ) -> anyhow::Result<()> {
     for number in 1..=plan.connections {
-        let peer = endpoint.map(number, &beside(name, number), TAG).await?;
+        let peer = endpoint.map(number, &beside(name), TAG).await?;
         let words = Words::new(&[number as u64]).context("one word")?;
         if peer.call(PING, words).await?.words() != [number as u64] {
-            bail!("idle endpoint {number} has not answered what it should have");
+            bail!("idle peer {number} has not answered what it should have");
         }
         beat.count();
     }
