@@ -1,33 +1,11 @@
 //! What a peer that is idle costs.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicIsize, Ordering};
-
 use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, ReplyId, RequestId, Tag};
+use doorbell_kit::Allocated;
 use doorbell_verbs::{Config, Nic};
 
-/// How many bytes are allocated.
-static HELD: AtomicIsize = AtomicIsize::new(0);
-
-struct Counting;
-
-// SAFETY: what is asked for is the system's, by whose rules this was called.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static HELD: Allocated = Allocated::nothing();
 
 const ASK: RequestId<u64> = RequestId::new(0, "ask");
 const TOLD: ReplyId<u64> = ReplyId::new(0, "told");
@@ -55,14 +33,14 @@ async fn an_idle_peer_takes_11_kib_at_most() {
     for number in 0..PEERS {
         if number == 1 {
             // What is there once for all is there by now.
-            before = HELD.load(Ordering::Relaxed);
+            before = HELD.bytes();
         }
         let peer = near.map(number, far.name(), Tag(1)).await.expect("it is there");
         let told = peer.call(ASK, 1).await.expect("it answers");
         assert_eq!(told.arguments(TOLD), Ok(2));
     }
     let ends = 2 * (PEERS - 1) as isize;
-    let each = (HELD.load(Ordering::Relaxed) - before) / ends;
+    let each = (HELD.bytes() - before) / ends;
     println!("{each} bytes for each end");
     assert!(each <= 11 << 10, "{each} bytes");
 }

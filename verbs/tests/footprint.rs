@@ -1,32 +1,10 @@
 //! What a connection that is idle costs.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicIsize, Ordering};
-
+use doorbell_kit::Allocated;
 use doorbell_verbs::{Buf, Config, Nic, QueuePairConfig, ServiceId};
 
-/// How many bytes are allocated.
-static HELD: AtomicIsize = AtomicIsize::new(0);
-
-struct Counting;
-
-// SAFETY: what is asked for is the system's, by whose rules this was called.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static HELD: Allocated = Allocated::nothing();
 
 const SERVICE: ServiceId = ServiceId(7);
 const CONNECTIONS: usize = 1000;
@@ -51,7 +29,7 @@ async fn an_idle_connection_with_a_shared_receive_queue_takes_4_kib_at_most() {
     for number in 0..=CONNECTIONS {
         if number == 1 {
             // What is there once for all is there by now.
-            before = HELD.load(Ordering::Relaxed);
+            before = HELD.bytes();
         }
         let asks = here.queue_pair(&depth(&receives[0])).unwrap();
         let takes = there.queue_pair(&depth(&receives[1])).unwrap();
@@ -67,7 +45,7 @@ async fn an_idle_connection_with_a_shared_receive_queue_takes_4_kib_at_most() {
         }
         pairs.extend([asked, taken]);
     }
-    let each = (HELD.load(Ordering::Relaxed) - before) / (2 * CONNECTIONS as isize);
+    let each = (HELD.bytes() - before) / (2 * CONNECTIONS as isize);
     println!("{each} bytes for each end of a connection");
     assert!(each <= 4096, "{each} bytes");
 }

@@ -58,6 +58,7 @@
 #![deny(unsafe_code)]
 
 mod agenda;
+mod allocated;
 pub mod child;
 mod config;
 pub mod conformance;
@@ -85,6 +86,7 @@ mod trace;
 mod traffic;
 mod ways;
 
+pub use allocated::Allocated;
 pub use config::{Bandwidth, LinkConfig, SwitchConfig};
 pub use counters::Counters;
 pub use doorbell_core::time::Time;
