@@ -22,21 +22,19 @@ const STEP: Duration = Duration::from_secs(20);
 
 pub fn make(session: &Session, table: &mut Table) {
     let what = format!("`rping`, {COUNT} messages of {SIZE} bytes read and written back");
-    table.row(what, |at| session.recorded(|| pings(session, at)));
+    table.row(what, |at| pings(session, at));
     table.row("the same with 1 % of each fault".to_owned(), |at| {
-        session.under(WORST, 11, || session.recorded(|| pings(session, at)))
+        session.under(WORST, 11, || pings(session, at))
     });
     table.row("private data of a request, an answer, and an end".to_owned(), |at| {
-        session.recorded(|| private(session, at))
+        private(session, at)
     });
     table.row("a refusal by the program, with its private data".to_owned(), |at| {
-        session.recorded(|| refusal(session, at))
+        refusal(session, at)
     });
-    table.row("a port at which nobody listens: refused".to_owned(), |at| {
-        session.recorded(|| nobody(session, at))
-    });
+    table.row("a port at which nobody listens: refused".to_owned(), |at| nobody(session, at));
     table.row("the end of the other, theirs killed, ours let go: told".to_owned(), |at| {
-        session.recorded(|| killed(session, at))
+        killed(session, at)
     });
     let what = "a host that does not answer: given up".to_owned();
     // Theirs would ask for a minute.

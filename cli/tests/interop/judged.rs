@@ -1,9 +1,8 @@
-//! Every frame that went over the link without harm, judged by tshark and scapy.
+//! Every frame that we sent, as it was before any harm, judged by tshark and scapy.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use doorbell_core::pcap::Reader;
 use doorbell_kit::judges::scapy::{self, SCAPY};
@@ -24,55 +23,51 @@ impl fmt::Display for Judged {
         let count: usize = opcodes.values().sum();
         write!(
             f,
-            "{count} frames of {} opcodes were judged by tshark, the ICRC of {ipv4} over IPv4 and {ipv6} \
+            "{count} frames of ours of {} opcodes were judged by tshark, the ICRC of {ipv4} over IPv4 and {ipv6} \
              over IPv6 by scapy",
             opcodes.len()
         )
     }
 }
 
+/// Judges what we sent in a capture of `all`.
+///
 /// # Panics
-/// When a judge has something to say against a frame, of either side.
-pub fn judge(captures: usize, scratch: &Scratch) -> Judged {
+/// When a judge has something to say against a frame of ours, or either side sent what is neither RoCE
+/// nor known.
+pub fn judge(all: &Path, sent: u64, scratch: &Scratch) -> Judged {
     if !TSHARK.is_here() || !SCAPY.is_here() {
         return Judged::default();
     }
-    let all = merged(captures, scratch);
-    let others = run(tshark(scratch).args(["-n", "-Y", OTHERS, "-r"]).arg(&all));
+    let others = run(tshark(scratch).args(["-n", "-Y", OTHERS, "-r"]).arg(all));
     assert!(others.is_empty(), "neither RoCE nor what kernels say to each other: {others:#?}");
-    let roce = only_roce(&all, scratch);
+    let roce = ours(all, scratch);
     let file = std::fs::read(&roce).expect("it can be read");
     let records = Reader::new(&file).expect("a capture");
     let frames: Vec<_> = records.map(|record| record.expect("a record").data).collect();
+    assert_eq!(frames.len() as u64, sent, "as many are judged as the link has seen of us");
     let scapy = scapy::check(frames.iter().copied(), scratch);
     assert!(scapy.ipv4 > 0 && scapy.ipv6 > 0, "there is nothing to judge: {scapy:?}");
     assert_eq!(scapy.ipv4 + scapy.ipv6, frames.len(), "frames that scapy takes for none of RoCE");
     Judged { opcodes: check_capture(&roce, scratch), ipv4: scapy.ipv4, ipv6: scapy.ipv6 }
 }
 
-const ROCE: &str = "udp.dstport == 4791 && udp.length > 8 && !icmp && !icmpv6";
+/// RoCE that left our end of the cable.
+const OURS: &str = "frame.packet_flags_direction == 2 && udp.dstport == 4791 && udp.length > 8 \
+                    && !icmp && !icmpv6";
 
 /// What is neither that, nor an empty datagram, nor what finds neighbours and exchanges addresses; nor
 /// what a host says of a datagram for a program that has just ended, which it quotes with its port.
 const OTHERS: &str =
     "!(udp.dstport == 4791) && !arp && !tcp && !igmp && !(icmpv6.type in {133 .. 143})";
 
-/// All captures as one: to begin takes each of the judges a second.
-fn merged(captures: usize, scratch: &Scratch) -> PathBuf {
-    let all = scratch.path().join("all.pcapng");
-    let mut command = Command::new("mergecap");
-    command.arg("-w").arg(&all);
-    run(command.args((0..captures).map(|number| scratch.path().join(format!("{number}.pcapng")))));
-    all
-}
-
-/// A capture of those frames of another that are of RoCE. What is left out is not: a UDP datagram
+/// A capture of those frames of another that are RoCE of ours. What is left out is not: a UDP datagram
 /// without contents, by which `udp` learns how the kernel numbers what it sends, and which every
 /// receiver drops.
-fn only_roce(capture: &Path, scratch: &Scratch) -> PathBuf {
+fn ours(capture: &Path, scratch: &Scratch) -> PathBuf {
     let roce = capture.with_extension("pcap");
     let mut tshark = tshark(scratch);
-    tshark.args(["-n", "-Y", ROCE, "-F", "nsecpcap", "-r"]).arg(capture);
+    tshark.args(["-n", "-Y", OURS, "-F", "nsecpcap", "-r"]).arg(capture);
     run(tshark.arg("-w").arg(&roce));
     roce
 }

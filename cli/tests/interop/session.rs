@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::process::Output;
 use std::time::Duration;
 
@@ -66,16 +67,20 @@ pub struct Session {
     /// By which numbers its device knows its addresses, of each family.
     gids: [usize; 2],
     scratch: Scratch,
-    captures: Cell<usize>,
+    /// Every frame of either side.
+    capture: PathBuf,
     harms: Cell<bool>,
     port: Cell<u16>,
 }
 
 impl Session {
     pub fn new(cable: Cable, link: Link, guest: Guest) -> Self {
-        let (captures, harms, port) = (Cell::new(0), Cell::new(false), Cell::new(18_600));
+        let (harms, port) = (Cell::new(false), Cell::new(18_600));
         let gids = gids(&guest, &cable);
-        Self { cable, link, guest, gids, scratch: Scratch::new(), captures, harms, port }
+        let scratch = Scratch::new();
+        let capture = scratch.path().join("all.pcapng");
+        link.record(&capture).expect("a capture can be made");
+        Self { cable, link, guest, gids, scratch, capture, harms, port }
     }
 
     /// A port that nobody used before.
@@ -162,19 +167,11 @@ impl Session {
         self.harms.get()
     }
 
-    /// Runs something whose frames are kept for the judges.
-    pub fn recorded<T>(&self, does: impl FnOnce() -> T) -> T {
-        let number = self.captures.replace(self.captures.get() + 1);
-        let path = self.scratch.path().join(format!("{number}.pcapng"));
-        self.link.record(path).expect("a capture can be made");
-        let done = does();
-        self.link.stop_recording().expect("it is written");
-        done
-    }
-
-    /// Has all that was kept judged.
+    /// Has all that went over the link judged.
     pub fn judge(&self) -> Judged {
-        judged::judge(self.captures.get(), &self.scratch)
+        self.link.stop_recording().expect("the capture is written");
+        let sent = self.link.counters(Way::ToGuest).roce;
+        judged::judge(&self.capture, sent, &self.scratch)
     }
 }
 

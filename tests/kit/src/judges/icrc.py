@@ -13,9 +13,7 @@ def icrc(data):
     packet = Ether(data)
     if BTH not in packet or packet[BTH].underlayer.name != "UDP":
         return "-"
-    # The ICRC of the frame is forgotten, and made anew when the packet is built.
-    packet[BTH].icrc = None
-    return bytes(packet[BTH])[-4:].hex()
+    return packet[BTH].compute_icrc(b"").hex()
 
 
 if __name__ == "__main__":
