@@ -75,16 +75,19 @@ pub enum SendError {
          handler, or a task of its own"
     )]
     InHandler,
-    /// The payload is longer than the peer takes in a message.
-    #[error("a payload of {len} bytes is more than the {most} that the peer takes in a message")]
+    /// The payload, with what there is of words beyond sixteen, is longer than the peer takes in a message.
+    #[error(
+        "a payload of {len} bytes, with the words beyond {MOST_WORDS}, is more than the {most} that \
+         the peer takes in a message"
+    )]
     Payload {
         /// How long it is.
         len: usize,
         /// The most.
         most: usize,
     },
-    /// There are more arguments than a message has.
-    #[error("{0} words are more than the {MOST_WORDS} that a message has")]
+    /// There are more arguments than what is placed may have.
+    #[error("{0} words are more than the {MOST_WORDS} that go with what is placed")]
     Words(usize),
     /// It does not fit into the peer's segment.
     #[error("{len} bytes at {offset} are beyond the {room} of the peer's segment")]

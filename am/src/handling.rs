@@ -18,7 +18,7 @@ use crate::outbox::Content;
 use crate::pack;
 use crate::poller::Looked;
 use crate::wire::{Ask, Header, Kind, Placement, SYSTEM};
-use crate::words::Words;
+use crate::words::Values;
 
 /// What the poller is told by others.
 pub(crate) enum News {
@@ -221,7 +221,7 @@ impl Handling {
         self.runs = if alone { Runs::Alone } else { Runs::OneOfSeveral };
         match what {
             What::Messages => self.unpack(link, buffer, looked),
-            What::Data(header) if 8 * header.words <= buffer.len() => {
+            What::Data(header) if !header.is_wide() && 8 * header.words <= buffer.len() => {
                 looked.handled += 1;
                 let data = 0..buffer.len();
                 let buffer = Some(buffer);
@@ -277,7 +277,7 @@ impl Handling {
     #[inline]
     fn arrive(&mut self, link: &Arc<Link>, arrival: Arrival, looked: &mut Looked) -> Option<Buf> {
         let core = &link.endpoint;
-        if arrival.data.len() > 8 * arrival.header.words + core.config.payload {
+        if !arrival.fits(core.config.payload) {
             count(&self.counters.malformed);
             return arrival.buffer;
         }
@@ -345,7 +345,7 @@ impl Handling {
         let (true, Some(run)) = (endpoint.tag().admits(link.shown()), handler) else {
             return self.refuse(link, arrival);
         };
-        let words = Words::from_bytes(&arrival.data()[..8 * header.words]);
+        let words = Values::from_bytes(&arrival.data()[..8 * header.words]);
         let request = Request::new(link, arrival);
         run_contained(&self.counters, self.runs, || run(request, &words));
     }
@@ -354,28 +354,27 @@ impl Handling {
     #[cold]
     fn system(&mut self, link: &Arc<Link>, arrival: &Arrival) {
         let (words, payload) = arrival.data().split_at(8 * arrival.header.words);
-        let words = Words::from_bytes(words);
+        let words = Values::from_bytes(words);
         let to = To { handler: SYSTEM, call: arrival.header.call };
         let table = self.tables.get(link.endpoint.number).and_then(Option::as_ref);
         match (words.first().and_then(|&ask| Ask::from_word(ask)), table) {
             (Some(Ask::Compare), Some(handlers)) => {
                 let difference = handlers.differs(payload).map(|found| found.to_bytes());
                 let payload = difference.as_deref().unwrap_or_default();
-                link.reply(to, Content { words: &Words::NONE, payload });
+                link.reply(to, Content { words: &[], payload });
             }
             (Some(Ask::Show), _) if words.len() == 2 => {
                 link.shows(Tag(words[1]));
                 let segment = links::words(link.endpoint.segment_for(link));
-                let words = &Words::new(&segment).expect("three");
-                link.reply(to, Content { words, payload: &[] });
+                link.reply(to, Content { words: &segment, payload: &[] });
             }
             (Some(Ask::Recall), _) => {
-                let words = &Words::of(&(link.out().yields() as u64));
-                link.reply(to, Content { words, payload: &[] });
+                let count = link.out().yields() as u64;
+                link.reply(to, Content { words: &[count], payload: &[] });
             }
             (Some(Ask::Leave), _) => {
-                let words = &Words::of(&u64::from(link.endpoint.maps(link)));
-                link.reply(to, Content { words, payload: &[] });
+                let maps = link.endpoint.maps(link).into();
+                link.reply(to, Content { words: &[maps], payload: &[] });
             }
             _ => link.give_back(arrival.header, Undeliverable::NoHandler, &[]),
         }
@@ -403,7 +402,7 @@ impl Handling {
         let Some(run) = table.and_then(|table| table.replies.get_mut(header.handler)) else {
             return count(&self.counters.undelivered);
         };
-        let words = Words::from_bytes(&arrival.data()[..8 * header.words]);
+        let words = Values::from_bytes(&arrival.data()[..8 * header.words]);
         let reply = Replied::new(link, arrival);
         if run_contained(&self.counters, self.runs, || run(reply, &words)) == Some(false) {
             count(&self.counters.undelivered);

@@ -30,7 +30,7 @@ use crate::pack;
 use crate::peer::Peer;
 use crate::receives::OwnReceives;
 use crate::wire::{Header, Hello, Kind, MOST_CREDITS, Placement};
-use crate::words::{Arguments, MOST_WORDS, Words};
+use crate::words::{Arguments, MOST_WORDS, Values, put_words};
 
 /// What answers a call.
 pub(crate) type Answer = Result<Reply, Undeliverable>;
@@ -262,7 +262,7 @@ impl Link {
         &self,
         arguments: &A,
         payload: &[u8],
-    ) -> Result<Words, SendError> {
+    ) -> Result<Values, SendError> {
         let _semantics = span(Cost::Semantics);
         if handles() {
             return Err(SendError::InHandler);
@@ -272,15 +272,19 @@ impl Link {
 
     /// The words of a message that the peer takes.
     #[inline]
-    pub fn fitting<A: Arguments>(&self, arguments: &A, payload: &[u8]) -> Result<Words, SendError> {
-        if arguments.count() > MOST_WORDS {
-            return Err(SendError::Words(arguments.count()));
+    pub fn fitting<A: Arguments>(
+        &self,
+        arguments: &A,
+        payload: &[u8],
+    ) -> Result<Values, SendError> {
+        // Words beyond the first take the place of payload, and so does their number.
+        let count = arguments.count();
+        let beyond = if count > MOST_WORDS { 8 * (count - MOST_WORDS + 1) } else { 0 };
+        let len = payload.len().saturating_add(beyond);
+        if len > 0 && len > self.longest() {
+            return Err(SendError::Payload { len, most: self.longest() });
         }
-        if !payload.is_empty() && payload.len() > self.longest() {
-            let (len, most) = (payload.len(), self.longest());
-            return Err(SendError::Payload { len, most });
-        }
-        Ok(Words::of(arguments))
+        Ok(Values::of(arguments))
     }
 
     /// Sends a request, if there is a credit. Whether there was.
@@ -354,7 +358,7 @@ impl Link {
         self: &Arc<Self>,
         out: &mut Out,
         handler: u16,
-        words: &Words,
+        words: &[u64],
         placed: Placed,
     ) -> Result<u16, SendError> {
         out.stands()?;
@@ -367,7 +371,6 @@ impl Link {
         let alone = out.taken == 1;
         let Some(outbox) = &mut out.outbox else { return Ok(source) };
         let kind = if by_metadata { Kind::Request } else { Kind::Placed };
-        let own = Words::new(&[offset, len]).expect("few");
         let count = words.len() + kind.own_words();
         let header = Header { kind, words: count, handler, call: 0 };
         let write = Write::new(data, memory).expect("it was measured").id(source.into());
@@ -376,9 +379,9 @@ impl Link {
         } else {
             let mut bytes = [0; 8 * MOST_WORDS];
             let bytes = &mut bytes[..8 * words.len()];
-            words.put_bytes(bytes);
+            put_words(words, bytes);
             let first = outbox.put(write, len);
-            let content = Content { words: &own, payload: bytes };
+            let content = Content { words: &[offset, len], payload: bytes };
             // Behind the write, with which it goes.
             let most = if self.goes_together() { usize::MAX } else { 1 };
             outbox.hold(header, content, (&self.endpoint.buffers, most)) || first
@@ -467,10 +470,10 @@ impl Link {
     /// Sends a request back, of which this is the data.
     #[cold]
     pub fn give_back(self: &Arc<Self>, request: Header, why: Undeliverable, data: &[u8]) {
-        let words = &Words::of(&why.code());
         let carried = if data.is_empty() { 0 } else { request.words };
         let header = Header { kind: Kind::Returned, words: 1 + carried, ..request };
-        self.answer(&mut self.out(), header, Content { words, payload: data });
+        let content = Content { words: &[why.code()], payload: data };
+        self.answer(&mut self.out(), header, content);
     }
 
     /// A request is done, and nothing was replied.

@@ -15,7 +15,7 @@ use crate::link::{Link, To};
 use crate::outbox::Content;
 use crate::peer::Peer;
 use crate::wire::Header;
-use crate::words::{Arguments, Words};
+use crate::words::{Arguments, MOST_WORDS, Values};
 
 /// What came for a handler, in the buffer in which it was received.
 pub(crate) struct Arrival {
@@ -42,6 +42,16 @@ impl Arrival {
     #[inline]
     fn payload(&self) -> &[u8] {
         &self.data()[8 * self.header.words..]
+    }
+
+    /// Whether it is no longer than a message with such a payload: words beyond sixteen, and one more
+    /// then, are in the place of some.
+    #[inline]
+    pub fn fits(&self, payload: usize) -> bool {
+        let Header { kind, words, .. } = self.header;
+        let few = MOST_WORDS + kind.own_words();
+        let more = if words > few { 8 } else { 0 };
+        self.data.len() + more <= 8 * words.min(few) + payload
     }
 
     /// Takes the buffer, if the message has it for itself; or else a copy.
@@ -129,9 +139,14 @@ impl<'r> Request<'r> {
     }
 
     /// Replies with words.
+    ///
+    /// # Panics
+    /// When they are more than the peer takes: then that is what it is told, as of any panic.
     #[inline]
+    #[track_caller]
     pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
-        self.answer(id.index(), Content { words: &Words::of(&arguments), payload: &[] });
+        let words = &words_of(self.link, &arguments);
+        self.answer(id.index(), Content { words, payload: &[] });
     }
 
     /// Replies with words and a payload, of which a copy is sent.
@@ -194,6 +209,13 @@ impl Drop for Request<'_> {
     }
 }
 
+/// The words of a reply, which are few as a rule.
+#[inline]
+#[track_caller]
+fn words_of<A: Arguments>(link: &Link, arguments: &A) -> Values {
+    link.fitting(arguments, &[]).unwrap_or_else(|why| panic!("a reply was not sent: {why}"))
+}
+
 /// A request goes without an answer.
 fn unanswered(link: &Arc<Link>, header: Header) {
     if std::thread::panicking() {
@@ -232,8 +254,13 @@ impl Kept {
     }
 
     /// Replies with words.
+    ///
+    /// # Panics
+    /// As [`Request::reply`].
+    #[track_caller]
     pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
-        self.answer(id.index(), Content { words: &Words::of(&arguments), payload: &[] });
+        let words = &words_of(&self.link, &arguments);
+        self.answer(id.index(), Content { words, payload: &[] });
     }
 
     /// Replies with words and a payload, of which a copy is sent.
@@ -307,7 +334,7 @@ impl<'r> Replied<'r> {
 /// A reply, for the caller who awaited it.
 pub struct Reply {
     handler: u16,
-    words: Words,
+    words: Values,
     payload: Payload,
 }
 
@@ -328,7 +355,7 @@ impl Reply {
     #[inline]
     pub(crate) fn of(arrival: &mut Arrival, link: &Arc<Link>) -> Self {
         let Header { words: count, handler, .. } = arrival.header;
-        let words = Words::from_bytes(&arrival.data()[..8 * count]);
+        let words = Values::from_bytes(&arrival.data()[..8 * count]);
         let (len, own) = (arrival.data.len(), arrival.whole);
         let start = if own { arrival.data.start } else { 0 };
         let payload = start + 8 * count..start + len;
@@ -367,7 +394,7 @@ impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reply")
             .field("handler", &self.handler)
-            .field("words", &self.words)
+            .field("words", &self.words())
             .field("payload", &self.payload().len())
             .finish()
     }
@@ -398,15 +425,15 @@ impl Returned<'_> {
     }
 
     /// Its words, if they came back, too.
-    pub fn words(&self) -> Words {
-        let words = self.what.map(|(header, data)| data.get(..8 * header.words));
-        Words::from_bytes(words.flatten().unwrap_or_default())
+    pub fn words(&self) -> Vec<u64> {
+        let words = self.what.and_then(|(header, data)| data.get(..8 * header.words));
+        Values::from_bytes(words.unwrap_or_default()).to_vec()
     }
 
     /// Its payload, if that came back, too.
     pub fn payload(&self) -> &[u8] {
-        let payload = self.what.map(|(header, data)| data.get(8 * header.words..));
-        payload.flatten().unwrap_or_default()
+        let payload = self.what.and_then(|(header, data)| data.get(8 * header.words..));
+        payload.unwrap_or_default()
     }
 }
 

@@ -6,21 +6,21 @@ use doorbell_verbs::{Connection, Inline, Send, SendQueue, WorkRequest};
 
 use crate::buffers::Buffers;
 use crate::costs::{Cost, span};
-use crate::pack::{self, HEAD, Pack};
+use crate::pack::{self, Pack};
 use crate::wire::Header;
-use crate::words::Words;
+use crate::words::put_words;
 
 /// What a message is made of, beside its header.
 #[derive(Clone, Copy)]
 pub(crate) struct Content<'c> {
-    pub words: &'c Words,
+    pub words: &'c [u64],
     pub payload: &'c [u8],
 }
 
 impl<'c> Content<'c> {
     /// What was encoded before.
     pub fn encoded(bytes: &'c [u8]) -> Self {
-        Self { words: &Words::NONE, payload: bytes }
+        Self { words: &[], payload: bytes }
     }
 
     #[inline]
@@ -32,7 +32,7 @@ impl<'c> Content<'c> {
     #[inline]
     pub fn put(&self, bytes: &mut [u8]) {
         let (words, payload) = bytes.split_at_mut(8 * self.words.len());
-        self.words.put_bytes(words);
+        put_words(self.words, words);
         payload.copy_from_slice(self.payload);
     }
 
@@ -40,7 +40,7 @@ impl<'c> Content<'c> {
     #[inline]
     fn few(&self, header: Header) -> Option<Inline> {
         let mut few = [0; 64];
-        let bytes = few.get_mut(..HEAD + self.len().next_multiple_of(8))?;
+        let bytes = few.get_mut(..pack::size(header, *self))?;
         pack::put(bytes, header, *self);
         Inline::new(bytes)
     }
@@ -127,8 +127,8 @@ impl Outbox {
         /// Of whose length packets are, or of a multiple.
         const PACKET: usize = 1024;
         let mut buffer = buffers.take();
-        let (len, padded) = (content.len(), HEAD + content.len().next_multiple_of(8));
-        let apart = padded.div_ceil(PACKET) > len.div_ceil(PACKET);
+        let (len, padded) = (content.len(), pack::size(header, content));
+        let apart = padded.div_ceil(PACKET) > len.div_ceil(PACKET) && !header.is_wide();
         let filled = buffer.set_len(if apart { len } else { padded });
         debug_assert!(filled.is_ok(), "what is longer was refused");
         if apart {

@@ -8,7 +8,7 @@ use doorbell_verbs::{Buf, Imm};
 
 use crate::buffers::Buffers;
 use crate::outbox::Content;
-use crate::wire::Header;
+use crate::wire::{Header, WIDE};
 
 /// The most bytes of a pack: a packet's.
 pub(crate) const MOST: usize = 4096;
@@ -23,12 +23,23 @@ pub(crate) struct Pack {
     pub count: usize,
 }
 
-/// Puts a message into the beginning of these bytes, of which it takes all but the zeros behind it.
+/// How many bytes a message takes, with the zeros behind it.
+#[inline]
+pub(crate) fn size(header: Header, content: Content<'_>) -> usize {
+    HEAD + header.between() + content.len().next_multiple_of(8)
+}
+
+/// Puts a message into as many bytes as [it takes](size).
 #[inline]
 pub(crate) fn put(bytes: &mut [u8], header: Header, content: Content<'_>) {
-    let (head, rest) = bytes.split_at_mut(HEAD);
+    let (head, mut rest) = bytes.split_at_mut(HEAD);
     let (Imm(imm), payload) = (header.imm(), content.len() - 8 * header.words);
     head.copy_from_slice(&(u64::from(imm) | (payload as u64) << 32).to_le_bytes());
+    if header.is_wide() {
+        let (count, words) = rest.split_at_mut(8);
+        count.copy_from_slice(&(header.words as u64).to_le_bytes());
+        rest = words;
+    }
     let (data, zeros) = rest.split_at_mut(content.len());
     content.put(data);
     zeros.fill(0);
@@ -59,7 +70,7 @@ impl Pack {
     #[inline]
     pub fn put(&mut self, header: Header, content: Content<'_>) -> bool {
         let start = self.buffer.len();
-        let end = start + HEAD + content.len().next_multiple_of(8);
+        let end = start + size(header, content);
         if end > MOST.min(self.buffer.capacity()) {
             return false;
         }
@@ -79,8 +90,13 @@ impl Pack {
 #[inline]
 pub(crate) fn message(bytes: &[u8], at: usize) -> Option<(Header, Range<usize>, usize)> {
     let both = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
-    let header = Header::from_imm(Imm(both as u32))?;
-    let start = at + HEAD;
+    let mut header = Header::from_imm(Imm(both as u32))?;
+    let mut start = at + HEAD;
+    if header.is_wide() {
+        let count = usize::try_from(u64::from_le_bytes(*bytes[start..].first_chunk()?)).ok()?;
+        header.words = Some(count).filter(|count| (WIDE..bytes.len()).contains(count))?;
+        start += 8;
+    }
     let end = start + 8 * header.words + (both >> 32) as usize;
     let next = start + (end - start).next_multiple_of(8);
     (next <= bytes.len()).then_some((header, start..end, next))
@@ -90,14 +106,14 @@ pub(crate) fn message(bytes: &[u8], at: usize) -> Option<(Header, Range<usize>, 
 mod tests {
     use super::*;
     use crate::wire::Kind;
-    use crate::words::Words;
+    use crate::words::Values;
 
     #[test]
     fn messages_come_out_of_a_pack_as_they_went_in() {
         let mut pack = Pack::in_buffer(Buf::with_capacity(8000));
         let payload: Vec<u8> = (0..200).map(|at| at as u8).collect();
         let message_of = |number: usize| {
-            let words = Words::new(&[number as u64; 16][..number % 17]).expect("few");
+            let words = vec![number as u64; number % 40];
             let (handler, call) = (number as u16, 7);
             let header = Header { kind: Kind::Request, words: words.len(), handler, call };
             (header, words, &payload[..number % 101])
@@ -115,7 +131,7 @@ mod tests {
             let (header, words, payload) = message_of(number);
             let (found, data, next) = message(&bytes, at).expect("a message");
             assert_eq!(found, header);
-            assert_eq!(Words::from_bytes(&bytes[data.start..][..8 * words.len()]), words);
+            assert_eq!(Values::from_bytes(&bytes[data.start..][..8 * words.len()])[..], words);
             assert_eq!(bytes[data][8 * words.len()..], *payload);
             at = next;
         }

@@ -12,7 +12,7 @@ use crate::link::{Answer, Link, Placed};
 use crate::message::Reply;
 use crate::outbox::Content;
 use crate::waiting::{Admission, Awaited, Coming, OnLink};
-use crate::words::Arguments;
+use crate::words::{Arguments, MOST_WORDS};
 
 /// An endpoint's peer, to send requests to. Clones are handles to the same.
 #[derive(Clone)]
@@ -112,7 +112,8 @@ impl Peer {
     /// be left alone until then.
     ///
     /// # Errors
-    /// When the data does not fit there, the peer has gone, or this is a handler.
+    /// When the data does not fit there, or there are more than sixteen words; the peer has gone, or this
+    /// is a handler.
     pub async fn place<A: Arguments>(
         &self,
         id: RequestId<A>,
@@ -121,6 +122,9 @@ impl Peer {
         data: impl Into<Data>,
     ) -> Result<Placing, SendError> {
         let words = self.0.requested(&arguments, &[])?;
+        if words.len() > MOST_WORDS {
+            return Err(SendError::Words(words.len()));
+        }
         /// The most that the NIC takes at once.
         const MOST: u64 = 1 << 31;
         let (data, link) = (data.into(), &self.0);
@@ -210,7 +214,7 @@ impl Credit<'_> {
     /// Sends a request, now.
     ///
     /// # Errors
-    /// When there are more words than a message has.
+    /// When there are more words than the peer takes.
     pub fn request<A: Arguments>(self, id: RequestId<A>, arguments: A) -> Result<(), SendError> {
         self.request_with(id, arguments, &[])
     }

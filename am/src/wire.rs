@@ -5,7 +5,8 @@
 //! behind up to a multiple of eight. So a short message of seven words takes a cache line. Where
 //! eight bytes more would be a packet more, the header of a message that is alone is the send's
 //! immediate instead, and only arguments and payload are its data: so a payload of a packet's size
-//! takes one packet.
+//! takes one packet. Of words that are 31 or more the header says 31, and one more in front of them
+//! how many.
 //!
 //! | bits of the header | what |
 //! |---|---|
@@ -17,7 +18,6 @@
 use doorbell_verbs::{Imm, Metadata, RemoteMemory};
 
 use crate::name::Tag;
-use crate::words::MOST_WORDS;
 
 /// The most handlers of a table. One more index is for what endpoints say to each other.
 pub const MOST_HANDLERS: usize = (1 << 12) - 1;
@@ -25,6 +25,9 @@ pub const MOST_HANDLERS: usize = (1 << 12) - 1;
 pub const SYSTEM: u16 = MOST_HANDLERS as u16;
 /// The most requests that may be under way to a peer.
 pub const MOST_CREDITS: usize = (1 << 12) - 1;
+
+/// What the header says of words that are so many, or more.
+pub const WIDE: usize = 31;
 
 /// What a message is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,22 +89,34 @@ impl Header {
         matches!(self.kind, Kind::Request | Kind::Placed)
     }
 
+    /// Whether there are so many words that a word in front of them says how many.
     #[inline]
-    pub fn imm(self) -> Imm {
-        let kind = self.kind as u32;
-        let (handler, call) = (u32::from(self.handler), u32::from(self.call));
-        debug_assert!(self.words <= MOST_WORDS + 2 && handler < 4096 && call < 4096);
-        Imm(kind << 29 | (self.words as u32) << 24 | handler << 12 | call)
+    pub fn is_wide(self) -> bool {
+        self.words >= WIDE
     }
 
-    /// What an immediate says, if it is a header.
+    /// How many bytes there are between it and the words.
+    #[inline]
+    pub fn between(self) -> usize {
+        if self.is_wide() { 8 } else { 0 }
+    }
+
+    #[inline]
+    pub fn imm(self) -> Imm {
+        let (kind, words) = (self.kind as u32, self.words.min(WIDE) as u32);
+        let (handler, call) = (u32::from(self.handler), u32::from(self.call));
+        debug_assert!(handler < 4096 && call < 4096);
+        Imm(kind << 29 | words << 24 | handler << 12 | call)
+    }
+
+    /// What an immediate says, if it is a header. Where that of a send [is wide](Self::is_wide), there
+    /// are words in front.
     #[inline]
     pub fn from_imm(Imm(imm): Imm) -> Option<Self> {
         let kind = *Kind::ALL.get((imm >> 29) as usize)?;
         let words = (imm >> 24 & 0x1F) as usize;
-        let most = MOST_WORDS + kind.own_words();
         let (handler, call) = ((imm >> 12 & 0xFFF) as u16, (imm & 0xFFF) as u16);
-        (words <= most).then_some(Self { kind, words, handler, call })
+        Some(Self { kind, words, handler, call })
     }
 }
 

@@ -1,9 +1,9 @@
-//! Arguments: up to sixteen words, and types that are such words.
+//! Arguments: words, and types that are such words.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// The most words that a message has as arguments.
+/// The most words that a message has as arguments without their taking the place of payload.
 pub const MOST_WORDS: usize = 16;
 
 /// Up to sixteen words.
@@ -33,34 +33,13 @@ impl Words {
         copy.len = words.len();
         Some(copy)
     }
+}
 
-    /// The arguments of a type.
-    #[inline]
-    pub(crate) fn of<A: Arguments>(arguments: &A) -> Self {
-        let mut words = Self::NONE;
-        words.len = arguments.count().min(MOST_WORDS);
-        arguments.put(&mut words.words[..words.len]);
-        words
-    }
-
-    /// Those that lie in bytes, lowest first. Eight bytes are one word.
-    #[inline]
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        let mut words = Self::NONE;
-        let chunks = bytes.as_chunks::<8>().0;
-        for (word, bytes) in words.words.iter_mut().zip(chunks) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        words.len = chunks.len().min(MOST_WORDS);
-        words
-    }
-
-    /// Puts them into as many bytes, eight of each.
-    #[inline]
-    pub(crate) fn put_bytes(&self, bytes: &mut [u8]) {
-        for (bytes, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(&self[..]) {
-            *bytes = word.to_le_bytes();
-        }
+/// Puts words into as many bytes, eight of each, lowest first.
+#[inline]
+pub(crate) fn put_words(words: &[u64], bytes: &mut [u8]) {
+    for (bytes, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *bytes = word.to_le_bytes();
     }
 }
 
@@ -82,6 +61,63 @@ impl fmt::Debug for Words {
 impl PartialEq for Words {
     fn eq(&self, other: &Self) -> bool {
         self[..] == other[..]
+    }
+}
+
+/// The words of any arguments: few as a rule, for which nothing is allocated.
+#[derive(Clone)]
+pub(crate) struct Values {
+    few: Words,
+    /// All of them, if they are more.
+    many: Vec<u64>,
+}
+
+impl Values {
+    pub const NONE: Self = Self::few(Words::NONE);
+
+    #[inline]
+    pub const fn few(few: Words) -> Self {
+        Self { few, many: Vec::new() }
+    }
+
+    /// The arguments of a type.
+    #[inline]
+    pub fn of<A: Arguments>(arguments: &A) -> Self {
+        let count = arguments.count();
+        let mut values = Self::NONE;
+        arguments.put(values.room(count));
+        values
+    }
+
+    /// Those that lie in bytes, lowest first. Eight bytes are one word.
+    #[inline]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let chunks = bytes.as_chunks::<8>().0;
+        let mut values = Self::NONE;
+        for (word, bytes) in values.room(chunks.len()).iter_mut().zip(chunks) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        values
+    }
+
+    /// Room for so many.
+    #[inline]
+    fn room(&mut self, count: usize) -> &mut [u64] {
+        if count > MOST_WORDS {
+            self.many = vec![0; count];
+            return &mut self.many;
+        }
+        self.few.len = count;
+        &mut self.few.words[..count]
+    }
+}
+
+impl Deref for Values {
+    type Target = [u64];
+
+    #[inline]
+    fn deref(&self) -> &[u64] {
+        if self.many.is_empty() { &self.few } else { &self.many }
     }
 }
 
@@ -110,7 +146,8 @@ impl Shape {
 
 /// What can be the arguments of a message: a number of words.
 ///
-/// Numbers are, and tuples and arrays of them, and [`Words`] for those who count for themselves. A
+/// Numbers are, and tuples and arrays of them, and [`Words`] and `Vec<u64>` for those who count for
+/// themselves. Of more than sixteen, those beyond take the place of payload, and eight bytes besides. A
 /// type of your own is made one by saying which words it is:
 ///
 /// ```
@@ -139,7 +176,7 @@ pub trait Arguments: Sized {
     /// What tells it from other types of arguments, when endpoints compare their handlers.
     const SHAPE: Shape;
 
-    /// How many words: sixteen at the most.
+    /// How many words.
     fn count(&self) -> usize;
 
     /// Puts itself into so many words.
@@ -165,6 +202,25 @@ impl Arguments for Words {
     #[inline]
     fn take(words: &[u64]) -> Option<Self> {
         Self::new(words)
+    }
+}
+
+impl Arguments for Vec<u64> {
+    const SHAPE: Shape = Shape::of("words");
+
+    #[inline]
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn put(&self, words: &mut [u64]) {
+        words.copy_from_slice(self);
+    }
+
+    #[inline]
+    fn take(words: &[u64]) -> Option<Self> {
+        Some(words.to_vec())
     }
 }
 
@@ -287,7 +343,6 @@ impl<W: Word> Arguments for W {
 
 impl<W: Word, const N: usize> Arguments for [W; N] {
     const SHAPE: Shape = {
-        assert!(N <= MOST_WORDS, "a message has sixteen words at the most");
         let (mut shape, mut at) = (Shape::of(""), 0);
         while at < N {
             shape = shape.and(W::KIND);
@@ -298,7 +353,6 @@ impl<W: Word, const N: usize> Arguments for [W; N] {
 
     #[inline]
     fn count(&self) -> usize {
-        let _ = Self::SHAPE;
         N
     }
 
@@ -363,11 +417,11 @@ mod tests {
     use super::*;
 
     fn there_and_back<A: Arguments + PartialEq + fmt::Debug>(arguments: A, expected: &[u64]) {
-        let words = Words::of(&arguments);
+        let words = Values::of(&arguments);
         assert_eq!(words[..], *expected);
         let mut bytes = vec![0; 8 * words.len()];
-        words.put_bytes(&mut bytes);
-        let again = Words::from_bytes(&bytes);
+        put_words(&words, &mut bytes);
+        let again = Values::from_bytes(&bytes);
         assert_eq!(A::take(&again), Some(arguments));
     }
 
@@ -378,6 +432,9 @@ mod tests {
         there_and_back(-1_i32, &[u64::MAX]);
         there_and_back((true, 2.0_f64), &[1, 2.0_f64.to_bits()]);
         there_and_back([1_u16; 16], &[1; 16]);
+        there_and_back([1_u16; 17], &[1; 17]);
+        there_and_back([1_u16; 1000], &[1; 1000]);
+        there_and_back(vec![5; 100], &[5; 100]);
         there_and_back(Words::new(&[3, 2, 1]).expect("few"), &[3, 2, 1]);
     }
 

@@ -40,13 +40,18 @@ impl Draw {
         let mut bytes: Vec<u8> = (0..len).map(|_| self.next() as u8).collect();
         if len >= 8 && !self.next().is_multiple_of(4) {
             let kind = self.next() as u32 % 8;
-            let words = self.next() as u32 % 20;
+            let words = [self.next() as u32 % 20, 31][usize::from(self.next().is_multiple_of(8))];
             let handler = [0, 1, 2, 4094, 4095][self.next() as usize % 5];
             let call = [0, 1, 7, 4095][self.next() as usize % 4];
             let imm = kind << 29 | words << 24 | handler << 12 | call;
             let payload = [0, 8, 56, len as u32, u32::MAX][self.next() as usize % 5];
             bytes[..4].copy_from_slice(&imm.to_le_bytes());
             bytes[4..8].copy_from_slice(&payload.to_le_bytes());
+            if words == 31 && len > 8 {
+                let count = [0, 30, 31, 100, len as u64 / 8, u64::MAX / 8, u64::MAX];
+                let count = count[self.next() as usize % count.len()];
+                bytes[8..16].copy_from_slice(&count.to_le_bytes());
+            }
         }
         bytes
     }

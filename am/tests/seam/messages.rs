@@ -60,6 +60,43 @@ fn words_and_payloads_of_every_length_come_and_come_back() {
 }
 
 #[test]
+fn words_beyond_sixteen_take_the_place_of_payload() {
+    const LONG: RequestId<Vec<u64>> = RequestId::new(6, "long");
+    const LONG_BACK: ReplyId<Vec<u64>> = ReplyId::new(2, "long back");
+    const LONG_NOBODYS: RequestId<Vec<u64>> = RequestId::new(7, "long and nobody's");
+    everywhere(|over| async move {
+        let far = Handlers::new().request(LONG, |request, words| {
+            let payload = request.payload().to_vec();
+            request.reply_with(LONG_BACK, words, &payload).expect("it was short enough to come");
+        });
+        let (returns, mut returned) = tokio::sync::mpsc::unbounded_channel();
+        let near = Handlers::new().returned(move |it| {
+            let _ = returns.send((it.words(), it.payload().to_vec()));
+        });
+        let (_near, peer, _far) = mapped(over, near, far).await;
+        let most = peer.longest_payload();
+        // All but 16, and their number.
+        for count in [17, 29, 30, 31, 32, 100, most / 8 + 15] {
+            let words: Vec<u64> = (0..count as u64).map(|word| word * word).collect();
+            let room = most - 8 * (count - 15);
+            for len in [0, 1, room / 2, room].map(|len| len.min(room)) {
+                let payload: Vec<u8> = (0..len).map(|at| (at * 7 + count) as u8).collect();
+                let reply = peer.call_with(LONG, words.clone(), &payload).await;
+                let reply = reply.unwrap_or_else(|why| panic!("{count} words, {len} bytes: {why}"));
+                assert_eq!(reply.arguments(LONG_BACK), Ok(words.clone()));
+                assert!(reply.payload() == payload, "{count} words, {len} bytes");
+                let sent = peer.request_with(LONG_NOBODYS, words.clone(), &payload).await;
+                sent.expect("there is a credit");
+                assert!(returned.recv().await == Some((words.clone(), payload)));
+            }
+            let more = peer.call_with(LONG, words.clone(), &vec![0; room + 1]).await;
+            let refused = SendError::Payload { len: most + 1, most };
+            assert_eq!(more.map(drop), Err(CallError::NotSent(refused)));
+        }
+    });
+}
+
+#[test]
 fn what_is_not_delivered_says_why() {
     everywhere(|over| async move {
         let (_near, peer, far) = mapped(over, Handlers::new(), server()).await;
