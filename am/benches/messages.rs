@@ -81,7 +81,7 @@ fn collected(output: &Output) -> io::Result<u64> {
 fn instructions(which: &str) -> io::Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg("--toggle-collect=messages::counted*")
+        .arg("--toggle-collect=*cases::counted*")
         .arg(env::current_exe()?)
         .env("DOORBELL_COUNTED", which)
         .output()

@@ -285,8 +285,10 @@ impl Shared {
             }
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         };
-        // Whoever stirred it before this has said why.
-        self.stirred.swap(false, Ordering::AcqRel);
+        // Whoever stirred it before this has said why; who does so from here on has it looked at again.
+        if self.stirred.load(Ordering::Acquire) {
+            self.stirred.swap(false, Ordering::AcqRel);
+        }
         if self.any_news.load(Ordering::SeqCst) {
             self.catch_up(&mut poller);
         }

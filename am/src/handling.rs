@@ -158,8 +158,8 @@ impl Handling {
         self.requests = false;
         let came = |(link, _): &mut (Arc<Link>, _)| link.is_open();
         let early: Vec<_> = self.early.extract_if(.., came).collect();
-        for (link, arrival) in early {
-            if let Some(buffer) = self.handle(&link, arrival, &mut looked) {
+        for (link, mut arrival) in early {
+            if let Some(buffer) = self.handle(&link, &mut arrival, &mut looked) {
                 link.post(buffer);
             }
         }
@@ -169,7 +169,7 @@ impl Handling {
     /// Requests were lost with their link.
     pub fn lost(&mut self, link: &Arc<Link>, count: usize) {
         let its = |(early, _): &mut (Arc<Link>, _)| Arc::ptr_eq(early, link);
-        for (link, arrival) in self.early.extract_if(.., its) {
+        for (link, mut arrival) in self.early.extract_if(.., its) {
             let buffer = arrival.leave(&link.endpoint.buffers);
             buffer.into_iter().for_each(|buffer| link.post(buffer));
         }
@@ -225,17 +225,17 @@ impl Handling {
                 looked.handled += 1;
                 let data = 0..buffer.len();
                 let buffer = Some(buffer);
-                let arrival =
+                let mut arrival =
                     Arrival { header, buffer, data, whole: true, posted: true, placed: None };
-                self.arrive(link, arrival, looked)
+                self.arrive(link, &mut arrival, looked)
             }
             What::Placed(Placement { header, offset }, len) => {
                 looked.handled += 1;
                 let placed = Some(offset..offset.saturating_add(len.into()));
                 let buffer = Some(buffer);
-                let arrival =
+                let mut arrival =
                     Arrival { header, buffer, data: 0..0, whole: true, posted: true, placed };
-                self.arrive(link, arrival, looked)
+                self.arrive(link, &mut arrival, looked)
             }
             What::Flushed => link.flushed(buffer),
             What::Data(_) | What::NoMessage => {
@@ -263,8 +263,8 @@ impl Handling {
             looked.handled += 1;
             at = next;
             let buffer = Some(buffer);
-            let arrival = Arrival { header, buffer, data, whole, posted: whole, placed: None };
-            rest = self.arrive(link, arrival, looked);
+            let mut arrival = Arrival { header, buffer, data, whole, posted: whole, placed: None };
+            rest = self.arrive(link, &mut arrival, looked);
             if whole {
                 break;
             }
@@ -275,16 +275,21 @@ impl Handling {
     /// A message. The buffer that is to be posted in its place: if others are in it, too, when those
     /// are handled.
     #[inline]
-    fn arrive(&mut self, link: &Arc<Link>, arrival: Arrival, looked: &mut Looked) -> Option<Buf> {
+    fn arrive(
+        &mut self,
+        link: &Arc<Link>,
+        arrival: &mut Arrival,
+        looked: &mut Looked,
+    ) -> Option<Buf> {
         let core = &link.endpoint;
         if !arrival.fits(core.config.payload) {
             count(&self.counters.malformed);
-            return arrival.buffer;
+            return arrival.buffer.take();
         }
         if arrival.header.asks() && !link.comes() {
             count(&self.counters.malformed);
             link.overrun();
-            return arrival.buffer;
+            return arrival.buffer.take();
         }
         if !link.is_open() {
             if link.is_over() {
@@ -302,7 +307,7 @@ impl Handling {
     fn handle(
         &mut self,
         link: &Arc<Link>,
-        mut arrival: Arrival,
+        arrival: &mut Arrival,
         looked: &mut Looked,
     ) -> Option<Buf> {
         let buffers = &link.endpoint.buffers;
@@ -312,9 +317,9 @@ impl Handling {
             return rest;
         }
         match arrival.header.kind {
-            Kind::Request | Kind::Placed => self.request(link, &mut arrival),
-            Kind::Reply => self.reply(link, &mut arrival, looked),
-            Kind::Returned => self.returned(link, &arrival, looked),
+            Kind::Request | Kind::Placed => self.request(link, arrival),
+            Kind::Reply => self.reply(link, arrival, looked),
+            Kind::Returned => self.returned(link, arrival, looked),
             Kind::Done => looked.woke |= link.credited(arrival.header.call.into()),
             Kind::Grant => looked.woke |= link.granted(arrival.header.call.into()),
             Kind::Unanswered => {

@@ -30,7 +30,7 @@ use crate::pack;
 use crate::peer::Peer;
 use crate::receives::OwnReceives;
 use crate::wire::{Header, Hello, Kind, MOST_CREDITS, Placement};
-use crate::words::{Arguments, MOST_WORDS, Values, put_words};
+use crate::words::{MOST_WORDS, put_words};
 
 /// What answers a call.
 pub(crate) type Answer = Result<Reply, Undeliverable>;
@@ -256,35 +256,27 @@ impl Link {
         locked(&self.out)
     }
 
-    /// The words of a request that may be sent.
+    /// Whether a request of this may be sent from here.
     #[inline]
-    pub fn requested<A: Arguments>(
-        &self,
-        arguments: &A,
-        payload: &[u8],
-    ) -> Result<Values, SendError> {
+    pub fn allows(&self, content: Content<'_>) -> Result<(), SendError> {
         let _semantics = span(Cost::Semantics);
         if handles() {
             return Err(SendError::InHandler);
         }
-        self.fitting(arguments, payload)
+        self.takes(content)
     }
 
-    /// The words of a message that the peer takes.
+    /// Whether the peer takes this in a message.
     #[inline]
-    pub fn fitting<A: Arguments>(
-        &self,
-        arguments: &A,
-        payload: &[u8],
-    ) -> Result<Values, SendError> {
+    pub fn takes(&self, Content { words, payload }: Content<'_>) -> Result<(), SendError> {
         // Words beyond the first take the place of payload, and so does their number.
-        let count = arguments.count();
+        let count = words.len();
         let beyond = if count > MOST_WORDS { 8 * (count - MOST_WORDS + 1) } else { 0 };
-        let len = payload.len().saturating_add(beyond);
+        let len = payload.len() + beyond;
         if len > 0 && len > self.longest() {
             return Err(SendError::Payload { len, most: self.longest() });
         }
-        Ok(Values::of(arguments))
+        Ok(())
     }
 
     /// Sends a request, if there is a credit. Whether there was.

@@ -67,21 +67,23 @@ impl Arrival {
 
     /// It is handled: the buffer that goes on where this one was, if one does.
     #[inline]
-    pub fn leave(self, buffers: &Buffers) -> Option<Buf> {
+    pub fn leave(&mut self, buffers: &Buffers) -> Option<Buf> {
+        let buffer = self.buffer.take();
         // With others in it, it goes on to them; and it is to be posted if it was.
         if self.posted || !self.whole {
-            return Some(self.buffer.unwrap_or_else(|| buffers.take()));
+            return Some(buffer.unwrap_or_else(|| buffers.take()));
         }
-        self.buffer.into_iter().for_each(|buffer| buffers.give(buffer));
+        buffer.into_iter().for_each(|buffer| buffers.give(buffer));
         None
     }
 
     /// The same, which may be kept: in a buffer of its own.
-    pub fn detached(mut self, buffers: &Buffers) -> (Self, Option<Buf>) {
+    pub fn detached(&mut self, buffers: &Buffers) -> (Self, Option<Buf>) {
         let data = if self.whole { self.data.clone() } else { 0..self.data.len() };
-        let own = self.detach(buffers);
+        let buffer = self.detach(buffers);
         let rest = self.buffer.take();
-        (Self { buffer: own, data, whole: true, ..self }, rest)
+        let Self { header, posted, ref placed, .. } = *self;
+        (Self { header, buffer, data, whole: true, posted, placed: placed.clone() }, rest)
     }
 }
 
@@ -141,12 +143,12 @@ impl<'r> Request<'r> {
     /// Replies with words.
     ///
     /// # Panics
-    /// When they are more than the peer takes: then that is what it is told, as of any panic.
+    /// When they are more than the peer takes. It is told that nothing was replied.
     #[inline]
     #[track_caller]
     pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
-        let words = &words_of(self.link, &arguments);
-        self.answer(id.index(), Content { words, payload: &[] });
+        let sent = self.reply_with(id, arguments, &[]);
+        sent.unwrap_or_else(|why| panic!("`{}` was not sent: {why}", id.name()));
     }
 
     /// Replies with words and a payload, of which a copy is sent.
@@ -161,8 +163,10 @@ impl<'r> Request<'r> {
         arguments: A,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        let words = &self.link.fitting(&arguments, payload)?;
-        self.answer(id.index(), Content { words, payload });
+        let words = &Values::of(&arguments);
+        let content = Content { words, payload };
+        self.link.takes(content)?;
+        self.answer(id.index(), content);
         Ok(())
     }
 
@@ -209,13 +213,6 @@ impl Drop for Request<'_> {
     }
 }
 
-/// The words of a reply, which are few as a rule.
-#[inline]
-#[track_caller]
-fn words_of<A: Arguments>(link: &Link, arguments: &A) -> Values {
-    link.fitting(arguments, &[]).unwrap_or_else(|why| panic!("a reply was not sent: {why}"))
-}
-
 /// A request goes without an answer.
 fn unanswered(link: &Arc<Link>, header: Header) {
     if std::thread::panicking() {
@@ -259,8 +256,8 @@ impl Kept {
     /// As [`Request::reply`].
     #[track_caller]
     pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
-        let words = &words_of(&self.link, &arguments);
-        self.answer(id.index(), Content { words, payload: &[] });
+        let sent = self.reply_with(id, arguments, &[]);
+        sent.unwrap_or_else(|why| panic!("`{}` was not sent: {why}", id.name()));
     }
 
     /// Replies with words and a payload, of which a copy is sent.
@@ -273,8 +270,10 @@ impl Kept {
         arguments: A,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        let words = &self.link.fitting(&arguments, payload)?;
-        self.answer(id.index(), Content { words, payload });
+        let words = &Values::of(&arguments);
+        let content = Content { words, payload };
+        self.link.takes(content)?;
+        self.answer(id.index(), content);
         Ok(())
     }
 

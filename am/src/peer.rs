@@ -12,7 +12,7 @@ use crate::link::{Answer, Link, Placed};
 use crate::message::Reply;
 use crate::outbox::Content;
 use crate::waiting::{Admission, Awaited, Coming, OnLink};
-use crate::words::{Arguments, MOST_WORDS};
+use crate::words::{Arguments, MOST_WORDS, Values};
 
 /// An endpoint's peer, to send requests to. Clones are handles to the same.
 #[derive(Clone)]
@@ -64,8 +64,9 @@ impl Peer {
         arguments: A,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        let words = &self.0.requested(&arguments, payload)?;
+        let words = &Values::of(&arguments);
         let content = Content { words, payload };
+        self.0.allows(content)?;
         if self.0.try_request(id.index(), content)? {
             return Ok(());
         }
@@ -96,8 +97,9 @@ impl Peer {
         arguments: A,
         payload: &[u8],
     ) -> Result<Reply, CallError> {
-        let words = &self.0.requested(&arguments, payload)?;
+        let words = &Values::of(&arguments);
         let content = Content { words, payload };
+        self.0.allows(content)?;
         let call = match self.0.try_call(id.index(), content)? {
             Some(call) => call,
             None => self.credit().await?.send_call(id.index(), content)?,
@@ -121,7 +123,8 @@ impl Peer {
         offset: u64,
         data: impl Into<Data>,
     ) -> Result<Placing, SendError> {
-        let words = self.0.requested(&arguments, &[])?;
+        let words = Values::of(&arguments);
+        self.0.allows(Content { words: &[], payload: &[] })?;
         if words.len() > MOST_WORDS {
             return Err(SendError::Words(words.len()));
         }
@@ -229,8 +232,10 @@ impl Credit<'_> {
         arguments: A,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        let words = &self.link.requested(&arguments, payload)?;
-        self.send(id.index(), Content { words, payload })
+        let words = &Values::of(&arguments);
+        let content = Content { words, payload };
+        self.link.allows(content)?;
+        self.send(id.index(), content)
     }
 
     fn send(mut self, handler: u16, content: Content<'_>) -> Result<(), SendError> {
