@@ -28,6 +28,12 @@ pub enum Policy {
     /// Each message is a send of its own, and what is placed is told of by one: as the third version of
     /// AMVIA had it, of Begel, Buonadonna, Culler and Gay. To compare.
     Apart,
+    /// The same, but short messages, longer ones and the longest have a connection each, with receives and
+    /// credits of their own, fewer of those that take more memory; so shorter ones may overtake longer
+    /// ones. A reply goes by the connection of its request, and may be no longer than that allows: 64
+    /// bytes, 512, or the most. What is placed goes in messages and is copied where it belongs: no memory
+    /// is written by the NIC. As AMVIA's first version had it. To compare.
+    PerSize,
 }
 
 /// Who sees to it that what peers send finds a receive.
@@ -164,7 +170,7 @@ impl Endpoint {
     /// How many receives it had at the most: never more than its peers may have requests under way to
     /// it, and it to them, and one.
     pub fn most_receives(&self) -> usize {
-        self.0.core.buffers.most()
+        self.0.core.most_receives()
     }
 
     /// The memory in which peers may place payloads.

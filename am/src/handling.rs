@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorbell_verbs::{Attachment, Buf, Completion, Done, Memory};
 
+use crate::carried::Carried;
 use crate::costs::{Cost, span};
 use crate::error::Undeliverable;
 use crate::handlers::{Handlers, contained};
@@ -170,7 +171,7 @@ impl Handling {
     pub fn lost(&mut self, link: &Arc<Link>, count: usize) {
         let its = |(early, _): &mut (Arc<Link>, _)| Arc::ptr_eq(early, link);
         for (link, mut arrival) in self.early.extract_if(.., its) {
-            let buffer = arrival.leave(&link.endpoint.buffers);
+            let buffer = arrival.leave(&link.buffers);
             buffer.into_iter().for_each(|buffer| link.post(buffer));
         }
         (0..count).for_each(|_| self.give_up(link, Undeliverable::PeerGone, None));
@@ -203,7 +204,7 @@ impl Handling {
         while let Some((link, mut arrival)) = self.deferred.pop_front() {
             looked.handled += 1;
             self.request(&link, &mut arrival);
-            let buffers = &link.endpoint.buffers;
+            let buffers = &link.buffers;
             arrival.leave(buffers).into_iter().for_each(|buffer| link.post(buffer));
         }
     }
@@ -281,8 +282,7 @@ impl Handling {
         arrival: &mut Arrival,
         looked: &mut Looked,
     ) -> Option<Buf> {
-        let core = &link.endpoint;
-        if !arrival.fits(core.config.payload) {
+        if !arrival.fits(link.payload()) {
             count(&self.counters.malformed);
             return arrival.buffer.take();
         }
@@ -293,9 +293,9 @@ impl Handling {
         }
         if !link.is_open() {
             if link.is_over() {
-                return arrival.leave(&core.buffers);
+                return arrival.leave(&link.buffers);
             }
-            let (arrival, rest) = arrival.detached(&core.buffers);
+            let (arrival, rest) = arrival.detached(&link.buffers);
             self.early.push((link.clone(), arrival));
             return rest;
         }
@@ -310,14 +310,14 @@ impl Handling {
         arrival: &mut Arrival,
         looked: &mut Looked,
     ) -> Option<Buf> {
-        let buffers = &link.endpoint.buffers;
+        let buffers = &link.buffers;
         if arrival.header.asks() && (!self.requests || !self.deferred.is_empty()) {
             let (arrival, rest) = arrival.detached(buffers);
             self.deferred.push_back((link.clone(), arrival));
             return rest;
         }
         match arrival.header.kind {
-            Kind::Request | Kind::Placed => self.request(link, arrival),
+            Kind::Request | Kind::Placed | Kind::Carried => self.request(link, arrival),
             Kind::Reply => self.reply(link, arrival, looked),
             Kind::Returned => self.returned(link, arrival, looked),
             Kind::Done => looked.woke |= link.credited(arrival.header.call.into()),
@@ -332,10 +332,14 @@ impl Handling {
 
     #[inline]
     fn request(&mut self, link: &Arc<Link>, arrival: &mut Arrival) {
-        count(&self.counters.requests);
-        if arrival.header.kind == Kind::Placed && !locate(arrival) {
+        let kind = arrival.header.kind;
+        if kind == Kind::Placed && !locate(arrival) {
             return count(&self.counters.malformed);
         }
+        if kind == Kind::Carried && !self.carried(link, arrival) {
+            return;
+        }
+        count(&self.counters.requests);
         let header = arrival.header;
         let endpoint = &link.endpoint;
         if header.handler == SYSTEM {
@@ -353,6 +357,29 @@ impl Handling {
         let words = Values::from_bytes(&arrival.data()[..8 * header.words]);
         let request = Request::new(link, arrival);
         run_contained(&self.counters, self.runs, || run(request, &words));
+    }
+
+    /// A message that is copied into the segment. Whether that was the last, and is a request now.
+    #[cold]
+    fn carried(&mut self, link: &Arc<Link>, arrival: &mut Arrival) -> bool {
+        let header = Header { kind: Kind::Request, ..arrival.header };
+        let why = match link.carried(arrival) {
+            Carried::All => return true,
+            Carried::More => None,
+            Carried::Nothing => {
+                count(&self.counters.malformed);
+                None
+            }
+            Carried::Refused(why) => {
+                count(&self.counters.undelivered);
+                Some(why)
+            }
+        };
+        match why {
+            Some(why) => link.give_back(header, why, &[]),
+            None => link.done(0),
+        }
+        false
     }
 
     /// What another endpoint says to this one.

@@ -60,6 +60,7 @@
 
 mod buffers;
 mod bundle;
+mod carried;
 #[cfg(feature = "costs")]
 pub mod costs;
 #[cfg(not(feature = "costs"))]
@@ -82,6 +83,7 @@ mod peer;
 mod poller;
 mod recall;
 mod receives;
+mod sizes;
 mod tasks;
 mod waiting;
 mod wire;

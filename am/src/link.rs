@@ -10,11 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
-use doorbell_verbs::{Buf, Connection, Data, Ending, Memory, Qpn, Queues, RemoteMemory, Write};
+use doorbell_verbs::{
+    Buf, Connection, Data, Ending, Memory, Qpn, Queues, Registered, RemoteMemory, Send, Write,
+};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::buffers::locked;
+use crate::buffers::{Buffers, locked};
+use crate::carried::{Carried, Carrying};
 use crate::costs::{Cost, span};
 use crate::endpoint::{Flow, Policy};
 use crate::error::{SendError, Undeliverable};
@@ -23,12 +26,13 @@ use crate::expected::Expected;
 use crate::handling::{handles, handles_several};
 use crate::kept::{KeptId, KeptRequests};
 use crate::links::{Core, NOWHERE, left};
-use crate::message::Reply;
+use crate::message::{Arrival, Reply};
 use crate::name::Tag;
 use crate::outbox::{Content, Outbox};
 use crate::pack;
 use crate::peer::Peer;
 use crate::receives::OwnReceives;
+use crate::sizes::Size;
 use crate::wire::{Header, Hello, Kind, MOST_CREDITS, Placement};
 use crate::words::{MOST_WORDS, put_words};
 
@@ -38,6 +42,14 @@ pub(crate) type Answer = Result<Reply, Undeliverable>;
 pub(crate) struct Link {
     pub endpoint: Arc<Core>,
     pub qpn: Qpn,
+    /// Which messages it is for.
+    pub size: Size,
+    /// The receives of such, and buffers as long.
+    pub buffers: Arc<Buffers>,
+    /// What there is besides, if sizes have their own.
+    lanes: OnceLock<Lanes>,
+    /// What the peer is just placing by messages; only the poller takes it up.
+    carrying: Mutex<Option<Box<Carrying>>>,
     /// What the peer said of itself, when the link is open.
     hello: OnceLock<Hello>,
     /// The tag that the peer shows.
@@ -94,6 +106,14 @@ pub(crate) struct Out {
     next_place: u64,
 }
 
+/// What a link has besides, whose peer has one for each size of messages.
+struct Lanes {
+    /// The others.
+    shorter: [Arc<Link>; 2],
+    /// Whoever places something by messages has it.
+    carries: tokio::sync::Mutex<()>,
+}
+
 /// What is to be placed.
 pub(crate) struct Placed {
     pub offset: u64,
@@ -111,10 +131,19 @@ pub(crate) struct To {
 
 impl Link {
     /// With so many receives for the peer's requests, and for the answers to this side's.
-    pub fn new(endpoint: Arc<Core>, qpn: Qpn, (grants, lease): (usize, usize)) -> Self {
+    pub fn new(
+        endpoint: Arc<Core>,
+        qpn: Qpn,
+        (size, buffers): (Size, Arc<Buffers>),
+        (grants, lease): (usize, usize),
+    ) -> Self {
         let own = (endpoint.config.flow != Flow::Credits).then(OwnReceives::default);
         Self {
             own,
+            size,
+            buffers,
+            lanes: OnceLock::new(),
+            carrying: Mutex::default(),
             limit: lease.max(1),
             endpoint,
             qpn,
@@ -194,7 +223,7 @@ impl Link {
     #[inline]
     pub fn post(&self, buffer: Buf) {
         match &self.own {
-            None => self.endpoint.buffers.post(buffer),
+            None => self.buffers.post(buffer),
             Some(own) => own.post(buffer),
         }
     }
@@ -205,7 +234,7 @@ impl Link {
         if self.own.is_none() {
             return Some(buffer);
         }
-        self.endpoint.buffers.give(buffer);
+        self.buffers.give(buffer);
         None
     }
 
@@ -225,10 +254,95 @@ impl Link {
         self.grants.load(Ordering::Relaxed)
     }
 
+    /// Messages to the same peer that are shorter go by others from here on.
+    pub fn has_lanes(&self, shorter: [Arc<Self>; 2]) {
+        let _ = self.lanes.set(Lanes { shorter, carries: Default::default() });
+    }
+
+    /// Whether there is another for the rest of the messages, for which this stands.
+    pub fn is_for_shorter(&self) -> bool {
+        Size::LESS.contains(&self.size)
+    }
+
+    /// Those for shorter messages.
+    pub fn lanes(&self) -> &[Arc<Self>] {
+        self.lanes.get().map_or(&[], |lanes| &lanes.shorter)
+    }
+
+    /// The right to carry something there, if that is how it is placed: one thing after the other.
+    pub fn carries(&self) -> Option<&tokio::sync::Mutex<()>> {
+        self.lanes.get().map(|lanes| &lanes.carries)
+    }
+
+    /// Says what is to be carried, for which there was a credit.
+    pub fn carry(
+        self: &Arc<Self>,
+        handler: u16,
+        words: &[u64],
+        [offset, len]: [u64; 2],
+    ) -> Result<(), SendError> {
+        let mut out = self.out();
+        out.stands()?;
+        out.plain += 1;
+        let mut bytes = [0; 8 * MOST_WORDS];
+        let payload = &mut bytes[..8 * words.len()];
+        put_words(words, payload);
+        let words = Kind::Carried.own_words() + words.len();
+        let header = Header { kind: Kind::Carried, words, handler, call: 0 };
+        self.send(&mut out, header, Content { words: &[offset, len], payload }, true);
+        Ok(())
+    }
+
+    /// Sends a piece of it, for which there was a credit. If it is the last, which one it is of those that
+    /// wait for their memory to come back.
+    pub fn carry_piece(&self, piece: Send, is_last: bool) -> Result<Option<u16>, SendError> {
+        let header = Header { kind: Kind::Carried, words: 0, handler: 0, call: 0 };
+        let out = &mut *self.out();
+        out.stands()?;
+        out.plain += 1;
+        let source = is_last.then(|| out.sources.begin());
+        let piece = piece.imm(header.imm()).id(source.map_or(0, u64::from));
+        out.outbox.iter_mut().for_each(|outbox| outbox.flush());
+        if let Some(outbox) = &mut out.outbox {
+            outbox.post(piece);
+        }
+        Ok(source)
+    }
+
+    /// Takes what the peer carries here, if it shows the tag.
+    pub fn carried(&self, arrival: &mut Arrival) -> Carried {
+        let core = &self.endpoint;
+        let carrying = &mut *locked(&self.carrying);
+        if !core.tag().admits(self.shown()) {
+            *carrying = None;
+            return Carried::Refused(Undeliverable::WrongTag);
+        }
+        Carrying::take(carrying, arrival, core.segment().map(Registered::region))
+    }
+
+    /// The one by which a request goes: that of its size, if sizes have their own.
+    #[inline]
+    pub fn lane(self: &Arc<Self>, content: Content<'_>) -> &Arc<Self> {
+        let takes = |lane: &&Arc<Self>| lane.takes(content).is_ok();
+        self.lanes().iter().find(takes).unwrap_or(self)
+    }
+
+    /// The longest payload of what comes.
+    #[inline]
+    pub fn payload(&self) -> usize {
+        self.size.payload(&self.endpoint.config)
+    }
+
+    /// The most requests that either side may have under way.
+    #[inline]
+    pub fn credits(&self) -> usize {
+        self.size.credits(&self.endpoint.config)
+    }
+
     /// The longest payload that a message takes there.
     #[inline]
     pub fn longest(&self) -> usize {
-        let own = self.endpoint.config.payload;
+        let own = self.payload();
         self.hello.get().map_or(0, |hello| own.min(hello.payload as usize))
     }
 
@@ -376,7 +490,7 @@ impl Link {
             let content = Content { words: &[offset, len], payload: bytes };
             // Behind the write, with which it goes.
             let most = if self.goes_together() { usize::MAX } else { 1 };
-            outbox.hold(header, content, (&self.endpoint.buffers, most)) || first
+            outbox.hold(header, content, (&self.buffers, most)) || first
         };
         if alone {
             outbox.flush();
@@ -400,7 +514,7 @@ impl Link {
     /// Whether messages may share a send.
     #[inline]
     fn goes_together(&self) -> bool {
-        self.endpoint.config.policy == Policy::Together
+        self.endpoint.config.policy == Policy::Together && self.size == Size::Any
     }
 
     /// Whether credits may be recalled from the peer: not while it is being asked.
@@ -501,7 +615,7 @@ impl Link {
         let answers = if header.kind == Kind::Done { header.call.into() } else { 1 };
         let answered = self.answered.load(Ordering::Relaxed).wrapping_add(answers);
         self.answered.store(answered, Ordering::Relaxed);
-        let full = self.grants() >= self.endpoint.config.credits;
+        let full = self.grants() >= self.credits();
         // More credits share a send with an answer, or there would be no receive for them.
         if full || content.len() > pack::LONGEST || !self.goes_together() {
             return self.send(out, header, content, !handles_several());
@@ -518,11 +632,10 @@ impl Link {
         content: Content<'_>,
         answers: usize,
     ) {
-        let core = &self.endpoint;
-        let room = core.config.credits.saturating_sub(self.grants());
-        let more = core.buffers.promise_more(room.min(answers));
+        let room = self.credits().saturating_sub(self.grants());
+        let more = self.buffers.promise_more(room.min(answers));
         if more == 0 {
-            core.wants_receives();
+            self.endpoint.wants_receives(self.size);
             return self.send(out, header, content, !handles_several());
         }
         self.grants.fetch_add(more, Ordering::Relaxed);
@@ -540,12 +653,11 @@ impl Link {
     fn send(self: &Arc<Self>, out: &mut Out, header: Header, content: Content<'_>, alone: bool) {
         let _semantics = span(Cost::Semantics);
         let Some(outbox) = &mut out.outbox else { return };
-        let Core { buffers, config, shared, .. } = &*self.endpoint;
-        let packed = (config.credits / 4).max(2);
+        let packed = (self.credits() / 4).max(2);
         if alone && !outbox.holds() || !self.goes_together() {
-            outbox.send(header, content, buffers);
-        } else if outbox.hold(header, content, (buffers, packed)) {
-            shared.holds(self.clone());
+            outbox.send(header, content, &self.buffers);
+        } else if outbox.hold(header, content, (&self.buffers, packed)) {
+            self.endpoint.shared.holds(self.clone());
         }
     }
 
@@ -578,7 +690,7 @@ impl Link {
             outbox.sent();
         }
         match (memory, source) {
-            (Memory::Buf(buffer), 0) => self.endpoint.buffers.give(buffer),
+            (Memory::Buf(buffer), 0) => self.buffers.give(buffer),
             (memory, 1..) if !failed => {
                 let woke = out.sources.came(source as u16, memory).unwrap_or(false);
                 drop(out);
@@ -633,8 +745,16 @@ impl Link {
         let woke = out.wake(count);
         drop(out);
         self.changed();
-        self.endpoint.gives_back(more);
+        self.gives_back(more);
         woke
+    }
+
+    /// So many receives are promised no more: whoever waits for one is told.
+    pub fn gives_back(&self, count: usize) {
+        if count > 0 {
+            self.buffers.release(count);
+            self.endpoint.feed();
+        }
     }
 
     /// Gives a credit back that was not used.
@@ -660,15 +780,14 @@ impl Link {
     /// Looks for a receive for one more answer, or has this be told when there may be one.
     #[cold]
     fn leases(self: &Arc<Self>, out: &mut Out) -> bool {
-        let core = &self.endpoint;
-        if out.leases >= core.config.credits {
+        if out.leases >= self.credits() {
             return false;
         }
-        let mut found = core.buffers.promise_for_answers(1);
+        let mut found = self.buffers.promise_for_answers(1);
         if found == 0 {
-            core.starves(self.clone());
+            self.endpoint.starves(self.clone());
             // What was released before that was known has told nobody.
-            found = core.buffers.promise_for_answers(1);
+            found = self.buffers.promise_for_answers(1);
         }
         out.leases += found;
         found > 0

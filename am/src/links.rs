@@ -11,7 +11,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::buffers::{Buffers, locked};
 use crate::bundle::Shared;
-use crate::endpoint::{EndpointConfig, Flow};
+use crate::endpoint::{EndpointConfig, Flow, Policy};
 use crate::error::{CallError, MapError, OpenError, SendError};
 use crate::event::Event;
 use crate::handlers::{Handlers, RequestId};
@@ -22,6 +22,7 @@ use crate::name::{Name, Tag};
 use crate::pack;
 use crate::peer::Peer;
 use crate::recall::{BETWEEN_RECALLS, recall};
+use crate::sizes::Size;
 use crate::tasks::Tasks;
 use crate::wire::{Ask, Hello, MOST_CREDITS};
 use crate::words::MOST_WORDS;
@@ -74,7 +75,9 @@ pub(crate) struct Core {
     pub shared: Arc<Shared>,
     pub number: usize,
     pub config: EndpointConfig,
-    pub buffers: Buffers,
+    /// Receives of those links whose messages may be as long as they like, and of shorter ones.
+    buffers: Arc<Buffers>,
+    shorter: Mutex<[Option<Arc<Buffers>>; 2]>,
     pub tasks: Tasks,
     tag: AtomicU64,
     domain: Domain,
@@ -105,7 +108,7 @@ impl Core {
         let domain = shared.nic.domain();
         let queue = shared.shared_receives(&domain, config.receives)?;
         // A packet's, so that it takes what shares one.
-        let size = (8 * (MOST_WORDS + 2) + config.payload).max(pack::MOST);
+        let len = room(config.payload).max(pack::MOST);
         let service = config.service.unwrap_or_else(unguessable);
         let listener = shared.nic.listen(ServiceId(service)).await?;
         let segment = match &config.segment {
@@ -114,7 +117,8 @@ impl Core {
         };
         let core = Self {
             number: shared.number(),
-            buffers: Buffers::new(queue, size, config.receives),
+            buffers: Arc::new(Buffers::new(queue, len, config.receives)),
+            shorter: Mutex::default(),
             tasks: Tasks::new(shared.runtime.clone(), config.tasks),
             tag: AtomicU64::new(config.tag.0),
             domain,
@@ -159,13 +163,15 @@ impl Core {
     /// What is said to whom it maps by a tag, or who maps it.
     fn hello(&self, tag: Tag, link: &Link) -> Hello {
         Hello {
-            unique: self.config.service.is_none(),
+            // By one that is for some messages only, the other way is not for all.
+            unique: self.config.service.is_none() && link.size == Size::Any,
+            size: link.size,
             metadata: true,
             service: self.name.service().0,
             tag,
             credits: link.grants() as u16,
             limit: link.limit() as u16,
-            payload: self.config.payload as u32,
+            payload: link.payload() as u32,
             handlers: self.digest,
             patience: u32::try_from(self.config.patience.as_millis()).unwrap_or(u32::MAX),
             segment: self.segment_for(link),
@@ -178,33 +184,58 @@ impl Core {
         segment.map_or(NOWHERE, Registered::remote)
     }
 
+    /// The receives of messages of a size, and buffers as long.
+    fn buffers(&self, size: Size) -> Result<Arc<Buffers>, OpenError> {
+        let Some(at) = Size::LESS.iter().position(|less| *less == size) else {
+            return Ok(self.buffers.clone());
+        };
+        let mut shorter = locked(&self.shorter);
+        if let Some(there) = &shorter[at] {
+            return Ok(there.clone());
+        }
+        let queue = self.shared.shared_receives(&self.domain, self.config.receives)?;
+        let buffers = Buffers::new(queue, room(size.payload(&self.config)), self.config.receives);
+        Ok(shorter[at].insert(Arc::new(buffers)).clone())
+    }
+
+    /// The most receives that there ever were.
+    pub fn most_receives(&self) -> usize {
+        let shorter = locked(&self.shorter);
+        self.buffers.most() + shorter.iter().flatten().map(|buffers| buffers.most()).sum::<usize>()
+    }
+
     /// A queue pair, and a link for it that its first messages find.
-    async fn prepare(self: &Arc<Self>) -> Result<(Unconnected<Queues>, Fresh), OpenError> {
-        let send_depth = 2 * self.config.credits;
+    async fn prepare(
+        self: &Arc<Self>,
+        size: Size,
+    ) -> Result<(Unconnected<Queues>, Fresh), OpenError> {
+        let buffers = self.buffers(size)?;
+        let send_depth = 2 * size.credits(&self.config);
         let config = QueuesConfig { send_depth, ..self.shared.queues.clone() };
         let unconnected = match self.config.flow {
-            Flow::Credits => self.domain.queues(&config.share(self.buffers.queue()))?,
+            Flow::Credits => self.domain.queues(&config.share(buffers.queue()))?,
             Flow::Nic { receives } => {
                 let own = QueuesConfig { receive_depth: receives, ..config };
                 let mut unconnected = self.domain.queues(&own)?;
                 for _ in 0..receives {
-                    let posted = unconnected.post_receive(0, self.buffers.take());
+                    let posted = unconnected.post_receive(0, buffers.take());
                     debug_assert!(posted.is_ok(), "it has room for so many");
                 }
                 unconnected
             }
         };
-        let receives = match self.receives() {
+        let receives = match self.receives(&buffers, size) {
             Some(receives) => receives,
             None => {
                 // It goes on to its end, whatever becomes of who waits for it.
                 let core = self.clone();
-                let recalled = async move { recall(&core, true).await };
+                let recalled = async move { recall(&core, size, true).await };
                 let _ = self.shared.runtime.spawn(recalled).await;
-                self.receives().ok_or_else(|| self.no_receives())?
+                self.receives(&buffers, size).ok_or_else(|| self.no_receives())?
             }
         };
-        let link = Arc::new(Link::new(self.clone(), unconnected.qpn(), receives));
+        let own = (size, buffers);
+        let link = Arc::new(Link::new(self.clone(), unconnected.qpn(), own, receives));
         let fresh = Fresh { link: link.clone(), stays: false };
         locked(&self.links).as_mut().ok_or(OpenError::Closed)?.push(link.clone());
         self.shared.tell(News::Link(link));
@@ -214,8 +245,8 @@ impl Core {
     /// How many receives there are for a new link: for its peer's requests, and for the answers to its
     /// own. While there is plenty, as many as there may be; or else one, and more as it is used. None if
     /// there is none.
-    fn receives(&self) -> Option<(usize, usize)> {
-        let (buffers, most) = (&self.buffers, self.config.credits);
+    fn receives(&self, buffers: &Buffers, size: Size) -> Option<(usize, usize)> {
+        let most = size.credits(&self.config);
         if self.config.flow != Flow::Credits {
             return Some((MOST_CREDITS, most));
         }
@@ -236,23 +267,15 @@ impl Core {
 
     /// A peer could use more receives than there are: perhaps others do not need theirs.
     #[cold]
-    pub fn wants_receives(self: &Arc<Self>) {
+    pub fn wants_receives(self: &Arc<Self>, size: Size) {
         if !self.recalling.load(Ordering::Relaxed) && !self.recalling.swap(true, Ordering::Relaxed)
         {
             let core = self.clone();
             self.shared.runtime.spawn(async move {
-                recall(&core, false).await;
+                recall(&core, size, false).await;
                 tokio::time::sleep(BETWEEN_RECALLS).await;
                 core.recalling.store(false, Ordering::Relaxed);
             });
-        }
-    }
-
-    /// So many receives are promised no more: whoever waits for one is told.
-    pub fn gives_back(&self, count: usize) {
-        if count > 0 {
-            self.buffers.release(count);
-            self.feed();
         }
     }
 
@@ -290,7 +313,9 @@ impl Core {
             return;
         }
         self.shared.tell(News::Opened(link.clone()));
-        self.tell(Event::Linked(Peer::of(link.clone())));
+        if !link.is_for_shorter() {
+            self.tell(Event::Linked(Peer::of(link.clone())));
+        }
         // It may have ended before.
         self.checks(link);
     }
@@ -311,12 +336,14 @@ impl Core {
     pub fn ends(&self, link: &Arc<Link>, ending: Ending) {
         let Some(lost) = link.ends(ending.clone()) else { return };
         let promised = link.promised();
-        self.tell(Event::Gone(Peer::of(link.clone()), ending));
+        if !link.is_for_shorter() {
+            self.tell(Event::Gone(Peer::of(link.clone()), ending));
+        }
         if let Some(links) = &mut *locked(&self.links) {
             links.retain(|there| !Arc::ptr_eq(there, link));
         }
         self.shared.tell(News::LinkGone(link.clone(), lost));
-        self.gives_back(promised);
+        link.gives_back(promised);
     }
 
     /// The endpoint is closed: all links end, and none is made any more.
@@ -335,7 +362,7 @@ impl Core {
             let _ = incoming.reject(b"no hello of Active Messages of this version");
             return;
         };
-        let Ok((unconnected, fresh)) = self.prepare().await else { return };
+        let Ok((unconnected, fresh)) = self.prepare(hello.size).await else { return };
         // Whoever maps the peer from here on finds this, and no second connection is made.
         fresh.link.hears(hello);
         let hello = self.hello(Tag::NONE, &fresh.link).to_bytes();
@@ -345,9 +372,14 @@ impl Core {
         }
     }
 
-    async fn connect(self: &Arc<Self>, name: &Name, tag: Tag) -> Result<Fresh, MapError> {
+    async fn connect(
+        self: &Arc<Self>,
+        name: &Name,
+        tag: Tag,
+        size: Size,
+    ) -> Result<Fresh, MapError> {
         let text = || name.to_string();
-        let (unconnected, fresh) = self.prepare().await.map_err(|why| match why {
+        let (unconnected, fresh) = self.prepare(size).await.map_err(|why| match why {
             OpenError::Resources(why) => MapError::Resources { name: text(), why },
             other => MapError::Receives { name: text(), why: other.to_string() },
         })?;
@@ -375,15 +407,37 @@ impl Core {
         if self.is_taken(index) {
             return Err(MapError::Taken(index));
         }
+        if self.config.policy == Policy::PerSize {
+            return self.map_per_size(index, name, tag).await;
+        }
         if let Some(link) = self.link_of(name) {
             let lost = |why| MapError::Lost { name: name.to_string(), why };
             self.shows(&link, tag).await.map_err(lost)?;
             self.compare(&link, name).await?;
             return self.put(index, link);
         }
-        let fresh = self.connect(name, tag).await?;
+        let fresh = self.connect(name, tag, Size::Any).await?;
         self.compare(&fresh.link, name).await?;
         self.put(index, fresh.link.clone())?;
+        Ok(fresh.stays())
+    }
+
+    /// By three new connections, in any case.
+    async fn map_per_size(
+        self: &Arc<Self>,
+        index: usize,
+        name: &Name,
+        tag: Tag,
+    ) -> Result<Arc<Link>, MapError> {
+        let fresh = self.connect(name, tag, Size::Long).await?;
+        self.compare(&fresh.link, name).await?;
+        let [short, medium] = Size::LESS;
+        let short = self.connect(name, tag, short).await?;
+        let medium = self.connect(name, tag, medium).await?;
+        fresh.link.has_lanes([short.link.clone(), medium.link.clone()]);
+        self.put(index, fresh.link.clone())?;
+        short.stays();
+        medium.stays();
         Ok(fresh.stays())
     }
 
@@ -395,7 +449,10 @@ impl Core {
         };
         if !self.maps(&link) {
             // It goes on to its end, whatever becomes of who waits for it.
-            let _ = self.shared.runtime.spawn(self.clone().leaves(link)).await;
+            let all: Vec<_> = link.lanes().iter().chain([&link]).cloned().collect();
+            for link in all {
+                let _ = self.shared.runtime.spawn(self.clone().leaves(link)).await;
+            }
         }
         Ok(())
     }
@@ -478,6 +535,11 @@ impl Core {
 /// The bytes of a listing of handlers, of which one has a name of 255 at the most: every endpoint takes
 /// payloads as long.
 pub(crate) const LISTED: usize = 512;
+
+/// How long a buffer is that takes such payloads.
+fn room(payload: usize) -> usize {
+    8 * (MOST_WORDS + 2) + payload
+}
 
 /// A number that nobody can guess.
 fn unguessable() -> u64 {

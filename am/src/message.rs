@@ -185,7 +185,7 @@ impl<'r> Request<'r> {
         let start = if *whole { data.start } else { 0 } + words;
         let payload = start..start + data.len() - words;
         let (header, placed) = (*header, placed.clone());
-        let buffer = self.arrival.detach(&self.link.endpoint.buffers);
+        let buffer = self.arrival.detach(&self.link.buffers);
         let owed = Some((header, self.link.keep(header)));
         Kept { link: self.link.clone(), owed, buffer, payload, placed }
     }
@@ -288,7 +288,7 @@ impl Kept {
         let (header, id) = self.owed.take()?;
         let endpoint = &self.link.endpoint;
         if let Some(buffer) = self.buffer.take() {
-            endpoint.buffers.give(buffer);
+            self.link.buffers.give(buffer);
         }
         let in_time = self.link.out().kept.release(id);
         if !in_time {
@@ -344,7 +344,7 @@ impl Drop for Payload {
     #[inline]
     fn drop(&mut self) {
         if let Some((buffer, _, link)) = self.0.take() {
-            link.endpoint.buffers.give(buffer);
+            link.buffers.give(buffer);
         }
     }
 }
@@ -358,7 +358,7 @@ impl Reply {
         let (len, own) = (arrival.data.len(), arrival.whole);
         let start = if own { arrival.data.start } else { 0 };
         let payload = start + 8 * count..start + len;
-        let buffer = if payload.is_empty() { None } else { arrival.detach(&link.endpoint.buffers) };
+        let buffer = if payload.is_empty() { None } else { arrival.detach(&link.buffers) };
         Self { handler, words, payload: Payload(buffer.map(|it| (it, payload, link.clone()))) }
     }
 

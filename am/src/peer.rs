@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use doorbell_verbs::{Data, Ending, Memory};
 
+use crate::carried;
 use crate::error::{CallError, SendError};
 use crate::handlers::RequestId;
 use crate::handling::handles;
@@ -66,11 +67,12 @@ impl Peer {
     ) -> Result<(), SendError> {
         let words = &Values::of(&arguments);
         let content = Content { words, payload };
-        self.0.allows(content)?;
-        if self.0.try_request(id.index(), content)? {
+        let link = self.0.lane(content);
+        link.allows(content)?;
+        if link.try_request(id.index(), content)? {
             return Ok(());
         }
-        self.credit().await?.send(id.index(), content)
+        credit(link).await?.send(id.index(), content)
     }
 
     /// Sends a request, and waits for what its handler replies.
@@ -99,12 +101,13 @@ impl Peer {
     ) -> Result<Reply, CallError> {
         let words = &Values::of(&arguments);
         let content = Content { words, payload };
-        self.0.allows(content)?;
-        let call = match self.0.try_call(id.index(), content)? {
+        let link = self.0.lane(content);
+        link.allows(content)?;
+        let call = match link.try_call(id.index(), content)? {
             Some(call) => call,
-            None => self.credit().await?.send_call(id.index(), content)?,
+            None => credit(link).await?.send_call(id.index(), content)?,
         };
-        Ok(OnLink::new(&self.0, Coming::<Answer>::by(call)).found().await?)
+        Ok(OnLink::new(link, Coming::<Answer>::by(call)).found().await?)
     }
 
     /// Places data in the peer's segment, and runs a handler there behind it. What this gives may be
@@ -139,11 +142,15 @@ impl Peer {
         let room = segment.len();
         let memory =
             segment.at(offset, len).map_err(|_| SendError::Segment { offset, len, room })?;
+        if let Some(right) = link.carries() {
+            let _right = right.lock().await;
+            return carry(link, id.index(), &words, offset, data).await;
+        }
         let mut credit = self.credit().await?;
         credit.used = true;
         let placed = Placed { offset, data, memory };
         let source = link.place(&mut link.out(), id.index(), &words, placed)?;
-        Ok(Placing { link: link.clone(), coming: Coming::by(source) })
+        Ok(Placing { link: link.clone(), coming: Coming::by(source), whole: None })
     }
 
     /// Waits for the right to have one more request under way. To give it up in time, see
@@ -155,9 +162,7 @@ impl Peer {
         if handles() {
             return Err(SendError::InHandler);
         }
-        let link = &self.0;
-        OnLink::new(link, Admission::default()).found().await?;
-        Ok(Credit { link, used: false })
+        credit(&self.0).await
     }
 
     /// The same until something else is done: a timer, as a rule.
@@ -189,10 +194,43 @@ impl Peer {
     }
 }
 
+/// Waits for a credit.
+async fn credit(link: &Arc<Link>) -> Result<Credit<'_>, SendError> {
+    OnLink::new(link, Admission::default()).found().await?;
+    Ok(Credit { link, used: false })
+}
+
+/// Places data by messages.
+async fn carry(
+    link: &Arc<Link>,
+    handler: u16,
+    words: &[u64],
+    offset: u64,
+    data: Data,
+) -> Result<Placing, SendError> {
+    let place = [offset, data.len()];
+    credit(link).await?.uses(|| link.carry(handler, words, place))?;
+    let mut pieces = carried::pieces(&data, link.longest(), &link.buffers).peekable();
+    let mut source = None;
+    while let Some(piece) = pieces.next() {
+        let is_last = pieces.peek().is_none();
+        source = credit(link).await?.uses(|| link.carry_piece(piece, is_last))?;
+    }
+    drop(pieces);
+    let whole = match data {
+        Data::Memory(memory) => memory,
+        Data::Inline(_) => Memory::None,
+    };
+    let coming = source.map_or(Coming::nothing(), Coming::by);
+    Ok(Placing { link: link.clone(), coming, whole: Some(whole) })
+}
+
 /// Data that is being placed. If this is dropped, its memory goes when it comes back.
 pub struct Placing {
     link: Arc<Link>,
     coming: Coming<Memory>,
+    /// All of it, if what comes back is a piece.
+    whole: Option<Memory>,
 }
 
 impl Placing {
@@ -201,7 +239,12 @@ impl Placing {
     /// # Errors
     /// When the peer has gone. Whether the data is there is not known then.
     pub async fn done(mut self) -> Result<Memory, SendError> {
-        OnLink::new(&self.link, self.coming.hand_on()).found().await
+        let whole = self.whole.take();
+        let found = match self.coming.is_due() {
+            true => OnLink::new(&self.link, self.coming.hand_on()).found().await?,
+            false => Memory::None,
+        };
+        Ok(whole.unwrap_or(found))
     }
 }
 
@@ -238,14 +281,20 @@ impl Credit<'_> {
         self.send(id.index(), content)
     }
 
-    fn send(mut self, handler: u16, content: Content<'_>) -> Result<(), SendError> {
-        self.used = true;
-        self.link.request(&mut self.link.out(), handler, content)
+    fn send(self, handler: u16, content: Content<'_>) -> Result<(), SendError> {
+        let link = self.link;
+        self.uses(|| link.request(&mut link.out(), handler, content))
     }
 
-    fn send_call(mut self, handler: u16, content: Content<'_>) -> Result<u16, SendError> {
+    fn send_call(self, handler: u16, content: Content<'_>) -> Result<u16, SendError> {
+        let link = self.link;
+        self.uses(|| link.call(&mut link.out(), handler, content))
+    }
+
+    /// Sends something by it.
+    fn uses<R>(mut self, sends: impl FnOnce() -> R) -> R {
         self.used = true;
-        self.link.call(&mut self.link.out(), handler, content)
+        sends()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::handlers::RequestId;
 use crate::link::Link;
 use crate::links::Core;
 use crate::peer::Peer;
+use crate::sizes::Size;
 use crate::wire::Ask;
 
 /// How long nobody is asked again.
@@ -25,11 +26,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How many peers are asked at a time.
 const AT_ONCE: usize = 64;
 
-/// Takes receives back from idle peers; if there must be some, from others, too. Until one has come
-/// back.
-pub(crate) async fn recall(core: &Arc<Core>, must: bool) {
-    let links = core.all();
-    core.gives_back(links.iter().map(|link| link.yields_leases()).sum());
+/// Takes receives for messages of this size back from idle peers; if there must be some, from others,
+/// too. Until one has come back.
+pub(crate) async fn recall(core: &Arc<Core>, size: Size, must: bool) {
+    let links: Vec<_> = core.all().into_iter().filter(|link| link.size == size).collect();
+    links.iter().for_each(|link| link.gives_back(link.yields_leases()));
     let (idle, busy): (Vec<_>, Vec<_>) =
         links.into_iter().filter(|link| link.can_be_recalled()).partition(|link| link.is_idle());
     let others = busy.into_iter().filter(|_| must);
@@ -57,6 +58,6 @@ async fn recall_from(link: Arc<Link>) -> usize {
     link.set_recalled(false);
     let count = reply.ok().and_then(|reply| reply.words().first().copied()).unwrap_or(0);
     let given = link.gives_up(count as usize);
-    link.endpoint.gives_back(given);
+    link.gives_back(given);
     given
 }

@@ -176,6 +176,11 @@ impl<T> Coming<T> {
         Self { number: Some(number), what: PhantomData }
     }
 
+    /// There is nothing to wait for.
+    pub const fn nothing() -> Self {
+        Self { number: None, what: PhantomData }
+    }
+
     /// It is waited for elsewhere from here on.
     pub fn hand_on(&mut self) -> Self {
         Self { number: self.number.take(), what: PhantomData }

@@ -18,6 +18,7 @@
 use doorbell_verbs::{Imm, Metadata, RemoteMemory};
 
 use crate::name::Tag;
+use crate::sizes::Size;
 
 /// The most handlers of a table. One more index is for what endpoints say to each other.
 pub const MOST_HANDLERS: usize = (1 << 12) - 1;
@@ -48,11 +49,13 @@ pub enum Kind {
     /// Runs a request handler for a payload that was placed in the segment: the first two words are
     /// where, and how long it is.
     Placed,
+    /// The same for a payload that follows, in messages of this kind without words.
+    Carried,
 }
 
 impl Kind {
     /// By their numbers.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Request,
         Self::Reply,
         Self::Returned,
@@ -60,6 +63,7 @@ impl Kind {
         Self::Unanswered,
         Self::Grant,
         Self::Placed,
+        Self::Carried,
     ];
 
     /// How many words there are in front of the handler's own.
@@ -67,7 +71,7 @@ impl Kind {
     pub fn own_words(self) -> usize {
         match self {
             Self::Returned => 1,
-            Self::Placed => 2,
+            Self::Placed | Self::Carried => 2,
             _ => 0,
         }
     }
@@ -86,7 +90,7 @@ impl Header {
     /// Whether it is a request's, for which its sender gave a credit.
     #[inline]
     pub fn asks(self) -> bool {
-        matches!(self.kind, Kind::Request | Kind::Placed)
+        matches!(self.kind, Kind::Request | Kind::Placed | Kind::Carried)
     }
 
     /// Whether there are so many words that a word in front of them says how many.
@@ -173,6 +177,8 @@ impl Placement {
 pub struct Hello {
     /// Whether nobody else has that number, for it was drawn.
     pub unique: bool,
+    /// Which messages the connection is for.
+    pub size: Size,
     /// Whether it takes payloads that are placed by a write with metadata.
     pub metadata: bool,
     /// The endpoint's own service, by which others know it.
@@ -197,12 +203,16 @@ impl Hello {
     const MAGIC: [u8; 3] = *b"AM\x01";
     const UNIQUE: u8 = 1;
     const METADATA: u8 = 2;
+    /// Behind those, of two bits.
+    const SIZE: u32 = 2;
     const LEN: usize = 40 + RemoteMemory::ENCODED;
 
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         let flag = |is: bool, flag| if is { flag } else { 0 };
-        let flags = flag(self.unique, Self::UNIQUE) | flag(self.metadata, Self::METADATA);
+        let flags = flag(self.unique, Self::UNIQUE)
+            | flag(self.metadata, Self::METADATA)
+            | self.size.code() << Self::SIZE;
         let parts: [&[u8]; 10] = [
             &Self::MAGIC,
             &[flags],
@@ -236,6 +246,7 @@ impl Hello {
         let [flags] = take(bytes)?;
         let hello = Self {
             unique: flags & Self::UNIQUE != 0,
+            size: Size::from_code(flags >> Self::SIZE & 3)?,
             metadata: flags & Self::METADATA != 0,
             service: u64::from_be_bytes(take(bytes)?),
             tag: Tag(u64::from_be_bytes(take(bytes)?)),
@@ -268,6 +279,7 @@ mod tests {
     fn a_hello_is_read_as_it_was_written_and_nothing_else_is() {
         let hello = Hello {
             unique: true,
+            size: Size::Medium,
             metadata: true,
             service: 1,
             tag: Tag(2),

@@ -78,6 +78,20 @@ impl Devices {
         }
     }
 
+    /// Keeps what goes over the simulated network from here on.
+    pub fn record(&self) {
+        self.network().with(|network| network.start_recording(64 << 20));
+    }
+
+    /// What was kept, as a capture.
+    pub fn recorded(&self) -> Vec<u8> {
+        self.network().with(|network| network.pcap())
+    }
+
+    fn network(&self) -> &Ether {
+        self.ether.as_ref().expect("a simulated network")
+    }
+
     /// Messages for which there was no buffer.
     pub fn without_buffer(&self) -> u64 {
         let rnr = |nic: &Nic| nic.statistics().nic.rnr_naks_sent;

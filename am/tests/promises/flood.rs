@@ -38,23 +38,32 @@ struct Flood {
     flow: Flow,
 }
 
+/// How many requests came, and the number of the last by each way.
+type Came = (u64, [Option<u64>; 3]);
+
 /// What an endpoint has seen of each other.
 #[derive(Default)]
 struct Seen {
-    /// The number of the next request.
-    next: Mutex<HashMap<u64, u64>>,
+    came: Mutex<HashMap<u64, Came>>,
     /// Replies that ran their handler, and requests that came back.
     replies: AtomicU64,
     returned: AtomicU64,
 }
 
 impl Seen {
-    /// A request came: in the order of its pair, and so once.
-    fn count(&self, (from, number): Sent) {
-        let mut next = self.next.lock().unwrap_or_else(|held| held.into_inner());
-        let next = next.entry(from).or_default();
-        assert_eq!(number, *next, "of endpoint {from}");
-        *next += 1;
+    /// A request came: in the order of its pair, and so once; or of those of its size, if they have a way
+    /// of their own.
+    fn count(&self, policy: Policy, (from, number): Sent, len: usize) {
+        let mut came = self.came.lock().unwrap_or_else(|held| held.into_inner());
+        let (count, last) = came.entry(from).or_default();
+        let way = match (policy, len) {
+            (Policy::PerSize, 65..=512) => 1,
+            (Policy::PerSize, 513..) => 2,
+            _ => 0,
+        };
+        assert!(last[way] < Some(number), "{number} behind {:?} of endpoint {from}", last[way]);
+        assert!(policy == Policy::PerSize || number == *count, "{number} of {from}, not {count}");
+        (last[way], *count) = (Some(number), *count + 1);
     }
 }
 
@@ -63,31 +72,31 @@ fn payload(sent: Sent, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at as u64 * 7 + sent.0 * 31 + sent.1) as u8).collect()
 }
 
-fn handlers(seen: &Arc<Seen>) -> Handlers {
+fn handlers(seen: &Arc<Seen>, policy: Policy) -> Handlers {
     let each = || seen.clone();
     let (noted, asked, later, panicked, slow) = (each(), each(), each(), each(), each());
     let (replied, returned) = (each(), each());
     Handlers::new()
         .request(NOTE, move |request, sent| {
             assert!(request.payload() == payload(sent, request.payload().len()));
-            noted.count(sent);
+            noted.count(policy, sent, request.payload().len());
         })
         .request(ASK, move |request, sent| {
-            asked.count(sent);
+            asked.count(policy, sent, request.payload().len());
             let back = request.payload().to_vec();
             request.reply_with(TOLD, sent, &back).expect("as long as what came");
         })
-        .request(PANIC, move |_, sent| {
-            panicked.count(sent);
+        .request(PANIC, move |request, sent| {
+            panicked.count(policy, sent, request.payload().len());
             std::panic::resume_unwind(Box::new("as it should"));
         })
         .request(SLOW, move |request, sent| {
-            slow.count(sent);
+            slow.count(policy, sent, request.payload().len());
             std::thread::sleep(Duration::from_micros(200));
             request.reply(TOLD, sent);
         })
         .request_async(LATER, move |request, sent| {
-            later.count(sent);
+            later.count(policy, sent, request.payload().len());
             async move {
                 for _ in 0..sent.1 % 5 {
                     tokio::task::yield_now().await;
@@ -188,7 +197,7 @@ async fn flooded(devices: &Devices, flood: Flood) {
     let mut endpoints = Vec::new();
     for (number, seen) in seen.iter().enumerate() {
         let bundle = &bundles[number % bundles.len()];
-        let endpoint = bundle.endpoint(handlers(seen), config.clone()).await.expect("room");
+        let endpoint = bundle.endpoint(handlers(seen, policy), config.clone()).await.expect("room");
         endpoints.push(endpoint);
     }
     for (own, endpoint) in endpoints.iter().enumerate() {
@@ -208,9 +217,9 @@ async fn flooded(devices: &Devices, flood: Flood) {
     // What was not awaited is done when all credits are back.
     let settled = || {
         models.iter().zip(&seen).enumerate().all(|(own, (model, saw))| {
-            let next = saw.next.lock().unwrap_or_else(|held| held.into_inner());
+            let came = saw.came.lock().unwrap_or_else(|held| held.into_inner());
             let from = |other: usize| models[other].handled[own];
-            let came = |other: usize| next.get(&(other as u64)).copied().unwrap_or_default();
+            let came = |other: usize| came.get(&(other as u64)).map_or(0, |(count, _)| *count);
             (0..count).all(|other| came(other) == from(other))
                 && saw.replies.load(Ordering::Relaxed) == model.replies
                 && saw.returned.load(Ordering::Relaxed) == model.returned
@@ -220,7 +229,14 @@ async fn flooded(devices: &Devices, flood: Flood) {
         tokio::task::yield_now().await;
     }
     for endpoint in &endpoints {
-        let allowed = receives.min(2 * credits * (count - 1) + 1);
+        let allowed = match policy {
+            // A connection for each size from either side, with fewer credits for what is longer.
+            Policy::PerSize => {
+                let credits = credits + credits.div_ceil(2) + credits.div_ceil(4);
+                4 * credits * (count - 1) + 3
+            }
+            _ => receives.min(2 * credits * (count - 1) + 1),
+        };
         let most = endpoint.most_receives();
         assert!(most <= allowed, "{most} receives, and {allowed} allowed");
     }
@@ -296,6 +312,15 @@ fn with_each_message_in_a_send_of_its_own() {
     let flood = Flood { requests: 400, policy: Policy::Apart, ..FLOOD };
     play(1, || Devices::shm(3), flood);
     play(1, || Devices::udp(3), Flood { receives: 16, ..flood });
+    let faults = Faults { loss: 0.01, ..Faults::NONE };
+    play(1, || Devices::ether(6, 1, faults, false), flood);
+}
+
+#[test]
+fn with_connections_for_each_size() {
+    let flood = Flood { requests: 400, policy: Policy::PerSize, ..FLOOD };
+    play(1, || Devices::shm(3), flood);
+    play(1, || Devices::udp(3), Flood { credits: 1, ..flood });
     let faults = Faults { loss: 0.01, ..Faults::NONE };
     play(1, || Devices::ether(6, 1, faults, false), flood);
 }

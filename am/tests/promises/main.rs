@@ -6,3 +6,4 @@ mod devices;
 mod flood;
 mod gone;
 mod hostile;
+mod wire;

@@ -341,6 +341,7 @@ fn what_is_placed_lies_in_the_segment_when_its_handler_runs() {
     everywhere(|over| async move {
         placed_and_handled(over, Policy::Together).await;
         placed_and_handled(over, Policy::Apart).await;
+        placed_and_handled(over, Policy::PerSize).await;
     });
 }
 

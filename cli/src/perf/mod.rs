@@ -24,7 +24,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 use peer::Peer;
-use plan::{Amount, Plan};
+use plan::{Amount, Carriage, Plan};
 pub use test::NotThere;
 use test::Test;
 
@@ -87,9 +87,9 @@ pub struct Args {
     #[arg(long, value_name = "K", default_value_t = 8)]
     credits: usize,
 
-    /// Send each of Active Messages by itself, and tell of what is placed by one: AMVIA's third version
-    #[arg(long)]
-    apart: bool,
+    /// How Active Messages are carried
+    #[arg(long, value_enum, default_value_t = Carriage::Together)]
+    policy: Carriage,
 
     /// Have NICs hold senders of Active Messages up, not credits: each peer has so many receives
     #[arg(long, value_name = "N")]

@@ -113,7 +113,7 @@ impl Peer {
             "offload": plan.offload,
             "connections": plan.connections,
             "credits": plan.credits,
-            "apart": plan.apart,
+            "policy": format!("{:?}", plan.policy),
             "nic_credits": plan.nic_credits,
         });
         let theirs = self.swap(&mine)?;

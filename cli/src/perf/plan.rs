@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use clap::ValueEnum;
 
 use super::Args;
 use super::meter::Meter;
@@ -40,6 +41,17 @@ impl Amount {
     }
 }
 
+/// How Active Messages are carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Carriage {
+    /// Short ones that have company share a send; what is placed is told of by the write
+    Together,
+    /// Each is a send of its own, as in AMVIA's third version
+    Apart,
+    /// Each size has a connection of its own, and nothing is written, as in AMVIA's first version
+    PerSize,
+}
+
 /// What both ends agree on.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -52,8 +64,8 @@ pub struct Plan {
     pub connections: usize,
     /// How many requests may be under way to a peer.
     pub credits: usize,
-    /// Whether each message of Active Messages is a send of its own.
-    pub apart: bool,
+    /// How Active Messages are carried.
+    pub policy: Carriage,
     /// How many receives each peer has, if its NIC is told of them instead of Active Messages.
     pub nic_credits: Option<usize>,
     /// How this end's NIC is run.
@@ -93,7 +105,7 @@ impl Plan {
             offload: !args.no_offload,
             connections: args.connections,
             credits: args.credits,
-            apart: args.apart,
+            policy: args.policy,
             nic_credits: args.nic_credits,
             nic,
         };
@@ -130,6 +142,11 @@ impl Plan {
         /// The most that a message carries by itself, here.
         const MOST: usize = 1 << 20;
         let most = if test == Am::BulkBw { LONGEST } else { MOST };
+        if test == Am::MixedBw && self.policy == Carriage::PerSize {
+            bail!(
+                "am_mixed_bw checks the order of all sizes: per-size, shorter ones overtake longer"
+            );
+        }
         match self.size {
             size if size > most => bail!("--size {size} is more than the {most} of a message"),
             size if matches!(test, Am::BulkBw | Am::MixedBw) && size < 8 => {

@@ -26,7 +26,10 @@ fn every_test_measures_over_shared_memory_whatever_the_size_and_the_credits() {
             measure("shm", test, size, "");
         }
         measure("shm", test, sizes[1], "--connections 20");
-        measure("shm", test, sizes[1], "--apart");
+        measure("shm", test, sizes[1], "--policy apart");
+        if test != "am_mixed_bw" {
+            measure("shm", test, sizes[1], "--policy per-size");
+        }
         measure("shm", test, sizes[1], "--nic-credits 4");
         for credits in [1, 256, 2000] {
             measure("shm", test, sizes[1], &format!("--credits {credits}"));
@@ -43,7 +46,7 @@ fn every_test_measures_over_a_network() {
             }
         }
         measure("packet-v2", "am_bw", 8, "--no-offload");
-        measure("packet-v2", "am_bw", 8, "--nic-credits 4 --credits 64 --apart");
+        measure("packet-v2", "am_bw", 8, "--nic-credits 4 --credits 64 --policy apart");
     });
 }
 
@@ -51,7 +54,8 @@ fn every_test_measures_over_a_network() {
 fn what_a_message_does_not_take_is_refused() {
     let size = run("perf am_lat --pair --device shm --size 2000000");
     let credits = run("perf am_bw --pair --device shm --credits 4096");
-    for (output, expected) in [(size, "1048576"), (credits, "4095")] {
+    let order = run("perf am_mixed_bw --pair --device shm --policy per-size");
+    for (output, expected) in [(size, "1048576"), (credits, "4095"), (order, "overtake")] {
         assert_eq!(output.status.code(), Some(1));
         assert!(said(&output).contains(expected), "{}", said(&output));
     }

@@ -24,7 +24,7 @@ use super::peer::Peer;
 use super::report::{Figures, Found};
 use super::test::Am;
 use super::verbs::{Beat, Guard, open};
-use super::{Place, Plan};
+use super::{Carriage, Place, Plan};
 use messages::{Messages, PING, PONG, Told};
 
 /// What peers must show.
@@ -64,7 +64,11 @@ async fn play(
         credits: plan.credits,
         payload: plan.size.clamp(4096, 1 << 20),
         places: 1 + plan.connections,
-        policy: if plan.apart { Policy::Apart } else { Policy::Together },
+        policy: match plan.policy {
+            Carriage::Together => Policy::Together,
+            Carriage::Apart => Policy::Apart,
+            Carriage::PerSize => Policy::PerSize,
+        },
         flow: plan.nic_credits.map_or(Flow::Credits, |receives| Flow::Nic { receives }),
         segment,
         ..EndpointConfig::default()

@@ -1,0 +1,132 @@
+//! What the policies look like on the wire.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Flow, Handlers, Policy, RequestId, Tag};
+use doorbell_core::encap::Outer;
+use doorbell_core::pcap::Reader;
+use doorbell_kit::Faults;
+use doorbell_verbs::{Buf, Region};
+
+use crate::devices::Devices;
+
+const NOTE: RequestId<(u64, u64)> = RequestId::new(0, "note");
+const PLACED: RequestId<()> = RequestId::new(1, "placed");
+
+const REQUESTS: usize = 64;
+/// What is placed, and the longest payload of a message.
+const PLACE: usize = 8192;
+const PAYLOAD: usize = 2048;
+
+/// Opcodes of RoCE: sends and writes of reliable connections, and their acknowledgement.
+const SENDS: std::ops::RangeInclusive<u8> = 0x00..=0x05;
+const WRITES: std::ops::RangeInclusive<u8> = 0x06..=0x0B;
+const ACKNOWLEDGE: u8 = 0x11;
+/// In an acknowledgement, that nothing is said of receives; bits above are none of their number.
+const NO_CREDITS: u8 = 0x1F;
+
+/// What went over the cable.
+#[derive(Default, Debug)]
+struct Seen {
+    /// The sender's packets by their opcodes, and the queue pairs that they went to.
+    opcodes: BTreeMap<u8, usize>,
+    to: BTreeSet<u32>,
+    /// How many acknowledgements of the other said how many receives are left.
+    credits: usize,
+}
+
+impl Seen {
+    fn count(&self, opcodes: std::ops::RangeInclusive<u8>) -> usize {
+        self.opcodes.range(opcodes).map(|(_, count)| count).sum()
+    }
+}
+
+/// Of a stream of short requests, and something that is placed.
+fn seen(policy: Policy, flow: Flow) -> Seen {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let devices = Devices::ether(2, 1, Faults::NONE, false);
+        devices.run(sends(&devices, policy, flow)).await
+    })
+}
+
+async fn sends(devices: &Devices, policy: Policy, flow: Flow) -> Seen {
+    let (told, mut came) = tokio::sync::mpsc::unbounded_channel();
+    let tells = told.clone();
+    let far = Handlers::new()
+        .request(NOTE, move |_, _| told.send(()).expect("it is awaited"))
+        .request(PLACED, move |_, ()| tells.send(()).expect("it is awaited"));
+    let [near_end, far_end] = [0, 1]
+        .map(|number| Bundle::new(&devices.nics[number], &BundleConfig::default()).expect("room"));
+    let config = || EndpointConfig { credits: 32, payload: PAYLOAD, ..EndpointConfig::default() };
+    let segment = Some(Region::new(PLACE));
+    let far = far_end.endpoint(far, EndpointConfig { segment, flow, ..config() }).await;
+    let far = far.expect("room");
+    let near = EndpointConfig { policy, flow, ..config() };
+    let near = near_end.endpoint(Handlers::new(), near).await.expect("room");
+    let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+    devices.record();
+    for number in 0..REQUESTS as u64 {
+        peer.request(NOTE, (number, number)).await.expect("it is there");
+    }
+    let placing = peer.place(PLACED, (), 0, Buf::from(vec![7; PLACE])).await.expect("it fits");
+    for _ in 0..=REQUESTS {
+        came.recv().await.expect("it comes");
+    }
+    placing.done().await.expect("it is there");
+    read(&devices.recorded())
+}
+
+/// What a capture says.
+fn read(capture: &[u8]) -> Seen {
+    let (mut seen, mut near) = (Seen::default(), None);
+    for record in Reader::new(capture).expect("a capture") {
+        let record = record.expect("a record");
+        let (outer, packet) = Outer::parse(record.data).expect("RoCE");
+        // The first one to speak is the one who sends.
+        let from_near = *near.get_or_insert(outer.hosts().0) == outer.hosts().0;
+        match (from_near, packet[0]) {
+            (true, ACKNOWLEDGE) => {}
+            (true, opcode) => {
+                *seen.opcodes.entry(opcode).or_default() += 1;
+                seen.to.insert(u32::from_be_bytes([0, packet[5], packet[6], packet[7]]));
+            }
+            (false, ACKNOWLEDGE) => {
+                let syndrome = packet[12];
+                seen.credits += usize::from(syndrome < NO_CREDITS);
+            }
+            (false, _) => {}
+        }
+    }
+    seen
+}
+
+#[test]
+fn short_messages_share_a_send_or_have_one_each() {
+    let together = seen(Policy::Together, Flow::Credits);
+    assert!(together.count(SENDS) < REQUESTS / 2, "{together:?}");
+    let apart = seen(Policy::Apart, Flow::Credits);
+    // What is placed is told of by one more.
+    assert_eq!(apart.count(SENDS), REQUESTS + 1, "{apart:?}");
+    for seen in [together, apart] {
+        assert!(seen.count(WRITES) > 0 && seen.to.len() == 1, "{seen:?}");
+    }
+}
+
+#[test]
+fn sizes_have_connections_of_their_own_and_nothing_is_written() {
+    let seen = seen(Policy::PerSize, Flow::Credits);
+    assert_eq!(seen.count(WRITES), 0, "{seen:?}");
+    // Short ones, and what is placed, with what is said before that.
+    assert_eq!(seen.to.len(), 2, "{seen:?}");
+    let packets = REQUESTS + 1 + PLACE / PAYLOAD * PAYLOAD.div_ceil(4096);
+    assert_eq!(seen.count(SENDS), packets, "{seen:?}");
+}
+
+#[test]
+fn the_nic_says_how_many_receives_there_are_where_it_sees_to_them() {
+    let credits = seen(Policy::Apart, Flow::Credits);
+    assert_eq!(credits.credits, 0, "{credits:?}");
+    let nic = seen(Policy::Apart, Flow::Nic { receives: 64 });
+    assert!(nic.credits > 0, "{nic:?}");
+}
