@@ -228,34 +228,39 @@ fn receives_that_an_idle_peer_does_not_need_are_others() {
 #[test]
 fn a_map_that_is_given_up_leaves_nothing_behind() {
     everywhere(|over| async move {
-        let few = EndpointConfig { receives: 4, ..credits(1) };
-        let asks = || Handlers::new().request(ASK, |_, _| {});
-        let near = endpoint_with(over, asks(), few).await;
-        let far = endpoint(over, asks()).await;
-        for turns in 0..200 {
-            let map = near.map(0, far.name(), Tag(1));
-            let after = async {
-                for _ in 0..turns % 20 {
-                    tokio::task::yield_now().await;
-                }
-            };
-            tokio::select! {
-                biased;
-                mapped = map => {
-                    mapped.expect("there are receives");
-                    near.unmap(0).await.expect("it was mapped");
-                }
-                () = after => {}
-            }
-        }
-        const OTHER: RequestId<u64> = RequestId::new(1, "other");
-        let other = endpoint(over, Handlers::new().request(OTHER, |_, _| {})).await;
-        for _ in 0..10 {
-            let refused = near.map(0, other.name(), Tag(1)).await.err();
-            assert!(matches!(refused, Some(MapError::Handlers { .. })), "{refused:?}");
-        }
-        near.map(0, far.name(), Tag(1)).await.expect("there are receives");
+        given_up(over, Policy::Together).await;
+        given_up(over, Policy::PerSize).await;
     });
+}
+
+async fn given_up(over: Over, policy: Policy) {
+    let few = EndpointConfig { receives: 4, policy, ..credits(1) };
+    let asks = || Handlers::new().request(ASK, |_, _| {});
+    let near = endpoint_with(over, asks(), few).await;
+    let far = endpoint(over, asks()).await;
+    for turns in 0..200 {
+        let map = near.map(0, far.name(), Tag(1));
+        let after = async {
+            for _ in 0..turns % 20 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            mapped = map => {
+                mapped.expect("there are receives");
+                near.unmap(0).await.expect("it was mapped");
+            }
+            () = after => {}
+        }
+    }
+    const OTHER: RequestId<u64> = RequestId::new(1, "other");
+    let other = endpoint(over, Handlers::new().request(OTHER, |_, _| {})).await;
+    for _ in 0..10 {
+        let refused = near.map(0, other.name(), Tag(1)).await.err();
+        assert!(matches!(refused, Some(MapError::Handlers { .. })), "{refused:?}");
+    }
+    near.map(0, far.name(), Tag(1)).await.expect("there are receives");
 }
 
 #[test]
