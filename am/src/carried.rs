@@ -14,8 +14,17 @@ use crate::error::Undeliverable;
 use crate::message::Arrival;
 use crate::wire::{Header, Kind};
 
-/// What is being carried here.
-pub(crate) struct Carrying {
+/// What a peer carries here.
+#[derive(Default)]
+pub(crate) enum Carrying {
+    #[default]
+    Nothing,
+    /// What may not be, and of which the peer has been told.
+    Refused,
+    Something(Box<Something>),
+}
+
+pub(crate) struct Something {
     handler: u16,
     words: Vec<u8>,
     /// Where it belongs, and where what comes next does.
@@ -25,72 +34,95 @@ pub(crate) struct Carrying {
 
 /// What became of a message that carries.
 pub(crate) enum Carried {
-    /// More is to come.
+    /// It is done with.
     More,
-    /// It is all there, and the message is its request.
+    /// It was the last, and is the request of all now.
     All,
     /// It is no part of anything.
     Nothing,
-    /// It may not be.
-    Refused(Undeliverable),
+    /// What it is of, for this handler, may not be.
+    Refused(u16, Undeliverable),
 }
 
 impl Carrying {
     /// Takes a message that carries.
     pub fn take(
-        carrying: &mut Option<Box<Self>>,
+        &mut self,
         arrival: &mut Arrival,
+        admitted: bool,
         segment: Option<&Region>,
     ) -> Carried {
-        if arrival.header.words > 0 {
-            return Self::begin(carrying, arrival, segment);
+        if arrival.header.words == 0 {
+            return self.go_on(arrival, admitted, segment);
         }
-        let (Some(mut it), Some(segment)) = (carrying.take(), segment) else {
-            return Carried::Nothing;
+        let begun = Something::of(arrival, admitted, segment.map_or(0, Region::len));
+        *self = Self::Nothing;
+        match begun {
+            Ok(begun) if begun.place.is_empty() => begun.finish(arrival),
+            Ok(begun) => {
+                *self = Self::Something(Box::new(begun));
+                Carried::More
+            }
+            Err(refused) => {
+                *self = Self::Refused;
+                refused
+            }
+        }
+    }
+
+    fn go_on(
+        &mut self,
+        arrival: &mut Arrival,
+        admitted: bool,
+        segment: Option<&Region>,
+    ) -> Carried {
+        let (mut it, segment) = match (std::mem::take(self), segment) {
+            (Self::Something(it), Some(segment)) => (it, segment),
+            (Self::Refused, _) => {
+                *self = Self::Refused;
+                return Carried::More;
+            }
+            _ => return Carried::Nothing,
         };
+        if !admitted {
+            *self = Self::Refused;
+            return Carried::Refused(it.handler, Undeliverable::WrongTag);
+        }
         let data = arrival.data();
         let end = it.next.saturating_add(data.len() as u64);
-        if data.is_empty()
-            || end > it.place.end
-            || segment.write_at(it.next as usize, data).is_err()
-        {
+        let fits = arrival.whole && !data.is_empty() && end <= it.place.end;
+        if !fits || segment.write_at(it.next as usize, data).is_err() {
             return Carried::Nothing;
         }
         it.next = end;
-        if end < it.place.end {
-            *carrying = Some(it);
-            return Carried::More;
+        if end == it.place.end {
+            return it.finish(arrival);
         }
-        it.finish(arrival)
+        *self = Self::Something(it);
+        Carried::More
     }
+}
 
-    fn begin(
-        carrying: &mut Option<Box<Self>>,
-        arrival: &mut Arrival,
-        segment: Option<&Region>,
-    ) -> Carried {
-        *carrying = None;
-        let own = Kind::Carried.own_words();
-        let Some((place, words)) = arrival.data().split_at_checked(8 * own) else {
-            return Carried::Nothing;
+impl Something {
+    /// What a first message says.
+    fn of(arrival: &Arrival, admitted: bool, room: usize) -> Result<Self, Carried> {
+        let Header { handler, words, .. } = arrival.header;
+        let split = arrival.data().split_at_checked(8 * Kind::Carried.own_words());
+        let Some((&[offset, len], rest)) = split.map(|(own, rest)| (own.as_chunks().0, rest))
+        else {
+            return Err(Carried::Nothing);
         };
-        let &[offset, len] = place.as_chunks::<8>().0 else { return Carried::Nothing };
-        let (start, len) = (u64::from_le_bytes(offset), u64::from_le_bytes(len));
-        let room = segment.map_or(0, |segment| segment.len() as u64);
-        let Some(end) = start.checked_add(len).filter(|&end| end <= room) else {
-            return Carried::Refused(Undeliverable::Segment);
-        };
-        let few = words.len() == 8 * arrival.header.words.saturating_sub(own);
-        let (handler, words) = (arrival.header.handler, words.to_vec());
-        let begun = Self { handler, words, place: start..end, next: start };
-        match (few, len) {
-            (false, _) => Carried::Nothing,
-            (true, 0) => begun.finish(arrival),
-            (true, _) => {
-                *carrying = Some(Box::new(begun));
-                Carried::More
-            }
+        let whole = arrival.whole && rest.len() + 8 * Kind::Carried.own_words() == 8 * words;
+        if !whole {
+            return Err(Carried::Nothing);
         }
+        if !admitted {
+            return Err(Carried::Refused(handler, Undeliverable::WrongTag));
+        }
+        let (start, len) = (u64::from_le_bytes(offset), u64::from_le_bytes(len));
+        let end = start.checked_add(len).filter(|&end| end <= room as u64);
+        let end = end.ok_or(Carried::Refused(handler, Undeliverable::Segment))?;
+        Ok(Self { handler, words: rest.to_vec(), place: start..end, next: start })
     }
 
     /// Makes its last message its request.

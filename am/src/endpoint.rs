@@ -22,17 +22,20 @@ use crate::words::Arguments;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Policy {
     /// Short messages to one peer that have company share a send; and what is placed is told of by the
-    /// write itself, in metadata, where the peer takes that and there are no words.
+    /// write itself, in metadata, where the peer takes that, there are no words, and it is a packet.
     #[default]
     Together,
     /// Each message is a send of its own, and what is placed is told of by one: as the third version of
     /// AMVIA had it, of Begel, Buonadonna, Culler and Gay. To compare.
     Apart,
     /// The same, but short messages, longer ones and the longest have a connection each, with receives and
-    /// credits of their own, fewer of those that take more memory; so shorter ones may overtake longer
-    /// ones. A reply goes by the connection of its request, and may be no longer than that allows: 64
-    /// bytes, 512, or the most. What is placed goes in messages and is copied where it belongs: no memory
-    /// is written by the NIC. As AMVIA's first version had it. To compare.
+    /// credits of their own: of the short ones as many as configured, of the others half and a quarter as
+    /// many. So shorter ones may overtake longer ones. A [credit](Peer::credit) is for the longest. A reply,
+    /// or a request to who has sent one, goes by the connection by which that came, and may be no longer
+    /// than it allows: 64 bytes, 512, or the most. What is placed goes in messages, of buffers in copies,
+    /// and the other side copies it where it belongs, one thing after the other; of what is given up
+    /// meanwhile a part. Both endpoints are to have this policy. As AMVIA's first version had it. To
+    /// compare.
     PerSize,
 }
 
@@ -71,7 +74,8 @@ pub struct EndpointConfig {
     pub places: usize,
     /// The most receives, which bounds what it holds, each as long as a payload and some. While half of
     /// them are free, a new peer has receives for all its [credits](Self::credits), and for as many
-    /// answers; after that, for one request, and for more as it sends them.
+    /// answers; after that, for one request, and for more as it sends them. By [`Policy::PerSize`] there
+    /// are so many for messages of each size.
     pub receives: usize,
     /// How long handlers of peers have to reply.
     pub patience: Duration,

@@ -29,6 +29,9 @@ pub enum Undeliverable {
     /// The handler has ended without a reply to a call.
     #[error("the handler has ended without a reply")]
     Unanswered,
+    /// What the handler replied is more than the requester takes.
+    #[error("the handler's reply is longer than this side takes in a message")]
+    LongReply,
     /// What was to be placed in the endpoint's segment does not fit.
     #[error("the endpoint's segment has no room for it there")]
     Segment,
@@ -38,13 +41,14 @@ pub enum Undeliverable {
 }
 
 impl Undeliverable {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::WrongTag,
         Self::NoHandler,
         Self::Arguments,
         Self::Panicked,
         Self::NoReply,
         Self::Unanswered,
+        Self::LongReply,
         Self::Segment,
         Self::PeerGone,
     ];

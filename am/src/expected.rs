@@ -6,11 +6,14 @@ use std::task::Waker;
 /// than were begun at a time.
 pub(crate) struct Expected<T> {
     places: Vec<Place<T>>,
-    free: Vec<u16>,
+    /// The number of the free place that is next, which knows the one behind it; 0 if there is none.
+    free: u16,
 }
 
 enum Place<T> {
-    Free,
+    Free {
+        next: u16,
+    },
     Awaited(Option<Waker>),
     Here(T),
     /// Nobody waits for it any more.
@@ -19,7 +22,7 @@ enum Place<T> {
 
 impl<T> Default for Expected<T> {
     fn default() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
+        Self { places: Vec::new(), free: 0 }
     }
 }
 
@@ -27,12 +30,27 @@ impl<T> Expected<T> {
     /// Expects one more.
     #[inline]
     pub fn begin(&mut self) -> u16 {
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place::Free);
-            self.places.len() as u16
-        });
-        self.places[usize::from(number) - 1] = Place::Awaited(None);
-        number
+        let number = self.free;
+        if let Some(place @ &mut Place::Free { next }) = self.place(number) {
+            *place = Place::Awaited(None);
+            self.free = next;
+            return number;
+        }
+        // An idle peer keeps room for no more than it had to.
+        if self.places.len() == self.places.capacity() {
+            self.places.reserve_exact(self.places.len().max(1));
+        }
+        self.places.push(Place::Awaited(None));
+        self.places.len() as u16
+    }
+
+    /// What is at a place, which is free from here on.
+    #[inline]
+    fn leave(&mut self, number: u16) -> Option<Place<T>> {
+        let free = Place::Free { next: self.free };
+        let left = std::mem::replace(self.place(number)?, free);
+        self.free = number;
+        Some(left)
     }
 
     #[inline]
@@ -53,20 +71,18 @@ impl<T> Expected<T> {
                 Some(woke)
             }
             Place::Abandoned => {
-                *place = Place::Free;
-                self.free.push(number);
+                self.leave(number);
                 Some(false)
             }
-            Place::Free | Place::Here(_) => None,
+            Place::Free { .. } | Place::Here(_) => None,
         }
     }
 
     /// What has come, if it has.
     #[inline]
     pub fn take(&mut self, number: u16) -> Option<T> {
-        let place = self.place(number).filter(|place| matches!(place, Place::Here(_)))?;
-        let Place::Here(what) = std::mem::replace(place, Place::Free) else { return None };
-        self.free.push(number);
+        self.place(number).filter(|place| matches!(place, Place::Here(_)))?;
+        let Some(Place::Here(what)) = self.leave(number) else { return None };
         Some(what)
     }
 

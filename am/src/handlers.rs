@@ -7,7 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 
 use crate::message::{Kept, Replied, Request, Returned};
-use crate::wire::{MOST_HANDLERS, SYSTEM};
+use crate::wire::MOST_HANDLERS;
 use crate::words::{Arguments, Shape, Words};
 
 /// A kind of request: its place in the table, its name, and what its arguments are. Both sides have
@@ -65,13 +65,6 @@ macro_rules! ids {
 }
 
 ids! { RequestId ReplyId }
-
-impl<A: Arguments> RequestId<A> {
-    /// What endpoints ask each other.
-    pub(crate) const fn system() -> Self {
-        Self(Id { index: SYSTEM, name: "system", shape: A::SHAPE }, PhantomData)
-    }
-}
 
 /// What runs for a request that came. The words may be none of the handler's arguments.
 pub(crate) type OnRequest = Box<dyn FnMut(Request<'_>, &[u64]) + Send>;

@@ -101,7 +101,7 @@ impl Received {
         let Memory::Buf(buffer) = std::mem::take(&mut completion.memory) else { return None };
         let what = match (&completion.outcome, &completion.attached) {
             (Ok(Done::Received), Attachment::Nothing) => Some(What::Messages),
-            (Ok(Done::Received), Attachment::Imm(imm)) => Header::from_imm(*imm).map(What::Data),
+            (Ok(Done::Received), Attachment::Imm(imm)) => Some(What::Data(Header::from_imm(*imm))),
             (Ok(Done::ReceivedWrite), Attachment::Metadata(metadata)) => {
                 let placed = Placement::from_metadata(metadata);
                 placed.map(|placement| What::Placed(placement, completion.len))
@@ -362,22 +362,18 @@ impl Handling {
     /// A message that is copied into the segment. Whether that was the last, and is a request now.
     #[cold]
     fn carried(&mut self, link: &Arc<Link>, arrival: &mut Arrival) -> bool {
-        let header = Header { kind: Kind::Request, ..arrival.header };
-        let why = match link.carried(arrival) {
+        match link.carried(arrival) {
             Carried::All => return true,
-            Carried::More => None,
+            Carried::More => link.done(0),
             Carried::Nothing => {
                 count(&self.counters.malformed);
-                None
+                link.done(0);
             }
-            Carried::Refused(why) => {
+            Carried::Refused(handler, why) => {
                 count(&self.counters.undelivered);
-                Some(why)
+                let header = Header { kind: Kind::Request, words: 0, handler, call: 0 };
+                link.give_back(header, why, &[]);
             }
-        };
-        match why {
-            Some(why) => link.give_back(header, why, &[]),
-            None => link.done(0),
         }
         false
     }
@@ -392,8 +388,12 @@ impl Handling {
         match (words.first().and_then(|&ask| Ask::from_word(ask)), table) {
             (Some(Ask::Compare), Some(handlers)) => {
                 let difference = handlers.differs(payload).map(|found| found.to_bytes());
-                let payload = difference.as_deref().unwrap_or_default();
-                link.reply(to, Content { words: &[], payload });
+                let difference = Content::encoded(difference.as_deref().unwrap_or_default());
+                match link.takes(difference) {
+                    Ok(()) => link.reply(to, difference),
+                    // It is asked by the way of long messages.
+                    Err(_) => link.give_back(arrival.header, Undeliverable::NoHandler, &[]),
+                }
             }
             (Some(Ask::Show), _) if words.len() == 2 => {
                 link.shows(Tag(words[1]));

@@ -45,7 +45,7 @@
 //!
 //! | what | at most |
 //! |---|---|
-//! | receives of an endpoint | [`receives`](EndpointConfig::receives), each as long as a payload, and 144 bytes, and a packet of 4096 at least |
+//! | receives of an endpoint | [`receives`](EndpointConfig::receives), each as long as a payload, and 144 bytes, and a packet of 4096 at least; by [`Policy::PerSize`] so many of each size |
 //! | the same with [`Flow::Nic`] | so many of each peer |
 //! | buffers beside | as many, and those that handlers and callers keep: of handlers, no more than requests may be under way |
 //! | requests under way to a peer | its credits, and no more than this side's |

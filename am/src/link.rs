@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::event::Event;
 use crate::expected::Expected;
 use crate::handling::{handles, handles_several};
 use crate::kept::{KeptId, KeptRequests};
-use crate::links::{Core, NOWHERE, left};
+use crate::links::{Core, NOWHERE, left, room};
 use crate::message::{Arrival, Reply};
 use crate::name::Tag;
 use crate::outbox::{Content, Outbox};
@@ -48,8 +48,10 @@ pub(crate) struct Link {
     pub buffers: Arc<Buffers>,
     /// What there is besides, if sizes have their own.
     lanes: OnceLock<Lanes>,
+    /// The one that this stands beside, if it is for shorter messages.
+    main: OnceLock<Weak<Link>>,
     /// What the peer is just placing by messages; only the poller takes it up.
-    carrying: Mutex<Option<Box<Carrying>>>,
+    carrying: Mutex<Carrying>,
     /// What the peer said of itself, when the link is open.
     hello: OnceLock<Hello>,
     /// The tag that the peer shows.
@@ -143,6 +145,7 @@ impl Link {
             size,
             buffers,
             lanes: OnceLock::new(),
+            main: OnceLock::new(),
             carrying: Mutex::default(),
             limit: lease.max(1),
             endpoint,
@@ -255,8 +258,17 @@ impl Link {
     }
 
     /// Messages to the same peer that are shorter go by others from here on.
-    pub fn has_lanes(&self, shorter: [Arc<Self>; 2]) {
+    pub fn has_lanes(self: &Arc<Self>, shorter: [Arc<Self>; 2]) {
+        for lane in &shorter {
+            let _ = lane.main.set(Arc::downgrade(self));
+        }
         let _ = self.lanes.set(Lanes { shorter, carries: Default::default() });
+    }
+
+    /// Those that end with it.
+    pub fn beside(&self) -> Vec<Arc<Self>> {
+        let main = self.main.get().and_then(Weak::upgrade);
+        self.lanes().iter().cloned().chain(main).collect()
     }
 
     /// Whether there is another for the rest of the messages, for which this stands.
@@ -302,8 +314,8 @@ impl Link {
         out.plain += 1;
         let source = is_last.then(|| out.sources.begin());
         let piece = piece.imm(header.imm()).id(source.map_or(0, u64::from));
-        out.outbox.iter_mut().for_each(|outbox| outbox.flush());
         if let Some(outbox) = &mut out.outbox {
+            outbox.flush();
             outbox.post(piece);
         }
         Ok(source)
@@ -312,12 +324,9 @@ impl Link {
     /// Takes what the peer carries here, if it shows the tag.
     pub fn carried(&self, arrival: &mut Arrival) -> Carried {
         let core = &self.endpoint;
-        let carrying = &mut *locked(&self.carrying);
-        if !core.tag().admits(self.shown()) {
-            *carrying = None;
-            return Carried::Refused(Undeliverable::WrongTag);
-        }
-        Carrying::take(carrying, arrival, core.segment().map(Registered::region))
+        let admitted = core.tag().admits(self.shown());
+        let segment = core.segment().map(Registered::region);
+        locked(&self.carrying).take(arrival, admitted, segment)
     }
 
     /// The one by which a request goes: that of its size, if sizes have their own.
@@ -459,7 +468,7 @@ impl Link {
     }
 
     /// Places data in the peer's segment, for which there was a credit, and has a request run behind
-    /// that. Which one it is of those that wait for their memory to come back.
+    /// that: told of by the write if that is a packet, or a run of packets would end with it. Which one it is of those that wait for their memory to come back.
     pub fn place(
         self: &Arc<Self>,
         out: &mut Out,
@@ -467,10 +476,14 @@ impl Link {
         words: &[u64],
         placed: Placed,
     ) -> Result<u16, SendError> {
+        /// The most bytes of one. Metadata makes the last packet of several longer than the others, which a
+        /// run of them may not have: it would end there, and the next begin.
+        const ONE_PACKET: u64 = 4096;
         out.stands()?;
         let Placed { offset, data, memory } = placed;
         let (source, len) = (out.sources.begin(), data.len());
         let by_metadata = words.is_empty()
+            && len <= ONE_PACKET
             && self.goes_together()
             && self.hello().is_some_and(|hello| hello.metadata);
         out.plain += 1;
@@ -486,13 +499,10 @@ impl Link {
             let mut bytes = [0; 8 * MOST_WORDS];
             let bytes = &mut bytes[..8 * words.len()];
             put_words(words, bytes);
-            let first = outbox.put(write, len);
             let content = Content { words: &[offset, len], payload: bytes };
-            // Behind the write, with which it goes.
-            let most = if self.goes_together() { usize::MAX } else { 1 };
-            outbox.hold(header, content, (&self.buffers, most)) || first
+            outbox.put_told((write, len), (header, content), &self.buffers)
         };
-        if alone {
+        if alone || !self.goes_together() {
             outbox.flush();
         } else if first {
             self.endpoint.shared.holds(self.clone());
@@ -570,6 +580,9 @@ impl Link {
     pub fn reply(self: &Arc<Self>, to: To, content: Content<'_>) {
         let words = content.words.len();
         let header = Header { kind: Kind::Reply, words, handler: to.handler, call: to.call };
+        if self.takes(content).is_err() {
+            return self.give_back(header, Undeliverable::LongReply, &[]);
+        }
         self.answer(&mut self.out(), header, content);
     }
 
@@ -617,7 +630,7 @@ impl Link {
         self.answered.store(answered, Ordering::Relaxed);
         let full = self.grants() >= self.credits();
         // More credits share a send with an answer, or there would be no receive for them.
-        if full || content.len() > pack::LONGEST || !self.goes_together() {
+        if full || pack::size(header, content) + pack::HEAD > self.shared() {
             return self.send(out, header, content, !handles_several());
         }
         self.answer_and_grant(out, header, content, answers as usize);
@@ -635,15 +648,29 @@ impl Link {
         let room = self.credits().saturating_sub(self.grants());
         let more = self.buffers.promise_more(room.min(answers));
         if more == 0 {
-            self.endpoint.wants_receives(self.size);
+            self.endpoint.wants_receives(&self.buffers);
             return self.send(out, header, content, !handles_several());
         }
+        let Some(outbox) = &mut out.outbox else { return };
         self.grants.fetch_add(more, Ordering::Relaxed);
         // What is held may be so much that the two would go apart.
-        out.outbox.iter_mut().for_each(Outbox::flush);
-        self.send(out, header, content, false);
+        outbox.flush();
         let grant = Header { kind: Kind::Grant, words: 0, handler: 0, call: more as u16 };
-        self.send(out, grant, Content::encoded(&[]), false);
+        let all = (&*self.buffers, usize::MAX);
+        outbox.hold(header, content, all);
+        outbox.hold(grant, Content::encoded(&[]), all);
+        if !self.goes_together() {
+            return outbox.flush();
+        }
+        self.endpoint.shared.holds(self.clone());
+    }
+
+    /// How many bytes of messages may share a send.
+    fn shared(&self) -> usize {
+        match self.size {
+            Size::Any => pack::LONGEST,
+            _ => room(self.longest()),
+        }
     }
 
     /// Sends a message: at once if it is alone, or else with others that go soon. What is held goes

@@ -14,17 +14,19 @@ use crate::bundle::Shared;
 use crate::endpoint::{EndpointConfig, Flow, Policy};
 use crate::error::{CallError, MapError, OpenError, SendError};
 use crate::event::Event;
-use crate::handlers::{Handlers, RequestId};
+use crate::handlers::Handlers;
 use crate::handling::News;
 use crate::link::Link;
 use crate::listing::Difference;
+use crate::message::Reply;
 use crate::name::{Name, Tag};
+use crate::outbox::Content;
 use crate::pack;
-use crate::peer::Peer;
+use crate::peer::{self, Peer};
 use crate::recall::{BETWEEN_RECALLS, recall};
 use crate::sizes::Size;
 use crate::tasks::Tasks;
-use crate::wire::{Ask, Hello, MOST_CREDITS};
+use crate::wire::{Ask, Hello, MOST_CREDITS, SYSTEM};
 use crate::words::MOST_WORDS;
 
 /// How many events are kept for who listens.
@@ -189,13 +191,14 @@ impl Core {
         let Some(at) = Size::LESS.iter().position(|less| *less == size) else {
             return Ok(self.buffers.clone());
         };
-        let mut shorter = locked(&self.shorter);
-        if let Some(there) = &shorter[at] {
+        if let Some(there) = &locked(&self.shorter)[at] {
             return Ok(there.clone());
         }
+        // While the poller is waited for, whose handlers may wait for the lock.
         let queue = self.shared.shared_receives(&self.domain, self.config.receives)?;
-        let buffers = Buffers::new(queue, room(size.payload(&self.config)), self.config.receives);
-        Ok(shorter[at].insert(Arc::new(buffers)).clone())
+        let (len, most) = (room(size.payload(&self.config)), self.config.receives);
+        let new = || Arc::new(Buffers::new(queue, len, most));
+        Ok(locked(&self.shorter)[at].get_or_insert_with(new).clone())
     }
 
     /// The most receives that there ever were.
@@ -210,7 +213,8 @@ impl Core {
         size: Size,
     ) -> Result<(Unconnected<Queues>, Fresh), OpenError> {
         let buffers = self.buffers(size)?;
-        let send_depth = 2 * size.credits(&self.config);
+        // What there is no room for waits in the outbox.
+        let send_depth = size.credits(&self.config).max(2);
         let config = QueuesConfig { send_depth, ..self.shared.queues.clone() };
         let unconnected = match self.config.flow {
             Flow::Credits => self.domain.queues(&config.share(buffers.queue()))?,
@@ -228,8 +232,8 @@ impl Core {
             Some(receives) => receives,
             None => {
                 // It goes on to its end, whatever becomes of who waits for it.
-                let core = self.clone();
-                let recalled = async move { recall(&core, size, true).await };
+                let (core, receives) = (self.clone(), buffers.clone());
+                let recalled = async move { recall(&core, &receives, true).await };
                 let _ = self.shared.runtime.spawn(recalled).await;
                 self.receives(&buffers, size).ok_or_else(|| self.no_receives())?
             }
@@ -267,12 +271,12 @@ impl Core {
 
     /// A peer could use more receives than there are: perhaps others do not need theirs.
     #[cold]
-    pub fn wants_receives(self: &Arc<Self>, size: Size) {
+    pub fn wants_receives(self: &Arc<Self>, receives: &Arc<Buffers>) {
         if !self.recalling.load(Ordering::Relaxed) && !self.recalling.swap(true, Ordering::Relaxed)
         {
-            let core = self.clone();
+            let (core, receives) = (self.clone(), receives.clone());
             self.shared.runtime.spawn(async move {
-                recall(&core, size, false).await;
+                recall(&core, &receives, false).await;
                 tokio::time::sleep(BETWEEN_RECALLS).await;
                 core.recalling.store(false, Ordering::Relaxed);
             });
@@ -337,13 +341,15 @@ impl Core {
         let Some(lost) = link.ends(ending.clone()) else { return };
         let promised = link.promised();
         if !link.is_for_shorter() {
-            self.tell(Event::Gone(Peer::of(link.clone()), ending));
+            self.tell(Event::Gone(Peer::of(link.clone()), ending.clone()));
         }
         if let Some(links) = &mut *locked(&self.links) {
             links.retain(|there| !Arc::ptr_eq(there, link));
         }
         self.shared.tell(News::LinkGone(link.clone(), lost));
         link.gives_back(promised);
+        // Without one of them the others are of no use.
+        link.beside().iter().for_each(|other| self.ends(other, ending.clone()));
     }
 
     /// The endpoint is closed: all links end, and none is made any more.
@@ -362,6 +368,11 @@ impl Core {
             let _ = incoming.reject(b"no hello of Active Messages of this version");
             return;
         };
+        if (hello.size == Size::Any) == (self.config.policy == Policy::PerSize) {
+            let _ =
+                incoming.reject(b"of connections per size, both or neither is to have a policy");
+            return;
+        }
         let Ok((unconnected, fresh)) = self.prepare(hello.size).await else { return };
         // Whoever maps the peer from here on finds this, and no second connection is made.
         fresh.link.hears(hello);
@@ -387,7 +398,8 @@ impl Core {
         let connected = unconnected.connect(name.address(), name.service(), &hello).await;
         let refused = |why| MapError::Connect { name: text(), why };
         let (queues, private) = connected.map_err(refused)?;
-        let hello = Hello::from_bytes(&private).ok_or_else(|| MapError::NoEndpoint(text()))?;
+        let hello = Hello::from_bytes(&private).filter(|hello| hello.size == size);
+        let hello = hello.ok_or_else(|| MapError::NoEndpoint(text()))?;
         fresh.link.hears(hello);
         self.opens(&fresh.link, queues);
         Ok(fresh)
@@ -449,23 +461,23 @@ impl Core {
         };
         if !self.maps(&link) {
             // It goes on to its end, whatever becomes of who waits for it.
-            let all: Vec<_> = link.lanes().iter().chain([&link]).cloned().collect();
-            for link in all {
-                let _ = self.shared.runtime.spawn(self.clone().leaves(link)).await;
-            }
+            let _ = self.shared.runtime.spawn(self.clone().leaves(link)).await;
         }
         Ok(())
     }
 
     /// Ends the connection to a peer that is not mapped any more, if that does not map this either.
     async fn leaves(self: Arc<Self>, link: Arc<Link>) {
-        let ask: RequestId<u64> = RequestId::system();
-        let answer = Peer::of(link.clone()).call(ask, Ask::Leave as u64).await;
+        let answer = ask(&link, &[Ask::Leave as u64], &[]).await;
         let stays = answer.is_ok_and(|reply| reply.words() == [1]);
-        if let (false, Some(connection)) = (stays, link.connection()) {
+        if stays {
+            return;
+        }
+        for link in link.lanes().iter().chain([&link]) {
+            let Some(connection) = link.connection() else { continue };
             link.flush();
             let ended = connection.disconnect(&[]).await;
-            self.ends(&link, ended.unwrap_or(left()));
+            self.ends(link, ended.unwrap_or(left()));
         }
     }
 
@@ -507,8 +519,7 @@ impl Core {
 
     /// Tells a peer by which tag it is called from now on, and hears where payloads may be placed.
     async fn shows(&self, link: &Arc<Link>, tag: Tag) -> Result<(), CallError> {
-        let ask: RequestId<(u64, u64)> = RequestId::system();
-        let reply = Peer::of(link.clone()).call(ask, (Ask::Show as u64, tag.0)).await?;
+        let reply = ask(link, &[Ask::Show as u64, tag.0], &[]).await?;
         link.out().segment = memory(reply.words()).unwrap_or(NOWHERE);
         Ok(())
     }
@@ -518,10 +529,8 @@ impl Core {
         if link.hello().is_some_and(|hello| hello.handlers == self.digest) {
             return Ok(());
         }
-        let peer = Peer::of(link.clone());
         for piece in &self.listing {
-            let ask: RequestId<u64> = RequestId::system();
-            let answer = peer.call_with(ask, Ask::Compare as u64, piece).await;
+            let answer = ask(link, &[Ask::Compare as u64], piece).await;
             let lost = |why| MapError::Lost { name: name.to_string(), why };
             if let Some(found) = Difference::from_bytes(answer.map_err(lost)?.payload()) {
                 let Difference { which, index, name: there } = found;
@@ -532,12 +541,21 @@ impl Core {
     }
 }
 
+/// Asks the endpoint at the other end of a link.
+pub(crate) async fn ask(
+    link: &Arc<Link>,
+    words: &[u64],
+    payload: &[u8],
+) -> Result<Reply, CallError> {
+    peer::call(link, SYSTEM, Content { words, payload }).await
+}
+
 /// The bytes of a listing of handlers, of which one has a name of 255 at the most: every endpoint takes
 /// payloads as long.
 pub(crate) const LISTED: usize = 512;
 
 /// How long a buffer is that takes such payloads.
-fn room(payload: usize) -> usize {
+pub(crate) fn room(payload: usize) -> usize {
     8 * (MOST_WORDS + 2) + payload
 }
 

@@ -140,15 +140,10 @@ impl<'r> Request<'r> {
         self.arrival.placed.clone()
     }
 
-    /// Replies with words.
-    ///
-    /// # Panics
-    /// When they are more than the peer takes. It is told that nothing was replied.
+    /// Replies with words. If they are more than the peer takes, it is told that.
     #[inline]
-    #[track_caller]
     pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
-        let sent = self.reply_with(id, arguments, &[]);
-        sent.unwrap_or_else(|why| panic!("`{}` was not sent: {why}", id.name()));
+        self.answer(id.index(), Content { words: &Values::of(&arguments), payload: &[] });
     }
 
     /// Replies with words and a payload, of which a copy is sent.
@@ -250,14 +245,9 @@ impl Kept {
         self.placed.clone()
     }
 
-    /// Replies with words.
-    ///
-    /// # Panics
-    /// As [`Request::reply`].
-    #[track_caller]
+    /// Replies with words. If they are more than the peer takes, it is told that.
     pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
-        let sent = self.reply_with(id, arguments, &[]);
-        sent.unwrap_or_else(|why| panic!("`{}` was not sent: {why}", id.name()));
+        self.answer(id.index(), Content { words: &Values::of(&arguments), payload: &[] });
     }
 
     /// Replies with words and a payload, of which a copy is sent.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use doorbell_verbs::{Connection, Inline, Send, SendQueue, WorkRequest};
+use doorbell_verbs::{Connection, Inline, Send, SendQueue, WorkRequest, Write};
 
 use crate::buffers::Buffers;
 use crate::costs::{Cost, span};
@@ -97,10 +97,15 @@ impl Outbox {
     /// Puts a request behind what is held, to go with it soon; at once if that is much. Whether nothing
     /// was there before that goes soon.
     pub fn put(&mut self, request: impl Into<WorkRequest>, len: u64) -> bool {
-        /// So much is worth a doorbell.
-        const MUCH: u64 = 1 << 20;
         let first = !self.holds();
         self.send_held();
+        self.put_first(request, len);
+        self.flush_much();
+        first && self.unrung > 0
+    }
+
+    /// Puts a request to go soon, before what is held.
+    fn put_first(&mut self, request: impl Into<WorkRequest>, len: u64) {
         self.unrung += len.max(1);
         let request = request.into();
         if !self.backlog.is_empty() {
@@ -108,10 +113,29 @@ impl Outbox {
         } else if let Err(refused) = self.queue.put(request) {
             self.backlog.push_back(*refused.request);
         }
+    }
+
+    /// Puts a write, and its message behind it: with those of others, which their writes need not follow.
+    /// So writes go in a row. Whether nothing was there before that goes soon.
+    pub fn put_told(
+        &mut self,
+        (write, len): (Write, u64),
+        (header, content): (Header, Content<'_>),
+        buffers: &Buffers,
+    ) -> bool {
+        let first = !self.holds();
+        self.put_first(write, len);
+        self.hold(header, content, (buffers, usize::MAX));
+        self.flush_much();
+        first && self.holds()
+    }
+
+    /// What goes soon goes at once, if it is worth a doorbell.
+    fn flush_much(&mut self) {
+        const MUCH: u64 = 1 << 20;
         if self.unrung >= MUCH {
-            self.ring();
+            self.flush();
         }
-        first && self.unrung > 0
     }
 
     #[inline]

@@ -90,7 +90,7 @@ impl Pack {
 #[inline]
 pub(crate) fn message(bytes: &[u8], at: usize) -> Option<(Header, Range<usize>, usize)> {
     let both = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
-    let mut header = Header::from_imm(Imm(both as u32))?;
+    let mut header = Header::from_imm(Imm(both as u32));
     let mut start = at + HEAD;
     if header.is_wide() {
         let count = usize::try_from(u64::from_le_bytes(*bytes[start..].first_chunk()?)).ok()?;

@@ -101,13 +101,7 @@ impl Peer {
     ) -> Result<Reply, CallError> {
         let words = &Values::of(&arguments);
         let content = Content { words, payload };
-        let link = self.0.lane(content);
-        link.allows(content)?;
-        let call = match link.try_call(id.index(), content)? {
-            Some(call) => call,
-            None => credit(link).await?.send_call(id.index(), content)?,
-        };
-        Ok(OnLink::new(link, Coming::<Answer>::by(call)).found().await?)
+        call(self.0.lane(content), id.index(), content).await
     }
 
     /// Places data in the peer's segment, and runs a handler there behind it. What this gives may be
@@ -127,7 +121,7 @@ impl Peer {
         data: impl Into<Data>,
     ) -> Result<Placing, SendError> {
         let words = Values::of(&arguments);
-        self.0.allows(Content { words: &[], payload: &[] })?;
+        self.0.allows(Content::encoded(&[]))?;
         if words.len() > MOST_WORDS {
             return Err(SendError::Words(words.len()));
         }
@@ -146,10 +140,9 @@ impl Peer {
             let _right = right.lock().await;
             return carry(link, id.index(), &words, offset, data).await;
         }
-        let mut credit = self.credit().await?;
-        credit.used = true;
         let placed = Placed { offset, data, memory };
-        let source = link.place(&mut link.out(), id.index(), &words, placed)?;
+        let place = || link.place(&mut link.out(), id.index(), &words, placed);
+        let source = credit(link).await?.uses(place)?;
         Ok(Placing { link: link.clone(), coming: Coming::by(source), whole: None })
     }
 
@@ -192,6 +185,21 @@ impl Peer {
         let admitted = self.0.admit(&mut self.0.out())?;
         Ok(admitted.then(|| Credit { link: &self.0, used: false }))
     }
+}
+
+/// Sends a request by a link, and waits for the answer.
+#[inline]
+pub(crate) async fn call(
+    link: &Arc<Link>,
+    handler: u16,
+    content: Content<'_>,
+) -> Result<Reply, CallError> {
+    link.allows(content)?;
+    let call = match link.try_call(handler, content)? {
+        Some(call) => call,
+        None => credit(link).await?.send_call(handler, content)?,
+    };
+    Ok(OnLink::new(link, Coming::<Answer>::by(call)).found().await?)
 }
 
 /// Waits for a credit.

@@ -10,11 +10,9 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use crate::handlers::RequestId;
+use crate::buffers::Buffers;
 use crate::link::Link;
-use crate::links::Core;
-use crate::peer::Peer;
-use crate::sizes::Size;
+use crate::links::{Core, ask};
 use crate::wire::Ask;
 
 /// How long nobody is asked again.
@@ -26,10 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How many peers are asked at a time.
 const AT_ONCE: usize = 64;
 
-/// Takes receives for messages of this size back from idle peers; if there must be some, from others,
-/// too. Until one has come back.
-pub(crate) async fn recall(core: &Arc<Core>, size: Size, must: bool) {
-    let links: Vec<_> = core.all().into_iter().filter(|link| link.size == size).collect();
+/// Takes receives back from idle peers that have some of these; if there must be some, from others, too.
+/// Until one has come back.
+pub(crate) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool) {
+    let have = |link: &Arc<Link>| Arc::ptr_eq(&link.buffers, receives);
+    let links: Vec<_> = core.all().into_iter().filter(have).collect();
     links.iter().for_each(|link| link.gives_back(link.yields_leases()));
     let (idle, busy): (Vec<_>, Vec<_>) =
         links.into_iter().filter(|link| link.can_be_recalled()).partition(|link| link.is_idle());
@@ -53,8 +52,7 @@ pub(crate) async fn recall(core: &Arc<Core>, size: Size, must: bool) {
 
 /// How many receives come back from a peer.
 async fn recall_from(link: Arc<Link>) -> usize {
-    let ask: RequestId<u64> = RequestId::system();
-    let reply = Peer::of(link.clone()).call(ask, Ask::Recall as u64).await;
+    let reply = ask(&link, &[Ask::Recall as u64], &[]).await;
     link.set_recalled(false);
     let count = reply.ok().and_then(|reply| reply.words().first().copied()).unwrap_or(0);
     let given = link.gives_up(count as usize);

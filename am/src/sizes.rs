@@ -3,6 +3,11 @@
 use crate::endpoint::EndpointConfig;
 use crate::links::LISTED;
 
+/// The payload of a short message.
+const SHORT: usize = 64;
+/// What every endpoint takes: a part of the listing of its handlers.
+const LEAST: usize = LISTED;
+
 /// Which messages a link is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Size {
@@ -20,20 +25,20 @@ impl Size {
     /// Those that have links beside the one for the others, from the shortest on.
     pub const LESS: [Self; 2] = [Self::Short, Self::Medium];
 
-    pub fn code(self) -> u8 {
-        self as u8
-    }
+    /// By their numbers.
+    pub const ALL: [Self; 4] = [Self::Any, Self::Short, Self::Medium, Self::Long];
 
-    pub fn from_code(code: u8) -> Option<Self> {
-        [Self::Any, Self::Short, Self::Medium, Self::Long].get(usize::from(code)).copied()
+    /// What whoever takes such messages takes at least.
+    pub fn least_payload(self) -> usize {
+        if self == Self::Short { SHORT } else { LEAST }
     }
 
     /// The longest payload.
     pub fn payload(self, config: &EndpointConfig) -> usize {
         match self {
             Self::Any | Self::Long => config.payload,
-            Self::Medium => LISTED,
-            Self::Short => 64,
+            Self::Medium => LEAST,
+            Self::Short => SHORT,
         }
     }
 

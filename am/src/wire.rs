@@ -113,14 +113,14 @@ impl Header {
         Imm(kind << 29 | words << 24 | handler << 12 | call)
     }
 
-    /// What an immediate says, if it is a header. Where that of a send [is wide](Self::is_wide), there
+    /// What an immediate says. Where that of a send [is wide](Self::is_wide), there
     /// are words in front.
     #[inline]
-    pub fn from_imm(Imm(imm): Imm) -> Option<Self> {
-        let kind = *Kind::ALL.get((imm >> 29) as usize)?;
+    pub fn from_imm(Imm(imm): Imm) -> Self {
+        let kind = Kind::ALL[(imm >> 29) as usize];
         let words = (imm >> 24 & 0x1F) as usize;
         let (handler, call) = ((imm >> 12 & 0xFFF) as u16, (imm & 0xFFF) as u16);
-        Some(Self { kind, words, handler, call })
+        Self { kind, words, handler, call }
     }
 }
 
@@ -165,7 +165,7 @@ impl Placement {
 
     pub fn from_metadata(metadata: &Metadata) -> Option<Self> {
         let (imm, offset) = metadata.bytes().split_first_chunk()?;
-        let header = Header::from_imm(Imm(u32::from_be_bytes(*imm)))?;
+        let header = Header::from_imm(Imm(u32::from_be_bytes(*imm)));
         let offset = u64::from_be_bytes(offset.try_into().ok()?);
         (header.kind == Kind::Request && header.words == 0).then_some(Self { header, offset })
     }
@@ -212,7 +212,7 @@ impl Hello {
         let flag = |is: bool, flag| if is { flag } else { 0 };
         let flags = flag(self.unique, Self::UNIQUE)
             | flag(self.metadata, Self::METADATA)
-            | self.size.code() << Self::SIZE;
+            | (self.size as u8) << Self::SIZE;
         let parts: [&[u8]; 10] = [
             &Self::MAGIC,
             &[flags],
@@ -246,7 +246,7 @@ impl Hello {
         let [flags] = take(bytes)?;
         let hello = Self {
             unique: flags & Self::UNIQUE != 0,
-            size: Size::from_code(flags >> Self::SIZE & 3)?,
+            size: Size::ALL[usize::from(flags >> Self::SIZE & 3)],
             metadata: flags & Self::METADATA != 0,
             service: u64::from_be_bytes(take(bytes)?),
             tag: Tag(u64::from_be_bytes(take(bytes)?)),
@@ -257,7 +257,8 @@ impl Hello {
             patience: u32::from_be_bytes(take(bytes)?),
             segment: RemoteMemory::from_bytes(take(bytes)?),
         };
-        let sound = (1..=MOST_CREDITS).contains(&hello.credits.into());
+        let takes = hello.payload as usize >= hello.size.least_payload();
+        let sound = takes && (1..=MOST_CREDITS).contains(&hello.credits.into());
         sound.then_some(hello)
     }
 }
@@ -267,11 +268,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_immediate_is_a_header_that_gives_it_again_or_none() {
+    fn every_immediate_is_a_header_that_gives_it_again() {
         for imm in (0..=u32::MAX).step_by(4093) {
-            if let Some(header) = Header::from_imm(Imm(imm)) {
-                assert_eq!(header.imm(), Imm(imm));
-            }
+            assert_eq!(Header::from_imm(Imm(imm)).imm(), Imm(imm));
         }
     }
 

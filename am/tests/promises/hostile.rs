@@ -1,9 +1,10 @@
 //! A peer that says whatever comes to its mind.
 
 use doorbell_am::{
-    Bundle, BundleConfig, EndpointConfig, Event, Handlers, ReplyId, RequestId, Tag, Words,
+    Bundle, BundleConfig, EndpointConfig, Event, Handlers, MapError, Name, Policy, ReplyId,
+    RequestId, Tag, Words,
 };
-use doorbell_verbs::{Buf, Imm, Nic, QueuesConfig, Region, Send};
+use doorbell_verbs::{Buf, Imm, Nic, QueuesConfig, Region, Send, ServiceId};
 
 use crate::devices::Devices;
 
@@ -111,6 +112,29 @@ async fn whatever_a_peer_sends_others_are_served_and_nobody_panics() {
     let counted = server.statistics();
     assert!(counted.malformed > 0 && counted.undelivered > 0, "{counted:?}");
     assert_eq!(counted.panics, 0, "{counted:?}");
+}
+
+/// A hello that would have no message fit, and one for other messages than were asked for.
+#[tokio::test]
+async fn who_answers_with_no_sound_hello_is_not_mapped() {
+    let devices = Devices::shm(2);
+    let bundle = Bundle::new(&devices.nics[0], &BundleConfig::default()).expect("room");
+    let config = EndpointConfig { policy: Policy::PerSize, ..EndpointConfig::default() };
+    let per_size = bundle.endpoint(Handlers::new(), config).await.expect("room");
+    let config = EndpointConfig::default();
+    let together = bundle.endpoint(Handlers::new(), config).await.expect("room");
+    let nic = &devices.nics[1];
+    let mut listener = nic.listen(ServiceId(9)).await.expect("nobody else listens");
+    let name = Name::at(nic.address().to_string(), 9);
+    let mut short = hello();
+    short[24..28].fill(0);
+    for (endpoint, hello) in [(&together, &short), (&per_size, &short), (&per_size, &hello())] {
+        let completions = nic.completion_queue(64).expect("room");
+        let own = nic.domain().queues(&QueuesConfig::new(&completions)).expect("room");
+        let answers = async { own.accept(listener.accept().await, hello).await };
+        let (mapped, _stands) = tokio::join!(endpoint.map(0, &name, Tag(1)), answers);
+        assert!(matches!(mapped, Err(MapError::NoEndpoint(_))));
+    }
 }
 
 /// Eight requests are allowed, and kept. The ninth would take a receive that others were promised.

@@ -58,12 +58,12 @@ async fn sends(devices: &Devices, policy: Policy, flow: Flow) -> Seen {
         .request(PLACED, move |_, ()| tells.send(()).expect("it is awaited"));
     let [near_end, far_end] = [0, 1]
         .map(|number| Bundle::new(&devices.nics[number], &BundleConfig::default()).expect("room"));
-    let config = || EndpointConfig { credits: 32, payload: PAYLOAD, ..EndpointConfig::default() };
+    let own = EndpointConfig::default();
+    let config = EndpointConfig { credits: 32, payload: PAYLOAD, policy, flow, ..own };
     let segment = Some(Region::new(PLACE));
-    let far = far_end.endpoint(far, EndpointConfig { segment, flow, ..config() }).await;
+    let far = far_end.endpoint(far, EndpointConfig { segment, ..config.clone() }).await;
     let far = far.expect("room");
-    let near = EndpointConfig { policy, flow, ..config() };
-    let near = near_end.endpoint(Handlers::new(), near).await.expect("room");
+    let near = near_end.endpoint(Handlers::new(), config).await.expect("room");
     let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
     devices.record();
     for number in 0..REQUESTS as u64 {

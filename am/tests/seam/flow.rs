@@ -197,31 +197,41 @@ fn where_a_peer_was_that_has_gone_another_is_mapped() {
 #[test]
 fn receives_that_an_idle_peer_does_not_need_are_others() {
     everywhere(|over| async move {
-        let few = EndpointConfig { receives: 8, ..credits(8) };
-        let serve = Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));
-        let server = endpoint_with(over, serve, few).await;
-        let mut all = Vec::new();
-        // Of eight receives two are for answers, and one for what is being handled.
-        for number in 0..5 {
-            let client = endpoint(over, Handlers::new()).await;
-            let peer = client.map(0, server.name(), Tag(1)).await.expect("there is a receive");
-            for round in 0..20 {
-                let told = peer.call(ASK, round).await.expect("it is answered");
+        not_needed(over, Policy::Together).await;
+        not_needed(over, Policy::PerSize).await;
+    });
+}
+
+async fn not_needed(over: Over, policy: Policy) {
+    let few = EndpointConfig { receives: 8, policy, ..credits(8) };
+    let serve = Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));
+    let server = endpoint_with(over, serve, few).await;
+    let with = || EndpointConfig { policy, ..EndpointConfig::default() };
+    let mut all = Vec::new();
+    // Of eight receives two are for answers, and one for what is being handled.
+    for number in 0..5 {
+        let client = endpoint_with(over, Handlers::new(), with()).await;
+        let peer = client.map(0, server.name(), Tag(1)).await.expect("there is a receive");
+        for round in 0..20 {
+            for payload in [&[][..], &[7; 300], &[7; 600]] {
+                let told = peer.call_with(ASK, round, payload).await;
+                let told = told.unwrap_or_else(|why| panic!("of client {number}: {why}"));
                 assert_eq!(told.arguments(TOLD), Ok(round + 1), "of client {number}");
             }
-            all.push((client, peer));
         }
-        for (_, peer) in &all {
-            let calls = (0..4).map(|round| peer.call(ASK, round));
-            for call in calls {
-                call.await.expect("each has a credit still");
-            }
+        all.push((client, peer));
+    }
+    for (_, peer) in &all {
+        let calls = (0..4).map(|round| peer.call(ASK, round));
+        for call in calls {
+            call.await.expect("each has a credit still");
         }
-        assert!(server.most_receives() <= 8, "{} receives", server.most_receives());
-        let other = endpoint(over, Handlers::new()).await;
-        let none = other.map(0, server.name(), Tag(1)).await.err();
-        assert!(matches!(none, Some(MapError::Connect { .. })), "{none:?}");
-    });
+    }
+    let most = if policy == Policy::PerSize { 3 * 8 } else { 8 };
+    assert!(server.most_receives() <= most, "{} receives", server.most_receives());
+    let other = endpoint_with(over, Handlers::new(), with()).await;
+    let none = other.map(0, server.name(), Tag(1)).await.err();
+    assert!(matches!(none, Some(MapError::Connect { .. })), "{none:?}");
 }
 
 /// Each that is left behind would have kept a receive, of which there are four.
@@ -237,7 +247,8 @@ async fn given_up(over: Over, policy: Policy) {
     let few = EndpointConfig { receives: 4, policy, ..credits(1) };
     let asks = || Handlers::new().request(ASK, |_, _| {});
     let near = endpoint_with(over, asks(), few).await;
-    let far = endpoint(over, asks()).await;
+    let with = || EndpointConfig { policy, ..EndpointConfig::default() };
+    let far = endpoint_with(over, asks(), with()).await;
     for turns in 0..200 {
         let map = near.map(0, far.name(), Tag(1));
         let after = async {
@@ -255,7 +266,8 @@ async fn given_up(over: Over, policy: Policy) {
         }
     }
     const OTHER: RequestId<u64> = RequestId::new(1, "other");
-    let other = endpoint(over, Handlers::new().request(OTHER, |_, _| {})).await;
+    let other = Handlers::new().request(OTHER, |_, _| {});
+    let other = endpoint_with(over, other, with()).await;
     for _ in 0..10 {
         let refused = near.map(0, other.name(), Tag(1)).await.err();
         assert!(matches!(refused, Some(MapError::Handlers { .. })), "{refused:?}");
@@ -360,7 +372,8 @@ async fn placed_and_handled(over: Over, policy: Policy) {
         sees.read_at(placed.start as usize, &mut bytes).expect("it is within");
         told.send((words, placed, bytes)).expect("it is awaited");
     });
-    let config = EndpointConfig { segment: Some(segment), ..EndpointConfig::default() };
+    let segment = Some(segment);
+    let config = EndpointConfig { segment, policy, ..EndpointConfig::default() };
     let near = EndpointConfig { policy, ..EndpointConfig::default() };
     let near = endpoint_with(over, Handlers::new(), near).await;
     let far = endpoint_with(over, far, config).await;
