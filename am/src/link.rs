@@ -468,7 +468,7 @@ impl Link {
     }
 
     /// Places data in the peer's segment, for which there was a credit, and has a request run behind
-    /// that: told of by the write if that is a packet, or a run of packets would end with it. Which one it is of those that wait for their memory to come back.
+    /// that. Which one it is of those that wait for their memory to come back.
     pub fn place(
         self: &Arc<Self>,
         out: &mut Out,
