@@ -1,0 +1,183 @@
+//! Answers to the peer's requests, which wait for nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use doorbell_verbs::Registered;
+use tokio::time::Instant;
+
+use super::{Link, Out, To};
+use crate::buffers::locked;
+use crate::carried::Carried;
+use crate::error::Undeliverable;
+use crate::event::Event;
+use crate::handling::handles_several;
+use crate::kept::KeptId;
+use crate::links::{left, room};
+use crate::message::Arrival;
+use crate::outbox::Content;
+use crate::pack;
+use crate::peer::Peer;
+use crate::sizes::Size;
+use crate::wire::{Header, Kind};
+
+impl Link {
+    /// A request has come. Whether its peer had the credit.
+    #[inline]
+    pub fn comes(&self) -> bool {
+        let came = self.came.load(Ordering::Relaxed).wrapping_add(1);
+        self.came.store(came, Ordering::Relaxed);
+        let open = came.wrapping_sub(self.answered.load(Ordering::Relaxed));
+        let grants = self.grants();
+        // There are none when it is over; what had come before is handled.
+        open as usize <= grants || grants == 0
+    }
+
+    /// The peer does not keep to the rules, and would use up what others need.
+    #[cold]
+    pub fn overrun(self: &Arc<Self>) {
+        tracing::warn!(qpn = %self.qpn, "a peer sends more requests than it may: its link is ended");
+        self.endpoint.tell(Event::Overrun(Peer::of(self.clone())));
+        self.endpoint.ends(self, left());
+    }
+
+    /// Takes what the peer carries here, if it shows the tag.
+    pub fn carried(&self, arrival: &mut Arrival) -> Carried {
+        let core = &self.endpoint;
+        let admitted = core.tag().admits(self.shown());
+        let segment = core.segment().map(Registered::region);
+        locked(&self.carrying).take(arrival, admitted, segment)
+    }
+
+    /// Answers a request.
+    #[inline]
+    pub fn reply(self: &Arc<Self>, to: To, content: Content<'_>) {
+        let words = content.words.len();
+        let header = Header { kind: Kind::Reply, words, handler: to.handler, call: to.call };
+        if self.takes(content).is_err() {
+            return self.give_back(header, Undeliverable::LongReply, &[]);
+        }
+        self.answer(&mut self.out(), header, content);
+    }
+
+    /// Sends a request back, of which this is the data.
+    #[cold]
+    pub fn give_back(self: &Arc<Self>, request: Header, why: Undeliverable, data: &[u8]) {
+        let carried = if data.is_empty() { 0 } else { request.words };
+        let header = Header { kind: Kind::Returned, words: 1 + carried, ..request };
+        let content = Content { words: &[why.code()], payload: data };
+        self.answer(&mut self.out(), header, content);
+    }
+
+    /// A request is done, and nothing was replied.
+    #[inline]
+    pub fn done(self: &Arc<Self>, call: u16) {
+        let mut out = self.out();
+        if call == 0 {
+            out.owed += 1;
+            return self.tells(&mut out);
+        }
+        let header = Header { kind: Kind::Unanswered, words: 0, handler: 0, call };
+        self.answer(&mut out, header, Content::encoded(&[]));
+    }
+
+    /// Tells of requests that are done, if they are a quarter of all that the peer may have under way.
+    #[inline]
+    pub(super) fn tells(self: &Arc<Self>, out: &mut Out) {
+        let limit = self.hello.get().map_or(1, |hello| hello.limit.into());
+        if out.owed >= (self.grants().min(limit) / 4).max(1) {
+            let count = std::mem::take(&mut out.owed) as u16;
+            let header = Header { kind: Kind::Done, words: 0, handler: 0, call: count };
+            self.answer(out, header, Content::encoded(&[]));
+        }
+    }
+
+    /// Answers a request. A peer that has fewer credits than it may have gets one more with each
+    /// answer, as long as there are receives: so idle peers hold few, and busy ones many.
+    #[inline]
+    fn answer(self: &Arc<Self>, out: &mut Out, header: Header, content: Content<'_>) {
+        if out.outbox.is_none() {
+            return;
+        }
+        let answers = if header.kind == Kind::Done { header.call.into() } else { 1 };
+        let answered = self.answered.load(Ordering::Relaxed).wrapping_add(answers);
+        self.answered.store(answered, Ordering::Relaxed);
+        let full = self.grants() >= self.credits();
+        // More credits share a send with an answer, or there would be no receive for them.
+        if full || pack::size(header, content) + pack::HEAD > self.shared() {
+            return self.send(out, header, content, !handles_several());
+        }
+        self.answer_and_grant(out, header, content, answers as usize);
+    }
+
+    /// In one send, for which the peer has the receive that it has for the answer.
+    #[cold]
+    fn answer_and_grant(
+        self: &Arc<Self>,
+        out: &mut Out,
+        header: Header,
+        content: Content<'_>,
+        answers: usize,
+    ) {
+        let room = self.credits().saturating_sub(self.grants());
+        let more = self.buffers.promise_more(room.min(answers));
+        if more == 0 {
+            self.endpoint.wants_receives(&self.buffers);
+            return self.send(out, header, content, !handles_several());
+        }
+        let Some(outbox) = &mut out.outbox else { return };
+        self.grants.fetch_add(more, Ordering::Relaxed);
+        // What is held may be so much that the two would go apart.
+        outbox.flush();
+        let grant = Header { kind: Kind::Grant, words: 0, handler: 0, call: more as u16 };
+        let all = (&*self.buffers, usize::MAX);
+        outbox.hold(header, content, all);
+        outbox.hold(grant, Content::encoded(&[]), all);
+        if !self.goes_together() {
+            return outbox.flush();
+        }
+        self.endpoint.shared.holds(self.clone());
+    }
+
+    /// How many bytes of messages may share a send.
+    fn shared(&self) -> usize {
+        match self.size {
+            Size::Any => pack::LONGEST,
+            _ => room(self.longest()),
+        }
+    }
+
+    /// A handler keeps a request, for as long as its sender waits for the answer.
+    pub fn keep(self: &Arc<Self>, header: Header) -> KeptId {
+        let patience = self.hello.get().map_or(0, |hello| hello.patience);
+        let until = Instant::now() + Duration::from_millis(patience.into());
+        let mut out = self.out();
+        if out.timed.is_none() {
+            let task = self.endpoint.shared.runtime.spawn(time_out(self.clone()));
+            out.timed = Some(task.abort_handle());
+        }
+        out.kept.keep(header, until)
+    }
+}
+
+/// Sends requests back that handlers have kept too long, until none is kept.
+async fn time_out(link: Arc<Link>) {
+    loop {
+        let next = {
+            let mut out = link.out();
+            let next = out.kept.next().filter(|_| out.ending.is_none());
+            if next.is_none() {
+                out.timed = None;
+            }
+            next
+        };
+        let Some(next) = next else { return };
+        tokio::time::sleep_until(next).await;
+        loop {
+            let overdue = link.out().kept.overdue(Instant::now());
+            let Some(header) = overdue else { break };
+            link.give_back(header, Undeliverable::NoReply, &[]);
+        }
+    }
+}

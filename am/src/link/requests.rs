@@ -1,0 +1,188 @@
+//! Requests, which leave if there is a credit.
+
+use std::sync::Arc;
+
+use doorbell_verbs::{Send, Write};
+
+use super::{Link, Out, Placed, To};
+use crate::costs::{Cost, span};
+use crate::error::SendError;
+use crate::handling::handles;
+use crate::outbox::Content;
+use crate::wire::{Header, Kind, Placement};
+use crate::words::{MOST_WORDS, put_words};
+
+impl Link {
+    /// The one by which a request goes: that of its size, if sizes have their own.
+    #[inline]
+    pub fn lane(self: &Arc<Self>, content: Content<'_>) -> &Arc<Self> {
+        let takes = |lane: &&Arc<Self>| lane.takes(content).is_ok();
+        self.lanes().iter().find(takes).unwrap_or(self)
+    }
+
+    /// Whether a request of this may be sent from here.
+    #[inline]
+    pub fn allows(&self, content: Content<'_>) -> Result<(), SendError> {
+        let _semantics = span(Cost::Semantics);
+        if handles() {
+            return Err(SendError::InHandler);
+        }
+        self.takes(content)
+    }
+
+    /// Whether the peer takes this in a message.
+    #[inline]
+    pub fn takes(&self, Content { words, payload }: Content<'_>) -> Result<(), SendError> {
+        // Words beyond the first take the place of payload, and so does their number.
+        let count = words.len();
+        let beyond = if count > MOST_WORDS { 8 * (count - MOST_WORDS + 1) } else { 0 };
+        let len = payload.len() + beyond;
+        if len > 0 && len > self.longest() {
+            return Err(SendError::Payload { len, most: self.longest() });
+        }
+        Ok(())
+    }
+
+    /// Sends a request, if there is a credit. Whether there was.
+    #[inline]
+    pub fn try_request(
+        self: &Arc<Self>,
+        handler: u16,
+        content: Content<'_>,
+    ) -> Result<bool, SendError> {
+        let mut out = self.out();
+        let admitted = self.admit(&mut out)?;
+        if admitted {
+            self.request(&mut out, handler, content)?;
+        }
+        Ok(admitted)
+    }
+
+    /// Sends a request whose answer is kept for who waits for it, if there is a credit. Which call it
+    /// is.
+    #[inline]
+    pub fn try_call(
+        self: &Arc<Self>,
+        handler: u16,
+        content: Content<'_>,
+    ) -> Result<Option<u16>, SendError> {
+        let mut out = self.out();
+        let admitted = self.admit(&mut out)?;
+        if admitted { self.call(&mut out, handler, content).map(Some) } else { Ok(None) }
+    }
+
+    /// Sends a request for which there was a credit.
+    #[inline]
+    pub fn request(
+        self: &Arc<Self>,
+        out: &mut Out,
+        handler: u16,
+        content: Content<'_>,
+    ) -> Result<(), SendError> {
+        out.stands()?;
+        out.plain += 1;
+        self.send_request(out, To { handler, call: 0 }, content);
+        Ok(())
+    }
+
+    /// Sends a request for which there was a credit, and whose answer is kept. Which call it is.
+    #[inline]
+    pub fn call(
+        self: &Arc<Self>,
+        out: &mut Out,
+        handler: u16,
+        content: Content<'_>,
+    ) -> Result<u16, SendError> {
+        out.stands()?;
+        let call = out.calls.begin();
+        self.send_request(out, To { handler, call }, content);
+        Ok(call)
+    }
+
+    /// One that nothing is under way beside is alone, and goes at once.
+    #[inline]
+    fn send_request(self: &Arc<Self>, out: &mut Out, to: To, content: Content<'_>) {
+        let alone = out.taken == 1;
+        let words = content.words.len();
+        let header = Header { kind: Kind::Request, words, handler: to.handler, call: to.call };
+        self.send(out, header, content, alone);
+    }
+
+    /// Places data in the peer's segment, for which there was a credit, and has a request run behind
+    /// that. Which one it is of those that wait for their memory to come back.
+    pub fn place(
+        self: &Arc<Self>,
+        out: &mut Out,
+        handler: u16,
+        words: &[u64],
+        placed: Placed,
+    ) -> Result<u16, SendError> {
+        /// The most bytes of one. Metadata makes the last packet of several longer than the others, which a
+        /// run of them may not have: it would end there, and the next begin.
+        const ONE_PACKET: u64 = 4096;
+        out.stands()?;
+        let Placed { offset, data, memory } = placed;
+        let (source, len) = (out.sources.begin(), data.len());
+        let by_metadata = words.is_empty()
+            && len <= ONE_PACKET
+            && self.goes_together()
+            && self.hello().is_some_and(|hello| hello.metadata);
+        out.plain += 1;
+        let alone = out.taken == 1;
+        let Some(outbox) = &mut out.outbox else { return Ok(source) };
+        let kind = if by_metadata { Kind::Request } else { Kind::Placed };
+        let count = words.len() + kind.own_words();
+        let header = Header { kind, words: count, handler, call: 0 };
+        let write = Write::new(data, memory).expect("it was measured").id(source.into());
+        let first = if by_metadata {
+            outbox.put(write.metadata(Placement { header, offset }.metadata()), len)
+        } else {
+            let mut bytes = [0; 8 * MOST_WORDS];
+            let bytes = &mut bytes[..8 * words.len()];
+            put_words(words, bytes);
+            let content = Content { words: &[offset, len], payload: bytes };
+            outbox.put_told((write, len), (header, content), &self.buffers)
+        };
+        if alone || !self.goes_together() {
+            outbox.flush();
+        } else if first {
+            self.endpoint.shared.holds(self.clone());
+        }
+        Ok(source)
+    }
+
+    /// Says what is to be carried, for which there was a credit.
+    pub fn carry(
+        self: &Arc<Self>,
+        handler: u16,
+        words: &[u64],
+        [offset, len]: [u64; 2],
+    ) -> Result<(), SendError> {
+        let mut out = self.out();
+        out.stands()?;
+        out.plain += 1;
+        let mut bytes = [0; 8 * MOST_WORDS];
+        let payload = &mut bytes[..8 * words.len()];
+        put_words(words, payload);
+        let words = Kind::Carried.own_words() + words.len();
+        let header = Header { kind: Kind::Carried, words, handler, call: 0 };
+        self.send(&mut out, header, Content { words: &[offset, len], payload }, true);
+        Ok(())
+    }
+
+    /// Sends a piece of it, for which there was a credit. If it is the last, which one it is of those that
+    /// wait for their memory to come back.
+    pub fn carry_piece(&self, piece: Send, is_last: bool) -> Result<Option<u16>, SendError> {
+        let header = Header { kind: Kind::Carried, words: 0, handler: 0, call: 0 };
+        let out = &mut *self.out();
+        out.stands()?;
+        out.plain += 1;
+        let source = is_last.then(|| out.sources.begin());
+        let piece = piece.imm(header.imm()).id(source.map_or(0, u64::from));
+        if let Some(outbox) = &mut out.outbox {
+            outbox.flush();
+            outbox.post(piece);
+        }
+        Ok(source)
+    }
+}
