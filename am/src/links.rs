@@ -8,6 +8,7 @@ use doorbell_verbs::{
     RemoteMemory, Rights, Rkey, ServiceId, Stand, Unconnected,
 };
 use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::time::Instant;
 
 use crate::buffers::{Buffers, locked};
 use crate::bundle::Shared;
@@ -23,7 +24,7 @@ use crate::name::{Name, Tag};
 use crate::outbox::Content;
 use crate::pack;
 use crate::peer::{self, Peer};
-use crate::recall::{BETWEEN_RECALLS, recall};
+use crate::recall::{BETWEEN_RECALLS, PATIENCE, recall};
 use crate::sizes::Size;
 use crate::tasks::Tasks;
 use crate::wire::{Ask, Hello, MOST_CREDITS, SYSTEM};
@@ -228,22 +229,35 @@ impl Core {
                 unconnected
             }
         };
-        let receives = match self.receives(&buffers, size) {
-            Some(receives) => receives,
-            None => {
-                // It goes on to its end, whatever becomes of who waits for it.
-                let (core, receives) = (self.clone(), buffers.clone());
-                let recalled = async move { recall(&core, &receives, true).await };
-                let _ = self.shared.runtime.spawn(recalled).await;
-                self.receives(&buffers, size).ok_or_else(|| self.no_receives())?
-            }
-        };
+        let receives = self.receives_in_time(&buffers, size).await?;
         let own = (size, buffers);
         let link = Arc::new(Link::new(self.clone(), unconnected.qpn(), own, receives));
         let fresh = Fresh { link: link.clone(), stays: false };
         locked(&self.links).as_mut().ok_or(OpenError::Closed)?.push(link.clone());
         self.shared.tell(News::Link(link));
         Ok((unconnected, fresh))
+    }
+
+    /// The receives of a new link, for which others may have to give up some.
+    async fn receives_in_time(
+        self: &Arc<Self>,
+        buffers: &Arc<Buffers>,
+        size: Size,
+    ) -> Result<(usize, usize), OpenError> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut hope = true;
+        loop {
+            if let Some(found) = self.receives(buffers, size) {
+                return Ok(found);
+            }
+            if !hope || Instant::now() >= deadline {
+                return Err(self.no_receives());
+            }
+            // It goes on to its end, whatever becomes of who waits for it.
+            let (core, buffers) = (self.clone(), buffers.clone());
+            let recalled = async move { recall(&core, &buffers, true).await };
+            hope = self.shared.runtime.spawn(recalled).await.unwrap_or(false);
+        }
     }
 
     /// How many receives there are for a new link: for its peer's requests, and for the answers to its

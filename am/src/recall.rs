@@ -18,18 +18,19 @@ use crate::wire::Ask;
 /// How long nobody is asked again.
 pub(crate) const BETWEEN_RECALLS: Duration = Duration::from_millis(10);
 
-/// How long the first of them may take to answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long whoever needs one waits.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How many peers are asked at a time.
 const AT_ONCE: usize = 64;
 
 /// Takes receives back from idle peers that have some of these; if there must be some, from others, too.
-/// Until one has come back.
-pub(crate) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool) {
+/// Until one has come back. Whether there is anybody who may give some back.
+pub(crate) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool) -> bool {
     let have = |link: &Arc<Link>| Arc::ptr_eq(&link.buffers, receives);
     let links: Vec<_> = core.all().into_iter().filter(have).collect();
     links.iter().for_each(|link| link.gives_back(link.yields_leases()));
+    let asked = links.iter().any(|link| link.is_recalled());
     let (idle, busy): (Vec<_>, Vec<_>) =
         links.into_iter().filter(|link| link.can_be_recalled()).partition(|link| link.is_idle());
     let others = busy.into_iter().filter(|_| must);
@@ -38,16 +39,22 @@ pub(crate) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool
         link.set_recalled(true);
         recalls.spawn_on(recall_from(link), &core.shared.runtime);
     }
+    let anybody = asked || !recalls.is_empty();
     let one = async {
         while let Some(found) = recalls.join_next().await {
             if found.is_ok_and(|found| found > 0) {
-                break;
+                return;
             }
+        }
+        // What others have asked for may come instead.
+        if anybody {
+            tokio::time::sleep(BETWEEN_RECALLS).await;
         }
     };
     let _ = tokio::time::timeout(PATIENCE, one).await;
     // The others go on.
     recalls.detach_all();
+    anybody
 }
 
 /// How many receives come back from a peer.

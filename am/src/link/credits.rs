@@ -109,7 +109,12 @@ impl Link {
 
     /// Whether credits may be recalled from the peer: not while it is being asked.
     pub fn can_be_recalled(&self) -> bool {
-        self.is_open() && self.grants() > 1 && !self.recalled.load(Ordering::Relaxed)
+        self.is_open() && self.grants() > 1 && !self.is_recalled()
+    }
+
+    /// Whether the peer is just being asked for some.
+    pub fn is_recalled(&self) -> bool {
+        self.recalled.load(Ordering::Relaxed)
     }
 
     pub fn set_recalled(&self, recalled: bool) {
