@@ -388,12 +388,8 @@ impl Handling {
         match (words.first().and_then(|&ask| Ask::from_word(ask)), table) {
             (Some(Ask::Compare), Some(handlers)) => {
                 let difference = handlers.differs(payload).map(|found| found.to_bytes());
-                let difference = Content::encoded(difference.as_deref().unwrap_or_default());
-                match link.takes(difference) {
-                    Ok(()) => link.reply(to, difference),
-                    // It is asked by the way of long messages.
-                    Err(_) => link.give_back(arrival.header, Undeliverable::NoHandler, &[]),
-                }
+                let payload = difference.as_deref().unwrap_or_default();
+                link.reply(to, Content { words: &[], payload });
             }
             (Some(Ask::Show), _) if words.len() == 2 => {
                 link.shows(Tag(words[1]));

@@ -51,7 +51,8 @@ pub(crate) struct Outbox {
     queue: SendQueue,
     pub connection: Connection,
     held: Held,
-    /// What there was no room to send: no more than the peer's requests and this side's.
+    /// What there was no room to send: no more than an answer to each of the peer's requests, and two for
+    /// each of this side's.
     backlog: VecDeque<WorkRequest>,
     /// Sends of few bytes since one was told of. Of so many one is, less than the queue holds: then
     /// there is room again for what waits.

@@ -65,7 +65,6 @@ impl PartialEq for Words {
 }
 
 /// The words of any arguments: few as a rule, for which nothing is allocated.
-#[derive(Clone)]
 pub(crate) struct Values {
     few: Words,
     /// All of them, if they are more.
@@ -73,12 +72,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    pub const NONE: Self = Self::few(Words::NONE);
-
-    #[inline]
-    pub const fn few(few: Words) -> Self {
-        Self { few, many: Vec::new() }
-    }
+    const NONE: Self = Self { few: Words::NONE, many: Vec::new() };
 
     /// The arguments of a type.
     #[inline]

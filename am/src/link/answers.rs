@@ -50,7 +50,7 @@ impl Link {
         locked(&self.carrying).take(arrival, admitted, segment)
     }
 
-    /// Answers a request.
+    /// Answers a request; if the peer does not take so much, with that.
     #[inline]
     pub fn reply(self: &Arc<Self>, to: To, content: Content<'_>) {
         let words = content.words.len();

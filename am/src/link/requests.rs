@@ -10,7 +10,7 @@ use crate::error::SendError;
 use crate::handling::handles;
 use crate::outbox::Content;
 use crate::wire::{Header, Kind, Placement};
-use crate::words::{MOST_WORDS, put_words};
+use crate::words::MOST_WORDS;
 
 impl Link {
     /// The one by which a request goes: that of its size, if sizes have their own.
@@ -130,17 +130,15 @@ impl Link {
         out.plain += 1;
         let alone = out.taken == 1;
         let Some(outbox) = &mut out.outbox else { return Ok(source) };
-        let kind = if by_metadata { Kind::Request } else { Kind::Placed };
-        let count = words.len() + kind.own_words();
-        let header = Header { kind, words: count, handler, call: 0 };
         let write = Write::new(data, memory).expect("it was measured").id(source.into());
         let first = if by_metadata {
+            let header = Header { kind: Kind::Request, words: 0, handler, call: 0 };
             outbox.put(write.metadata(Placement { header, offset }.metadata()), len)
         } else {
-            let mut bytes = [0; 8 * MOST_WORDS];
-            let bytes = &mut bytes[..8 * words.len()];
-            put_words(words, bytes);
-            let content = Content { words: &[offset, len], payload: bytes };
+            let all = &mut [0; MOST_WORDS + 2];
+            let words = placed_words(all, [offset, len], words);
+            let header = Header { kind: Kind::Placed, words: words.len(), handler, call: 0 };
+            let content = Content { words, payload: &[] };
             outbox.put_told((write, len), (header, content), &self.buffers)
         };
         if alone || !self.goes_together() {
@@ -156,17 +154,15 @@ impl Link {
         self: &Arc<Self>,
         handler: u16,
         words: &[u64],
-        [offset, len]: [u64; 2],
+        place: [u64; 2],
     ) -> Result<(), SendError> {
         let mut out = self.out();
         out.stands()?;
         out.plain += 1;
-        let mut bytes = [0; 8 * MOST_WORDS];
-        let payload = &mut bytes[..8 * words.len()];
-        put_words(words, payload);
-        let words = Kind::Carried.own_words() + words.len();
-        let header = Header { kind: Kind::Carried, words, handler, call: 0 };
-        self.send(&mut out, header, Content { words: &[offset, len], payload }, true);
+        let all = &mut [0; MOST_WORDS + 2];
+        let words = placed_words(all, place, words);
+        let header = Header { kind: Kind::Carried, words: words.len(), handler, call: 0 };
+        self.send(&mut out, header, Content { words, payload: &[] }, true);
         Ok(())
     }
 
@@ -185,4 +181,17 @@ impl Link {
         }
         Ok(source)
     }
+}
+
+/// Where something is placed and how long it is, and the handler's words behind that.
+fn placed_words<'w>(
+    all: &'w mut [u64; MOST_WORDS + 2],
+    place: [u64; 2],
+    words: &[u64],
+) -> &'w [u64] {
+    let all = &mut all[..place.len() + words.len()];
+    let (front, behind) = all.split_at_mut(place.len());
+    front.copy_from_slice(&place);
+    behind.copy_from_slice(words);
+    all
 }
