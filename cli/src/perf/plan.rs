@@ -44,7 +44,7 @@ impl Amount {
 /// How Active Messages are carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Carriage {
-    /// Short ones that have company share a send; what is placed is told of by the write
+    /// Short ones that have company share a send; of a packet that is placed the write tells
     Together,
     /// Each is a send of its own, as in AMVIA's third version
     Apart,
