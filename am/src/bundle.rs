@@ -20,7 +20,7 @@ use crate::error::OpenError;
 use crate::handlers::Handlers;
 use crate::handling::{Counters, News, handles};
 use crate::link::Link;
-use crate::poller::{Looked, Poller};
+use crate::poller::{How, Looked, Poller};
 
 /// How large a bundle is.
 #[derive(Clone, Debug)]
@@ -187,13 +187,13 @@ impl Bundle {
         if handles() {
             return 0;
         }
-        let mut looked = shared.look(requests);
+        let mut looked = shared.look(How { requests, in_hand: false });
         if looked.handled == 0 {
             {
                 let _base = span(Cost::Base);
                 shared.nic.turn();
             }
-            looked = shared.look(requests);
+            looked = shared.look(How { requests, in_hand: false });
         }
         looked.handled
     }
@@ -267,15 +267,15 @@ impl Shared {
     /// Handles what is there, unless somebody else is at it. Most looks find nothing, and so it is
     /// seen without a lock that there is nothing.
     #[inline]
-    pub fn look(&self, requests: bool) -> Looked {
+    pub fn look(&self, how: How) -> Looked {
         let still = !self.stirred.load(Ordering::Acquire);
         if still && self.gauges.iter().all(Gauge::is_empty) {
             return Looked::default();
         }
-        self.handle(requests)
+        self.handle(how)
     }
 
-    fn handle(&self, requests: bool) -> Looked {
+    fn handle(&self, how: How) -> Looked {
         let _notification = span(Cost::Notification);
         let mut poller = match self.poller.try_lock() {
             Ok(poller) => poller,
@@ -292,7 +292,7 @@ impl Shared {
         if self.any_news.load(Ordering::SeqCst) {
             self.catch_up(&mut poller);
         }
-        let mut looked = poller.look(requests);
+        let mut looked = poller.look(how);
         for (gauge, taken) in self.gauges.iter().zip(poller.taken()) {
             gauge.taken.store(taken, Ordering::Relaxed);
         }
@@ -336,6 +336,7 @@ impl Shared {
         }
     }
 
+    #[inline(never)]
     fn flush_all(&self) {
         let mut links = {
             let mut holding = locked(&self.holding);
@@ -416,7 +417,7 @@ impl Look for Drive<'_> {
 
     #[inline]
     fn look(&mut self) -> Option<()> {
-        self.woke |= self.shared.look(true).woke;
+        self.woke |= self.shared.look(How::IN_HAND).woke;
         None
     }
 
@@ -444,7 +445,7 @@ impl Look for Handled<'_> {
     type Found = ();
 
     fn look(&mut self) -> Option<()> {
-        self.woke |= self.shared.look(true).woke;
+        self.woke |= self.shared.look(How::IN_HAND).woke;
         (self.shared.handled() != self.before).then_some(())
     }
 

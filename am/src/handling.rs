@@ -19,7 +19,7 @@ use crate::outbox::Content;
 use crate::pack;
 use crate::poller::Looked;
 use crate::wire::{Ask, Header, Kind, Placement, SYSTEM};
-use crate::words::Values;
+use crate::words::Room;
 
 /// What the poller is told by others.
 pub(crate) enum News {
@@ -74,43 +74,6 @@ pub(crate) fn handles() -> bool {
 #[inline]
 pub(crate) fn handles_several() -> bool {
     RUNS.get() == Runs::OneOfSeveral
-}
-
-/// What was received, and the buffer that it took.
-pub(crate) struct Received {
-    what: What,
-    buffer: Buf,
-}
-
-enum What {
-    /// One message or several.
-    Messages,
-    /// One, of which the buffer has words and payload.
-    Data(Header),
-    /// One whose payload, of that length, the NIC has placed.
-    Placed(Placement, u32),
-    NoMessage,
-    /// Nothing: its connection is over.
-    Flushed,
-}
-
-impl Received {
-    /// What a completion tells, which keeps nothing of it; none if there is no buffer in it.
-    #[inline]
-    pub fn of(completion: &mut Completion) -> Option<Self> {
-        let Memory::Buf(buffer) = std::mem::take(&mut completion.memory) else { return None };
-        let what = match (&completion.outcome, &completion.attached) {
-            (Ok(Done::Received), Attachment::Nothing) => Some(What::Messages),
-            (Ok(Done::Received), Attachment::Imm(imm)) => Some(What::Data(Header::from_imm(*imm))),
-            (Ok(Done::ReceivedWrite), Attachment::Metadata(metadata)) => {
-                let placed = Placement::from_metadata(metadata);
-                placed.map(|placement| What::Placed(placement, completion.len))
-            }
-            (Err(_), _) => Some(What::Flushed),
-            _ => None,
-        };
-        Some(Self { what: what.unwrap_or(What::NoMessage), buffer })
-    }
 }
 
 pub(crate) struct Handling {
@@ -214,61 +177,90 @@ impl Handling {
     pub fn received(
         &mut self,
         link: &Arc<Link>,
-        Received { what, buffer }: Received,
+        completion: &mut Completion,
         alone: bool,
         looked: &mut Looked,
     ) -> Option<Buf> {
         let _semantics = span(Cost::Semantics);
         self.runs = if alone { Runs::Alone } else { Runs::OneOfSeveral };
-        match what {
-            What::Messages => self.unpack(link, buffer, looked),
-            What::Data(header) if !header.is_wide() && 8 * header.words <= buffer.len() => {
-                looked.handled += 1;
-                let data = 0..buffer.len();
-                let buffer = Some(buffer);
-                let mut arrival =
-                    Arrival { header, buffer, data, whole: true, posted: true, placed: None };
-                self.arrive(link, &mut arrival, looked)
+        let Memory::Buf(buffer) = std::mem::take(&mut completion.memory) else { return None };
+        match (&completion.outcome, &completion.attached) {
+            (Ok(Done::Received), Attachment::Nothing) => self.messages(link, buffer, looked),
+            (Ok(Done::Received), Attachment::Imm(imm)) => {
+                self.data(link, Header::from_imm(*imm), buffer, looked)
             }
-            What::Placed(Placement { header, offset }, len) => {
-                looked.handled += 1;
-                let placed = Some(offset..offset.saturating_add(len.into()));
-                let buffer = Some(buffer);
-                let mut arrival =
-                    Arrival { header, buffer, data: 0..0, whole: true, posted: true, placed };
-                self.arrive(link, &mut arrival, looked)
+            (Ok(Done::ReceivedWrite), Attachment::Metadata(metadata)) => {
+                let placed = Placement::from_metadata(metadata);
+                self.placed(link, placed, completion.len.into(), buffer, looked)
             }
-            What::Flushed => link.flushed(buffer),
-            What::Data(_) | What::NoMessage => {
-                count(&self.counters.malformed);
-                Some(buffer)
+            (Ok(_), _) => self.is_none(buffer),
+            // Its connection is over.
+            (Err(_), _) => link.flushed(buffer),
+        }
+    }
+
+    /// What came is no message.
+    #[cold]
+    fn is_none(&self, buffer: Buf) -> Option<Buf> {
+        count(&self.counters.malformed);
+        Some(buffer)
+    }
+
+    /// One message, of which the buffer has words and payload.
+    fn data(
+        &mut self,
+        link: &Arc<Link>,
+        header: Header,
+        buffer: Buf,
+        looked: &mut Looked,
+    ) -> Option<Buf> {
+        if header.is_wide() || 8 * header.words > buffer.len() {
+            return self.is_none(buffer);
+        }
+        let data = 0..buffer.len();
+        self.arrive(link, &mut Arrival::alone(header, buffer, data), looked)
+    }
+
+    /// One whose payload, of that length, the NIC has placed.
+    fn placed(
+        &mut self,
+        link: &Arc<Link>,
+        placement: Option<Placement>,
+        len: u64,
+        buffer: Buf,
+        looked: &mut Looked,
+    ) -> Option<Buf> {
+        let Some(Placement { header, offset }) = placement else { return self.is_none(buffer) };
+        let mut arrival = Arrival::alone(header, buffer, 0..0);
+        arrival.placed = Some(offset..offset.saturating_add(len));
+        self.arrive(link, &mut arrival, looked)
+    }
+
+    /// One message, as a rule, or several.
+    #[inline]
+    fn messages(&mut self, link: &Arc<Link>, buffer: Buf, looked: &mut Looked) -> Option<Buf> {
+        match pack::message(&buffer, 0) {
+            Some((header, data, next)) if next == buffer.len() => {
+                self.arrive(link, &mut Arrival::alone(header, buffer, data), looked)
             }
+            Some(_) => self.unpack(link, buffer, looked),
+            None => self.is_none(buffer),
         }
     }
 
     /// Each message of a send, one after the other, in the buffer of all.
-    #[inline]
     fn unpack(&mut self, link: &Arc<Link>, buffer: Buf, looked: &mut Looked) -> Option<Buf> {
+        self.runs = Runs::OneOfSeveral;
         let (mut at, mut rest) = (0, Some(buffer));
         while let Some(buffer) = rest.take() {
             let Some((header, data, next)) = pack::message(&buffer, at) else {
-                if at < buffer.len() || at == 0 {
-                    count(&self.counters.malformed);
-                }
-                return Some(buffer);
+                return if at < buffer.len() { self.is_none(buffer) } else { Some(buffer) };
             };
-            let whole = at == 0 && next == buffer.len();
-            if !whole {
-                self.runs = Runs::OneOfSeveral;
-            }
-            looked.handled += 1;
             at = next;
             let buffer = Some(buffer);
-            let mut arrival = Arrival { header, buffer, data, whole, posted: whole, placed: None };
+            let mut arrival =
+                Arrival { header, buffer, data, whole: false, posted: false, placed: None };
             rest = self.arrive(link, &mut arrival, looked);
-            if whole {
-                break;
-            }
         }
         rest
     }
@@ -282,6 +274,7 @@ impl Handling {
         arrival: &mut Arrival,
         looked: &mut Looked,
     ) -> Option<Buf> {
+        looked.handled += 1;
         if !arrival.fits(link.payload()) {
             count(&self.counters.malformed);
             return arrival.buffer.take();
@@ -354,9 +347,10 @@ impl Handling {
         let (true, Some(run)) = (endpoint.tag().admits(link.shown()), handler) else {
             return self.refuse(link, arrival);
         };
-        let words = Values::from_bytes(&arrival.data()[..8 * header.words]);
+        let mut room = Room::new();
+        let words = room.read(arrival.words());
         let request = Request::new(link, arrival);
-        run_contained(&self.counters, self.runs, || run(request, &words));
+        run_contained(&self.counters, self.runs, || run(request, words));
     }
 
     /// A message that is copied into the segment. Whether that was the last, and is a request now.
@@ -381,8 +375,8 @@ impl Handling {
     /// What another endpoint says to this one.
     #[cold]
     fn system(&mut self, link: &Arc<Link>, arrival: &Arrival) {
-        let (words, payload) = arrival.data().split_at(8 * arrival.header.words);
-        let words = Values::from_bytes(words);
+        let mut room = Room::new();
+        let (words, payload) = (room.read(arrival.words()), arrival.payload());
         let to = To { handler: SYSTEM, call: arrival.header.call };
         let table = self.tables.get(link.endpoint.number).and_then(Option::as_ref);
         match (words.first().and_then(|&ask| Ask::from_word(ask)), table) {
@@ -430,9 +424,10 @@ impl Handling {
         let Some(run) = table.and_then(|table| table.replies.get_mut(header.handler)) else {
             return count(&self.counters.undelivered);
         };
-        let words = Values::from_bytes(&arrival.data()[..8 * header.words]);
+        let mut room = Room::new();
+        let words = room.read(arrival.words());
         let reply = Replied::new(link, arrival);
-        if run_contained(&self.counters, self.runs, || run(reply, &words)) == Some(false) {
+        if run_contained(&self.counters, self.runs, || run(reply, words)) == Some(false) {
             count(&self.counters.undelivered);
         }
     }
@@ -470,9 +465,9 @@ impl Handling {
 #[inline]
 fn run_contained<R>(counters: &Counters, runs: Runs, run: impl FnOnce() -> R) -> Option<R> {
     let _handlers = span(Cost::Handlers);
-    RUNS.set(runs);
+    RUNS.with(|now| now.set(runs));
     let ran = contained(run);
-    RUNS.set(Runs::Nothing);
+    RUNS.with(|now| now.set(Runs::Nothing));
     if ran.is_err() {
         counters.panics.fetch_add(1, Ordering::Relaxed);
     }

@@ -406,12 +406,13 @@ impl Link {
 
 impl Out {
     /// That the link is over, if it is.
+    #[cold]
     pub fn gone(&self) -> Option<SendError> {
         self.ending.clone().map(SendError::Gone)
     }
 
     #[inline]
     fn stands(&self) -> Result<(), SendError> {
-        self.gone().map_or(Ok(()), Err)
+        if self.ending.is_none() { Ok(()) } else { self.gone().map_or(Ok(()), Err) }
     }
 }

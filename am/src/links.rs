@@ -41,8 +41,8 @@ pub(crate) fn words(memory: RemoteMemory) -> [u64; 3] {
     [memory.address().0, memory.rkey().0.into(), memory.len()]
 }
 
-fn memory(words: &[u64]) -> Option<RemoteMemory> {
-    let &[address, rkey, len] = words else { return None };
+fn memory(mut words: impl Iterator<Item = u64>) -> Option<RemoteMemory> {
+    let (address, rkey, len) = (words.next()?, words.next()?, words.next()?);
     Some(RemoteMemory::new(RemoteAddr(address), Rkey(rkey.try_into().ok()?), len))
 }
 
@@ -483,7 +483,7 @@ impl Core {
     /// Ends the connection to a peer that is not mapped any more, if that does not map this either.
     async fn leaves(self: Arc<Self>, link: Arc<Link>) {
         let answer = ask(&link, &[Ask::Leave as u64], &[]).await;
-        let stays = answer.is_ok_and(|reply| reply.words() == [1]);
+        let stays = answer.is_ok_and(|reply| reply.words().eq([1]));
         if stays {
             return;
         }

@@ -15,7 +15,7 @@ use crate::link::{Link, To};
 use crate::outbox::Content;
 use crate::peer::Peer;
 use crate::wire::Header;
-use crate::words::{Arguments, MOST_WORDS, Values};
+use crate::words::{Arguments, MOST_WORDS, Room, each_word};
 
 /// What came for a handler, in the buffer in which it was received.
 pub(crate) struct Arrival {
@@ -33,6 +33,12 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
+    /// One that has its buffer for itself.
+    #[inline]
+    pub fn alone(header: Header, buffer: Buf, data: Range<usize>) -> Self {
+        Self { header, buffer: Some(buffer), data, whole: true, posted: true, placed: None }
+    }
+
     /// The words and the payload.
     #[inline]
     pub fn data(&self) -> &[u8] {
@@ -40,7 +46,12 @@ impl Arrival {
     }
 
     #[inline]
-    fn payload(&self) -> &[u8] {
+    pub fn words(&self) -> &[u8] {
+        &self.data()[..8 * self.header.words]
+    }
+
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
         &self.data()[8 * self.header.words..]
     }
 
@@ -143,7 +154,8 @@ impl<'r> Request<'r> {
     /// Replies with words. If they are more than the peer takes, it is told that.
     #[inline]
     pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
-        self.answer(id.index(), Content { words: &Values::of(&arguments), payload: &[] });
+        let mut room = Room::new();
+        self.answer(id.index(), Content { words: room.of(&arguments), payload: &[] });
     }
 
     /// Replies with words and a payload, of which a copy is sent.
@@ -158,8 +170,8 @@ impl<'r> Request<'r> {
         arguments: A,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        let words = &Values::of(&arguments);
-        let content = Content { words, payload };
+        let mut room = Room::new();
+        let content = Content { words: room.of(&arguments), payload };
         self.link.takes(content)?;
         self.answer(id.index(), content);
         Ok(())
@@ -247,7 +259,8 @@ impl Kept {
 
     /// Replies with words. If they are more than the peer takes, it is told that.
     pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
-        self.answer(id.index(), Content { words: &Values::of(&arguments), payload: &[] });
+        let mut room = Room::new();
+        self.answer(id.index(), Content { words: room.of(&arguments), payload: &[] });
     }
 
     /// Replies with words and a payload, of which a copy is sent.
@@ -260,8 +273,8 @@ impl Kept {
         arguments: A,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        let words = &Values::of(&arguments);
-        let content = Content { words, payload };
+        let mut room = Room::new();
+        let content = Content { words: room.of(&arguments), payload };
         self.link.takes(content)?;
         self.answer(id.index(), content);
         Ok(())
@@ -323,33 +336,64 @@ impl<'r> Replied<'r> {
 /// A reply, for the caller who awaited it.
 pub struct Reply {
     handler: u16,
-    words: Values,
-    payload: Payload,
+    /// How many of the bytes are words.
+    words: usize,
+    data: ReplyData,
 }
 
-/// What came with a reply, in the buffer in which it was received, if anything did.
-struct Payload(Option<(Buf, Range<usize>, Arc<Link>)>);
+/// The words and the payload of a reply.
+enum ReplyData {
+    /// So few bytes that the buffer is left to others.
+    Few([u8; FEW], usize),
+    Buffered(Buffered),
+}
 
-impl Drop for Payload {
-    #[inline]
+/// How many bytes a reply has in itself.
+const FEW: usize = 32;
+
+/// What lies in the buffer in which it was received.
+struct Buffered {
+    buffer: Buf,
+    data: Range<usize>,
+    link: Arc<Link>,
+}
+
+impl Buffered {
+    fn of(arrival: &mut Arrival, link: &Arc<Link>) -> Self {
+        let data = if arrival.whole { arrival.data.clone() } else { 0..arrival.data.len() };
+        let buffer = arrival.detach(&link.buffers).unwrap_or_default();
+        Self { buffer, data, link: link.clone() }
+    }
+}
+
+impl Drop for Buffered {
     fn drop(&mut self) {
-        if let Some((buffer, _, link)) = self.0.take() {
-            link.buffers.give(buffer);
-        }
+        self.link.buffers.give(std::mem::take(&mut self.buffer));
     }
 }
 
 impl Reply {
-    /// Takes the buffer along only if there is a payload in it.
+    /// Takes the buffer along only if there is much in it.
     #[inline]
     pub(crate) fn of(arrival: &mut Arrival, link: &Arc<Link>) -> Self {
-        let Header { words: count, handler, .. } = arrival.header;
-        let words = Values::from_bytes(&arrival.data()[..8 * count]);
-        let (len, own) = (arrival.data.len(), arrival.whole);
-        let start = if own { arrival.data.start } else { 0 };
-        let payload = start + 8 * count..start + len;
-        let buffer = if payload.is_empty() { None } else { arrival.detach(&link.buffers) };
-        Self { handler, words, payload: Payload(buffer.map(|it| (it, payload, link.clone()))) }
+        let Header { words, handler, .. } = arrival.header;
+        let (mut few, len) = ([0; FEW], arrival.data.len());
+        let data = match few.get_mut(..len) {
+            Some(bytes) => {
+                bytes.copy_from_slice(arrival.data());
+                ReplyData::Few(few, len)
+            }
+            None => ReplyData::Buffered(Buffered::of(arrival, link)),
+        };
+        Self { handler, words: 8 * words, data }
+    }
+
+    #[inline]
+    fn data(&self) -> &[u8] {
+        match &self.data {
+            ReplyData::Few(few, len) => &few[..*len],
+            ReplyData::Buffered(Buffered { buffer, data, .. }) => &buffer[data.clone()],
+        }
     }
 
     /// The index of the handler that it is for.
@@ -358,13 +402,13 @@ impl Reply {
     }
 
     /// Its words.
-    pub fn words(&self) -> &[u64] {
-        &self.words
+    pub fn words(&self) -> impl ExactSizeIterator<Item = u64> {
+        each_word(&self.data()[..self.words])
     }
 
     /// Its payload.
     pub fn payload(&self) -> &[u8] {
-        self.payload.0.as_ref().map_or(&[], |(buffer, range, _)| &buffer[range.clone()])
+        &self.data()[self.words..]
     }
 
     /// Its arguments, if it is of this kind.
@@ -373,7 +417,9 @@ impl Reply {
     /// When it is of another, or the words are none of that.
     #[inline]
     pub fn arguments<A: Arguments>(&self, id: ReplyId<A>) -> Result<A, CallError> {
-        let arguments = if self.handler == id.index() { A::take(&self.words) } else { None };
+        let mut room = Room::new();
+        let words = room.read(&self.data()[..self.words]);
+        let arguments = if self.handler == id.index() { A::take(words) } else { None };
         let other = CallError::OtherReply { found: self.handler, expected: id.name() };
         arguments.ok_or(other)
     }
@@ -383,7 +429,7 @@ impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reply")
             .field("handler", &self.handler)
-            .field("words", &self.words())
+            .field("words", &self.words().collect::<Vec<_>>())
             .field("payload", &self.payload().len())
             .finish()
     }
@@ -414,9 +460,9 @@ impl Returned<'_> {
     }
 
     /// Its words, if they came back, too.
-    pub fn words(&self) -> Vec<u64> {
+    pub fn words(&self) -> impl ExactSizeIterator<Item = u64> {
         let words = self.what.and_then(|(header, data)| data.get(..8 * header.words));
-        Values::from_bytes(words.unwrap_or_default()).to_vec()
+        each_word(words.unwrap_or_default())
     }
 
     /// Its payload, if that came back, too.

@@ -54,10 +54,13 @@ pub(crate) struct Outbox {
     /// What there was no room to send: no more than an answer to each of the peer's requests, and two for
     /// each of this side's.
     backlog: VecDeque<WorkRequest>,
-    /// Sends of few bytes since one was told of. Of so many one is, less than the queue holds: then
-    /// there is room again for what waits.
+    /// Sends of few bytes since it was last asked whether one is to be told of, and after how many it
+    /// is.
     untold: usize,
     told_of: usize,
+    /// One is, unless there is so much room: so when the queue is full, one of those in it is told of, and
+    /// then there is room again for what waits.
+    ample: usize,
     /// How many bytes are in the queue without the doorbell having been rung for them.
     unrung: u64,
 }
@@ -73,8 +76,9 @@ enum Held {
 impl Outbox {
     pub fn new(send: SendQueue, connection: Connection) -> Self {
         let (held, backlog) = (Held::Nothing, VecDeque::new());
-        let told_of = (send.room() / 4).clamp(1, 16);
-        Self { queue: send, connection, held, backlog, untold: 0, told_of, unrung: 0 }
+        let room = send.room();
+        let (told_of, ample) = ((room / 4).clamp(1, 16), (room / 2).max(2));
+        Self { queue: send, connection, held, backlog, untold: 0, told_of, ample, unrung: 0 }
     }
 
     #[inline]
@@ -219,10 +223,16 @@ impl Outbox {
         }
     }
 
+    /// Whether nobody need hear that there is room.
+    #[inline]
+    fn is_ample(&self) -> bool {
+        self.backlog.is_empty() && self.queue.room() >= self.ample
+    }
+
     #[inline]
     fn send_few(&mut self, few: Inline) {
         self.untold += 1;
-        if self.untold < self.told_of {
+        if self.untold < self.told_of || self.is_ample() {
             self.post(Send::new(few).unsignalled());
         } else {
             self.untold = 0;

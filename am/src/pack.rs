@@ -106,7 +106,7 @@ pub(crate) fn message(bytes: &[u8], at: usize) -> Option<(Header, Range<usize>, 
 mod tests {
     use super::*;
     use crate::wire::Kind;
-    use crate::words::Values;
+    use crate::words::Room;
 
     #[test]
     fn messages_come_out_of_a_pack_as_they_went_in() {
@@ -131,7 +131,7 @@ mod tests {
             let (header, words, payload) = message_of(number);
             let (found, data, next) = message(&bytes, at).expect("a message");
             assert_eq!(found, header);
-            assert_eq!(Values::from_bytes(&bytes[data.start..][..8 * words.len()])[..], words);
+            assert_eq!(*Room::new().read(&bytes[data.start..][..8 * words.len()]), *words);
             assert_eq!(bytes[data][8 * words.len()..], *payload);
             at = next;
         }

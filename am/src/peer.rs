@@ -13,7 +13,7 @@ use crate::link::{Answer, Link, Placed};
 use crate::message::Reply;
 use crate::outbox::Content;
 use crate::waiting::{Admission, Awaited, Coming, OnLink};
-use crate::words::{Arguments, MOST_WORDS, Values};
+use crate::words::{Arguments, MOST_WORDS, Room};
 
 /// An endpoint's peer, to send requests to. Clones are handles to the same.
 #[derive(Clone)]
@@ -65,8 +65,8 @@ impl Peer {
         arguments: A,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        let words = &Values::of(&arguments);
-        let content = Content { words, payload };
+        let mut room = Room::new();
+        let content = Content { words: room.of(&arguments), payload };
         let link = self.0.lane(content);
         link.allows(content)?;
         if link.try_request(id.index(), content)? {
@@ -99,8 +99,8 @@ impl Peer {
         arguments: A,
         payload: &[u8],
     ) -> Result<Reply, CallError> {
-        let words = &Values::of(&arguments);
-        let content = Content { words, payload };
+        let mut room = Room::new();
+        let content = Content { words: room.of(&arguments), payload };
         call(self.0.lane(content), id.index(), content).await
     }
 
@@ -120,7 +120,8 @@ impl Peer {
         offset: u64,
         data: impl Into<Data>,
     ) -> Result<Placing, SendError> {
-        let words = Values::of(&arguments);
+        let mut room = Room::new();
+        let words = room.of(&arguments);
         self.0.allows(Content::encoded(&[]))?;
         if words.len() > MOST_WORDS {
             return Err(SendError::Words(words.len()));
@@ -138,10 +139,10 @@ impl Peer {
             segment.at(offset, len).map_err(|_| SendError::Segment { offset, len, room })?;
         if let Some(right) = link.carries() {
             let _right = right.lock().await;
-            return carry(link, id.index(), &words, offset, data).await;
+            return carry(link, id.index(), words, offset, data).await;
         }
         let placed = Placed { offset, data, memory };
-        let place = || link.place(&mut link.out(), id.index(), &words, placed);
+        let place = || link.place(&mut link.out(), id.index(), words, placed);
         let source = credit(link).await?.uses(place)?;
         Ok(Placing { link: link.clone(), coming: Coming::by(source), whole: None })
     }
@@ -283,8 +284,8 @@ impl Credit<'_> {
         arguments: A,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        let words = &Values::of(&arguments);
-        let content = Content { words, payload };
+        let mut room = Room::new();
+        let content = Content { words: room.of(&arguments), payload };
         self.link.allows(content)?;
         self.send(id.index(), content)
     }

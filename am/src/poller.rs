@@ -3,16 +3,15 @@
 //! One poller is at it at a time, and whoever finds another at it goes on: so requests run one after
 //! the other, and no handler meets another.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
 use doorbell_verbs::{Buf, CompletionQueue, Domain, ResourceError, SharedReceiveQueue};
 
-use crate::handling::{Counters, Handling, News, Received};
+use crate::handling::{Counters, Handling, News};
 use crate::link::Link;
+use crate::numbered::Links;
 
 /// Messages that are handled at once, before the NIC is to have a turn.
 const MOST_AT_ONCE: usize = 64;
@@ -29,6 +28,20 @@ pub(crate) struct Looked {
     pub woke: bool,
 }
 
+/// How to look.
+#[derive(Clone, Copy)]
+pub(crate) struct How {
+    /// Whether requests are to run.
+    pub requests: bool,
+    /// Whether whoever looks has the NIC in hand, and what is posted leaves when that is over.
+    pub in_hand: bool,
+}
+
+impl How {
+    /// As who waits for something.
+    pub const IN_HAND: Self = Self { requests: true, in_hand: true };
+}
+
 pub(crate) struct Poller {
     receives: CompletionQueue,
     sends: CompletionQueue,
@@ -42,35 +55,13 @@ pub(crate) struct Poller {
     used: Option<(u32, Buf)>,
 }
 
-/// Links by the numbers of their queue pairs.
-type Links = HashMap<u32, Arc<Link>, BuildHasherDefault<AsItIs>>;
-
-/// Those numbers are the NIC's: nobody can choose them so that they collide.
-#[derive(Default)]
-struct AsItIs(u64);
-
-impl Hasher for AsItIs {
-    fn finish(&self) -> u64 {
-        // A table looks at the upper bits, too.
-        self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.0 = self.0 << 8 | u64::from(byte));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.0 = number.into();
-    }
-}
-
 impl Poller {
     pub fn new(receives: CompletionQueue, sends: CompletionQueue, counters: Arc<Counters>) -> Self {
         let handling = Handling::new(counters);
         Self {
             receives,
             sends,
-            links: HashMap::default(),
+            links: Links::default(),
             handling,
             gone: VecDeque::new(),
             used: None,
@@ -96,13 +87,13 @@ impl Poller {
         match news {
             News::Endpoint(number, handlers) => self.handling.put(number, handlers),
             News::EndpointGone(number) => {
-                self.links.retain(|_, link| link.endpoint.number != number);
+                self.links.retain(|link| link.endpoint.number != number);
                 self.gone.retain(|link| link.endpoint.number != number);
                 self.handling.remove(number);
             }
             // It may be over before this is heard.
             News::Link(link) if link.ending().is_some() => {}
-            News::Link(link) => drop(self.links.insert(link.qpn.get(), link)),
+            News::Link(link) => self.links.put(link),
             News::Opened(link) => self.handling.opened(&link),
             News::LinkGone(link, lost) => {
                 self.handling.lost(&link, lost);
@@ -113,7 +104,7 @@ impl Poller {
 
     /// Nothing comes any more that anybody handles.
     pub fn close(&mut self) {
-        self.links.clear();
+        self.links = Links::default();
         self.gone.clear();
         self.handling.close();
     }
@@ -125,11 +116,7 @@ impl Poller {
         while self.gone.len() > MOST_GONE
             && let Some(oldest) = self.gone.pop_front()
         {
-            if let Entry::Occupied(there) = self.links.entry(oldest.qpn.get())
-                && Arc::ptr_eq(there.get(), &oldest)
-            {
-                there.remove();
-            }
+            self.links.remove(&oldest);
         }
     }
 
@@ -147,38 +134,39 @@ impl Poller {
 
     /// Handles what is there: receives first, then what was sent. Without `requests`, those wait.
     #[inline]
-    pub fn look(&mut self, requests: bool) -> Looked {
+    pub fn look(&mut self, How { requests, in_hand }: How) -> Looked {
         let mut looked = Looked::default();
         if let Some((qpn, buffer)) = self.used.take()
-            && let Some(link) = self.links.get(&qpn)
+            && let Some(link) = self.links.get(qpn)
         {
             link.post(buffer);
         }
         self.handling.begins(requests, &mut looked);
         while looked.handled < MOST_AT_ONCE {
-            let next = self.receives.look();
-            let next = next.map(|mut it| (it.qpn.get(), Received::of(&mut it)));
-            let Some((qpn, received)) = next else {
+            let waiting = self.receives.waiting();
+            let Some(mut completion) = self.receives.look() else {
                 if self.gone.len() > MOST_GONE {
                     self.forget();
                 }
                 break;
             };
-            let (Some(link), Some(received)) = (self.links.get(&qpn), received) else { continue };
-            let alone = looked.handled == 0 && self.receives.waiting() == 0;
-            let buffer = self.handling.received(link, received, alone, &mut looked);
+            let qpn = completion.qpn.get();
+            let Some(link) = self.links.get(qpn) else { continue };
+            let alone = looked.handled == 0 && waiting == 1;
+            let buffer = self.handling.received(link, &mut completion, alone, &mut looked);
+            drop(completion);
             match buffer {
-                Some(buffer) if alone => {
-                    self.used = Some((qpn, buffer));
-                    return looked;
-                }
+                Some(buffer) if alone && in_hand => self.used = Some((qpn, buffer)),
                 Some(buffer) => link.post(buffer),
                 None => {}
+            }
+            if alone {
+                return looked;
             }
         }
         for _ in 0..MOST_AT_ONCE {
             let Some(mut completion) = self.sends.look() else { break };
-            if let Some(link) = self.links.get(&completion.qpn.get()) {
+            if let Some(link) = self.links.get(completion.qpn.get()) {
                 let memory = std::mem::take(&mut completion.memory);
                 looked.woke |= link.sent(completion.id, memory, completion.outcome.is_err());
             }

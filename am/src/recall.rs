@@ -61,7 +61,7 @@ pub(crate) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool
 async fn recall_from(link: Arc<Link>) -> usize {
     let reply = ask(&link, &[Ask::Recall as u64], &[]).await;
     link.set_recalled(false);
-    let count = reply.ok().and_then(|reply| reply.words().first().copied()).unwrap_or(0);
+    let count = reply.ok().and_then(|reply| reply.words().next()).unwrap_or(0);
     let given = link.gives_up(count as usize);
     link.gives_back(given);
     given

@@ -9,6 +9,7 @@ use doorbell_verbs::{Look, Memory};
 use crate::error::{SendError, Undeliverable};
 use crate::expected::Expected;
 use crate::link::{Answer, Link, Out};
+use crate::poller::How;
 
 /// Something that comes by a link, or never.
 pub(crate) trait Awaited {
@@ -55,7 +56,7 @@ impl<A: Awaited> Look for OnLink<'_, A> {
 
     #[inline]
     fn look(&mut self) -> Option<A::Found> {
-        self.woke |= self.link.endpoint.shared.look(true).woke;
+        self.woke |= self.link.endpoint.shared.look(How::IN_HAND).woke;
         let changes = self.link.changes();
         if self.seen == Some(changes) {
             return None;

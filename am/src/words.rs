@@ -43,6 +43,12 @@ pub(crate) fn put_words(words: &[u64], bytes: &mut [u8]) {
     }
 }
 
+/// The words that lie in bytes, as [`put_words`] puts them.
+#[inline]
+pub(crate) fn each_word(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> {
+    bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word))
+}
+
 impl Deref for Words {
     type Target = [u64];
 
@@ -64,54 +70,44 @@ impl PartialEq for Words {
     }
 }
 
-/// The words of any arguments: few as a rule, for which nothing is allocated.
-pub(crate) struct Values {
-    few: Words,
-    /// All of them, if they are more.
+/// Room for the words of any arguments: few as a rule, for which nothing is allocated. It is filled where
+/// it lies, for to move it costs more than to fill it.
+pub(crate) struct Room {
+    few: [u64; MOST_WORDS],
     many: Vec<u64>,
 }
 
-impl Values {
-    const NONE: Self = Self { few: Words::NONE, many: Vec::new() };
-
-    /// The arguments of a type.
+impl Room {
     #[inline]
-    pub fn of<A: Arguments>(arguments: &A) -> Self {
-        let count = arguments.count();
-        let mut values = Self::NONE;
-        arguments.put(values.room(count));
-        values
+    pub const fn new() -> Self {
+        Self { few: [0; MOST_WORDS], many: Vec::new() }
+    }
+
+    /// The words of arguments.
+    #[inline]
+    pub fn of<A: Arguments>(&mut self, arguments: &A) -> &[u64] {
+        let words = self.for_words(arguments.count());
+        arguments.put(words);
+        words
     }
 
     /// Those that lie in bytes, lowest first. Eight bytes are one word.
     #[inline]
-    pub fn from_bytes(bytes: &[u8]) -> Self {
-        let chunks = bytes.as_chunks::<8>().0;
-        let mut values = Self::NONE;
-        for (word, bytes) in values.room(chunks.len()).iter_mut().zip(chunks) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        values
+    pub fn read(&mut self, bytes: &[u8]) -> &[u64] {
+        let words = self.for_words(bytes.len() / 8);
+        words.iter_mut().zip(each_word(bytes)).for_each(|(there, word)| *there = word);
+        words
     }
 
-    /// Room for so many.
     #[inline]
-    fn room(&mut self, count: usize) -> &mut [u64] {
-        if count > MOST_WORDS {
-            self.many = vec![0; count];
-            return &mut self.many;
-        }
-        self.few.len = count;
-        &mut self.few.words[..count]
+    fn for_words(&mut self, count: usize) -> &mut [u64] {
+        if count > MOST_WORDS { self.for_many(count) } else { &mut self.few[..count] }
     }
-}
 
-impl Deref for Values {
-    type Target = [u64];
-
-    #[inline]
-    fn deref(&self) -> &[u64] {
-        if self.many.is_empty() { &self.few } else { &self.many }
+    #[cold]
+    fn for_many(&mut self, count: usize) -> &mut [u64] {
+        self.many = vec![0; count];
+        &mut self.many
     }
 }
 
@@ -411,12 +407,12 @@ mod tests {
     use super::*;
 
     fn there_and_back<A: Arguments + PartialEq + fmt::Debug>(arguments: A, expected: &[u64]) {
-        let words = Values::of(&arguments);
-        assert_eq!(words[..], *expected);
+        let (mut there, mut again) = (Room::new(), Room::new());
+        let words = there.of(&arguments);
+        assert_eq!(*words, *expected);
         let mut bytes = vec![0; 8 * words.len()];
-        put_words(&words, &mut bytes);
-        let again = Values::from_bytes(&bytes);
-        assert_eq!(A::take(&again), Some(arguments));
+        put_words(words, &mut bytes);
+        assert_eq!(A::take(again.read(&bytes)), Some(arguments));
     }
 
     #[test]

@@ -194,6 +194,11 @@ impl Out {
     /// Calls so many who wait.
     #[inline]
     pub(super) fn wake(&mut self, count: usize) -> bool {
+        !self.waiting.is_empty() && self.wake_some(count)
+    }
+
+    #[cold]
+    fn wake_some(&mut self, count: usize) -> bool {
         let count = count.min(self.waiting.len());
         self.waiting.drain(..count).for_each(|(_, waker)| waker.wake());
         count > 0

@@ -135,7 +135,7 @@ fn replies_run_their_handlers_and_what_comes_back_another() {
         let near = Handlers::new()
             .reply(TOLD, move |_, number| told.send((number, None)).expect("it is awaited"))
             .returned(move |returned| {
-                let number = returned.words()[0];
+                let number = returned.words().next().expect("it came back");
                 back.send((number, Some(returned.why()))).expect("it is awaited");
             });
         let far = Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));

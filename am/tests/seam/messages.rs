@@ -71,7 +71,7 @@ fn words_beyond_sixteen_take_the_place_of_payload() {
         });
         let (returns, mut returned) = tokio::sync::mpsc::unbounded_channel();
         let near = Handlers::new().returned(move |it| {
-            let _ = returns.send((it.words(), it.payload().to_vec()));
+            let _ = returns.send((it.words().collect::<Vec<_>>(), it.payload().to_vec()));
         });
         let (_near, peer, _far) = mapped(over, near, far).await;
         let most = peer.longest_payload();

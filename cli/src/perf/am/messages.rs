@@ -76,9 +76,14 @@ impl Messages {
 
     /// Whether these are a message of that number.
     #[inline]
-    pub fn are(&self, number: u64, words: &[u64], payload: &[u8]) -> bool {
+    pub fn are(
+        &self,
+        number: u64,
+        words: impl ExactSizeIterator<Item = u64>,
+        payload: &[u8],
+    ) -> bool {
         words.len() == self.shape(number).0
-            && words.iter().enumerate().all(|(at, &word)| word == word_of(number, at))
+            && words.enumerate().all(|(at, word)| word == word_of(number, at))
             && payload == self.payload(number)
     }
 
@@ -90,7 +95,7 @@ impl Messages {
         Handlers::new()
             .request(PING, move |request, words| {
                 let number = pinged.count.load(Ordering::Relaxed);
-                if !pings.are(number, &words, request.payload()) {
+                if !pings.are(number, words.iter().copied(), request.payload()) {
                     count(&pinged.wrong);
                 }
                 pinged.count.store(number + 1, Ordering::Relaxed);
@@ -103,7 +108,7 @@ impl Messages {
             })
             .request(NOTE, move |request, words| {
                 let number = noted.count.load(Ordering::Relaxed);
-                if !checks.are(number, &words, request.payload()) {
+                if !checks.are(number, words.iter().copied(), request.payload()) {
                     count(&noted.wrong);
                 }
                 noted.count.store(number + 1, Ordering::Relaxed);

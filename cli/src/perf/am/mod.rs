@@ -135,7 +135,7 @@ async fn surround(
     for number in 1..=plan.connections {
         let peer = endpoint.map(number, &beside(name), TAG).await?;
         let words = Words::new(&[number as u64]).context("one word")?;
-        if peer.call(PING, words).await?.words() != [number as u64] {
+        if peer.call(PING, words).await?.words().ne([number as u64]) {
             bail!("idle peer {number} has not answered what it should have");
         }
         beat.count();
