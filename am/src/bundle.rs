@@ -6,8 +6,8 @@ use std::task::Waker;
 use std::thread::JoinHandle;
 
 use doorbell_verbs::{
-    CompletionGauge, CompletionQueue, Domain, Look, Nic, Precedence, QueuesConfig, ResourceError,
-    SharedReceiveQueue,
+    AtHand, CompletionGauge, CompletionQueue, Domain, Look, Nic, Precedence, QueuesConfig,
+    ResourceError, SharedReceiveQueue,
 };
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -20,7 +20,7 @@ use crate::error::OpenError;
 use crate::handlers::Handlers;
 use crate::handling::{Counters, News, handles};
 use crate::link::Link;
-use crate::poller::{How, Looked, Poller};
+use crate::poller::{Looked, Poller};
 
 /// How large a bundle is.
 #[derive(Clone, Debug)]
@@ -187,15 +187,12 @@ impl Bundle {
         if handles() {
             return 0;
         }
-        let mut looked = shared.look(How { requests, in_hand: false });
-        if looked.handled == 0 {
-            {
-                let _base = span(Cost::Base);
-                shared.nic.turn();
-            }
-            looked = shared.look(How { requests, in_hand: false });
+        let looked = shared.look(requests, AtHand::nothing());
+        if looked.handled > 0 {
+            return looked.handled;
         }
-        looked.handled
+        let _base = span(Cost::Base);
+        shared.nic.turn_and_look(Once { shared, requests }).map_or(0, |looked| looked.handled)
     }
 
     /// Waits until something was handled, here or by another who waits.
@@ -267,15 +264,15 @@ impl Shared {
     /// Handles what is there, unless somebody else is at it. Most looks find nothing, and so it is
     /// seen without a lock that there is nothing.
     #[inline]
-    pub fn look(&self, how: How) -> Looked {
+    pub fn look(&self, requests: bool, nic: AtHand<'_>) -> Looked {
         let still = !self.stirred.load(Ordering::Acquire);
         if still && self.gauges.iter().all(Gauge::is_empty) {
             return Looked::default();
         }
-        self.handle(how)
+        self.handle(requests, nic)
     }
 
-    fn handle(&self, how: How) -> Looked {
+    fn handle(&self, requests: bool, nic: AtHand<'_>) -> Looked {
         let _notification = span(Cost::Notification);
         let mut poller = match self.poller.try_lock() {
             Ok(poller) => poller,
@@ -292,7 +289,7 @@ impl Shared {
         if self.any_news.load(Ordering::SeqCst) {
             self.catch_up(&mut poller);
         }
-        let mut looked = poller.look(how);
+        let mut looked = poller.look(requests, nic);
         for (gauge, taken) in self.gauges.iter().zip(poller.taken()) {
             gauge.taken.store(taken, Ordering::Relaxed);
         }
@@ -406,6 +403,23 @@ impl Drop for Owner {
     }
 }
 
+/// A look of a program that polls.
+struct Once<'s> {
+    shared: &'s Shared,
+    requests: bool,
+}
+
+impl Look for Once<'_> {
+    type Found = Looked;
+
+    #[inline]
+    fn look(&mut self, nic: AtHand<'_>) -> Option<Looked> {
+        Some(self.shared.look(self.requests, nic))
+    }
+
+    fn register(&mut self, _: &Waker) {}
+}
+
 /// Serves the endpoints for as long as there are any.
 struct Drive<'s> {
     shared: &'s Shared,
@@ -416,8 +430,8 @@ impl Look for Drive<'_> {
     type Found = ();
 
     #[inline]
-    fn look(&mut self) -> Option<()> {
-        self.woke |= self.shared.look(How::IN_HAND).woke;
+    fn look(&mut self, nic: AtHand<'_>) -> Option<()> {
+        self.woke |= self.shared.look(true, nic).woke;
         None
     }
 
@@ -444,8 +458,8 @@ struct Handled<'s> {
 impl Look for Handled<'_> {
     type Found = ();
 
-    fn look(&mut self) -> Option<()> {
-        self.woke |= self.shared.look(How::IN_HAND).woke;
+    fn look(&mut self, nic: AtHand<'_>) -> Option<()> {
+        self.woke |= self.shared.look(true, nic).woke;
         (self.shared.handled() != self.before).then_some(())
     }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell_verbs::{Attachment, Buf, Completion, Done, Memory};
+use doorbell_verbs::{AtHand, Attachment, Buf, Completion, Done, Memory};
 
 use crate::carried::Carried;
 use crate::costs::{Cost, span};
@@ -17,7 +17,7 @@ use crate::message::{Arrival, Replied, Reply, Request, Returned};
 use crate::name::Tag;
 use crate::outbox::Content;
 use crate::pack;
-use crate::poller::Looked;
+use crate::poller::{Looked, Looking};
 use crate::wire::{Ask, Header, Kind, Placement, SYSTEM};
 use crate::words::Room;
 
@@ -118,12 +118,13 @@ impl Handling {
     /// A link is open: what came before is handled now, but requests of others in their turn.
     pub fn opened(&mut self, link: &Link) {
         link.set_open();
-        let (mut looked, requests) = (Looked::default(), self.requests);
+        let mut looking = Looking { looked: Looked::default(), nic: AtHand::nothing() };
+        let requests = self.requests;
         self.requests = false;
         let came = |(link, _): &mut (Arc<Link>, _)| link.is_open();
         let early: Vec<_> = self.early.extract_if(.., came).collect();
         for (link, mut arrival) in early {
-            if let Some(buffer) = self.handle(&link, &mut arrival, &mut looked) {
+            if let Some(buffer) = self.handle(&link, &mut arrival, &mut looking) {
                 link.post(buffer);
             }
         }
@@ -148,10 +149,10 @@ impl Handling {
 
     /// Begins to handle; if requests are to run, with those that waited.
     #[inline]
-    pub fn begins(&mut self, requests: bool, looked: &mut Looked) {
+    pub fn begins(&mut self, requests: bool, looking: &mut Looking<'_>) {
         self.requests = requests;
         if requests && !self.deferred.is_empty() {
-            self.catch_up(looked);
+            self.catch_up(looking);
         }
     }
 
@@ -162,11 +163,11 @@ impl Handling {
     }
 
     #[cold]
-    fn catch_up(&mut self, looked: &mut Looked) {
+    fn catch_up(&mut self, looking: &mut Looking<'_>) {
         self.runs = Runs::OneOfSeveral;
         while let Some((link, mut arrival)) = self.deferred.pop_front() {
-            looked.handled += 1;
-            self.request(&link, &mut arrival);
+            looking.looked.handled += 1;
+            self.request(&link, &mut arrival, looking);
             let buffers = &link.buffers;
             arrival.leave(buffers).into_iter().for_each(|buffer| link.post(buffer));
         }
@@ -179,19 +180,19 @@ impl Handling {
         link: &Arc<Link>,
         completion: &mut Completion,
         alone: bool,
-        looked: &mut Looked,
+        looking: &mut Looking<'_>,
     ) -> Option<Buf> {
         let _semantics = span(Cost::Semantics);
         self.runs = if alone { Runs::Alone } else { Runs::OneOfSeveral };
         let Memory::Buf(buffer) = std::mem::take(&mut completion.memory) else { return None };
         match (&completion.outcome, &completion.attached) {
-            (Ok(Done::Received), Attachment::Nothing) => self.messages(link, buffer, looked),
+            (Ok(Done::Received), Attachment::Nothing) => self.messages(link, buffer, looking),
             (Ok(Done::Received), Attachment::Imm(imm)) => {
-                self.data(link, Header::from_imm(*imm), buffer, looked)
+                self.data(link, Header::from_imm(*imm), buffer, looking)
             }
             (Ok(Done::ReceivedWrite), Attachment::Metadata(metadata)) => {
                 let placed = Placement::from_metadata(metadata);
-                self.placed(link, placed, completion.len.into(), buffer, looked)
+                self.placed(link, placed, completion.len.into(), buffer, looking)
             }
             (Ok(_), _) => self.is_none(buffer),
             // Its connection is over.
@@ -212,13 +213,13 @@ impl Handling {
         link: &Arc<Link>,
         header: Header,
         buffer: Buf,
-        looked: &mut Looked,
+        looking: &mut Looking<'_>,
     ) -> Option<Buf> {
         if header.is_wide() || 8 * header.words > buffer.len() {
             return self.is_none(buffer);
         }
         let data = 0..buffer.len();
-        self.arrive(link, &mut Arrival::alone(header, buffer, data), looked)
+        self.arrive(link, &mut Arrival::alone(header, buffer, data), looking)
     }
 
     /// One whose payload, of that length, the NIC has placed.
@@ -228,28 +229,33 @@ impl Handling {
         placement: Option<Placement>,
         len: u64,
         buffer: Buf,
-        looked: &mut Looked,
+        looking: &mut Looking<'_>,
     ) -> Option<Buf> {
         let Some(Placement { header, offset }) = placement else { return self.is_none(buffer) };
         let mut arrival = Arrival::alone(header, buffer, 0..0);
         arrival.placed = Some(offset..offset.saturating_add(len));
-        self.arrive(link, &mut arrival, looked)
+        self.arrive(link, &mut arrival, looking)
     }
 
     /// One message, as a rule, or several.
     #[inline]
-    fn messages(&mut self, link: &Arc<Link>, buffer: Buf, looked: &mut Looked) -> Option<Buf> {
+    fn messages(
+        &mut self,
+        link: &Arc<Link>,
+        buffer: Buf,
+        looking: &mut Looking<'_>,
+    ) -> Option<Buf> {
         match pack::message(&buffer, 0) {
             Some((header, data, next)) if next == buffer.len() => {
-                self.arrive(link, &mut Arrival::alone(header, buffer, data), looked)
+                self.arrive(link, &mut Arrival::alone(header, buffer, data), looking)
             }
-            Some(_) => self.unpack(link, buffer, looked),
+            Some(_) => self.unpack(link, buffer, looking),
             None => self.is_none(buffer),
         }
     }
 
     /// Each message of a send, one after the other, in the buffer of all.
-    fn unpack(&mut self, link: &Arc<Link>, buffer: Buf, looked: &mut Looked) -> Option<Buf> {
+    fn unpack(&mut self, link: &Arc<Link>, buffer: Buf, looking: &mut Looking<'_>) -> Option<Buf> {
         self.runs = Runs::OneOfSeveral;
         let (mut at, mut rest) = (0, Some(buffer));
         while let Some(buffer) = rest.take() {
@@ -260,7 +266,7 @@ impl Handling {
             let buffer = Some(buffer);
             let mut arrival =
                 Arrival { header, buffer, data, whole: false, posted: false, placed: None };
-            rest = self.arrive(link, &mut arrival, looked);
+            rest = self.arrive(link, &mut arrival, looking);
         }
         rest
     }
@@ -272,9 +278,9 @@ impl Handling {
         &mut self,
         link: &Arc<Link>,
         arrival: &mut Arrival,
-        looked: &mut Looked,
+        looking: &mut Looking<'_>,
     ) -> Option<Buf> {
-        looked.handled += 1;
+        looking.looked.handled += 1;
         if !arrival.fits(link.payload()) {
             count(&self.counters.malformed);
             return arrival.buffer.take();
@@ -292,7 +298,7 @@ impl Handling {
             self.early.push((link.clone(), arrival));
             return rest;
         }
-        self.handle(link, arrival, looked)
+        self.handle(link, arrival, looking)
     }
 
     /// The same of a link that is open.
@@ -301,7 +307,7 @@ impl Handling {
         &mut self,
         link: &Arc<Link>,
         arrival: &mut Arrival,
-        looked: &mut Looked,
+        looking: &mut Looking<'_>,
     ) -> Option<Buf> {
         let buffers = &link.buffers;
         if arrival.header.asks() && (!self.requests || !self.deferred.is_empty()) {
@@ -310,21 +316,21 @@ impl Handling {
             return rest;
         }
         match arrival.header.kind {
-            Kind::Request | Kind::Placed | Kind::Carried => self.request(link, arrival),
-            Kind::Reply => self.reply(link, arrival, looked),
-            Kind::Returned => self.returned(link, arrival, looked),
-            Kind::Done => looked.woke |= link.credited(arrival.header.call.into()),
-            Kind::Grant => looked.woke |= link.granted(arrival.header.call.into()),
+            Kind::Request | Kind::Placed | Kind::Carried => self.request(link, arrival, looking),
+            Kind::Reply => self.reply(link, arrival, looking),
+            Kind::Returned => self.returned(link, arrival, looking),
+            Kind::Done => looking.looked.woke |= link.credited(arrival.header.call.into()),
+            Kind::Grant => looking.looked.woke |= link.granted(arrival.header.call.into()),
             Kind::Unanswered => {
                 let unanswered = Err(Undeliverable::Unanswered);
-                looked.woke |= link.answered(arrival.header.call, unanswered);
+                looking.looked.woke |= link.answered(arrival.header.call, unanswered);
             }
         }
         arrival.leave(buffers)
     }
 
     #[inline]
-    fn request(&mut self, link: &Arc<Link>, arrival: &mut Arrival) {
+    fn request(&mut self, link: &Arc<Link>, arrival: &mut Arrival, looking: &mut Looking<'_>) {
         let kind = arrival.header.kind;
         if kind == Kind::Placed && !locate(arrival) {
             return count(&self.counters.malformed);
@@ -349,7 +355,7 @@ impl Handling {
         };
         let mut room = Room::new();
         let words = room.read(arrival.words());
-        let request = Request::new(link, arrival);
+        let request = Request::new(link, arrival, looking.nic.again());
         run_contained(&self.counters, self.runs, || run(request, words));
     }
 
@@ -378,25 +384,26 @@ impl Handling {
         let mut room = Room::new();
         let (words, payload) = (room.read(arrival.words()), arrival.payload());
         let to = To { handler: SYSTEM, call: arrival.header.call };
+        let nothing = AtHand::nothing();
         let table = self.tables.get(link.endpoint.number).and_then(Option::as_ref);
         match (words.first().and_then(|&ask| Ask::from_word(ask)), table) {
             (Some(Ask::Compare), Some(handlers)) => {
                 let difference = handlers.differs(payload).map(|found| found.to_bytes());
                 let payload = difference.as_deref().unwrap_or_default();
-                link.reply(to, Content { words: &[], payload });
+                link.reply(to, Content { words: &[], payload }, nothing);
             }
             (Some(Ask::Show), _) if words.len() == 2 => {
                 link.shows(Tag(words[1]));
                 let segment = links::words(link.endpoint.segment_for(link));
-                link.reply(to, Content { words: &segment, payload: &[] });
+                link.reply(to, Content { words: &segment, payload: &[] }, nothing);
             }
             (Some(Ask::Recall), _) => {
                 let count = link.out().yields() as u64;
-                link.reply(to, Content { words: &[count], payload: &[] });
+                link.reply(to, Content { words: &[count], payload: &[] }, nothing);
             }
             (Some(Ask::Leave), _) => {
                 let maps = link.endpoint.maps(link).into();
-                link.reply(to, Content { words: &[maps], payload: &[] });
+                link.reply(to, Content { words: &[maps], payload: &[] }, nothing);
             }
             _ => link.give_back(arrival.header, Undeliverable::NoHandler, &[]),
         }
@@ -412,14 +419,14 @@ impl Handling {
     }
 
     #[inline]
-    fn reply(&mut self, link: &Arc<Link>, arrival: &mut Arrival, looked: &mut Looked) {
+    fn reply(&mut self, link: &Arc<Link>, arrival: &mut Arrival, looking: &mut Looking<'_>) {
         count(&self.counters.replies);
         let header = arrival.header;
         if header.call != 0 {
-            looked.woke |= link.answered(header.call, Ok(Reply::of(arrival, link)));
+            looking.looked.woke |= link.answered(header.call, Ok(Reply::of(arrival, link)));
             return;
         }
-        looked.woke |= link.credited(1);
+        looking.looked.woke |= link.credited(1);
         let table = self.tables.get_mut(link.endpoint.number).and_then(Option::as_mut);
         let Some(run) = table.and_then(|table| table.replies.get_mut(header.handler)) else {
             return count(&self.counters.undelivered);
@@ -433,7 +440,7 @@ impl Handling {
     }
 
     #[cold]
-    fn returned(&mut self, link: &Arc<Link>, arrival: &Arrival, looked: &mut Looked) {
+    fn returned(&mut self, link: &Arc<Link>, arrival: &Arrival, looking: &mut Looking<'_>) {
         count(&self.counters.returned);
         let header = arrival.header;
         let code = arrival.data().as_chunks::<8>().0.first().map(|&word| u64::from_le_bytes(word));
@@ -441,10 +448,10 @@ impl Handling {
             return count(&self.counters.malformed);
         };
         if header.call != 0 {
-            looked.woke |= link.answered(header.call, Err(why));
+            looking.looked.woke |= link.answered(header.call, Err(why));
             return;
         }
-        looked.woke |= link.credited(1);
+        looking.looked.woke |= link.credited(1);
         let header = Header { words: header.words.saturating_sub(1), ..header };
         self.give_up(link, why, Some((header, &arrival.data()[8..])));
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
 
-use doorbell_verbs::{Buf, Connection, Data, Ending, Memory, Qpn, Queues, RemoteMemory};
+use doorbell_verbs::{AtHand, Buf, Connection, Data, Ending, Memory, Qpn, Queues, RemoteMemory};
 use tokio::task::AbortHandle;
 
 use crate::buffers::{Buffers, locked};
@@ -42,7 +42,7 @@ pub(crate) struct Link {
     /// The receives of such, and buffers as long.
     pub buffers: Arc<Buffers>,
     /// What there is besides, if sizes have their own.
-    lanes: OnceLock<Lanes>,
+    lanes: OnceLock<Box<Lanes>>,
     /// The one that this stands beside, if it is for shorter messages.
     main: OnceLock<Weak<Link>>,
     /// What the peer is just placing by messages; only the poller takes it up.
@@ -69,7 +69,7 @@ pub(crate) struct Link {
     changes: AtomicU32,
     out: Mutex<Out>,
     /// The peer's receives, if it has its own.
-    own: Option<OwnReceives>,
+    own: Option<Box<OwnReceives>>,
 }
 
 /// What of a link is for whoever sends.
@@ -134,7 +134,7 @@ impl Link {
         (size, buffers): (Size, Arc<Buffers>),
         (grants, lease): (usize, usize),
     ) -> Self {
-        let own = (endpoint.config.flow != Flow::Credits).then(OwnReceives::default);
+        let own = (endpoint.config.flow != Flow::Credits).then(Box::default);
         Self {
             own,
             size,
@@ -257,7 +257,7 @@ impl Link {
         for lane in &shorter {
             let _ = lane.main.set(Arc::downgrade(self));
         }
-        let _ = self.lanes.set(Lanes { shorter, carries: Default::default() });
+        let _ = self.lanes.set(Box::new(Lanes { shorter, carries: Default::default() }));
     }
 
     /// Those that end with it.
@@ -330,17 +330,26 @@ impl Link {
         self.endpoint.config.policy == Policy::Together && self.size == Size::Any
     }
 
-    /// Sends a message: at once if it is alone, or else with others that go soon. What is held goes
-    /// when somebody waits for something of the bundle, when the messages are handled that it
+    /// Sends a message: at once if it is alone, by what there is at hand then, or else with others that
+    /// go soon. What is held goes when somebody waits for something of the bundle, when the messages are handled that it
     /// answers, when it is much; and else as soon as whoever sent it lets other tasks run.
     #[inline]
-    fn send(self: &Arc<Self>, out: &mut Out, header: Header, content: Content<'_>, alone: bool) {
+    fn send(
+        self: &Arc<Self>,
+        out: &mut Out,
+        header: Header,
+        content: Content<'_>,
+        at_once: Option<AtHand<'_>>,
+    ) {
         let _semantics = span(Cost::Semantics);
         let Some(outbox) = &mut out.outbox else { return };
+        let alone = at_once.is_some() && !outbox.holds();
+        if alone || !self.goes_together() {
+            let nic = at_once.unwrap_or(AtHand::nothing());
+            return outbox.send(header, content, &self.buffers, nic);
+        }
         let packed = (self.credits() / 4).max(2);
-        if alone && !outbox.holds() || !self.goes_together() {
-            outbox.send(header, content, &self.buffers);
-        } else if outbox.hold(header, content, (&self.buffers, packed)) {
+        if outbox.hold(header, content, (&self.buffers, packed)) {
             self.endpoint.shared.holds(self.clone());
         }
     }
@@ -393,7 +402,7 @@ impl Link {
         drop(out);
         drop(outbox);
         timed.iter().for_each(AbortHandle::abort);
-        self.own.iter().for_each(OwnReceives::close);
+        self.own.iter().for_each(|own| own.close());
         self.changed();
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
         Some(lost)

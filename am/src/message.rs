@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use doorbell_verbs::Buf;
+use doorbell_verbs::{AtHand, Buf};
 
 use crate::buffers::Buffers;
 use crate::error::{CallError, SendError, Undeliverable};
@@ -124,14 +124,15 @@ impl Arrival {
 pub struct Request<'r> {
     link: &'r Arc<Link>,
     arrival: &'r mut Arrival,
+    nic: AtHand<'r>,
     /// Whether it has its answer, or somebody else owes it.
     settled: bool,
 }
 
 impl<'r> Request<'r> {
     #[inline]
-    pub(crate) fn new(link: &'r Arc<Link>, arrival: &'r mut Arrival) -> Self {
-        Self { link, arrival, settled: false }
+    pub(crate) fn new(link: &'r Arc<Link>, arrival: &'r mut Arrival, nic: AtHand<'r>) -> Self {
+        Self { link, arrival, nic, settled: false }
     }
 
     /// Who sent it.
@@ -180,7 +181,7 @@ impl<'r> Request<'r> {
     #[inline]
     fn answer(mut self, handler: u16, content: Content<'_>) {
         self.settled = true;
-        self.link.reply(To { handler, call: self.arrival.header.call }, content);
+        self.link.reply(To { handler, call: self.arrival.header.call }, content, self.nic.again());
     }
 
     /// Keeps it, with its payload, for an answer later. Another buffer takes the place of the one in
@@ -282,7 +283,7 @@ impl Kept {
 
     fn answer(mut self, handler: u16, content: Content<'_>) {
         if let Some(Header { call, .. }) = self.settle() {
-            self.link.reply(To { handler, call }, content);
+            self.link.reply(To { handler, call }, content, AtHand::nothing());
         }
     }
 

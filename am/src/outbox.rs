@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use doorbell_verbs::{Connection, Inline, Send, SendQueue, WorkRequest, Write};
+use doorbell_verbs::{AtHand, Connection, Inline, Send, SendQueue, WorkRequest, Write};
 
 use crate::buffers::Buffers;
 use crate::costs::{Cost, span};
@@ -88,13 +88,19 @@ impl Outbox {
 
     /// Sends a message at once, behind what is held.
     #[inline]
-    pub fn send(&mut self, header: Header, content: Content<'_>, buffers: &Buffers) {
+    pub fn send(
+        &mut self,
+        header: Header,
+        content: Content<'_>,
+        buffers: &Buffers,
+        nic: AtHand<'_>,
+    ) {
         self.flush();
         match content.few(header) {
-            Some(few) => self.send_few(few),
+            Some(few) => self.send_few(few, nic),
             None => {
                 let request = Self::in_buffer(header, content, buffers);
-                self.post(request);
+                self.post_by(nic, request);
             }
         }
     }
@@ -218,7 +224,7 @@ impl Outbox {
     fn send_held(&mut self) {
         match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::Nothing => {}
-            Held::One(few) => self.send_few(few),
+            Held::One(few) => self.send_few(few, AtHand::nothing()),
             Held::Several(pack) => self.post(Send::new(pack.into_buffer())),
         }
     }
@@ -230,25 +236,30 @@ impl Outbox {
     }
 
     #[inline]
-    fn send_few(&mut self, few: Inline) {
+    fn send_few(&mut self, few: Inline, nic: AtHand<'_>) {
         self.untold += 1;
         if self.untold < self.told_of || self.is_ample() {
-            self.post(Send::new(few).unsignalled());
+            self.post_by(nic, Send::new(few).unsignalled());
         } else {
             self.untold = 0;
-            self.post(Send::new(few));
+            self.post_by(nic, Send::new(few));
         }
     }
 
     /// Posts a request; or keeps it, if there is no room, until there is.
     #[inline]
     pub fn post(&mut self, request: impl Into<WorkRequest>) {
+        self.post_by(AtHand::nothing(), request);
+    }
+
+    #[inline]
+    fn post_by(&mut self, mut nic: AtHand<'_>, request: impl Into<WorkRequest>) {
         if !self.backlog.is_empty() {
             return self.backlog.push_back(request.into());
         }
         let _base = span(Cost::Base);
         // What is refused for another reason than want of room goes with the link.
-        match self.queue.post(request) {
+        match nic.post(&mut self.queue, request) {
             // That rings for what was put before, too.
             Ok(()) => self.unrung = 0,
             Err(refused) => {

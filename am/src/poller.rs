@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-use doorbell_verbs::{Buf, CompletionQueue, Domain, ResourceError, SharedReceiveQueue};
+use doorbell_verbs::{AtHand, CompletionQueue, Domain, ResourceError, SharedReceiveQueue};
 
 use crate::handling::{Counters, Handling, News};
 use crate::link::Link;
@@ -28,18 +28,11 @@ pub(crate) struct Looked {
     pub woke: bool,
 }
 
-/// How to look.
-#[derive(Clone, Copy)]
-pub(crate) struct How {
-    /// Whether requests are to run.
-    pub requests: bool,
-    /// Whether whoever looks has the NIC in hand, and what is posted leaves when that is over.
-    pub in_hand: bool,
-}
-
-impl How {
-    /// As who waits for something.
-    pub const IN_HAND: Self = Self { requests: true, in_hand: true };
+/// A look, while it goes on.
+pub(crate) struct Looking<'r> {
+    pub looked: Looked,
+    /// What answers are posted by.
+    pub nic: AtHand<'r>,
 }
 
 pub(crate) struct Poller {
@@ -50,22 +43,12 @@ pub(crate) struct Poller {
     /// Links that are over, the oldest first: what they had received is still to be handled, and what
     /// they had taken of receives comes back.
     gone: VecDeque<Arc<Link>>,
-    /// A buffer that is posted again when this is looked at next, and whose link it is of: what
-    /// answers a message that is alone leaves first.
-    used: Option<(u32, Buf)>,
 }
 
 impl Poller {
     pub fn new(receives: CompletionQueue, sends: CompletionQueue, counters: Arc<Counters>) -> Self {
         let handling = Handling::new(counters);
-        Self {
-            receives,
-            sends,
-            links: Links::default(),
-            handling,
-            gone: VecDeque::new(),
-            used: None,
-        }
+        Self { receives, sends, links: Links::default(), handling, gone: VecDeque::new() }
     }
 
     pub fn shared_receives(
@@ -129,20 +112,15 @@ impl Poller {
     /// Whether there is something to do in the next look, whatever comes.
     #[inline]
     pub fn goes_on(&self) -> bool {
-        self.used.is_some() || self.handling.defers()
+        self.handling.defers()
     }
 
     /// Handles what is there: receives first, then what was sent. Without `requests`, those wait.
     #[inline]
-    pub fn look(&mut self, How { requests, in_hand }: How) -> Looked {
-        let mut looked = Looked::default();
-        if let Some((qpn, buffer)) = self.used.take()
-            && let Some(link) = self.links.get(qpn)
-        {
-            link.post(buffer);
-        }
-        self.handling.begins(requests, &mut looked);
-        while looked.handled < MOST_AT_ONCE {
+    pub fn look(&mut self, requests: bool, nic: AtHand<'_>) -> Looked {
+        let mut looking = Looking { looked: Looked::default(), nic };
+        self.handling.begins(requests, &mut looking);
+        while looking.looked.handled < MOST_AT_ONCE {
             let waiting = self.receives.waiting();
             let Some(mut completion) = self.receives.look() else {
                 if self.gone.len() > MOST_GONE {
@@ -150,20 +128,19 @@ impl Poller {
                 }
                 break;
             };
-            let qpn = completion.qpn.get();
-            let Some(link) = self.links.get(qpn) else { continue };
-            let alone = looked.handled == 0 && waiting == 1;
-            let buffer = self.handling.received(link, &mut completion, alone, &mut looked);
+            let Some(link) = self.links.get(completion.qpn.get()) else { continue };
+            let alone = looking.looked.handled == 0 && waiting == 1;
+            let buffer = self.handling.received(link, &mut completion, alone, &mut looking);
             drop(completion);
-            match buffer {
-                Some(buffer) if alone && in_hand => self.used = Some((qpn, buffer)),
-                Some(buffer) => link.post(buffer),
-                None => {}
+            // What answers it has left before.
+            if let Some(buffer) = buffer {
+                link.post(buffer);
             }
             if alone {
-                return looked;
+                return looking.looked;
             }
         }
+        let mut looked = looking.looked;
         for _ in 0..MOST_AT_ONCE {
             let Some(mut completion) = self.sends.look() else { break };
             if let Some(link) = self.links.get(completion.qpn.get()) {

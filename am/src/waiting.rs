@@ -4,12 +4,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::Waker;
 
-use doorbell_verbs::{Look, Memory};
+use doorbell_verbs::{AtHand, Look, Memory};
 
 use crate::error::{SendError, Undeliverable};
 use crate::expected::Expected;
 use crate::link::{Answer, Link, Out};
-use crate::poller::How;
 
 /// Something that comes by a link, or never.
 pub(crate) trait Awaited {
@@ -55,8 +54,8 @@ impl<A: Awaited> Look for OnLink<'_, A> {
     type Found = A::Found;
 
     #[inline]
-    fn look(&mut self) -> Option<A::Found> {
-        self.woke |= self.link.endpoint.shared.look(How::IN_HAND).woke;
+    fn look(&mut self, nic: AtHand<'_>) -> Option<A::Found> {
+        self.woke |= self.link.endpoint.shared.look(true, nic).woke;
         let changes = self.link.changes();
         if self.seen == Some(changes) {
             return None;

@@ -5,14 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use doorbell_core::nic::{
-    self, Completion, CompletionGauge, CompletionQueueId, Polled, Refused, WorkRequest,
-};
+use doorbell_core::nic::{self, Completion, CompletionGauge, CompletionQueueId, Polled};
 use futures_core::Stream;
 
+use crate::hand::{AtHand, Hand};
 use crate::nic::Nic;
-use crate::progress::{Errand, Held, Look, Shared, Stint, block_on};
-use crate::queues::SendQueue;
+use crate::progress::{Errand, Look, Shared, Stint, block_on};
 use crate::sync::{Mutex, locked};
 use crate::waiting::Waiting;
 
@@ -71,7 +69,7 @@ impl Look for Head<'_> {
     type Found = Completion;
 
     #[inline]
-    fn look(&mut self) -> Option<Completion> {
+    fn look(&mut self, _: AtHand<'_>) -> Option<Completion> {
         self.queue.poll()
     }
 
@@ -139,15 +137,15 @@ impl CompletionQueue {
     /// looked for once more: so a loop over this needs no runtime.
     #[inline]
     pub fn poll(&mut self) -> Option<Completion> {
-        let mut head = self.head();
-        match head.look() {
+        let head = self.head();
+        match head.queue.poll() {
             Some(completion) => {
                 head.shared.goes_on();
                 Some(completion)
             }
             None => {
                 head.shared.turn();
-                head.look()
+                head.queue.poll()
             }
         }
     }
@@ -225,59 +223,5 @@ impl<'q> Future for CompletionInHand<'q> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         this.waiting.poll(context, &mut this.head)
-    }
-}
-
-/// The NIC, still held by whoever found what it waited for, unless somebody else has it.
-///
-/// To answer a message is then one taking of the lock and not two, and the processor need not finish
-/// with what was received before it begins with the answer. It is not to be kept over an await: a task
-/// that could be moved to another thread does not compile with it, and whoever awaits something of the
-/// same NIC panics.
-///
-/// ```compile_fail
-/// # use doorbell_verbs::CompletionQueue;
-/// fn spawn(mut completions: CompletionQueue) {
-///     tokio::spawn(async move {
-///         let (_, hand) = completions.completion_in_hand().await;
-///         tokio::task::yield_now().await;
-///         drop(hand);
-///     });
-/// }
-/// ```
-pub struct Hand<'n> {
-    shared: &'n Shared,
-    machine: Option<Held<'n>>,
-}
-
-impl<'n> Hand<'n> {
-    #[inline]
-    pub(crate) fn new(shared: &'n Shared, machine: Option<Held<'n>>) -> Self {
-        Self { shared, machine }
-    }
-
-    /// Posts a request, which leaves before everything else that the NIC has to do.
-    ///
-    /// # Errors
-    /// As [`SendQueue::post`].
-    #[inline]
-    pub fn post(
-        &mut self,
-        queue: &mut SendQueue,
-        request: impl Into<WorkRequest>,
-    ) -> Result<(), Refused<WorkRequest>> {
-        if !queue.is_of(self.shared) {
-            return queue.post(request);
-        }
-        self.shared.post(&mut self.machine, queue.raw(), request.into())
-    }
-}
-
-impl Drop for Hand<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(machine) = self.machine.take() {
-            self.shared.release(machine);
-        }
     }
 }

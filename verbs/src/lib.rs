@@ -94,6 +94,7 @@ mod datagrams;
 mod domain;
 mod error;
 mod events;
+mod hand;
 #[cfg(all(test, verbs_loom))]
 mod interleavings;
 mod memory;
@@ -109,7 +110,7 @@ mod waiting;
 mod wakers;
 pub mod work;
 
-pub use completions::{CompletionInHand, CompletionQueue, Hand, NextCompletion};
+pub use completions::{CompletionInHand, CompletionQueue, NextCompletion};
 pub use connect::{Connection, Incoming, Kind, Listener, Private, Side, Unconnected};
 pub use datagrams::{Datagrams, DatagramsConfig, Destination};
 pub use domain::Domain;
@@ -117,6 +118,7 @@ pub use error::{
     ConnectError, Failed, FailedWhy, ListenRefused, NicError, PostReceiveError, RegisterError,
 };
 pub use events::AsyncEvent;
+pub use hand::{AtHand, Hand};
 pub use memory::{Registered, RemoteMemory, RemoteMemoryError, Rights};
 pub use nic::{Config, Nic, Progress};
 pub use pair::{Ending, Message, Operation, QueuePair, QueuePairConfig, Receive, Stand};

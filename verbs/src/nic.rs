@@ -341,6 +341,11 @@ impl Nic {
         self.shared().turn()
     }
 
+    /// Takes a turn, unless somebody else does, and a look behind what came.
+    pub fn turn_and_look<L: Look>(&self, mut look: L) -> Option<L::Found> {
+        self.shared().turn_and_look(&mut look)
+    }
+
     /// Runs a future on this thread, without a runtime, and sees to this NIC meanwhile.
     ///
     /// In a task of a runtime it keeps all others of its thread waiting, as anything does that blocks.

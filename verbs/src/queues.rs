@@ -142,7 +142,7 @@ impl SendQueue {
     pub fn post(&mut self, request: impl Into<WorkRequest>) -> Result<(), Refused<WorkRequest>> {
         let shared = self.nic.shared();
         let mut machine = shared.enter();
-        let posted = shared.post(&mut machine, &mut self.queue, request.into());
+        let posted = shared.post(machine.as_deref_mut(), &mut self.queue, request.into());
         if let Some(machine) = machine {
             shared.release(machine);
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use crate::completions::Hand;
+use crate::hand::{AtHand, Hand};
 use crate::progress::{Held, Look, Precedence, Shared, Stint};
 use crate::sync::{Mutex, locked};
 use crate::wakers::Place;
@@ -77,7 +77,7 @@ impl<T, L: FnMut() -> Option<T>> Look for Glance<'_, L> {
     type Found = T;
 
     #[inline]
-    fn look(&mut self) -> Option<T> {
+    fn look(&mut self, _: AtHand<'_>) -> Option<T> {
         (self.look)()
     }
 
@@ -167,7 +167,7 @@ struct Flag<'f>(&'f Woken);
 impl Look for Flag<'_> {
     type Found = ();
 
-    fn look(&mut self) -> Option<()> {
+    fn look(&mut self, _: AtHand<'_>) -> Option<()> {
         self.0.flag.swap(false, Ordering::Acquire).then_some(())
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use doorbell_verbs::Registered;
+use doorbell_verbs::{AtHand, Registered};
 use tokio::time::Instant;
 
 use super::{Link, Out, To};
@@ -52,13 +52,13 @@ impl Link {
 
     /// Answers a request; if the peer does not take so much, with that.
     #[inline]
-    pub fn reply(self: &Arc<Self>, to: To, content: Content<'_>) {
+    pub fn reply(self: &Arc<Self>, to: To, content: Content<'_>, nic: AtHand<'_>) {
         let words = content.words.len();
         let header = Header { kind: Kind::Reply, words, handler: to.handler, call: to.call };
         if self.takes(content).is_err() {
             return self.give_back(header, Undeliverable::LongReply, &[]);
         }
-        self.answer(&mut self.out(), header, content);
+        self.answer(&mut self.out(), header, content, nic);
     }
 
     /// Sends a request back, of which this is the data.
@@ -67,7 +67,7 @@ impl Link {
         let carried = if data.is_empty() { 0 } else { request.words };
         let header = Header { kind: Kind::Returned, words: 1 + carried, ..request };
         let content = Content { words: &[why.code()], payload: data };
-        self.answer(&mut self.out(), header, content);
+        self.answer(&mut self.out(), header, content, AtHand::nothing());
     }
 
     /// A request is done, and nothing was replied.
@@ -79,7 +79,7 @@ impl Link {
             return self.tells(&mut out);
         }
         let header = Header { kind: Kind::Unanswered, words: 0, handler: 0, call };
-        self.answer(&mut out, header, Content::encoded(&[]));
+        self.answer(&mut out, header, Content::encoded(&[]), AtHand::nothing());
     }
 
     /// Tells of requests that are done, if they are a quarter of all that the peer may have under way.
@@ -89,14 +89,20 @@ impl Link {
         if out.owed >= (self.grants().min(limit) / 4).max(1) {
             let count = std::mem::take(&mut out.owed) as u16;
             let header = Header { kind: Kind::Done, words: 0, handler: 0, call: count };
-            self.answer(out, header, Content::encoded(&[]));
+            self.answer(out, header, Content::encoded(&[]), AtHand::nothing());
         }
     }
 
     /// Answers a request. A peer that has fewer credits than it may have gets one more with each
     /// answer, as long as there are receives: so idle peers hold few, and busy ones many.
     #[inline]
-    fn answer(self: &Arc<Self>, out: &mut Out, header: Header, content: Content<'_>) {
+    fn answer(
+        self: &Arc<Self>,
+        out: &mut Out,
+        header: Header,
+        content: Content<'_>,
+        nic: AtHand<'_>,
+    ) {
         if out.outbox.is_none() {
             return;
         }
@@ -106,7 +112,7 @@ impl Link {
         let full = self.grants() >= self.credits();
         // More credits share a send with an answer, or there would be no receive for them.
         if full || pack::size(header, content) + pack::HEAD > self.shared() {
-            return self.send(out, header, content, !handles_several());
+            return self.send(out, header, content, (!handles_several()).then_some(nic));
         }
         self.answer_and_grant(out, header, content, answers as usize);
     }
@@ -124,7 +130,7 @@ impl Link {
         let more = self.buffers.promise_more(room.min(answers));
         if more == 0 {
             self.endpoint.wants_receives(&self.buffers);
-            return self.send(out, header, content, !handles_several());
+            return self.send(out, header, content, (!handles_several()).then(AtHand::nothing));
         }
         let Some(outbox) = &mut out.outbox else { return };
         self.grants.fetch_add(more, Ordering::Relaxed);

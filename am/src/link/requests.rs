@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doorbell_verbs::{Send, Write};
+use doorbell_verbs::{AtHand, Send, Write};
 
 use super::{Link, Out, Placed, To};
 use crate::costs::{Cost, span};
@@ -105,7 +105,7 @@ impl Link {
         let alone = out.taken == 1;
         let words = content.words.len();
         let header = Header { kind: Kind::Request, words, handler: to.handler, call: to.call };
-        self.send(out, header, content, alone);
+        self.send(out, header, content, alone.then(AtHand::nothing));
     }
 
     /// Places data in the peer's segment, for which there was a credit, and has a request run behind
@@ -162,7 +162,7 @@ impl Link {
         let all = &mut [0; MOST_WORDS + 2];
         let words = placed_words(all, place, words);
         let header = Header { kind: Kind::Carried, words: words.len(), handler, call: 0 };
-        self.send(&mut out, header, Content { words, payload: &[] }, true);
+        self.send(&mut out, header, Content { words, payload: &[] }, Some(AtHand::nothing()));
         Ok(())
     }
 

@@ -8,9 +8,9 @@ use doorbell_core::nic::{Completion, WorkRequest};
 use tokio::sync::{AcquireError, SemaphorePermit};
 
 use super::{Message, Pair};
-use crate::completions::Hand;
 use crate::connect::Connection;
 use crate::error::Failed;
+use crate::hand::{AtHand, Hand};
 use crate::progress::{Look, Shared, is_full};
 use crate::waiting::{Waiting, attend};
 use crate::wakers::Place;
@@ -52,7 +52,7 @@ impl Look for Slot<'_> {
     type Found = Completion;
 
     #[inline]
-    fn look(&mut self) -> Option<Completion> {
+    fn look(&mut self, _: AtHand<'_>) -> Option<Completion> {
         let completed = self.pair.completed();
         if completed == self.seen {
             return None;
@@ -202,7 +202,7 @@ impl Look for Next<'_> {
     type Found = Option<Completion>;
 
     #[inline]
-    fn look(&mut self) -> Option<Option<Completion>> {
+    fn look(&mut self, _: AtHand<'_>) -> Option<Option<Completion>> {
         let arrived = self.pair.arrived();
         if self.seen == Some(arrived) {
             return None;

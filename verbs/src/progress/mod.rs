@@ -43,6 +43,7 @@ pub(crate) use errands::{Errand, Errands, Leaving};
 pub(crate) use machine::{Engine, Machine, Turned};
 pub(crate) use watch::Watch;
 
+use crate::hand::AtHand;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::sys::lock::Guard;
 use crate::wakers::{Place, Wakers};
@@ -99,9 +100,9 @@ pub trait Look {
 
     /// It, if it is there.
     ///
-    /// It is looked for after each turn, with the NIC in hand: what is posted to its queues leaves
-    /// soon, and nothing of it is to be awaited, made or dropped.
-    fn look(&mut self) -> Option<Self::Found>;
+    /// It is looked for after each turn, with the NIC in hand: what is posted by that leaves at once,
+    /// and nothing of the NIC is to be awaited, made or dropped.
+    fn look(&mut self, nic: AtHand<'_>) -> Option<Self::Found>;
 
     /// Has `waker` woken when it may be there. It is looked for once more afterwards.
     fn register(&mut self, waker: &Waker);
@@ -199,15 +200,19 @@ impl Shared {
         self.ring();
     }
 
-    /// Gives the NIC up, when all is done that it owes.
+    /// Gives the NIC up, when all is done that it owes. Whether that sent anything.
     #[inline]
-    pub fn release(&self, machine: Held<'_>) {
+    pub fn release(&self, machine: Held<'_>) -> bool {
+        let mut sent = false;
         self.duty.leave(machine, |machine| {
-            if machine.settle().heard {
+            let settled = machine.settle();
+            if settled.heard {
                 self.bystanders.wake_all();
             }
+            sent |= settled.found;
             machine.hasten();
         });
+        sent
     }
 
     /// Waits for what `look` finds, making progress meanwhile. With what was found comes the NIC, if
@@ -286,7 +291,7 @@ impl Shared {
         let (mut start, mut rest, mut owes) = (None, false, true);
         for turn in 1..=TURNS_A_POLL {
             let turned = self.step(&mut machine);
-            if let Some(found) = look.look() {
+            if let Some(found) = look.look(AtHand::of(self, &mut machine)) {
                 self.end(stint);
                 return Poll::Ready((found, Some(machine)));
             }
@@ -378,7 +383,7 @@ impl Shared {
             self.release(machine);
             return let_others_run(context);
         }
-        if let Some(found) = look.look() {
+        if let Some(found) = look.look(AtHand::of(self, &mut machine)) {
             self.end(stint);
             return Poll::Ready((found, Some(machine)));
         }
@@ -458,7 +463,7 @@ impl Shared {
         stint: &mut Stint,
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
-        match look.look() {
+        match look.look(AtHand::nothing()) {
             Some(found) => {
                 self.end(stint);
                 Poll::Ready((found, None))
@@ -487,16 +492,25 @@ impl Shared {
     pub fn turn(&self) -> bool {
         let Some(mut machine) = self.duty.enter() else { return false };
         let turned = self.step(&mut machine);
-        let settled = self.settle(&mut machine);
+        machine.rung();
+        self.release(machine) | turned.found
+    }
+
+    /// A turn, and a look in the midst of it.
+    pub fn turn_and_look<L: Look>(&self, look: &mut L) -> Option<L::Found> {
+        let Some(mut machine) = self.duty.enter() else { return look.look(AtHand::nothing()) };
+        self.step(&mut machine);
+        let found = look.look(AtHand::of(self, &mut machine));
+        machine.rung();
         self.release(machine);
-        turned.found || settled.found
+        found
     }
 
     /// Posts to a queue with the NIC in hand, if it is: then what was posted leaves at once.
     #[inline]
     pub fn post(
         &self,
-        hand: &mut Option<Held<'_>>,
+        hand: Option<&mut Box<dyn Machine>>,
         queue: &mut SendQueue,
         request: WorkRequest,
     ) -> Result<(), Refused<WorkRequest>> {

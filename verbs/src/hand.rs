@@ -1,0 +1,100 @@
+//! The NIC in hand: what is posted to it leaves at once.
+
+use doorbell_core::nic::{Refused, WorkRequest};
+
+use crate::progress::{Held, Machine, Shared};
+use crate::queues::SendQueue;
+
+/// The NIC, if it is in hand where somebody [looks](crate::Look) for what he waits for: then what is
+/// posted by this leaves at once, and what is posted otherwise when the look is over.
+pub struct AtHand<'r>(Option<(&'r Shared, &'r mut Box<dyn Machine>)>);
+
+impl<'r> AtHand<'r> {
+    #[inline]
+    pub(crate) fn of(shared: &'r Shared, machine: &'r mut Held<'_>) -> Self {
+        Self(Some((shared, &mut **machine)))
+    }
+
+    /// It is not.
+    pub const fn nothing() -> Self {
+        Self(None)
+    }
+
+    /// The same for a while.
+    #[inline]
+    pub fn again(&mut self) -> AtHand<'_> {
+        AtHand(self.0.as_mut().map(|(shared, machine)| (*shared, &mut **machine)))
+    }
+
+    /// Posts a request.
+    ///
+    /// # Errors
+    /// As [`SendQueue::post`].
+    #[inline]
+    pub fn post(
+        &mut self,
+        queue: &mut SendQueue,
+        request: impl Into<WorkRequest>,
+    ) -> Result<(), Refused<WorkRequest>> {
+        match &mut self.0 {
+            Some((shared, machine)) if queue.is_of(shared) => {
+                shared.post(Some(machine), queue.raw(), request.into())
+            }
+            _ => queue.post(request),
+        }
+    }
+}
+
+/// The NIC, still held by whoever found what it waited for, unless somebody else has it.
+///
+/// To answer a message is then one taking of the lock and not two, and the processor need not finish
+/// with what was received before it begins with the answer. It is not to be kept over an await: a task
+/// that could be moved to another thread does not compile with it, and whoever awaits something of the
+/// same NIC panics.
+///
+/// ```compile_fail
+/// # use doorbell_verbs::CompletionQueue;
+/// fn spawn(mut completions: CompletionQueue) {
+///     tokio::spawn(async move {
+///         let (_, hand) = completions.completion_in_hand().await;
+///         tokio::task::yield_now().await;
+///         drop(hand);
+///     });
+/// }
+/// ```
+pub struct Hand<'n> {
+    shared: &'n Shared,
+    machine: Option<Held<'n>>,
+}
+
+impl<'n> Hand<'n> {
+    #[inline]
+    pub(crate) fn new(shared: &'n Shared, machine: Option<Held<'n>>) -> Self {
+        Self { shared, machine }
+    }
+
+    /// Posts a request, which leaves before everything else that the NIC has to do.
+    ///
+    /// # Errors
+    /// As [`SendQueue::post`].
+    #[inline]
+    pub fn post(
+        &mut self,
+        queue: &mut SendQueue,
+        request: impl Into<WorkRequest>,
+    ) -> Result<(), Refused<WorkRequest>> {
+        match &mut self.machine {
+            Some(machine) => AtHand::of(self.shared, machine).post(queue, request),
+            None => queue.post(request),
+        }
+    }
+}
+
+impl Drop for Hand<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(machine) = self.machine.take() {
+            self.shared.release(machine);
+        }
+    }
+}
