@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use doorbell_verbs::{
-    AsyncEvent, Domain, Ending, Incoming, Listener, Queues, QueuesConfig, Registered, RemoteAddr,
-    RemoteMemory, Rights, Rkey, ServiceId, Stand, Unconnected,
+    AsyncEvent, Domain, Ending, Incoming, Listener, Private, Queues, QueuesConfig, Registered,
+    RemoteAddr, RemoteMemory, Rights, Rkey, ServiceId, Stand, Unconnected,
 };
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::Instant;
@@ -48,7 +48,7 @@ fn memory(mut words: impl Iterator<Item = u64>) -> Option<RemoteMemory> {
 
 /// That this side has ended a link.
 pub(crate) fn left() -> Ending {
-    Ending::Left { private: Vec::new() }
+    Ending::Left { private: Private::default() }
 }
 
 /// A link that is just being made: if nobody has it stay, it is over.

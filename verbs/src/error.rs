@@ -15,7 +15,7 @@ use doorbell_transports::sharing::{ServiceError, SharingError};
 use doorbell_transports::{AddressError, OpenError, ReachError, SpecError};
 use thiserror::Error;
 
-use crate::connect::Connection;
+use crate::connect::{Connection, Private};
 use crate::pair::{Ending, Stand, buf};
 
 /// A request that was not carried out, or not posted, and the memory that it had.
@@ -204,7 +204,7 @@ pub enum ConnectError {
         /// Why.
         reason: RejectReason,
         /// What the peer's program said to that.
-        private: Vec<u8>,
+        private: Private,
     },
     /// Nobody has answered.
     #[error("the peer's connection manager does not answer: is a NIC of its program open there?")]
@@ -251,7 +251,9 @@ fn hint(reason: RejectReason) -> &'static str {
 impl ConnectError {
     pub(crate) fn of(why: Why) -> Self {
         match why {
-            Why::Refused { reason, private, .. } => Self::Refused { reason, private },
+            Why::Refused { reason, private, .. } => {
+                Self::Refused { reason, private: private.into() }
+            }
             Why::PeerLeft { .. } => Self::PeerLeft,
             Why::Agreed { .. } => Self::GivenUp,
             Why::TimedOut => Self::TimedOut,

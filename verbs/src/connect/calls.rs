@@ -155,7 +155,7 @@ impl Control {
         match link.ways(|ways| ways.id) {
             Some(id) => self.manager.disconnect(id, private)?,
             // It was agreed upon elsewhere, and there is no way to tell.
-            None => self.end(link, Ending::Left { private: Vec::new() }),
+            None => self.end(link, Ending::Left { private: Private::default() }),
         }
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Control {
 pub(crate) fn replied(
     control: &mut Control,
     (id, reply, extensions): (ConnectionId, &Reply, Extensions),
-    private: Private,
+    private: Vec<u8>,
 ) {
     let call = control.calls.0.get_mut(&id);
     let Some((link, stage)) =
@@ -203,7 +203,7 @@ pub(crate) fn replied(
         Ok(()) => {
             tracing::debug!(qpn = %link.qpn, peer = %reply.qpn, "connected");
             link.now_stands(Stand::Connected);
-            answer.send(Ok(private))
+            answer.send(Ok(private.into()))
         }
         Err(why) => {
             let _ = control.manager.reject(id, RejectReason::CONSUMER, &[]);
@@ -213,7 +213,7 @@ pub(crate) fn replied(
 }
 
 /// The peer knows that a connection stands which this side has taken up.
-pub(crate) fn established(control: &mut Control, id: ConnectionId, private: Private) {
+pub(crate) fn established(control: &mut Control, id: ConnectionId, private: Vec<u8>) {
     let Some(call) = control.calls.0.get_mut(&id) else { return };
     let (link, stage) = (call.link.clone(), std::mem::replace(&mut call.stage, Stage::Decided));
     let Stage::Accepted(accepted) = stage else { return };
@@ -223,7 +223,7 @@ pub(crate) fn established(control: &mut Control, id: ConnectionId, private: Priv
         Ok(()) => {
             tracing::debug!(qpn = %link.qpn, peer = %agreement.peer, "connected");
             link.now_stands(Stand::Connected);
-            answer.send(Ok(private))
+            answer.send(Ok(private.into()))
         }
         // It broke before.
         Err(why) => {

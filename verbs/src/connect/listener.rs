@@ -24,7 +24,7 @@ pub(crate) struct Asked {
     pub way: Way,
     pub request: Box<Request>,
     pub extensions: Extensions,
-    pub private: Vec<u8>,
+    pub private: Private,
 }
 
 /// The services that this NIC listens to.
@@ -190,7 +190,7 @@ impl Incoming {
     ///
     /// # Panics
     /// Never: as [`request`](Self::request).
-    pub fn private(&self) -> &[u8] {
+    pub fn private(&self) -> &Private {
         &self.asked.as_ref().expect("it is there until it is decided").private
     }
 

@@ -3,6 +3,7 @@
 mod calls;
 mod exchange;
 mod listener;
+mod private;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub use exchange::Side;
 pub(crate) use exchange::{Told, meet};
 pub(crate) use listener::{Asked, Listeners, listen};
 pub use listener::{Incoming, Listener};
+pub use private::Private;
 
 use crate::error::{ConnectError, PostReceiveError};
 use crate::memory::{Registered, RemoteMemory};
@@ -173,10 +175,6 @@ pub struct Unconnected<K: Kind> {
     ends: Option<K::Ends>,
     connection: Connection,
 }
-
-/// What the peer's program said when it took the connection up, with zeros behind it as far as
-/// there was room: the wire does not tell how long it was.
-pub type Private = Vec<u8>;
 
 impl<K: Kind> Unconnected<K> {
     pub(crate) fn new(ends: K::Ends, connection: Connection) -> Self {

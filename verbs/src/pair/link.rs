@@ -5,6 +5,7 @@ use doorbell_core::encap::PathId;
 use doorbell_core::nic::{Cause, Rights};
 use doorbell_core::wire::Qpn;
 
+use crate::connect::Private;
 use crate::error::ConnectError;
 use crate::progress::Way;
 use crate::sync::{Mutex, Ordering, fence, locked};
@@ -30,13 +31,13 @@ pub enum Ending {
     #[error("this side ended the connection")]
     Left {
         /// What the peer said to that.
-        private: Vec<u8>,
+        private: Private,
     },
     /// The peer ended it.
     #[error("the peer ended the connection")]
     PeerLeft {
         /// What it said.
-        private: Vec<u8>,
+        private: Private,
     },
     /// The peer began anew, and has forgotten it.
     #[error("the peer has begun anew, and has forgotten the connection")]
@@ -50,9 +51,11 @@ impl Ending {
     /// Of a connection that stood.
     pub(crate) fn of(why: Why) -> Self {
         match why {
-            Why::PeerLeft { private } | Why::Refused { private, .. } => Self::PeerLeft { private },
-            Why::Agreed { private } => Self::Left { private },
-            Why::TimedOut => Self::Left { private: Vec::new() },
+            Why::PeerLeft { private } | Why::Refused { private, .. } => {
+                Self::PeerLeft { private: private.into() }
+            }
+            Why::Agreed { private } => Self::Left { private: private.into() },
+            Why::TimedOut => Self::Left { private: Private::default() },
             Why::Stale => Self::Forgotten,
         }
     }

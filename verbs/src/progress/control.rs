@@ -23,7 +23,7 @@ use tokio::sync::{broadcast, oneshot};
 
 use super::errands::{Errand, Errands, Leaving};
 use crate::completions::Bell;
-use crate::connect::{Calls, Listeners};
+use crate::connect::{Calls, Listeners, Private};
 use crate::events::AsyncEvent;
 use crate::pair::{Ending, Link, Pair, Stand};
 
@@ -331,7 +331,8 @@ impl Control {
     fn managed(&mut self, event: cm::Event<Way>) {
         match event {
             cm::Event::Asked { id, way, request, extensions, private } => {
-                let asked = crate::connect::Asked { id, way, request, extensions, private };
+                let asked =
+                    crate::connect::Asked { id, way, request, extensions, private: private.into() };
                 if let Err(reason) = self.listeners.ask(asked, self.mtu) {
                     // What was asked is there, and undecided.
                     let _ = self.manager.reject(id, reason, &[]);
@@ -475,7 +476,7 @@ impl Control {
         self.parts = true;
         let _ = self.nic.change(link.qpn, Change::Error);
         drop(ends);
-        self.end(&link, Ending::Left { private: Vec::new() });
+        self.end(&link, Ending::Left { private: Private::default() });
         self.calls.give_up(&link, &mut self.manager);
         self.pairs.remove(&link.qpn);
         self.leaving.push(link.qpn);

@@ -91,7 +91,7 @@ impl End {
             None => own.connect(&self.to.0, self.to.1, &mine).await?,
             Some(listener) => {
                 let incoming = listener.accept().await;
-                let told = incoming.private().to_vec();
+                let told = incoming.private().clone();
                 (own.accept(incoming, &mine).await?.0, told)
             }
         };

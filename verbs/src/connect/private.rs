@@ -1,0 +1,44 @@
+//! What programs tell each other when they connect, and when they part.
+
+use std::fmt;
+use std::ops::Deref;
+
+/// What the peer's program said with a message of the connection's, with zeros behind it as far as there
+/// was room: the wire does not tell how long it was.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Private(Vec<u8>);
+
+impl From<Vec<u8>> for Private {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+}
+
+impl Deref for Private {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Without the zeros.
+impl fmt::Debug for Private {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = self.0.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        write!(f, "\"{}\"", self.0[..end].escape_ascii())
+    }
+}
+
+#[cfg(all(test, not(verbs_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_shown_without_the_zeros_that_the_wire_puts_behind() {
+        let mut said = b"not\0today\xFF".to_vec();
+        said.resize(148, 0);
+        assert_eq!(format!("{:?}", Private::from(said)), r#""not\x00today\xff""#);
+        assert_eq!(format!("{:?}", Private::from(vec![0; 148])), r#""""#);
+    }
+}
