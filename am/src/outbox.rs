@@ -33,7 +33,10 @@ impl<'c> Content<'c> {
     pub fn put(&self, bytes: &mut [u8]) {
         let (words, payload) = bytes.split_at_mut(8 * self.words.len());
         put_words(self.words, words);
-        payload.copy_from_slice(self.payload);
+        // To copy nothing is a call.
+        if !payload.is_empty() {
+            payload.copy_from_slice(self.payload);
+        }
     }
 
     /// With its header, if that travels in a request.
@@ -186,6 +189,15 @@ impl Outbox {
         if content.len() > pack::LONGEST {
             return self.put(Self::in_buffer(header, content, buffers), content.len() as u64);
         }
+        // Most messages of many find others before them.
+        if let Held::Several(pack) = &mut self.held
+            && pack.put(header, content)
+        {
+            if pack.count >= most {
+                self.flush();
+            }
+            return false;
+        }
         let first = !self.holds();
         let held = std::mem::replace(&mut self.held, Held::Nothing);
         self.held = match held {
@@ -198,13 +210,9 @@ impl Outbox {
                 pack.put(header, content);
                 Held::Several(pack)
             }
-            Held::Several(mut pack) => {
-                if pack.put(header, content) {
-                    Held::Several(pack)
-                } else {
-                    self.post(Send::new(pack.into_buffer()));
-                    Held::Several(Pack::of(buffers, header, content))
-                }
+            Held::Several(full) => {
+                self.post(Send::new(full.into_buffer()));
+                Held::Several(Pack::of(buffers, header, content))
             }
         };
         if matches!(&self.held, Held::Several(pack) if pack.count >= most) {

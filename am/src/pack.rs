@@ -42,7 +42,10 @@ pub(crate) fn put(bytes: &mut [u8], header: Header, content: Content<'_>) {
     }
     let (data, zeros) = rest.split_at_mut(content.len());
     content.put(data);
-    zeros.fill(0);
+    // To fill nothing is a call.
+    if !zeros.is_empty() {
+        zeros.fill(0);
+    }
 }
 
 impl Pack {
