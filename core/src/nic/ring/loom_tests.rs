@@ -1,0 +1,89 @@
+//! Two threads, in all their interleavings.
+
+use super::*;
+use loom::thread;
+
+#[test]
+fn a_value_is_whole_and_its_slot_is_used_again() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = ring(1);
+        let writer = thread::spawn(move || {
+            let mut pushed = 0;
+            for _ in 0..3 {
+                pushed += u64::from(producer.push(Box::new(pushed)).is_ok());
+            }
+            pushed
+        });
+        let mut taken = 0;
+        for _ in 0..3 {
+            if let Some(seen) = consumer.peek(0).map(|value| **value) {
+                assert_eq!(seen, taken);
+                assert_eq!(consumer.pop(), Some(Box::new(taken)));
+                taken += 1;
+            }
+        }
+        let pushed = writer.join().unwrap();
+        while let Some(value) = consumer.pop() {
+            assert_eq!(*value, taken);
+            taken += 1;
+        }
+        assert_eq!(pushed, taken);
+    });
+}
+
+/// Fails if either end is told of, or heard, with a weaker order.
+#[test]
+fn several_values_are_whole_and_their_slots_are_used_again() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = ring(2);
+        let writer = thread::spawn(move || {
+            let mut pushed = 0;
+            for _ in 0..2 {
+                let room = producer.room();
+                let mut several = producer.several();
+                for value in pushed..pushed + room {
+                    several.slot().fill(Some(Box::new(value)));
+                }
+                pushed += several.hand_over();
+            }
+            pushed
+        });
+        let mut taken = 0;
+        for _ in 0..2 {
+            consumer.look();
+            let mut passing = consumer.passing(2);
+            while let Some(mut next) = passing.next() {
+                assert_eq!(next.take(), Some(Box::new(taken)));
+                taken += 1;
+                next.pass();
+            }
+        }
+        let pushed = writer.join().unwrap();
+        assert_eq!(taken + consumer.waiting(), pushed);
+    });
+}
+
+/// Fails if the writer's leaving is told, or heard, with a weaker order.
+#[test]
+fn who_sees_the_writer_gone_sees_all_that_it_wrote() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = ring(2);
+        let writer = thread::spawn(move || {
+            for value in 0..2 {
+                producer.push(Box::new(value)).unwrap();
+            }
+        });
+        // What is remembered of the tail must not stand for what came since.
+        let mut taken = usize::from(consumer.pop().is_some());
+        if consumer.is_deserted() {
+            assert_eq!(taken + consumer.waiting(), 2);
+            while let Some(value) = consumer.pop() {
+                assert_eq!(*value, taken);
+                taken += 1;
+            }
+            assert_eq!(taken, 2);
+        }
+        writer.join().unwrap();
+        assert!(consumer.is_deserted());
+    });
+}

@@ -1,0 +1,297 @@
+//! The end that reads: a look at what stands there, and what is taken, one at a time or several.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut, Range};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::{Consumer, Gauge};
+use crate::sync::Ordering;
+
+impl<T> Consumer<T> {
+    /// Whether the end that writes is gone: then all that it wrote is seen, and there will be no
+    /// more.
+    pub fn is_deserted(&self) -> bool {
+        self.ring.deserted.load(Ordering::Acquire)
+    }
+
+    /// How many values were ever taken.
+    #[inline]
+    pub fn taken(&self) -> usize {
+        self.head
+    }
+
+    /// What looks how far the writer is while another reads.
+    pub fn gauge(&self) -> Gauge<T> {
+        Gauge(Arc::clone(&self.ring))
+    }
+
+    /// How many values stand in the ring.
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.ring.tail.load(Ordering::Acquire).wrapping_sub(self.head)
+    }
+
+    /// The value that stands behind `index` others, left where it is.
+    #[inline]
+    pub fn peek(&mut self, index: usize) -> Option<&T> {
+        if index >= self.tail.wrapping_sub(self.head) {
+            self.look();
+        }
+        self.seen(index)
+    }
+
+    /// Looks how far the writer is.
+    #[inline]
+    pub fn look(&mut self) {
+        self.tail = self.ring.tail.load(Ordering::Acquire);
+    }
+
+    /// How many were seen behind `index` others.
+    #[inline]
+    pub fn seen_behind(&self, index: usize) -> usize {
+        self.tail.wrapping_sub(self.head).saturating_sub(index)
+    }
+
+    /// What was seen behind `index` others, left where it is.
+    #[inline]
+    pub fn seen(&self, index: usize) -> Option<&T> {
+        if index >= self.tail.wrapping_sub(self.head) {
+            return None;
+        }
+        let at = self.head.wrapping_add(index);
+        // SAFETY: the slot is between head and tail, so it holds a value, which the writer leaves
+        // alone until the head has passed it; and the head can't pass while `self` is borrowed.
+        Some(self.slots.at(at).with(|slot| unsafe { (*slot).assume_init_ref() }))
+    }
+
+    /// What was seen in that part of the ring, the head being 0, left where it is.
+    #[inline(always)]
+    pub fn seen_part(&self, part: Range<usize>) -> impl Iterator<Item = &T> {
+        let (first, mask, head) = (self.slots.first, self.slots.mask, self.head);
+        let end = part.end.min(self.seen_behind(0));
+        (head.wrapping_add(part.start)..head.wrapping_add(end)).map(move |at| {
+            // SAFETY: it is as in `at`; a copy of where the slots are does as well, while `self` is
+            // borrowed.
+            let slot = unsafe { first.add(at & mask).as_ref() };
+            // SAFETY: it is as in `seen`.
+            slot.with(|slot| unsafe { (*slot).assume_init_ref() })
+        })
+    }
+
+    /// The value at the head, left where it is.
+    #[inline]
+    pub fn front(&mut self) -> Option<&mut T> {
+        if self.head == self.tail {
+            self.look();
+            if self.head == self.tail {
+                return None;
+            }
+        }
+        // SAFETY: the slot holds a value, which is the reader's until the head passes it; and the
+        // head can't pass while `self` is borrowed.
+        Some(self.slots.at(self.head).with_mut(|slot| unsafe { (*slot).assume_init_mut() }))
+    }
+
+    /// The value at the head, for whoever may take it after a look.
+    #[inline(always)]
+    pub fn head(&mut self) -> Option<Head<'_, T>> {
+        let value = NonNull::from(self.front()?);
+        Some(Head { consumer: self, value })
+    }
+
+    /// Drops the value at the head, where it is, if there is one.
+    #[inline]
+    pub fn drop_front(&mut self) {
+        if let Some(head) = self.head() {
+            head.drop();
+        }
+    }
+
+    /// Takes the value at the head.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        self.head().map(Head::take)
+    }
+
+    /// For whoever takes several values, at `most` so many, of those that were seen.
+    #[inline(always)]
+    pub fn passing(&mut self, most: usize) -> Passing<'_, T> {
+        let end = self.head.wrapping_add(most.min(self.seen_behind(0)));
+        Passing { head: self.head, end, consumer: self }
+    }
+
+    #[inline]
+    fn pass(&mut self) {
+        self.head = self.head.wrapping_add(1);
+        self.ring.head.store(self.head, Ordering::Release);
+    }
+}
+
+/// Values that are taken one after another, and whose slots are left all at once when this is
+/// dropped.
+pub(in crate::nic) struct Passing<'a, T> {
+    consumer: &'a mut Consumer<T>,
+    head: usize,
+    /// At most the writer's tail as last seen.
+    end: usize,
+}
+
+impl<T> Passing<'_, T> {
+    /// Leaves their slots. How many they are.
+    #[inline(always)]
+    pub fn leave(self) -> usize {
+        self.head.wrapping_sub(self.consumer.head)
+    }
+
+    /// The next value, if there is one.
+    #[inline(always)]
+    pub fn next(&mut self) -> Option<Next<'_, T>> {
+        if self.head == self.end {
+            return None;
+        }
+        // SAFETY: the slot holds a value, which is the reader's until the head passes it; and what
+        // is returned borrows this, by which alone the head can pass.
+        let value =
+            self.consumer.slots.at(self.head).with_mut(|slot| unsafe { (*slot).assume_init_mut() });
+        Some(Next { head: &mut self.head, value })
+    }
+}
+
+/// The value that is next to be taken.
+pub(in crate::nic) struct Next<'a, T> {
+    head: &'a mut usize,
+    value: &'a mut T,
+}
+
+impl<T> Next<'_, T> {
+    /// Goes past the value. It is left where it is and not dropped: it is to have nothing left that
+    /// would have to be.
+    #[inline(always)]
+    pub fn pass(self) {
+        *self.head = self.head.wrapping_add(1);
+    }
+}
+
+impl<T> Deref for Next<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T> DerefMut for Next<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        self.value
+    }
+}
+
+impl<T> Drop for Passing<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.consumer.head = self.head;
+        self.consumer.ring.head.store(self.head, Ordering::Release);
+    }
+}
+
+/// The value at the head of a ring: it was found there once, and need not be again to be taken.
+pub(in crate::nic) struct Head<'a, T> {
+    consumer: &'a mut Consumer<T>,
+    value: NonNull<T>,
+}
+
+impl<'a, T> Head<'a, T> {
+    /// Takes the value.
+    #[inline(always)]
+    pub fn take(self) -> T {
+        self.take_as(|value| value)
+    }
+
+    /// Takes the value as something else, which is made of it before the slot is left: so it is
+    /// moved once, and not twice.
+    #[inline(always)]
+    pub fn take_as<R>(self, make: impl FnOnce(T) -> R) -> R {
+        // SAFETY: the slot holds a value, and the head passes it in any case: it is read once.
+        let value = unsafe { self.value.read() };
+        let _passed = Passed(self.consumer);
+        make(value)
+    }
+
+    /// Drops the value where it is.
+    #[inline(always)]
+    pub fn drop(self) {
+        self.leaving();
+    }
+
+    /// The value, to be dropped where it is when whoever has this is done with it.
+    #[inline(always)]
+    pub fn leaving(self) -> Leaving<'a, T> {
+        Leaving(self)
+    }
+}
+
+/// Has the head pass a slot when it is dropped.
+struct Passed<'a, T>(&'a mut Consumer<T>);
+
+impl<T> Drop for Passed<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.pass();
+    }
+}
+
+/// The value at the head of a ring, which is dropped when this is.
+pub(in crate::nic) struct Leaving<'a, T>(Head<'a, T>);
+
+impl<T> Drop for Leaving<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: the head passes the slot now, so this is the last that is seen of the value.
+        unsafe { self.0.value.drop_in_place() };
+        self.0.consumer.pass();
+    }
+}
+
+impl<T> Deref for Leaving<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Leaving<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Leaving<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T> Deref for Head<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the slot holds a value, which is the reader's until the head passes it, and the
+        // head can't pass while this is there.
+        unsafe { self.value.as_ref() }
+    }
+}
+
+impl<T> DerefMut for Head<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { self.value.as_mut() }
+    }
+}

@@ -1,0 +1,128 @@
+//! One thread at both ends.
+
+use super::*;
+
+#[test]
+fn several_values_are_handed_over_and_left_at_once() {
+    let (mut producer, mut consumer) = ring(3);
+    for round in 0..5 {
+        let mut several = producer.several();
+        for value in 0..3 {
+            several.slot().fill(round * 3 + value);
+        }
+        assert_eq!(consumer.waiting(), 0);
+        assert_eq!((several.hand_over(), consumer.waiting()), (3, 3));
+        consumer.look();
+        let mut passing = consumer.passing(2);
+        for value in 0..2 {
+            let next = passing.next().expect("three were seen");
+            assert_eq!(*next, round * 3 + value);
+            next.pass();
+        }
+        assert!(passing.next().is_none());
+        assert_eq!((passing.leave(), producer.room()), (2, 2));
+        assert_eq!(consumer.pop(), Some(round * 3 + 2));
+    }
+}
+
+#[test]
+#[should_panic(expected = "has asked for room")]
+fn there_is_no_slot_beyond_the_last() {
+    let (mut producer, _consumer) = ring(1);
+    let mut several = producer.several();
+    several.slot().fill(1);
+    several.slot().fill(2);
+}
+
+#[test]
+fn values_come_out_as_they_went_in_and_may_be_looked_at_before() {
+    let (mut producer, mut consumer) = ring(3);
+    assert_eq!((consumer.pop(), consumer.peek(0)), (None::<u32>, None));
+    for round in 0..10 {
+        for value in 0..3 {
+            assert_eq!(producer.push(round * 3 + value), Ok(()));
+        }
+        assert_eq!((producer.push(99), producer.room()), (Err(99), 0));
+        assert_eq!(consumer.peek(2), Some(&(round * 3 + 2)));
+        assert_eq!(consumer.peek(3), None);
+        for value in 0..3 {
+            assert_eq!(
+                (consumer.waiting(), consumer.pop()),
+                (3 - value, Some(round * 3 + value as u32))
+            );
+        }
+    }
+}
+
+#[test]
+fn what_was_not_taken_is_dropped_once() {
+    let value = Arc::new(());
+    let (mut producer, mut consumer) = ring(4);
+    for _ in 0..4 {
+        producer.push(Arc::clone(&value)).expect("room");
+    }
+    drop(consumer.pop());
+    drop((producer, consumer));
+    assert_eq!(Arc::strong_count(&value), 1);
+}
+
+#[test]
+fn of_what_was_seen_a_part_is_looked_at_in_order() {
+    let (mut producer, mut consumer) = ring(4);
+    // So far that the part goes around the end of the slots.
+    for value in 0..3 {
+        producer.push(value).expect("room");
+        assert_eq!(consumer.pop(), Some(value));
+    }
+    (3..6).for_each(|value| producer.push(value).expect("room"));
+    assert_eq!(consumer.seen_part(0..3).count(), 0, "it was not looked");
+    consumer.look();
+    assert!(consumer.seen_part(1..9).eq(&[4, 5]));
+    assert_eq!(consumer.seen_part(3..9).count(), 0);
+}
+
+#[test]
+fn a_value_of_which_nothing_could_be_made_is_taken_once() {
+    let value = Arc::new(());
+    let (mut producer, mut consumer) = ring(2);
+    producer.push(Arc::clone(&value)).expect("room");
+    let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        consumer.head().map(|head| head.take_as(|_| panic!("as it is to")))
+    }));
+    assert!(made.is_err());
+    assert_eq!((Arc::strong_count(&value), consumer.pop().is_none()), (1, true));
+}
+
+#[test]
+fn a_ring_is_deserted_when_the_end_that_writes_is_dropped() {
+    let (mut producer, mut consumer) = ring(2);
+    producer.push(7).expect("room");
+    assert!(!consumer.is_deserted());
+    drop(producer);
+    assert!(consumer.is_deserted());
+    assert_eq!((consumer.pop(), consumer.pop()), (Some(7), None));
+}
+
+#[test]
+fn two_threads_lose_nothing() {
+    let (mut producer, mut consumer) = ring(5);
+    let writer = std::thread::spawn(move || {
+        for mut value in (0..100_000u64).map(Box::new) {
+            while let Err(back) = producer.push(value) {
+                value = back;
+                std::hint::spin_loop();
+            }
+        }
+    });
+    let mut next = 0;
+    while next < 100_000 {
+        match consumer.pop() {
+            Some(value) => {
+                assert_eq!(*value, next);
+                next += 1;
+            }
+            None => std::hint::spin_loop(),
+        }
+    }
+    writer.join().expect("the writer");
+}
