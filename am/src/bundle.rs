@@ -192,7 +192,7 @@ impl Bundle {
             return looked.handled;
         }
         let _base = span(Cost::Base);
-        shared.nic.turn_and_look(Once { shared, requests }).map_or(0, |looked| looked.handled)
+        shared.nic.turn_and_look(|nic| shared.look(requests, nic)).handled
     }
 
     /// Waits until something was handled, here or by another who waits.
@@ -333,6 +333,7 @@ impl Shared {
         }
     }
 
+    /// Out of line, for lone messages hold nothing.
     #[inline(never)]
     fn flush_all(&self) {
         let mut links = {
@@ -401,23 +402,6 @@ impl Drop for Owner {
             }
         }
     }
-}
-
-/// A look of a program that polls.
-struct Once<'s> {
-    shared: &'s Shared,
-    requests: bool,
-}
-
-impl Look for Once<'_> {
-    type Found = Looked;
-
-    #[inline]
-    fn look(&mut self, nic: AtHand<'_>) -> Option<Looked> {
-        Some(self.shared.look(self.requests, nic))
-    }
-
-    fn register(&mut self, _: &Waker) {}
 }
 
 /// Serves the endpoints for as long as there are any.

@@ -138,7 +138,8 @@ impl Handlers {
 
     /// Adds the handler of a kind of request, which runs to its end whenever such a request is found,
     /// and no other at the same time. The NIC waits for it: what takes long is to be
-    /// [asynchronous](Self::request_async), or peers over a network take this one for gone.
+    /// [asynchronous](Self::request_async), or peers over a network take this one for gone; and what asks
+    /// the NIC for anything is, too, or it waits for itself, and panics.
     ///
     /// # Panics
     /// When there is one of that index already.

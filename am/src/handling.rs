@@ -194,7 +194,7 @@ impl Handling {
                 let placed = Placement::from_metadata(metadata);
                 self.placed(link, placed, completion.len.into(), buffer, looking)
             }
-            (Ok(_), _) => self.is_none(buffer),
+            (Ok(_), _) => self.malformed(buffer),
             // Its connection is over.
             (Err(_), _) => link.flushed(buffer),
         }
@@ -202,7 +202,7 @@ impl Handling {
 
     /// What came is no message.
     #[cold]
-    fn is_none(&self, buffer: Buf) -> Option<Buf> {
+    fn malformed(&self, buffer: Buf) -> Option<Buf> {
         count(&self.counters.malformed);
         Some(buffer)
     }
@@ -216,7 +216,7 @@ impl Handling {
         looking: &mut Looking<'_>,
     ) -> Option<Buf> {
         if header.is_wide() || 8 * header.words > buffer.len() {
-            return self.is_none(buffer);
+            return self.malformed(buffer);
         }
         let data = 0..buffer.len();
         self.arrive(link, &mut Arrival::alone(header, buffer, data), looking)
@@ -231,7 +231,7 @@ impl Handling {
         buffer: Buf,
         looking: &mut Looking<'_>,
     ) -> Option<Buf> {
-        let Some(Placement { header, offset }) = placement else { return self.is_none(buffer) };
+        let Some(Placement { header, offset }) = placement else { return self.malformed(buffer) };
         let mut arrival = Arrival::alone(header, buffer, 0..0);
         arrival.placed = Some(offset..offset.saturating_add(len));
         self.arrive(link, &mut arrival, looking)
@@ -250,7 +250,7 @@ impl Handling {
                 self.arrive(link, &mut Arrival::alone(header, buffer, data), looking)
             }
             Some(_) => self.unpack(link, buffer, looking),
-            None => self.is_none(buffer),
+            None => self.malformed(buffer),
         }
     }
 
@@ -260,7 +260,7 @@ impl Handling {
         let (mut at, mut rest) = (0, Some(buffer));
         while let Some(buffer) = rest.take() {
             let Some((header, data, next)) = pack::message(&buffer, at) else {
-                return if at < buffer.len() { self.is_none(buffer) } else { Some(buffer) };
+                return if at < buffer.len() { self.malformed(buffer) } else { Some(buffer) };
             };
             at = next;
             let buffer = Some(buffer);

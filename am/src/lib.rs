@@ -86,6 +86,7 @@ mod recall;
 mod receives;
 mod sizes;
 mod tasks;
+mod telling;
 mod waiting;
 mod wire;
 mod words;

@@ -43,6 +43,9 @@ pub(crate) fn words(memory: RemoteMemory) -> [u64; 3] {
 
 fn memory(mut words: impl Iterator<Item = u64>) -> Option<RemoteMemory> {
     let (address, rkey, len) = (words.next()?, words.next()?, words.next()?);
+    if words.next().is_some() {
+        return None;
+    }
     Some(RemoteMemory::new(RemoteAddr(address), Rkey(rkey.try_into().ok()?), len))
 }
 

@@ -334,7 +334,8 @@ impl<'r> Replied<'r> {
     }
 }
 
-/// A reply, for the caller who awaited it.
+/// A reply, for the caller who awaited it. One of more than 64 bytes keeps the buffer in which it was
+/// received.
 pub struct Reply {
     handler: u16,
     /// How many of the bytes are words.
@@ -349,8 +350,9 @@ enum ReplyData {
     Buffered(Buffered),
 }
 
-/// How many bytes a reply has in itself.
-const FEW: usize = 32;
+/// How many bytes a reply has in itself: eight words. What is moved with each costs less than to get another
+/// buffer.
+const FEW: usize = 64;
 
 /// What lies in the buffer in which it was received.
 struct Buffered {
@@ -418,11 +420,11 @@ impl Reply {
     /// When it is of another, or the words are none of that.
     #[inline]
     pub fn arguments<A: Arguments>(&self, id: ReplyId<A>) -> Result<A, CallError> {
-        let mut room = Room::new();
-        let words = room.read(&self.data()[..self.words]);
-        let arguments = if self.handler == id.index() { A::take(words) } else { None };
         let other = CallError::OtherReply { found: self.handler, expected: id.name() };
-        arguments.ok_or(other)
+        if self.handler != id.index() {
+            return Err(other);
+        }
+        A::take(Room::new().read(&self.data()[..self.words])).ok_or(other)
     }
 }
 

@@ -23,6 +23,7 @@ impl Links {
         self.recent.as_ref().map(|(_, link)| link)
     }
 
+    /// Out of line, for what comes next is the same link's, as a rule.
     #[inline(never)]
     fn look_up(&mut self, number: u32) {
         self.recent = self.all.get(&number).map(|link| (number, link.clone()));

@@ -7,6 +7,7 @@ use doorbell_verbs::{AtHand, Connection, Inline, Send, SendQueue, WorkRequest, W
 use crate::buffers::Buffers;
 use crate::costs::{Cost, span};
 use crate::pack::{self, Pack};
+use crate::telling::Telling;
 use crate::wire::Header;
 use crate::words::put_words;
 
@@ -57,13 +58,8 @@ pub(crate) struct Outbox {
     /// What there was no room to send: no more than an answer to each of the peer's requests, and two for
     /// each of this side's.
     backlog: VecDeque<WorkRequest>,
-    /// Sends of few bytes since it was last asked whether one is to be told of, and after how many it
-    /// is.
-    untold: usize,
-    told_of: usize,
-    /// One is, unless there is so much room: so when the queue is full, one of those in it is told of, and
-    /// then there is room again for what waits.
-    ample: usize,
+    /// Which sends of few bytes are told of: then there is room again for what waits.
+    telling: Telling,
     /// How many bytes are in the queue without the doorbell having been rung for them.
     unrung: u64,
 }
@@ -79,9 +75,8 @@ enum Held {
 impl Outbox {
     pub fn new(send: SendQueue, connection: Connection) -> Self {
         let (held, backlog) = (Held::Nothing, VecDeque::new());
-        let room = send.room();
-        let (told_of, ample) = ((room / 4).clamp(1, 16), (room / 2).max(2));
-        Self { queue: send, connection, held, backlog, untold: 0, told_of, ample, unrung: 0 }
+        let telling = Telling::new(send.room());
+        Self { queue: send, connection, held, backlog, telling, unrung: 0 }
     }
 
     #[inline]
@@ -237,21 +232,13 @@ impl Outbox {
         }
     }
 
-    /// Whether nobody need hear that there is room.
-    #[inline]
-    fn is_ample(&self) -> bool {
-        self.backlog.is_empty() && self.queue.room() >= self.ample
-    }
-
     #[inline]
     fn send_few(&mut self, few: Inline, nic: AtHand<'_>) {
-        self.untold += 1;
-        if self.untold < self.told_of || self.is_ample() {
-            self.post_by(nic, Send::new(few).unsignalled());
-        } else {
-            self.untold = 0;
-            self.post_by(nic, Send::new(few));
-        }
+        let send = Send::new(few);
+        // While something waits, there is no room, even if the queue has some.
+        let room = || if self.backlog.is_empty() { self.queue.room() } else { 0 };
+        let tells = self.telling.tells(room);
+        self.post_by(nic, if tells { send } else { send.unsignalled() });
     }
 
     /// Posts a request; or keeps it, if there is no room, until there is.

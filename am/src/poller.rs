@@ -120,8 +120,8 @@ impl Poller {
     pub fn look(&mut self, requests: bool, nic: AtHand<'_>) -> Looked {
         let mut looking = Looking { looked: Looked::default(), nic };
         self.handling.begins(requests, &mut looking);
+        let is_one = self.receives.waiting() == 1;
         while looking.looked.handled < MOST_AT_ONCE {
-            let waiting = self.receives.waiting();
             let Some(mut completion) = self.receives.look() else {
                 if self.gone.len() > MOST_GONE {
                     self.forget();
@@ -129,13 +129,14 @@ impl Poller {
                 break;
             };
             let Some(link) = self.links.get(completion.qpn.get()) else { continue };
-            let alone = looking.looked.handled == 0 && waiting == 1;
+            let alone = looking.looked.handled == 0 && is_one;
             let buffer = self.handling.received(link, &mut completion, alone, &mut looking);
             drop(completion);
-            // What answers it has left before.
+            // An answer that goes at once has left by now: it does not wait for this.
             if let Some(buffer) = buffer {
                 link.post(buffer);
             }
+            // Whoever waits for this one is not to wait for a look at what was sent.
             if alone {
                 return looking.looked;
             }

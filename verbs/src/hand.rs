@@ -1,5 +1,7 @@
 //! The NIC in hand: what is posted to it leaves at once.
 
+use std::marker::PhantomData;
+
 use doorbell_core::nic::{Refused, WorkRequest};
 
 use crate::progress::{Held, Machine, Shared};
@@ -7,23 +9,29 @@ use crate::queues::SendQueue;
 
 /// The NIC, if it is in hand where somebody [looks](crate::Look) for what he waits for: then what is
 /// posted by this leaves at once, and what is posted otherwise when the look is over.
-pub struct AtHand<'r>(Option<(&'r Shared, &'r mut Box<dyn Machine>)>);
+///
+/// It stays on the thread that has the NIC: whoever waited for the NIC elsewhere would wait for ever.
+pub struct AtHand<'r> {
+    nic: Option<(&'r Shared, &'r mut Box<dyn Machine>)>,
+    stays_here: PhantomData<*const ()>,
+}
 
 impl<'r> AtHand<'r> {
     #[inline]
     pub(crate) fn of(shared: &'r Shared, machine: &'r mut Held<'_>) -> Self {
-        Self(Some((shared, &mut **machine)))
+        Self { nic: Some((shared, &mut **machine)), stays_here: PhantomData }
     }
 
     /// It is not.
     pub const fn nothing() -> Self {
-        Self(None)
+        Self { nic: None, stays_here: PhantomData }
     }
 
     /// The same for a while.
     #[inline]
     pub fn again(&mut self) -> AtHand<'_> {
-        AtHand(self.0.as_mut().map(|(shared, machine)| (*shared, &mut **machine)))
+        let nic = self.nic.as_mut().map(|(shared, machine)| (*shared, &mut **machine));
+        AtHand { nic, stays_here: PhantomData }
     }
 
     /// Posts a request.
@@ -36,7 +44,7 @@ impl<'r> AtHand<'r> {
         queue: &mut SendQueue,
         request: impl Into<WorkRequest>,
     ) -> Result<(), Refused<WorkRequest>> {
-        match &mut self.0 {
+        match &mut self.nic {
             Some((shared, machine)) if queue.is_of(shared) => {
                 shared.post(Some(machine), queue.raw(), request.into())
             }

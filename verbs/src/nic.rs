@@ -22,6 +22,7 @@ use crate::connect::{Listener, listen};
 use crate::domain::Domain;
 use crate::error::{ListenRefused, NicError};
 use crate::events::AsyncEvent;
+use crate::hand::AtHand;
 use crate::progress::{
     Control, Engine, Errands, Look, Machine, Pacing, Setting, Shared, Watch, block_on,
 };
@@ -341,9 +342,26 @@ impl Nic {
         self.shared().turn()
     }
 
-    /// Takes a turn, unless somebody else does, and a look behind what came.
-    pub fn turn_and_look<L: Look>(&self, mut look: L) -> Option<L::Found> {
-        self.shared().turn_and_look(&mut look)
+    /// Takes a turn, unless somebody else does, and then a look at what has come, with the NIC in hand if
+    /// this has had the turn: what is [posted](AtHand::post) by that leaves at once.
+    ///
+    /// ```
+    /// # use doorbell_verbs::{CompletionQueue, Nic, Refused, Send, SendQueue, WorkRequest};
+    /// /// Answers what has come, if anything has.
+    /// fn answer(
+    ///     nic: &Nic,
+    ///     queue: &mut SendQueue,
+    ///     completions: &mut CompletionQueue,
+    /// ) -> Result<(), Refused<WorkRequest>> {
+    ///     nic.turn_and_look(|mut nic| match completions.look() {
+    ///         Some(_) => nic.post(queue, Send::inline(b"here").expect("few bytes")),
+    ///         None => Ok(()),
+    ///     })
+    /// }
+    /// ```
+    #[inline]
+    pub fn turn_and_look<R>(&self, look: impl FnOnce(AtHand<'_>) -> R) -> R {
+        self.shared().turn_and_look(look)
     }
 
     /// Runs a future on this thread, without a runtime, and sees to this NIC meanwhile.

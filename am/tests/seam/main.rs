@@ -3,3 +3,4 @@
 mod common;
 mod flow;
 mod messages;
+mod polling;

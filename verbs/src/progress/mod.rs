@@ -100,8 +100,8 @@ pub trait Look {
 
     /// It, if it is there.
     ///
-    /// It is looked for after each turn, with the NIC in hand: what is posted by that leaves at once,
-    /// and nothing of the NIC is to be awaited, made or dropped.
+    /// It is looked for after each turn, with the NIC in hand if nobody else has it: what is posted by
+    /// that leaves at once, and nothing of the NIC is to be awaited, made or dropped.
     fn look(&mut self, nic: AtHand<'_>) -> Option<Self::Found>;
 
     /// Has `waker` woken when it may be there. It is looked for once more afterwards.
@@ -496,11 +496,13 @@ impl Shared {
         self.release(machine) | turned.found
     }
 
-    /// A turn, and a look in the midst of it.
-    pub fn turn_and_look<L: Look>(&self, look: &mut L) -> Option<L::Found> {
-        let Some(mut machine) = self.duty.enter() else { return look.look(AtHand::nothing()) };
+    /// A turn, and a look in the midst of it; only a look, if another has the NIC.
+    #[inline]
+    pub fn turn_and_look<R>(&self, look: impl FnOnce(AtHand<'_>) -> R) -> R {
+        // A thread that runs the NIC is not to be kept waiting for what a look does.
+        let Some(mut machine) = self.enter() else { return look(AtHand::nothing()) };
         self.step(&mut machine);
-        let found = look.look(AtHand::of(self, &mut machine));
+        let found = look(AtHand::of(self, &mut machine));
         machine.rung();
         self.release(machine);
         found

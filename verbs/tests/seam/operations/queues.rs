@@ -65,6 +65,35 @@ pub async fn requests_of_a_batch_complete_in_their_order(near: Nic, far: Nic) {
     both(sends, takes).await;
 }
 
+/// Whichever NIC is in hand, if one is: what was put before goes first.
+pub async fn what_is_posted_in_a_look_keeps_its_order(near: Nic, far: Nic) {
+    const COUNT: usize = 30;
+    let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
+    receives(&mut there, COUNT, 100);
+    let other = far.clone();
+    let sends = async move {
+        let queue = &mut here.pair.send;
+        for id in (0..COUNT).step_by(3) {
+            let send = |id| Send::new(buf(id, 100)).unsignalled();
+            queue.put(send(id)).expect("room");
+            near.turn_and_look(|mut nic| nic.post(queue, send(id + 1))).expect("room");
+            other.turn_and_look(|mut nic| nic.post(queue, send(id + 2))).expect("room");
+        }
+        queue.post(Send::new(buf(0, 0))).expect("room");
+        assert_eq!(sent.completion().await.outcome, Ok(Done::Sent));
+        (here, sent)
+    };
+    let takes = async move {
+        there.pair.receive.post(0, Buf::with_capacity(0)).expect("room");
+        for id in 0..COUNT {
+            assert!(brought(received.completion().await) == bytes(id, 100), "message {id}");
+        }
+        assert!(brought(received.completion().await).is_empty());
+        (there, received)
+    };
+    both(sends, takes).await;
+}
+
 pub async fn of_unsignalled_requests_only_failures_are_told(near: Nic, far: Nic) {
     let ((mut near, mut sent), (far, received)) = pair(&near, &far).await;
     let (memory, connection) = (far.memory.clone(), far.pair.connection.clone());
