@@ -81,6 +81,14 @@ impl<'n> Hand<'n> {
         Self { shared, machine }
     }
 
+    /// Lets it go, and leaves what was not asked for until later.
+    #[inline]
+    pub(crate) fn let_go_soon(mut self) {
+        if let Some(machine) = self.machine.take() {
+            self.shared.release_soon(machine);
+        }
+    }
+
     /// Posts a request, which leaves before everything else that the NIC has to do.
     ///
     /// # Errors

@@ -143,7 +143,10 @@ impl<L: Look> Future for WaitFor<'_, L> {
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<L::Found> {
         let this = &mut *self;
-        this.waiting.poll(context, &mut this.look).map(|(found, _)| found)
+        this.waiting.poll(context, &mut this.look).map(|(found, hand)| {
+            hand.let_go_soon();
+            found
+        })
     }
 }
 

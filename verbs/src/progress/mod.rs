@@ -215,6 +215,23 @@ impl Shared {
         sent
     }
 
+    /// Gives the NIC up, for whoever goes on at once. What the last turn called for, acknowledgements above
+    /// all, goes behind what is posted next, or when the watch takes a turn, which it does within a
+    /// millisecond while the device is not armed.
+    #[inline]
+    pub fn release_soon(&self, machine: Held<'_>) {
+        if machine.has_work() {
+            self.release(machine);
+            return;
+        }
+        let mut rung = false;
+        self.duty.leave(machine, |machine| {
+            if std::mem::replace(&mut rung, true) && machine.settle().heard {
+                self.bystanders.wake_all();
+            }
+        });
+    }
+
     /// Waits for what `look` finds, making progress meanwhile. With what was found comes the NIC, if
     /// it was in hand.
     #[inline]

@@ -90,6 +90,7 @@ everywhere! {
     futures::who_looks_at_memory_finds_what_peers_write
     queues::requests_of_a_batch_complete_in_their_order
     queues::what_is_posted_in_a_look_keeps_its_order
+    queues::who_has_found_a_message_and_does_nothing_more_has_acknowledged_it
     queues::of_unsignalled_requests_only_failures_are_told
     queues::a_fenced_write_sends_what_the_read_before_it_brought
     queues::queues_share_their_receives

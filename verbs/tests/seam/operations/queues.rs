@@ -1,11 +1,12 @@
 //! Requests that are posted to queues, and completions that are read.
 
 use std::pin::Pin;
+use std::task::Waker;
 use std::thread;
 
 use doorbell_verbs::{
-    Buf, Cause, Completion, CompletionQueue, Done, Failure, Memory, Nic, QueuesConfig, Read,
-    RemoteMemory, Send, Write,
+    AtHand, Buf, Cause, Completion, CompletionQueue, Done, Failure, Look, Memory, Nic,
+    QueuesConfig, Read, RemoteMemory, Send, Write,
 };
 use futures_core::Stream;
 
@@ -92,6 +93,42 @@ pub async fn what_is_posted_in_a_look_keeps_its_order(near: Nic, far: Nic) {
         (there, received)
     };
     both(sends, takes).await;
+}
+
+/// A completion, for whoever waits for it by a look of his own.
+struct Comes<'q>(&'q mut CompletionQueue);
+
+impl Look for Comes<'_> {
+    type Found = Vec<u8>;
+
+    fn look(&mut self, _: AtHand<'_>) -> Option<Vec<u8>> {
+        let mut completion = self.0.look()?;
+        let Memory::Buf(buf) = std::mem::take(&mut completion.memory) else { return None };
+        Some(buf.into_vec())
+    }
+
+    fn register(&mut self, waker: &Waker) {
+        self.0.arm(waker);
+    }
+}
+
+/// The acknowledgement may be left for later, but not for whenever the receiver goes on.
+pub async fn who_has_found_a_message_and_does_nothing_more_has_acknowledged_it(
+    near: Nic,
+    far: Nic,
+) {
+    let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
+    receives(&mut there, 3, 100);
+    for id in 0..3 {
+        let takes = far.wait_for(Comes(&mut received));
+        let sends = async {
+            here.pair.send.post(Send::new(buf(id, 100))).expect("room");
+            // Until it has been found, the sender waits for nothing.
+        };
+        let (found, ()) = tokio::join!(takes, sends);
+        assert!(found == bytes(id, 100), "message {id}");
+        assert_eq!(sent.completion().await.outcome, Ok(Done::Sent));
+    }
 }
 
 pub async fn of_unsignalled_requests_only_failures_are_told(near: Nic, far: Nic) {
