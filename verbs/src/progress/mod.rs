@@ -204,20 +204,24 @@ impl Shared {
     #[inline]
     pub fn release(&self, machine: Held<'_>) -> bool {
         let mut sent = false;
-        self.duty.leave(machine, |machine| {
-            let settled = machine.settle();
-            if settled.heard {
-                self.bystanders.wake_all();
-            }
-            sent |= settled.found;
-            machine.hasten();
-        });
+        self.duty.leave(machine, |machine| sent |= self.pay(machine));
         sent
+    }
+
+    /// Does all that the NIC owes. Whether that sent anything.
+    #[inline]
+    fn pay(&self, machine: &mut Box<dyn Machine>) -> bool {
+        let settled = machine.settle();
+        if settled.heard {
+            self.bystanders.wake_all();
+        }
+        machine.hasten();
+        settled.found
     }
 
     /// Gives the NIC up, for whoever goes on at once. What the last turn called for, acknowledgements above
     /// all, goes behind what is posted next, or when the watch takes a turn, which it does within a
-    /// millisecond while the device is not armed.
+    /// millisecond while the device is not armed: it is not where anybody has found something.
     #[inline]
     pub fn release_soon(&self, machine: Held<'_>) {
         if machine.has_work() {
@@ -226,8 +230,8 @@ impl Shared {
         }
         let mut rung = false;
         self.duty.leave(machine, |machine| {
-            if std::mem::replace(&mut rung, true) && machine.settle().heard {
-                self.bystanders.wake_all();
+            if std::mem::replace(&mut rung, true) {
+                self.pay(machine);
             }
         });
     }
@@ -402,7 +406,9 @@ impl Shared {
         }
         if let Some(found) = look.look(AtHand::of(self, &mut machine)) {
             self.end(stint);
-            return Poll::Ready((found, Some(machine)));
+            // The device is armed, perhaps for later than what was posted in the look is to be timed.
+            self.release(machine);
+            return Poll::Ready((found, None));
         }
         stint.since = None;
         if let Some(who) = stint.keeps.take() {
