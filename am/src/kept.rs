@@ -16,23 +16,26 @@ pub(crate) struct KeptId {
 #[derive(Default)]
 pub(crate) struct KeptRequests {
     places: Vec<Place>,
-    free: Vec<usize>,
+    /// The free place that is next, which knows the one behind it.
+    free: Option<u16>,
 }
 
 struct Place {
     /// Counts who had the place before.
     round: u32,
     kept: Option<(Header, Instant)>,
+    /// The free place behind it, if it is one.
+    next: Option<u16>,
 }
 
 impl KeptRequests {
     pub fn keep(&mut self, header: Header, until: Instant) -> KeptId {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { round: 0, kept: None });
-            self.places.len() - 1
-        });
-        let Place { round, kept } = &mut self.places[place];
-        *kept = Some((header, until));
+        let place = self.free.map_or(self.places.len(), usize::from);
+        if place == self.places.len() {
+            self.places.push(Place { round: 0, kept: None, next: None });
+        }
+        let Place { round, kept, next } = &mut self.places[place];
+        (*kept, self.free) = (Some((header, until)), next.take());
         KeptId { place, round: *round }
     }
 
@@ -50,7 +53,7 @@ impl KeptRequests {
         let at = &mut self.places[place];
         at.kept = None;
         at.round = at.round.wrapping_add(1);
-        self.free.push(place);
+        at.next = self.free.replace(place as u16);
     }
 
     /// Takes off one whose time is over.

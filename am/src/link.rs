@@ -29,7 +29,7 @@ use crate::name::Tag;
 use crate::outbox::{Content, Outbox};
 use crate::receives::OwnReceives;
 use crate::sizes::Size;
-use crate::wire::{Header, Hello};
+use crate::wire::{Header, Hello, Nature};
 
 /// What answers a call.
 pub(crate) type Answer = Result<Reply, Undeliverable>;
@@ -48,7 +48,7 @@ pub(crate) struct Link {
     /// What the peer is just placing by messages; only the poller takes it up.
     carrying: Mutex<Carrying>,
     /// What the peer said of itself, when the link is open.
-    hello: OnceLock<Hello>,
+    peer: OnceLock<Nature>,
     /// The tag that the peer shows.
     shown: AtomicU64,
     open: AtomicBool,
@@ -145,7 +145,7 @@ impl Link {
             limit: lease.max(1),
             endpoint,
             qpn,
-            hello: OnceLock::new(),
+            peer: OnceLock::new(),
             shown: AtomicU64::new(Tag::NONE.0),
             open: AtomicBool::new(false),
             grants: AtomicUsize::new(grants),
@@ -178,7 +178,7 @@ impl Link {
     pub fn hears(&self, hello: Hello) {
         self.shows(hello.tag);
         self.out().segment = hello.segment;
-        let _ = self.hello.set(hello);
+        let _ = self.peer.set(hello.nature);
     }
 
     /// The connection stands. Whether the link does, too.
@@ -191,7 +191,7 @@ impl Link {
         if let Some(own) = &self.own {
             own.open(receive);
         }
-        out.credits = self.hello().map_or(0, |hello| hello.credits.into());
+        out.credits = self.peer().map_or(0, |peer| peer.credits.into());
         out.outbox = Some(Outbox::new(send, connection));
         self.changed();
         let credits = out.credits;
@@ -209,8 +209,9 @@ impl Link {
         self.open.store(true, Ordering::Relaxed);
     }
 
-    pub fn hello(&self) -> Option<&Hello> {
-        self.hello.get()
+    #[inline]
+    pub fn peer(&self) -> Option<&Nature> {
+        self.peer.get()
     }
 
     pub fn connection(&self) -> Option<Connection> {
@@ -297,7 +298,7 @@ impl Link {
     #[inline]
     pub fn longest(&self) -> usize {
         let own = self.payload();
-        self.hello.get().map_or(0, |hello| own.min(hello.payload as usize))
+        self.peer().map_or(0, |peer| own.min(peer.payload as usize))
     }
 
     /// The tag that the peer shows.

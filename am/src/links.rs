@@ -27,7 +27,7 @@ use crate::peer::{self, Peer};
 use crate::recall::{BETWEEN_RECALLS, PATIENCE, recall};
 use crate::sizes::Size;
 use crate::tasks::Tasks;
-use crate::wire::{Ask, Hello, MOST_CREDITS, SYSTEM};
+use crate::wire::{Ask, Hello, MOST_CREDITS, Nature, SYSTEM};
 use crate::words::MOST_WORDS;
 
 /// How many events are kept for who listens.
@@ -168,20 +168,18 @@ impl Core {
 
     /// What is said to whom it maps by a tag, or who maps it.
     fn hello(&self, tag: Tag, link: &Link) -> Hello {
-        Hello {
+        let nature = Nature {
             // By one that is for some messages only, the other way is not for all.
             unique: self.config.service.is_none() && link.size == Size::Any,
-            size: link.size,
             metadata: true,
             service: self.name.service().0,
-            tag,
             credits: link.grants() as u16,
             limit: link.limit() as u16,
             payload: link.payload() as u32,
             handlers: self.digest,
             patience: u32::try_from(self.config.patience.as_millis()).unwrap_or(u32::MAX),
-            segment: self.segment_for(link),
-        }
+        };
+        Hello { size: link.size, tag, segment: self.segment_for(link), nature }
     }
 
     /// Where a peer may place payloads: nowhere, unless it shows the tag.
@@ -529,8 +527,8 @@ impl Core {
 
     /// The link to an endpoint that has mapped this one, if nobody else can have its name.
     fn link_of(&self, name: &Name) -> Option<Arc<Link>> {
-        let is = |hello: &Hello| hello.unique && hello.service == name.service().0;
-        let there = |link: &&Arc<Link>| link.hello().is_some_and(is) && link.ending().is_none();
+        let is = |peer: &Nature| peer.unique && peer.service == name.service().0;
+        let there = |link: &&Arc<Link>| link.peer().is_some_and(is) && link.ending().is_none();
         locked(&self.links).iter().flatten().find(there).cloned()
     }
 
@@ -543,7 +541,7 @@ impl Core {
 
     /// Makes sure that a peer has the same handlers, as far as both have them.
     async fn compare(&self, link: &Arc<Link>, name: &Name) -> Result<(), MapError> {
-        if link.hello().is_some_and(|hello| hello.handlers == self.digest) {
+        if link.peer().is_some_and(|peer| peer.handlers == self.digest) {
             return Ok(());
         }
         for piece in &self.listing {

@@ -8,17 +8,18 @@
 /// Says which are.
 pub(crate) struct Telling {
     /// Sends since it was last asked whether one is to be told of.
-    untold: usize,
+    untold: u16,
     /// After how many that is asked.
-    every: usize,
+    every: u16,
     /// One is, unless there is so much room.
-    ample: usize,
+    ample: u16,
 }
 
 impl Telling {
     /// For a queue of that depth.
     pub fn new(depth: usize) -> Self {
-        let (every, ample) = ((depth / 4).clamp(1, 16), (depth / 2).max(2));
+        let most = u16::MAX.into();
+        let (every, ample) = ((depth / 4).clamp(1, 16) as u16, (depth / 2).clamp(2, most) as u16);
         debug_assert!(every < ample);
         Self { untold: 0, every, ample }
     }
@@ -31,7 +32,7 @@ impl Telling {
             return false;
         }
         self.untold = 0;
-        room() < self.ample
+        room() < self.ample.into()
     }
 }
 

@@ -175,16 +175,24 @@ impl Placement {
 /// of its reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hello {
-    /// Whether nobody else has that number, for it was drawn.
-    pub unique: bool,
     /// Which messages the connection is for.
     pub size: Size,
+    /// The tag by which it names the other.
+    pub tag: Tag,
+    /// Memory in which others may place payloads.
+    pub segment: RemoteMemory,
+    pub nature: Nature,
+}
+
+/// What does not change of an endpoint while a peer is connected to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Nature {
+    /// Whether nobody else has that number, for it was drawn.
+    pub unique: bool,
     /// Whether it takes payloads that are placed by a write with metadata.
     pub metadata: bool,
     /// The endpoint's own service, by which others know it.
     pub service: u64,
-    /// The tag by which it names the other.
-    pub tag: Tag,
     /// How many requests the other may have under way to it.
     pub credits: u16,
     /// How many requests it will have under way to the other, as far as it is sure to be able to.
@@ -195,8 +203,6 @@ pub struct Hello {
     pub handlers: u64,
     /// How long it waits for a reply.
     pub patience: u32,
-    /// Memory in which others may place payloads.
-    pub segment: RemoteMemory,
 }
 
 impl Hello {
@@ -210,19 +216,20 @@ impl Hello {
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         let flag = |is: bool, flag| if is { flag } else { 0 };
-        let flags = flag(self.unique, Self::UNIQUE)
-            | flag(self.metadata, Self::METADATA)
+        let Self { nature, .. } = self;
+        let flags = flag(nature.unique, Self::UNIQUE)
+            | flag(nature.metadata, Self::METADATA)
             | (self.size as u8) << Self::SIZE;
         let parts: [&[u8]; 10] = [
             &Self::MAGIC,
             &[flags],
-            &self.service.to_be_bytes(),
+            &nature.service.to_be_bytes(),
             &self.tag.0.to_be_bytes(),
-            &self.credits.to_be_bytes(),
-            &self.limit.to_be_bytes(),
-            &self.payload.to_be_bytes(),
-            &self.handlers.to_be_bytes(),
-            &self.patience.to_be_bytes(),
+            &nature.credits.to_be_bytes(),
+            &nature.limit.to_be_bytes(),
+            &nature.payload.to_be_bytes(),
+            &nature.handlers.to_be_bytes(),
+            &nature.patience.to_be_bytes(),
             &self.segment.to_bytes(),
         ];
         let mut rest = &mut bytes[..];
@@ -244,22 +251,23 @@ impl Hello {
             return None;
         }
         let [flags] = take(bytes)?;
-        let hello = Self {
+        let size = Size::ALL[usize::from(flags >> Self::SIZE & 3)];
+        let service = u64::from_be_bytes(take(bytes)?);
+        let tag = Tag(u64::from_be_bytes(take(bytes)?));
+        let nature = Nature {
             unique: flags & Self::UNIQUE != 0,
-            size: Size::ALL[usize::from(flags >> Self::SIZE & 3)],
             metadata: flags & Self::METADATA != 0,
-            service: u64::from_be_bytes(take(bytes)?),
-            tag: Tag(u64::from_be_bytes(take(bytes)?)),
+            service,
             credits: u16::from_be_bytes(take(bytes)?),
             limit: u16::from_be_bytes(take(bytes)?),
             payload: u32::from_be_bytes(take(bytes)?),
             handlers: u64::from_be_bytes(take(bytes)?),
             patience: u32::from_be_bytes(take(bytes)?),
-            segment: RemoteMemory::from_bytes(take(bytes)?),
         };
-        let takes = hello.payload as usize >= hello.size.least_payload();
-        let sound = takes && (1..=MOST_CREDITS).contains(&hello.credits.into());
-        sound.then_some(hello)
+        let segment = RemoteMemory::from_bytes(take(bytes)?);
+        let takes = nature.payload as usize >= size.least_payload();
+        let sound = takes && (1..=MOST_CREDITS).contains(&nature.credits.into());
+        sound.then_some(Self { size, tag, segment, nature })
     }
 }
 
@@ -276,19 +284,18 @@ mod tests {
 
     #[test]
     fn a_hello_is_read_as_it_was_written_and_nothing_else_is() {
-        let hello = Hello {
+        let nature = Nature {
             unique: true,
-            size: Size::Medium,
             metadata: true,
             service: 1,
-            tag: Tag(2),
             credits: 8,
             limit: 9,
             payload: 4096,
             handlers: 3,
             patience: 4,
-            segment: "10+4096@0000000b".parse().expect("memory"),
         };
+        let segment = "10+4096@0000000b".parse().expect("memory");
+        let hello = Hello { size: Size::Medium, tag: Tag(2), segment, nature };
         let mut bytes = hello.to_bytes().to_vec();
         assert_eq!(Hello::from_bytes(&bytes), Some(hello));
         assert_eq!(Hello::from_bytes(&bytes[..bytes.len() - 1]), None);

@@ -1,7 +1,10 @@
 //! Single headers: what parses is emitted to the very bytes that it was parsed from.
 
+use std::ops::Range;
+
 use doorbell_core::wire::{
-    Ethernet, Extensions, Grh, Headers, Ipv4, Ipv6, Layout, Malformed, Opcode, Packet, Udp,
+    Ethernet, Extensions, Grh, Headers, Ipv4, Ipv6, Layout, Malformed, Metadata, Opcode, Packet,
+    Udp,
 };
 
 use super::check::{can_be_shown, inside, is_rest};
@@ -100,9 +103,11 @@ pub fn packet(data: &[u8]) {
 }
 
 fn extensions(layout: Layout, data: &[u8]) {
+    let long = data.get(..layout.len()).is_some_and(|h| claimed(layout, h) > Metadata::MOST);
     let Ok((extensions, rest)) = Extensions::parse(layout, data) else {
-        return assert!(data.len() < layout.len());
+        return assert!(data.len() < layout.len() || long);
     };
+    assert!(!long, "metadata that there is no room for");
     assert_eq!(extensions.layout(), layout);
     let mut bytes = [0xA5; Extensions::MAX_LEN];
     extensions.emit(&mut bytes);
@@ -110,4 +115,25 @@ fn extensions(layout: Layout, data: &[u8]) {
     assert!(bytes[layout.len()..].iter().all(|&byte| byte == 0xA5), "{layout:?} is longer");
     assert_eq!(inside(data, rest), layout.len());
     assert_eq!(rest.len(), data.len() - layout.len());
+}
+
+/// Where extension headers say how much metadata there is, if there can be some.
+fn claim(layout: Layout) -> Option<Range<usize>> {
+    let end = matches!(layout, Layout::Metadata | Layout::RethMetadata).then_some(layout.len())?;
+    let start = end - Metadata::LEN;
+    Some(start..start + 4)
+}
+
+fn claimed(layout: Layout, headers: &[u8]) -> usize {
+    let bytes = claim(layout).map_or(&[][..], |at| &headers[at]);
+    bytes.iter().fold(0, |claimed, &byte| claimed << 8 | usize::from(byte))
+}
+
+/// Makes extension headers of any bytes: all have a meaning, but those that claim more metadata than
+/// there is room for.
+pub(crate) fn allow(layout: Layout, headers: &mut [u8]) {
+    if let Some(at) = claim(layout) {
+        let claimed = (claimed(layout, headers) % (Metadata::MOST + 1)) as u32;
+        headers[at].copy_from_slice(&claimed.to_be_bytes());
+    }
 }

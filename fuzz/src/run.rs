@@ -11,6 +11,7 @@ use doorbell_core::wire::{
     Mac, Malformed, Opcode, Udp, UdpPort, padding,
 };
 
+use super::headers::allow;
 use super::input::Input;
 
 const ICRC_LEN: usize = 4;
@@ -191,7 +192,9 @@ fn packet(input: &mut Input<'_>) -> (Headers, &'static [u8], Option<WordBytes<'s
     bytes[1] &= 0xF0; // the version
     let extensions = input.bytes(opcode.layout().len());
     bytes[12..][..extensions.len()].copy_from_slice(extensions);
-    let (headers, _) = Headers::parse(&bytes).expect("every bit but the version has a meaning");
+    allow(opcode.layout(), &mut bytes[12..]);
+    let (headers, _) = Headers::parse(&bytes)
+        .expect("but for the version and what is claimed, every bit has a meaning");
 
     let len = usize::from(input.u16());
     let start = usize::from(input.u8());

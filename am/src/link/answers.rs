@@ -85,7 +85,7 @@ impl Link {
     /// Tells of requests that are done, if they are a quarter of all that the peer may have under way.
     #[inline]
     pub(super) fn tells(self: &Arc<Self>, out: &mut Out) {
-        let limit = self.hello.get().map_or(1, |hello| hello.limit.into());
+        let limit = self.peer().map_or(1, |peer| peer.limit.into());
         if out.owed >= (self.grants().min(limit) / 4).max(1) {
             let count = std::mem::take(&mut out.owed) as u16;
             let header = Header { kind: Kind::Done, words: 0, handler: 0, call: count };
@@ -156,7 +156,7 @@ impl Link {
 
     /// A handler keeps a request, for as long as its sender waits for the answer.
     pub fn keep(self: &Arc<Self>, header: Header) -> KeptId {
-        let patience = self.hello.get().map_or(0, |hello| hello.patience);
+        let patience = self.peer().map_or(0, |peer| peer.patience);
         let until = Instant::now() + Duration::from_millis(patience.into());
         let mut out = self.out();
         if out.timed.is_none() {

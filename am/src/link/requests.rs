@@ -126,7 +126,7 @@ impl Link {
         let by_metadata = words.is_empty()
             && len <= ONE_PACKET
             && self.goes_together()
-            && self.hello().is_some_and(|hello| hello.metadata);
+            && self.peer().is_some_and(|peer| peer.metadata);
         out.plain += 1;
         let alone = out.taken == 1;
         let Some(outbox) = &mut out.outbox else { return Ok(source) };

@@ -70,7 +70,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let (id, place) = (connection.id, connection.place);
         tracing::debug!(id = %id.comm_id(), %service, qpn = request.qpn.get(), "asks");
         connection.say(request.message(id.comm_id(), common.config.guid, &private), common);
-        connection.wait(connection.pace.answer, common);
+        connection.wait(connection.pace.answer(), common);
         table.hold(request.qpn, place);
         Ok(id)
     }

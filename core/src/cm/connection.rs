@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::planted::{Bug, planted};
-use crate::time::Time;
+use crate::time::{Time, nanos};
 use crate::wire::cm::{Answered, CmRetries, CmTimeout, Mad, Message, Mra, Req};
 use crate::wire::{CaGuid, CommId, Psn, Qpn, ServiceId, TransactionId};
 
@@ -87,10 +87,9 @@ impl Asked {
 /// How two managers wait for each other, as the request lays down.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// How long the peer's manager may take to answer.
-    pub answer: Duration,
-    /// How long the peer waits for us, with all its repetitions.
-    pub patience: Duration,
+    /// In nanoseconds, as what follows.
+    answer: u64,
+    patience: u64,
     /// How often to say a thing again.
     pub retries: u8,
 }
@@ -100,7 +99,36 @@ impl Pace {
     pub fn new(config: &Config, peer: CmTimeout, ours: CmTimeout, retries: CmRetries) -> Self {
         let retries = retries.get();
         let patience = config.wait(ours) * (u32::from(retries) + 1);
-        Self { answer: config.wait(peer), patience, retries }
+        Self { answer: nanos(config.wait(peer)), patience: nanos(patience), retries }
+    }
+
+    /// How long the peer's manager may take to answer.
+    pub fn answer(&self) -> Duration {
+        Duration::from_nanos(self.answer)
+    }
+
+    /// How long the peer waits for us, with all its repetitions.
+    pub fn patience(&self) -> Duration {
+        Duration::from_nanos(self.patience)
+    }
+}
+
+/// A datagram that may have to be said again, without the zeros at its end: most of one that says
+/// little, which a connection may keep for as long as it stands.
+pub(super) struct Said(Box<[u8]>);
+
+impl Said {
+    fn new(mad: &Mad<'_>) -> Self {
+        let mut bytes = [0; Mad::LEN];
+        mad.emit(&mut bytes);
+        let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        Self(bytes[..len].into())
+    }
+
+    fn bytes(&self) -> [u8; Mad::LEN] {
+        let mut bytes = [0; Mad::LEN];
+        bytes[..self.0.len()].copy_from_slice(&self.0);
+        bytes
     }
 }
 
@@ -125,7 +153,7 @@ pub(super) struct Connection<W> {
     pub extensions: Extensions,
     /// What was said last, and is said again: when nothing is heard, or when the peer repeats
     /// itself.
-    pub last: Option<Box<[u8; Mad::LEN]>>,
+    pub last: Option<Said>,
     /// How often that may still be said unasked.
     pub left: u8,
     /// Whether the peer asked for patience since that was said last. It may once.
@@ -159,8 +187,8 @@ impl<W: Clone> Connection<W> {
 
     /// Remembers what to say if the peer repeats itself.
     pub fn prepare<'m>(&mut self, message: impl Into<Message<'m>>) {
-        let last = self.last.get_or_insert_with(|| Box::new([0; Mad::LEN]));
-        Mad { transaction: self.transaction, message: message.into() }.emit(last);
+        let mad = Mad { transaction: self.transaction, message: message.into() };
+        self.last = Some(Said::new(&mad));
     }
 
     /// Says something that is not to be said again.
@@ -171,7 +199,7 @@ impl<W: Clone> Connection<W> {
     /// Sends what is to be said if the peer repeats itself.
     pub fn send_last(&self, common: &mut Common<W>) {
         if let Some(last) = &self.last {
-            common.push(Datagram { way: self.way.clone(), bytes: **last });
+            common.push(Datagram { way: self.way.clone(), bytes: last.bytes() });
         }
     }
 
@@ -190,7 +218,7 @@ impl<W: Clone> Connection<W> {
         common.counters.resent += 1;
         tracing::debug!(id = %self.id.comm_id(), state = ?self.state, left, "said again");
         self.send_last(common);
-        self.wait(self.pace.answer, common);
+        self.wait(self.pace.answer(), common);
         true
     }
 

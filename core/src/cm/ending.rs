@@ -30,7 +30,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let private = PrivateData::new(private)?;
         connection.enter(State::EndSent);
         connection.say(Dreq { local, remote, remote_qpn, private }, common);
-        connection.wait(connection.pace.answer, common);
+        connection.wait(connection.pace.answer(), common);
         Ok(())
     }
 

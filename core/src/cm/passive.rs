@@ -50,7 +50,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         connection.listener.take().into_iter().for_each(|listener| services.decided(listener));
         connection.enter(State::ReplySent);
         connection.say(reply.message(names, common.config.guid, failover, &room), common);
-        connection.wait(connection.pace.answer, common);
+        connection.wait(connection.pace.answer(), common);
         Ok(agreed)
     }
 
@@ -183,7 +183,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         };
         let (id, place) = (connection.id, connection.place);
         tracing::debug!(id = %id.comm_id(), service = %req.service, "asked");
-        connection.wait(connection.pace.patience, common);
+        connection.wait(connection.pace.patience(), common);
         table.meet(place, Peer { guid: req.ca_guid, id: req.local, qpn: req.qpn });
         services.begin(req.service);
         if let Some(connection) = table.at(place) {

@@ -43,7 +43,7 @@ impl<W: Clone> Connection<W> {
     /// Waits for the program as long as the peer does, which was just asked for patience.
     pub(super) fn wait_for_program(&mut self, common: &mut Common<W>) {
         let asked = common.config.wait(common.config.patience);
-        self.wait(self.pace.patience + asked, common);
+        self.wait(self.pace.patience() + asked, common);
     }
 
     /// Waits longer for the peer, who asked for it.
@@ -51,7 +51,7 @@ impl<W: Clone> Connection<W> {
         if std::mem::replace(&mut self.put_off, true) || planted(Bug::GrantsNoPatience) {
             return common.counters.duplicates += 1;
         }
-        self.wait(common.config.wait(service_timeout) + self.pace.answer, common);
+        self.wait(common.config.wait(service_timeout) + self.pace.answer(), common);
     }
 }
 
@@ -113,7 +113,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         };
         connection.prepare_mra(received, service_timeout);
         connection.send_last(common);
-        connection.wait(common.config.wait(service_timeout) + connection.pace.patience, common);
+        connection.wait(common.config.wait(service_timeout) + connection.pace.patience(), common);
         Ok(())
     }
 

@@ -11,10 +11,18 @@ use super::{Remembered, STEADY_BTH, steady_bth};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PathId(pub u32);
 
-/// The outer headers from here to one peer, ready to be copied in front of a frame.
+/// The outer headers from here to one peer, ready to be copied in front of a frame; or none, of a
+/// [link](Path::link).
 #[derive(Clone, Debug)]
 pub struct Path {
     id: PathId,
+    /// In a box, for a queue pair that is on a link has none of it.
+    around: Option<Box<Around>>,
+}
+
+/// What is put around packets.
+#[derive(Clone, Debug)]
+struct Around {
     outer: Outer,
     /// The headers as bytes, every length, identification and checksum zero.
     template: [u8; Outer::MAX_LEN],
@@ -54,13 +62,15 @@ impl Path {
             ip_sum = sum_words(ip);
         }
         let nothing = Cell::new(Remembered::NOTHING);
-        Self { id, outer, template, ip_sum, pseudo_sum, recent: nothing.clone(), older: nothing }
+        let (recent, older) = (nothing.clone(), nothing);
+        let around = Around { outer, template, ip_sum, pseudo_sum, recent, older };
+        Self { id, around: Some(Box::new(around)) }
     }
 
     /// A link of its own, as lossless devices have them: nothing stands around its packets, and the
     /// number is all that there is to know.
     pub fn link(id: PathId) -> Self {
-        Self::new(id, Outer::NOWHERE)
+        Self { id, around: None }
     }
 
     /// Which path it is.
@@ -69,10 +79,10 @@ impl Path {
         self.id
     }
 
-    /// The outer headers.
+    /// The outer headers; of a link, those to nowhere.
     #[inline]
     pub fn outer(&self) -> &Outer {
-        &self.outer
+        self.around.as_ref().map_or(&Outer::NOWHERE, |around| &around.outer)
     }
 
     /// Copies the headers to the front of a frame, which must be long enough.
@@ -81,22 +91,36 @@ impl Path {
         // Of known lengths, so that it is a few instructions and no call.
         const V1: usize = Ethernet::LEN + Grh::LEN;
         const V2_IPV4: usize = Ethernet::LEN + Ipv4::LEN + Udp::LEN;
-        match self.outer.version() {
-            Version::V1 => frame[..V1].copy_from_slice(&self.template[..V1]),
-            Version::V2Ipv4 => frame[..V2_IPV4].copy_from_slice(&self.template[..V2_IPV4]),
-            Version::V2Ipv6 => frame[..Outer::MAX_LEN].copy_from_slice(&self.template),
+        let Some(around) = &self.around else {
+            return frame[..V1].copy_from_slice(&Outer::NOWHERE.to_bytes()[..V1]);
+        };
+        let template = &around.template;
+        match around.outer.version() {
+            Version::V1 => frame[..V1].copy_from_slice(&template[..V1]),
+            Version::V2Ipv4 => frame[..V2_IPV4].copy_from_slice(&template[..V2_IPV4]),
+            Version::V2Ipv6 => frame[..Outer::MAX_LEN].copy_from_slice(template),
         }
     }
 
     #[inline]
     pub(super) fn sums(&self) -> (u32, u32) {
-        (self.ip_sum, self.pseudo_sum)
+        self.around.as_ref().map_or((0, 0), |around| (around.ip_sum, around.pseudo_sum))
     }
 
     /// The CRC of a packet of `transport` bytes up to and with the steady part of its BTH.
     #[inline(always)]
     pub(super) fn crc(&self, transport: usize, id: IpId, bth: [u8; STEADY_BTH]) -> Crc {
         let bth = steady_bth(bth);
+        match &self.around {
+            Some(around) => around.crc(transport, id, bth),
+            None => Remembered::begin(&Outer::NOWHERE, transport, bth).crc,
+        }
+    }
+}
+
+impl Around {
+    #[inline(always)]
+    fn crc(&self, transport: usize, id: IpId, bth: u64) -> Crc {
         let mut recent = self.recent.get();
         if !recent.fits(transport, bth) {
             let older = self.older.replace(recent);

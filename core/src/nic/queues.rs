@@ -97,10 +97,18 @@ pub(super) struct Posted {
     pub told: bool,
     /// The device's ticket of its last packet, and the number behind that, once that was sent on a
     /// lossless device.
-    pub sent: Cell<(u64, Psn)>,
+    pub ticket: Cell<u64>,
+    pub beyond: Cell<Psn>,
 }
 
 impl Posted {
+    /// Its last packet was sent.
+    #[inline(always)]
+    pub fn sent(&self, ticket: u64, beyond: Psn) {
+        self.ticket.set(ticket);
+        self.beyond.set(beyond);
+    }
+
     /// Whether it asks for something, which only an answer of its own completes.
     #[inline(always)]
     pub fn asks(&self) -> bool {
@@ -213,8 +221,9 @@ impl SendQueue {
         match (self.ring.slot(), fits) {
             (Some(slot), Some(len)) => {
                 let told = request.signalled && plain.is_some_and(|plain| !plain.asks());
-                let sent = Cell::new((0, Psn::new(0)));
-                slot.fill(Posted { request, len: len as u32, plain, told, sent });
+                let (len, ticket) = (len as u32, Cell::new(0));
+                let beyond = Cell::new(Psn::new(0));
+                slot.fill(Posted { request, len, plain, told, ticket, beyond });
             }
             _ => return Err(self.refuse((request, len))),
         }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::time::Time;
+use crate::time::{Time, nanos};
 use crate::wire::Psn;
 
 /// With less than this beyond the round trip, a turn of the peer that came late would count as a
@@ -13,55 +13,69 @@ use crate::wire::Psn;
 const SHORTEST: Duration = Duration::from_micros(1500);
 const LONGEST: Duration = Duration::from_secs(4);
 
+/// All in nanoseconds, half as long as durations: each queue pair has one.
 pub(super) struct Rto {
     /// The time in force.
-    time: Duration,
+    time: u64,
     /// What it is once an answer came again.
-    settled: Duration,
+    settled: u64,
     /// What it was while nothing was known: a path that falls silent is a path unknown.
-    initial: Duration,
+    initial: u64,
     /// The least beyond the round trip.
-    margin: Duration,
-    /// The smoothed round trip and its deviation, in nanoseconds; none before the first.
+    margin: u64,
+    /// The smoothed round trip and its deviation; none before the first.
     smoothed: Option<(u64, u64)>,
     /// A packet whose answer will tell a round trip, and when it was sent.
-    sample: Option<(Psn, Time)>,
+    sampled: Option<Psn>,
+    sent: Time,
 }
 
 impl Rto {
     /// With this time to begin with, for a peer that delays its answers by so much at most.
     pub fn new(initial: Duration, peer_delay: Duration) -> Self {
-        let (time, margin) = (initial.clamp(SHORTEST, LONGEST), SHORTEST.max(peer_delay * 2));
-        let time = time.max(margin);
-        Self { time, settled: time, initial: time, margin, smoothed: None, sample: None }
+        let within = |time: Duration| nanos(time.clamp(SHORTEST, LONGEST));
+        let margin = within(peer_delay.saturating_mul(2));
+        let time = within(initial).max(margin);
+        Self {
+            time,
+            settled: time,
+            initial: time,
+            margin,
+            smoothed: None,
+            sampled: None,
+            sent: Time::ZERO,
+        }
     }
 
     #[inline]
     pub fn time(&self) -> Duration {
-        self.time
+        Duration::from_nanos(self.time)
     }
 
     /// A packet that asks for an answer was sent for the first time.
     #[inline]
     pub fn sample(&mut self, psn: Psn, now: Time) {
-        self.sample.get_or_insert((psn, now));
+        if self.sampled.is_none() {
+            (self.sampled, self.sent) = (Some(psn), now);
+        }
     }
 
     /// A packet is sent again: its answer would not tell which of the two it answers.
     pub fn sent_again(&mut self, psn: Psn) {
-        self.sample.take_if(|(sampled, _)| *sampled == psn);
+        self.sampled.take_if(|sampled| *sampled == psn);
     }
 
     /// All that waits for an answer is sent again.
     pub fn abandon(&mut self) {
-        self.sample = None;
+        self.sampled = None;
     }
 
     /// Nothing was heard for the time in force. It grows to `most`, if that is any, unless the path
     /// takes longer: who gives up after a while has to ask in its last part, too.
     pub fn back_off(&mut self, most: Duration) {
-        let most = if most.is_zero() { LONGEST } else { most.max(self.settled) };
-        self.time = (self.time * 2).max(self.initial).min(most).min(LONGEST);
+        let longest = nanos(LONGEST);
+        let most = if most.is_zero() { longest } else { nanos(most).max(self.settled) };
+        self.time = (self.time * 2).max(self.initial).min(most).min(longest);
     }
 
     /// An answer came, though not one that acknowledges.
@@ -73,11 +87,11 @@ impl Rto {
     #[inline]
     pub fn acknowledged(&mut self, psn: Psn, now: Time) {
         self.time = self.settled;
-        if let Some((sampled, sent)) = self.sample
+        if let Some(sampled) = self.sampled
             && psn.distance_from(sampled) >= 0
         {
-            self.sample = None;
-            self.learn(now.since(sent).as_nanos() as u64);
+            self.sampled = None;
+            self.learn(now.since(self.sent).as_nanos() as u64);
         }
     }
 
@@ -92,8 +106,8 @@ impl Rto {
         self.smoothed = Some((smoothed, deviation));
         // On a steady path the deviation vanishes. But packets that did not ask for an answer get
         // one later than those that did, by as much as the peer delays it.
-        let margin = Duration::from_nanos(4 * deviation).max(self.margin);
-        self.settled = (Duration::from_nanos(smoothed) + margin).min(LONGEST);
+        let margin = (4 * deviation).max(self.margin);
+        self.settled = (smoothed + margin).min(nanos(LONGEST));
         self.time = self.settled;
     }
 }

@@ -54,8 +54,8 @@ pub struct Deth {
 /// wire it is a word for how many they are, and then always sixteen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
-    /// As it came: what is more than sixteen counts as that.
-    len: u32,
+    /// How many, at most sixteen.
+    len: u8,
     bytes: [u8; Self::MOST],
 }
 
@@ -68,23 +68,27 @@ impl Metadata {
     /// A copy of `bytes`, if they are not more than [`MOST`](Self::MOST).
     #[inline]
     pub fn new(bytes: &[u8]) -> Option<Self> {
-        let mut own = Self { len: bytes.len() as u32, bytes: [0; Self::MOST] };
-        own.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(own)
+        let mut own = [0; Self::MOST];
+        own.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(Self { len: bytes.len() as u8, bytes: own })
     }
 
     /// The bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..Self::MOST.min(self.len as usize)]
+        &self.bytes[..usize::from(self.len)]
     }
 
-    fn from_bytes(h: [u8; Self::LEN]) -> Self {
-        Self { len: be32(&h, 0), bytes: take(&h, 4) }
+    fn from_bytes(h: [u8; Self::LEN]) -> Result<Self, Malformed> {
+        let (claimed, have) = (be32(&h, 0) as usize, Self::MOST);
+        if claimed > have {
+            return Err(Malformed::Length { part: Part::Extensions, claimed, have });
+        }
+        Ok(Self { len: claimed as u8, bytes: take(&h, 4) })
     }
 
     fn emit(self, out: &mut [u8]) {
-        out[..4].copy_from_slice(&self.len.to_be_bytes());
+        out[..4].copy_from_slice(&u32::from(self.len).to_be_bytes());
         out[4..Self::LEN].copy_from_slice(&self.bytes);
     }
 }
@@ -306,9 +310,9 @@ impl Extensions {
             Layout::Atomic => Self::Atomic(AtomicEth::from_bytes(take(h, 0))),
             Layout::Deth => Self::Deth(Deth::from_bytes(take(h, 0))),
             Layout::DethImm => Self::DethImm(Deth::from_bytes(take(h, 0)), Imm(be32(h, Deth::LEN))),
-            Layout::Metadata => Self::Metadata(Metadata::from_bytes(take(h, 0))),
+            Layout::Metadata => Self::Metadata(Metadata::from_bytes(take(h, 0))?),
             Layout::RethMetadata => {
-                let metadata = Metadata::from_bytes(take(h, Reth::LEN));
+                let metadata = Metadata::from_bytes(take(h, Reth::LEN))?;
                 Self::RethMetadata(Reth::from_bytes(take(h, 0)), metadata)
             }
         };

@@ -6,6 +6,7 @@ use doorbell_core::wire::{
     Operation, Pkey, Psn, Qkey, Qpn, RemoteAddr, Reth, Rkey, Service, Syndrome,
 };
 
+use super::super::headers::allow;
 use super::super::input::Input;
 use super::lines::Asked;
 use super::memory::{LEN, Memory};
@@ -153,7 +154,8 @@ fn extensions(
     let mut bytes = [0; Extensions::MAX_LEN];
     let given = input.bytes(layout.len());
     bytes[..given.len()].copy_from_slice(given);
-    let (parsed, _) = Extensions::parse(layout, &bytes).expect("any bytes are extensions");
+    allow(layout, &mut bytes);
+    let (parsed, _) = Extensions::parse(layout, &bytes).expect("allowed bytes are extensions");
     match parsed {
         Extensions::Reth(_) => Extensions::Reth(reth(input, opcode, len, memory)),
         Extensions::RethImm(_, imm) => Extensions::RethImm(reth(input, opcode, len, memory), imm),

@@ -101,7 +101,7 @@ impl Control {
         let psn = self.nic.first_psn();
         let mut request = proposal(link, &way, service, psn);
         request.mtu = self.mtu;
-        let way = Arc::new(Route::new(way));
+        let way = self.way(Route::new(way));
         let id = self.manager.connect(way.clone(), &request, private)?;
         link.ways(|ways| ways.id = Some(id));
         link.now_stands(Stand::Connecting);

@@ -312,7 +312,8 @@ impl Control {
     #[inline]
     fn manage(&mut self) {
         while let Some(received) = self.nic.management() {
-            self.manager.receive(&Arc::new(Route::back(&received)), &received.bytes);
+            let way = self.way(Route::back(&received));
+            self.manager.receive(&way, &received.bytes);
         }
         while let Some(event) = self.manager.event() {
             self.managed(event);
@@ -376,6 +377,15 @@ impl Control {
             pair.end();
         }
         self.woke = true;
+    }
+
+    /// A way to keep, once for all that go the very same.
+    pub fn way(&self, route: Route) -> Way {
+        let known = self.paths.known.get_key_value(&route).map(|(known, _)| known);
+        match known.filter(|known| known.way() == route.way()) {
+            Some(known) => known.clone(),
+            None => Arc::new(route),
+        }
     }
 
     /// The path of a queue pair to a peer, numbered.

@@ -25,12 +25,11 @@ impl QueuePair {
         // A request is there when its last packet is, and that was sent.
         let (mut slots, mut work) = (queue.redeem_several(), r.work.passing(r.at));
         while let Some(posted) = work.next()
-            && let (ticket, beyond) = posted.sent.get()
-            && ticket <= delivered
+            && posted.ticket.get() <= delivered
             && !posted.asks()
         {
+            oldest = posted.beyond.get();
             complete_next(posted, qpn, &mut slots);
-            oldest = beyond;
         }
         // In this order: who sees a completion finds the room that its request took.
         let (count, filled) = (work.leave(), slots.hand_over());

@@ -75,7 +75,7 @@ pub(super) struct Requester {
     pub completed: Msn,
     /// The last message that the peer has a receive for, as far as it said.
     credit: Option<Msn>,
-    sending: Sending,
+    insists: Insistence,
     /// How much of the window is open: all of it, but for a while after a time-out.
     open: u32,
     /// After a time-out, the one packet that is sent again to see what the peer has, and how much of
@@ -97,6 +97,25 @@ pub(super) struct Requester {
     /// could not go on before all of it had arrived.
     mark: Option<(u64, Psn)>,
     flying: bool,
+}
+
+/// What stays of [`Sending`] once it has begun.
+struct Insistence {
+    patience: Duration,
+    window: u32,
+    retries: u8,
+    rnr_retries: u8,
+    reads: u8,
+    ask_each: bool,
+    metadata: bool,
+}
+
+impl Insistence {
+    fn of(sending: &Sending) -> Self {
+        let &Sending { patience, window, retries, rnr_retries, reads, ask_each, metadata, .. } =
+            sending;
+        Self { patience, window, retries, rnr_retries, reads, ask_each, metadata }
+    }
 }
 
 impl Requester {
@@ -121,7 +140,7 @@ impl Requester {
             rto: Rto::new(sending.timeout, sending.peer_delay),
             open: sending.window,
             probe: None,
-            sending,
+            insists: Insistence::of(&sending),
             unasked: 0,
             tries: 0,
             rnr_tries: 0,
@@ -138,7 +157,7 @@ impl Requester {
         let first = sending.first;
         (self.oldest, self.next, self.top) = (first, first, first);
         self.rto = Rto::new(sending.timeout, sending.peer_delay);
-        (self.sending, self.open) = (sending, sending.window);
+        (self.insists, self.open) = (Insistence::of(&sending), sending.window);
         self.by_ticket = lossless;
     }
 
@@ -432,8 +451,8 @@ impl QueuePair {
             if self.state == State::Draining || fenced && r.asking > 0 {
                 return Err(Turn::Idle);
             }
-            if asks && r.asking >= r.sending.reads.into() {
-                return Err(match r.sending.reads {
+            if asks && r.asking >= r.insists.reads.into() {
+                return Err(match r.insists.reads {
                     0 => self.stopped(Stop::Refused(Cause::NoReads), common),
                     _ => Turn::Idle,
                 });
@@ -553,7 +572,7 @@ impl Requester {
             if self.by_ticket
                 && let Some(posted) = self.work.seen(self.at)
             {
-                posted.sent.set((ticket, beyond));
+                posted.sent(ticket, beyond);
             }
             (self.at, self.packet) = (self.at + 1, 0);
         } else if self.by_ticket && self.is_unmarked() {

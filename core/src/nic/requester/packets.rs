@@ -62,7 +62,7 @@ impl Requester {
     /// Whether a packet asks for an acknowledgement, which ends its message or does not.
     #[inline(always)]
     fn asks_for_acknowledgement(&self, awaited: bool, ends: bool) -> bool {
-        ends && (awaited || self.sending.ask_each || self.next != self.top)
+        ends && (awaited || self.insists.ask_each || self.next != self.top)
             || self.unasked + 1 >= self.open.div_ceil(2)
             || ends && (self.credit_reaches(self.at) || self.until_full(self.at) == 0)
     }
@@ -97,7 +97,7 @@ pub(super) fn push<S: Shape, O: Outbox>(
                 opcode = opcode.unreliable().unwrap_or(opcode);
             }
             if let Attachment::Metadata(_) = request.attached
-                && !r.sending.metadata
+                && !r.insists.metadata
             {
                 return Err(Stop::Refused(Cause::NoMetadata));
             }

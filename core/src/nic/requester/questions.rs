@@ -20,7 +20,7 @@ impl Requester {
     /// the other is asked for. Parts begin at multiples of this, also when they are asked for again
     /// from their middle on, so that no repetition reaches further than what it repeats.
     fn part(&self) -> u32 {
-        (self.sending.window / 2).clamp(1, LONGEST_PART)
+        (self.insists.window / 2).clamp(1, LONGEST_PART)
     }
 }
 
@@ -47,7 +47,7 @@ impl QueuePair {
         let (plain, r, mtu) = (S::PLAIN.is_some(), &mut self.requester, self.mtu);
         let (part, first) = if plain { (1, true) } else { (r.part(), r.next == r.top) };
         let under_way = r.under_way();
-        if first && r.asking >= r.sending.reads.into() || under_way + part > MOST_UNDER_WAY {
+        if first && r.asking >= r.insists.reads.into() || under_way + part > MOST_UNDER_WAY {
             return Err(Stop::Turn(Turn::Idle));
         }
         let (Some(path), Some(posted)) = (&self.path, r.work.peek(r.at)) else {

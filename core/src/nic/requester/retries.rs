@@ -5,11 +5,11 @@ use crate::nic::completer::complete_next;
 use crate::nic::completion::Cause;
 use crate::nic::hosts::LEAST_ASKED;
 use crate::nic::pair::{Blamed, QueuePair};
-use crate::nic::states::{Sending, State};
+use crate::nic::states::State;
 use crate::planted::{Bug, planted};
 use crate::wire::{PathMtu, Psn, RnrTimer};
 
-use super::Requester;
+use super::{Insistence, Requester};
 
 impl Requester {
     /// What was sent again after a time-out is answered. If the peer has more than that, it was slow,
@@ -34,7 +34,7 @@ impl Requester {
     /// Whether there is something at the cursor, and neither waits for what is under way nor for the
     /// peer's receives.
     fn may_go_on(&mut self) -> bool {
-        let (at, asking, most) = (self.at, self.asking, u32::from(self.sending.reads));
+        let (at, asking, most) = (self.at, self.asking, u32::from(self.insists.reads));
         let Some(posted) = self.work.peek(at) else { return false };
         let request = &posted.request;
         let waits = request.fenced && asking > 0 || posted.asks() && asking >= most;
@@ -78,7 +78,7 @@ impl QueuePair {
     /// Counts a try that failed. Whether it was the last.
     pub fn gave_up(&mut self, common: &mut Common) -> bool {
         let r = &mut self.requester;
-        if r.tries < r.sending.retries {
+        if r.tries < r.insists.retries {
             r.tries += 1;
             return false;
         }
@@ -90,7 +90,7 @@ impl QueuePair {
     /// Waits as a peer without receives asked for, unless that was once too often.
     pub fn wait_for_receiver(&mut self, psn: Psn, wait: RnrTimer, common: &mut Common) {
         let r = &mut self.requester;
-        if r.sending.rnr_retries < 7 && r.rnr_tries >= r.sending.rnr_retries {
+        if r.insists.rnr_retries < 7 && r.rnr_tries >= r.insists.rnr_retries {
             let cause = Cause::ReceiverNotReady { tries: r.rnr_tries + 1, wait };
             let blamed = self.request_of(psn);
             return self.break_with(cause, blamed, common);
@@ -127,7 +127,7 @@ impl QueuePair {
                     );
                 }
                 // Not before it has had its time.
-                let Sending { retries, patience, .. } = self.requester.sending;
+                let Insistence { retries, patience, .. } = self.requester.insists;
                 let patient = self.requester.tries >= retries && common.now < since + patience;
                 if patient || !self.gave_up(common) {
                     self.requester.chased = None;
@@ -212,7 +212,7 @@ impl QueuePair {
     pub(super) fn progressed(&mut self, common: &mut Common) {
         let r = &mut self.requester;
         (r.tries, r.rnr_tries) = (0, 0);
-        r.open = r.sending.window.min(r.open * 2);
+        r.open = r.insists.window.min(r.open * 2);
         if self.state == State::Draining && !self.requester.waits() {
             common.tell(Event::Drained(self.number()), &mut self.told_drained);
         }

@@ -52,7 +52,7 @@ impl QueuePair {
             *promised += common.reserve_up_to(self.send_completions, most - *promised);
         }
         let bth = Bth::new(Opcode::RcSendOnly, self.peer, Psn::new(0)).with_pkey(self.pkey);
-        let (each, half) = (r.sending.ask_each, r.open.div_ceil(2) as usize);
+        let (each, half) = (r.insists.ask_each, r.open.div_ceil(2) as usize);
         let (mut sent, mut next, mut full) = (0, r.next, false);
         // With which of them an acknowledgement is to be asked for at the latest; behind which one
         // was, and how many had not been asked about before these.
@@ -83,7 +83,7 @@ impl QueuePair {
             }
             next = next.add(1);
             if LOSSLESS {
-                posted.sent.set((ticket, next));
+                posted.sent(ticket, next);
             }
             sent += 1;
         }

@@ -4,10 +4,8 @@ mod answer;
 mod usual;
 mod writes;
 
-use std::time::Duration;
-
 use crate::payload::Payload;
-use crate::time::Time;
+use crate::time::{Time, nanos};
 use crate::wire::{
     Credits, Extensions, Headers, Msn, Nak, OpcodeInfo, Operation, Packet, Psn, Qpn, RemoteAddr,
     Rkey, RnrTimer, Service, Syndrome, Verdict,
@@ -88,7 +86,8 @@ pub(super) struct Responder {
     unanswered: u32,
     pub ack_at: Option<Time>,
     ack_every: u32,
-    ack_delay: Duration,
+    /// In nanoseconds.
+    ack_delay: u64,
     not_ready: RnrTimer,
     credits: bool,
     /// Whether it has offered to take metadata.
@@ -144,7 +143,7 @@ impl Responder {
             unanswered: 0,
             ack_at: None,
             ack_every: 1,
-            ack_delay: Duration::ZERO,
+            ack_delay: 0,
             not_ready: RnrTimer::from_code(0),
             credits: false,
             metadata: false,
@@ -159,7 +158,7 @@ impl Responder {
         self.expected = connection.expected;
         self.completed = Msn::new(0);
         self.ack_every = connection.ack_every.max(1);
-        self.ack_delay = connection.ack_delay;
+        self.ack_delay = nanos(connection.ack_delay);
         self.not_ready = connection.not_ready;
         self.credits = connection.credits;
         self.metadata = connection.metadata;
@@ -406,7 +405,7 @@ impl QueuePair {
         if asked || r.unanswered >= r.ack_every {
             common.owe(self, Due::Ack);
         } else if r.ack_at.is_none() {
-            let at = common.now + r.ack_delay;
+            let at = common.now.after(r.ack_delay);
             r.ack_at = Some(at);
             self.arm_by(at, common);
         }
