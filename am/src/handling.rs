@@ -117,7 +117,7 @@ impl Handling {
 
     /// A link is open: what came before is handled now, but requests of others in their turn.
     pub fn opened(&mut self, link: &Link) {
-        link.set_open();
+        link.set_open(true);
         let mut looking = Looking { looked: Looked::default(), nic: AtHand::nothing() };
         let requests = self.requests;
         self.requests = false;

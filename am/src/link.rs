@@ -205,8 +205,8 @@ impl Link {
         self.open.load(Ordering::Relaxed)
     }
 
-    pub fn set_open(&self) {
-        self.open.store(true, Ordering::Relaxed);
+    pub fn set_open(&self, open: bool) {
+        self.open.store(open, Ordering::Relaxed);
     }
 
     #[inline]

@@ -40,6 +40,8 @@ impl Link {
         tracing::warn!(qpn = %self.qpn, "a peer sends more requests than it may: its link is ended");
         self.endpoint.tell(Event::Overrun(Peer::of(self.clone())));
         self.endpoint.ends(self, left());
+        // What is behind it, of the same send, is not handled.
+        self.set_open(false);
     }
 
     /// Takes what the peer carries here, if it shows the tag.
