@@ -91,9 +91,7 @@ impl Path {
         // Of known lengths, so that it is a few instructions and no call.
         const V1: usize = Ethernet::LEN + Grh::LEN;
         const V2_IPV4: usize = Ethernet::LEN + Ipv4::LEN + Udp::LEN;
-        let Some(around) = &self.around else {
-            return frame[..V1].copy_from_slice(&Outer::NOWHERE.to_bytes()[..V1]);
-        };
+        let Some(around) = &self.around else { return put_nowhere(frame) };
         let template = &around.template;
         match around.outer.version() {
             Version::V1 => frame[..V1].copy_from_slice(&template[..V1]),
@@ -113,9 +111,21 @@ impl Path {
         let bth = steady_bth(bth);
         match &self.around {
             Some(around) => around.crc(transport, id, bth),
-            None => Remembered::begin(&Outer::NOWHERE, transport, bth).crc,
+            None => crc_nowhere(transport, bth),
         }
     }
+}
+
+/// Out of line, as what follows: packets on a link have nothing around them.
+#[cold]
+fn put_nowhere(frame: &mut [u8]) {
+    let len = Outer::NOWHERE.len();
+    frame[..len].copy_from_slice(&Outer::NOWHERE.to_bytes()[..len]);
+}
+
+#[cold]
+fn crc_nowhere(transport: usize, bth: u64) -> Crc {
+    Remembered::begin(&Outer::NOWHERE, transport, bth).crc
 }
 
 impl Around {
