@@ -234,6 +234,11 @@ fn runtime() -> Result<(Handle, Option<Thread>), OpenError> {
 }
 
 impl Shared {
+    /// Whether memory of peers can be mapped here.
+    pub fn maps(&self) -> bool {
+        self.nic.capabilities().mapping
+    }
+
     /// The number of a new endpoint.
     pub fn number(&self) -> usize {
         self.endpoints.fetch_add(1, Ordering::Relaxed)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorbell_verbs::{Region, RegisterError, Registered, Rights};
+use doorbell_verbs::{Region, RegisterError, Registered, Rights, SharedMemory};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
@@ -54,6 +54,39 @@ pub enum Flow {
     },
 }
 
+/// Memory in which peers may place payloads.
+#[derive(Clone, Debug)]
+pub enum SegmentMemory {
+    /// Of this process alone: peers write there by NICs.
+    Own(Region),
+    /// Shared: peers on the same machine that show the [tag](EndpointConfig::tag) map it when they first
+    /// place something, and what they place is one copy from then on. They keep it for as long as
+    /// they like; see [`Connection::grant`](doorbell_verbs::Connection::grant).
+    Shared(Arc<SharedMemory>),
+}
+
+impl SegmentMemory {
+    /// The memory.
+    pub fn region(&self) -> &Region {
+        match self {
+            Self::Own(region) => region,
+            Self::Shared(memory) => memory.region(),
+        }
+    }
+}
+
+impl From<Region> for SegmentMemory {
+    fn from(region: Region) -> Self {
+        Self::Own(region)
+    }
+}
+
+impl From<SharedMemory> for SegmentMemory {
+    fn from(memory: SharedMemory) -> Self {
+        Self::Shared(Arc::new(memory))
+    }
+}
+
 /// What an endpoint is to be like.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
@@ -67,7 +100,7 @@ pub struct EndpointConfig {
     /// The longest payload of a message that it takes: 512 at least.
     pub payload: usize,
     /// Memory in which peers may place payloads.
-    pub segment: Option<Region>,
+    pub segment: Option<SegmentMemory>,
     /// The most asynchronous handlers that run at a time.
     pub tasks: usize,
     /// The most peers that it maps, and so the places of its translation table.

@@ -401,6 +401,10 @@ impl Handling {
                 let count = link.out().yields() as u64;
                 link.reply(to, Content { words: &[count], payload: &[] }, nothing);
             }
+            (Some(Ask::Lend), _) => {
+                let lends = link.endpoint.lends(link).into();
+                link.reply(to, Content { words: &[lends], payload: &[] }, nothing);
+            }
             (Some(Ask::Leave), _) => {
                 let maps = link.endpoint.maps(link).into();
                 link.reply(to, Content { words: &[maps], payload: &[] }, nothing);

@@ -92,7 +92,7 @@ mod wire;
 mod words;
 
 pub use bundle::{Bundle, BundleConfig, Statistics};
-pub use endpoint::{Endpoint, EndpointConfig, Flow, Policy};
+pub use endpoint::{Endpoint, EndpointConfig, Flow, Policy, SegmentMemory};
 pub use error::{CallError, MapError, OpenError, SendError, Undeliverable};
 pub use event::Event;
 pub use handlers::{Handlers, ReplyId, RequestId};

@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
 
-use doorbell_verbs::{AtHand, Buf, Connection, Data, Ending, Memory, Qpn, Queues, RemoteMemory};
+use doorbell_verbs::{
+    AtHand, Buf, Connection, Data, Ending, Mapped, Memory, Qpn, Queues, RemoteMemory,
+};
 use tokio::task::AbortHandle;
 
 use crate::buffers::{Buffers, locked};
@@ -80,16 +82,20 @@ pub(crate) struct Out {
     ending: Option<Ending>,
     /// Where the peer lets payloads be placed.
     pub segment: RemoteMemory,
+    /// The same memory, when it is mapped; whether the peer was asked for it, and was lent this side's.
+    mapped: Option<Box<Mapped>>,
+    asked: bool,
+    lent: bool,
     /// How many requests the peer has receives for, beside those under way.
     credits: usize,
     /// Requests under way: those that are no calls, and all, with those that may be sent now.
     plain: usize,
     taken: usize,
     /// Receives that are promised for their answers: so many at least, and as many as that.
-    lease: usize,
+    lease: u16,
     leases: usize,
     /// Requests that are done, without a reply, and the peer was not told of.
-    owed: usize,
+    owed: u16,
     /// Answers to calls.
     pub calls: Expected<Answer>,
     /// Memory that is being placed: no more than there are credits, and completions that nobody has
@@ -158,10 +164,14 @@ impl Link {
                 outbox: None,
                 ending: None,
                 segment: NOWHERE,
+                mapped: None,
+                asked: false,
+                lent: false,
                 credits: 0,
                 plain: 0,
                 taken: 0,
-                lease,
+                // No more than credits, of which there are few enough.
+                lease: lease as u16,
                 leases: lease,
                 owed: 0,
                 calls: Expected::default(),
@@ -396,12 +406,13 @@ impl Link {
         let lost = std::mem::take(&mut out.plain);
         // The queue pair goes with its queue.
         let outbox = out.outbox.take();
+        let mapped = out.mapped.take();
         let waiting = std::mem::take(&mut out.waiting);
         let timed = out.timed.take();
         out.calls.end();
         out.sources.end();
         drop(out);
-        drop(outbox);
+        drop((outbox, mapped));
         timed.iter().for_each(AbortHandle::abort);
         self.own.iter().for_each(|own| own.close());
         self.changed();
@@ -415,6 +426,18 @@ impl Link {
 }
 
 impl Out {
+    /// This side's segment is to be lent to the peer. Whether it was not before.
+    pub fn lends(&mut self) -> bool {
+        !std::mem::replace(&mut self.lent, true)
+    }
+
+    /// The peer's segment is mapped, as long as the link stands.
+    pub fn maps(&mut self, mapped: Mapped) {
+        if self.ending.is_none() {
+            self.mapped = Some(Box::new(mapped));
+        }
+    }
+
     /// That the link is over, if it is.
     #[cold]
     pub fn gone(&self) -> Option<SendError> {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::buffers::{Buffers, locked};
 use crate::bundle::Shared;
-use crate::endpoint::{EndpointConfig, Flow, Policy};
+use crate::endpoint::{EndpointConfig, Flow, Policy, SegmentMemory};
 use crate::error::{CallError, MapError, OpenError, SendError};
 use crate::event::Event;
 use crate::handlers::Handlers;
@@ -118,7 +118,12 @@ impl Core {
         let service = config.service.unwrap_or_else(unguessable);
         let listener = shared.nic.listen(ServiceId(service)).await?;
         let segment = match &config.segment {
-            Some(region) => Some(domain.register(region.clone(), Rights::REMOTE_WRITE)?),
+            Some(SegmentMemory::Own(region)) => {
+                Some(domain.register(region.clone(), Rights::REMOTE_WRITE)?)
+            }
+            Some(SegmentMemory::Shared(memory)) => {
+                Some(domain.register_shared(memory.clone(), Rights::REMOTE_WRITE)?)
+            }
             None => None,
         };
         let core = Self {
@@ -365,6 +370,37 @@ impl Core {
         link.gives_back(promised);
         // Without one of them the others are of no use.
         link.beside().iter().for_each(|other| self.ends(other, ending.clone()));
+    }
+
+    /// Lets the peer at the end of a link map the segment, if it may. Whether it may.
+    pub fn lends(&self, link: &Arc<Link>) -> bool {
+        let shared = matches!(self.config.segment, Some(SegmentMemory::Shared(_)));
+        let admitted = self.tag().admits(link.shown());
+        let segment = self.segment.clone().filter(|_| shared && admitted && self.shared.maps());
+        let (Some(segment), Some(connection)) = (segment, link.connection()) else { return false };
+        if link.out().lends() {
+            // Who handles a message may have the NIC in hand.
+            self.shared.runtime.spawn(async move {
+                if let Err(why) = connection.grant(&segment) {
+                    tracing::debug!(qpn = %connection.qpn(), %why, "a segment was not granted");
+                }
+            });
+        }
+        true
+    }
+
+    /// Maps the segment at the other end of a link, if that lends it.
+    pub fn borrows(&self, link: Arc<Link>) {
+        self.shared.runtime.spawn(async move {
+            let answer = ask(&link, &[Ask::Lend as u64], &[]).await;
+            let segment = link.out().segment;
+            let Some(connection) = link.connection() else { return };
+            if answer.is_ok_and(|reply| reply.words().eq([1]))
+                && let Ok(mapped) = connection.map(segment).await
+            {
+                link.out().maps(mapped);
+            }
+        });
     }
 
     /// The endpoint is closed: all links end, and none is made any more.

@@ -64,6 +64,11 @@ pub(crate) struct Outbox {
     unrung: u64,
 }
 
+/// What is worth a doorbell: the longer a row of packets, the cheaper.
+pub(crate) const MUCH: u64 = 1 << 20;
+/// The same where there are none, for who writes does all the work: the peer is to hear of it meanwhile.
+pub(crate) const MUCH_MAPPED: u64 = 1 << 16;
+
 /// What goes soon.
 enum Held {
     Nothing,
@@ -109,7 +114,7 @@ impl Outbox {
         let first = !self.holds();
         self.send_held();
         self.put_first(request, len);
-        self.flush_much();
+        self.flush_if(MUCH);
         first && self.unrung > 0
     }
 
@@ -125,24 +130,24 @@ impl Outbox {
     }
 
     /// Puts a write, and its message behind it: with those of others, which their writes need not follow.
-    /// So writes go in a row. Whether nothing was there before that goes soon.
+    /// So writes go in a row, until there is so `much` of them. Whether nothing was there before that goes
+    /// soon.
     pub fn put_told(
         &mut self,
         (write, len): (Write, u64),
         (header, content): (Header, Content<'_>),
-        buffers: &Buffers,
+        (buffers, much): (&Buffers, u64),
     ) -> bool {
         let first = !self.holds();
         self.put_first(write, len);
         self.hold(header, content, (buffers, usize::MAX));
-        self.flush_much();
+        self.flush_if(much);
         first && self.holds()
     }
 
-    /// What goes soon goes at once, if it is worth a doorbell.
-    fn flush_much(&mut self) {
-        const MUCH: u64 = 1 << 20;
-        if self.unrung >= MUCH {
+    /// What goes soon goes at once, if it is so much.
+    fn flush_if(&mut self, much: u64) {
+        if self.unrung >= much {
             self.flush();
         }
     }

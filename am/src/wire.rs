@@ -136,11 +136,13 @@ pub enum Ask {
     Leave = 3,
     /// That credits are wanted back which are not used. The answer says how many come back.
     Recall = 4,
+    /// That the segment is to be mapped. The answer is 1 if it is granted for that.
+    Lend = 5,
 }
 
 impl Ask {
     pub fn from_word(word: u64) -> Option<Self> {
-        [Self::Compare, Self::Show, Self::Leave, Self::Recall]
+        [Self::Compare, Self::Show, Self::Leave, Self::Recall, Self::Lend]
             .into_iter()
             .find(|&ask| ask as u64 == word)
     }

@@ -40,6 +40,10 @@ pub enum Bug {
     KeepsInvalidated,
     /// A request that waits for reads before it does not.
     IgnoresFences,
+    /// A write into mapped memory ends with what was written in one turn.
+    EndsMappedWritesEarly,
+    /// A write into mapped memory is carried out before what is under way to the same memory.
+    OvertakesReads,
 
     /// An unreliable connection takes late copies for messages of their own.
     TakesLateCopies,

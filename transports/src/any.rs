@@ -196,7 +196,7 @@ impl Device for AnyDevice {
         each!(self, device => device.statistics())
     }
 
-    fn grant(&mut self, to: PathId, tag: u64, memory: &SharedMemory) -> Result<(), GrantError> {
+    fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError> {
         each!(self, device => device.grant(to, tag, memory))
     }
 

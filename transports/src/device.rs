@@ -109,7 +109,7 @@ pub trait Device: Outbox + Send + 'static {
     /// # Errors
     /// When the device is not one whose peers can [map](Capabilities::mapping) memory, the link is no
     /// more, or the peer has many grants that it has not taken yet.
-    fn grant(&mut self, to: PathId, tag: u64, memory: &SharedMemory) -> Result<(), GrantError> {
+    fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError> {
         let (_, _, _) = (to, tag, memory);
         Err(GrantError::Unsupported { device: self.capabilities().name })
     }

@@ -63,7 +63,7 @@ pub struct Grant {
     /// The link that it came by.
     pub from: PathId,
     /// What the peer calls it.
-    pub tag: u64,
+    pub tag: u128,
     /// The memory.
     pub memory: Region,
 }
@@ -94,14 +94,14 @@ pub enum GrantError {
 /// A grant that the program has yet to take.
 pub(crate) struct Arrived {
     pub from: PathId,
-    pub tag: u64,
+    pub tag: u128,
     words: Words,
     len: usize,
 }
 
 impl Arrived {
     /// What a peer sent, if it is what a grant must be.
-    pub fn new(from: PathId, tag: u64, sealed: &Sealed, len: usize) -> io::Result<Self> {
+    pub fn new(from: PathId, tag: u128, sealed: &Sealed, len: usize) -> io::Result<Self> {
         Ok(Self { from, tag, words: sealed.map(false)?, len })
     }
 

@@ -53,10 +53,11 @@ impl Domain {
     /// As [`register`](Self::register).
     pub fn register_shared(
         &self,
-        memory: SharedMemory,
+        memory: impl Into<Arc<SharedMemory>>,
         rights: Rights,
     ) -> Result<Registered, RegisterError> {
-        self.registered(memory.region().clone(), rights, Some(Arc::new(memory)))
+        let memory = memory.into();
+        self.registered(memory.region().clone(), rights, Some(memory))
     }
 
     fn registered(

@@ -97,6 +97,7 @@ mod events;
 mod hand;
 #[cfg(all(test, verbs_loom))]
 mod interleavings;
+mod mapped;
 mod memory;
 mod nic;
 mod pair;
@@ -119,6 +120,7 @@ pub use error::{
 };
 pub use events::AsyncEvent;
 pub use hand::{AtHand, Hand};
+pub use mapped::Mapped;
 pub use memory::{Registered, RemoteMemory, RemoteMemoryError, Rights};
 pub use nic::{Config, Nic, Progress};
 pub use pair::{Ending, Message, Operation, QueuePair, QueuePairConfig, Receive, Stand};

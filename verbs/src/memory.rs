@@ -123,7 +123,8 @@ impl Registered {
     /// reads or changes a byte any more by its key, and the memory is this program's own again.
     /// Other handles to the registration name nothing then.
     ///
-    /// Peers of this machine that have [mapped](crate::Connection::grant) it go on as before.
+    /// Peers of this machine that have [mapped](crate::Connection::map) it go on as before, with what their
+    /// queue pairs write there, too.
     ///
     /// # Errors
     /// When it was revoked before, by another handle.
@@ -271,18 +272,23 @@ impl RemoteMemory {
         bytes.first_chunk().copied().map(Self::from_bytes)
     }
 
-    /// Data that has room here.
+    /// Data that has room here. It is handed on as it is, and never in memory for that.
+    #[inline(always)]
     pub(crate) fn check(&self, data: Data) -> Result<Data, Failed> {
-        match (data.len() <= self.len, data) {
-            (true, data) => Ok(data),
-            (false, Data::Inline(bytes)) => {
-                let len = bytes.bytes().len() as u64;
-                Err(Failed::beyond((len, self.len), Memory::None))
-            }
-            (false, Data::Memory(memory)) => {
-                Err(Failed::beyond((memory.filled(), self.len), memory))
-            }
+        match data.len() <= self.len {
+            true => Ok(data),
+            false => Err(self.has_no_room(data)),
         }
+    }
+
+    #[cold]
+    fn has_no_room(&self, data: Data) -> Failed {
+        let len = data.len();
+        let memory = match data {
+            Data::Inline(_) => Memory::None,
+            Data::Memory(memory) => memory,
+        };
+        Failed::beyond((len, self.len), memory)
     }
 
     /// Memory that can be filled from here.

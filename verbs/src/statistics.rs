@@ -46,6 +46,7 @@ impl Statistics {
                 sent,
                 completed,
                 failed,
+                written_here,
                 malformed,
                 no_such_queue_pair,
                 strangers,

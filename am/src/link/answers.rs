@@ -88,8 +88,8 @@ impl Link {
     #[inline]
     pub(super) fn tells(self: &Arc<Self>, out: &mut Out) {
         let limit = self.peer().map_or(1, |peer| peer.limit.into());
-        if out.owed >= (self.grants().min(limit) / 4).max(1) {
-            let count = std::mem::take(&mut out.owed) as u16;
+        if usize::from(out.owed) >= (self.grants().min(limit) / 4).max(1) {
+            let count = std::mem::take(&mut out.owed);
             let header = Header { kind: Kind::Done, words: 0, handler: 0, call: count };
             self.answer(out, header, Content::encoded(&[]), AtHand::nothing());
         }

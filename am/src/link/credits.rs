@@ -90,7 +90,7 @@ impl Link {
             return false;
         }
         out.taken -= count;
-        let more = out.leases - out.lease.max(out.taken.min(out.leases));
+        let more = out.leases - usize::from(out.lease).max(out.taken.min(out.leases));
         out.leases -= more;
         let woke = out.wake(count);
         drop(out);
@@ -146,8 +146,8 @@ impl Link {
     pub fn yields_leases(&self) -> usize {
         let out = &mut *self.out();
         // As many are kept as the peer may have answered without telling.
-        out.lease = out.lease.min((self.limit / 4).max(1));
-        let unused = out.leases.saturating_sub(out.taken.max(out.lease));
+        out.lease = out.lease.min((self.limit / 4).max(1) as u16);
+        let unused = out.leases.saturating_sub(out.taken.max(out.lease.into()));
         out.leases -= unused;
         unused
     }

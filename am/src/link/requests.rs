@@ -8,7 +8,7 @@ use super::{Link, Out, Placed, To};
 use crate::costs::{Cost, span};
 use crate::error::SendError;
 use crate::handling::handles;
-use crate::outbox::Content;
+use crate::outbox::{Content, MUCH, MUCH_MAPPED};
 use crate::wire::{Header, Kind, Placement};
 use crate::words::MOST_WORDS;
 
@@ -121,9 +121,15 @@ impl Link {
         /// run of them may not have: it would end there, and the next begin.
         const ONE_PACKET: u64 = 4096;
         out.stands()?;
+        if !out.asked && self.endpoint.shared.maps() {
+            out.asked = true;
+            self.endpoint.borrows(self.clone());
+        }
         let Placed { offset, data, memory } = placed;
         let (source, len) = (out.sources.begin(), data.len());
+        // What is mapped is written without a packet that metadata could go with.
         let by_metadata = words.is_empty()
+            && out.mapped.is_none()
             && len <= ONE_PACKET
             && self.goes_together()
             && self.peer().is_some_and(|peer| peer.metadata);
@@ -139,7 +145,8 @@ impl Link {
             let words = placed_words(all, [offset, len], words);
             let header = Header { kind: Kind::Placed, words: words.len(), handler, call: 0 };
             let content = Content { words, payload: &[] };
-            outbox.put_told((write, len), (header, content), &self.buffers)
+            let much = if out.mapped.is_some() { MUCH_MAPPED } else { MUCH };
+            outbox.put_told((write, len), (header, content), (&self.buffers, much))
         };
         if alone || !self.goes_together() {
             outbox.flush();

@@ -97,7 +97,7 @@ async fn whatever_a_peer_sends_others_are_served_and_nobody_panics() {
         .request(ASK, |request, number| request.reply(TOLD, number + 1))
         .request(ANY, |request, _| assert!(request.payload().len() <= 4096))
         .reply(TOLD, |_, _| {});
-    let config = EndpointConfig { segment: Some(segment), ..EndpointConfig::default() };
+    let config = EndpointConfig { segment: Some(segment.into()), ..EndpointConfig::default() };
     let server_end = server.endpoint(handlers, config).await.expect("room");
     let client = client.endpoint(Handlers::new(), EndpointConfig::default()).await.expect("room");
     let peer = client.map(0, server_end.name(), Tag(1)).await.expect("it is there");

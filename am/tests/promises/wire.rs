@@ -61,7 +61,9 @@ async fn sends(devices: &Devices, policy: Policy, flow: Flow) -> Seen {
     let own = EndpointConfig::default();
     let config = EndpointConfig { credits: 32, payload: PAYLOAD, policy, flow, ..own };
     let segment = Some(Region::new(PLACE));
-    let far = far_end.endpoint(far, EndpointConfig { segment, ..config.clone() }).await;
+    let far = far_end
+        .endpoint(far, EndpointConfig { segment: segment.map(Into::into), ..config.clone() })
+        .await;
     let far = far.expect("room");
     let near = near_end.endpoint(Handlers::new(), config).await.expect("room");
     let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");

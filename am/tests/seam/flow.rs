@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorbell_am::{
-    CallError, EndpointConfig, Handlers, Kept, MapError, Policy, ReplyId, RequestId, SendError,
-    Tag, Undeliverable, Words,
+    Bundle, BundleConfig, CallError, EndpointConfig, Handlers, Kept, MapError, Policy, ReplyId,
+    RequestId, SegmentMemory, SendError, Tag, Undeliverable, Words,
 };
-use doorbell_verbs::{Buf, Memory, Region};
+use doorbell_verbs::{Buf, Config, Memory, Nic, Region, SharedMemory};
 
 use crate::common::{Over, endpoint, endpoint_with, everywhere, mapped};
 
@@ -279,7 +279,7 @@ async fn given_up(over: Over, policy: Policy) {
 fn who_shows_another_tag_does_not_learn_where_the_segment_is() {
     everywhere(|over| async move {
         let config = EndpointConfig {
-            segment: Some(Region::new(64)),
+            segment: Some(Region::new(64).into()),
             tag: Tag(1),
             ..EndpointConfig::default()
         };
@@ -356,16 +356,17 @@ fn a_handler_that_sends_a_request_is_told_that_it_may_not() {
 #[test]
 fn what_is_placed_lies_in_the_segment_when_its_handler_runs() {
     everywhere(|over| async move {
-        placed_and_handled(over, Policy::Together).await;
-        placed_and_handled(over, Policy::Apart).await;
-        placed_and_handled(over, Policy::PerSize).await;
+        for policy in [Policy::Together, Policy::Apart, Policy::PerSize] {
+            placed_and_handled(over, policy, Region::new(1 << 20).into()).await;
+            let shared = SharedMemory::new(1 << 20).expect("memory");
+            placed_and_handled(over, policy, shared.into()).await;
+        }
     });
 }
 
-async fn placed_and_handled(over: Over, policy: Policy) {
-    let segment = Region::new(1 << 20);
+async fn placed_and_handled(over: Over, policy: Policy, segment: SegmentMemory) {
     let (told, mut came) = tokio::sync::mpsc::unbounded_channel();
-    let sees = segment.clone();
+    let sees = segment.region().clone();
     let far = Handlers::new().request(NOTE, move |request, words| {
         let placed = request.placed().expect("it was placed");
         let mut bytes = vec![0; (placed.end - placed.start) as usize];
@@ -393,6 +394,51 @@ async fn placed_and_handled(over: Over, policy: Policy) {
     let beyond = peer.place(NOTE, Words::NONE, (1 << 20) - 3, Buf::from(vec![0; 4])).await.err();
     let room = 1 << 20;
     assert_eq!(beyond, Some(SendError::Segment { offset: room - 3, len: 4, room }));
+}
+
+/// Who maps it writes there himself: what he places is there, and in order, before and after.
+#[test]
+fn a_shared_segment_is_mapped_when_something_is_placed() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        const LEN: usize = 10_000;
+        let segment = SegmentMemory::from(SharedMemory::new(2 * LEN).expect("memory"));
+        let (sees, next) = (segment.region().clone(), Arc::new(AtomicU64::new(0)));
+        let handled = next.clone();
+        let far = Handlers::new().request(NOTE, move |request, _| {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let at = number as usize % 2 * LEN;
+            assert_eq!(request.placed(), Some(at as u64..(at + LEN) as u64));
+            let mut bytes = vec![0; LEN];
+            sees.read_at(at, &mut bytes).expect("it is within");
+            assert!(bytes.iter().all(|&byte| byte == number as u8), "{number} is not there");
+        });
+        let config = EndpointConfig { segment: Some(segment), ..EndpointConfig::default() };
+        let far = endpoint_with(Over::Shm, far, config).await;
+        let name = format!("shm:am-{}/maps", std::process::id());
+        let nic = Nic::open(&name, Config::default()).expect("nobody else has that name");
+        let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
+        let near = bundle.endpoint(Handlers::new(), EndpointConfig::default()).await.expect("room");
+        let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+        let written_here = || nic.statistics().nic.written_here;
+        let (mut number, mut more) = (0, 20);
+        while more > 0 {
+            // It is mapped sooner or later, and some more are placed then.
+            more -= u64::from(written_here() > 0);
+            assert!(number < 100_000, "the segment was never mapped");
+            let data = Buf::from(vec![number as u8; LEN]);
+            let at = number % 2 * LEN as u64;
+            let placing = peer.place(NOTE, Words::NONE, at, data).await.expect("it fits");
+            placing.done().await.expect("it is there");
+            number += 1;
+            if number.is_multiple_of(2) {
+                while handled.load(Ordering::Relaxed) < number {
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+        assert!(written_here() >= 19, "{} of {number}", written_here());
+    });
 }
 
 #[test]

@@ -75,6 +75,10 @@ pub struct Args {
     #[arg(long)]
     no_offload: bool,
 
+    /// Over shared memory, map nothing of the other end's: what is written there goes by the rings
+    #[arg(long)]
+    no_map: bool,
+
     /// MTU of the interfaces of --pair
     #[arg(long, value_name = "N", default_value_t = 9000)]
     mtu: u32,

@@ -111,6 +111,7 @@ impl Peer {
             "size": plan.size,
             "amount": amount,
             "offload": plan.offload,
+            "map": plan.map,
             "connections": plan.connections,
             "credits": plan.credits,
             "policy": format!("{:?}", plan.policy),

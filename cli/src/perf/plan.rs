@@ -60,6 +60,8 @@ pub struct Plan {
     pub amount: Amount,
     /// Whether packets may share a frame.
     pub offload: bool,
+    /// Whether memory is mapped where it can be.
+    pub map: bool,
     /// How many idle connections, or peers that are mapped, are beside the busy one.
     pub connections: usize,
     /// How many requests may be under way to a peer.
@@ -103,6 +105,7 @@ impl Plan {
             size,
             amount,
             offload: !args.no_offload,
+            map: !args.no_map,
             connections: args.connections,
             credits: args.credits,
             policy: args.policy,

@@ -44,7 +44,7 @@ async fn play(
     let nic = end::open(plan, place)?;
     let guard = Guard::over(&nic, peer)?;
     let listener = guard.run(end::listen(&nic, leads)).await?;
-    let mut end = End::new(nic, listener, guard.beat(), peer)?;
+    let mut end = End::new(nic, listener, guard.beat(), plan, peer)?;
     let found = guard.run(async {
         end.surround(plan).await?;
         match verb {

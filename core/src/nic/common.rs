@@ -15,6 +15,7 @@ use super::device::Flow;
 use super::hosts::{HostId, Hosts};
 use super::keys::Keys;
 use super::management::Mailbox;
+use super::mapped::Mappings;
 use super::notices::Notices;
 use super::pair::QueuePair;
 use super::queues::{Completions, Purpose};
@@ -127,6 +128,7 @@ pub(super) struct Common {
     /// Whether long writes are sent as several.
     pub runs: bool,
     pub keys: Keys,
+    pub mapped: Mappings,
     pub completions: Vec<Option<Completions>>,
     pub counters: Counters,
     /// A timer for each queue pair, and behind them one for each host.

@@ -66,6 +66,7 @@
 //! | `config`, `resources`, `refusals` | making and taking down |
 //! | `states`, `pair` | a queue pair's states, the ways between them, and what breaks it |
 //! | `requester`, `rto` | what is sent, and sent again |
+//! | `mapped` | peers' memory that is mapped here, and what is written there without a packet |
 //! | `completer` | what the peer answers |
 //! | `responder`, `reads` | what the peer requests, and asks of this side's memory |
 //! | `receives` | where receives are taken from |
@@ -89,6 +90,7 @@ mod gather;
 mod hosts;
 mod keys;
 mod management;
+mod mapped;
 mod notices;
 mod numbering;
 mod pair;
@@ -116,6 +118,7 @@ pub use device::{Flow, Inbox, Outbox};
 pub use hosts::KeepAlive;
 pub use keys::{Domain, KeyError, Lkey, Registration, Rights, TableFull};
 pub use management::{Management, TooMany, Way};
+pub use mapped::MappingId;
 pub use numbering::{Numbering, NumberingError};
 pub use queues::{
     CompletionGauge, CompletionQueue, Notify, Polled, PostError, ReceiveQueue, Refused, SendQueue,

@@ -99,6 +99,8 @@ pub(super) struct Posted {
     /// lossless device.
     pub ticket: Cell<u64>,
     pub beyond: Cell<Psn>,
+    /// Whether it is a write that was carried out here.
+    pub placed: Cell<bool>,
 }
 
 impl Posted {
@@ -222,8 +224,8 @@ impl SendQueue {
             (Some(slot), Some(len)) => {
                 let told = request.signalled && plain.is_some_and(|plain| !plain.asks());
                 let (len, ticket) = (len as u32, Cell::new(0));
-                let beyond = Cell::new(Psn::new(0));
-                slot.fill(Posted { request, len, plain, told, ticket, beyond });
+                let (beyond, placed) = (Cell::new(Psn::new(0)), Cell::new(false));
+                slot.fill(Posted { request, len, plain, told, ticket, beyond, placed });
             }
             _ => return Err(self.refuse((request, len))),
         }

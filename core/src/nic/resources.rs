@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-use crate::encap::Path;
+use crate::encap::{Path, PathId};
 use crate::memory::Region;
 use crate::time::Time;
-use crate::wire::{Psn, Qpn, Rkey};
+use crate::wire::{Psn, Qpn, RemoteAddr, Rkey};
 
 use super::around::FullLinks;
 use super::common::{AddressId, Addresses, Common, CompletionQueueId};
@@ -18,6 +18,7 @@ use super::doorbells::Doorbells;
 use super::hosts::Hosts;
 use super::keys::{Domain, KeyError, Keys, Lkey, Registration, Rights, TableFull};
 use super::management::Mailbox;
+use super::mapped::{MappingId, Mappings};
 use super::notices::Notices;
 use super::numbering::{NumberingError, Numbers};
 use super::pair::{Blamed, QueuePair};
@@ -64,6 +65,7 @@ impl Nic {
                 lossless: config.lossless,
                 runs: config.runs && !config.lossless,
                 keys: Keys::new(config.registrations),
+                mapped: Mappings::default(),
                 completions: Vec::new(),
                 counters: Counters::default(),
                 timers: Timers::new(2 * capacity),
@@ -129,6 +131,18 @@ impl Nic {
     /// When there is no such registration.
     pub fn renew(&mut self, lkey: Lkey) -> Result<Rkey, KeyError> {
         self.common.keys.renew(&mut self.random, lkey)
+    }
+
+    /// Says that memory of a peer's is mapped here, which is at the end of a link and gave it this key
+    /// and address. From now on a plain write there, by a reliable connection on that link, is carried
+    /// out here, when all before it is complete; no packet is sent, and the peer's NIC is not asked.
+    pub fn map(&mut self, link: PathId, rkey: Rkey, base: RemoteAddr, region: Region) -> MappingId {
+        self.common.mapped.add(link, rkey, base, region)
+    }
+
+    /// Takes that back: what is written there is sent again. The memory, if it was not before.
+    pub fn unmap(&mut self, mapping: MappingId) -> Option<Region> {
+        self.common.mapped.remove(mapping)
     }
 
     /// Keeps an address to send datagrams to: the way there.

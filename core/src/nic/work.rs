@@ -13,7 +13,7 @@ use super::keys::Lkey;
 pub const LONGEST_MESSAGE: u32 = 1 << 31;
 
 /// The most bytes that a request carries in itself.
-pub const MOST_INLINE: usize = 64;
+pub const MOST_INLINE: usize = Few::MOST;
 
 /// A part of registered memory, by the key that its registration gave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +42,7 @@ pub enum Memory {
 
 /// A few bytes that travel in the request itself.
 #[derive(Clone, Copy)]
-pub struct Inline(Few<MOST_INLINE>);
+pub struct Inline(Few);
 
 /// What a request sends.
 pub enum Data {

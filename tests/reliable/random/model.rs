@@ -75,6 +75,8 @@ pub struct Flow {
 
     /// How many messages are known to have arrived.
     pub proven: usize,
+    /// Whether what it writes was mapped.
+    pub mapped: bool,
 }
 
 pub fn key_error(bad: BadKey, key: u32) -> KeyError {
@@ -123,6 +125,7 @@ impl Flow {
             receive_failed: None,
             receives_failed: 0,
             proven: 0,
+            mapped: false,
             stream: stream.clone(),
         }
     }

@@ -9,7 +9,7 @@ use super::strategy::{Failed, Random, check};
 /// How many programs a bug may survive.
 const MOST: u64 = 1000;
 
-const RELIABLE: [Bug; 17] = [
+const RELIABLE: [Bug; 19] = [
     Bug::TakesDuplicates,
     Bug::IgnoresGaps,
     Bug::GoesBackToTheNewest,
@@ -27,6 +27,8 @@ const RELIABLE: [Bug; 17] = [
     Bug::TakesReadsForAnswered,
     Bug::KeepsInvalidated,
     Bug::IgnoresFences,
+    Bug::EndsMappedWritesEarly,
+    Bug::OvertakesReads,
 ];
 
 const SERVICES: [Bug; 11] = [

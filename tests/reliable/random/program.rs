@@ -44,6 +44,8 @@ pub enum Mood {
 pub struct Net {
     pub version: Version,
     pub lossless: bool,
+    /// Whether memory that peers write is mapped there.
+    pub mapped: bool,
     /// Whether NICs make many writes of a long one.
     pub runs: bool,
     pub latency: Duration,
@@ -282,7 +284,8 @@ impl Net {
         let latency = Duration::from_nanos(dice.pick(&[0, 300, 1000, 5000, 20_000]));
         let room = if dice.percent(25) { dice.between(1, 5) } else { usize::MAX };
         let runs = dice.percent(50);
-        Self { version, lossless, runs, latency, bandwidth, faults, switch, room }
+        let mapped = lossless && dice.percent(50);
+        Self { version, lossless, mapped, runs, latency, bandwidth, faults, switch, room }
     }
 }
 

@@ -32,7 +32,7 @@ fn agree_with_the_model(mut pair: impl FnMut() -> [AnyDevice; 2]) {
     for (seed, mut program) in fitting.take(count) {
         let devices = pair();
         let lossless = devices[0].capabilities().lossless;
-        program.net = Net { lossless, faults: Faults::NONE, ..program.net };
+        program.net = Net { lossless, mapped: false, faults: Faults::NONE, ..program.net };
         let fabric = Fabric::over(program.luck, config(&program), devices);
         if let Err(why) = run_on(&program, fabric).result {
             panic!("seed {seed} (DOORBELL_SEED={seed} runs it again): {why}\n{program}");

@@ -4,12 +4,14 @@ mod act;
 mod begin;
 mod end;
 mod judge;
+mod map;
 mod wrong;
 
 use std::time::Duration;
 
 use doorbell::nic::{
-    Cause, Change, Config, Domain, Event, KeepAlive, QueuePairConfig, QueuePairEnds, State,
+    Cause, Change, Config, Domain, Event, KeepAlive, MappingId, QueuePairConfig, QueuePairEnds,
+    State,
 };
 use doorbell::time::Time;
 use doorbell::wire::Qpn;
@@ -57,6 +59,8 @@ struct Side {
     drained: Option<usize>,
     /// What was taken from it, and what its bytes were then.
     revoked: Option<(Revoked, Vec<u8>)>,
+    /// The memory of its peer's that it has mapped.
+    mapped: Option<MappingId>,
 }
 
 /// Runs a program.
@@ -110,8 +114,9 @@ impl<'p> Run<'p> {
         };
         let ends = self.fabric.nic(end.node).queue_pair(&config).expect("a place in the table");
         let (qpn, ends, state) = (ends.qpn, Some(ends), State::Reset);
-        let (memory, broken, told, drained, revoked) = (None, None, false, None, None);
-        Side { qpn, ends, down: false, memory, broken, told, state, drained, revoked }
+        let (memory, broken, told, drained) = (None, None, false, None);
+        let (down, revoked, mapped) = (false, None, None);
+        Side { qpn, ends, down, memory, broken, told, state, drained, revoked, mapped }
     }
 
     fn all(&mut self) -> Check {

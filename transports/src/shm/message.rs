@@ -3,7 +3,7 @@
 use super::ring;
 
 /// The version that is spoken here.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// The longest name.
 pub(super) const LONGEST_NAME: usize = 90;
@@ -21,7 +21,7 @@ pub(super) enum Message<'a> {
     /// There is something in the ring for whoever sleeps.
     Bell,
     /// Memory, with its descriptor.
-    Grant { tag: u64, len: u64 },
+    Grant { tag: u128, len: u64 },
     /// The program has taken a grant.
     GrantTaken,
 }
@@ -109,12 +109,11 @@ impl<'a> Message<'a> {
                 Self::Answer(Err(*Refusal::ALL.get(usize::from(refusal).checked_sub(1)?)?))
             }
             [BELL] => Self::Bell,
-            [GRANT, ref rest @ ..] => match *rest.as_chunks().0 {
-                [tag, len] if rest.len() == 16 => {
-                    Self::Grant { tag: u64::from_le_bytes(tag), len: u64::from_le_bytes(len) }
-                }
-                _ => return None,
-            },
+            [GRANT, ref rest @ ..] => {
+                let (&tag, len) = rest.split_first_chunk()?;
+                let (tag, len) = (u128::from_le_bytes(tag), len.try_into().ok()?);
+                Self::Grant { tag, len: u64::from_le_bytes(len) }
+            }
             [GRANT_TAKEN] => Self::GrantTaken,
             _ => return None,
         };
@@ -143,7 +142,7 @@ mod tests {
             Message::Hello { lines: ring::MOST, name: "job/0" },
             Message::Answer(Ok(ring::FEWEST)),
             Message::Bell,
-            Message::Grant { tag: u64::MAX, len: 1 },
+            Message::Grant { tag: u128::MAX, len: 1 },
             Message::GrantTaken,
         ];
         messages.extend(Refusal::ALL.map(|refusal| Message::Answer(Err(refusal))));

@@ -571,7 +571,7 @@ impl Device for Shm {
         self.statistics
     }
 
-    fn grant(&mut self, to: PathId, tag: u64, memory: &SharedMemory) -> Result<(), GrantError> {
+    fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError> {
         // What the peer has taken makes room. And what was to wake whoever sleeps may be taken now.
         self.listen_to(to);
         self.call_back();

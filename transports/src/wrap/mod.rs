@@ -92,7 +92,7 @@ macro_rules! leave_to_inside {
         fn grant(
             &mut self,
             to: doorbell_core::encap::PathId,
-            tag: u64,
+            tag: u128,
             memory: &$crate::SharedMemory,
         ) -> Result<(), $crate::GrantError> {
             self.inside.grant(to, tag, memory)

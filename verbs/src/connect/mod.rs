@@ -9,7 +9,6 @@ use std::any::Any;
 use std::sync::Arc;
 
 use doorbell_core::cm::Request;
-use doorbell_core::memory::Region;
 use doorbell_core::nic::{Memory, QueuePairEnds, ReceiveRequest, Refused, Way};
 use doorbell_core::wire::cm::{CmPort, InitiatorDepth, IpCm, IpPair, ResponderResources};
 use doorbell_core::wire::{Gid, Qpn, ServiceId};
@@ -25,10 +24,11 @@ pub use listener::{Incoming, Listener};
 pub use private::Private;
 
 use crate::error::{ConnectError, PostReceiveError};
+use crate::mapped::Mapped;
 use crate::memory::{Registered, RemoteMemory};
 use crate::nic::Nic;
 use crate::pair::{Ending, Link, Pair, QueuePair, Stand};
-use crate::progress::{Errand, Leaving, let_others_run};
+use crate::progress::{Control, Errand, Granted, Leaving, granted_as, let_others_run};
 use crate::queues::Queues;
 use crate::waiting::attend;
 
@@ -80,8 +80,8 @@ impl Connection {
         Ok(self.ended().await)
     }
 
-    /// Lets the peer map memory that was [registered to be](crate::Domain::register_shared): it then
-    /// reads and writes it as its own, in nanoseconds. It can't be taken back.
+    /// Lets the peer [map](Self::map) memory that was [registered to be](crate::Domain::register_shared):
+    /// it then reads and writes it as its own, in nanoseconds. It can't be taken back.
     ///
     /// # Errors
     /// When the memory was not registered so, or the peer is not on this machine.
@@ -92,29 +92,33 @@ impl Connection {
         let Some(path) = self.link.ways(|ways| ways.path.as_ref().map(|&(_, path)| path)) else {
             return Err(unsupported);
         };
-        let tag = u64::from(memory.remote().rkey().0);
+        let tag = granted_as(&memory.remote());
         self.nic.shared().with(|machine| machine.grant(path, tag, shared))
     }
 
-    /// Memory of the peer's that is mapped here: waits until the peer has
-    /// [granted](Self::grant) what this names.
+    /// Maps memory of the peer's: waits until the peer has [granted](Self::grant) what this names, or a
+    /// part of. What is [`Mapped`] is written without a packet, by queue pairs, too.
     ///
     /// # Errors
     /// When the connection ends before.
-    pub async fn map(&self, memory: RemoteMemory) -> Result<Region, Ending> {
+    pub async fn map(&self, memory: RemoteMemory) -> Result<Mapped, Ending> {
         let Some(path) = self.link.ways(|ways| ways.path.as_ref().map(|&(_, path)| path)) else {
             return Err(self.ended().await);
         };
-        let tag = u64::from(memory.rkey().0);
-        let mut asked = self.nic.shared().with(|machine| machine.control().grants.ask(path, tag));
-        attend(self.nic.shared(), async {
+        let (nic, rkey) = (&self.nic, memory.rkey());
+        let mut asked = nic.shared().with(|machine| machine.control().grants.ask(path, rkey));
+        let Granted { base, region, .. } = attend(nic.shared(), async {
             tokio::select! {
                 biased;
-                Ok(region) = &mut asked => Ok(region),
+                Ok(granted) = &mut asked => Ok(granted),
                 ending = self.link.ended() => Err(ending),
             }
         })
-        .await
+        .await?;
+        let shared = region.clone();
+        let map = |control: &mut Control| control.nic.map(path, rkey, base, shared);
+        let id = nic.shared().with(|machine| map(machine.control()));
+        Ok(Mapped::new(nic.clone(), id, region))
     }
 
     /// Lets go of the queue pair, whose queues' ends go along.

@@ -187,6 +187,16 @@ impl QueuePair {
         self.put(data.into(), to, Attachment::Nothing).await
     }
 
+    /// Writes a copy of a few bytes to the peer's memory: 64 at most.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and when there are more.
+    #[inline]
+    pub async fn write_inline(&self, bytes: &[u8], to: RemoteMemory) -> Result<(), Failed> {
+        let data = Inline::new(bytes).ok_or(Failed::too_long(bytes.len()))?;
+        self.write(data, to).await.map(drop)
+    }
+
     /// Writes to the peer's memory, and completes a receive of the peer's, which tells it so.
     ///
     /// # Errors

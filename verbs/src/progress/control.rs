@@ -2,14 +2,13 @@
 //!
 //! Whoever has the NIC in hand has all of this, and nothing here waits.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_core::cm::{self, ConnectionManager, Datagram};
 use doorbell_core::connect::Route;
 use doorbell_core::encap::{Path, PathId};
-use doorbell_core::memory::Region;
 use doorbell_core::nic::{
     self, AddressId, Cause, Change, CompletionQueue, CompletionQueueId, Event, Nic, ResourceError,
     SharedReceiveQueueId,
@@ -19,9 +18,10 @@ use doorbell_core::wire::cm::RejectReason;
 use doorbell_core::wire::{PathMtu, Qpn, ServiceId};
 use doorbell_transports::Grant;
 use doorbell_transports::sharing::{self, Membership};
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::broadcast;
 
 use super::errands::{Errand, Errands, Leaving};
+use super::grants::Grants;
 use crate::completions::Bell;
 use crate::connect::{Calls, Listeners, Private};
 use crate::events::AsyncEvent;
@@ -78,50 +78,6 @@ const EVENTS: usize = 1024;
 /// How often the other processes of an interface are heard while turns are taken: it takes system
 /// calls. Whoever sleeps is woken by them.
 const SHARES_EVERY: Duration = Duration::from_millis(1);
-
-/// Memory that peers have granted, by its remote key's number.
-#[derive(Default)]
-pub(crate) struct Grants {
-    /// What nobody has asked for yet, oldest first.
-    arrived: VecDeque<(PathId, u64, Region)>,
-    waiting: Vec<(PathId, u64, oneshot::Sender<Region>)>,
-}
-
-/// The most grants that wait to be asked for; the oldest give way to new ones.
-const MOST_GRANTS: usize = 1024;
-
-impl Grants {
-    fn arrive(&mut self, Grant { from, tag, memory }: Grant) {
-        self.waiting.retain(|(_, _, asks)| !asks.is_closed());
-        let asks = self.waiting.iter().position(|&(link, what, _)| (link, what) == (from, tag));
-        match asks.map(|asks| self.waiting.swap_remove(asks).2) {
-            Some(asks) => drop(asks.send(memory)),
-            None => {
-                if self.arrived.len() == MOST_GRANTS {
-                    self.arrived.pop_front();
-                }
-                self.arrived.push_back((from, tag, memory));
-            }
-        }
-    }
-
-    /// Whether somebody waits for one.
-    pub fn are_awaited(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
-    /// What a peer at the end of a link has granted by that number, now or later.
-    pub fn ask(&mut self, link: PathId, tag: u64) -> oneshot::Receiver<Region> {
-        self.waiting.retain(|(_, _, asks)| !asks.is_closed());
-        let (asks, asked) = oneshot::channel();
-        let found = self.arrived.iter().position(|&(from, what, _)| (from, what) == (link, tag));
-        match found.and_then(|found| self.arrived.remove(found)) {
-            Some((_, _, memory)) => drop(asks.send(memory)),
-            None => self.waiting.push((link, tag, asks)),
-        }
-        asked
-    }
-}
 
 /// The numbers of paths: packets of two queue pairs share a frame if theirs lead to the same host.
 #[derive(Default)]
@@ -444,6 +400,7 @@ impl Control {
             match errand {
                 Errand::Arm(queue) => self.arm(queue),
                 Errand::Deregister(lkey) => drop(self.nic.deregister(lkey)),
+                Errand::Unmap(id) => drop(self.nic.unmap(id)),
                 Errand::Leave(leaving) => self.leave(leaving),
                 Errand::DropCompletions(queue, end) => {
                     self.queues.remove(&queue);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use doorbell_core::cm::ConnectionId;
 use doorbell_core::nic::{
-    AddressId, CompletionQueue, CompletionQueueId, Lkey, SharedReceiveQueueId,
+    AddressId, CompletionQueue, CompletionQueueId, Lkey, MappingId, SharedReceiveQueueId,
 };
 use doorbell_core::wire::ServiceId;
 
@@ -18,6 +18,8 @@ pub(crate) enum Errand {
     Arm(CompletionQueueId),
     /// A registration was dropped.
     Deregister(Lkey),
+    /// Memory of a peer's is not to be mapped any more.
+    Unmap(MappingId),
     /// A queue pair was dropped.
     Leave(Leaving),
     /// A completion queue was dropped.

@@ -70,7 +70,7 @@ pub(crate) trait Machine: Send {
     fn reach(&mut self, peer: &Address) -> Result<Option<Way>, ReachError>;
     fn statistics(&mut self) -> Statistics;
     fn trouble(&mut self) -> Option<Trouble>;
-    fn grant(&mut self, to: PathId, tag: u64, memory: &SharedMemory) -> Result<(), GrantError>;
+    fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError>;
 }
 
 pub(crate) struct Engine<D> {
@@ -241,7 +241,7 @@ impl<D: Device> Machine for Engine<D> {
         self.device.trouble().or_else(|| self.control.sharing.as_ref()?.trouble())
     }
 
-    fn grant(&mut self, to: PathId, tag: u64, memory: &SharedMemory) -> Result<(), GrantError> {
+    fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError> {
         self.device.grant(to, tag, memory)
     }
 }

@@ -22,6 +22,7 @@ mod closing;
 mod control;
 mod duty;
 mod errands;
+mod grants;
 mod machine;
 mod watch;
 
@@ -40,6 +41,7 @@ pub(crate) use control::{Control, Manager, Setting, Way};
 pub(crate) use duty::Duty;
 pub use duty::Precedence;
 pub(crate) use errands::{Errand, Errands, Leaving};
+pub(crate) use grants::{Granted, granted_as};
 pub(crate) use machine::{Engine, Machine, Turned};
 pub(crate) use watch::Watch;
 

@@ -7,6 +7,7 @@ mod errors;
 mod exchange;
 mod killed;
 mod loss;
+mod mapped;
 mod operations;
 mod progress;
 mod revoking;

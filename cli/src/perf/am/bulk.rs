@@ -26,7 +26,7 @@ const EACH: u64 = 8;
 /// How many are under way at the most: two megabytes, so that half of them leave together while the
 /// other half is on its way.
 fn window(size: usize) -> usize {
-    ((2 << 20) / size).clamp(4, 64)
+    ((1 << 19) / size).clamp(4, 64)
 }
 
 /// How many may be under way and not handled.

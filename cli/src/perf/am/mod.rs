@@ -15,9 +15,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use doorbell_am::{
     Bundle, BundleConfig, Endpoint, EndpointConfig, Flow, Handlers, Name, Peer as Mapped, Policy,
-    Tag, Words,
+    SegmentMemory, Tag, Words,
 };
-use doorbell_verbs::Region;
+use doorbell_verbs::{Region, SharedMemory};
 use serde_json::json;
 
 use super::peer::Peer;
@@ -52,7 +52,13 @@ async fn play(
     let messages = Messages::new(test, plan);
     let told = Arc::new(Told::default());
     let lands = !peer.leads() && test == Am::BulkBw;
-    let segment = lands.then(|| Region::new(bulk::room(plan)));
+    let (room, maps) = (bulk::room(plan), nic.capabilities().mapping && plan.map);
+    let memory = match (lands, maps) {
+        (true, true) => Some(SharedMemory::new(room).context("memory to be mapped")?.into()),
+        (true, false) => Some(Region::new(room).into()),
+        _ => None,
+    };
+    let segment = memory.as_ref().map(SegmentMemory::region);
     let handlers = match (peer.leads(), &segment) {
         (true, _) => Handlers::new(),
         (false, None) => messages.handlers(&told),
@@ -70,7 +76,7 @@ async fn play(
             Carriage::PerSize => Policy::PerSize,
         },
         flow: plan.nic_credits.map_or(Flow::Credits, |receives| Flow::Nic { receives }),
-        segment,
+        segment: memory,
         ..EndpointConfig::default()
     };
     let endpoint = guard.run(async { Ok(bundle.endpoint(handlers, config).await?) }).await?;

@@ -30,13 +30,17 @@ pub async fn run(
 ) -> anyhow::Result<Option<(u64, Found)>> {
     let piece = piece(plan.size);
     let layout = Layout::new(plan.size, piece);
-    let mut landing = Landing::new(&end.domain, layout, piece)?;
+    let mut landing = Landing::new(end, layout, piece)?;
     if verb == Verb::ReadLat && !end.leads {
         landing.fill()?;
     }
     let own = end.domain.queue_pair(&QueuePairConfig::default())?;
     own.post_receive(Buf::with_capacity(size_of::<Told>()))?;
     let (pair, theirs) = end.join(own, &landing.memory).await?;
+    let _mapped = match verb {
+        Verb::WriteDoneLat => end.map(pair.connection(), &landing.memory, theirs).await?,
+        _ => None,
+    };
     let found = match end.leads {
         true => {
             let source = Source::new(plan.size, piece);

@@ -6,11 +6,9 @@
 use std::collections::VecDeque;
 
 use doorbell_core::nic::MOST_INLINE;
-use doorbell_verbs::{
-    AccessError, Buf, Data, Domain, Inline, Memory, Region, RegisterError, Registered,
-    RemoteMemory, Rights, Segment,
-};
+use doorbell_verbs::{AccessError, Buf, Data, Inline, Memory, Registered, RemoteMemory, Segment};
 
+use super::end::End;
 use crate::perf::pattern::Pattern;
 
 /// What the message of a number is.
@@ -100,6 +98,10 @@ impl Source {
     /// The message of a number, the next one; none if all buffers are under way.
     #[inline]
     pub fn next(&mut self, number: u64, word: u64) -> Option<Data> {
+        if self.contents.size == size_of_val(&word) {
+            // It is all of the message, and of a known length as programs have it.
+            return Inline::new(&word.to_le_bytes()).map(Data::from);
+        }
         if self.copies() {
             let mut bytes = [0; MOST_INLINE];
             self.contents.fill(number, word, &mut bytes);
@@ -172,9 +174,8 @@ pub struct Landing {
 
 impl Landing {
     /// Laid out so, for messages of as many pieces as their source has.
-    pub fn new(domain: &Domain, layout: Layout, pieces: u64) -> Result<Self, RegisterError> {
-        let region = Region::new(layout.len());
-        let memory = domain.register(region, Rights::REMOTE | Rights::LOCAL_WRITE)?;
+    pub fn new(end: &End, layout: Layout, pieces: u64) -> anyhow::Result<Self> {
+        let memory = end.memory(layout.len())?;
         let contents = Contents::new(layout.size, pieces);
         Ok(Self { memory, contents, layout, copy: vec![0; layout.size].into() })
     }

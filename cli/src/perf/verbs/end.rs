@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use doorbell_verbs::{
-    Buf, Config, Domain, Kind, Listener, Memory, Nic, Progress, QueuePair, QueuePairConfig, Queues,
-    QueuesConfig, Region, Registered, RemoteMemory, Rights, ServiceId, Unconnected,
+    Buf, Config, Connection, Domain, Kind, Listener, Mapped, Memory, Nic, Progress, QueuePair,
+    QueuePairConfig, Queues, QueuesConfig, Region, Registered, RemoteMemory, Rights, ServiceId,
+    SharedMemory, Unconnected,
 };
 use serde_json::json;
 
@@ -21,6 +22,8 @@ pub struct End {
     pub domain: Domain,
     pub leads: bool,
     pub beat: Beat,
+    /// Whether what either end writes is mapped there.
+    maps: bool,
     /// Where the end that follows waits for the other.
     listener: Option<Listener>,
     /// Where the other's NIC is, and its service.
@@ -61,6 +64,7 @@ impl End {
         nic: Nic,
         listener: Option<Listener>,
         beat: Beat,
+        plan: &Plan,
         peer: &mut Peer,
     ) -> anyhow::Result<Self> {
         let mine = json!({
@@ -77,7 +81,32 @@ impl End {
         // Who follows needs none, and is told none.
         let to = (address, ServiceId(theirs["service"].as_u64().unwrap_or_default()));
         let (domain, leads) = (nic.domain(), peer.leads());
-        Ok(Self { nic, domain, leads, beat, listener, to, idle: Vec::new() })
+        let maps = nic.capabilities().mapping && plan.map;
+        Ok(Self { nic, domain, leads, beat, maps, listener, to, idle: Vec::new() })
+    }
+
+    /// Memory for the other end to write, and to map if that can be.
+    pub fn memory(&self, len: usize) -> anyhow::Result<Registered> {
+        let rights = Rights::REMOTE | Rights::LOCAL_WRITE;
+        if !self.maps {
+            return Ok(self.domain.register(Region::new(len), rights)?);
+        }
+        let memory = SharedMemory::new(len).context("memory to be mapped")?;
+        Ok(self.domain.register_shared(memory, rights)?)
+    }
+
+    /// Has each end map what it writes, if that can be.
+    pub async fn map(
+        &self,
+        connection: &Connection,
+        mine: &Registered,
+        theirs: RemoteMemory,
+    ) -> anyhow::Result<Option<Mapped>> {
+        if !self.maps {
+            return Ok(None);
+        }
+        connection.grant(mine)?;
+        Ok(Some(connection.map(theirs).await?))
     }
 
     /// Connects a queue pair to the other end's, who hears of this memory as this one of that.

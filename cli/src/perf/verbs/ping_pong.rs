@@ -45,7 +45,7 @@ pub async fn run(
     peer: &mut Peer,
 ) -> anyhow::Result<Option<(u64, Found)>> {
     let layout = Layout::new(plan.size, 1);
-    let landing = Landing::new(&end.domain, layout, COUNT)?;
+    let landing = Landing::new(end, layout, COUNT)?;
     let receive = |_| match verb {
         Verb::SendLat => Memory::Buf(Buf::with_capacity(plan.size)),
         _ => Memory::None,
@@ -53,6 +53,10 @@ pub async fn run(
     let (sent, received) = (end.nic.completion_queue(64)?, end.nic.completion_queue(64)?);
     let config = QueuesConfig::new(&sent).receives_to(&received);
     let (queues, theirs) = end.line(&config, (0..COUNT).map(receive), &landing.memory).await?;
+    let _mapped = match verb {
+        Verb::WriteLat => end.map(&queues.connection, &landing.memory, theirs).await?,
+        _ => None,
+    };
     let (to, source) = (layout.part_of(&theirs, 0)?, Source::new(plan.size, COUNT));
     let mut outbox = Outbox { verb, send: queues.send, sent, source, to };
     let (nic, contents) = (end.nic.clone(), Contents::new(plan.size, COUNT));

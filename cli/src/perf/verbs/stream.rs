@@ -3,13 +3,14 @@
 //! The receiver checks each batch, and says so: that, and not what the NIC alone has delivered, makes
 //! room for more. The last message of a batch has an immediate, by which the receiver knows of it, and
 //! a completion, after which its slots in the queue are free; others have one only if it brings a
-//! buffer back. Who reads checks by itself, and tells the other end of nothing but the end.
+//! buffer back. Where memory is mapped, what tells the receiver is a message of its own: writes there
+//! have no packet that it could go with. Who reads checks by itself, and tells the other end of nothing but the end.
 
 mod receiver;
 mod sender;
 
 use doorbell_verbs::{
-    Buf, Capabilities, CompletionQueue, Memory, Queues, QueuesConfig, RemoteMemory,
+    Buf, Capabilities, CompletionQueue, Mapped, Memory, Queues, QueuesConfig, RemoteMemory,
 };
 
 use super::contents::{Contents, Landing, Layout, Source};
@@ -54,6 +55,8 @@ struct Line {
     queues: Queues,
     completions: CompletionQueue,
     theirs: RemoteMemory,
+    /// If so, what is written goes there without a packet.
+    mapped: Option<Mapped>,
 }
 
 pub async fn run(
@@ -72,7 +75,7 @@ pub async fn run(
         _ => !end.leads,
     };
     let within = if lands { layout } else { Layout::new(0, 1) };
-    let mut landing = Landing::new(&end.domain, within, pieces)?;
+    let mut landing = Landing::new(end, within, pieces)?;
     if verb == Verb::ReadBw && !end.leads {
         landing.fill()?;
     }
@@ -118,12 +121,17 @@ async fn connect(
     };
     let receives =
         (0..count).map(|_| room.map_or(Memory::None, |room| Buf::with_capacity(room).into()));
-    let (send_depth, receive_depth) = (shape.window as usize + 2, count as usize);
+    // Each batch may have a message behind it.
+    let (send_depth, receive_depth) = ((shape.window + batches) as usize, count as usize);
     let completions = end.nic.completion_queue(send_depth + receive_depth)?;
     let mut config = QueuesConfig::new(&completions);
     (config.send_depth, config.receive_depth) = (send_depth, receive_depth);
     let (queues, theirs) = end.line(&config, receives, &landing.memory).await?;
-    Ok(Line { queues, completions, theirs })
+    let mapped = match verb {
+        Verb::WriteBw => end.map(&queues.connection, &landing.memory, theirs).await?,
+        _ => None,
+    };
+    Ok(Line { queues, completions, theirs, mapped })
 }
 
 /// Whether the contents of a message are looked at, and not its word alone.

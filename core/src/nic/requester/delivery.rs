@@ -19,6 +19,18 @@ impl QueuePair {
             self.requester.flying = false;
             return false;
         }
+        let count = self.complete_delivered(delivered, common);
+        let marked = self.requester.mark.is_some() && self.collect_marked(delivered);
+        if count > 0 || marked {
+            self.progressed(common);
+        }
+        self.requester.flying = self.requester.waits() && self.state.requests();
+        self.requester.flying
+    }
+
+    /// Completes the requests at the head that were `delivered`. How many.
+    #[inline(always)]
+    pub(super) fn complete_delivered(&mut self, delivered: u64, common: &mut Common) -> usize {
         let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
         let mut oldest = r.oldest;
@@ -42,12 +54,7 @@ impl QueuePair {
         if queue.calls() {
             common.settle(self.send_completions);
         }
-        let marked = self.requester.mark.is_some() && self.collect_marked(delivered);
-        if count > 0 || marked {
-            self.progressed(common);
-        }
-        self.requester.flying = self.requester.waits() && self.state.requests();
-        self.requester.flying
+        count
     }
 
     /// Takes the packet in the middle of a message for acknowledged that was waited for, if it was

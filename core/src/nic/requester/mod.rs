@@ -7,6 +7,7 @@
 
 mod delivery;
 mod headers;
+mod mapped;
 mod packets;
 mod questions;
 mod retries;
@@ -14,15 +15,15 @@ mod stretch;
 
 use std::time::Duration;
 
-use crate::time::Time;
+use crate::time::{Time, nanos};
 use crate::wire::{Bth, Msn, Opcode, PathMtu, Psn, Service};
 
 use super::QUANTUM;
-use super::common::Common;
+use super::common::{Common, in_use};
 use super::completion::Cause;
 use super::device::Outbox;
 use super::pair::{Blamed, QueuePair};
-use super::queues::Posted;
+use super::queues::{Completions, Posted};
 use super::ring::Consumer;
 use super::rto::Rto;
 use super::states::{Sending, State};
@@ -67,7 +68,8 @@ pub(super) struct Requester {
     /// How many reads, parts of reads, and atomic operations are under way.
     asking: u32,
     /// How many parts of reads were ever asked for beside the last of each, and packets of writes sent
-    /// apart: the peer counts each as a message.
+    /// apart, each of which the peer counts as a message; less the writes that were carried out here,
+    /// which it does not. Modulo 2³², as message numbers are modulo 2²⁴.
     parts: u32,
     /// The answer that was found missing, and asked for again.
     chased: Option<Psn>,
@@ -97,11 +99,18 @@ pub(super) struct Requester {
     /// could not go on before all of it had arrived.
     mark: Option<(u64, Psn)>,
     flying: bool,
+    /// Whether the last request that was begun is a write that is being [carried out here](mapped).
+    places: bool,
+    /// Whether one that was carried out has nothing before it.
+    ready: bool,
+    /// The number behind the last packet that was sent about the peer's memory.
+    reaches: Psn,
 }
 
 /// What stays of [`Sending`] once it has begun.
 struct Insistence {
-    patience: Duration,
+    /// In nanoseconds.
+    patience: u64,
     window: u32,
     retries: u8,
     rnr_retries: u8,
@@ -114,7 +123,7 @@ impl Insistence {
     fn of(sending: &Sending) -> Self {
         let &Sending { patience, window, retries, rnr_retries, reads, ask_each, metadata, .. } =
             sending;
-        Self { patience, window, retries, rnr_retries, reads, ask_each, metadata }
+        Self { patience: nanos(patience), window, retries, rnr_retries, reads, ask_each, metadata }
     }
 }
 
@@ -150,12 +159,15 @@ impl Requester {
             by_ticket: false,
             mark: None,
             flying: false,
+            places: false,
+            ready: false,
+            reaches: zero,
         }
     }
 
     pub fn start(&mut self, sending: Sending, lossless: bool) {
         let first = sending.first;
-        (self.oldest, self.next, self.top) = (first, first, first);
+        (self.oldest, self.next, self.top, self.reaches) = (first, first, first, first);
         self.rto = Rto::new(sending.timeout, sending.peer_delay);
         (self.insists, self.open) = (Insistence::of(&sending), sending.window);
         self.by_ticket = lossless;
@@ -165,6 +177,7 @@ impl Requester {
         self.stop();
         (self.acknowledged, self.at, self.packet, self.unasked) = (0, 0, 0, 0);
         (self.asking, self.parts, self.chased) = (0, 0, None);
+        (self.places, self.ready) = (false, false);
         self.probe = None;
         (self.completed, self.credit) = (Msn::new(0), None);
         (self.tries, self.rnr_tries) = (0, 0);
@@ -250,7 +263,10 @@ impl Requester {
     /// How many packets the request behind `index` others takes.
     #[inline]
     fn packets(&mut self, index: usize, mtu: PathMtu) -> u32 {
-        self.work.peek(index).map_or(1, |posted| mtu.packets(posted.len))
+        self.work.peek(index).map_or(1, |posted| match posted.placed.get() {
+            true => 0,
+            false => mtu.packets(posted.len),
+        })
     }
 
     /// How long to wait for an answer: not so long that its host is taken for gone before several
@@ -294,6 +310,18 @@ impl Requester {
         len <= mtu.bytes() as u32 && self.next == self.top
     }
 
+    /// Uses a completion that was `promised` for the request at the cursor, which is to be begun; if none
+    /// is left, others are promised to all that wait.
+    #[inline(always)]
+    fn begin(&self, promised: &mut usize, completions: &mut Completions) -> Result<(), Turn> {
+        if *promised == 0 {
+            let wait = self.work.seen_behind(self.at).min(QUANTUM as usize);
+            *promised = completions.reserve_up_to(wait);
+        }
+        *promised = promised.checked_sub(1).ok_or(Turn::Starved)?;
+        Ok(())
+    }
+
     /// The part of a message of `len` bytes that goes into the packet at the cursor: where it begins,
     /// and how long it is.
     #[inline]
@@ -330,7 +358,10 @@ impl QueuePair {
         if promised > 0 {
             common.release_sends(self.send_completions, promised);
         }
-        turn
+        match self.requester.ready {
+            true => self.complete_placed(turn, common),
+            false => turn,
+        }
     }
 
     /// How a turn ends in which something was not sent.
@@ -370,10 +401,14 @@ impl QueuePair {
                 }
                 self.send_apart::<Any, O>(promised, common, outbox)
             }
-            Some(Plain::Write) if r.is_once(posted.len, self.mtu) => {
+            Some(Plain::Write)
+                if r.is_once(posted.len, self.mtu)
+                    && common.mapped.is_empty()
+                    && !posted.placed.get() =>
+            {
                 self.send_apart::<PlainWrite, O>(promised, common, outbox)
             }
-            _ => self.send_other(promised, common, outbox),
+            _ => return self.send_other(most, promised, common, outbox),
         };
         sent.map(|()| 1)
     }
@@ -382,18 +417,29 @@ impl QueuePair {
     #[inline(never)]
     fn send_other<O: Outbox>(
         &mut self,
+        most: usize,
         promised: &mut usize,
         common: &mut Common,
         outbox: &mut O,
-    ) -> Result<(), Turn> {
+    ) -> Result<usize, Turn> {
+        let r = &mut self.requester;
+        let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
+        if posted.placed.get() || !common.mapped.is_empty() {
+            let written = self.write_mapped(most, promised, common)?;
+            if written > 0 {
+                return Ok(written);
+            }
+        }
         let r = &mut self.requester;
         let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
         let once = r.is_once(posted.len, self.mtu);
-        match posted.plain {
+        let sent = match posted.plain {
+            Some(Plain::Write) if once => self.send_as::<PlainWrite, O>(promised, common, outbox),
             Some(Plain::Read) if once => self.send_as::<PlainRead, O>(promised, common, outbox),
             Some(Plain::Atomic) if once => self.send_as::<PlainAtomic, O>(promised, common, outbox),
             _ => self.send_apart::<Any, O>(promised, common, outbox),
-        }
+        };
+        sent.map(|()| 1)
     }
 
     /// Apart, too.
@@ -457,11 +503,7 @@ impl QueuePair {
                     _ => Turn::Idle,
                 });
             }
-            if *promised == 0 {
-                let wait = r.work.seen_behind(at).min(QUANTUM as usize);
-                *promised = common.reserve_up_to(self.send_completions, wait);
-            }
-            *promised = promised.checked_sub(1).ok_or(Turn::Starved)?;
+            r.begin(promised, in_use(&mut common.completions, self.send_completions))?;
         }
         if asks {
             r.begun += usize::from(begins);
@@ -475,6 +517,7 @@ impl QueuePair {
         let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next).with_pkey(self.pkey);
         let part = if plain { (0, posted.len) } else { r.part_at_cursor(posted.len, mtu) };
         let apart = !plain && common.goes_apart(request, service);
+        let reaches = request.reaches_memory();
         let request = Outgoing { r, common, posted, domain: self.domain };
         let pushed = push::<S, O>(request, part, (path, service, bth), outbox);
         r.begun += usize::from(begins);
@@ -485,7 +528,10 @@ impl QueuePair {
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(again);
         r.sent(1, asked, ends, ticket, common.now);
-        r.parts += u32::from(apart && !again && !ends);
+        if plain || reaches {
+            r.reaches = r.next;
+        }
+        r.parts = r.parts.wrapping_add(u32::from(apart && !again && !ends));
         match service == Service::Rc {
             true => self.watch(common),
             false => self.sent_for_good(ends, common),

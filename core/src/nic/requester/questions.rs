@@ -85,10 +85,10 @@ impl QueuePair {
         // The answer is the acknowledgement, where there are any.
         r.sent(packets, !common.lossless, packets == left, ticket, common.now);
         // Parts are no packets of a long message, which a device has to tell of.
-        r.mark = mark;
+        (r.mark, r.reaches) = (mark, r.next);
         if first {
             r.asking += 1;
-            r.parts += u32::from(packets < left);
+            r.parts = r.parts.wrapping_add(u32::from(packets < left));
         }
         self.watch(common);
         Ok(())

@@ -1,5 +1,7 @@
 //! What the peer has taken, and what is sent again.
 
+use std::time::Duration;
+
 use crate::nic::common::{Common, Event, in_use};
 use crate::nic::completer::complete_next;
 use crate::nic::completion::Cause;
@@ -128,6 +130,7 @@ impl QueuePair {
                 }
                 // Not before it has had its time.
                 let Insistence { retries, patience, .. } = self.requester.insists;
+                let patience = Duration::from_nanos(patience);
                 let patient = self.requester.tries >= retries && common.now < since + patience;
                 if patient || !self.gave_up(common) {
                     self.requester.chased = None;
@@ -150,11 +153,13 @@ impl QueuePair {
         let (mtu, sent) = (self.mtu, beyond.distance_from(before).max(0) as u32);
         let (mut missing, mut left, mut of_head) = (false, sent, r.acknowledged);
         let (mut slots, mut work) = (queue.redeem_several(), r.work.passing(r.begun));
-        while left > 0
-            && let Some(posted) = work.next()
-        {
-            // What most are, and never begun before.
-            if posted.told && posted.len <= mtu.bytes() as u32 {
+        while let Some(posted) = work.next() {
+            if posted.placed.get() {
+                // It has no packets.
+            } else if left == 0 {
+                break;
+            } else if posted.told && posted.len <= mtu.bytes() as u32 {
+                // What most are, and never begun before.
                 left -= 1;
             } else {
                 missing = posted.asks() && !planted(Bug::TakesReadsForAnswered);

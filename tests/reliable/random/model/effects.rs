@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::memory::{Image, Images};
-use super::super::message::{Kind, What};
+use super::super::message::{Extra, Kind, Message, What};
 use super::{Check, Flow, ensure};
 
 impl Flow {
@@ -30,12 +30,14 @@ impl Flow {
         for index in self.proven..=most {
             let mut packets = 0;
             let partial = self.partial(index);
+            let overtaken = self.mapped && self.overtaken(index, &memory);
             loop {
                 let there = landed.iter().any(|&(taker, count)| match taker {
                     Some(taker) if taker == index => count == packets,
                     _ => count == 0,
                 });
-                if memory.count == 0 && there && words_now == words_then {
+                let written = memory.count == 0 || overtaken;
+                if written && there && words_now == words_then {
                     target.expected = now;
                     words.expect_words(&words_then);
                     self.adopt(index, packets, landing);
@@ -60,6 +62,29 @@ impl Flow {
              {words_then:x?}",
             self.proven, memory.count, landed
         ))
+    }
+
+    /// Whether memory is as it would be if a send, and maybe others behind it, were overtaken by writes
+    /// into what is mapped.
+    fn overtaken(&self, index: usize, memory: &Difference<'_>) -> bool {
+        let is_send =
+            |message: &Message| message.what == What::Send && message.extra != Extra::Invalidate;
+        let mut memory = memory.clone();
+        let behind = self.stream.messages[..self.posted].iter().enumerate().skip(index);
+        for (index, message) in behind.skip_while(|(_, message)| is_send(message)) {
+            let plain = message.writes_to().is_some() && message.extra == Extra::Nothing;
+            if is_send(message) {
+                continue;
+            } else if !plain || memory.count == 0 {
+                break;
+            }
+            let mut packets = 0..message.packets(self.mtu);
+            packets.any(|packet| {
+                self.apply(index, packet..packet + 1, &mut memory);
+                memory.count == 0
+            });
+        }
+        memory.count == 0
     }
 
     /// How many packets of a message may be there without all of it.
@@ -114,6 +139,7 @@ impl Flow {
 }
 
 /// What memory should be, and in how many bytes it is not.
+#[derive(Clone)]
 struct Difference<'a> {
     expected: Vec<u8>,
     now: &'a [u8],

@@ -46,6 +46,7 @@ impl Run<'_> {
                 self.turn(self.end(pair, end).node)?;
             }
         }
+        self.remap_some()?;
         self.post_all()
     }
 
@@ -237,7 +238,10 @@ impl Run<'_> {
             nic.deregister(registration.lkey).map_err(|why| why.to_string())?;
         }
         self.sides[pair][end].revoked = Some((what, now));
-        Ok(())
+        match what {
+            Revoked::Target => self.unmap(pair, 1 - end),
+            _ => Ok(()),
+        }
     }
 
     fn tell_to_stop(&mut self, pair: usize, end: usize) -> Check {

@@ -69,7 +69,7 @@ impl Run<'_> {
         for (pair, end) in self.every_end() {
             self.expect_wrong(pair, end);
         }
-        Ok(())
+        self.map_all()
     }
 
     /// Takes every queue pair to sending, and looks whether it refuses what it must on the way.
@@ -144,6 +144,7 @@ impl Run<'_> {
     /// Takes down what a round made.
     pub(super) fn forget(&mut self, dropped: bool) -> Check {
         for (pair, end) in self.every_end() {
+            self.unmap(pair, end)?;
             let node = self.end(pair, end).node;
             let memory = self.sides[pair][end].memory.take().expect("memory during a round");
             let revoked = self.sides[pair][end].revoked.take().map(|(what, _)| what);

@@ -14,7 +14,8 @@ impl Run<'_> {
         let until = self.fabric.now() + LIMIT;
         loop {
             self.post_all()?;
-            let mut news = false;
+            // What is written at once leaves room for more, and nothing else to be seen.
+            let mut news = self.every_end().any(|(pair, end)| self.has_room(pair, end));
             for queue in 0..self.queues.len() {
                 let most = self.dice.pick(&[1, 2, 10, 1000]);
                 news |= self.poll(queue, most)?;
@@ -26,6 +27,7 @@ impl Run<'_> {
                 if self.sides[pair][end].drained.is_some() {
                     self.resume(pair, end)?;
                     self.sides[pair][end].drained = None;
+                    news = true;
                 }
             }
             if !news && self.every_end().all(|(pair, end)| self.finished(pair, end)) {
@@ -41,6 +43,13 @@ impl Run<'_> {
                 }
             }
         }
+    }
+
+    /// Whether an end can post more of what is wanted.
+    fn has_room(&self, pair: usize, end: usize) -> bool {
+        let flow = &self.flows[pair][end];
+        let ends = self.sides[pair][end].ends.as_ref();
+        flow.posted < flow.wanted && ends.is_some_and(|ends| ends.send.room() > 0)
     }
 
     /// Whether an end has nothing to wait for.

@@ -94,7 +94,7 @@ impl Sender {
     fn has_room(&self) -> bool {
         let Shape { batch, window } = self.shape;
         self.sent + batch <= self.checked + window
-            && self.line.queues.send.room() as u64 >= batch
+            && self.line.queues.send.room() as u64 > batch
             && self.maker.source.has(batch)
     }
 
@@ -106,7 +106,11 @@ impl Sender {
         for number in numbers.clone() {
             let is_last = number + 1 == numbers.end;
             let told = is_last.then_some(number as u32 & !LAST | if last { LAST } else { 0 });
-            batch.post(maker.request(number, told, shape.window)?)?;
+            let apart = told.filter(|_| line.mapped.is_some());
+            batch.post(maker.request(number, told.xor(apart), shape.window)?)?;
+            if let Some(told) = apart {
+                batch.post(Send::inline(&[])?.imm(Imm(told)))?;
+            }
         }
         *sent = numbers.end;
         Ok(())
