@@ -14,6 +14,8 @@ use doorbell_transports::{Address, Device, ReachError};
 
 use crate::common::*;
 
+/// What a hello begins with: that it is one, and the version.
+const HELLO: [u8; 2] = [1, 2];
 const LINES: u32 = 256;
 const RING: usize = 256 + LINES as usize * 64;
 
@@ -63,7 +65,7 @@ impl Liar {
     /// Says hello by a name.
     fn hello_as(device: &Shm, name: &str) -> Self {
         let liar = Self::call(&named(device));
-        let hello = [&[1, 1][..], &LINES.to_le_bytes(), name.as_bytes()].concat();
+        let hello = [&HELLO[..], &LINES.to_le_bytes(), name.as_bytes()].concat();
         liar.say(&hello, None);
         liar
     }
@@ -338,7 +340,7 @@ fn nobody_can_shrink_a_segment_and_holes_in_it_are_zeros() {
 #[test]
 fn what_is_no_message_breaks_a_link() {
     let null = std::fs::File::open("/dev/null").expect("a file");
-    let grant = |len: u64| [&[4][..], &1u64.to_le_bytes(), &len.to_le_bytes()].concat();
+    let grant = |len: u64| [&[4][..], &1u128.to_le_bytes(), &len.to_le_bytes()].concat();
     let with_memory = [grant(64), grant(0), grant(u64::MAX)];
     let without = [vec![9], vec![3, 3], vec![5], grant(64), vec![1; 200], vec![2, 0, 0, 1, 0, 0]];
     let messages = with_memory.iter().map(|message| (message, Some(null.as_fd())));
@@ -352,7 +354,7 @@ fn what_is_no_message_breaks_a_link() {
 #[test]
 fn a_flood_of_grants_breaks_its_link_and_leaves_nothing() {
     let (mut device, liar, segment, link) = linked();
-    let grant = [&[4][..], &1u64.to_le_bytes(), &(2 * RING as u64).to_le_bytes()].concat();
+    let grant = [&[4][..], &1u128.to_le_bytes(), &(2 * RING as u64).to_le_bytes()].concat();
     let mut heard = Heard::default();
     until(|| {
         liar.says(&grant, Some(segment.fd.as_fd()));
@@ -371,8 +373,8 @@ fn callers_who_say_nothing_or_nonsense_do_not_keep_others_out() {
     for round in 0..100u8 {
         silent.push(Liar::call(&named(&device)));
         let liar = Liar::call(&named(&device));
-        let hello = [&[1, 1][..], &LINES.to_le_bytes(), &[0xFF, round]].concat();
-        let too_many = [&[1, 1][..], &u32::MAX.to_le_bytes(), b"name"].concat();
+        let hello = [&HELLO[..], &LINES.to_le_bytes(), &[0xFF, round]].concat();
+        let too_many = [&HELLO[..], &u32::MAX.to_le_bytes(), b"name"].concat();
         liar.say([&[round][..], &hello, &too_many][usize::from(round) % 3], None);
         silent.push(liar);
         device.reach(&Address::Shm("nobody at all".into())).expect_err("nobody");
@@ -390,8 +392,8 @@ fn who_speaks_another_version_or_has_our_name_is_told_so() {
     let own = named(&device);
     let lines = LINES.to_le_bytes();
     for (hello, answer) in [
-        ([&[1, 2][..], &lines, b"a name"].concat(), [2, 6]),
-        ([&[1, 1][..], &lines, own.as_bytes()].concat(), [2, 2]),
+        ([&[1, 1][..], &lines, b"a name"].concat(), [2, 6]),
+        ([&HELLO[..], &lines, own.as_bytes()].concat(), [2, 2]),
     ] {
         let liar = Liar::call(&named(&device));
         liar.say(&hello, None);
@@ -495,7 +497,7 @@ fn memory_that_could_be_taken_away_is_not_mapped() {
         let impostor = Impostor::new();
         assert!(matches!(device.reach(&impostor.address), Ok(None)));
         let liar = impostor.accept();
-        assert_eq!(liar.hear().0[..2], [1, 1]);
+        assert_eq!(liar.hear().0[..2], HELLO);
         liar.say(&answer, fd.as_ref().map(AsFd::as_fd));
         let refused = reach_with(&mut device, &impostor.address, || {});
         assert!(matches!(refused, Err(ReachError::Nobody { .. })), "{answer:?}: {refused:?}");
