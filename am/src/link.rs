@@ -342,8 +342,8 @@ impl Link {
     }
 
     /// Sends a message: at once if it is alone, by what there is at hand then, or else with others that
-    /// go soon. What is held goes when somebody waits for something of the bundle, when the messages are handled that it
-    /// answers, when it is much; and else as soon as whoever sent it lets other tasks run.
+    /// go soon. What is held goes when somebody waits for something of the bundle, when the messages are
+    /// handled that it answers, when it is much; and else as soon as whoever sent it lets other tasks run.
     #[inline]
     fn send(
         self: &Arc<Self>,

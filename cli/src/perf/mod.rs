@@ -87,6 +87,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     connections: usize,
 
+    /// Devices beside the one that is measured, at the same interface, asleep, as of other processes
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    others: usize,
+
     /// How many requests of Active Messages may be under way at a time
     #[arg(long, value_name = "K", default_value_t = 8)]
     credits: usize,

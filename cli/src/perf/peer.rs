@@ -112,6 +112,7 @@ impl Peer {
             "amount": amount,
             "offload": plan.offload,
             "map": plan.map,
+            "others": plan.others,
             "connections": plan.connections,
             "credits": plan.credits,
             "policy": format!("{:?}", plan.policy),

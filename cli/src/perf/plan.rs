@@ -64,6 +64,8 @@ pub struct Plan {
     pub map: bool,
     /// How many idle connections, or peers that are mapped, are beside the busy one.
     pub connections: usize,
+    /// How many idle devices share its interface.
+    pub others: usize,
     /// How many requests may be under way to a peer.
     pub credits: usize,
     /// How Active Messages are carried.
@@ -82,6 +84,9 @@ pub struct Run {
     /// For how long it spins, if that was said.
     pub spin: Option<Duration>,
 }
+
+/// The most processes that share an interface, without this one.
+const MOST_OTHERS: usize = 62;
 
 /// The most bytes of a message of the NIC's, here.
 const LONGEST: usize = 1 << 30;
@@ -107,6 +112,7 @@ impl Plan {
             offload: !args.no_offload,
             map: !args.no_map,
             connections: args.connections,
+            others: args.others,
             credits: args.credits,
             policy: args.policy,
             nic_credits: args.nic_credits,
@@ -118,6 +124,12 @@ impl Plan {
     /// Whether it can be done, as far as one knows beforehand.
     fn judge(&self) -> anyhow::Result<()> {
         let (Self { size, .. }, name) = (self, self.test.name());
+        if self.others > MOST_OTHERS {
+            bail!("--others {}: an interface is shared by {MOST_OTHERS} more at most", self.others);
+        }
+        if self.others > 0 && !self.test.is_of_frames() {
+            bail!("--others share the interface of a device alone: frame_lat --others N, say");
+        }
         if let Test::Am(test) = self.test {
             return self.judge_messages(test);
         }

@@ -110,6 +110,12 @@ pub struct NotThere {
 }
 
 impl Test {
+    /// Whether it is of the device alone.
+    pub fn is_of_frames(self) -> bool {
+        use Test::{BystanderLat, FrameBw, FrameLat, IdleCpu, WakeLat};
+        matches!(self, FrameLat | FrameBw | WakeLat | BystanderLat | IdleCpu)
+    }
+
     /// All names.
     pub fn names() -> impl Iterator<Item = PossibleValue> {
         let today = TODAY.iter().map(|(_, name, what)| PossibleValue::new(*name).help(*what));

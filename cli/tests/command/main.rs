@@ -62,6 +62,12 @@ fn every_test_measures_over_every_device_in_a_pair() {
                 assert_eq!((&found["device"], &found["iters"]), (&device.into(), &500.into()));
             }
         }
+        for device in ["packet", "packet-v2"] {
+            // What is theirs does not come here, or it would not be what is expected next.
+            let found =
+                figures(&format!("frame_lat --pair --device {device} --others 3 --iters 500"));
+            check(&found, "frame_lat", 16);
+        }
         for test in ["tcp_lat", "tcp_bw", "udp_lat", "udp_bw"] {
             for size in [1, 5000] {
                 let found = figures(&format!("{test} --pair --size {size} --iters 500"));

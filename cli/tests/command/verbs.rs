@@ -163,6 +163,9 @@ fn what_can_not_be_measured_is_said() {
         ("send_bw --pair --device shm --size 5000000000", "more than the"),
         ("frame_lat --pair --device shm --connections 3", "--connections"),
         ("tcp_lat --pair --dedicated", "--dedicated"),
+        ("frame_lat --pair --device shm --others 1", "packet-v2"),
+        ("frame_lat --pair --others 63", "62 more"),
+        ("write_lat --pair --device shm --others 1", "frame_lat"),
     ] {
         let output = run(&format!("perf {arguments}"));
         assert_eq!(output.status.code(), Some(1), "{arguments}");

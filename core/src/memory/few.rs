@@ -1,9 +1,10 @@
 //! A few bytes that lie in place, for requests that carry them.
 //!
-//! Requests are moved more than once before they lie in their queue, sixteen bytes at a time. So bytes are put
-//! here sixteen at a time, too: a processor hands on what it stored last to who loads just that, or more
-//! often makes him wait until it is in its cache. Room that nothing was put into stays uninitialised, so
-//! that moving a request moves what it carries, and not the rest: that is what is unsafe here.
+//! Requests are moved more than once before they lie in their queue, sixteen bytes at a time. So bytes
+//! are put here sixteen at a time, too: what a processor stored last it hands on to who loads just that,
+//! and who loads more has to wait until it is in its cache. Room that nothing was put into stays
+//! uninitialised, so that moving a request moves what it carries, and not the rest: that is what is
+//! unsafe here.
 
 #![allow(unsafe_code)]
 

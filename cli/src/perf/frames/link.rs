@@ -33,6 +33,8 @@ pub struct Link<D> {
     pattern: Pattern,
     /// The number of the next packet.
     next: u64,
+    /// What shares the interface with it, asleep.
+    _others: Vec<AnyDevice>,
 }
 
 impl Link<AnyDevice> {
@@ -45,12 +47,31 @@ impl Link<AnyDevice> {
         let spec: Spec = text.parse()?;
         let device = spec.open(numbering)?;
         let device = if plan.offload { device } else { device.without_offload() };
-        Self::find(device, own, plan, peer)
+        let others = (0..plan.others as u32).map(|other| beside(&spec, (tag + other) % 63 + 1));
+        let others = others.collect::<anyhow::Result<_>>()?;
+        Self::find(device, others, own, plan, peer)
     }
 }
 
+/// A device at the same interface with queue pairs of its own, as another process would have it, that
+/// sleeps.
+fn beside(spec: &Spec, tag: u32) -> anyhow::Result<AnyDevice> {
+    if !matches!(spec, Spec::Packet(_) | Spec::PacketV2(..)) {
+        bail!("--others share an interface: that is with --device packet and packet-v2");
+    }
+    let mut device = spec.open(Numbering { tag, ..Numbering::default() })?;
+    device.arm(None).context("another device at the same interface, which is to sleep")?;
+    Ok(device)
+}
+
 impl<D: Device> Link<D> {
-    fn find(mut device: D, own: Qpn, plan: &Plan, peer: &mut Peer) -> anyhow::Result<Self> {
+    fn find(
+        mut device: D,
+        others: Vec<AnyDevice>,
+        own: Qpn,
+        plan: &Plan,
+        peer: &mut Peer,
+    ) -> anyhow::Result<Self> {
         let &doorbell_transports::Capabilities { name, mtu, .. } = device.capabilities();
         let mine = json!({
             "device": name,
@@ -77,6 +98,7 @@ impl<D: Device> Link<D> {
             other: Qpn::new(other as u32),
             pattern: Pattern::new(shape.mtu),
             next: 0,
+            _others: others,
         };
         link.knock(peer)?;
         Ok(link)

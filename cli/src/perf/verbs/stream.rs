@@ -4,7 +4,8 @@
 //! room for more. The last message of a batch has an immediate, by which the receiver knows of it, and
 //! a completion, after which its slots in the queue are free; others have one only if it brings a
 //! buffer back. Where memory is mapped, what tells the receiver is a message of its own: writes there
-//! have no packet that it could go with. Who reads checks by itself, and tells the other end of nothing but the end.
+//! have no packet that it could go with. Who reads checks by itself, and tells the other end of nothing
+//! but the end.
 
 mod receiver;
 mod sender;
