@@ -63,7 +63,6 @@ fn every_test_measures_over_every_device_in_a_pair() {
             }
         }
         for device in ["packet", "packet-v2"] {
-            // What is theirs does not come here, or it would not be what is expected next.
             let found =
                 figures(&format!("frame_lat --pair --device {device} --others 3 --iters 500"));
             check(&found, "frame_lat", 16);
