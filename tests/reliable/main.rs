@@ -11,6 +11,7 @@ mod devices;
 mod goodput;
 mod keys;
 mod lossless;
+mod mapped;
 mod messages;
 mod partition;
 mod posting;

@@ -3,14 +3,20 @@
 //! Such a write has no packets, so it is no part of what is acknowledged or sent again. But it is
 //! complete when all before it is, as anything is.
 
+use std::ops::Range;
+
+use crate::memory::Region;
 use crate::nic::common::{Common, in_use};
+use crate::nic::completion::Cause;
 use crate::nic::gather::gather;
+use crate::nic::keys::{Domain, Keys};
 use crate::nic::pair::QueuePair;
+use crate::nic::queues::Posted;
 use crate::nic::states::State;
-use crate::nic::work::{Attachment, Operation, Plain, WorkRequest};
+use crate::nic::work::{Attachment, Data, Operation, Plain, WorkRequest};
 use crate::payload::Payload;
 use crate::planted::{Bug, planted};
-use crate::wire::Service;
+use crate::wire::{Psn, Service};
 
 use super::{Requester, Stop, Turn};
 
@@ -26,10 +32,43 @@ impl WorkRequest {
     }
 }
 
+/// Copies a part of what is written, to where that begins in a region.
+#[inline(always)]
+fn copy(
+    data: &Data,
+    part: Range<usize>,
+    (keys, domain): (&Keys, Domain),
+    (region, start): (&Region, usize),
+) -> Result<(), Cause> {
+    let (words, at) = (region.words(), start + part.start);
+    match data.bytes() {
+        Some(bytes) => (&bytes[part]).copy_to_words(words, at),
+        None => gather(keys, domain, data.segments(), part)?.copy_to_words(words, at),
+    }
+    Ok(())
+}
+
+/// Whether the packet before `beyond` is among those from `oldest` on, before `top`. It may be one from
+/// so long ago that its number seems to be yet to come.
+fn is_among(beyond: Psn, oldest: Psn, top: Psn) -> bool {
+    (1..=top.distance_from(oldest)).contains(&beyond.distance_from(oldest))
+}
+
 impl Requester {
+    /// Whether a request at the cursor was carried out here, in part or wholly.
+    #[inline(always)]
+    pub(super) fn has_placed(&self, posted: &Posted) -> bool {
+        posted.placed.get() || self.places
+    }
+
+    /// Whether the request at the cursor is being carried out here.
+    fn is_placing(&self) -> bool {
+        self.places && self.at + 1 == self.begun
+    }
+
     /// Whether something is under way that is about the peer's memory.
     fn reaches_memory(&self) -> bool {
-        self.reaches.distance_from(self.oldest) > 0 && !planted(Bug::OvertakesReads)
+        is_among(self.reaches, self.oldest, self.top) && !planted(Bug::OvertakesReads)
     }
 
     /// Whether several plain writes follow each other from the cursor on.
@@ -77,21 +116,24 @@ impl QueuePair {
             (r.at, r.packet) = (r.at + 1, 0);
             return Ok(1);
         }
-        let (request, len) = (&posted.request, posted.len);
+        let (request, len, placing) = (&posted.request, posted.len, r.is_placing());
         let Operation::Write { address, rkey } = request.operation else { return Ok(0) };
-        let was_sent = r.at < r.begun && !r.places;
-        let plain = request.attached == Attachment::Nothing && self.shared.service == Service::Rc;
+        let was_sent = r.at < r.begun && !placing;
+        // Tickets say when it is complete.
+        let plain = request.attached == Attachment::Nothing
+            && self.shared.service == Service::Rc
+            && r.by_ticket;
         if was_sent || !plain {
             return Ok(0);
         }
         let Some((region, start)) = common.mapped.find(path.id(), rkey, address, len) else {
             // What was mapped when it began is not any more: all of it is sent.
-            if std::mem::take(&mut r.places) {
-                r.packet = 0;
+            if placing {
+                (r.places, r.packet) = (false, 0);
             }
             return Ok(0);
         };
-        if !r.places {
+        if !placing {
             if r.reaches_memory() {
                 let worth_it = len > mtu.bytes() as u32 || r.has_writes_at_cursor();
                 return if worth_it { Err(Turn::Idle) } else { Ok(0) };
@@ -104,15 +146,10 @@ impl QueuePair {
         }
         let (packet, bytes) = (r.packet, mtu.bytes() as u32);
         let packets = (mtu.packets(len) - packet).min(most as u32);
-        let from = (packet * bytes) as usize;
-        let range = from..((packet + packets) * bytes).min(len) as usize;
-        let (words, at) = (region.words(), start + from);
-        match request.data.bytes() {
-            Some(bytes) => (&bytes[range]).copy_to_words(words, at),
-            None => match gather(&common.keys, self.domain, request.data.segments(), range) {
-                Ok(payload) => payload.copy_to_words(words, at),
-                Err(cause) => return Err(self.stopped(Stop::Refused(cause), common)),
-            },
+        let part = (packet * bytes) as usize..((packet + packets) * bytes).min(len) as usize;
+        let copied = copy(&request.data, part, (&common.keys, self.domain), (region, start));
+        if let Err(cause) = copied {
+            return Err(self.stopped(Stop::Refused(cause), common));
         }
         r.packet += packets;
         if r.packet == mtu.packets(len) || planted(Bug::EndsMappedWritesEarly) {
@@ -128,10 +165,27 @@ impl QueuePair {
         self.requester.ready = false;
         self.complete_delivered(0, common);
         self.progressed(common);
-        // What stands behind may have waited for just that.
+        // What stands behind may have waited for just that, or for room where it is told of.
         match turn {
+            Turn::Starved => Turn::More,
             Turn::Idle if self.requester.at_cursor().1.is_some() => Turn::More,
             other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_long_ago_is_not_taken_for_one_under_way() {
+        let psn = |number: i64| Psn::new(number.rem_euclid(1 << 24) as u32);
+        for oldest in [0, 5, 1 << 23, (1 << 24) - 1] {
+            let is = |beyond: i64| is_among(psn(oldest + beyond), psn(oldest), psn(oldest + 10));
+            assert_eq!([0, 1, 10, 11].map(is), [false, true, true, false], "{oldest}");
+            // All that went before, up to as much as numbers can tell, and beyond.
+            assert!(!(11..1 << 24).step_by(4093).any(is), "{oldest}");
         }
     }
 }

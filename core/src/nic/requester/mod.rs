@@ -404,7 +404,7 @@ impl QueuePair {
             Some(Plain::Write)
                 if r.is_once(posted.len, self.mtu)
                     && common.mapped.is_empty()
-                    && !posted.placed.get() =>
+                    && !r.has_placed(posted) =>
             {
                 self.send_apart::<PlainWrite, O>(promised, common, outbox)
             }
@@ -424,7 +424,7 @@ impl QueuePair {
     ) -> Result<usize, Turn> {
         let r = &mut self.requester;
         let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
-        if posted.placed.get() || !common.mapped.is_empty() {
+        if r.has_placed(posted) || !common.mapped.is_empty() {
             let written = self.write_mapped(most, promised, common)?;
             if written > 0 {
                 return Ok(written);
