@@ -60,8 +60,9 @@ pub enum SegmentMemory {
     /// Of this process alone: peers write there by NICs.
     Own(Region),
     /// Shared: peers on the same machine that show the [tag](EndpointConfig::tag) map it when they first
-    /// place something, and what they place is one copy from then on. They keep it for as long as
-    /// they like; see [`Connection::grant`](doorbell_verbs::Connection::grant).
+    /// place something, and what they place is one copy from then on. Each of them can read and alter
+    /// all of it, for as long as it likes, whatever becomes of the tag: it is for peers that are trusted
+    /// like oneself. See [`Connection::grant`](doorbell_verbs::Connection::grant).
     Shared(Arc<SharedMemory>),
 }
 

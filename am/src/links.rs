@@ -8,7 +8,7 @@ use doorbell_verbs::{
     RemoteAddr, RemoteMemory, Rights, Rkey, ServiceId, Stand, Unconnected,
 };
 use tokio::sync::broadcast::{self, error::RecvError};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::buffers::{Buffers, locked};
 use crate::bundle::Shared;
@@ -395,9 +395,10 @@ impl Core {
             let answer = ask(&link, &[Ask::Lend as u64], &[]).await;
             let segment = link.out().segment;
             let Some(connection) = link.connection() else { return };
-            if answer.is_ok_and(|reply| reply.words().eq([1]))
-                && let Ok(mapped) = connection.map(segment).await
-            {
+            let lent = answer.is_ok_and(|reply| reply.words().eq([1]));
+            // Whoever waits for a grant has the device asked for one again and again.
+            let granted = timeout(PATIENCE, connection.map(segment));
+            if lent && let Ok(Ok(mapped)) = granted.await {
                 link.out().maps(mapped);
             }
         });

@@ -12,12 +12,44 @@ use crate::progress::Errand;
 /// Memory of a peer's that is [mapped](crate::Connection::map) here: a [`Region`], read and written as
 /// one's own.
 ///
-/// Until this is dropped, the NIC has it mapped, too, for connections to the NIC of the peer. A plain write
-/// that they make to it, by its key, is one copy then, and no packet, and nobody over there does
-/// anything; a long one is copied when all that its queue pair was to do before is done. So what was
-/// mapped can be written as fast as any memory, in the order of everything else, and with the same
-/// completions. What the peer's NIC would have asked is not asked again, above all whether the key was
-/// taken back: the grant stands for it.
+/// Until this is dropped, the NIC has it mapped, too, for reliable connections to the NIC of the peer. A
+/// plain write that they make to it, by its key, is one copy then, and no packet, and nobody over there
+/// does anything. It is complete when all before it is. What the peer's NIC would have asked is not
+/// asked, above all whether the key was taken back: the grant stands for it.
+///
+/// Such a write overtakes no read, atomic operation or write that was sent before it: behind those a long
+/// one waits, and a short one is sent, too, unless more of them follow. It may overtake sends. So if one
+/// of those fails for good, what was written behind it may be there although it was flushed; and what
+/// an earlier message puts into a receive within this memory may come later.
+///
+/// A clone of the [`Region`] stays mapped for the program, and not for the NIC: keep this.
+///
+/// ```
+/// # use doorbell_verbs::{Config, Nic, QueuePairConfig, Rights, ServiceId, SharedMemory};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let open = |end| Nic::open(&format!("shm:mapped-{}/{end}", std::process::id()), Config::default());
+/// # let (near, far) = (open(0)?, open(1)?);
+/// # let mut listener = far.listen(ServiceId(1)).await?;
+/// # let own = near.domain().queue_pair(&QueuePairConfig::default())?;
+/// # let other = far.domain().queue_pair(&QueuePairConfig::default())?;
+/// # let to = far.address().to_string();
+/// # let (own, other) = tokio::join!(own.connect(&to, ServiceId(1), &[]),
+/// #     async { other.accept(listener.accept().await, &[]).await });
+/// # let ((own, _), (other, _)) = (own?, other?);
+/// let memory = far.domain().register_shared(SharedMemory::new(4096)?, Rights::REMOTE)?;
+/// other.connection().grant(&memory)?;
+/// let remote = memory.remote(); // which the peer is told, by whatever way
+///
+/// let mapped = own.connection().map(remote).await?;
+/// own.write_inline(b"one copy", remote).await?;
+/// assert_eq!(near.statistics().nic.written_here, 1);
+/// assert_eq!(memory.load(0)?, u64::from_ne_bytes(*b"one copy"));
+/// assert_eq!(mapped.load(0)?, u64::from_ne_bytes(*b"one copy"));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "without it, the NIC does not know that the memory is mapped"]
 pub struct Mapped {
     nic: Nic,
     id: MappingId,

@@ -121,7 +121,7 @@ impl Link {
         /// run of them may not have: it would end there, and the next begin.
         const ONE_PACKET: u64 = 4096;
         out.stands()?;
-        if !out.asked && self.endpoint.shared.maps() {
+        if !out.asked && !out.segment.is_empty() && self.endpoint.shared.maps() {
             out.asked = true;
             self.endpoint.borrows(self.clone());
         }

@@ -29,7 +29,8 @@
 //! [in](Nic::manage) to whoever runs the NIC. Hosts that fall silent are
 //! [asked and noticed](KeepAlive).
 //!
-//! Of reliable requests, sends and writes are carried out in the order in which they were posted. A
+//! Of reliable requests, sends and writes are carried out in the order in which they were posted, but for
+//! writes into memory that is [mapped](Nic::map), which may overtake sends. A
 //! read may see what was posted after it, unless that is [fenced](WorkRequest::fenced).
 //!
 //! # What it promises

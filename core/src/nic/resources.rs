@@ -135,7 +135,8 @@ impl Nic {
 
     /// Says that memory of a peer's is mapped here, which is at the end of a link and gave it this key
     /// and address. From now on a plain write there, by a reliable connection on that link, is carried
-    /// out here, when all before it is complete; no packet is sent, and the peer's NIC is not asked.
+    /// out here: no packet is sent, and the peer's NIC is not asked. It is complete when all before it is,
+    /// and overtakes nothing of it but sends. On a device that may lose packets this has no effect.
     pub fn map(&mut self, link: PathId, rkey: Rkey, base: RemoteAddr, region: Region) -> MappingId {
         self.common.mapped.add(link, rkey, base, region)
     }

@@ -106,19 +106,27 @@ impl Connection {
             return Err(self.ended().await);
         };
         let (nic, rkey) = (&self.nic, memory.rkey());
-        let mut asked = nic.shared().with(|machine| machine.control().grants.ask(path, rkey));
-        let Granted { base, region, .. } = attend(nic.shared(), async {
-            tokio::select! {
-                biased;
-                Ok(granted) = &mut asked => Ok(granted),
-                ending = self.link.ended() => Err(ending),
-            }
-        })
-        .await?;
-        let shared = region.clone();
-        let map = |control: &mut Control| control.nic.map(path, rkey, base, shared);
-        let id = nic.shared().with(|machine| map(machine.control()));
-        Ok(Mapped::new(nic.clone(), id, region))
+        let take = |control: &mut Control| {
+            control.grants.take(path, rkey).map(|Granted { base, region, .. }| {
+                let id = control.nic.map(path, rkey, base, region.clone());
+                Mapped::new(nic.clone(), id, region)
+            })
+        };
+        loop {
+            let mut woken = match nic.shared().with(|machine| take(machine.control())) {
+                Ok(mapped) => return Ok(mapped),
+                Err(woken) => woken,
+            };
+            attend(nic.shared(), async {
+                tokio::select! {
+                    biased;
+                    // It has arrived, or was pushed out by others, or somebody else took it.
+                    _ = &mut woken => Ok(()),
+                    ending = self.link.ended() => Err(ending),
+                }
+            })
+            .await?;
+        }
     }
 
     /// Lets go of the queue pair, whose queues' ends go along.

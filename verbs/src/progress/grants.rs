@@ -42,50 +42,48 @@ pub(crate) fn granted_as(memory: &RemoteMemory) -> u128 {
 struct Waiting {
     link: PathId,
     rkey: Rkey,
-    asks: oneshot::Sender<Granted>,
+    wakes: oneshot::Sender<()>,
 }
 
 /// What peers have granted and who waits for that.
 #[derive(Default)]
 pub(crate) struct Grants {
-    /// What nobody has asked for yet, oldest first.
+    /// What nobody has taken yet, oldest first.
     arrived: VecDeque<Granted>,
     waiting: Vec<Waiting>,
 }
 
-/// The most grants that wait to be asked for; the oldest give way to new ones.
+/// The most grants that wait to be taken; the oldest give way to new ones.
 const MOST_GRANTS: usize = 1024;
 
 impl Grants {
     pub fn arrive(&mut self, grant: Grant) {
         let granted = Granted::from(grant);
-        self.waiting.retain(|waiting| !waiting.asks.is_closed());
-        let waits = |waiting: &Waiting| granted.is(waiting.link, waiting.rkey);
-        match self.waiting.iter().position(waits) {
-            Some(waits) => drop(self.waiting.swap_remove(waits).asks.send(granted)),
-            None => {
-                if self.arrived.len() == MOST_GRANTS {
-                    self.arrived.pop_front();
-                }
-                self.arrived.push_back(granted);
-            }
+        let waits = |waiting: &mut Waiting| granted.is(waiting.link, waiting.rkey);
+        for woken in self.waiting.extract_if(.., waits) {
+            // Who does not wait any more leaves it to who asks next.
+            let _ = woken.wakes.send(());
         }
+        if self.arrived.len() == MOST_GRANTS {
+            self.arrived.pop_front();
+        }
+        self.arrived.push_back(granted);
     }
 
     /// Whether somebody waits for one.
-    pub fn are_awaited(&self) -> bool {
+    pub fn are_awaited(&mut self) -> bool {
+        self.waiting.retain(|waiting| !waiting.wakes.is_closed());
         !self.waiting.is_empty()
     }
 
-    /// What a peer at the end of a link has granted by that key, now or later.
-    pub fn ask(&mut self, link: PathId, rkey: Rkey) -> oneshot::Receiver<Granted> {
-        self.waiting.retain(|waiting| !waiting.asks.is_closed());
-        let (asks, asked) = oneshot::channel();
+    /// What a peer at the end of a link has granted by that key; or what tells when it has.
+    pub fn take(&mut self, link: PathId, rkey: Rkey) -> Result<Granted, oneshot::Receiver<()>> {
         let found = self.arrived.iter().position(|granted| granted.is(link, rkey));
-        match found.and_then(|found| self.arrived.remove(found)) {
-            Some(granted) => drop(asks.send(granted)),
-            None => self.waiting.push(Waiting { link, rkey, asks }),
+        if let Some(granted) = found.and_then(|found| self.arrived.remove(found)) {
+            return Ok(granted);
         }
-        asked
+        let (wakes, woken) = oneshot::channel();
+        self.waiting.push(Waiting { link, rkey, wakes });
+        Err(woken)
     }
 }

@@ -23,8 +23,8 @@ const LANDED: RequestId<()> = RequestId::new(1, "landed");
 /// Of each so many, all is checked.
 const EACH: u64 = 8;
 
-/// How many are under way at the most: two megabytes, so that half of them leave together while the
-/// other half is on its way.
+/// How many are under way at the most: half a megabyte, so that half of them leave together while the
+/// other half is on its way, and all of them stay in caches.
 fn window(size: usize) -> usize {
     ((1 << 19) / size).clamp(4, 64)
 }
