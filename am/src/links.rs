@@ -393,12 +393,11 @@ impl Core {
     pub fn borrows(&self, link: Arc<Link>) {
         self.shared.runtime.spawn(async move {
             let answer = ask(&link, &[Ask::Lend as u64], &[]).await;
-            let segment = link.out().segment;
-            let Some(connection) = link.connection() else { return };
             let lent = answer.is_ok_and(|reply| reply.words().eq([1]));
+            let Some(connection) = link.connection().filter(|_| lent) else { return };
+            let segment = link.out().segment;
             // Whoever waits for a grant has the device asked for one again and again.
-            let granted = timeout(PATIENCE, connection.map(segment));
-            if lent && let Ok(Ok(mapped)) = granted.await {
+            if let Ok(Ok(mapped)) = timeout(PATIENCE, connection.map(segment)).await {
                 link.out().maps(mapped);
             }
         });

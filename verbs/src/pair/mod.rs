@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use doorbell_core::memory::Buf;
 use doorbell_core::nic::{
-    self, Attachment, Completion, Data, Done, Inline, Memory, Polled, PostError, ReceiveRequest,
+    self, Attachment, Completion, Data, Done, Memory, Polled, PostError, ReceiveRequest,
     WorkRequest,
 };
 use doorbell_core::wire::{Imm, Qpn};
@@ -26,6 +26,7 @@ use crate::error::{Failed, PostReceiveError};
 use crate::memory::{RemoteMemory, Rights};
 use crate::nic::Nic;
 use crate::shared_receives::SharedReceiveQueue;
+use crate::work::{Send, Write};
 
 /// What marks the completions of receives.
 pub(crate) const RECEIVE: u64 = 1 << 63;
@@ -174,8 +175,7 @@ impl QueuePair {
     /// As [`perform`](Self::perform), and when there are more.
     #[inline]
     pub async fn send_inline(&self, bytes: &[u8]) -> Result<(), Failed> {
-        let data = Inline::new(bytes).ok_or(Failed::too_long(bytes.len()))?;
-        self.perform(WorkRequest::send(0, data).awaited()).await.map(drop)
+        self.perform(Send::inline(bytes)?.awaited()).await.map(drop)
     }
 
     /// Writes to the peer's memory: when this is done, it is there. The buffer comes back.
@@ -193,8 +193,7 @@ impl QueuePair {
     /// As [`write`](Self::write), and when there are more.
     #[inline]
     pub async fn write_inline(&self, bytes: &[u8], to: RemoteMemory) -> Result<(), Failed> {
-        let data = Inline::new(bytes).ok_or(Failed::too_long(bytes.len()))?;
-        self.write(data, to).await.map(drop)
+        self.perform(Write::inline(bytes, to)?.awaited()).await.map(drop)
     }
 
     /// Writes to the peer's memory, and completes a receive of the peer's, which tells it so.
