@@ -16,7 +16,7 @@ use crate::links;
 use crate::message::{Arrival, Replied, Reply, Request, Returned};
 use crate::name::Tag;
 use crate::outbox::Content;
-use crate::pack;
+use crate::pack::{self, Message};
 use crate::poller::{Looked, Looking};
 use crate::wire::{Ask, Header, Kind, Placement, SYSTEM};
 use crate::words::Room;
@@ -186,11 +186,16 @@ impl Handling {
         self.runs = if alone { Runs::Alone } else { Runs::OneOfSeveral };
         let Memory::Buf(buffer) = std::mem::take(&mut completion.memory) else { return None };
         match (&completion.outcome, &completion.attached) {
-            (Ok(Done::Received), Attachment::Nothing) => self.messages(link, buffer, looking),
+            (Ok(Done::Received), Attachment::Nothing) => {
+                link.takes_one();
+                self.messages(link, buffer, looking)
+            }
             (Ok(Done::Received), Attachment::Imm(imm)) => {
+                link.takes_one();
                 self.data(link, Header::from_imm(*imm), buffer, looking)
             }
             (Ok(Done::ReceivedWrite), Attachment::Metadata(metadata)) => {
+                link.takes_one();
                 let placed = Placement::from_metadata(metadata);
                 self.placed(link, placed, completion.len.into(), buffer, looking)
             }
@@ -246,7 +251,8 @@ impl Handling {
         looking: &mut Looking<'_>,
     ) -> Option<Buf> {
         match pack::message(&buffer, 0) {
-            Some((header, data, next)) if next == buffer.len() => {
+            Some(Message { header, data, next, taken }) if next == buffer.len() => {
+                link.hears_of(taken);
                 self.arrive(link, &mut Arrival::alone(header, buffer, data), looking)
             }
             Some(_) => self.unpack(link, buffer, looking),
@@ -259,10 +265,11 @@ impl Handling {
         self.runs = Runs::OneOfSeveral;
         let (mut at, mut rest) = (0, Some(buffer));
         while let Some(buffer) = rest.take() {
-            let Some((header, data, next)) = pack::message(&buffer, at) else {
+            let Some(Message { header, data, next, taken }) = pack::message(&buffer, at) else {
                 return if at < buffer.len() { self.malformed(buffer) } else { Some(buffer) };
             };
             at = next;
+            link.hears_of(taken);
             let buffer = Some(buffer);
             let mut arrival =
                 Arrival { header, buffer, data, whole: false, posted: false, placed: None };

@@ -82,6 +82,7 @@ mod outbox;
 mod pack;
 mod peer;
 mod poller;
+mod proofs;
 mod recall;
 mod receives;
 mod sizes;

@@ -9,7 +9,7 @@ mod credits;
 mod requests;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
 
@@ -29,6 +29,7 @@ use crate::links::{Core, NOWHERE};
 use crate::message::Reply;
 use crate::name::Tag;
 use crate::outbox::{Content, Outbox};
+use crate::proofs::Taken;
 use crate::receives::OwnReceives;
 use crate::sizes::Size;
 use crate::wire::{Header, Hello, Nature};
@@ -67,6 +68,11 @@ pub(crate) struct Link {
     marked: AtomicU32,
     /// Whether credits are being recalled.
     recalled: AtomicBool,
+    /// Messages that came, and what the peer last said, and before that, to have taken; only the poller
+    /// writes these.
+    taken: AtomicU16,
+    heard: AtomicU16,
+    proved: AtomicU16,
     /// Counts what may end somebody's waiting: answers, credits, the end.
     changes: AtomicU32,
     out: Mutex<Out>,
@@ -159,6 +165,9 @@ impl Link {
             answered: AtomicU32::new(0),
             marked: AtomicU32::new(0),
             recalled: AtomicBool::new(false),
+            taken: AtomicU16::new(0),
+            heard: AtomicU16::new(0),
+            proved: AtomicU16::new(0),
             changes: AtomicU32::new(0),
             out: Mutex::new(Out {
                 outbox: None,
@@ -354,6 +363,7 @@ impl Link {
     ) {
         let _semantics = span(Cost::Semantics);
         let Some(outbox) = &mut out.outbox else { return };
+        outbox.taken = Taken::of(self.taken.load(Ordering::Relaxed));
         let alone = at_once.is_some() && !outbox.holds();
         if alone || !self.goes_together() {
             let nic = at_once.unwrap_or(AtHand::nothing());
@@ -370,6 +380,38 @@ impl Link {
     pub fn flush(&self) {
         if let Some(outbox) = &mut self.out().outbox {
             outbox.flush();
+        }
+    }
+
+    /// A message has come.
+    #[inline]
+    pub fn takes_one(&self) {
+        self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// The peer says what it has taken.
+    #[inline]
+    pub fn hears_of(&self, taken: Taken) {
+        self.heard.store(taken.0, Ordering::Relaxed);
+    }
+
+    /// Whether what the peer has taken since that was last looked at is worth it: before so much is under
+    /// way that acknowledgements are asked for.
+    #[inline]
+    pub fn proves(&self) -> bool {
+        let [heard, proved] =
+            [&self.heard, &self.proved].map(|count| Taken::of(count.load(Ordering::Relaxed)));
+        usize::from(heard.beyond(proved)) >= (self.credits() / 4).max(1)
+    }
+
+    /// Takes what the peer said that it has for acknowledged.
+    pub fn prove(&self, mut nic: AtHand<'_>) {
+        let heard = Taken::of(self.heard.load(Ordering::Relaxed));
+        self.proved.store(heard.0, Ordering::Relaxed);
+        if self.credits() <= Taken::MOST_CREDITS
+            && let Some(outbox) = &mut self.out().outbox
+        {
+            outbox.proved(heard, &mut nic);
         }
     }
 

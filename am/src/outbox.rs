@@ -7,6 +7,7 @@ use doorbell_verbs::{AtHand, Connection, Inline, Send, SendQueue, WorkRequest, W
 use crate::buffers::Buffers;
 use crate::costs::{Cost, span};
 use crate::pack::{self, Pack};
+use crate::proofs::{Posted, Taken};
 use crate::telling::Telling;
 use crate::wire::Header;
 use crate::words::put_words;
@@ -42,10 +43,10 @@ impl<'c> Content<'c> {
 
     /// With its header, if that travels in a request.
     #[inline]
-    fn few(&self, header: Header) -> Option<Inline> {
+    fn few(&self, header: Header, taken: Taken) -> Option<Inline> {
         let mut few = [0; 64];
         let bytes = few.get_mut(..pack::size(header, *self))?;
-        pack::put(bytes, header, *self);
+        pack::put(bytes, header, *self, taken);
         Inline::new(bytes)
     }
 }
@@ -62,6 +63,9 @@ pub(crate) struct Outbox {
     telling: Telling,
     /// How many bytes are in the queue without the doorbell having been rung for them.
     unrung: u64,
+    posted: Posted,
+    /// What this side has taken, as messages say that leave now.
+    pub taken: Taken,
 }
 
 /// What is worth a doorbell: the longer a row of packets, the cheaper.
@@ -81,7 +85,15 @@ impl Outbox {
     pub fn new(send: SendQueue, connection: Connection) -> Self {
         let (held, backlog) = (Held::Nothing, VecDeque::new());
         let telling = Telling::new(send.room());
-        Self { queue: send, connection, held, backlog, telling, unrung: 0 }
+        let (posted, taken) = (Posted::default(), Taken::default());
+        Self { queue: send, connection, held, backlog, telling, unrung: 0, posted, taken }
+    }
+
+    /// The peer has taken so much of what was posted.
+    pub fn proved(&mut self, taken: Taken, nic: &mut AtHand<'_>) {
+        if let Some(count) = self.posted.until(taken) {
+            nic.proved(&mut self.queue, count);
+        }
     }
 
     #[inline]
@@ -99,10 +111,10 @@ impl Outbox {
         nic: AtHand<'_>,
     ) {
         self.flush();
-        match content.few(header) {
+        match content.few(header, self.taken) {
             Some(few) => self.send_few(few, nic),
             None => {
-                let request = Self::in_buffer(header, content, buffers);
+                let request = self.in_buffer(header, content, buffers);
                 self.post_by(nic, request);
             }
         }
@@ -123,9 +135,12 @@ impl Outbox {
         self.unrung += len.max(1);
         let request = request.into();
         if !self.backlog.is_empty() {
-            self.backlog.push_back(request);
-        } else if let Err(refused) = self.queue.put(request) {
-            self.backlog.push_back(*refused.request);
+            return self.backlog.push_back(request);
+        }
+        let takes = request.takes_receive();
+        match self.queue.put(request) {
+            Ok(()) => self.posted.count(takes),
+            Err(refused) => self.backlog.push_back(*refused.request),
         }
     }
 
@@ -161,7 +176,7 @@ impl Outbox {
     }
 
     /// A message that needs a buffer: with its header in front, unless that makes a packet more.
-    fn in_buffer(header: Header, content: Content<'_>, buffers: &Buffers) -> Send {
+    fn in_buffer(&self, header: Header, content: Content<'_>, buffers: &Buffers) -> Send {
         /// Of whose length packets are, or of a multiple.
         const PACKET: usize = 1024;
         let mut buffer = buffers.take();
@@ -173,7 +188,7 @@ impl Outbox {
             content.put(&mut buffer);
             Send::new(buffer).imm(header.imm())
         } else {
-            pack::put(&mut buffer, header, content);
+            pack::put(&mut buffer, header, content, self.taken);
             Send::new(buffer)
         }
     }
@@ -187,11 +202,12 @@ impl Outbox {
         (buffers, most): (&Buffers, usize),
     ) -> bool {
         if content.len() > pack::LONGEST {
-            return self.put(Self::in_buffer(header, content, buffers), content.len() as u64);
+            let request = self.in_buffer(header, content, buffers);
+            return self.put(request, content.len() as u64);
         }
         // Most messages of many find others before them.
         if let Held::Several(pack) = &mut self.held
-            && pack.put(header, content)
+            && pack.put(header, content, self.taken)
         {
             if pack.count >= most {
                 self.flush();
@@ -201,18 +217,18 @@ impl Outbox {
         let first = !self.holds();
         let held = std::mem::replace(&mut self.held, Held::Nothing);
         self.held = match held {
-            Held::Nothing => match content.few(header) {
+            Held::Nothing => match content.few(header, self.taken) {
                 Some(few) => Held::One(few),
-                None => Held::Several(Pack::of(buffers, header, content)),
+                None => Held::Several(Pack::of(buffers, header, content, self.taken)),
             },
             Held::One(one) => {
                 let mut pack = Pack::of_bytes(buffers, one.bytes());
-                pack.put(header, content);
+                pack.put(header, content, self.taken);
                 Held::Several(pack)
             }
             Held::Several(full) => {
                 self.post(Send::new(full.into_buffer()));
-                Held::Several(Pack::of(buffers, header, content))
+                Held::Several(Pack::of(buffers, header, content, self.taken))
             }
         };
         if matches!(&self.held, Held::Several(pack) if pack.count >= most) {
@@ -258,10 +274,15 @@ impl Outbox {
             return self.backlog.push_back(request.into());
         }
         let _base = span(Cost::Base);
+        let request = request.into();
+        let takes = request.takes_receive();
         // What is refused for another reason than want of room goes with the link.
         match nic.post(&mut self.queue, request) {
             // That rings for what was put before, too.
-            Ok(()) => self.unrung = 0,
+            Ok(()) => {
+                self.posted.count(takes);
+                self.unrung = 0;
+            }
             Err(refused) => {
                 self.backlog.push_back(*refused.request);
                 self.ring();
@@ -273,8 +294,10 @@ impl Outbox {
     #[inline]
     pub fn sent(&mut self) {
         while let Some(request) = self.backlog.pop_front() {
-            if let Err(refused) = self.queue.post(request) {
-                return self.backlog.push_front(*refused.request);
+            let takes = request.takes_receive();
+            match self.queue.post(request) {
+                Ok(()) => self.posted.count(takes),
+                Err(refused) => return self.backlog.push_front(*refused.request),
             }
         }
     }

@@ -8,14 +8,30 @@ use doorbell_verbs::{Buf, Imm};
 
 use crate::buffers::Buffers;
 use crate::outbox::Content;
+use crate::proofs::Taken;
 use crate::wire::{Header, WIDE};
 
 /// The most bytes of a pack: a packet's.
 pub(crate) const MOST: usize = 4096;
 /// The longest message that goes into one with others.
 pub(crate) const LONGEST: usize = 1024;
-/// A header, and the length of the payload.
+/// A header, and the length of the payload, above which it says what the sender has taken.
 pub(crate) const HEAD: usize = 8;
+/// The bits of a payload's length: a MiB takes them all.
+const LENGTH: u32 = 21;
+const _: () = assert!(LENGTH + Taken::BITS == 32);
+
+/// A message in a send.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Message {
+    pub header: Header,
+    /// Where its words and payload are.
+    pub data: Range<usize>,
+    /// Where the next one begins.
+    pub next: usize,
+    /// What its sender had taken when it was put there.
+    pub taken: Taken,
+}
 
 /// A pack that is being filled.
 pub(crate) struct Pack {
@@ -31,10 +47,11 @@ pub(crate) fn size(header: Header, content: Content<'_>) -> usize {
 
 /// Puts a message into as many bytes as [it takes](size).
 #[inline]
-pub(crate) fn put(bytes: &mut [u8], header: Header, content: Content<'_>) {
+pub(crate) fn put(bytes: &mut [u8], header: Header, content: Content<'_>, taken: Taken) {
     let (head, mut rest) = bytes.split_at_mut(HEAD);
     let (Imm(imm), payload) = (header.imm(), content.len() - 8 * header.words);
-    head.copy_from_slice(&(u64::from(imm) | (payload as u64) << 32).to_le_bytes());
+    let above = payload as u64 | u64::from(taken.0) << LENGTH;
+    head.copy_from_slice(&(u64::from(imm) | above << 32).to_le_bytes());
     if header.is_wide() {
         let (count, words) = rest.split_at_mut(8);
         count.copy_from_slice(&(header.words as u64).to_le_bytes());
@@ -50,9 +67,9 @@ pub(crate) fn put(bytes: &mut [u8], header: Header, content: Content<'_>) {
 
 impl Pack {
     /// One with a message in it.
-    pub fn of(buffers: &Buffers, header: Header, content: Content<'_>) -> Self {
+    pub fn of(buffers: &Buffers, header: Header, content: Content<'_>, taken: Taken) -> Self {
         let mut pack = Self::in_buffer(buffers.take());
-        let fits = pack.put(header, content);
+        let fits = pack.put(header, content, taken);
         debug_assert!(fits, "a message that may go into a pack fits one");
         pack
     }
@@ -71,14 +88,14 @@ impl Pack {
 
     /// Puts a message behind the others, if there is room. Whether there was.
     #[inline]
-    pub fn put(&mut self, header: Header, content: Content<'_>) -> bool {
+    pub fn put(&mut self, header: Header, content: Content<'_>, taken: Taken) -> bool {
         let start = self.buffer.len();
         let end = start + size(header, content);
         if end > MOST.min(self.buffer.capacity()) {
             return false;
         }
         let _ = self.buffer.set_len(end);
-        put(&mut self.buffer[start..], header, content);
+        put(&mut self.buffer[start..], header, content, taken);
         self.count += 1;
         true
     }
@@ -88,10 +105,9 @@ impl Pack {
     }
 }
 
-/// The message that begins here, where its words and payload are, and where the next one begins. None
-/// if that is no message, or goes beyond the end.
+/// The message that begins here. None if that is no message, or goes beyond the end.
 #[inline]
-pub(crate) fn message(bytes: &[u8], at: usize) -> Option<(Header, Range<usize>, usize)> {
+pub(crate) fn message(bytes: &[u8], at: usize) -> Option<Message> {
     let both = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
     let mut header = Header::from_imm(Imm(both as u32));
     let mut start = at + HEAD;
@@ -100,9 +116,11 @@ pub(crate) fn message(bytes: &[u8], at: usize) -> Option<(Header, Range<usize>, 
         header.words = Some(count).filter(|count| (WIDE..bytes.len()).contains(count))?;
         start += 8;
     }
-    let end = start + 8 * header.words + (both >> 32) as usize;
+    let above = (both >> 32) as u32;
+    let taken = Taken((above >> LENGTH) as u16);
+    let end = start + 8 * header.words + (above & ((1 << LENGTH) - 1)) as usize;
     let next = start + (end - start).next_multiple_of(8);
-    (next <= bytes.len()).then_some((header, start..end, next))
+    (next <= bytes.len()).then_some(Message { header, data: start..end, next, taken })
 }
 
 #[cfg(test)]
@@ -123,7 +141,7 @@ mod tests {
         };
         let put = |number: &usize| {
             let (header, words, payload) = message_of(*number);
-            pack.put(header, Content { words: &words, payload })
+            pack.put(header, Content { words: &words, payload }, Taken(*number as u16))
         };
         let count = (0..1000).take_while(put).count();
         assert_eq!(pack.count, count);
@@ -132,8 +150,9 @@ mod tests {
         let mut at = 0;
         for number in 0..count {
             let (header, words, payload) = message_of(number);
-            let (found, data, next) = message(&bytes, at).expect("a message");
-            assert_eq!(found, header);
+            let Message { header: found, data, next, taken } =
+                message(&bytes, at).expect("a message");
+            assert_eq!((found, taken), (header, Taken(number as u16)));
             assert_eq!(*Room::new().read(&bytes[data.start..][..8 * words.len()]), *words);
             assert_eq!(bytes[data][8 * words.len()..], *payload);
             at = next;
@@ -152,7 +171,7 @@ mod tests {
                 })
                 .collect();
             let mut at = 0;
-            while let Some((header, data, next)) = message(&bytes, at) {
+            while let Some(Message { header, data, next, .. }) = message(&bytes, at) {
                 assert!(data.end <= next && next <= len && data.len() >= 8 * header.words);
                 at = next;
             }

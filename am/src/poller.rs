@@ -43,12 +43,15 @@ pub(crate) struct Poller {
     /// Links that are over, the oldest first: what they had received is still to be handled, and what
     /// they had taken of receives comes back.
     gone: VecDeque<Arc<Link>>,
+    /// A link whose peer has said what it has taken, which nobody waits for.
+    proves: Option<u32>,
 }
 
 impl Poller {
     pub fn new(receives: CompletionQueue, sends: CompletionQueue, counters: Arc<Counters>) -> Self {
         let handling = Handling::new(counters);
-        Self { receives, sends, links: Links::default(), handling, gone: VecDeque::new() }
+        let (links, gone) = (Links::default(), VecDeque::new());
+        Self { receives, sends, links, handling, gone, proves: None }
     }
 
     pub fn shared_receives(
@@ -112,7 +115,15 @@ impl Poller {
     /// Whether there is something to do in the next look, whatever comes.
     #[inline]
     pub fn goes_on(&self) -> bool {
-        self.handling.defers()
+        self.handling.defers() || self.proves.is_some()
+    }
+
+    /// Takes what a peer said that it has for acknowledged.
+    #[inline(never)]
+    fn prove(&mut self, number: u32, nic: AtHand<'_>) {
+        if let Some(link) = self.links.get(number) {
+            link.prove(nic);
+        }
     }
 
     /// Handles what is there: receives first, then what was sent. Without `requests`, those wait.
@@ -136,10 +147,22 @@ impl Poller {
             if let Some(buffer) = buffer {
                 link.post(buffer);
             }
+            if link.proves() {
+                let number = link.qpn.get();
+                if let Some(other) = self.proves.replace(number).filter(|&other| other != number) {
+                    self.prove(other, looking.nic.again());
+                }
+            }
             // Whoever waits for this one is not to wait for a look at what was sent.
             if alone {
                 return looking.looked;
             }
+        }
+        // What would not wait for ever waits until there is nothing else.
+        if looking.looked.handled < MOST_AT_ONCE
+            && let Some(number) = self.proves.take()
+        {
+            self.prove(number, looking.nic);
         }
         let mut looked = looking.looked;
         for _ in 0..MOST_AT_ONCE {

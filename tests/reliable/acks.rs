@@ -44,8 +44,8 @@ fn the_last_of_a_stream_is_acknowledged_after_a_while_unasked() {
     assert!(two.a.queue.is_empty());
     two.run(3, 0);
     let took = two.fabric.now().as_nanos();
-    // There, 50 µs, a tick of the timer at most, and back.
-    assert!((52_000..57_000).contains(&took), "{took} ns");
+    // There, two looks 25 µs apart, each a tick of the timer late at most, and back.
+    assert!((52_000..61_000).contains(&took), "{took} ns");
     assert_eq!(two.counters().1.acks_sent, 1);
 }
 

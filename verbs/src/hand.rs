@@ -51,6 +51,20 @@ impl<'r> AtHand<'r> {
             _ => queue.post(request),
         }
     }
+
+    /// The peer's program has said, by a message that was received, that it has the first `count` of all
+    /// requests that were ever posted to a queue: they are complete by that, and no acknowledgement has
+    /// to say so. What is no more than an advantage is passed over if the NIC is not at hand.
+    ///
+    /// It must be so: what the peer did not receive would not be sent again.
+    #[inline]
+    pub fn proved(&mut self, queue: &mut SendQueue, count: u32) {
+        if let Some((shared, machine)) = &mut self.nic
+            && queue.is_of(shared)
+        {
+            machine.proved(queue.raw(), count);
+        }
+    }
 }
 
 /// The NIC, still held by whoever found what it waited for, unless somebody else has it.

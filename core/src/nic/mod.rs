@@ -303,6 +303,18 @@ impl Nic {
         }
     }
 
+    /// The peer's program has said, by a message that came of it, that it received the first `count` of
+    /// all requests that were ever posted to a queue: they are acknowledged by that, and the peer's NIC
+    /// need not say so. A peer that says what is not so loses what it did not receive.
+    #[inline]
+    pub fn proved(&mut self, queue: &SendQueue, count: u32) {
+        if queue.rings(&self.doorbells)
+            && let Some(pair) = find(&mut self.pairs, self.numbers, queue.qpn())
+        {
+            pair.proved(count, &mut self.common);
+        }
+    }
+
     /// Sends management datagrams, what was posted, as far as it may be sent, and then what is owed
     /// to peers: that can wait, and for data somebody does.
     #[inline]

@@ -432,8 +432,7 @@ impl QueuePair {
         if self.state == State::Error {
             return common.activate(self);
         }
-        if self.responder.ack_at.is_some_and(|at| at <= common.now) {
-            self.responder.ack_at = None;
+        if self.responder.is_to_acknowledge(common.now) {
             common.owe(self, Due::Ack);
         }
         self.requester_expire(common);

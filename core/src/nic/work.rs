@@ -361,7 +361,7 @@ impl Attachment {
 impl WorkRequest {
     /// Whether the peer needs a receive for it.
     #[inline]
-    pub(super) const fn takes_receive(&self) -> bool {
+    pub const fn takes_receive(&self) -> bool {
         matches!(self.operation, Operation::Send) || !matches!(self.attached, Attachment::Nothing)
     }
 

@@ -47,6 +47,9 @@ pub(crate) trait Machine: Send {
     /// Sends what was posted to a queue last, before anything else.
     fn posted(&mut self, queue: &SendQueue);
 
+    /// The peer's program has received so many of all that was ever posted to a queue.
+    fn proved(&mut self, queue: &SendQueue, count: u32);
+
     /// Whether there is anything to [settle](Self::settle) that is not the last turn's.
     fn has_work(&self) -> bool;
 
@@ -175,6 +178,10 @@ impl<D: Device> Machine for Engine<D> {
     fn posted(&mut self, queue: &SendQueue) {
         self.catch_up();
         self.control.nic.posted(queue, &mut self.device);
+    }
+
+    fn proved(&mut self, queue: &SendQueue, count: u32) {
+        self.control.nic.proved(queue, count);
     }
 
     #[inline]

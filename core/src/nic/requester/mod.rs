@@ -9,6 +9,7 @@ mod delivery;
 mod headers;
 mod mapped;
 mod packets;
+mod proved;
 mod questions;
 mod retries;
 mod stretch;
@@ -295,6 +296,19 @@ impl Requester {
         self.receives().is_some_and(|receives| index as i32 + 1 >= receives)
     }
 
+    /// Whether the peer has said that it has receives, and none for one more behind what is under way.
+    /// Most often that is known without a look at what is under way: not all of it takes one.
+    #[inline]
+    fn is_out_of_receives(&self) -> bool {
+        self.at > 0 && self.credit_reaches(self.at - 1) && self.has_used_receives()
+    }
+
+    #[inline(never)]
+    fn has_used_receives(&self) -> bool {
+        let took = self.work.seen_part(0..self.at).filter(|posted| posted.request.takes_receive());
+        self.receives().is_some_and(|receives| took.count() as i32 >= receives)
+    }
+
     /// How many more requests than that behind `index` others there are up to the next of those two
     /// with which half of the queue, or all of it, is under way: room must be heard of.
     #[inline]
@@ -485,10 +499,9 @@ impl QueuePair {
         if !(plain && asks)
             && r.credit.is_some()
             && (begins || again)
-            && at > 0
             && r.packet == 0
             && request.takes_receive()
-            && r.credit_reaches(at - 1)
+            && r.is_out_of_receives()
         {
             return Err(Turn::Idle);
         }

@@ -61,10 +61,11 @@ pub(super) struct Pushed {
 impl Requester {
     /// Whether a packet asks for an acknowledgement, which ends its message or does not.
     #[inline(always)]
-    fn asks_for_acknowledgement(&self, awaited: bool, ends: bool) -> bool {
+    fn asks_for_acknowledgement(&self, awaited: bool, takes_receive: bool, ends: bool) -> bool {
         ends && (awaited || self.insists.ask_each || self.next != self.top)
             || self.unasked + 1 >= self.open.div_ceil(2)
-            || ends && (self.credit_reaches(self.at) || self.until_full(self.at) == 0)
+            || ends && takes_receive && self.credit_reaches(self.at)
+            || ends && self.until_full(self.at) == 0
     }
 }
 
@@ -80,9 +81,10 @@ pub(super) fn push<S: Shape, O: Outbox>(
     let (request, data) = (&posted.request, &posted.request.data);
     let range = offset as usize..(offset + len) as usize;
     let ends = S::PLAIN.is_some() || offset + len == posted.len;
+    let takes_receive = S::PLAIN != Some(Plain::Write) && request.takes_receive();
     let asked = !common.lossless
         && service == Service::Rc
-        && r.asks_for_acknowledgement(request.awaited, ends);
+        && r.asks_for_acknowledgement(request.awaited, takes_receive, ends);
     let bth = bth.with_ack_request(asked).with_solicited(ends && request.solicited);
     let pushed = match (S::PLAIN, request.operation, data.bytes()) {
         (Some(Plain::Write), Operation::Write { address, rkey }, Some(bytes)) => {

@@ -36,12 +36,12 @@ impl Requester {
     /// Whether there is something at the cursor, and neither waits for what is under way nor for the
     /// peer's receives.
     fn may_go_on(&mut self) -> bool {
-        let (at, asking, most) = (self.at, self.asking, u32::from(self.insists.reads));
-        let Some(posted) = self.work.peek(at) else { return false };
+        let (asking, most) = (self.asking, u32::from(self.insists.reads));
+        let Some(posted) = self.work.peek(self.at) else { return false };
         let request = &posted.request;
         let waits = request.fenced && asking > 0 || posted.asks() && asking >= most;
-        let needs_receive = request.takes_receive() && at > 0 && self.packet == 0;
-        !(waits || needs_receive && self.credit_reaches(at - 1))
+        let needs_receive = request.takes_receive() && self.packet == 0;
+        !(waits || needs_receive && self.is_out_of_receives())
     }
 }
 

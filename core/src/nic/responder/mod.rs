@@ -82,11 +82,15 @@ pub(super) struct Responder {
     /// The packet behind the last that came since then, on a lossless device.
     beyond: Psn,
     pub due: Due,
-    /// Packets taken since the last answer.
-    unanswered: u32,
+    /// Packets taken since the last answer, and KiB of them.
+    unanswered: u16,
+    /// When to look whether the peer has fallen silent; how many packets there were at the look before,
+    /// and how many looks there were.
     pub ack_at: Option<Time>,
-    ack_every: u32,
-    /// In nanoseconds.
+    looked: u16,
+    ack_every: u16,
+    looks: u8,
+    /// The time between two looks, in nanoseconds.
     ack_delay: u64,
     not_ready: RnrTimer,
     credits: bool,
@@ -107,6 +111,9 @@ pub(super) struct Message {
     pub attached: Attachment,
     pub solicited: bool,
 }
+
+/// How often to look whether a peer has fallen silent before it is answered in any case.
+const MOST_LOOKS: u8 = 16;
 
 /// How a requester is told that its request was taken.
 enum Told {
@@ -142,6 +149,8 @@ impl Responder {
             due: Due::Nothing,
             unanswered: 0,
             ack_at: None,
+            looked: 0,
+            looks: 0,
             ack_every: 1,
             ack_delay: 0,
             not_ready: RnrTimer::from_code(0),
@@ -157,11 +166,25 @@ impl Responder {
         self.answers.start(connection.reads);
         self.expected = connection.expected;
         self.completed = Msn::new(0);
-        self.ack_every = connection.ack_every.max(1);
-        self.ack_delay = nanos(connection.ack_delay);
+        self.ack_every = connection.ack_every.clamp(1, u16::MAX.into()) as u16;
+        self.ack_delay = nanos(connection.ack_delay / u32::from(MOST_LOOKS));
         self.not_ready = connection.not_ready;
         self.credits = connection.credits;
         self.metadata = connection.metadata;
+    }
+
+    /// Whether an acknowledgement that nobody asked for is to go: the peer is given one when it falls
+    /// silent. As long as it sends, it waits for none, and each would cost both sides a packet in
+    /// the midst of that.
+    pub fn is_to_acknowledge(&mut self, now: Time) -> bool {
+        if self.ack_at.is_none_or(|at| at > now) {
+            return false;
+        }
+        self.looks += 1;
+        let goes_on = self.unanswered != self.looked && self.looks < MOST_LOOKS;
+        self.looked = self.unanswered;
+        self.ack_at = goes_on.then(|| now.after(self.ack_delay));
+        !goes_on
     }
 
     pub fn forget(&mut self) {
@@ -276,7 +299,9 @@ impl QueuePair {
             return self.miss((packet.headers, info), common);
         }
         match self.take(packet, info, common) {
-            Ok(Told::ByAck) => self.took(bth.ack_request(), info.service, common),
+            Ok(Told::ByAck) => {
+                self.took(packet.payload.len(), bth.ack_request(), info.service, common);
+            }
             Ok(Told::ByAnswer) => {
                 self.responder.next();
                 common.owe_answer(self);
@@ -389,24 +414,31 @@ impl QueuePair {
 
     /// Counts a packet as taken, and sees to its acknowledgement.
     #[inline(always)]
-    fn took(&mut self, asked: bool, service: Service, common: &mut Common) {
+    fn took(&mut self, len: usize, asked: bool, service: Service, common: &mut Common) {
         self.responder.next();
-        self.owe_acknowledgement(asked, service, common);
+        self.owe_acknowledgement(len, asked, service, common);
     }
 
     /// Sees to the acknowledgement of a packet that was taken.
     #[inline(always)]
-    fn owe_acknowledgement(&mut self, asked: bool, service: Service, common: &mut Common) {
+    fn owe_acknowledgement(
+        &mut self,
+        len: usize,
+        asked: bool,
+        service: Service,
+        common: &mut Common,
+    ) {
         if common.lossless || service == Service::Uc {
             return;
         }
         let r = &mut self.responder;
-        r.unanswered += 1;
+        // Long packets fill the peer's window sooner.
+        r.unanswered = r.unanswered.saturating_add(1 + (len >> 10) as u16);
         if asked || r.unanswered >= r.ack_every {
             common.owe(self, Due::Ack);
         } else if r.ack_at.is_none() {
             let at = common.now.after(r.ack_delay);
-            r.ack_at = Some(at);
+            (r.ack_at, r.looked, r.looks) = (Some(at), r.unanswered, 0);
             self.arm_by(at, common);
         }
     }

@@ -47,11 +47,12 @@ impl QueuePair {
     /// Takes one.
     #[inline(always)]
     pub fn take_usual<P: Payload>(&mut self, bth: Glance, payload: P, common: &mut Common) {
+        let len = payload.len();
         match self.take_whole(payload, Attachment::Nothing, bth.solicited(), common) {
             Ok(()) => {
                 // Nothing was refused, and so there is no refusal to be taken back.
                 self.responder.expected = bth.psn().add(1);
-                self.owe_acknowledgement(bth.ack_request(), Service::Rc, common);
+                self.owe_acknowledgement(len, bth.ack_request(), Service::Rc, common);
             }
             Err(refusal) => {
                 self.refuse(refusal, common);

@@ -1,0 +1,79 @@
+//! What messages prove beside what they say.
+//!
+//! Each message says how many of the other's its sender has taken. So where endpoints answer each
+//! other nothing has to be acknowledged by packets of their own: an answer says it all.
+
+/// How many messages a peer has taken in all, in few bits.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Taken(pub u16);
+
+impl Taken {
+    pub const BITS: u32 = 11;
+    const MASK: u16 = (1 << Self::BITS) - 1;
+
+    #[inline]
+    pub fn of(count: u16) -> Self {
+        Self(count & Self::MASK)
+    }
+
+    /// How many more these are than those.
+    #[inline]
+    pub fn beyond(self, before: Self) -> u16 {
+        self.0.wrapping_sub(before.0) & Self::MASK
+    }
+
+    /// The most credits with which a message can't be so late that its number means another: behind
+    /// it there are the requests and answers of both sides, at most.
+    pub const MOST_CREDITS: usize = 1 << (Self::BITS - 2);
+}
+
+/// What was posted to a queue: all requests, and those that take a receive, which the peer counts.
+#[derive(Default)]
+pub(crate) struct Posted {
+    all: u32,
+    counted: Taken,
+    /// How many were counted when one was last posted that is not.
+    uncounted_at: Taken,
+}
+
+impl Posted {
+    #[inline]
+    pub fn count(&mut self, takes_receive: bool) {
+        self.all = self.all.wrapping_add(1);
+        match takes_receive {
+            true => self.counted = Taken::of(self.counted.0 + 1),
+            false => self.uncounted_at = self.counted,
+        }
+    }
+
+    /// How many of all requests came, if the peer has taken so many of those that it counts. It is not
+    /// known where others are behind the last of them.
+    pub fn until(&self, taken: Taken) -> Option<u32> {
+        let left = self.counted.beyond(taken);
+        (left < self.counted.beyond(self.uncounted_at)).then(|| self.all.wrapping_sub(left.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_took_says_how_many_of_all_requests_came() {
+        let (mut posted, mut after) = (Posted::default(), vec![0]);
+        for number in 0..10_000_u32 {
+            let takes = number % 7 != 3 && number % 1000 < 900;
+            posted.count(takes);
+            if takes {
+                after.push(number + 1);
+            }
+            let taken = after.len() - 1;
+            for late in 0..taken.min(300) {
+                let came = posted.until(Taken::of((taken - late) as u16));
+                let known =
+                    (after[taken - late]..=number).all(|other| after.contains(&(other + 1)));
+                assert_eq!(came, known.then_some(after[taken - late]), "{late} late of {number}");
+            }
+        }
+    }
+}
