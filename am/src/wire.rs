@@ -1,7 +1,8 @@
 //! What messages look like between endpoints.
 //!
 //! A send carries one message or several: each is a [`Header`] and the length of its payload, four bytes
-//! each, its arguments, eight bytes each, and its payload, all with the lowest byte first, and zeros
+//! each, in whose upper eleven bits it says how many sends of the other's [were taken](crate::proofs), its
+//! arguments, eight bytes each, and its payload, all with the lowest byte first, and zeros
 //! behind up to a multiple of eight. So a short message of seven words takes a cache line. Where
 //! eight bytes more would be a packet more, the header of a message that is alone is the send's
 //! immediate instead, and only arguments and payload are its data: so a payload of a packet's size

@@ -7,7 +7,7 @@ use doorbell::nic::*;
 use doorbell::wire::{Aeth, Bth, Extensions, Headers, Msn, Opcode, Packet, Psn, Syndrome};
 use doorbell_kit::{Bandwidth, Faults, LinkConfig};
 
-use crate::common::{Setup, outcomes, short};
+use crate::common::{Setup, at, inline, outcomes, short};
 
 fn setup(latency: Duration) -> Setup {
     let cable = LinkConfig { latency, mtu: 9000, ..LinkConfig::default() };
@@ -211,4 +211,98 @@ fn an_answer_to_what_was_not_asked_acknowledges_nothing() {
     }
     assert_eq!(outcomes(&two.a.poll()), [(1, Ok(Done::Sent))]);
     assert_eq!(nic.counters().stray_answers, 3);
+}
+
+/// A hundred messages through a queue with room for eight, each of which the other end's program says
+/// that it has.
+#[test]
+fn what_the_peers_program_says_to_have_is_acknowledged_by_that() {
+    let setup = Setup { depth: 8, ..setup(Duration::from_micros(1)) };
+    let mut two = setup.connected(|connection, _| connection.credits = false);
+    for number in 0..100 {
+        two.b.receives(1, 5000);
+        // Long ones are several packets.
+        let memory = Memory::Buf(Buf::from(vec![1; if number % 5 == 0 { 5000 } else { 8 }]));
+        two.a.post(WorkRequest::send(number, memory));
+        two.run(0, 1);
+        two.fabric.nic(two.a.node).proved(&two.a.send, number as u32 + 1);
+        assert_eq!(outcomes(&two.a.poll()), [(number, Ok(Done::Sent))]);
+    }
+    let (sender, receiver) = two.counters();
+    // The peer's NIC says so, too, but only when there was much, or nothing for a while.
+    assert!(receiver.acks_sent < 10, "{receiver:?}");
+    assert_eq!((sender.retransmitted, sender.timeouts), (0, 0));
+    two.run_for(Duration::from_millis(10));
+    assert_eq!((two.counters().0.timeouts, two.counters().1.duplicates), (0, 0));
+}
+
+/// Whoever says what is not so can only harm itself.
+#[test]
+fn only_what_was_sent_can_be_said_to_have_come() {
+    let mut two = setup(Duration::from_micros(1)).connected(|_, sending| sending.window = 2);
+    let (_, registration) = two.b.open(&mut two.fabric, 64);
+    two.b.receives(8, 8);
+    let own = Buf::with_capacity(8);
+    two.a.post(short(0));
+    two.a.post(WorkRequest::read(1, at(&registration, 0), registration.rkey, own));
+    (2..5).for_each(|id| two.a.post(short(id)));
+    two.fabric.turn(two.a.node);
+    let nic = two.fabric.nic(two.a.node);
+    // Two packets were sent; and a read is complete when it is answered.
+    for count in [0, 2, 3, 5, 6, 1 << 23, 0xFF_FFFF, u32::MAX] {
+        nic.proved(&two.a.send, count);
+        assert!(two.a.queue.is_empty(), "{count}");
+    }
+    nic.proved(&two.a.send, 1);
+    assert_eq!(outcomes(&two.a.poll()), [(0, Ok(Done::Sent))]);
+    nic.proved(&two.a.send, 1);
+    assert!(two.a.queue.is_empty());
+    let (at_a, _) = two.run(4, 4);
+    assert_eq!(at_a.len(), 4);
+    assert!(at_a.iter().all(|completion| completion.outcome.is_ok()), "{at_a:?}");
+}
+
+/// A packet that was lost in the middle is sent again, whatever is said meanwhile of those before it.
+#[test]
+fn what_is_said_of_some_does_not_keep_others_from_being_sent_again() {
+    let mut two = setup(Duration::from_micros(5)).connected(|_, _| {});
+    two.b.receives(3, 8);
+    two.a.post(short(0));
+    two.run(0, 1);
+    two.fabric.network.cut(two.cable);
+    two.a.post(short(1));
+    two.run_for(Duration::from_micros(20));
+    two.fabric.network.heal(two.cable);
+    two.fabric.nic(two.a.node).proved(&two.a.send, 1);
+    assert_eq!(outcomes(&two.a.poll()), [(0, Ok(Done::Sent))]);
+    two.a.post(short(2));
+    let (at_a, at_b) = two.run(2, 2);
+    assert_eq!((at_a.len(), at_b.len()), (2, 2));
+    assert!(two.counters().0.retransmitted > 0);
+}
+
+/// Each write once asked for an acknowledgement where the peer had few receives, though it takes none.
+#[test]
+fn writes_do_not_ask_how_many_receives_there_are() {
+    const WRITES: u64 = 60;
+    let mut two = Setup { depth: 256, ..setup(Duration::from_micros(1)) }.connected(|_, _| {});
+    let (_, registration) = two.b.open(&mut two.fabric, 64);
+    two.b.receives(2, 8);
+    // The answer says that one is left.
+    two.a.post(short(0).awaited());
+    two.run(1, 1);
+    for id in 0..WRITES {
+        let write =
+            WorkRequest::write(id, at(&registration, 0), registration.rkey, inline(&[1; 8]));
+        two.a.post(write);
+        two.run_for(Duration::from_micros(3));
+    }
+    // For which there is a receive, however many writes are under way before it.
+    two.a.post(short(WRITES));
+    two.run_for(Duration::from_micros(3));
+    assert_eq!(two.b.poll().len(), 1);
+    let (_, receiver) = two.counters();
+    assert!(receiver.acks_sent <= 3, "{receiver:?}");
+    assert_eq!(receiver.rnr_naks_sent, 0);
+    two.run(WRITES as usize + 1, 0);
 }

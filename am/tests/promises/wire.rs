@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Flow, Handlers, Policy, RequestId, Tag};
+use doorbell_am::{
+    Bundle, BundleConfig, EndpointConfig, Flow, Handlers, Policy, ReplyId, RequestId, Tag,
+};
 use doorbell_core::encap::Outer;
 use doorbell_core::pcap::Reader;
 use doorbell_kit::Faults;
@@ -12,6 +14,8 @@ use crate::devices::Devices;
 
 const NOTE: RequestId<(u64, u64)> = RequestId::new(0, "note");
 const PLACED: RequestId<()> = RequestId::new(1, "placed");
+const ADD: RequestId<u64> = RequestId::new(2, "add");
+const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
 
 const REQUESTS: usize = 64;
 /// What is placed, and the longest payload of a message.
@@ -131,4 +135,45 @@ fn the_nic_says_how_many_receives_there_are_where_it_sees_to_them() {
     assert_eq!(credits.credits, 0, "{credits:?}");
     let nic = seen(Policy::Apart, Flow::Nic { receives: 64 });
     assert!(nic.credits > 0, "{nic:?}");
+}
+
+/// Of 200 calls, one after the other.
+fn acknowledgements_of_calls() -> usize {
+    const CALLS: u64 = 200;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let capture = runtime.expect("a runtime").block_on(async {
+        let devices = Devices::ether(2, 1, Faults::NONE, false);
+        let calls = async {
+            let far =
+                Handlers::new().request(ADD, |request, number| request.reply(SUM, number + 1));
+            let [near_end, far_end] = [0, 1].map(|number| {
+                Bundle::new(&devices.nics[number], &BundleConfig::default()).expect("room")
+            });
+            let far = far_end.endpoint(far, EndpointConfig::default()).await.expect("room");
+            let near = near_end.endpoint(Handlers::new(), EndpointConfig::default()).await;
+            let near = near.expect("room");
+            let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+            devices.record();
+            for number in 0..CALLS {
+                let reply = peer.call(ADD, number).await.expect("it is answered");
+                assert_eq!(reply.arguments(SUM).ok(), Some(number + 1));
+            }
+            devices.recorded()
+        };
+        devices.run(calls).await
+    });
+    let records = Reader::new(&capture).expect("a capture");
+    let packets = records.map(|record| {
+        let (_, packet) = Outer::parse(record.expect("a record").data).expect("RoCE");
+        packet[0]
+    });
+    packets.filter(|&opcode| opcode == ACKNOWLEDGE).count()
+}
+
+#[test]
+fn what_is_answered_is_acknowledged_by_its_answer() {
+    let acknowledgements = acknowledgements_of_calls();
+    // By count and by time there are some. Were it not for the answers, each side's queue of eight
+    // would ask with every fourth message.
+    assert!(acknowledgements <= 200 / 8, "{acknowledgements}");
 }

@@ -16,7 +16,7 @@ use super::dice::Dice;
 use super::model::Check;
 
 /// How many runs it may take to make a failing program smaller.
-const MOST_RUNS: u32 = 2000;
+const MOST_RUNS: u32 = 20_000;
 
 /// What is drawn from a seed, run, and made smaller when it fails.
 pub trait Random: Clone + fmt::Debug + fmt::Display + Send {
