@@ -209,7 +209,7 @@ pub struct Nature {
 }
 
 impl Hello {
-    const MAGIC: [u8; 3] = *b"AM\x01";
+    const MAGIC: [u8; 3] = *b"AM\x02";
     const UNIQUE: u8 = 1;
     const METADATA: u8 = 2;
     /// Behind those, of two bits.

@@ -44,6 +44,8 @@ pub enum Bug {
     EndsMappedWritesEarly,
     /// A write into mapped memory is carried out before what is under way to the same memory.
     OvertakesReads,
+    /// What a program says to have come is taken for one more.
+    ProvesOneMore,
 
     /// An unreliable connection takes late copies for messages of their own.
     TakesLateCopies,

@@ -9,7 +9,7 @@ use super::strategy::{Failed, Random, check};
 /// How many programs a bug may survive.
 const MOST: u64 = 1000;
 
-const RELIABLE: [Bug; 19] = [
+const RELIABLE: [Bug; 20] = [
     Bug::TakesDuplicates,
     Bug::IgnoresGaps,
     Bug::GoesBackToTheNewest,
@@ -29,6 +29,7 @@ const RELIABLE: [Bug; 19] = [
     Bug::IgnoresFences,
     Bug::EndsMappedWritesEarly,
     Bug::OvertakesReads,
+    Bug::ProvesOneMore,
 ];
 
 const SERVICES: [Bug; 11] = [

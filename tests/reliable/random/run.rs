@@ -5,6 +5,7 @@ mod begin;
 mod end;
 mod judge;
 mod map;
+mod proofs;
 mod wrong;
 
 use std::time::Duration;

@@ -47,6 +47,7 @@ impl Run<'_> {
             }
         }
         self.remap_some()?;
+        self.prove_some()?;
         self.post_all()
     }
 
