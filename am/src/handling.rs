@@ -185,17 +185,15 @@ impl Handling {
         let _semantics = span(Cost::Semantics);
         self.runs = if alone { Runs::Alone } else { Runs::OneOfSeveral };
         let Memory::Buf(buffer) = std::mem::take(&mut completion.memory) else { return None };
+        if completion.outcome.is_ok() {
+            link.takes_one();
+        }
         match (&completion.outcome, &completion.attached) {
-            (Ok(Done::Received), Attachment::Nothing) => {
-                link.takes_one();
-                self.messages(link, buffer, looking)
-            }
+            (Ok(Done::Received), Attachment::Nothing) => self.messages(link, buffer, looking),
             (Ok(Done::Received), Attachment::Imm(imm)) => {
-                link.takes_one();
                 self.data(link, Header::from_imm(*imm), buffer, looking)
             }
             (Ok(Done::ReceivedWrite), Attachment::Metadata(metadata)) => {
-                link.takes_one();
                 let placed = Placement::from_metadata(metadata);
                 self.placed(link, placed, completion.len.into(), buffer, looking)
             }

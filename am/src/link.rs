@@ -362,8 +362,7 @@ impl Link {
         at_once: Option<AtHand<'_>>,
     ) {
         let _semantics = span(Cost::Semantics);
-        let Some(outbox) = &mut out.outbox else { return };
-        outbox.taken = Taken::of(self.taken.load(Ordering::Relaxed));
+        let Some(outbox) = self.outbox(out) else { return };
         let alone = at_once.is_some() && !outbox.holds();
         if alone || !self.goes_together() {
             let nic = at_once.unwrap_or(AtHand::nothing());
@@ -383,10 +382,20 @@ impl Link {
         }
     }
 
-    /// A message has come.
+    /// Where messages leave, which say from here on what has come so far.
+    #[inline]
+    fn outbox<'o>(&self, out: &'o mut Out) -> Option<&'o mut Outbox> {
+        let outbox = out.outbox.as_mut()?;
+        outbox.taken = Taken::of(self.taken.load(Ordering::Relaxed));
+        Some(outbox)
+    }
+
+    /// Something has come. What was heard before that, and not used, is not used any more: who does not
+    /// know how old a number is does not know what it means.
     #[inline]
     pub fn takes_one(&self) {
         self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        self.heard.store(self.proved.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// The peer says what it has taken.
@@ -401,17 +410,20 @@ impl Link {
     pub fn proves(&self) -> bool {
         let [heard, proved] =
             [&self.heard, &self.proved].map(|count| Taken::of(count.load(Ordering::Relaxed)));
-        usize::from(heard.beyond(proved)) >= (self.credits() / 4).max(1)
+        let (credits, more) = (self.credits(), usize::from(heard.beyond(proved)));
+        // Where the NIC sees to receives, nothing else bounds what is under way.
+        more >= (credits / 4).max(1) && credits <= Taken::MOST_CREDITS && self.own.is_none()
     }
 
-    /// Takes what the peer said that it has for acknowledged.
+    /// Takes what the peer said that it has for acknowledged, if that is still what it said last.
     pub fn prove(&self, mut nic: AtHand<'_>) {
-        let heard = Taken::of(self.heard.load(Ordering::Relaxed));
-        self.proved.store(heard.0, Ordering::Relaxed);
-        if self.credits() <= Taken::MOST_CREDITS
-            && let Some(outbox) = &mut self.out().outbox
-        {
-            outbox.proved(heard, &mut nic);
+        if !self.proves() {
+            return;
+        }
+        let heard = self.heard.load(Ordering::Relaxed);
+        self.proved.store(heard, Ordering::Relaxed);
+        if let Some(outbox) = &mut self.out().outbox {
+            outbox.proved(Taken::of(heard), &mut nic);
         }
     }
 

@@ -43,8 +43,14 @@ pub(crate) struct Poller {
     /// Links that are over, the oldest first: what they had received is still to be handled, and what
     /// they had taken of receives comes back.
     gone: VecDeque<Arc<Link>>,
-    /// A link whose peer has said what it has taken, which nobody waits for.
-    proves: Option<u32>,
+    proves: Option<Proves>,
+}
+
+/// A link whose peer has said what it has taken, which nobody waits for, and for how many looks more the
+/// NIC may be elsewhere before that is forgotten.
+struct Proves {
+    link: u32,
+    looks: u8,
 }
 
 impl Poller {
@@ -139,7 +145,8 @@ impl Poller {
                 }
                 break;
             };
-            let Some(link) = self.links.get(completion.qpn.get()) else { continue };
+            let number = completion.qpn.get();
+            let Some(link) = self.links.get(number) else { continue };
             let alone = looking.looked.handled == 0 && is_one;
             let buffer = self.handling.received(link, &mut completion, alone, &mut looking);
             drop(completion);
@@ -148,9 +155,10 @@ impl Poller {
                 link.post(buffer);
             }
             if link.proves() {
-                let number = link.qpn.get();
-                if let Some(other) = self.proves.replace(number).filter(|&other| other != number) {
-                    self.prove(other, looking.nic.again());
+                let proves = Proves { link: number, looks: 1 };
+                let before = self.proves.replace(proves);
+                if let Some(other) = before.filter(|other| other.link != number) {
+                    self.prove(other.link, looking.nic.again());
                 }
             }
             // Whoever waits for this one is not to wait for a look at what was sent.
@@ -158,11 +166,15 @@ impl Poller {
                 return looking.looked;
             }
         }
-        // What would not wait for ever waits until there is nothing else.
+        // What nobody waits for waits until there is nothing else.
         if looking.looked.handled < MOST_AT_ONCE
-            && let Some(number) = self.proves.take()
+            && let Some(Proves { link, looks }) = self.proves.take()
         {
-            self.prove(number, looking.nic);
+            match looking.nic.is_there() {
+                true => self.prove(link, looking.nic),
+                false if looks > 0 => self.proves = Some(Proves { link, looks: looks - 1 }),
+                false => {}
+            }
         }
         let mut looked = looking.looked;
         for _ in 0..MOST_AT_ONCE {

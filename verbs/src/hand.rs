@@ -27,6 +27,12 @@ impl<'r> AtHand<'r> {
         Self { nic: None, stays_here: PhantomData }
     }
 
+    /// Whether it is.
+    #[inline]
+    pub fn is_there(&self) -> bool {
+        self.nic.is_some()
+    }
+
     /// The same for a while.
     #[inline]
     pub fn again(&mut self) -> AtHand<'_> {
@@ -53,7 +59,7 @@ impl<'r> AtHand<'r> {
     }
 
     /// The peer's program has said, by a message that was received, that it has the first `count` of all
-    /// requests that were ever posted to a queue: they are complete by that, and no acknowledgement has
+    /// requests that were posted to a queue since the connection began: they are complete by that, and no acknowledgement has
     /// to say so. What is no more than an advantage is passed over if the NIC is not at hand.
     ///
     /// It must be so: what the peer did not receive would not be sent again.

@@ -134,7 +134,7 @@ impl Link {
             self.endpoint.wants_receives(&self.buffers);
             return self.send(out, header, content, (!handles_several()).then(AtHand::nothing));
         }
-        let Some(outbox) = &mut out.outbox else { return };
+        let Some(outbox) = self.outbox(out) else { return };
         self.grants.fetch_add(more, Ordering::Relaxed);
         // What is held may be so much that the two would go apart.
         outbox.flush();

@@ -135,7 +135,8 @@ impl Link {
             && self.peer().is_some_and(|peer| peer.metadata);
         out.plain += 1;
         let alone = out.taken == 1;
-        let Some(outbox) = &mut out.outbox else { return Ok(source) };
+        let mapped = out.mapped.is_some();
+        let Some(outbox) = self.outbox(out) else { return Ok(source) };
         let write = Write::new(data, memory).expect("it was measured").id(source.into());
         let first = if by_metadata {
             let header = Header { kind: Kind::Request, words: 0, handler, call: 0 };
@@ -145,7 +146,7 @@ impl Link {
             let words = placed_words(all, [offset, len], words);
             let header = Header { kind: Kind::Placed, words: words.len(), handler, call: 0 };
             let content = Content { words, payload: &[] };
-            let much = if out.mapped.is_some() { MUCH_MAPPED } else { MUCH };
+            let much = if mapped { MUCH_MAPPED } else { MUCH };
             outbox.put_told((write, len), (header, content), (&self.buffers, much))
         };
         if alone || !self.goes_together() {

@@ -143,7 +143,7 @@ pub struct Connection {
     /// How long a peer is to wait when no receive is posted.
     pub not_ready: RnrTimer,
     /// After how many packets to acknowledge unasked; each KiB of a packet counts as one more.
-    pub ack_every: u32,
+    pub ack_every: u16,
     /// After how long to acknowledge unasked, at the latest. Each sixteenth of that it is looked
     /// whether the peer has fallen silent, which is answered.
     pub ack_delay: Duration,

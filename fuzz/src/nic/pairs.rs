@@ -233,7 +233,7 @@ impl World {
 fn connection(index: usize, expected: Psn, input: &mut Input<'_>) -> Connection {
     let mut connection = Connection::new(peer(index), path_to(index), MTU, expected);
     connection.not_ready = RnrTimer::from_code(input.u8() & 31);
-    connection.ack_every = u32::from(input.u8() & 3);
+    connection.ack_every = u16::from(input.u8() & 3);
     connection.credits = input.u8() & 1 == 0;
     connection.reads = input.choose(&[16, 16, 16, 4, 4, 1, 1, 0]);
     connection.metadata = input.u8() < 240;

@@ -80,7 +80,7 @@ pub struct End {
     pub rnr_retries: u8,
     pub ask_each: bool,
     pub not_ready: RnrTimer,
-    pub ack_every: u32,
+    pub ack_every: u16,
     pub ack_delay: Duration,
     pub credits: bool,
     /// How many reads and atomic operations of the peer's it takes at a time, and has under way.

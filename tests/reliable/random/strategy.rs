@@ -15,7 +15,8 @@ use super::coverage::Coverage;
 use super::dice::Dice;
 use super::model::Check;
 
-/// How many runs it may take to make a failing program smaller.
+/// How many runs it may take to make a failing program smaller: some need more than four thousand
+/// before nothing can be taken away.
 const MOST_RUNS: u32 = 20_000;
 
 /// What is drawn from a seed, run, and made smaller when it fails.

@@ -303,9 +303,12 @@ impl Requester {
         self.at > 0 && self.credit_reaches(self.at - 1) && self.has_used_receives()
     }
 
+    /// What is placed is no message to the peer, and has to count as one to be left out of those that are
+    /// complete.
     #[inline(never)]
     fn has_used_receives(&self) -> bool {
-        let took = self.work.seen_part(0..self.at).filter(|posted| posted.request.takes_receive());
+        let under_way = self.work.seen_part(0..self.at);
+        let took = under_way.filter(|posted| posted.request.takes_receive() || posted.placed.get());
         self.receives().is_some_and(|receives| took.count() as i32 >= receives)
     }
 

@@ -81,7 +81,8 @@ pub(super) fn push<S: Shape, O: Outbox>(
     let (request, data) = (&posted.request, &posted.request.data);
     let range = offset as usize..(offset + len) as usize;
     let ends = S::PLAIN.is_some() || offset + len == posted.len;
-    let takes_receive = S::PLAIN != Some(Plain::Write) && request.takes_receive();
+    // A long write may count as many messages where it goes apart, and is worth an answer anyway.
+    let takes_receive = S::PLAIN != Some(Plain::Write) && (request.takes_receive() || offset > 0);
     let asked = !common.lossless
         && service == Service::Rc
         && r.asks_for_acknowledgement(request.awaited, takes_receive, ends);

@@ -7,12 +7,11 @@
 use crate::nic::common::Common;
 use crate::nic::pair::QueuePair;
 use crate::planted::{Bug, planted};
-
 use crate::wire::{Psn, Service};
 
 impl QueuePair {
-    /// Takes the first `count` requests that were ever posted for received, if they were sent. What
-    /// is being sent again goes its own way, and only its answer completes a read.
+    /// Takes the first `count` requests that were posted since the connection began for received, if they
+    /// were sent. What is being sent again goes its own way, and only its answer completes a read.
     pub fn proved(&mut self, count: u32, common: &mut Common) {
         let (service, mtu) = (self.service(), self.mtu);
         let r = &mut self.requester;

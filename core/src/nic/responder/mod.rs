@@ -166,7 +166,7 @@ impl Responder {
         self.answers.start(connection.reads);
         self.expected = connection.expected;
         self.completed = Msn::new(0);
-        self.ack_every = connection.ack_every.clamp(1, u16::MAX.into()) as u16;
+        self.ack_every = connection.ack_every.max(1);
         self.ack_delay = nanos(connection.ack_delay / u32::from(MOST_LOOKS));
         self.not_ready = connection.not_ready;
         self.credits = connection.credits;
