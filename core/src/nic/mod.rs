@@ -305,7 +305,8 @@ impl Nic {
 
     /// The peer's program has said, by a message that came of it, that it received the first `count` of
     /// all requests that were posted to a queue since the connection began: they are acknowledged by
-    /// that, and the peer's NIC need not say so. A peer that says what is not so loses what it did not receive.
+    /// that, and the peer's NIC need not say so. A peer that says what is not so loses what it did not
+    /// receive.
     #[inline]
     pub fn proved(&mut self, queue: &SendQueue, count: u32) {
         if queue.rings(&self.doorbells)
