@@ -157,7 +157,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection with the customary answers: acknowledging every 64 short packets or 13 of 4 KiB,
+    /// A connection with the customary answers: acknowledging every 32 short packets or 7 of 4 KiB,
     /// or when the peer is silent for 25 to 50 µs, or after 400; saying how many receives are posted, and
     /// taking 16 reads and atomic operations at a time, and metadata.
     pub fn new(peer: Qpn, path: Path, mtu: PathMtu, expected: Psn) -> Self {
@@ -167,7 +167,7 @@ impl Connection {
             mtu,
             expected,
             not_ready: RnrTimer::at_least(Duration::from_micros(100)),
-            ack_every: 64,
+            ack_every: 32,
             ack_delay: Duration::from_micros(400),
             credits: true,
             reads: MOST_READS,
