@@ -9,6 +9,7 @@ mod credits;
 mod requests;
 
 use std::collections::VecDeque;
+use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
@@ -73,6 +74,8 @@ pub(crate) struct Link {
     taken: AtomicU16,
     heard: AtomicU16,
     proved: AtomicU16,
+    /// With how many more the latter is worth it; `None` where it never is.
+    worth: Option<NonZeroU16>,
     /// Counts what may end somebody's waiting: answers, credits, the end.
     changes: AtomicU32,
     out: Mutex<Out>,
@@ -147,6 +150,12 @@ impl Link {
         (grants, lease): (usize, usize),
     ) -> Self {
         let own = (endpoint.config.flow != Flow::Credits).then(Box::default);
+        // Where the NIC sees to receives, nothing else bounds what is under way; and a device that loses
+        // nothing says itself how far the peer has come.
+        let credits = size.credits(&endpoint.config);
+        let asks = own.is_none() && !endpoint.shared.nic.capabilities().lossless;
+        let worth = (asks && credits <= Taken::MOST_CREDITS).then(|| (credits / 4).max(1) as u16);
+        let worth = worth.and_then(NonZeroU16::new);
         Self {
             own,
             size,
@@ -168,6 +177,7 @@ impl Link {
             taken: AtomicU16::new(0),
             heard: AtomicU16::new(0),
             proved: AtomicU16::new(0),
+            worth,
             changes: AtomicU32::new(0),
             out: Mutex::new(Out {
                 outbox: None,
@@ -410,9 +420,7 @@ impl Link {
     pub fn proves(&self) -> bool {
         let [heard, proved] =
             [&self.heard, &self.proved].map(|count| Taken::of(count.load(Ordering::Relaxed)));
-        let (credits, more) = (self.credits(), usize::from(heard.beyond(proved)));
-        // Where the NIC sees to receives, nothing else bounds what is under way.
-        more >= (credits / 4).max(1) && credits <= Taken::MOST_CREDITS && self.own.is_none()
+        self.worth.is_some_and(|worth| heard.beyond(proved) >= worth.get())
     }
 
     /// Takes what the peer said that it has for acknowledged, if that is still what it said last.

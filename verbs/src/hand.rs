@@ -59,8 +59,9 @@ impl<'r> AtHand<'r> {
     }
 
     /// The peer's program has said, by a message that was received, that it has the first `count` of all
-    /// requests that were posted to a queue since the connection began: they are complete by that, and no acknowledgement has
-    /// to say so. What is no more than an advantage is passed over if the NIC is not at hand.
+    /// requests that were posted to a queue since the connection began: they are complete by that, and
+    /// no acknowledgement has to say so. What is no more than an advantage is passed over if the NIC is
+    /// not at hand.
     ///
     /// It must be so: what the peer did not receive would not be sent again.
     #[inline]

@@ -47,7 +47,7 @@ pub(crate) trait Machine: Send {
     /// Sends what was posted to a queue last, before anything else.
     fn posted(&mut self, queue: &SendQueue);
 
-    /// The peer's program has received so many of all that was ever posted to a queue.
+    /// The peer's program has received so many of all that was posted to a queue since it was connected.
     fn proved(&mut self, queue: &SendQueue, count: u32);
 
     /// Whether there is anything to [settle](Self::settle) that is not the last turn's.

@@ -91,7 +91,7 @@ pub(super) struct Responder {
     ack_every: u16,
     looks: u8,
     /// The time between two looks, in nanoseconds.
-    ack_delay: u64,
+    between_looks: u64,
     not_ready: RnrTimer,
     credits: bool,
     /// Whether it has offered to take metadata.
@@ -152,7 +152,7 @@ impl Responder {
             looked: 0,
             looks: 0,
             ack_every: 1,
-            ack_delay: 0,
+            between_looks: 0,
             not_ready: RnrTimer::from_code(0),
             credits: false,
             metadata: false,
@@ -167,7 +167,7 @@ impl Responder {
         self.expected = connection.expected;
         self.completed = Msn::new(0);
         self.ack_every = connection.ack_every.max(1);
-        self.ack_delay = nanos(connection.ack_delay / u32::from(MOST_LOOKS));
+        self.between_looks = nanos(connection.ack_delay / u32::from(MOST_LOOKS));
         self.not_ready = connection.not_ready;
         self.credits = connection.credits;
         self.metadata = connection.metadata;
@@ -183,7 +183,7 @@ impl Responder {
         self.looks += 1;
         let goes_on = self.unanswered != self.looked && self.looks < MOST_LOOKS;
         self.looked = self.unanswered;
-        self.ack_at = goes_on.then(|| now.after(self.ack_delay));
+        self.ack_at = goes_on.then(|| now.after(self.between_looks));
         !goes_on
     }
 
@@ -437,7 +437,7 @@ impl QueuePair {
         if asked || r.unanswered >= r.ack_every {
             common.owe(self, Due::Ack);
         } else if r.ack_at.is_none() {
-            let at = common.now.after(r.ack_delay);
+            let at = common.now.after(r.between_looks);
             (r.ack_at, r.looked, r.looks) = (Some(at), r.unanswered, 0);
             self.arm_by(at, common);
         }
