@@ -9,7 +9,7 @@ use doorbell_core::encap::PathId;
 use doorbell_core::nic::Outbox;
 use doorbell_kit::lab::passed_over;
 use doorbell_kit::readable;
-use doorbell_transports::shm::Shm;
+use doorbell_transports::shm::{Limits, Shm};
 use doorbell_transports::{Address, Device, ReachError};
 
 use crate::common::*;
@@ -492,7 +492,8 @@ fn memory_that_could_be_taken_away_is_not_mapped() {
         (vec![7; 150], None),
         (vec![2, 200], None),
     ];
-    let mut device = Shm::join(&name("honest")).expect("a name");
+    let limits = Limits { ring: 256 << 10, ..Limits::default() };
+    let mut device = Shm::join_within(&name("honest"), limits).expect("a name");
     for (answer, fd) in cases {
         let impostor = Impostor::new();
         assert!(matches!(device.reach(&impostor.address), Ok(None)));

@@ -36,14 +36,24 @@ fn a_packet_larger_than_any_is_not_taken() {
 /// small that each place sees many laps of short and long records.
 #[test]
 fn bursts_of_random_sizes_survive_many_laps_of_a_small_ring() {
-    let limits = Limits { ring: 16 << 10, ..Limits::default() };
+    bursts(16 << 10, 60);
+}
+
+/// One of which only the beginning is used while its reader keeps up.
+#[test]
+fn bursts_of_random_sizes_survive_laps_of_two_lengths() {
+    bursts(512 << 10, 1000);
+}
+
+fn bursts(ring: usize, most: u64) {
+    let limits = Limits { ring, ..Limits::default() };
     let [mut a, mut b] = Shm::pair_within(limits).expect("a pair");
     let to_b = reach(&mut a, &mut b);
     let mut random = Random(1);
     let (mut sent, mut taken) = (0, 0);
     let mut expected = std::collections::VecDeque::new();
     while taken < 100_000 {
-        for _ in 0..random.below(60) {
+        for _ in 0..random.below(most) {
             // All words alike, and like the tag of some lap.
             let lap = random.below(40) + 1;
             let word = (lap | random.below(200) << 16).to_ne_bytes();
@@ -57,7 +67,7 @@ fn bursts_of_random_sizes_survive_many_laps_of_a_small_ring() {
         }
         a.flush();
         let mut heard = Heard::default();
-        for _ in 0..random.below(12) {
+        for _ in 0..random.below(most / 5) {
             turn(&mut b, &mut heard);
         }
         assert_eq!(heard.malformed + heard.gone.len(), 0);
@@ -73,7 +83,9 @@ fn bursts_of_random_sizes_survive_many_laps_of_a_small_ring() {
 
 #[test]
 fn a_full_ring_takes_nothing_until_what_was_read_is_settled() {
-    let [(mut a, to_b), (mut b, _)] = pair();
+    let limits = Limits { ring: 256 << 10, ..Limits::default() };
+    let [mut a, mut b] = Shm::pair_within(limits).expect("a pair");
+    let to_b = reach(&mut a, &mut b);
     let filled = (0..).take_while(|&n| push(&mut a, to_b, n, b"sixteen bytes...").is_ok()).count();
     a.flush();
     assert_eq!(filled, 4096);
