@@ -10,7 +10,7 @@
 //!
 //! Sending, a [`Path`] knows the outer headers to one peer, and a [`Run`] lays packets into a
 //! frame: one, or many of one size back to back with the outer headers once in front, as
-//! segmentation offload takes them. Receiving, an [`Opener`] takes a frame apart into packets
+//! segmentation offload takes them; where there are only single ones, [`alone`] does it. Receiving, an [`Opener`] takes a frame apart into packets
 //! whose ICRC held. Both remember how far the CRC of the unchanging headers had come, so that a
 //! packet costs the CRC of its own bytes only.
 //!
@@ -30,7 +30,7 @@ pub use hidden::HiddenIds;
 pub use opener::{Arrival, Opener};
 pub use outer::{Host, Outer, Version};
 pub use path::{Path, PathId};
-pub use run::{Full, Run, Sealed, Segmentation};
+pub use run::{Full, Run, Sealed, Segmentation, alone};
 
 use crate::wire::{Bth, Crc};
 

@@ -102,23 +102,10 @@ impl Run {
         headers: Headers,
         payload: impl Payload,
     ) -> Result<(), Full> {
-        let pad = padding(payload.len());
-        let bth = headers.bth.with_pad(pad as u8);
-        let body = headers.len() + payload.len() + pad;
-        let len = body + ICRC_LEN;
+        let len = transport_len(&headers, payload);
         let Some(packet) = self.claim(path, frame, len) else { return Err(Full) };
-
         let id = IpId(self.first_id.0.wrapping_add((self.packets - 1) as u16));
-        let crc = path.crc(len, id, bth.steady());
-        let (packet, icrc) = packet.split_at_mut(body);
-        headers.emit_with(bth, packet);
-        let crc = if payload.len() < LONG {
-            place(&mut packet[headers.len()..], payload);
-            crc.update(&packet[STEADY_BTH..])
-        } else {
-            place_summed(packet, headers.len(), payload, crc)
-        };
-        icrc.copy_from_slice(&crc.finish().to_le_bytes());
+        lay(path, packet, id, headers, payload);
         Ok(())
     }
 
@@ -168,6 +155,54 @@ impl Run {
             }),
         }
     }
+}
+
+/// Lays a packet into a frame that holds no other, and returns the frame's length. The pad count of
+/// `headers` is made here, as in a [`Run`]; `id` numbers the packet where the path is IPv4's.
+///
+/// # Errors
+/// When the packet is longer than the frame, or than the outer headers can say.
+#[inline(always)]
+pub fn alone(
+    path: &Path,
+    frame: &mut [u8],
+    id: IpId,
+    headers: Headers,
+    payload: impl Payload,
+) -> Result<usize, Full> {
+    let outer = path.outer();
+    let (begin, version) = (outer.len(), outer.version());
+    let end = begin + transport_len(&headers, payload);
+    let Some(frame) = frame.get_mut(..end.min(LONGEST)) else { return Err(Full) };
+    if frame.len() < end {
+        return Err(Full);
+    }
+    path.put_template(frame);
+    lay(path, &mut frame[begin..], id, headers, payload);
+    path::seal(frame, version, path.sums(), id, false);
+    Ok(end)
+}
+
+/// The bytes of a packet, with padding and ICRC.
+#[inline(always)]
+fn transport_len(headers: &Headers, payload: impl Payload) -> usize {
+    headers.len() + payload.len() + padding(payload.len()) + ICRC_LEN
+}
+
+/// Encodes a packet into memory of just its length.
+#[inline(always)]
+fn lay(path: &Path, packet: &mut [u8], id: IpId, headers: Headers, payload: impl Payload) {
+    let bth = headers.bth.with_pad(padding(payload.len()) as u8);
+    let crc = path.crc(packet.len(), id, bth.steady());
+    let (packet, icrc) = packet.split_at_mut(packet.len() - ICRC_LEN);
+    headers.emit_with(bth, packet);
+    let crc = if payload.len() < LONG {
+        place(&mut packet[headers.len()..], payload);
+        crc.update(&packet[STEADY_BTH..])
+    } else {
+        place_summed(packet, headers.len(), payload, crc)
+    };
+    icrc.copy_from_slice(&crc.finish().to_le_bytes());
 }
 
 /// Copies a payload and its padding to `out`, whose length is theirs.
@@ -227,6 +262,23 @@ mod tests {
         let mut opener = Opener::default();
         let packets = opener.open(&frame[..sealed.len], Some(segment)).expect("headers");
         assert_eq!(packets.filter(|packet| packet.is_ok()).count(), 15);
+    }
+
+    #[test]
+    fn alone_a_packet_is_as_in_a_run_of_one() {
+        let path = path();
+        for len in [0, 1, 8, 63, 511, 4096] {
+            let payload = vec![7; len];
+            let (mut one, mut other) = (vec![0; 5000], vec![0; 5000]);
+            let mut run = Run::begin(&path, &mut one, IpId(3), 1);
+            assert_eq!(run.push(&path, &mut one, middle(1), &payload[..]), Ok(()));
+            let sealed = run.seal(&mut one);
+            let alone = alone(&path, &mut other, IpId(3), middle(1), &payload[..]);
+            assert_eq!((alone, one), (Ok(sealed.len), other));
+        }
+        assert_eq!(alone(&path, &mut [0; 90], IpId(0), middle(0), &[1; 64][..]), Err(Full));
+        let (mut frame, long) = (vec![0; 80_000], vec![0; 70_000]);
+        assert_eq!(alone(&path, &mut frame, IpId(0), middle(0), &long[..]), Err(Full));
     }
 
     #[test]

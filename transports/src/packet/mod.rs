@@ -50,6 +50,8 @@ impl Packet {
 }
 
 impl Peers for Stations {
+    const RUNS: bool = false;
+
     fn reach(
         &mut self,
         peer: &Address,

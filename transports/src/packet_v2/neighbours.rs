@@ -191,6 +191,7 @@ fn flow(one: IpAddr, other: IpAddr) -> UdpPort {
 }
 
 impl Peers for Neighbours {
+    const RUNS: bool = true;
     const MEMORY: usize = MOST * size_of::<(IpAddr, Neighbour)>()
         + ReceiveRing::memory(super::ARP_SLOT, super::ARP_SLOTS);
 

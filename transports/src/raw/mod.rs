@@ -10,7 +10,7 @@ mod link;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-use doorbell_core::encap::{Full, Opener, Path, PathId, Run, Sealed};
+use doorbell_core::encap::{Full, Opener, Path, PathId, Run, Sealed, alone};
 use doorbell_core::nic::{Inbox, Outbox, Way};
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
@@ -33,6 +33,8 @@ pub(crate) const LONGEST: usize = Ethernet::LEN + u16::MAX as usize;
 
 /// How a raw device knows its peers.
 pub trait Peers: Send + 'static {
+    /// Whether packets to them may go in runs.
+    const RUNS: bool;
     /// The bytes that knowing them takes at most.
     const MEMORY: usize = 0;
 
@@ -168,11 +170,44 @@ impl<P: Peers> Raw<P> {
             None => self.singles.send(&self.outgoing[virtio::LEN..end]),
         }
     }
+
+    /// Counts what was sent.
+    #[inline]
+    fn count(&mut self, sent: io::Result<usize>, (packets, len): (u32, usize)) {
+        match sent {
+            Ok(_) => {
+                self.statistics.frames_sent += 1;
+                self.statistics.packets_sent += u64::from(packets);
+                self.statistics.bytes_sent += len as u64;
+            }
+            // A frame that the interface refuses is a frame lost: the NIC copes, or says so.
+            Err(_) => self.statistics.refused += 1,
+        }
+    }
+
+    /// Sends a packet in a frame of its own, where that is how all of them go.
+    #[inline]
+    fn push_alone(
+        &mut self,
+        path: &Path,
+        headers: Headers,
+        payload: impl Payload,
+    ) -> Result<u64, Full> {
+        let frame = &mut self.outgoing[virtio::LEN..];
+        let len = alone(path, frame, self.id, headers, payload)?;
+        self.peers.redirect(path, &mut frame[..len]);
+        let sent = self.singles.send(&frame[..len]);
+        self.count(sent, (1, len));
+        Ok(0)
+    }
 }
 
 impl<P: Peers> Outbox for Raw<P> {
     #[inline]
     fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
+        if !P::RUNS {
+            return self.push_alone(path, headers, payload);
+        }
         loop {
             let frame = &mut self.outgoing[virtio::LEN..];
             let run = match &mut self.run {
@@ -200,15 +235,8 @@ impl<P: Peers> Outbox for Raw<P> {
         let Some(run) = self.run.take() else { return };
         let sealed = run.seal(&mut self.outgoing[virtio::LEN..]);
         self.id = IpId(self.id.0.wrapping_add(sealed.packets as u16));
-        match self.send(&sealed) {
-            Ok(_) => {
-                self.statistics.frames_sent += 1;
-                self.statistics.packets_sent += u64::from(sealed.packets);
-                self.statistics.bytes_sent += sealed.len as u64;
-            }
-            // A frame that the interface refuses is a frame lost: the NIC copes, or says so.
-            Err(_) => self.statistics.refused += 1,
-        }
+        let sent = self.send(&sealed);
+        self.count(sent, (sealed.packets, sealed.len));
     }
 
     fn delivered(&mut self, _: PathId) -> u64 {

@@ -34,12 +34,37 @@ impl Contents {
         self.pattern.of(number % self.pieces, self.size)
     }
 
+    /// Whether messages are few words, and nothing besides: then they are looked at as such, without a
+    /// copy.
+    #[inline]
+    fn are_words(&self) -> bool {
+        (1..=MOST_INLINE / 8).contains(&(self.size / 8)) && self.size.is_multiple_of(8)
+    }
+
+    /// The words of the message of a number, as they lie in memory.
+    #[inline]
+    fn words(&self, number: u64, word: u64) -> impl Iterator<Item = u64> {
+        let body = &self.piece(number)[..self.size - size_of_val(&word)];
+        let body = body.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes));
+        body.chain([word.to_le()])
+    }
+
     /// Puts the message of a number, with that word, to the beginning of these bytes.
     #[inline]
     fn fill(&self, number: u64, word: u64, to: &mut [u8]) {
         let to = &mut to[..self.size];
         to.copy_from_slice(self.piece(number));
         set_word(to, word);
+    }
+
+    /// The message of a number that is two words.
+    #[inline]
+    fn pair(&self, number: u64, word: u64) -> [u8; 16] {
+        let mut both = [0; 16];
+        let (body, end) = both.split_at_mut(8);
+        body.copy_from_slice(&self.piece(number)[..8]);
+        end.copy_from_slice(&word.to_le_bytes());
+        both
     }
 
     /// Whether this is the message of a number, with that word; or whether it has the word, if it is
@@ -98,9 +123,11 @@ impl Source {
     /// The message of a number, the next one; none if all buffers are under way.
     #[inline]
     pub fn next(&mut self, number: u64, word: u64) -> Option<Data> {
-        if self.contents.size == size_of_val(&word) {
-            // It is all of the message, and of a known length as programs have it.
-            return Inline::new(&word.to_le_bytes()).map(Data::from);
+        // The shortest are of lengths that are known, as programs have them.
+        match self.contents.size {
+            8 => return Inline::new(&word.to_le_bytes()).map(Data::from),
+            16 => return Inline::new(&self.contents.pair(number, word)).map(Data::from),
+            _ => {}
         }
         if self.copies() {
             let mut bytes = [0; MOST_INLINE];
@@ -203,6 +230,9 @@ impl Landing {
         let len = word_of(size);
         let at = self.layout.at(number) + size - len;
         // It is within the memory, as laid out.
+        if self.contents.are_words() {
+            return u64::from_le(self.memory.load(at).unwrap_or_default());
+        }
         let read = self.memory.read_at(at, &mut word[..len]);
         debug_assert_eq!(read, Ok(()));
         u64::from_le_bytes(word)
@@ -217,6 +247,10 @@ impl Landing {
             return bits == 0 || (self.word(place) ^ word) << (64 - bits) == 0;
         }
         let at = self.layout.at(place);
+        if self.contents.are_words() {
+            let mut words = self.contents.words(number, word).zip((at..).step_by(8));
+            return words.all(|(word, at)| self.memory.load(at) == Ok(word));
+        }
         self.memory.read_at(at, &mut self.copy).is_ok()
             && self.contents.is(number, word, &self.copy, true)
     }

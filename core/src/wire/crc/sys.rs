@@ -28,37 +28,30 @@ pub const MOST: usize = 8 * PLACES.len();
 /// multiple of four, as every whole packet is.
 #[inline(always)]
 pub fn update(register: u32, bytes: &[u8]) -> Option<u32> {
-    if let Some(short) = bytes.as_array() {
-        // SAFETY: the processor says that it has the instructions.
-        return is_x86_feature_detected!("pclmulqdq")
-            .then(|| unsafe { multiply_short(register, short) });
-    }
     let whole = bytes.len().is_multiple_of(4) && (LEAST..=MOST).contains(&bytes.len());
     if !whole || !is_x86_feature_detected!("pclmulqdq") {
         return None;
     }
     // SAFETY: the processor has just said that it has the instructions.
-    Some(unsafe { multiply_any(register, bytes) })
+    Some(unsafe {
+        match bytes.len() {
+            SEND => multiply_known::<SEND>(register, bytes),
+            WRITE => multiply_known::<WRITE>(register, bytes),
+            _ => multiply_any(register, bytes),
+        }
+    })
 }
 
-/// What is summed of a packet with sixteen bytes of payload: its sequence number, and they.
-const SHORT: usize = 20;
+/// What is summed of packets that carry sixteen bytes: the sequence number, where it is written if it
+/// is, and they.
+const SEND: usize = 4 + 16;
+const WRITE: usize = 4 + 16 + 16;
 
 /// Of known length, it takes half of the instructions.
 #[target_feature(enable = "pclmulqdq")]
 #[inline(never)]
-fn multiply_short(register: u32, bytes: &[u8; SHORT]) -> u32 {
-    let (half, words) = bytes.as_rchunks::<8>();
-    let [first, second] = [0, 1].map(|index| u64::from_le_bytes(words[index]) as i64);
-    let words = _mm_set_epi64x(second, first);
-    let places = _mm_set_epi64x(PLACES[0] as i64, PLACES[1] as i64);
-    let sum = _mm_xor_si128(
-        _mm_clmulepi64_si128::<0x00>(words, places),
-        _mm_clmulepi64_si128::<0x11>(words, places),
-    );
-    let half = half.first_chunk::<4>().map_or(0, |half| u32::from_le_bytes(*half));
-    let front = product(u64::from(register ^ half) << 32, PLACES[2]);
-    reduce(_mm_xor_si128(sum, front))
+fn multiply_known<const LEN: usize>(register: u32, bytes: &[u8]) -> u32 {
+    bytes.as_array::<LEN>().map_or(register, |bytes| multiply(register, bytes))
 }
 
 #[target_feature(enable = "pclmulqdq")]
