@@ -10,9 +10,10 @@
 //!
 //! Sending, a [`Path`] knows the outer headers to one peer, and a [`Run`] lays packets into a
 //! frame: one, or many of one size back to back with the outer headers once in front, as
-//! segmentation offload takes them; where there are only single ones, [`alone`] does it. Receiving, an [`Opener`] takes a frame apart into packets
-//! whose ICRC held. Both remember how far the CRC of the unchanging headers had come, so that a
-//! packet costs the CRC of its own bytes only.
+//! segmentation offload takes them; where there are only single ones, [`alone`] does it.
+//! Receiving, an [`Opener`] takes a frame apart into packets whose ICRC held. Both remember how
+//! far the CRC of the unchanging headers had come, so that a packet costs the CRC of its own
+//! bytes only.
 //!
 //! The ICRC covers the outer headers but for what routers change on the way, and so each packet
 //! of a run must be checked as it would travel alone: with its own lengths and, over IPv4, its own

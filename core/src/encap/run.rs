@@ -230,7 +230,7 @@ fn place_summed(packet: &mut [u8], begin: usize, payload: impl Payload, crc: Crc
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv6Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     use super::*;
     use crate::encap::{Opener, Outer};
@@ -266,15 +266,21 @@ mod tests {
 
     #[test]
     fn alone_a_packet_is_as_in_a_run_of_one() {
+        let macs = (Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2]));
+        let at = |last| (Ipv4Addr::new(10, 0, 0, last), 4791).into();
+        let ipv4 = Outer::v2(macs, at(1), at(2)).expect("IPv4 both");
         let path = path();
-        for len in [0, 1, 8, 63, 511, 4096] {
-            let payload = vec![7; len];
-            let (mut one, mut other) = (vec![0; 5000], vec![0; 5000]);
-            let mut run = Run::begin(&path, &mut one, IpId(3), 1);
-            assert_eq!(run.push(&path, &mut one, middle(1), &payload[..]), Ok(()));
-            let sealed = run.seal(&mut one);
-            let alone = alone(&path, &mut other, IpId(3), middle(1), &payload[..]);
-            assert_eq!((alone, one), (Ok(sealed.len), other));
+        for outer in [Outer::v1(macs), ipv4, *path.outer()] {
+            let path = Path::new(PathId(0), outer);
+            for len in [0, 1, 8, 63, 511, 4096] {
+                let payload = vec![7; len];
+                let (mut one, mut other) = (vec![0; 5000], vec![0; 5000]);
+                let mut run = Run::begin(&path, &mut one, IpId(3), 1);
+                assert_eq!(run.push(&path, &mut one, middle(1), &payload[..]), Ok(()));
+                let sealed = run.seal(&mut one);
+                let alone = alone(&path, &mut other, IpId(3), middle(1), &payload[..]);
+                assert_eq!((alone, one), (Ok(sealed.len), other));
+            }
         }
         assert_eq!(alone(&path, &mut [0; 90], IpId(0), middle(0), &[1; 64][..]), Err(Full));
         let (mut frame, long) = (vec![0; 80_000], vec![0; 70_000]);

@@ -33,7 +33,8 @@ pub(crate) const LONGEST: usize = Ethernet::LEN + u16::MAX as usize;
 
 /// How a raw device knows its peers.
 pub trait Peers: Send + 'static {
-    /// Whether packets to them may go in runs.
+    /// Whether packets to them may go in runs. Where they don't, each leaves when it is pushed, and
+    /// none may be IPv4's, which would number them.
     const RUNS: bool;
     /// The bytes that knowing them takes at most.
     const MEMORY: usize = 0;

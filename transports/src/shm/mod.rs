@@ -77,17 +77,17 @@ pub struct Limits {
     /// How many peers it has at most, up to 256.
     pub peers: usize,
     /// The size of each ring in bytes: a power of two from 16 KiB to 4 MiB. A link has two, of the
-    /// size that its smaller end allows. What is on its way, or read and not yet answered for, must
-    /// fit. The system gives memory as it is first written: where readers keep up, that is 256 KiB of
-    /// each ring, however long. Streams want a ring that is longer than a processor's own cache: to go
-    /// through one of 256 KiB is four times slower.
+    /// size that its smaller end allows, and takes their memory when it is made. What is on its way, or
+    /// read and not yet answered for, must fit: 252 KiB of it always do in a ring that is longer, and
+    /// all of it as long as the reader is behind. Streams want a ring that is longer than a
+    /// processor's own cache: to go through one of 256 KiB is two to four times slower.
     pub ring: usize,
 }
 
 impl Default for Limits {
-    /// 256 peers, and rings of 4 MiB.
+    /// 256 peers, and rings of 1 MiB.
     fn default() -> Self {
-        Self { peers: links::MOST, ring: ring::MOST as usize * 64 }
+        Self { peers: links::MOST, ring: 1 << 20 }
     }
 }
 

@@ -8,9 +8,9 @@
 //! to sleep.
 //!
 //! A ring has two lengths. While the reader keeps up, the writer turns back early, and the same few
-//! lines stay in the caches and are all the memory that is touched. To a reader that is behind it
-//! leaves the whole ring, which is longer than a processor's own cache: lines that have left the
-//! writer's before the reader comes to them reach it four times as fast.
+//! lines stay in the caches. To a reader that is behind it leaves the whole ring, which may be longer
+//! than a processor's own cache: lines that have left the writer's before the reader comes to them
+//! reach it four times as fast.
 //!
 //! Each word has one writer, but for the sleeper's, so nothing is ever locked, and it does not
 //! matter where either side dies. Nor does it matter what either side writes: what can't be is
@@ -41,7 +41,7 @@ const LONGEST: usize = bare::TAG_LEN + 64 + PathMtu::Mtu4096.bytes();
 pub(super) const FEWEST: u32 = 256;
 pub(super) const MOST: u32 = 1 << 16;
 
-/// How many lines are used while the reader keeps up, and how close behind it then is.
+/// How many lines are used while the reader keeps up, and how close behind it then says that it is.
 const SHORT: u64 = 1 << 12;
 const CLOSE: u64 = 64;
 
@@ -98,8 +98,8 @@ impl Ring {
         ((position >> self.shift) % u64::from(u16::MAX)) as u16 + 1
     }
 
-    /// The tag of a record of `len` bytes at a position: its length and the lap, which is never
-    /// that of the words that were there before.
+    /// The tag of a record of `len` bytes at a position: its length and the lap, which is not that of
+    /// the words that were there in the lap before; others [are looked at](Writer::clear_ahead).
     #[inline]
     fn tag(&self, position: u64, len: usize) -> [u8; bare::TAG_LEN] {
         let [a, b] = self.lap(position).to_ne_bytes();

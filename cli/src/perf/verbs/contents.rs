@@ -231,7 +231,9 @@ impl Landing {
         let at = self.layout.at(number) + size - len;
         // It is within the memory, as laid out.
         if self.contents.are_words() {
-            return u64::from_le(self.memory.load(at).unwrap_or_default());
+            let read = self.memory.load(at);
+            debug_assert!(read.is_ok());
+            return u64::from_le(read.unwrap_or_default());
         }
         let read = self.memory.read_at(at, &mut word[..len]);
         debug_assert_eq!(read, Ok(()));

@@ -51,6 +51,7 @@ const WRITE: usize = 4 + 16 + 16;
 #[target_feature(enable = "pclmulqdq")]
 #[inline(never)]
 fn multiply_known<const LEN: usize>(register: u32, bytes: &[u8]) -> u32 {
+    debug_assert_eq!(bytes.len(), LEN);
     bytes.as_array::<LEN>().map_or(register, |bytes| multiply(register, bytes))
 }
 
