@@ -85,9 +85,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 256 peers, and rings of 1 MiB.
+    /// 256 peers, and rings of 256 KiB.
     fn default() -> Self {
-        Self { peers: links::MOST, ring: 1 << 20 }
+        Self { peers: links::MOST, ring: 256 << 10 }
     }
 }
 
