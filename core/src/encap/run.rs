@@ -173,10 +173,7 @@ pub fn alone(
     let outer = path.outer();
     let (begin, version) = (outer.len(), outer.version());
     let end = begin + transport_len(&headers, payload);
-    let Some(frame) = frame.get_mut(..end.min(LONGEST)) else { return Err(Full) };
-    if frame.len() < end {
-        return Err(Full);
-    }
+    let frame = frame.get_mut(..end).filter(|frame| frame.len() <= LONGEST).ok_or(Full)?;
     path.put_template(frame);
     lay(path, &mut frame[begin..], id, headers, payload);
     path::seal(frame, version, path.sums(), id, false);

@@ -15,5 +15,6 @@ pub(super) fn own(numbering: Numbering) -> Vec<Test> {
     let below = 24 - numbering.tag_bits;
     let tag = (NUMBER >> below << below, numbering.tag << below);
     let number = Test::word(DESTINATION, &[tag, (NUMBER, Qpn::GSI.get())]);
-    vec![Test::to_interface(), number]
+    // What rules out the frames of others comes first: their sender waits for each socket.
+    vec![number, Test::to_interface()]
 }

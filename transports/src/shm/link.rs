@@ -8,10 +8,12 @@ use doorbell_core::memory::Region;
 
 use super::message::{LONGEST, Message};
 use super::ring::{self, Reader, Writer};
+use crate::sys::mapping::populate;
 use crate::sys::memfd::{Sealed, Words};
 use crate::sys::unix::{Received, Socket};
 
-/// What the two ends of a link share: both rings.
+/// What the two ends of a link share: both rings. Of long ones, the memory of the first part only is
+/// there from the beginning.
 pub(super) struct Segment {
     pub sealed: Sealed,
     words: Words,
@@ -33,27 +35,41 @@ impl Segment {
         2 * ring::bytes(lines)
     }
 
+    /// How many of them are there from the beginning.
+    pub const fn first_bytes(lines: u32) -> usize {
+        2 * ring::first_bytes(lines)
+    }
+
     pub fn new(lines: u32) -> io::Result<Self> {
-        Self::of(Sealed::new(Self::bytes(lines))?, lines)
+        Self::of(Sealed::hollow(Self::bytes(lines))?, lines)
     }
 
     /// The one that a peer has made.
     pub fn of(sealed: Sealed, lines: u32) -> io::Result<Self> {
-        let words = sealed.map(true)?;
-        Ok(Self { sealed, words, lines })
+        let words = sealed.map(false)?;
+        let segment = Self { sealed, words, lines };
+        for index in [0, 1] {
+            let (start, first) = (index * ring::bytes(lines), ring::first_bytes(lines));
+            segment.sealed.fill(start..start + first)?;
+            // They are there: this maps them, before a message waits for it.
+            let _ = populate(&segment.ring(index).words()[..first / 8]);
+        }
+        Ok(segment)
+    }
+
+    fn ring(&self, index: usize) -> Region {
+        let bytes = ring::bytes(self.lines);
+        self.words.region(index * bytes, bytes)
     }
 
     fn rings(&self, side: Side) -> (Writer, Reader) {
-        let ring = |index| -> Region {
-            let bytes = ring::bytes(self.lines);
-            self.words.region(index * bytes, bytes)
-        };
         let (written, read) = match side {
             Side::Called => (1, 0),
             Side::Caller => (0, 1),
             Side::Both => (0, 0),
         };
-        (Writer::new(ring(written), self.lines), Reader::new(ring(read), self.lines))
+        let writer = Writer::new(self.ring(written), self.lines);
+        (writer, Reader::new(self.ring(read), self.lines))
     }
 }
 
@@ -134,4 +150,65 @@ pub(super) fn send(
 /// Receives a message; errors are the end, too.
 pub(super) fn receive(socket: &Socket, to: &mut [u8; LONGEST + 1]) -> Received {
     socket.receive(to).unwrap_or(Received::End)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
+
+    use doorbell_core::nic::{Flow, Inbox};
+    use doorbell_core::payload::Payload;
+    use doorbell_core::wire::{
+        Bth, Extensions, Headers, Malformed, Opcode, Packet, PathMtu, Psn, Qpn,
+    };
+
+    use super::*;
+    use crate::shm::ring::Spare;
+
+    struct Count(usize);
+
+    impl Inbox for Count {
+        fn packet<P: Payload>(&mut self, _: Flow<'_>, _: &Packet<P>) {
+            self.0 += 1;
+        }
+        fn malformed(&mut self, why: Malformed) {
+            panic!("{why}");
+        }
+        fn gone(&mut self, _: PathId) {}
+    }
+
+    /// The memory that a segment has taken.
+    fn taken(segment: &Segment) -> usize {
+        let file = File::from(segment.sealed.as_fd().try_clone_to_owned().expect("a descriptor"));
+        file.metadata().expect("what it is").blocks() as usize * 512
+    }
+
+    #[test]
+    fn a_long_ring_takes_its_memory_when_its_reader_is_behind() {
+        let lines = ring::MOST;
+        let segment = Segment::new(lines).expect("memory");
+        // The system may give each part a page more at either end.
+        let slack = 4 * 4096;
+        let first = Segment::first_bytes(lines);
+        assert!((first..=first + slack).contains(&taken(&segment)), "{}", taken(&segment));
+
+        let (mut writer, _) = segment.rings(Side::Caller);
+        let (_, mut reader) = segment.rings(Side::Called);
+        writer.may_take(Spare::new(ring::bytes(lines)));
+        let bth = Bth::new(Opcode::UcSendOnly, Qpn::GSI, Psn::new(0));
+        let headers = Headers { bth, extensions: Extensions::None };
+        let payload = [0; PathMtu::Mtu4096.bytes()];
+        let mut count = Count(0);
+        while writer.push(&headers, &payload[..]).is_ok() {
+            count.0 += 1;
+        }
+        let long = first / 2 + ring::bytes(lines);
+        assert!((long..=long + slack).contains(&taken(&segment)), "{}", taken(&segment));
+
+        let sent = std::mem::take(&mut count.0);
+        while reader.take(PathId(0), &mut count) != Ok(None) {}
+        assert_eq!(count.0, sent);
+    }
 }

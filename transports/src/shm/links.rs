@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use doorbell_core::encap::PathId;
 
 use super::link::{Link, Standing};
+use super::ring::Spare;
 
 /// The bits of a link's number that say where it is kept; the others count how often that place was
 /// used, so that a number does not come back before all others of the place did.
@@ -19,13 +20,14 @@ pub(super) struct Links {
     live: Vec<u8>,
     /// The numbers to be used next, those longest out of use first.
     free: VecDeque<PathId>,
+    spare: Spare,
 }
 
 impl Links {
-    pub fn new(most: usize) -> Self {
+    pub fn new(most: usize, spare: Spare) -> Self {
         let slots = (0..most).map(|_| None).collect();
         let free = (0..most).map(|slot| PathId(slot as u32)).collect();
-        Self { slots, live: Vec::with_capacity(most), free }
+        Self { slots, live: Vec::with_capacity(most), free, spare }
     }
 
     pub fn is_full(&self) -> bool {
@@ -76,10 +78,11 @@ impl Links {
         make: impl FnOnce(PathId) -> Result<Link, E>,
     ) -> Option<Result<&mut Link, E>> {
         let &id = self.free.front()?;
-        let link = match make(id) {
+        let mut link = match make(id) {
             Ok(link) => link,
             Err(why) => return Some(Err(why)),
         };
+        link.writer.may_take(self.spare.clone());
         self.free.pop_front();
         self.live.push(slot(id));
         Some(Ok(self.slots[usize::from(slot(id))].insert(link)))

@@ -47,6 +47,7 @@ use link::{Link, Segment, Side, Standing};
 use links::{Links, Set};
 use meeting::Meeting;
 use message::{LONGEST, Message};
+use ring::Spare;
 
 /// After how many looks that found nothing the sockets are looked at: a system call, which a frame
 /// that comes just then has to wait for.
@@ -77,17 +78,21 @@ pub struct Limits {
     /// How many peers it has at most, up to 256.
     pub peers: usize,
     /// The size of each ring in bytes: a power of two from 16 KiB to 4 MiB. A link has two, of the
-    /// size that its smaller end allows, and takes their memory when it is made. What is on its way, or
-    /// read and not yet answered for, must fit: 252 KiB of it always do in a ring that is longer, and
-    /// all of it as long as the reader is behind. Streams want a ring that is longer than a
-    /// processor's own cache: to go through one of 256 KiB is two to four times slower.
+    /// size that its smaller end allows, and takes the first 256 KiB of each when it is made. The rest
+    /// is taken when somebody writes and the other does not keep up: streams want a ring that is longer
+    /// than a processor's own cache, and go through a shorter one two to four times slower. What is on
+    /// its way, or read and not yet answered for, must fit: 240 KiB always do in a ring of 256 KiB or
+    /// more, and nearly all of it once it is taken and as long as the reader is behind.
     pub ring: usize,
+    /// How many bytes this device may take for the rings that it writes, beside the first 256 KiB of
+    /// each. Without it, or when the system has no more, a ring goes on with what it has.
+    pub spare: usize,
 }
 
 impl Default for Limits {
-    /// 256 peers, and rings of 256 KiB.
+    /// 256 peers, and rings of 4 MiB, for which 64 MiB may be taken.
     fn default() -> Self {
-        Self { peers: links::MOST, ring: 256 << 10 }
+        Self { peers: links::MOST, ring: 4 << 20, spare: 64 << 20 }
     }
 }
 
@@ -208,7 +213,7 @@ impl Shm {
         let watch = Watch::new().map_err(|source| system("an epoll", source))?;
         let sentry = Sentry::new().map_err(|source| system("an epoll and a timer", source))?;
         Ok(Self {
-            links: Links::new(limits.peers),
+            links: Links::new(limits.peers, Spare::new(limits.spare)),
             at: 0,
             burst: Burst::new(),
             unflushed: Set::default(),
@@ -236,7 +241,7 @@ impl Shm {
                 checksum: false,
                 lossless: true,
                 mapping: true,
-                memory: limits.peers * Segment::bytes(lines(limits)),
+                memory: limits.peers * Segment::first_bytes(lines(limits)) + limits.spare,
             },
         })
     }

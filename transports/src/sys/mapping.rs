@@ -4,8 +4,11 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU64;
 
 use libc::{c_int, c_void};
+
+use super::check;
 
 /// Memory mapped from a descriptor, unmapped when dropped.
 pub(crate) struct Mapping {
@@ -57,3 +60,18 @@ impl Drop for Mapping {
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
+
+/// Has all pages of some words be there and mapped, so that from now on no access to them waits for
+/// one, or fails for want of it.
+///
+/// # Errors
+/// When there is not so much memory, and before Linux 5.14.
+pub(crate) fn populate(words: &[AtomicU64]) -> io::Result<()> {
+    // SAFETY: the call touches no memory of this program's.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let first = words.as_ptr().map_addr(|at| at & !(page - 1));
+    let len = words.as_ptr_range().end.addr().next_multiple_of(page) - first.addr();
+    // SAFETY: nothing is changed of the pages' contents, whosever they are.
+    let done = unsafe { libc::madvise(first.cast_mut().cast(), len, libc::MADV_POPULATE_WRITE) };
+    check(done, "populating mapped memory").map(drop)
+}

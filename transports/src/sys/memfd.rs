@@ -2,6 +2,7 @@
 //! away from those who have mapped it.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
@@ -26,6 +27,13 @@ pub(crate) struct Sealed {
 impl Sealed {
     /// So many zeros, which are there from now on: no access can fail for want of memory.
     pub fn new(len: usize) -> io::Result<Self> {
+        let sealed = Self::hollow(len)?;
+        sealed.fill(0..len)?;
+        Ok(sealed)
+    }
+
+    /// The same, of which no page is there yet.
+    pub fn hollow(len: usize) -> io::Result<Self> {
         if len as u64 > machine() {
             let why = format!("{len} bytes are more than this machine has");
             return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
@@ -39,9 +47,6 @@ impl Sealed {
         let size = i64::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
         // SAFETY: the call touches no memory of this program's.
         check(unsafe { libc::ftruncate(fd.as_raw_fd(), size) }, "ftruncate")?;
-        if len > 0 {
-            allocate(&fd, size)?;
-        }
         // SAFETY: as above.
         check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) }, "F_ADD_SEALS")?;
         Ok(Self { fd, len })
@@ -73,6 +78,23 @@ impl Sealed {
         Ok(Self { fd, len: len as usize })
     }
 
+    /// Has all pages of a range be there.
+    pub fn fill(&self, range: Range<usize>) -> io::Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let [start, len] = [range.start, range.len()].map(|bytes| bytes as i64);
+        loop {
+            // SAFETY: the call touches no memory of this program's.
+            let done = unsafe { libc::fallocate(self.fd.as_raw_fd(), 0, start, len) };
+            match check(done, "fallocate") {
+                // By a signal: nothing was done.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result.map(drop),
+            }
+        }
+    }
+
     /// Maps it. What all of it costs is paid at once, or as it is used.
     pub fn map(&self, at_once: bool) -> io::Result<Words> {
         if self.len == 0 {
@@ -86,18 +108,6 @@ impl Sealed {
 impl AsFd for Sealed {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
-    }
-}
-
-/// Has all pages of a file be there.
-fn allocate(fd: &OwnedFd, size: i64) -> io::Result<()> {
-    loop {
-        // SAFETY: the call touches no memory of this program's.
-        match check(unsafe { libc::fallocate(fd.as_raw_fd(), 0, 0, size) }, "fallocate") {
-            // By a signal: nothing was done.
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => return result.map(drop),
-        }
     }
 }
 

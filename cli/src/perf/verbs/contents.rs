@@ -38,7 +38,7 @@ impl Contents {
     /// copy.
     #[inline]
     fn are_words(&self) -> bool {
-        (1..=MOST_INLINE / 8).contains(&(self.size / 8)) && self.size.is_multiple_of(8)
+        (8..=MOST_INLINE).contains(&self.size) && self.size.is_multiple_of(8)
     }
 
     /// The words of the message of a number, as they lie in memory.

@@ -1,0 +1,124 @@
+//! The end of a ring that reads.
+
+use std::sync::atomic::Ordering;
+
+use doorbell_core::encap::{PathId, bare};
+use doorbell_core::memory::Region;
+use doorbell_core::nic::{Flow, Inbox};
+use doorbell_core::wire::{Malformed, Part};
+
+use super::{LINE, LONGEST, Nonsense, Ring, SENT, SLEEPING, TAKEN, lines_for, written};
+
+/// The end that reads.
+pub struct Reader {
+    ring: Ring,
+    read: u64,
+    /// Where the word is that is looked at, and the lap that it is looked at for.
+    start: usize,
+    lap: u16,
+    /// How far what was read is answered for.
+    settled: u64,
+    /// How far the writer was told so.
+    told: u64,
+}
+
+impl Reader {
+    pub fn new(memory: Region, lines: u32) -> Self {
+        let ring = Ring::new(memory, lines);
+        let (start, lap) = (ring.start(0), ring.lap(0));
+        Self { ring, read: 0, start, lap, settled: 0, told: 0 }
+    }
+
+    #[inline]
+    fn advance(&mut self, lines: u64) {
+        self.read += lines;
+        (self.start, self.lap) = (self.ring.start(self.read), self.ring.lap(self.read));
+    }
+
+    /// Hands the next record to `inbox`, if it is there, and returns its bytes.
+    #[inline]
+    pub fn take(
+        &mut self,
+        link: PathId,
+        inbox: &mut impl Inbox,
+    ) -> Result<Option<usize>, Nonsense> {
+        let first = self.ring.word(self.start).load(Ordering::Acquire);
+        let Some(len) = written(self.lap, first) else { return Ok(None) };
+        if len == 0 {
+            return self.skip(link, inbox);
+        }
+        let bytes = bare::TAG_LEN + len;
+        let lines = lines_for(bytes);
+        if bytes > LONGEST || !self.reaches(lines) {
+            let to_end = self.ring.to_end(self.read);
+            let have = LONGEST.min(to_end as usize * LINE * 8) - bare::TAG_LEN;
+            inbox.malformed(Malformed::Length { part: Part::Payload, claimed: len, have });
+            return Err(Nonsense);
+        }
+        match bare::parse(self.ring.lines(self.read, lines), first, len) {
+            Ok(packet) => inbox.packet(Flow::Link(link), &packet),
+            Err(why) => {
+                inbox.malformed(why);
+                return Err(Nonsense);
+            }
+        }
+        self.advance(lines);
+        Ok(Some(bytes))
+    }
+
+    /// Whether the ring has so many lines more, and their memory is there. Where a writer has been it
+    /// is, but only if the writer is honest.
+    #[inline]
+    fn reaches(&mut self, lines: u64) -> bool {
+        lines <= self.ring.left(self.read)
+            || (lines <= self.ring.to_end(self.read) && self.ring.grow())
+    }
+
+    /// Goes on at the beginning of the ring, where no other skip can be.
+    #[cold]
+    fn skip(&mut self, link: PathId, inbox: &mut impl Inbox) -> Result<Option<usize>, Nonsense> {
+        let to_end = self.ring.to_end(self.read);
+        if to_end == self.ring.lines {
+            inbox.malformed(Malformed::Length { part: Part::Bth, claimed: 0, have: 0 });
+            return Err(Nonsense);
+        }
+        self.advance(to_end);
+        self.take(link, inbox)
+    }
+
+    /// What was read so far is answered for. Whether the writer should be told at once, since it
+    /// may be waiting for room.
+    #[inline]
+    pub fn settle(&mut self) -> bool {
+        self.settled = self.read;
+        self.settled - self.told >= self.ring.lines / 4
+    }
+
+    /// How far this side has read.
+    #[inline]
+    pub fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// Tells the writer how far what was read is answered for, and how far this side has `written`
+    /// in the other direction: the answers are among that. Whoever sees the one sees the other.
+    #[inline]
+    pub fn tell(&mut self, written: u64) {
+        self.told = self.settled;
+        self.ring.word(SENT).store(written, Ordering::Relaxed);
+        self.ring.word(TAKEN).store(self.settled, Ordering::Release);
+    }
+
+    /// Says whether this side is going to sleep. If it is, a fence must follow, and then another
+    /// look at the ring.
+    pub fn sleeps(&self, sleeps: bool) {
+        self.ring.word(SLEEPING).store(sleeps.into(), Ordering::Relaxed);
+    }
+
+    /// As if so many lines had been read since.
+    #[cfg(test)]
+    pub fn pass(&mut self, lines: u64) {
+        self.advance(lines);
+        self.settled = self.read;
+    }
+}

@@ -1,0 +1,197 @@
+use std::collections::VecDeque;
+
+use doorbell_core::encap::PathId;
+use doorbell_core::nic::{Flow, Inbox};
+use doorbell_core::payload::Payload;
+use doorbell_core::wire::{Bth, Extensions, Headers, Malformed, Opcode, Packet, Psn, Qpn};
+
+use super::*;
+
+/// Twice as long as what is used while the reader keeps up.
+const LINES: u32 = 2 * SHORT as u32;
+
+const PLENTY: usize = 1 << 30;
+
+struct Both {
+    memory: Region,
+    writer: Writer,
+    reader: Reader,
+    sent: u32,
+    taken: Taken,
+}
+
+/// Counts packets, which come in their order.
+#[derive(Default)]
+struct Taken(u32);
+
+impl Inbox for Taken {
+    fn packet<P: Payload>(&mut self, _: Flow<'_>, packet: &Packet<P>) {
+        assert_eq!(packet.headers.bth.psn(), Psn::new(self.0), "one after the other");
+        self.0 += 1;
+    }
+    fn malformed(&mut self, why: Malformed) {
+        panic!("{why}");
+    }
+    fn gone(&mut self, _: PathId) {}
+}
+
+impl Both {
+    fn new(lines: u32, spare: usize) -> Self {
+        let memory = Region::new(bytes(lines));
+        let [writer, reader] = [memory.clone(), memory.clone()];
+        let (mut writer, reader) = (Writer::new(writer, lines), Reader::new(reader, lines));
+        writer.may_take(Spare::new(spare));
+        Self { memory, writer, reader, sent: 0, taken: Taken::default() }
+    }
+
+    /// Writes a record with such a payload, if there is room.
+    fn push_with(&mut self, payload: &[u8]) -> bool {
+        let bth = Bth::new(Opcode::UcSendOnly, Qpn::GSI, Psn::new(self.sent));
+        let headers = Headers { bth, extensions: Extensions::None };
+        let pushed = self.writer.push(&headers, payload).is_ok();
+        self.sent += u32::from(pushed);
+        pushed
+    }
+
+    /// Writes a record of a line, if there is room.
+    fn push(&mut self) -> bool {
+        self.push_with(&[0; 8])
+    }
+
+    /// Reads a record, if there is one.
+    fn take(&mut self) -> Option<usize> {
+        self.reader.take(PathId(0), &mut self.taken).expect("the writer is honest")
+    }
+
+    /// Says that all that was read is answered for.
+    fn tell(&mut self) {
+        self.reader.settle();
+        self.reader.tell(0);
+    }
+
+    /// Reads all there is, and says so.
+    fn drain(&mut self) {
+        while self.take().is_some() {}
+        self.tell();
+        assert_eq!(self.taken.0, self.sent, "all that was sent, and nothing else");
+    }
+
+    /// The lines of the ring in which anything was ever written.
+    fn touched(&self) -> usize {
+        let lines = self.memory.words()[RING..].chunks(LINE);
+        lines.filter(|line| line[0].load(Ordering::Relaxed) != 0).count()
+    }
+
+    /// As if so many laps had passed since.
+    fn pass(&mut self, laps: u64) {
+        let ahead = laps * u64::from(LINES);
+        self.writer.pass(ahead);
+        self.reader.pass(ahead);
+        self.reader.tell(0);
+    }
+}
+
+#[test]
+fn a_reader_that_keeps_up_is_sent_round_the_same_lines() {
+    let mut both = Both::new(LINES, PLENTY);
+    for _ in 0..10 * LINES {
+        assert!(both.push());
+        both.drain();
+    }
+    // One more says to turn back.
+    assert_eq!(both.touched(), SHORT as usize + 1);
+}
+
+#[test]
+fn a_reader_that_is_behind_is_left_the_whole_ring() {
+    let mut both = Both::new(LINES, PLENTY);
+    while both.push() {}
+    assert_eq!(both.touched(), LINES as usize);
+    both.drain();
+    // And again, from the middle on.
+    for _ in 0..SHORT {
+        both.push();
+    }
+    while both.push() {}
+    assert_eq!(both.sent, 2 * LINES);
+    both.drain();
+}
+
+#[test]
+fn without_more_memory_a_ring_stays_short_and_goes_on() {
+    let mut both = Both::new(LINES, SHORT as usize * LINE * 8 - 1);
+    for _ in 0..10 {
+        let before = both.sent;
+        while both.push() {}
+        assert_eq!(both.sent - before, SHORT as u32);
+        both.drain();
+    }
+    assert_eq!(both.touched(), SHORT as usize + 1);
+}
+
+#[test]
+fn rings_share_what_their_device_may_take_and_leave_it_to_the_next() {
+    let spare = Spare::new(SHORT as usize * LINE * 8);
+    let filled = || {
+        let mut both = Both::new(LINES, 0);
+        both.writer.may_take(spare.clone());
+        while both.push() {}
+        (both.sent, both)
+    };
+    let (first, both) = filled();
+    assert_eq!((first, filled().0), (LINES, SHORT as u32));
+    drop(both);
+    assert_eq!(filled().0, LINES);
+}
+
+/// However long its records are, and whatever of it the reader has read: what may be under way, less
+/// what two of the longest leave unused.
+#[test]
+fn a_ring_always_has_the_room_that_is_promised() {
+    let least = SHORT - CLOSE - 2 * lines_for(LONGEST);
+    for (lines, spare) in [(1, 0), (2, 0), (2, PLENTY), (16, 0), (16, PLENTY)] {
+        let mut both = Both::new(lines * SHORT as u32, spare);
+        let mut under_way = VecDeque::new();
+        let mut random = 1_u64;
+        let mut full = 0;
+        while full < 100 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let [short, long] = [random >> 40 & 63, random >> 48 & 4095];
+            let len = if random >> 62 == 0 { long } else { short };
+            if both.push_with(&vec![0; len as usize]) {
+                under_way.push_back(lines_for(bare::TAG_LEN + 12 + len as usize));
+                continue;
+            }
+            full += 1;
+            assert!(under_way.iter().sum::<u64>() >= least, "{lines}, {spare}: {under_way:?}");
+            // All but a few, or a part.
+            let left = if random >> 61 & 1 == 0 { random >> 44 & 7 } else { random >> 44 & 511 };
+            while under_way.len() as u64 > left {
+                both.take().expect("what is under way");
+                under_way.pop_front();
+            }
+            both.tell();
+        }
+        both.drain();
+    }
+}
+
+/// There are 65,535 laps, and then the first again.
+#[test]
+fn what_was_written_long_ago_is_not_taken_for_new() {
+    let mut both = Both::new(LINES, PLENTY);
+    while both.push() {}
+    both.drain();
+    // A lap of which half is left out, and the beginning of the next.
+    for _ in 0..=SHORT {
+        both.push();
+        both.drain();
+    }
+    both.pass(u64::from(u16::MAX) - 2);
+    for _ in 0..3 {
+        for _ in 0..SHORT {
+            both.push();
+        }
+        both.drain();
+    }
+}

@@ -1,0 +1,232 @@
+//! The end of a ring that writes.
+
+use std::sync::atomic::Ordering;
+
+use doorbell_core::encap::{Full, bare};
+use doorbell_core::memory::Region;
+use doorbell_core::payload::Payload;
+use doorbell_core::wire::Headers;
+
+use super::{CLOSE, LONGEST, Ring, SENT, SHORT, SLEEPING, Spare, TAKEN, first, lines_for, written};
+
+/// The end that writes. Positions are lines, counted from the beginning of time.
+pub struct Writer {
+    ring: Ring,
+    written: u64,
+    /// Where it is to be thought about where to go on: the beginning of the ring, or further ahead.
+    bound: u64,
+    /// How far the reader was when last looked at.
+    taken: u64,
+    /// How far it is known to have answered, as this side has read what it had sent by then.
+    delivered: u64,
+    /// What it told last: as far as it has come, and how much it had sent. It is kept until this side
+    /// has read that much, or a stream of others that tell again and again would never be behind us.
+    told: (u64, u64),
+    /// Up to here, lines hold what may look like the tag of a lap to come: payload of records
+    /// longer than a line.
+    strewn_until: u64,
+    /// Up to here, lines were written in the lap before. Others may hold a tag from so many laps ago
+    /// that it is of this one again.
+    fresh_until: u64,
+    nonsense: bool,
+    spare: Spare,
+}
+
+impl Writer {
+    pub fn new(memory: Region, lines: u32) -> Self {
+        let ring = Ring::new(memory, lines);
+        let (bound, fresh_until) = (ring.reach, ring.lines);
+        Self {
+            ring,
+            written: 0,
+            bound,
+            taken: 0,
+            delivered: 0,
+            told: (0, 0),
+            strewn_until: 0,
+            fresh_until,
+            nonsense: false,
+            spare: Spare::default(),
+        }
+    }
+
+    /// Lets the ring take memory beyond what is there from the beginning.
+    pub fn may_take(&mut self, spare: Spare) {
+        self.spare = spare;
+    }
+
+    /// Writes a record, and returns the position behind it, and its bytes.
+    #[inline]
+    pub fn push(&mut self, headers: &Headers, payload: impl Payload) -> Result<(u64, usize), Full> {
+        let bytes = bare::record_len(headers, payload.len());
+        if bytes > LONGEST {
+            return Err(Full);
+        }
+        let lines = lines_for(bytes);
+        let first = self.claim(lines)?;
+        self.clear_ahead(first + lines);
+        if lines > 1 {
+            self.strewn_until = first + lines + self.ring.lines;
+        }
+        let tag = self.ring.tag(first, bytes - bare::TAG_LEN);
+        bare::emit(self.ring.lines(first, lines), tag, headers, payload);
+        self.written = first + lines;
+        Ok((self.written, bytes))
+    }
+
+    /// Where a record of so many lines may begin, if the reader has left room for it.
+    #[inline]
+    fn claim(&mut self, lines: u64) -> Result<u64, Full> {
+        if lines > self.bound - self.written {
+            self.turn(lines)?;
+        }
+        let end = self.written + lines;
+        if end - self.taken > self.ring.lines {
+            self.look();
+            if end - self.taken > self.ring.lines {
+                return Err(Full);
+            }
+        }
+        Ok(self.written)
+    }
+
+    /// Goes back to the beginning if the reader is close behind, or the ring ends; and moves the bound.
+    #[cold]
+    fn turn(&mut self, lines: u64) -> Result<(), Full> {
+        self.look();
+        let (to_end, behind) = (self.ring.to_end(self.written), self.written - self.taken);
+        if to_end == self.ring.lines {
+            self.fresh_until = self.written + to_end;
+        } else {
+            let may_turn = to_end + lines + behind <= self.ring.lines;
+            if (may_turn && behind <= CLOSE) || !self.can_go_on(lines) {
+                if !may_turn {
+                    return Err(Full);
+                }
+                self.skip(to_end);
+            }
+        }
+        self.bound = self.written + self.ring.left(self.written).min(SHORT);
+        Ok(())
+    }
+
+    /// Whether there is memory for so many lines before the ring ends, or can be taken.
+    fn can_go_on(&mut self, lines: u64) -> bool {
+        if lines <= self.ring.left(self.written) {
+            return true;
+        }
+        let part = self.ring.next_part();
+        if part == 0 || !self.spare.take(part) {
+            return false;
+        }
+        let grown = self.ring.grow();
+        if !grown {
+            self.spare.give_back(part);
+        }
+        grown
+    }
+
+    /// Sends the reader to the beginning, by a tag of no length.
+    fn skip(&mut self, to_end: u64) {
+        let beginning = self.written + to_end;
+        self.clear_ahead(beginning);
+        let [a, b, c, d] = self.ring.tag(self.written, 0);
+        let first = u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]);
+        self.ring.lines(self.written, 1)[0].store(first, Ordering::Release);
+        self.fresh_until = self.written + self.ring.lines;
+        self.written = beginning;
+    }
+
+    /// Sees to it that the line where the reader will look next does not seem written already.
+    #[inline]
+    fn clear_ahead(&self, next: u64) {
+        if (self.strewn_until..self.fresh_until).contains(&next) {
+            return;
+        }
+        let first = &self.ring.lines(next, 1)[0];
+        if written(self.ring.lap(next), first.load(Ordering::Relaxed)).is_some() {
+            first.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Looks how far the reader says that it has come.
+    #[inline]
+    fn look(&mut self) {
+        let taken = self.ring.word(TAKEN).load(Ordering::Acquire);
+        match (self.taken..=self.written).contains(&taken) {
+            true => self.taken = taken,
+            false => self.nonsense = true,
+        }
+    }
+
+    /// How far this side has written.
+    #[inline]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// How far the reader's side has taken what was written, and answered for it, of which this side
+    /// has read everything up to `read`.
+    #[inline]
+    pub fn delivered(&mut self, read: u64) -> u64 {
+        let (taken, sent) = self.told;
+        if sent > read {
+            return self.delivered;
+        }
+        self.delivered = taken;
+        self.look();
+        if self.taken != taken {
+            self.hear(read);
+        }
+        self.delivered
+    }
+
+    /// Hears how much the reader had sent when it told how far it has come. If it has told again
+    /// since, that is more, and no harm.
+    #[inline]
+    fn hear(&mut self, read: u64) {
+        let sent = self.ring.word(SENT).load(Ordering::Relaxed);
+        // The ring that it writes is as long as this one.
+        if !(self.told.1..=read + self.ring.lines).contains(&sent) {
+            self.nonsense = true;
+            return;
+        }
+        self.told = (self.taken, sent);
+        if sent <= read {
+            self.delivered = self.taken;
+        }
+    }
+
+    /// Whether the reader has said what can't be.
+    #[inline]
+    pub fn nonsense(&self) -> bool {
+        self.nonsense
+    }
+
+    /// Whether the reader may sleep through what was written. To be called behind a fence, which
+    /// stands against the reader's in [`Reader::sleeps`]: one of the two sees the other's store.
+    #[inline]
+    pub fn must_wake(&self) -> bool {
+        let sleeping = self.ring.word(SLEEPING);
+        if sleeping.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        sleeping.store(0, Ordering::Relaxed);
+        true
+    }
+
+    /// As if so many lines had been written and read since.
+    #[cfg(test)]
+    pub fn pass(&mut self, lines: u64) {
+        self.written += lines;
+        self.bound += lines;
+        self.taken += lines;
+        self.fresh_until += lines;
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.spare.give_back(self.ring.reach - first(self.ring.lines));
+    }
+}
