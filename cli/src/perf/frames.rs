@@ -8,16 +8,33 @@ mod sleep;
 
 pub use sleep::processor_time;
 
+use doorbell_transports::{AnyDevice, Device};
+
 use super::Plan;
 use super::peer::Peer;
 use super::report::Figures;
 use super::stream;
 use super::test::Test;
-use link::Link;
+use link::{Link, Seat};
 
-/// Runs one end of a test of frames over a device.
+/// Runs one end of a test of frames over a device, as a program has it that knows which.
 pub fn run(plan: &Plan, peer: &mut Peer, device: &str) -> anyhow::Result<Option<Figures>> {
-    let mut link = Link::open(device, plan, peer)?;
+    let (device, seat) = Seat::take(device, plan)?;
+    match device {
+        AnyDevice::Packet(device) => run_over(device, seat, plan, peer),
+        AnyDevice::PacketV2(device) => run_over(device, seat, plan, peer),
+        AnyDevice::Shm(device) => run_over(device, seat, plan, peer),
+        AnyDevice::Udp(device) => run_over(device, seat, plan, peer),
+    }
+}
+
+fn run_over(
+    device: impl Device,
+    seat: Seat,
+    plan: &Plan,
+    peer: &mut Peer,
+) -> anyhow::Result<Option<Figures>> {
+    let mut link = Link::find(device, seat, plan, peer)?;
     match plan.test {
         Test::FrameBw => stream::run(&mut link, plan, peer),
         Test::WakeLat => sleep::wake(&mut link, plan, peer),

@@ -54,8 +54,13 @@ impl Arrivals {
         if payload.len() != len {
             return false;
         }
+        let right = self.pattern.of(number, len);
+        if let Ok(right) = right.try_into() {
+            // The shortest are of a length that is known, as programs have them.
+            return is::<16>(payload, right);
+        }
         payload.copy_to(&mut self.copy[..len]);
-        self.copy[..len] == *self.pattern.of(number, len)
+        self.copy[..len] == *right
     }
 
     fn hear(&mut self, payload: impl Payload) {
@@ -65,6 +70,13 @@ impl Arrivals {
             self.ledger.hear(&report);
         }
     }
+}
+
+#[inline]
+fn is<const LEN: usize>(payload: impl Payload, right: &[u8; LEN]) -> bool {
+    let mut copy = [0; LEN];
+    payload.copy_to(&mut copy);
+    copy == *right
 }
 
 impl Inbox for Arrivals {

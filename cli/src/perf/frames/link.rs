@@ -33,13 +33,19 @@ pub struct Link<D> {
     pattern: Pattern,
     /// The number of the next packet.
     next: u64,
-    /// What shares the interface with it, asleep.
+    _seat: Seat,
+}
+
+/// Which queue pair of an interface is spoken to, and what else is there.
+pub struct Seat {
+    own: Qpn,
+    /// What shares the interface, asleep.
     _others: Vec<AnyDevice>,
 }
 
-impl Link<AnyDevice> {
-    /// Opens the device that `text` names, and finds the other end's.
-    pub fn open(text: &str, plan: &Plan, peer: &mut Peer) -> anyhow::Result<Self> {
+impl Seat {
+    /// Opens the device that `text` names, and those beside it.
+    pub fn take(text: &str, plan: &Plan) -> anyhow::Result<(AnyDevice, Self)> {
         // So that several of these on an interface see their own packets.
         let tag = 1 + process::id() % 63;
         let numbering = Numbering { tag, ..Numbering::default() };
@@ -48,8 +54,7 @@ impl Link<AnyDevice> {
         let device = spec.open(numbering)?;
         let device = if plan.offload { device } else { device.without_offload() };
         let others = (0..plan.others as u32).map(|other| beside(&spec, (tag + other) % 63 + 1));
-        let others = others.collect::<anyhow::Result<_>>()?;
-        Self::find(device, others, own, plan, peer)
+        Ok((device, Self { own, _others: others.collect::<anyhow::Result<_>>()? }))
     }
 }
 
@@ -65,13 +70,9 @@ fn beside(spec: &Spec, tag: u32) -> anyhow::Result<AnyDevice> {
 }
 
 impl<D: Device> Link<D> {
-    fn find(
-        mut device: D,
-        others: Vec<AnyDevice>,
-        own: Qpn,
-        plan: &Plan,
-        peer: &mut Peer,
-    ) -> anyhow::Result<Self> {
+    /// Finds the other end's device.
+    pub fn find(mut device: D, seat: Seat, plan: &Plan, peer: &mut Peer) -> anyhow::Result<Self> {
+        let own = seat.own;
         let &doorbell_transports::Capabilities { name, mtu, .. } = device.capabilities();
         let mine = json!({
             "device": name,
@@ -98,7 +99,7 @@ impl<D: Device> Link<D> {
             other: Qpn::new(other as u32),
             pattern: Pattern::new(shape.mtu),
             next: 0,
-            _others: others,
+            _seat: seat,
         };
         link.knock(peer)?;
         Ok(link)
