@@ -57,7 +57,7 @@ impl Arrivals {
         let right = self.pattern.of(number, len);
         if let Ok(right) = right.try_into() {
             // The shortest are of a length that is known, as programs have them.
-            return is::<16>(payload, right);
+            return is_pair(payload, right);
         }
         payload.copy_to(&mut self.copy[..len]);
         self.copy[..len] == *right
@@ -72,11 +72,12 @@ impl Arrivals {
     }
 }
 
+/// Whether a payload is these two words.
 #[inline]
-fn is<const LEN: usize>(payload: impl Payload, right: &[u8; LEN]) -> bool {
-    let mut copy = [0; LEN];
+fn is_pair(payload: impl Payload, right: [u8; 16]) -> bool {
+    let mut copy = [0; 16];
     payload.copy_to(&mut copy);
-    copy == *right
+    u128::from_ne_bytes(copy) == u128::from_ne_bytes(right)
 }
 
 impl Inbox for Arrivals {
@@ -91,8 +92,11 @@ impl Inbox for Arrivals {
             return self.hear(packet.payload);
         }
         let next = self.ledger.here.next;
-        let ahead = bth.psn().distance_from(Psn::new(next as u32));
-        let number = next.saturating_add_signed(ahead.into());
+        let expected = Psn::new(next as u32);
+        let number = match bth.psn() {
+            psn if psn == expected => next,
+            psn => next.saturating_add_signed(psn.distance_from(expected).into()),
+        };
         if bth.ack_request() {
             // Not one of those that are counted: it bears the number of the next one.
             self.ledger.here.skip(number);

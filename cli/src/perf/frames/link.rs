@@ -158,15 +158,25 @@ impl<D: Device> Link<D> {
     /// Sends a message, packet by packet, as soon as there is room.
     #[inline]
     pub fn send_message(&mut self, last: bool) -> anyhow::Result<()> {
-        for place in 1..=self.shape.packets {
-            let mut patience = Patience::default();
-            while self.push_next(last && place == self.shape.packets).is_err() {
-                self.device.flush();
-                self.look();
-                patience.spend("room for a packet")?;
+        for left in (0..self.shape.packets).rev() {
+            let last = last && left == 0;
+            if self.push_next(last).is_err() {
+                self.await_room(last)?;
             }
         }
         self.device.flush();
+        Ok(())
+    }
+
+    /// Pushes the next packet when there is room.
+    #[cold]
+    fn await_room(&mut self, last: bool) -> anyhow::Result<()> {
+        let mut patience = Patience::default();
+        while self.push_next(last).is_err() {
+            self.device.flush();
+            self.look();
+            patience.spend("room for a packet")?;
+        }
         Ok(())
     }
 

@@ -31,7 +31,10 @@ impl Shape {
     /// The length of the packet of a number.
     #[inline]
     pub fn len(&self, number: u64) -> usize {
-        (self.size - self.place(number) as usize * self.mtu).min(self.mtu)
+        match self.packets {
+            1 => self.size,
+            _ => (self.size - self.place(number) as usize * self.mtu).min(self.mtu),
+        }
     }
 
     #[inline]

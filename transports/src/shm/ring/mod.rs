@@ -49,7 +49,8 @@ const LONGEST: usize = bare::TAG_LEN + 64 + PathMtu::Mtu4096.bytes();
 pub(super) const FEWEST: u32 = 256;
 pub(super) const MOST: u32 = 1 << 16;
 
-/// How many lines are used while the reader keeps up, and how close behind it then says that it is.
+/// How many lines are used while the reader keeps up, and how close behind it then says that it is; and
+/// how many lines' memory is taken at a time.
 const SHORT: u64 = 1 << 12;
 const CLOSE: u64 = 64;
 
@@ -58,14 +59,14 @@ pub(super) const fn bytes(lines: u32) -> usize {
     (RING + lines as usize * LINE) * 8
 }
 
-/// How many lines are used while the reader keeps up.
-const fn first(lines: u64) -> u64 {
+/// How many lines have memory from the beginning.
+const fn first_part(lines: u64) -> u64 {
     if lines < SHORT { lines } else { SHORT }
 }
 
 /// How many of those bytes must be there from the beginning.
 pub(super) const fn first_bytes(lines: u32) -> usize {
-    let looked_at = Ring::looked_at(lines as u64, first(lines as u64));
+    let looked_at = Ring::looked_at(lines as u64, first_part(lines as u64));
     (RING + looked_at as usize * LINE) * 8
 }
 
@@ -108,7 +109,7 @@ impl Ring {
     fn new(memory: Region, lines: u32) -> Self {
         assert!(lines.is_power_of_two() && memory.len() == bytes(lines), "a ring's memory");
         let (lines, shift) = (u64::from(lines), lines.trailing_zeros());
-        Self { memory, lines, shift, reach: first(lines) }
+        Self { memory, lines, shift, reach: first_part(lines) }
     }
 
     /// How many lines of a ring are looked at while records go up to `reach`.
@@ -133,10 +134,16 @@ impl Ring {
         there
     }
 
+    /// At which line of the ring a position is.
+    #[inline]
+    fn place(&self, position: u64) -> u64 {
+        position & (self.lines - 1)
+    }
+
     /// How many lines are left from a position to where memory ends.
     #[inline]
     fn left(&self, position: u64) -> u64 {
-        self.reach - (position & (self.lines - 1))
+        self.reach - self.place(position)
     }
 
     #[inline]
@@ -147,13 +154,13 @@ impl Ring {
     /// How many lines are left from a position to the end of the ring.
     #[inline]
     fn to_end(&self, position: u64) -> u64 {
-        self.lines - (position & (self.lines - 1))
+        self.lines - self.place(position)
     }
 
     /// Where the line of a position begins.
     #[inline]
     fn start(&self, position: u64) -> usize {
-        RING + (position & (self.lines - 1)) as usize * LINE
+        RING + self.place(position) as usize * LINE
     }
 
     #[inline]
@@ -168,15 +175,15 @@ impl Ring {
         // Never 0: a cleared line must not seem to be of any lap.
         ((position >> self.shift) % u64::from(u16::MAX)) as u16 + 1
     }
+}
 
-    /// The tag of a record of `len` bytes at a position: its length and the lap, which is not that of
-    /// the words that were there in the lap before; others [are looked at](Writer::clear_ahead).
-    #[inline]
-    fn tag(&self, position: u64, len: usize) -> [u8; bare::TAG_LEN] {
-        let [a, b] = self.lap(position).to_ne_bytes();
-        let [c, d] = (len as u16).to_ne_bytes();
-        [a, b, c, d]
-    }
+/// The tag of a record of `len` bytes: its length and the lap, which is not that of the words that were
+/// there in the lap before; others [are looked at](Writer::clear_ahead).
+#[inline]
+fn tag(lap: u16, len: usize) -> [u8; bare::TAG_LEN] {
+    let [a, b] = lap.to_ne_bytes();
+    let [c, d] = (len as u16).to_ne_bytes();
+    [a, b, c, d]
 }
 
 /// The length in the first word of a record, if it is one of a lap.

@@ -32,7 +32,10 @@ impl Reader {
     #[inline]
     fn advance(&mut self, lines: u64) {
         self.read += lines;
-        (self.start, self.lap) = (self.ring.start(self.read), self.ring.lap(self.read));
+        self.start = self.ring.start(self.read);
+        if self.start == self.ring.start(0) {
+            self.lap = self.ring.lap(self.read);
+        }
     }
 
     /// Hands the next record to `inbox`, if it is there, and returns its bytes.
@@ -42,10 +45,16 @@ impl Reader {
         link: PathId,
         inbox: &mut impl Inbox,
     ) -> Result<Option<usize>, Nonsense> {
-        let first = self.ring.word(self.start).load(Ordering::Acquire);
-        let Some(len) = written(self.lap, first) else { return Ok(None) };
+        let Some((mut first, mut len)) = self.look() else { return Ok(None) };
         if len == 0 {
-            return self.skip(link, inbox);
+            if !self.skip() {
+                inbox.malformed(Malformed::Length { part: Part::Bth, claimed: 0, have: 0 });
+                return Err(Nonsense);
+            }
+            match self.look() {
+                Some(behind) => (first, len) = behind,
+                None => return Ok(None),
+            }
         }
         let bytes = bare::TAG_LEN + len;
         let lines = lines_for(bytes);
@@ -74,16 +83,22 @@ impl Reader {
             || (lines <= self.ring.to_end(self.read) && self.ring.grow())
     }
 
-    /// Goes on at the beginning of the ring, where no other skip can be.
+    /// The first word of the next record, and its length, if it is there.
+    #[inline]
+    fn look(&self) -> Option<(u64, usize)> {
+        let first = self.ring.word(self.start).load(Ordering::Acquire);
+        written(self.lap, first).map(|len| (first, len))
+    }
+
+    /// Goes on at the beginning of the ring, if this is not there: where no other skip can be.
     #[cold]
-    fn skip(&mut self, link: PathId, inbox: &mut impl Inbox) -> Result<Option<usize>, Nonsense> {
+    fn skip(&mut self) -> bool {
         let to_end = self.ring.to_end(self.read);
-        if to_end == self.ring.lines {
-            inbox.malformed(Malformed::Length { part: Part::Bth, claimed: 0, have: 0 });
-            return Err(Nonsense);
+        let sense = to_end < self.ring.lines;
+        if sense {
+            self.advance(to_end);
         }
-        self.advance(to_end);
-        self.take(link, inbox)
+        sense
     }
 
     /// What was read so far is answered for. Whether the writer should be told at once, since it
@@ -119,6 +134,7 @@ impl Reader {
     #[cfg(test)]
     pub fn pass(&mut self, lines: u64) {
         self.advance(lines);
+        self.lap = self.ring.lap(self.read);
         self.settled = self.read;
     }
 }

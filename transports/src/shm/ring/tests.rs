@@ -145,34 +145,58 @@ fn rings_share_what_their_device_may_take_and_leave_it_to_the_next() {
 }
 
 /// However long its records are, and whatever of it the reader has read: what may be under way, less
-/// what two of the longest leave unused.
+/// what two of the longest leave unused. And all the while what they carry looks like the tag of this
+/// lap or the next ones.
 #[test]
 fn a_ring_always_has_the_room_that_is_promised() {
     let least = SHORT - CLOSE - 2 * lines_for(LONGEST);
-    for (lines, spare) in [(1, 0), (2, 0), (2, PLENTY), (16, 0), (16, PLENTY)] {
-        let mut both = Both::new(lines * SHORT as u32, spare);
+    for (parts, spare) in [(1, 0), (2, 0), (2, PLENTY), (16, 0), (16, PLENTY)] {
+        let mut both = Both::new(parts * SHORT as u32, spare);
         let mut under_way = VecDeque::new();
-        let mut random = 1_u64;
-        let mut full = 0;
-        while full < 100 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let [short, long] = [random >> 40 & 63, random >> 48 & 4095];
-            let len = if random >> 62 == 0 { long } else { short };
-            if both.push_with(&vec![0; len as usize]) {
-                under_way.push_back(lines_for(bare::TAG_LEN + 12 + len as usize));
-                continue;
+        let mut dice = Dice(1);
+        let (mut full, mut away) = (0, false);
+        for _ in 0..50_000 {
+            let len = if dice.below(4) == 0 { dice.below(4097) } else { dice.below(64) };
+            let lap = (both.writer.lap().wrapping_add(dice.below(4) as u16)).to_ne_bytes();
+            let word = [lap[0], lap[1], dice.below(256) as u8, 0, 0, 0, 0, 0];
+            let payload: Vec<u8> = word.into_iter().cycle().take(len).collect();
+            let pushed = both.push_with(&payload);
+            if pushed {
+                under_way.push_back(lines_for(bare::TAG_LEN + Bth::LEN + len));
+            } else {
+                full += 1;
+                let room = under_way.iter().sum::<u64>();
+                assert!(room >= least, "{room} lines of {parts} parts, with {spare} to spare");
             }
-            full += 1;
-            assert!(under_way.iter().sum::<u64>() >= least, "{lines}, {spare}: {under_way:?}");
-            // All but a few, or a part.
-            let left = if random >> 61 & 1 == 0 { random >> 44 & 7 } else { random >> 44 & 511 };
-            while under_way.len() as u64 > left {
+            // A reader that keeps up, until it is away.
+            away |= dice.below(10_000) == 0;
+            let left = match pushed {
+                true if away => continue,
+                true if dice.below(20) == 0 => dice.below(8),
+                true => continue,
+                false => dice.below(512),
+            };
+            away = false;
+            while under_way.len() > left {
                 both.take().expect("what is under way");
                 under_way.pop_front();
             }
+            if left == 0 {
+                assert_eq!(both.take(), None, "what was never sent");
+            }
             both.tell();
         }
+        assert!(full > 0, "it was full");
         both.drain();
+    }
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        ((self.0 >> 33) % end) as usize
     }
 }
 

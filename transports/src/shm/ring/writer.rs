@@ -7,14 +7,20 @@ use doorbell_core::memory::Region;
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::Headers;
 
-use super::{CLOSE, LONGEST, Ring, SENT, SHORT, SLEEPING, Spare, TAKEN, first, lines_for, written};
+use super::{
+    CLOSE, LONGEST, Ring, SENT, SHORT, SLEEPING, Spare, TAKEN, first_part, lines_for, tag, written,
+};
 
 /// The end that writes. Positions are lines, counted from the beginning of time.
 pub struct Writer {
     ring: Ring,
     written: u64,
-    /// Where it is to be thought about where to go on: the beginning of the ring, or further ahead.
+    /// The lap, as it stands in tags.
+    lap: u16,
+    /// How far may be written before [room must be found](Self::find_room).
     bound: u64,
+    /// Where it is to be thought about where to go on: at the beginning of the ring, or further ahead.
+    due: u64,
     /// How far the reader was when last looked at.
     taken: u64,
     /// How far it is known to have answered, as this side has read what it had sent by then.
@@ -35,11 +41,13 @@ pub struct Writer {
 impl Writer {
     pub fn new(memory: Region, lines: u32) -> Self {
         let ring = Ring::new(memory, lines);
-        let (bound, fresh_until) = (ring.reach, ring.lines);
+        let (lap, due, fresh_until) = (ring.lap(0), ring.reach, ring.lines);
         Self {
             ring,
             written: 0,
-            bound,
+            lap,
+            bound: due,
+            due,
             taken: 0,
             delivered: 0,
             told: (0, 0),
@@ -68,7 +76,7 @@ impl Writer {
         if lines > 1 {
             self.strewn_until = first + lines + self.ring.lines;
         }
-        let tag = self.ring.tag(first, bytes - bare::TAG_LEN);
+        let tag = tag(self.lap, bytes - bare::TAG_LEN);
         bare::emit(self.ring.lines(first, lines), tag, headers, payload);
         self.written = first + lines;
         Ok((self.written, bytes))
@@ -77,26 +85,30 @@ impl Writer {
     /// Where a record of so many lines may begin, if the reader has left room for it.
     #[inline]
     fn claim(&mut self, lines: u64) -> Result<u64, Full> {
-        if lines > self.bound - self.written {
-            self.turn(lines)?;
-        }
-        let end = self.written + lines;
-        if end - self.taken > self.ring.lines {
-            self.look();
-            if end - self.taken > self.ring.lines {
-                return Err(Full);
-            }
+        if self.written + lines > self.bound {
+            self.find_room(lines)?;
         }
         Ok(self.written)
     }
 
-    /// Goes back to the beginning if the reader is close behind, or the ring ends; and moves the bound.
+    /// Has so many lines fit in front of the bound, if the reader has left room for them.
     #[cold]
-    fn turn(&mut self, lines: u64) -> Result<(), Full> {
+    fn find_room(&mut self, lines: u64) -> Result<(), Full> {
         self.look();
+        if self.written + lines > self.due {
+            self.turn(lines)?;
+        }
+        self.bound = self.due.min(self.taken + self.ring.lines);
+        if self.written + lines > self.bound { Err(Full) } else { Ok(()) }
+    }
+
+    /// Goes back to the beginning if the reader is close behind, or the ring ends; and on from there
+    /// or from here.
+    fn turn(&mut self, lines: u64) -> Result<(), Full> {
         let (to_end, behind) = (self.ring.to_end(self.written), self.written - self.taken);
         if to_end == self.ring.lines {
             self.fresh_until = self.written + to_end;
+            self.lap = self.ring.lap(self.written);
         } else {
             let may_turn = to_end + lines + behind <= self.ring.lines;
             if (may_turn && behind <= CLOSE) || !self.can_go_on(lines) {
@@ -106,7 +118,7 @@ impl Writer {
                 self.skip(to_end);
             }
         }
-        self.bound = self.written + self.ring.left(self.written).min(SHORT);
+        self.due = self.written + self.ring.left(self.written).min(SHORT);
         Ok(())
     }
 
@@ -130,11 +142,12 @@ impl Writer {
     fn skip(&mut self, to_end: u64) {
         let beginning = self.written + to_end;
         self.clear_ahead(beginning);
-        let [a, b, c, d] = self.ring.tag(self.written, 0);
+        let [a, b, c, d] = tag(self.lap, 0);
         let first = u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]);
         self.ring.lines(self.written, 1)[0].store(first, Ordering::Release);
         self.fresh_until = self.written + self.ring.lines;
         self.written = beginning;
+        self.lap = self.ring.lap(beginning);
     }
 
     /// Sees to it that the line where the reader will look next does not seem written already.
@@ -215,11 +228,18 @@ impl Writer {
         true
     }
 
+    #[cfg(test)]
+    pub fn lap(&self) -> u16 {
+        self.lap
+    }
+
     /// As if so many lines had been written and read since.
     #[cfg(test)]
     pub fn pass(&mut self, lines: u64) {
         self.written += lines;
+        self.lap = self.ring.lap(self.written);
         self.bound += lines;
+        self.due += lines;
         self.taken += lines;
         self.fresh_until += lines;
     }
@@ -227,6 +247,6 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.spare.give_back(self.ring.reach - first(self.ring.lines));
+        self.spare.give_back(self.ring.reach - first_part(self.ring.lines));
     }
 }
