@@ -17,7 +17,7 @@ use super::stream;
 use super::test::Test;
 use link::{Link, Seat};
 
-/// Runs one end of a test of frames over a device, as a program has it that knows which.
+/// Runs one end of a test of frames over a device, compiled for its kind.
 pub fn run(plan: &Plan, peer: &mut Peer, device: &str) -> anyhow::Result<Option<Figures>> {
     let (device, seat) = Seat::take(device, plan)?;
     match device {

@@ -290,17 +290,17 @@ impl Shm {
         let socket = call.socket.take();
         call.refused = match (Message::read(&bytes[..len]), fd, socket) {
             (Some(Ok(Message::Answer(Ok(lines)))), Some(fd), Some(socket)) => {
-                let found = Sealed::received(fd, Segment::bytes(lines) as u64);
-                let segment = found.and_then(|sealed| Segment::of(sealed, lines));
-                let name = call.name.clone();
-                let most = self.meeting.lines;
-                match segment {
-                    Ok(segment) if lines <= most => {
+                let fits = lines <= self.meeting.lines;
+                let found = fits.then(|| Sealed::received(fd, Segment::bytes(lines) as u64));
+                match found.and_then(Result::ok).map(|sealed| Segment::of(sealed, lines)) {
+                    Some(Ok(segment)) => {
+                        let name = call.name.clone();
                         self.meeting.calls.remove(at);
                         self.link(&segment, Side::Caller, socket, &name);
                         return;
                     }
-                    _ => Some("the memory that it sent is not what it must be"),
+                    Some(Err(_)) => Some("there is no memory here for a link to it"),
+                    None => Some("the memory that it sent is not what it must be"),
                 }
             }
             // Its own call goes on, and is awaited.

@@ -79,13 +79,15 @@ pub struct Limits {
     pub peers: usize,
     /// The size of each ring in bytes: a power of two from 16 KiB to 4 MiB. A link has two, of the
     /// size that its smaller end allows, and takes the first 256 KiB of each when it is made. The rest
-    /// is taken when somebody writes and the other does not keep up: streams want a ring that is longer
-    /// than a processor's own cache, and go through a shorter one two to four times slower. What is on
-    /// its way, or read and not yet answered for, must fit: 240 KiB always do in a ring of 256 KiB or
-    /// more, and nearly all of it once it is taken and as long as the reader is behind.
+    /// is taken when a writer gets so far ahead of its reader, and kept as long as the link: streams go
+    /// two to four times as fast through a ring that is longer than a processor's own cache.
+    ///
+    /// What is on its way, or read and not yet answered for, must fit, each packet in whole lines of
+    /// 64 bytes: 240 KiB always do in a ring of 256 KiB or more.
     pub ring: usize,
     /// How many bytes this device may take for the rings that it writes, beside the first 256 KiB of
-    /// each. Without it, or when the system has no more, a ring goes on with what it has.
+    /// each; what peers take for those that they write is on their account. A ring that gets no more
+    /// goes on with what it has.
     pub spare: usize,
 }
 
@@ -241,7 +243,8 @@ impl Shm {
                 checksum: false,
                 lossless: true,
                 mapping: true,
-                memory: limits.peers * Segment::first_bytes(lines(limits)) + limits.spare,
+                memory: (limits.peers * Segment::first_bytes(lines(limits)))
+                    .saturating_add(limits.spare),
             },
         })
     }

@@ -32,7 +32,8 @@ impl Sealed {
         Ok(sealed)
     }
 
-    /// The same, of which no page is there yet.
+    /// The same, of which no page is there yet: whoever goes anywhere has it filled before, for else
+    /// an access may fail for want of a page.
     pub fn hollow(len: usize) -> io::Result<Self> {
         if len as u64 > machine() {
             let why = format!("{len} bytes are more than this machine has");
@@ -137,7 +138,7 @@ impl Words {
         let Some(mapping) = &self.mapping else { return Region::new(0) };
         // SAFETY: the range lies within the mapping, which ends with a page and thus a whole word,
         // begins with one, too, and is unmapped when the owner is dropped. The memory is sealed
-        // against shrinking and of pages that don't run out, so every access finds it. This process
+        // against shrinking, so every access finds it, or has the kernel find a page. This process
         // reaches it by regions made here, which are of atomic words.
         unsafe { Region::foreign(mapping.at().cast().byte_add(at), len, Arc::clone(mapping)) }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use doorbell_core::encap::PathId;
 use doorbell_core::nic::Outbox;
+use doorbell_core::wire::{Bth, Opcode, Psn, Qpn};
 use doorbell_kit::lab::passed_over;
 use doorbell_kit::readable;
 use doorbell_transports::shm::{Limits, Shm};
@@ -62,17 +63,21 @@ impl Liar {
         Self(socket)
     }
 
-    /// Says hello by a name.
-    fn hello_as(device: &Shm, name: &str) -> Self {
+    /// Says hello by a name, for rings of so many lines.
+    fn hello_as(device: &Shm, name: &str, lines: u32) -> Self {
         let liar = Self::call(&named(device));
-        let hello = [&HELLO[..], &LINES.to_le_bytes(), name.as_bytes()].concat();
+        let hello = [&HELLO[..], &lines.to_le_bytes(), name.as_bytes()].concat();
         liar.say(&hello, None);
         liar
     }
 
     /// Calls it, and says hello as it should.
     fn hello(device: &mut Shm) -> (Self, Segment) {
-        let liar = Self::hello_as(device, &name("liar"));
+        Self::hello_for(device, LINES)
+    }
+
+    fn hello_for(device: &mut Shm, lines: u32) -> (Self, Segment) {
+        let liar = Self::hello_as(device, &name("liar"), lines);
         let mut heard = Heard::default();
         until(|| {
             turn(device, &mut heard);
@@ -80,8 +85,8 @@ impl Liar {
         });
         let (answer, fd) = liar.hear();
         assert_eq!(answer[..2], [2, 0]);
-        assert_eq!(answer[2..], LINES.to_le_bytes());
-        (liar, Segment::map(fd.expect("memory")))
+        assert_eq!(answer[2..], lines.to_le_bytes());
+        (liar, Segment::map(fd.expect("memory"), 256 + lines as usize * 64))
     }
 
     fn say(&self, bytes: &[u8], fd: Option<BorrowedFd<'_>>) {
@@ -141,36 +146,38 @@ impl Liar {
 struct Segment {
     fd: OwnedFd,
     words: &'static [AtomicU64],
+    /// The bytes of a ring.
+    ring: usize,
 }
 
 impl Segment {
-    fn map(fd: OwnedFd) -> Self {
+    fn map(fd: OwnedFd, ring: usize) -> Self {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let (null, raw) = (ptr::null_mut(), fd.as_raw_fd());
         // SAFETY: the kernel chooses the place; it is unmapped when this is dropped.
         let words = unsafe {
-            let at = libc::mmap(null, 2 * RING, protection, libc::MAP_SHARED, raw, 0);
+            let at = libc::mmap(null, 2 * ring, protection, libc::MAP_SHARED, raw, 0);
             assert_ne!(at, libc::MAP_FAILED);
-            std::slice::from_raw_parts(at.cast(), 2 * RING / 8)
+            std::slice::from_raw_parts(at.cast(), 2 * ring / 8)
         };
-        Self { fd, words }
+        Self { fd, words, ring }
     }
 
     /// What the device reads: its progress, whether it sleeps, and the ring, by words.
     fn outgoing(&self) -> &[AtomicU64] {
-        &self.words[..RING / 8]
+        &self.words[..self.ring / 8]
     }
 
     /// What the device writes.
     fn incoming(&self) -> &[AtomicU64] {
-        &self.words[RING / 8..]
+        &self.words[self.ring / 8..]
     }
 }
 
 impl Drop for Segment {
     fn drop(&mut self) {
         // SAFETY: nobody keeps the words any longer.
-        unsafe { libc::munmap(self.words.as_ptr().cast_mut().cast(), 2 * RING) };
+        unsafe { libc::munmap(self.words.as_ptr().cast_mut().cast(), 2 * self.ring) };
     }
 }
 
@@ -212,6 +219,44 @@ fn a_record_of_impossible_length_breaks_its_link_and_is_counted() {
         let heard = is_broken(&mut device, link);
         assert_eq!((heard.malformed, heard.packets.len()), (1, 0));
     }
+}
+
+/// The words of a packet without a payload, but for its length.
+fn record(number: u32, len: u16) -> [u64; 2] {
+    let bth = Bth::new(Opcode::UcSendOnly, Qpn::GSI, Psn::new(number)).to_bytes();
+    let [a, b, c, d, rest @ ..] = bth;
+    let first = u64::from_le_bytes([0, 0, 0, 0, a, b, c, d]);
+    [tag(1, len) | first, u64::from_le_bytes(rest)]
+}
+
+/// What has no memory yet is a hole, until somebody goes there: the reader takes care of itself.
+#[test]
+fn a_record_in_a_hole_is_read() {
+    const PART: usize = 4096;
+    let mut device = Shm::join(&name("honest")).expect("a name");
+    let (_liar, segment) = Liar::hello_for(&mut device, 1 << 16);
+    let mut heard = Heard::default();
+    let write = |place: usize, [first, second]: [u64; 2]| {
+        let words = &segment.outgoing()[32 + place * 8..];
+        words[1].store(second, Ordering::Relaxed);
+        words[0].store(first, Ordering::Release);
+    };
+    for number in 0..PART - 1 {
+        write(number, record(number as u32, 12));
+    }
+    // The last line of the first part, and 64 lines of the next.
+    write(PART - 1, record(1, 12 + 4096));
+    // And one behind.
+    write(PART + 64, record(2, 12));
+    until(|| {
+        turn(&mut device, &mut heard);
+        heard.packets.len() > PART
+    });
+    let (_, _, payload) = &heard.packets[PART - 1];
+    assert_eq!((payload.len(), heard.malformed), (4096, 0));
+    // No further than the end.
+    write(PART + 65, record(3, u16::MAX));
+    is_broken(&mut device, PathId(0));
 }
 
 #[test]
@@ -537,7 +582,7 @@ fn of_two_calls_that_cross_the_one_of_the_lesser_name_goes_on() {
         assert!(matches!(device.reach(&impostor.address), Ok(None)));
         let called = impostor.accept();
         called.hear();
-        let caller = Liar::hello_as(&device, &peer);
+        let caller = Liar::hello_as(&device, &peer, LINES);
         if own < peer {
             assert!(matches!(device.reach(&impostor.address), Ok(None)));
             assert_eq!(caller.hear().0, [2, 1], "crossed");
@@ -550,7 +595,7 @@ fn of_two_calls_that_cross_the_one_of_the_lesser_name_goes_on() {
             assert_eq!(called.hear().0, [], "hung up");
         }
         // A third call is one too many.
-        let again = Liar::hello_as(&device, &peer);
+        let again = Liar::hello_as(&device, &peer, LINES);
         device.reach(&Address::Shm("nobody at all".into())).expect_err("nobody");
         assert_eq!(again.hear().0, [2, 2], "linked already");
     }
@@ -574,7 +619,7 @@ fn a_call_that_is_refused_as_crossed_waits_for_the_other_one() {
     device.arm(None).expect("armed");
     assert_eq!(turn(&mut device, &mut heard), 0);
     assert!(!is_ready(&device));
-    let _caller = Liar::hello_as(&device, &peer);
+    let _caller = Liar::hello_as(&device, &peer, LINES);
     sleep(&device);
     device.disarm();
     reach_with(&mut device, &impostor.address, || {}).expect("a link");

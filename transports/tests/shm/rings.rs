@@ -83,12 +83,24 @@ fn bursts(ring: usize, most: u64) {
 
 #[test]
 fn a_full_ring_takes_nothing_until_what_was_read_is_settled() {
-    let limits = Limits { ring: 256 << 10, ..Limits::default() };
+    full(Limits { ring: 256 << 10, ..Limits::default() }, 4096);
+}
+
+#[test]
+fn a_ring_is_as_long_as_its_device_may_have_it() {
+    let long = Limits { ring: 4 << 20, ..Limits::default() };
+    full(Limits { spare: 0, ..long }, 4096);
+    full(Limits { spare: 1 << 20, ..long }, 5 * 4096);
+    full(Limits { spare: usize::MAX, ..long }, 16 * 4096);
+}
+
+/// Fills a ring that takes so many records of a line.
+fn full(limits: Limits, lines: usize) {
     let [mut a, mut b] = Shm::pair_within(limits).expect("a pair");
     let to_b = reach(&mut a, &mut b);
     let filled = (0..).take_while(|&n| push(&mut a, to_b, n, b"sixteen bytes...").is_ok()).count();
     a.flush();
-    assert_eq!(filled, 4096);
+    assert_eq!(filled, lines);
     let mut heard = Heard::default();
     while b.receive(&mut heard) > 0 {}
     assert_eq!(heard.packets.len(), filled);

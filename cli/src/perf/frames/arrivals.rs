@@ -56,7 +56,7 @@ impl Arrivals {
         }
         let right = self.pattern.of(number, len);
         if let Ok(right) = right.try_into() {
-            // The shortest are of a length that is known, as programs have them.
+            // Of the length that latencies are told of, it is looked at as words.
             return is_pair(payload, right);
         }
         payload.copy_to(&mut self.copy[..len]);
@@ -112,4 +112,34 @@ impl Inbox for Arrivals {
     fn malformed(&mut self, _: Malformed) {}
 
     fn gone(&mut self, _: PathId) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use doorbell_core::wire::{Bth, Extensions, Headers, PathMtu};
+
+    use super::*;
+
+    #[test]
+    fn a_packet_that_is_not_what_was_sent_is_counted() {
+        for size in [1, 8, 16, 17, 64] {
+            let (own, shape) = (Qpn::new(7), Shape::new(size, PathMtu::Mtu1024).expect("a shape"));
+            let mut arrivals = Arrivals::new(own, shape);
+            let pattern = Pattern::new(shape.mtu);
+            let mut send = |number: u32, payload: &[u8]| {
+                let bth = Bth::new(Opcode::RcSendOnly, own, Psn::new(number));
+                let headers = Headers { bth, extensions: Extensions::None };
+                arrivals.packet(Flow::Link(PathId(0)), &Packet { headers, payload });
+                (arrivals.ledger.here.right, arrivals.ledger.here.wrong)
+            };
+            assert_eq!(send(0, pattern.of(0, size)), (1, 0));
+            for (number, at) in [(1, 0), (2, size - 1)] {
+                let mut changed = pattern.of(number, size).to_vec();
+                changed[at] ^= 1;
+                assert_eq!(send(number as u32, &changed), (1, number));
+            }
+            assert_eq!(send(3, &pattern.of(3, size)[1..]), (1, 3));
+            assert_eq!(send(4, pattern.of(4, size)), (2, 3));
+        }
+    }
 }

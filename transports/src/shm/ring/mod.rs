@@ -20,6 +20,7 @@
 mod reader;
 mod writer;
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -124,14 +125,12 @@ impl Ring {
 
     /// Has the memory of the next part be there. What another has written there stays.
     #[cold]
-    fn grow(&mut self) -> bool {
+    fn grow(&mut self) -> io::Result<()> {
         let reach = self.reach + self.next_part();
         let words = |reach| RING + Self::looked_at(self.lines, reach) as usize * LINE;
-        let there = populate(&self.memory.words()[words(self.reach)..words(reach)]).is_ok();
-        if there {
-            self.reach = reach;
-        }
-        there
+        populate(&self.memory.words()[words(self.reach)..words(reach)])?;
+        self.reach = reach;
+        Ok(())
     }
 
     /// At which line of the ring a position is.

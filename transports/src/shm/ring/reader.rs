@@ -80,7 +80,16 @@ impl Reader {
     #[inline]
     fn reaches(&mut self, lines: u64) -> bool {
         lines <= self.ring.left(self.read)
-            || (lines <= self.ring.to_end(self.read) && self.ring.grow())
+            || (lines <= self.ring.to_end(self.read) && self.follows())
+    }
+
+    #[cold]
+    fn follows(&mut self) -> bool {
+        let grown = self.ring.grow();
+        if let Err(why) = &grown {
+            tracing::warn!(%why, "a ring can't be read on: its writer had memory for more of it");
+        }
+        grown.is_ok()
     }
 
     /// The first word of the next record, and its length, if it is there.
@@ -106,7 +115,7 @@ impl Reader {
     #[inline]
     pub fn settle(&mut self) -> bool {
         self.settled = self.read;
-        self.settled - self.told >= self.ring.lines / 4
+        self.settled - self.told >= self.ring.reach / 4
     }
 
     /// How far this side has read.

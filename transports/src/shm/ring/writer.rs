@@ -19,7 +19,7 @@ pub struct Writer {
     lap: u16,
     /// How far may be written before [room must be found](Self::find_room).
     bound: u64,
-    /// Where it is to be thought about where to go on: at the beginning of the ring, or further ahead.
+    /// How far may be written before the writer [chooses](Self::choose_way) to turn back or to go on.
     due: u64,
     /// How far the reader was when last looked at.
     taken: u64,
@@ -36,6 +36,9 @@ pub struct Writer {
     fresh_until: u64,
     nonsense: bool,
     spare: Spare,
+    /// Up to which line it was asked for memory, and whether in this lap that was refused.
+    paid: u64,
+    refused: bool,
 }
 
 impl Writer {
@@ -55,6 +58,8 @@ impl Writer {
             fresh_until,
             nonsense: false,
             spare: Spare::default(),
+            paid: due,
+            refused: false,
         }
     }
 
@@ -91,20 +96,19 @@ impl Writer {
         Ok(self.written)
     }
 
-    /// Has so many lines fit in front of the bound, if the reader has left room for them.
+    /// Moves the bound behind so many lines more, if the reader has left room for them.
     #[cold]
     fn find_room(&mut self, lines: u64) -> Result<(), Full> {
         self.look();
         if self.written + lines > self.due {
-            self.turn(lines)?;
+            self.choose_way(lines)?;
         }
         self.bound = self.due.min(self.taken + self.ring.lines);
         if self.written + lines > self.bound { Err(Full) } else { Ok(()) }
     }
 
-    /// Goes back to the beginning if the reader is close behind, or the ring ends; and on from there
-    /// or from here.
-    fn turn(&mut self, lines: u64) -> Result<(), Full> {
+    /// Turns back to the beginning if the reader is close behind, or the ring ends, or its memory.
+    fn choose_way(&mut self, lines: u64) -> Result<(), Full> {
         let (to_end, behind) = (self.ring.to_end(self.written), self.written - self.taken);
         if to_end == self.ring.lines {
             self.fresh_until = self.written + to_end;
@@ -124,18 +128,19 @@ impl Writer {
 
     /// Whether there is memory for so many lines before the ring ends, or can be taken.
     fn can_go_on(&mut self, lines: u64) -> bool {
-        if lines <= self.ring.left(self.written) {
-            return true;
-        }
-        let part = self.ring.next_part();
-        if part == 0 || !self.spare.take(part) {
+        lines <= self.ring.left(self.written) || self.grow()
+    }
+
+    /// Takes memory for the next part. Part of that may be had even if it is refused, and so it is
+    /// paid for once and not given back. It is asked for once a lap: that is a system call.
+    fn grow(&mut self) -> bool {
+        let (part, end) = (self.ring.next_part(), self.ring.reach + self.ring.next_part());
+        if part == 0 || self.refused || (self.paid < end && !self.spare.take(part)) {
             return false;
         }
-        let grown = self.ring.grow();
-        if !grown {
-            self.spare.give_back(part);
-        }
-        grown
+        self.paid = end;
+        self.refused = self.ring.grow().is_err();
+        !self.refused
     }
 
     /// Sends the reader to the beginning, by a tag of no length.
@@ -146,6 +151,7 @@ impl Writer {
         let first = u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]);
         self.ring.lines(self.written, 1)[0].store(first, Ordering::Release);
         self.fresh_until = self.written + self.ring.lines;
+        self.refused = false;
         self.written = beginning;
         self.lap = self.ring.lap(beginning);
     }
@@ -247,6 +253,6 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.spare.give_back(self.ring.reach - first_part(self.ring.lines));
+        self.spare.give_back(self.paid - first_part(self.ring.lines));
     }
 }
