@@ -166,6 +166,7 @@ mod tests {
 
     use super::*;
     use crate::shm::ring::Spare;
+    use crate::sys::mapping::refuse;
 
     struct Count(usize);
 
@@ -183,6 +184,42 @@ mod tests {
     fn taken(segment: &Segment) -> usize {
         let file = File::from(segment.sealed.as_fd().try_clone_to_owned().expect("a descriptor"));
         file.metadata().expect("what it is").blocks() as usize * 512
+    }
+
+    /// Fills what a writer may, reads all of it, and returns how many records that were.
+    fn fill(writer: &mut Writer, reader: &mut Reader) -> usize {
+        let bth = Bth::new(Opcode::UcSendOnly, Qpn::GSI, Psn::new(0));
+        let headers = Headers { bth, extensions: Extensions::None };
+        let pushed = (0..).take_while(|_| writer.push(&headers, &[][..]).is_ok()).count();
+        let mut count = Count(0);
+        while reader.take(PathId(0), &mut count) != Ok(None) {}
+        reader.settle();
+        reader.tell(0);
+        assert_eq!(count.0, pushed);
+        pushed
+    }
+
+    #[test]
+    fn a_ring_to_which_the_system_gives_no_more_stays_short_and_pays_once() {
+        const PART: usize = 4096;
+        let spare = Spare::new(PART * 64);
+        let refused = Segment::new(ring::MOST).expect("memory");
+        refuse(&refused.ring(0).words()[ring::first_bytes(ring::MOST) / 8..]);
+        let (mut writer, mut reader) = refused.rings(Side::Both);
+        writer.may_take(spare.clone());
+        for _ in 0..3 {
+            assert_eq!(fill(&mut writer, &mut reader), PART);
+        }
+        let other = || {
+            let segment = Segment::new(ring::MOST).expect("memory");
+            let (mut writer, mut reader) = segment.rings(Side::Both);
+            writer.may_take(spare.clone());
+            fill(&mut writer, &mut reader)
+        };
+        // What was refused is on its account as long as it is there.
+        assert_eq!(other(), PART);
+        drop(writer);
+        assert_eq!(other(), 2 * PART);
     }
 
     #[test]

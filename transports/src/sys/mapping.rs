@@ -75,3 +75,15 @@ pub(crate) fn populate(words: &[AtomicU64]) -> io::Result<()> {
     let done = unsafe { libc::madvise(first.cast_mut().cast(), len, libc::MADV_POPULATE_WRITE) };
     check(done, "populating mapped memory").map(drop)
 }
+
+/// Has the system refuse to [`populate`] the whole pages among some words, and to write them.
+#[cfg(test)]
+pub(crate) fn refuse(words: &[AtomicU64]) {
+    // SAFETY: the call touches no memory of this program's.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let first = words.as_ptr().map_addr(|at| at.next_multiple_of(page));
+    let len = (words.as_ptr_range().end.addr() & !(page - 1)) - first.addr();
+    // SAFETY: what is mapped stays so, to be read; a test that writes there after all is killed.
+    let done = unsafe { libc::mprotect(first.cast_mut().cast(), len, libc::PROT_READ) };
+    check(done, "mprotect").expect("pages of a mapping");
+}
