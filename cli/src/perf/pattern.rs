@@ -6,13 +6,16 @@ pub struct Pattern {
 }
 
 /// How many different beginnings there are, eight bytes apart.
-const BEGINNINGS: u64 = 251;
+const BEGINNINGS: usize = 256;
+
+/// Numbers that follow each other begin far apart, and so do those that are a ring apart.
+const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl Pattern {
     /// For messages of up to `longest` bytes.
     pub fn new(longest: usize) -> Self {
-        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-        let words = longest.div_ceil(8) + BEGINNINGS as usize;
+        let mut state = FACTOR;
+        let words = longest.div_ceil(8) + BEGINNINGS;
         let bytes = (0..words).flat_map(|_| {
             state ^= state << 13;
             state ^= state >> 7;
@@ -25,7 +28,7 @@ impl Pattern {
     /// What the message of this number carries, `len` bytes.
     #[inline]
     pub fn of(&self, number: u64, len: usize) -> &[u8] {
-        let at = (number % BEGINNINGS) as usize * 8;
-        &self.bytes[at..at + len]
+        let at = (number.wrapping_mul(FACTOR) >> (64 - BEGINNINGS.trailing_zeros())) as usize * 8;
+        &self.bytes[at..][..len]
     }
 }

@@ -21,6 +21,14 @@ pub(super) struct Held {
     owner: Arc<Owner>,
 }
 
+/// How many words there are where there are so many bytes.
+#[inline]
+const fn words(len: usize) -> usize {
+    #[expect(clippy::manual_div_ceil, reason = "it provides for a length that no memory has")]
+    let words = (len + 7) / 8;
+    words
+}
+
 /// Dropped with the last handle, and otherwise looked at by nobody.
 enum Owner {
     Heap { _keeps: Heap },
@@ -59,7 +67,7 @@ impl Held {
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: whoever made this saw to it that so many words are there for as long as the owner
         // is, which is as long as self.
-        unsafe { slice::from_raw_parts(self.first.as_ptr(), self.len.div_ceil(8)) }
+        unsafe { slice::from_raw_parts(self.first.as_ptr(), words(self.len)) }
     }
 
     /// Whether this is the only handle, and nobody but handles leads to the words.
@@ -130,6 +138,6 @@ impl Private {
         let memory = &self.region.memory;
         // SAFETY: the words are there, as for `Held::words`; and nobody else reaches them, which is
         // this type's invariant, while nobody can do so by `self`.
-        unsafe { slice::from_raw_parts_mut(memory.first.as_ptr(), memory.len.div_ceil(8)) }
+        unsafe { slice::from_raw_parts_mut(memory.first.as_ptr(), words(memory.len)) }
     }
 }

@@ -106,35 +106,65 @@ const _: () = assert!(SLOT_BITS == u8::BITS);
 
 /// A set of slots.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Set([u64; MOST / 64]);
+pub(super) struct Set {
+    members: [u64; MOST / 64],
+    /// Which of these words are not zero. All that is looked at of an empty set: these words are
+    /// stored one by one, and who loads several at once waits until that has reached the cache.
+    words: u8,
+}
 
 impl Set {
     #[inline]
     pub fn insert(&mut self, slot: u8) {
-        self.0[usize::from(slot / 64)] |= 1 << (slot % 64);
+        self.members[usize::from(slot / 64)] |= 1 << (slot % 64);
+        self.words |= 1 << (slot / 64);
     }
 
     pub fn remove(&mut self, slot: u8) {
-        self.0[usize::from(slot / 64)] &= !(1 << (slot % 64));
+        let word = &mut self.members[usize::from(slot / 64)];
+        *word &= !(1 << (slot % 64));
+        if *word == 0 {
+            self.words &= !(1 << (slot / 64));
+        }
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        let [a, b, c, d] = self.0;
-        a | b | c | d == 0
+        self.words == 0
     }
 
-    /// Takes all out, one after another.
+    /// Takes the first one out.
     #[inline]
-    pub fn drain(&mut self) -> impl Iterator<Item = u8> + use<> {
-        let words = std::mem::take(&mut self.0);
-        words.into_iter().enumerate().flat_map(|(index, mut word)| {
-            std::iter::from_fn(move || {
-                let bit = (word != 0).then(|| word.trailing_zeros())?;
-                word &= word - 1;
-                Some((64 * index) as u8 + bit as u8)
-            })
-        })
+    pub fn pop(&mut self) -> Option<u8> {
+        let index = self.words.trailing_zeros();
+        let word = self.members.get_mut(index as usize)?;
+        let bit = word.trailing_zeros();
+        *word &= *word - 1;
+        if *word == 0 {
+            self.words &= self.words - 1;
+        }
+        Some((64 * index + bit) as u8)
+    }
+
+    /// Takes out those that are not to be kept, where they are: see [`Self::words`] for why.
+    #[inline]
+    pub fn retain(&mut self, mut keep: impl FnMut(u8) -> bool) {
+        let mut words = self.words;
+        while let Some(word) = self.members.get_mut(words.trailing_zeros() as usize) {
+            let index = words.trailing_zeros();
+            let mut left = *word;
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                if !keep((64 * index + bit) as u8) {
+                    *word &= !(1 << bit);
+                }
+                left &= left - 1;
+            }
+            if *word == 0 {
+                self.words &= !(1 << index);
+            }
+            words &= words - 1;
+        }
     }
 }
 
@@ -149,7 +179,20 @@ mod tests {
             set.insert(slot);
         }
         set.remove(7);
-        assert!(set.drain().eq([0, 63, 64, 255]));
+        assert!(std::iter::from_fn(|| set.pop()).eq([0, 63, 64, 255]));
         assert!(set.is_empty());
+        for slot in [3, 70, 71, 128] {
+            set.insert(slot);
+        }
+        let mut asked = Vec::new();
+        set.retain(|slot| {
+            asked.push(slot);
+            slot == 70
+        });
+        assert_eq!(asked, [3, 70, 71, 128]);
+        assert_eq!((set.pop(), set.pop()), (Some(70), None));
+        set.insert(70);
+        set.remove(70);
+        assert!(set.is_empty() && set.pop().is_none());
     }
 }

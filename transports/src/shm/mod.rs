@@ -304,25 +304,14 @@ impl Shm {
         if self.untold.is_empty() {
             return;
         }
-        let untold = self.untold;
-        for slot in self.untold.drain() {
+        let mut told = Set::default();
+        while let Some(slot) = self.untold.pop() {
             if let Some(link) = self.links.slot(slot) {
                 link.tell();
+                told.insert(slot);
             }
         }
-        self.wake(untold);
-    }
-
-    /// Wakes those of some peers that sleep.
-    #[inline]
-    fn wake(&mut self, mut peers: Set) {
-        // Against the fence of whoever is going to sleep.
-        fence(Ordering::SeqCst);
-        for slot in peers.drain() {
-            if let Some(link) = self.links.slot(slot) {
-                link.wake();
-            }
-        }
+        wake(&mut self.links, &mut told);
     }
 
     /// Hears what a peer says by its socket.
@@ -368,7 +357,7 @@ impl Shm {
     fn take_down(&mut self, inbox: &mut impl Inbox) -> usize {
         let mut found = 0;
         self.last.clear();
-        for slot in self.leaving.drain() {
+        while let Some(slot) = self.leaving.pop() {
             let Some(link) = self.links.slot(slot) else { continue };
             let id = link.id;
             // Not more than a ring holds: somebody else may still write there.
@@ -417,6 +406,18 @@ impl Shm {
     }
 }
 
+/// Wakes those of some peers that sleep, and forgets who they were.
+#[inline]
+fn wake(links: &mut Links, peers: &mut Set) {
+    // Against the fence of whoever is going to sleep.
+    fence(Ordering::SeqCst);
+    while let Some(slot) = peers.pop() {
+        if let Some(link) = links.slot(slot) {
+            link.wake();
+        }
+    }
+}
+
 /// How many lines a ring has at most.
 fn lines(limits: Limits) -> u32 {
     (limits.ring / 64) as u32
@@ -430,7 +431,7 @@ impl Drop for Shm {
 }
 
 impl Outbox for Shm {
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
         let id = path.id();
         let Some(link) = self.links.get(id) else { return self.stray(id) };
@@ -454,8 +455,7 @@ impl Outbox for Shm {
     #[inline]
     fn flush(&mut self) {
         if !self.unflushed.is_empty() {
-            let written = std::mem::take(&mut self.unflushed);
-            self.wake(written);
+            wake(&mut self.links, &mut self.unflushed);
         }
     }
 
@@ -514,11 +514,10 @@ impl Device for Shm {
             return;
         }
         let mut urgent = Set::default();
-        for slot in self.unsettled.drain() {
-            let Some(link) = self.links.slot(slot) else { continue };
+        self.unsettled.retain(|slot| {
+            let Some(link) = self.links.slot(slot) else { return false };
             if owes(link.id) {
-                self.unsettled.insert(slot);
-                continue;
+                return true;
             }
             // What is settled while somebody is about to sleep would wait for an idle turn in vain.
             match link.reader.settle() || self.armed {
@@ -528,9 +527,10 @@ impl Device for Shm {
                 }
                 false => self.untold.insert(slot),
             }
-        }
+            false
+        });
         if !urgent.is_empty() {
-            self.wake(urgent);
+            wake(&mut self.links, &mut urgent);
         }
     }
 

@@ -143,7 +143,7 @@ impl<D: Device> Link<D> {
     }
 
     /// Pushes the next packet, if there is room.
-    #[inline]
+    #[inline(always)]
     fn push_next(&mut self, last: bool) -> Result<(), Full> {
         let (number, shape) = (self.next, &self.shape);
         let psn = Psn::new(number as u32);
@@ -156,7 +156,7 @@ impl<D: Device> Link<D> {
     }
 
     /// Sends a message, packet by packet, as soon as there is room.
-    #[inline]
+    #[inline(always)]
     pub fn send_message(&mut self, last: bool) -> anyhow::Result<()> {
         for left in (0..self.shape.packets).rev() {
             let last = last && left == 0;

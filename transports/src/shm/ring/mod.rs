@@ -164,8 +164,13 @@ impl Ring {
 
     #[inline]
     fn lines(&self, first: u64, count: u64) -> &[AtomicU64] {
-        let start = self.start(first);
-        &self.memory.words()[start..start + count as usize * LINE]
+        self.record(self.start(first), count)
+    }
+
+    /// The lines from a word on.
+    #[inline]
+    fn record(&self, start: usize, lines: u64) -> &[AtomicU64] {
+        &self.memory.words()[start..][..lines as usize * LINE]
     }
 
     /// The lap of a position, as it stands in tags.
