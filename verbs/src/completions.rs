@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use doorbell_core::nic::{self, Completion, CompletionGauge, CompletionQueueId, Polled};
 use futures_core::Stream;
@@ -66,11 +66,13 @@ struct Head<'q> {
 }
 
 impl Look for Head<'_> {
-    type Found = Completion;
+    /// That there is one. It is taken by whoever waited, and not handed through all that waits for
+    /// him: what is moved so is written in other pieces than it is read in, which processors wait for.
+    type Found = ();
 
     #[inline]
-    fn look(&mut self, _: AtHand<'_>) -> Option<Completion> {
-        self.queue.poll()
+    fn look(&mut self, _: AtHand<'_>) -> Option<()> {
+        self.queue.is_ready().then_some(())
     }
 
     fn register(&mut self, waker: &Waker) {
@@ -99,6 +101,13 @@ impl CompletionQueue {
     fn head(&mut self) -> Head<'_> {
         let queue = self.queue.as_mut().expect("it is there until this is dropped");
         Head { queue, id: self.id, bell: &self.bell, shared: self.nic.shared() }
+    }
+
+    /// The next completion, if there is one already, which stays in the queue. The NIC takes no turn
+    /// for it.
+    #[inline]
+    pub fn peek(&mut self) -> Option<&Completion> {
+        self.queue.as_mut().expect("it is there until this is dropped").peek()
     }
 
     /// The next completion, if there is one already, where it stands in the queue, which it leaves when
@@ -153,17 +162,15 @@ impl CompletionQueue {
     /// The next completion.
     #[inline]
     pub fn completion(&mut self) -> NextCompletion<'_> {
-        NextCompletion(self.completion_in_hand())
-    }
-
-    /// The next completion, with the NIC in hand: what is [posted](Hand::post) before that is let go
-    /// leaves at once.
-    #[inline]
-    pub fn completion_in_hand(&mut self) -> CompletionInHand<'_> {
         let waiting = Waiting::new(self.nic.shared());
         let queue = self.queue.as_mut().expect("it is there until this is dropped");
         let head = Head { queue, id: self.id, bell: &self.bell, shared: self.nic.shared() };
-        CompletionInHand { head, waiting }
+        NextCompletion { head, waiting }
+    }
+
+    pub(crate) fn until_ready<'n>(&mut self, nic: &'n Nic) -> UntilCompletion<'n, '_> {
+        assert!(Arc::ptr_eq(nic.shared(), self.nic.shared()), "a completion queue of another NIC");
+        UntilCompletion { head: self.head(), waiting: Waiting::new(nic.shared()) }
     }
 
     /// The next completion, for which this thread waits. It needs no runtime.
@@ -180,9 +187,9 @@ impl Stream for CompletionQueue {
         let Self { nic, id, queue, bell, stint } = self.get_mut();
         let queue = queue.as_mut().expect("it is there until this is dropped");
         let mut head = Head { queue, id: *id, bell, shared: nic.shared() };
-        nic.shared().wait(context, stint, &mut head).map(|(found, machine)| {
+        nic.shared().wait(context, stint, &mut head).map(|((), machine)| {
             drop(Hand::new(nic.shared(), machine));
-            Some(found)
+            Some(head.queue.take())
         })
     }
 }
@@ -198,30 +205,36 @@ impl Drop for CompletionQueue {
 
 /// See [`CompletionQueue::completion`].
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct NextCompletion<'q>(CompletionInHand<'q>);
+pub struct NextCompletion<'q> {
+    head: Head<'q>,
+    waiting: Waiting<'q>,
+}
 
 impl Future for NextCompletion<'_> {
     type Output = Completion;
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Completion> {
-        Pin::new(&mut self.0).poll(context).map(|(completion, _)| completion)
+        let Self { head, waiting } = &mut *self;
+        let ((), hand) = ready!(waiting.poll(context, head));
+        drop(hand);
+        Poll::Ready(head.queue.take())
     }
 }
 
-/// See [`CompletionQueue::completion_in_hand`].
+/// See [`Nic::until_completion`].
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct CompletionInHand<'q> {
+pub struct UntilCompletion<'n, 'q> {
     head: Head<'q>,
-    waiting: Waiting<'q>,
+    waiting: Waiting<'n>,
 }
 
-impl<'q> Future for CompletionInHand<'q> {
-    type Output = (Completion, Hand<'q>);
+impl<'n> Future for UntilCompletion<'n, '_> {
+    type Output = Hand<'n>;
 
     #[inline]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        this.waiting.poll(context, &mut this.head)
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Hand<'n>> {
+        let Self { head, waiting } = &mut *self;
+        waiting.poll(context, head).map(|((), hand)| hand)
     }
 }

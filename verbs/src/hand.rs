@@ -82,10 +82,10 @@ impl<'r> AtHand<'r> {
 /// same NIC panics.
 ///
 /// ```compile_fail
-/// # use doorbell_verbs::CompletionQueue;
-/// fn spawn(mut completions: CompletionQueue) {
+/// # use doorbell_verbs::{CompletionQueue, Nic};
+/// fn spawn(nic: Nic, mut completions: CompletionQueue) {
 ///     tokio::spawn(async move {
-///         let (_, hand) = completions.completion_in_hand().await;
+///         let hand = nic.until_completion(&mut completions).await;
 ///         tokio::task::yield_now().await;
 ///         drop(hand);
 ///     });

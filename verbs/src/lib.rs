@@ -111,7 +111,7 @@ mod waiting;
 mod wakers;
 pub mod work;
 
-pub use completions::{CompletionInHand, CompletionQueue, NextCompletion};
+pub use completions::{CompletionQueue, NextCompletion, UntilCompletion};
 pub use connect::{Connection, Incoming, Kind, Listener, Private, Side, Unconnected};
 pub use datagrams::{Datagrams, DatagramsConfig, Destination};
 pub use domain::Domain;

@@ -17,7 +17,7 @@ use doorbell_transports::udp::Udp;
 use doorbell_transports::{Address, Capabilities, Device, Spec, Trouble};
 use tokio::sync::broadcast;
 
-use crate::completions::CompletionQueue;
+use crate::completions::{CompletionQueue, UntilCompletion};
 use crate::connect::{Listener, listen};
 use crate::domain::Domain;
 use crate::error::{ListenRefused, NicError};
@@ -319,6 +319,37 @@ impl Nic {
     #[inline]
     pub fn until_in_hand<T, L: FnMut() -> Option<T>>(&self, look: L) -> UntilInHand<'_, L> {
         UntilInHand::new(self.shared(), look)
+    }
+
+    /// Waits until there is a completion, and comes back with the NIC in hand: it is then
+    /// [peeked at](CompletionQueue::peek) where it stands, answered, and only then
+    /// [taken](CompletionQueue::look).
+    ///
+    /// ```
+    /// # use doorbell_verbs::{CompletionQueue, Memory, Nic, ReceiveQueue, Send, SendQueue};
+    /// # type Outcome = Result<(), Box<dyn std::error::Error>>;
+    /// # async fn answer(nic: &Nic, send: &mut SendQueue, receive: &mut ReceiveQueue,
+    /// #     received: &mut CompletionQueue) -> Outcome {
+    /// let mut hand = nic.until_completion(received).await;
+    /// hand.post(send, Send::inline(b"pong")?.unsignalled())?;
+    /// drop(hand);
+    /// let mut came = received.look().expect("it was waited for");
+    /// assert!(came.outcome.is_ok());
+    /// let buffer = std::mem::replace(&mut came.memory, Memory::None);
+    /// drop(came);
+    /// receive.post(0, buffer)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// When the queue is another NIC's.
+    #[inline]
+    pub fn until_completion<'q>(
+        &self,
+        completions: &'q mut CompletionQueue,
+    ) -> UntilCompletion<'_, 'q> {
+        completions.until_ready(self)
     }
 
     /// Waits for what `look` finds, where who makes it be there knows whom to wake: for layers above,

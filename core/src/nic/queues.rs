@@ -374,6 +374,30 @@ impl CompletionQueue {
         self.ring.head().map(|head| Polled(head.leaving()))
     }
 
+    /// The next completion, if there is one, which stays in the queue.
+    #[inline(always)]
+    pub fn peek(&mut self) -> Option<&Completion> {
+        self.ring.head().map(|head| head.stay())
+    }
+
+    /// Whether there is a completion to be [taken](Self::take).
+    #[inline]
+    pub fn is_ready(&mut self) -> bool {
+        self.ring.head().is_some()
+    }
+
+    /// The next completion, which [is there](Self::is_ready).
+    ///
+    /// # Panics
+    /// When it is not.
+    #[inline(always)]
+    pub fn take(&mut self) -> Completion {
+        match self.ring.head() {
+            Some(head) => head.take(),
+            None => panic!("a completion is taken from a queue that is empty"),
+        }
+    }
+
     /// How many completions were ever taken, modulo the word's size.
     #[inline]
     pub fn taken(&self) -> usize {

@@ -89,6 +89,7 @@ async fn lead(
         last = plan.amount.is_over(round + 1, || times.passed());
         outbox.post(Some(&mut hand), round, last)?;
         drop(hand);
+        inbox.give_back()?;
         outbox.restock().await?;
         end.beat.count();
     }
@@ -103,6 +104,7 @@ async fn follow(end: &End, inbox: &mut Inbox, outbox: &mut Outbox) -> anyhow::Re
         if last {
             break;
         }
+        inbox.give_back()?;
         outbox.restock().await?;
         end.beat.count();
     }
@@ -142,29 +144,41 @@ impl Inbox {
     /// One that is in a buffer. The last one has an immediate.
     #[inline]
     async fn sent(&mut self, round: u64) -> anyhow::Result<(bool, Hand<'_>)> {
-        let (completion, hand) = self.received.completion_in_hand().await;
-        let (last, memory) = (completion.attached.imm().is_some(), received(completion)?);
+        let hand = self.nic.until_completion(&mut self.received).await;
+        let completion = self.received.peek().context("a completion that was waited for")?;
+        let last = completion.attached.imm().is_some();
         let word = word(round, last);
-        match &memory {
-            Memory::Buf(buffer) if self.contents.is(round, word, buffer, true) => {}
-            _ => bail!("message {round} is not what it should be"),
+        match (completion.outcome, &completion.memory) {
+            (Ok(Done::Received), Memory::Buf(buffer))
+                if self.contents.is(round, word, buffer, true) => {}
+            _ => bail!("message {round} is not what it should be: {:?}", completion.outcome),
         }
-        self.receive.post(0, memory)?;
         Ok((last, hand))
     }
 
     /// One that is in memory when its immediate tells so.
     #[inline]
     async fn told(&mut self, round: u64) -> anyhow::Result<(bool, Hand<'_>)> {
-        let (completion, hand) = self.received.completion_in_hand().await;
+        let hand = self.nic.until_completion(&mut self.received).await;
+        let completion = self.received.peek().context("a completion that was waited for")?;
         let Imm(told) = completion.attached.imm().context("a write without an immediate came")?;
-        self.receive.post(0, received(completion)?)?;
         let last = told & 1 == 1;
         let word = word(round, last);
         if told != word as u32 || !self.landing.holds(0, (round, word), true) {
-            bail!("write {round} is not what it should be");
+            bail!("write {round} is not what it should be: {:?}", completion.outcome);
         }
         Ok((last, hand))
+    }
+
+    /// Posts the receive again of the message that was answered.
+    #[inline]
+    fn give_back(&mut self) -> anyhow::Result<()> {
+        if let Some(mut completion) = self.received.look() {
+            let memory = std::mem::take(&mut completion.memory);
+            drop(completion);
+            self.receive.post(0, memory)?;
+        }
+        Ok(())
     }
 }
 

@@ -556,8 +556,8 @@ impl QueuePair {
         if let Attachment::Invalidate(rkey) = attached {
             common.keys.invalidate(rkey);
         }
-        let outcome = Ok(Done::Received);
         receive.take_as(|ReceiveRequest { id, memory }| {
+            let outcome = Ok(Done::Received);
             slot.fill(Completion { id, qpn, outcome, len, attached, memory });
         });
         common.counters.completed += 1;

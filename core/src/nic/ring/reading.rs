@@ -220,6 +220,13 @@ impl<'a, T> Head<'a, T> {
         make(value)
     }
 
+    /// The value, which stays at the head.
+    #[inline(always)]
+    pub fn stay(self) -> &'a T {
+        // SAFETY: the slot holds a value, which nobody takes while the reader is borrowed.
+        unsafe { self.value.as_ref() }
+    }
+
     /// Drops the value where it is.
     #[inline(always)]
     pub fn drop(self) {

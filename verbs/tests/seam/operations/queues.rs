@@ -249,12 +249,13 @@ async fn plays(
         end.pair.send.post(next()).expect("room");
     }
     for turn in 0..TURNS {
-        let (completion, mut hand) = queue.completion_in_hand().await;
+        let nic = queue.nic().clone();
+        let mut hand = nic.until_completion(&mut queue).await;
         if !begins || turn + 1 < TURNS {
             hand.post(&mut end.pair.send, next()).expect("room");
         }
         drop(hand);
-        assert_eq!(brought(completion), b"ping");
+        assert_eq!(brought(queue.poll().expect("it was waited for")), b"ping");
         end.pair.receive.post(0, Buf::with_capacity(8)).expect("room");
     }
     (end, queue)
