@@ -109,8 +109,9 @@ const _: () = assert!(SLOT_BITS == u8::BITS);
 pub(super) struct Set {
     members: [u64; MOST / 64],
     /// Which of these words are not zero. All that is looked at of an empty set: these words are
-    /// stored one by one, and who loads several at once waits until that has reached the cache.
-    words: u8,
+    /// stored one by one, and who loads several at once waits until that has reached the cache. (As
+    /// wide as it is loaded, for the same reason: bits are counted in no less.)
+    words: u32,
 }
 
 impl Set {

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use anyhow::Context;
 use doorbell_core::nic::MOST_INLINE;
 use doorbell_verbs::{AccessError, Buf, Data, Inline, Memory, Registered, RemoteMemory, Segment};
 
@@ -74,6 +75,10 @@ impl Contents {
         if found.len() != self.size {
             return false;
         }
+        if let (true, Ok(found)) = (wholly, found.try_into()) {
+            // Of the length that latencies are told of, it is looked at as words.
+            return u128::from_ne_bytes(found) == u128::from_ne_bytes(self.pair(number, word));
+        }
         let (body, end) = found.split_at(self.size - word_of(self.size));
         end == &word.to_le_bytes()[..end.len()]
             && (!wholly || *body == self.piece(number)[..body.len()])
@@ -120,13 +125,32 @@ impl Source {
         self.copies() || self.buffers.len() as u64 >= count
     }
 
+    /// The bytes of a message.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.contents.size
+    }
+
+    /// The message of a number, if messages are a word.
+    #[inline(always)]
+    pub fn word(&self, word: u64) -> anyhow::Result<Data> {
+        Inline::new(&word.to_le_bytes()).map(Data::from).context("a word is not too long")
+    }
+
+    /// The message of a number, if messages are two words.
+    #[inline(always)]
+    pub fn pair(&self, number: u64, word: u64) -> anyhow::Result<Data> {
+        let pair = self.contents.pair(number, word);
+        Inline::new(&pair).map(Data::from).context("two words are not too long")
+    }
+
     /// The message of a number, the next one; none if all buffers are under way.
     #[inline]
     pub fn next(&mut self, number: u64, word: u64) -> Option<Data> {
         // The shortest are of lengths that are known, as programs have them.
         match self.contents.size {
-            8 => return Inline::new(&word.to_le_bytes()).map(Data::from),
-            16 => return Inline::new(&self.contents.pair(number, word)).map(Data::from),
+            8 => return self.word(word).ok(),
+            16 => return self.pair(number, word).ok(),
             _ => {}
         }
         if self.copies() {

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, bail};
 use doorbell_verbs::{
-    Buf, Completion, CompletionQueue, Done, Hand, Imm, Memory, Nic, QueuesConfig, ReceiveQueue,
-    RemoteMemory, Send, SendQueue, WorkRequest, Write,
+    Buf, Completion, CompletionQueue, Data, Done, Hand, Imm, Memory, Nic, QueuesConfig,
+    ReceiveQueue, RemoteMemory, Send, SendQueue, WorkRequest, Write,
 };
 
 use super::contents::{Contents, Landing, Layout, Source};
@@ -20,7 +20,6 @@ const COUNT: u64 = 8;
 /// Where messages come in.
 struct Inbox {
     verb: Verb,
-    nic: Nic,
     received: CompletionQueue,
     receive: ReceiveQueue,
     /// What is sent, and lands in buffers.
@@ -59,8 +58,8 @@ pub async fn run(
     };
     let (to, source) = (layout.part_of(&theirs, 0)?, Source::new(plan.size, COUNT));
     let mut outbox = Outbox { verb, send: queues.send, sent, source, to };
-    let (nic, contents) = (end.nic.clone(), Contents::new(plan.size, COUNT));
-    let mut inbox = Inbox { verb, nic, received, receive: queues.receive, contents, landing };
+    let contents = Contents::new(plan.size, COUNT);
+    let mut inbox = Inbox { verb, received, receive: queues.receive, contents, landing };
     let found = match end.leads {
         true => Some(lead(end, plan, &mut inbox, &mut outbox).await?),
         false => follow(end, &mut inbox, &mut outbox).await.map(|()| None)?,
@@ -80,7 +79,8 @@ async fn lead(
     times.resume();
     outbox.post(None, round, last)?;
     loop {
-        let (_, mut hand) = inbox.next(round).await?;
+        let mut hand = inbox.arrival(&end.nic, round).await;
+        inbox.check(round)?;
         times.lap();
         if last {
             break;
@@ -98,7 +98,8 @@ async fn lead(
 
 async fn follow(end: &End, inbox: &mut Inbox, outbox: &mut Outbox) -> anyhow::Result<()> {
     for round in 0.. {
-        let (last, mut hand) = inbox.next(round).await?;
+        let mut hand = inbox.arrival(&end.nic, round).await;
+        let last = inbox.check(round)?;
         outbox.post(Some(&mut hand), round, last)?;
         drop(hand);
         if last {
@@ -118,48 +119,49 @@ const fn word(round: u64, last: bool) -> u64 {
 }
 
 impl Inbox {
-    /// The message of a round, and whether it is the last.
+    /// Waits for the message of a round. One that is written is found in memory: what is there and is
+    /// something else may be part of it, and is looked at again.
     #[inline]
-    async fn next(&mut self, round: u64) -> anyhow::Result<(bool, Hand<'_>)> {
-        match self.verb {
-            Verb::WriteLat => Ok(self.written(round).await),
-            Verb::SendLat => self.sent(round).await,
-            _ => self.told(round).await,
+    async fn arrival<'n>(&mut self, nic: &'n Nic, round: u64) -> Hand<'n> {
+        if self.verb != Verb::WriteLat {
+            return nic.until_completion(&mut self.received).await;
         }
-    }
-
-    /// One that is found in memory. What is there and is something else may be part of it, and is
-    /// looked at again.
-    #[inline]
-    async fn written(&mut self, round: u64) -> (bool, Hand<'_>) {
         let landing = &mut self.landing;
         let look = || {
             let found = landing.word(0);
-            let came = found >> 1 == round + 1 && landing.holds(0, (round, found), true);
-            came.then_some(found & 1 == 1)
+            (found >> 1 == round + 1 && landing.holds(0, (round, found), true)).then_some(())
         };
-        self.nic.until_in_hand(look).await
+        let ((), hand) = nic.until_in_hand(look).await;
+        hand
+    }
+
+    /// Checks it. Whether it is the last.
+    #[inline]
+    fn check(&mut self, round: u64) -> anyhow::Result<bool> {
+        match self.verb {
+            Verb::WriteLat => Ok(self.landing.word(0) & 1 == 1),
+            Verb::SendLat => self.check_sent(round),
+            _ => self.check_told(round),
+        }
     }
 
     /// One that is in a buffer. The last one has an immediate.
     #[inline]
-    async fn sent(&mut self, round: u64) -> anyhow::Result<(bool, Hand<'_>)> {
-        let hand = self.nic.until_completion(&mut self.received).await;
+    fn check_sent(&mut self, round: u64) -> anyhow::Result<bool> {
         let completion = self.received.peek().context("a completion that was waited for")?;
         let last = completion.attached.imm().is_some();
         let word = word(round, last);
-        match (completion.outcome, &completion.memory) {
+        match (&completion.outcome, &completion.memory) {
             (Ok(Done::Received), Memory::Buf(buffer))
                 if self.contents.is(round, word, buffer, true) => {}
             _ => bail!("message {round} is not what it should be: {:?}", completion.outcome),
         }
-        Ok((last, hand))
+        Ok(last)
     }
 
     /// One that is in memory when its immediate tells so.
     #[inline]
-    async fn told(&mut self, round: u64) -> anyhow::Result<(bool, Hand<'_>)> {
-        let hand = self.nic.until_completion(&mut self.received).await;
+    fn check_told(&mut self, round: u64) -> anyhow::Result<bool> {
         let completion = self.received.peek().context("a completion that was waited for")?;
         let Imm(told) = completion.attached.imm().context("a write without an immediate came")?;
         let last = told & 1 == 1;
@@ -167,7 +169,7 @@ impl Inbox {
         if told != word as u32 || !self.landing.holds(0, (round, word), true) {
             bail!("write {round} is not what it should be: {:?}", completion.outcome);
         }
-        Ok((last, hand))
+        Ok(last)
     }
 
     /// Posts the receive again of the message that was answered.
@@ -196,15 +198,43 @@ impl Outbox {
     #[inline]
     fn post(&mut self, hand: Option<&mut Hand<'_>>, round: u64, last: bool) -> anyhow::Result<()> {
         let word = word(round, last);
-        let data = self.source.next(round, word).context("no buffer has come back")?;
-        let request: WorkRequest = match self.verb {
-            Verb::WriteLat => Write::new(data, self.to)?.into(),
-            Verb::SendLat if last => Send::new(data).imm(Imm(0)).into(),
-            Verb::SendLat => Send::new(data).into(),
-            _ => Write::new(data, self.to)?.imm(Imm(word as u32)).into(),
-        };
+        // Requests of the shortest are made where they are to lie in the queue, as programs do that know
+        // how long theirs are.
+        match self.source.size() {
+            8 => self.carry(hand, self.source.word(word)?, word, last),
+            16 => self.carry(hand, self.source.pair(round, word)?, word, last),
+            _ => {
+                let data = self.source.next(round, word).context("no buffer has come back")?;
+                self.carry(hand, data, word, last)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn carry(
+        &mut self,
+        hand: Option<&mut Hand<'_>>,
+        data: Data,
+        word: u64,
+        last: bool,
+    ) -> anyhow::Result<()> {
+        match self.verb {
+            Verb::WriteLat => self.put(hand, Write::new(data, self.to)?),
+            Verb::SendLat if last => self.put(hand, Send::new(data).imm(Imm(0))),
+            Verb::SendLat => self.put(hand, Send::new(data)),
+            _ => self.put(hand, Write::new(data, self.to)?.imm(Imm(word as u32))),
+        }
+    }
+
+    #[inline(always)]
+    fn put(
+        &mut self,
+        hand: Option<&mut Hand<'_>>,
+        request: impl Into<WorkRequest>,
+    ) -> anyhow::Result<()> {
+        let mut request: WorkRequest = request.into();
         // Who has nothing to come back does not ask for a completion.
-        let request = if self.source.copies() { request.unsignalled() } else { request };
+        request.signalled = !self.source.copies();
         match hand {
             Some(hand) => hand.post(&mut self.send, request)?,
             None => self.send.post(request)?,

@@ -556,7 +556,11 @@ impl QueuePair {
         if let Attachment::Invalidate(rkey) = attached {
             common.keys.invalidate(rkey);
         }
-        receive.take_as(|ReceiveRequest { id, memory }| {
+        receive.take_as(|ReceiveRequest { id, mut memory }| {
+            // Not before it is moved: what was just stored in a part would be waited for.
+            if let Memory::Buf(buf) = &mut memory {
+                let _ = buf.set_len(len as usize);
+            }
             let outcome = Ok(Done::Received);
             slot.fill(Completion { id, qpn, outcome, len, attached, memory });
         });
@@ -626,7 +630,7 @@ impl Responder {
     }
 }
 
-/// Puts a message into a receive. How long it is.
+/// Puts a message into a receive, of whose buffer the length is still to be set. How long it is.
 #[inline(always)]
 fn fill_whole<P: Payload>(
     memory: &mut Memory,
@@ -636,10 +640,11 @@ fn fill_whole<P: Payload>(
 ) -> Result<u32, Refusal> {
     // Of the kind that is known, nothing has to be asked twice.
     let Memory::Buf(buf) = memory else { return fill_segments(memory, (payload, domain), keys) };
-    if buf.set_len(payload.len()).is_err() {
-        return Err(too_long(buf.capacity() as u64));
-    }
-    payload.copy_to(buf);
+    let capacity = buf.capacity() as u64;
+    let Some(to) = buf.capacity_mut().get_mut(..payload.len()) else {
+        return Err(too_long(capacity));
+    };
+    payload.copy_to(to);
     Ok(payload.len() as u32)
 }
 
