@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use doorbell_verbs::{AtHand, Buf};
+use doorbell_verbs::{AtHand, Buf, Inline};
 
 use crate::buffers::Buffers;
 use crate::error::{CallError, SendError, Undeliverable};
@@ -346,13 +346,9 @@ pub struct Reply {
 /// The words and the payload of a reply.
 enum ReplyData {
     /// So few bytes that the buffer is left to others.
-    Few([u8; FEW], usize),
+    Few(Inline),
     Buffered(Buffered),
 }
-
-/// How many bytes a reply has in itself: eight words. What is moved with each costs less than to get another
-/// buffer.
-const FEW: usize = 64;
 
 /// What lies in the buffer in which it was received.
 struct Buffered {
@@ -380,12 +376,9 @@ impl Reply {
     #[inline]
     pub(crate) fn of(arrival: &mut Arrival, link: &Arc<Link>) -> Self {
         let Header { words, handler, .. } = arrival.header;
-        let (mut few, len) = ([0; FEW], arrival.data.len());
-        let data = match few.get_mut(..len) {
-            Some(bytes) => {
-                bytes.copy_from_slice(arrival.data());
-                ReplyData::Few(few, len)
-            }
+        // What is moved with each costs less than to get another buffer.
+        let data = match Inline::new(arrival.data()) {
+            Some(few) => ReplyData::Few(few),
             None => ReplyData::Buffered(Buffered::of(arrival, link)),
         };
         Self { handler, words: 8 * words, data }
@@ -394,7 +387,7 @@ impl Reply {
     #[inline]
     fn data(&self) -> &[u8] {
         match &self.data {
-            ReplyData::Few(few, len) => &few[..*len],
+            ReplyData::Few(few) => few.bytes(),
             ReplyData::Buffered(Buffered { buffer, data, .. }) => &buffer[data.clone()],
         }
     }

@@ -12,7 +12,7 @@ use crate::handling::handles;
 use crate::link::{Answer, Link, Placed};
 use crate::message::Reply;
 use crate::outbox::Content;
-use crate::waiting::{Admission, Awaited, Coming, OnLink};
+use crate::waiting::{Admission, Awaited, Coming, found};
 use crate::words::{Arguments, MOST_WORDS, Room};
 
 /// An endpoint's peer, to send requests to. Clones are handles to the same.
@@ -200,12 +200,12 @@ pub(crate) async fn call(
         Some(call) => call,
         None => credit(link).await?.send_call(handler, content)?,
     };
-    Ok(OnLink::new(link, Coming::<Answer>::by(call)).found().await?)
+    Ok(found(link, Coming::<Answer>::by(call)).await?)
 }
 
 /// Waits for a credit.
 async fn credit(link: &Arc<Link>) -> Result<Credit<'_>, SendError> {
-    OnLink::new(link, Admission::default()).found().await?;
+    found(link, Admission::default()).await?;
     Ok(Credit { link, used: false })
 }
 
@@ -250,7 +250,7 @@ impl Placing {
     pub async fn done(mut self) -> Result<Memory, SendError> {
         let whole = self.whole.take();
         let found = match self.coming.is_due() {
-            true => OnLink::new(&self.link, self.coming.hand_on()).found().await?,
+            true => found(&self.link, self.coming.hand_on()).await?,
             false => Memory::None,
         };
         Ok(whole.unwrap_or(found))

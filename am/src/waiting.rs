@@ -28,40 +28,39 @@ pub(crate) trait Awaited {
     fn leave(&mut self, out: &mut Out);
 }
 
+/// Waits until something has come by a link.
+#[inline]
+pub(crate) async fn found<A: Awaited>(link: &Arc<Link>, awaited: A) -> A::Found {
+    // It is kept here, and not handed through all that waits for it.
+    let mut kept = None;
+    let look = OnLink { link, awaited, seen: None, woke: false, kept: &mut kept };
+    link.endpoint.shared.nic.wait_for(look).await;
+    kept.expect("it was found")
+}
+
 /// Looks for it, and handles meanwhile what comes.
-pub(crate) struct OnLink<'l, A: Awaited> {
+struct OnLink<'l, A: Awaited> {
     link: &'l Arc<Link>,
     awaited: A,
     /// What the link had changed when it was looked at last.
     seen: Option<u32>,
     woke: bool,
-}
-
-impl<'l, A: Awaited> OnLink<'l, A> {
-    #[inline]
-    pub fn new(link: &'l Arc<Link>, awaited: A) -> Self {
-        Self { link, awaited, seen: None, woke: false }
-    }
-
-    /// Waits until it has come.
-    #[inline]
-    pub async fn found(self) -> A::Found {
-        self.link.endpoint.shared.nic.wait_for(self).await
-    }
+    kept: &'l mut Option<A::Found>,
 }
 
 impl<A: Awaited> Look for OnLink<'_, A> {
-    type Found = A::Found;
+    type Found = ();
 
     #[inline]
-    fn look(&mut self, nic: AtHand<'_>) -> Option<A::Found> {
+    fn look(&mut self, nic: AtHand<'_>) -> Option<()> {
         self.woke |= self.link.endpoint.shared.look(true, nic).woke;
         let changes = self.link.changes();
         if self.seen == Some(changes) {
             return None;
         }
         self.seen = Some(changes);
-        self.awaited.find(self.link, &mut self.link.out())
+        *self.kept = self.awaited.find(self.link, &mut self.link.out());
+        self.kept.is_some().then_some(())
     }
 
     fn register(&mut self, waker: &Waker) {

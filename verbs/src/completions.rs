@@ -66,8 +66,8 @@ struct Head<'q> {
 }
 
 impl Look for Head<'_> {
-    /// That there is one. It is taken by whoever waited, and not handed through all that waits for
-    /// him: what is moved so is written in other pieces than it is read in, which processors wait for.
+    /// That there is one, which is then taken where it stands: what is handed through all that waits is
+    /// written in other pieces each time than it is read in, for which processors wait.
     type Found = ();
 
     #[inline]

@@ -97,7 +97,8 @@ pub(crate) struct Shared {
 
 /// What somebody waits for: see [`Nic::wait_for`](crate::Nic::wait_for).
 pub trait Look {
-    /// What is found.
+    /// What is found. It goes through many hands: what is more than a few words is better kept aside by
+    /// who looks, who then finds nothing but that it is there.
     type Found;
 
     /// It, if it is there.

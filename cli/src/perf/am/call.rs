@@ -3,15 +3,15 @@
 use anyhow::bail;
 use doorbell_am::Peer;
 
-use super::messages::{COUNTED, END, Messages, PING};
+use super::messages::{COUNTED, END, Messages, Said};
 use crate::perf::Plan;
 use crate::perf::latencies::Latencies;
 use crate::perf::report::Found;
 use crate::perf::verbs::Beat;
 
-pub async fn run(
+pub async fn run<A: Said>(
     peer: &Peer,
-    messages: &Messages,
+    messages: &Messages<A>,
     plan: &Plan,
     beat: &Beat,
 ) -> anyhow::Result<(u64, Found)> {
@@ -22,7 +22,7 @@ pub async fn run(
         }
         let (words, payload) = (messages.words(round), messages.payload(round));
         times.resume();
-        let reply = peer.call_with(PING, words, payload).await?;
+        let reply = peer.call_with(Messages::<A>::PING, words, payload).await?;
         times.lap();
         if !messages.are(round, reply.words(), reply.payload()) {
             bail!("the answer to call {round} is not what it should be");

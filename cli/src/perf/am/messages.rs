@@ -1,9 +1,10 @@
 //! What messages carry, and what the end that follows does with them.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell_am::{Handlers, MOST_WORDS, ReplyId, RequestId, Words};
+use doorbell_am::{Arguments, Handlers, MOST_WORDS, ReplyId, RequestId, Words};
 use tokio::sync::Notify;
 
 use super::count;
@@ -11,13 +12,8 @@ use crate::perf::Plan;
 use crate::perf::pattern::Pattern;
 use crate::perf::test::Am;
 
-/// A message to be sent back as it is.
-pub const PING: RequestId = RequestId::new(0, "ping");
-/// A message to be checked.
-pub const NOTE: RequestId = RequestId::new(1, "note");
 /// The last, which asks how many there were and how many of them were wrong.
 pub const END: RequestId<()> = RequestId::new(2, "end");
-pub const PONG: ReplyId = ReplyId::new(0, "pong");
 pub const COUNTED: ReplyId<(u64, u64)> = ReplyId::new(1, "counted");
 
 /// What the end that follows has seen.
@@ -28,22 +24,70 @@ pub struct Told {
     pub ended: Notify,
 }
 
-/// What messages of a test carry.
+/// Arguments that are made of the words of a message.
+pub trait Said: Arguments + Clone + Send + 'static {
+    /// So many.
+    fn of(count: usize, word: impl Fn(usize) -> u64) -> Self;
+
+    fn words(&self) -> &[u64];
+}
+
+impl<const N: usize> Said for [u64; N] {
+    #[inline]
+    fn of(_: usize, word: impl Fn(usize) -> u64) -> Self {
+        std::array::from_fn(word)
+    }
+
+    #[inline]
+    fn words(&self) -> &[u64] {
+        self
+    }
+}
+
+impl Said for Words {
+    #[inline]
+    fn of(count: usize, word: impl Fn(usize) -> u64) -> Self {
+        let mut words = [0; MOST_WORDS];
+        words[..count].iter_mut().enumerate().for_each(|(at, there)| *there = word(at));
+        Self::new(&words[..count]).expect("no more than a message has")
+    }
+
+    #[inline]
+    fn words(&self) -> &[u64] {
+        self
+    }
+}
+
+/// How many words all messages of a test have, if they have no payload.
+pub fn words_of_each(test: Am, size: usize) -> Option<usize> {
+    let short = matches!(test, Am::Lat | Am::Bw) && size.is_multiple_of(8);
+    (short && (8..=8 * MOST_WORDS).contains(&size)).then_some(size / 8)
+}
+
+/// What messages of a test carry, whose words are arguments of a type.
 #[derive(Clone)]
-pub struct Messages {
+pub struct Messages<A> {
     size: usize,
     /// Whether what is short goes as words.
     short: bool,
     /// Whether there are messages of all sizes up to that, in steps of a word.
     mixed: bool,
     pattern: Arc<Pattern>,
+    arguments: PhantomData<fn(A)>,
 }
 
-impl Messages {
+impl<A: Said> Messages<A> {
+    /// A message to be sent back as it is.
+    pub const PING: RequestId<A> = RequestId::new(0, "ping");
+    /// A message to be checked.
+    pub const NOTE: RequestId<A> = RequestId::new(1, "note");
+    /// What a ping is answered with.
+    pub const PONG: ReplyId<A> = ReplyId::new(0, "pong");
+
     pub fn new(test: Am, plan: &Plan) -> Self {
         let (size, pattern) = (plan.size, Arc::new(Pattern::new(plan.size)));
         let (short, mixed) = (test != Am::MediumLat, test == Am::MixedBw);
-        Self { size, short, mixed, pattern }
+        Self { size, short, mixed, pattern, arguments: PhantomData }
     }
 
     /// How many words the message of a number has, and how long its payload is.
@@ -59,13 +103,8 @@ impl Messages {
 
     /// The words of the message of a number.
     #[inline]
-    pub fn words(&self, number: u64) -> Words {
-        let (count, _) = self.shape(number);
-        let mut words = [0; MOST_WORDS];
-        for (at, word) in words[..count].iter_mut().enumerate() {
-            *word = word_of(number, at);
-        }
-        Words::new(&words[..count]).expect("no more than a message has")
+    pub fn words(&self, number: u64) -> A {
+        A::of(self.shape(number).0, |at| word_of(number, at))
     }
 
     /// Its payload.
@@ -93,22 +132,22 @@ impl Messages {
         let (pings, pinged) = (self.clone(), told.clone());
         let told = told.clone();
         Handlers::new()
-            .request(PING, move |request, words| {
+            .request(Self::PING, move |request, said| {
                 let number = pinged.count.load(Ordering::Relaxed);
-                if !pings.are(number, words.iter().copied(), request.payload()) {
+                if !pings.are(number, said.words().iter().copied(), request.payload()) {
                     count(&pinged.wrong);
                 }
                 pinged.count.store(number + 1, Ordering::Relaxed);
                 let payload = pings.payload(number);
                 if payload.is_empty() {
-                    request.reply(PONG, words);
-                } else if request.reply_with(PONG, words, payload).is_err() {
+                    request.reply(Self::PONG, said);
+                } else if request.reply_with(Self::PONG, said, payload).is_err() {
                     count(&pinged.wrong);
                 }
             })
-            .request(NOTE, move |request, words| {
+            .request(Self::NOTE, move |request, said| {
                 let number = noted.count.load(Ordering::Relaxed);
-                if !checks.are(number, words.iter().copied(), request.payload()) {
+                if !checks.are(number, said.words().iter().copied(), request.payload()) {
                     count(&noted.wrong);
                 }
                 noted.count.store(number + 1, Ordering::Relaxed);

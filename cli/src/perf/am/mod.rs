@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use doorbell_am::{
     Bundle, BundleConfig, Endpoint, EndpointConfig, Flow, Handlers, Name, Peer as Mapped, Policy,
-    SegmentMemory, Tag, Words,
+    ReplyId, RequestId, SegmentMemory, Tag, Words,
 };
 use doorbell_verbs::{Region, SharedMemory};
 use serde_json::json;
@@ -25,7 +25,11 @@ use super::report::{Figures, Found};
 use super::test::Am;
 use super::verbs::{Beat, Guard, open};
 use super::{Carriage, Place, Plan};
-use messages::{Messages, PING, PONG, Told};
+use messages::{Messages, Said, Told, words_of_each};
+
+/// What is asked of an idle endpoint, and what it answers.
+const ECHO: RequestId<u64> = RequestId::new(0, "echo");
+const ECHOED: ReplyId<u64> = ReplyId::new(0, "echoed");
 
 /// What peers must show.
 const TAG: Tag = Tag(0x0D00_12BE);
@@ -38,10 +42,16 @@ pub fn run(
     place: &Place<'_>,
 ) -> anyhow::Result<Option<Figures>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("a runtime")?.block_on(play(test, plan, peer, place))
+    let runtime = runtime.context("a runtime")?;
+    // Handlers of the shortest have types, as programs have them.
+    match words_of_each(test, plan.size) {
+        Some(1) => runtime.block_on(play::<[u64; 1]>(test, plan, peer, place)),
+        Some(2) => runtime.block_on(play::<[u64; 2]>(test, plan, peer, place)),
+        _ => runtime.block_on(play::<Words>(test, plan, peer, place)),
+    }
 }
 
-async fn play(
+async fn play<A: Said>(
     test: Am,
     plan: &Plan,
     peer: &mut Peer,
@@ -49,7 +59,7 @@ async fn play(
 ) -> anyhow::Result<Option<Figures>> {
     let nic = open(plan, place)?;
     let guard = Guard::over(&nic, peer)?;
-    let messages = Messages::new(test, plan);
+    let messages = Messages::<A>::new(test, plan);
     let told = Arc::new(Told::default());
     let lands = !peer.leads() && test == Am::BulkBw;
     let (room, maps) = (bulk::room(plan), nic.capabilities().mapping && plan.map);
@@ -126,7 +136,7 @@ async fn neighbour(
         receives: 64 + 2 * plan.connections,
         ..EndpointConfig::default()
     };
-    let echo = Handlers::new().request(PING, |request, words| request.reply(PONG, words));
+    let echo = Handlers::new().request(ECHO, |request, word| request.reply(ECHOED, word));
     let bundle = endpoint.bundle();
     guard.run(async { Ok(Some(bundle.endpoint(echo, config).await?)) }).await
 }
@@ -140,8 +150,7 @@ async fn surround(
 ) -> anyhow::Result<()> {
     for number in 1..=plan.connections {
         let peer = endpoint.map(number, &beside(name), TAG).await?;
-        let words = Words::new(&[number as u64]).context("one word")?;
-        if peer.call(PING, words).await?.words().ne([number as u64]) {
+        if peer.call(ECHO, number as u64).await?.arguments(ECHOED)? != number as u64 {
             bail!("idle peer {number} has not answered what it should have");
         }
         beat.count();

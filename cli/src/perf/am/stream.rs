@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::bail;
 use doorbell_am::Peer;
 
-use super::messages::{COUNTED, END, Messages, NOTE};
+use super::messages::{COUNTED, END, Messages, Said};
 use crate::perf::report::Found;
 use crate::perf::verbs::Beat;
 use crate::perf::{Amount, Plan};
@@ -13,9 +13,9 @@ use crate::perf::{Amount, Plan};
 /// Messages between looks at the clock.
 const A_LOOK: u64 = 256;
 
-pub async fn run(
+pub async fn run<A: Said>(
     peer: &Peer,
-    messages: &Messages,
+    messages: &Messages<A>,
     plan: &Plan,
     beat: &Beat,
 ) -> anyhow::Result<(u64, Found)> {
@@ -23,7 +23,7 @@ pub async fn run(
     let mut sent = 0;
     loop {
         let (words, payload) = (messages.words(sent), messages.payload(sent));
-        peer.request_with(NOTE, words, payload).await?;
+        peer.request_with(Messages::<A>::NOTE, words, payload).await?;
         sent += 1;
         if sent.is_multiple_of(A_LOOK) {
             beat.count();
