@@ -142,6 +142,11 @@ impl Outbox for AnyDevice {
     }
 
     #[inline]
+    fn prepare(&mut self, path: PathId) {
+        each!(self, device => device.prepare(path));
+    }
+
+    #[inline]
     fn flush(&mut self) {
         each!(self, device => device.flush());
     }

@@ -18,6 +18,13 @@ pub trait Outbox {
     /// with others.
     fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full>;
 
+    /// A packet will be pushed along a path presently, if all goes well: what a device can begin with
+    /// before it has the packet, it may. Too early is of no use: a peer that looks meanwhile undoes it.
+    #[inline]
+    fn prepare(&mut self, path: PathId) {
+        let _ = path;
+    }
+
     /// Sends what was pushed.
     fn flush(&mut self);
 

@@ -292,6 +292,9 @@ impl Nic {
         match find(&mut self.pairs, self.numbers, queue.qpn()).filter(|_| ours) {
             Some(pair) if !pair.active => {
                 pair.active = true;
+                if let Some(path) = &pair.path {
+                    outbox.prepare(path.id());
+                }
                 if !serve(pair, &mut self.common, outbox) {
                     self.common.active.push_back(pair.shared.place);
                 }

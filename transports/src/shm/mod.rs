@@ -453,6 +453,13 @@ impl Outbox for Shm {
     }
 
     #[inline]
+    fn prepare(&mut self, path: PathId) {
+        if let Some(link) = self.links.get(path) {
+            link.writer.claim_early();
+        }
+    }
+
+    #[inline]
     fn flush(&mut self) {
         if !self.unflushed.is_empty() {
             wake(&mut self.links, &mut self.unflushed);

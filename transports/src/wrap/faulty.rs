@@ -378,6 +378,11 @@ impl<D: Device> Outbox for Faulty<D> {
     }
 
     #[inline]
+    fn prepare(&mut self, path: PathId) {
+        self.inside.prepare(path);
+    }
+
+    #[inline]
     fn flush(&mut self) {
         self.inside.flush();
     }

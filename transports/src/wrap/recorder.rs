@@ -162,6 +162,10 @@ impl<D: Device, W: io::Write + Send + 'static> Outbox for Recorder<D, W> {
         Ok(ticket)
     }
 
+    fn prepare(&mut self, path: PathId) {
+        self.inside.prepare(path);
+    }
+
     fn flush(&mut self) {
         self.inside.flush();
     }

@@ -60,6 +60,11 @@ impl<D: Device> Outbox for Traced<D> {
     }
 
     #[inline]
+    fn prepare(&mut self, path: PathId) {
+        self.inside.prepare(path);
+    }
+
+    #[inline]
     fn flush(&mut self) {
         trace!("flush");
         self.inside.flush();

@@ -134,6 +134,14 @@ impl<D: Device> Link<D> {
         self.arrivals.heard
     }
 
+    /// Takes what has come, if that is to be answered.
+    #[inline]
+    pub fn look_for_question(&mut self) {
+        if self.device.receive(&mut self.arrivals) > 0 {
+            self.device.prepare(self.path.id());
+        }
+    }
+
     /// Takes what has come; how many frames that were.
     #[inline]
     pub fn look(&mut self) -> usize {

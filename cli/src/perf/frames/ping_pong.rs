@@ -34,7 +34,7 @@ pub fn run<D: Device>(
 pub fn await_message<D: Device>(link: &mut Link<D>, count: u64) -> anyhow::Result<()> {
     let mut patience = Patience::default();
     loop {
-        link.device.receive(&mut link.arrivals);
+        link.look_for_question();
         if link.arrivals.messages() >= count {
             return Ok(());
         }

@@ -20,13 +20,17 @@ struct Both {
     taken: Taken,
 }
 
-/// Counts packets, which come in their order.
+/// Counts packets, which come in their order, and carry a word again and again.
 #[derive(Default)]
 struct Taken(u32);
 
 impl Inbox for Taken {
     fn packet<P: Payload>(&mut self, _: Flow<'_>, packet: &Packet<P>) {
         assert_eq!(packet.headers.bth.psn(), Psn::new(self.0), "one after the other");
+        let mut payload = vec![0; packet.payload.len()];
+        packet.payload.copy_to(&mut payload);
+        let word = payload[..payload.len().min(8)].to_vec();
+        assert!(payload.chunks(8).all(|other| word.starts_with(other)), "nobody else wrote there");
         self.0 += 1;
     }
     fn malformed(&mut self, why: Malformed) {
@@ -115,6 +119,20 @@ fn a_reader_that_is_behind_is_left_the_whole_ring() {
     while both.push() {}
     assert_eq!(both.sent, LINES + SHORT as u32);
     both.drain();
+}
+
+#[test]
+fn a_line_is_claimed_early_only_if_it_is_read() {
+    let mut both = Both::new(LINES, PLENTY);
+    for _ in 0..3 {
+        // Each fills its line.
+        while both.push_with(&[7; LINE * 8 - bare::TAG_LEN - Bth::LEN]) {
+            both.writer.claim_early();
+        }
+        both.writer.claim_early();
+        both.drain();
+    }
+    assert_eq!(both.sent, 3 * LINES);
 }
 
 #[test]
