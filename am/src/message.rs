@@ -334,8 +334,8 @@ impl<'r> Replied<'r> {
     }
 }
 
-/// A reply, for the caller who awaited it. One of more than 64 bytes keeps the buffer in which it was
-/// received.
+/// A reply, for the caller who awaited it. One of more bytes than [travel in a
+/// request](doorbell_verbs::Inline), 64, keeps the buffer in which it was received.
 pub struct Reply {
     handler: u16,
     /// How many of the bytes are words.

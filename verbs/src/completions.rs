@@ -188,8 +188,9 @@ impl Stream for CompletionQueue {
         let queue = queue.as_mut().expect("it is there until this is dropped");
         let mut head = Head { queue, id: *id, bell, shared: nic.shared() };
         nic.shared().wait(context, stint, &mut head).map(|((), machine)| {
+            let completion = head.queue.take();
             drop(Hand::new(nic.shared(), machine));
-            Some(head.queue.take())
+            Some(completion)
         })
     }
 }
@@ -217,8 +218,10 @@ impl Future for NextCompletion<'_> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Completion> {
         let Self { head, waiting } = &mut *self;
         let ((), hand) = ready!(waiting.poll(context, head));
+        let completion = head.queue.take();
+        // What waits for its room may leave with this.
         drop(hand);
-        Poll::Ready(head.queue.take())
+        Poll::Ready(completion)
     }
 }
 

@@ -321,8 +321,8 @@ impl Nic {
         UntilInHand::new(self.shared(), look)
     }
 
-    /// Waits until there is a completion, and comes back with the NIC in hand: it is then
-    /// [peeked at](CompletionQueue::peek) where it stands, answered, and only then
+    /// Waits until there is a completion, and comes back with the NIC in hand, if nobody else has it:
+    /// the completion is [peeked at](CompletionQueue::peek) where it stands, answered, and only then
     /// [taken](CompletionQueue::look).
     ///
     /// ```
@@ -331,12 +331,13 @@ impl Nic {
     /// # async fn answer(nic: &Nic, send: &mut SendQueue, receive: &mut ReceiveQueue,
     /// #     received: &mut CompletionQueue) -> Outcome {
     /// let mut hand = nic.until_completion(received).await;
+    /// let came = received.peek().expect("it was waited for");
+    /// came.outcome?;
     /// hand.post(send, Send::inline(b"pong")?.unsignalled())?;
     /// drop(hand);
-    /// let mut came = received.look().expect("it was waited for");
-    /// assert!(came.outcome.is_ok());
-    /// let buffer = std::mem::replace(&mut came.memory, Memory::None);
-    /// drop(came);
+    /// let mut answered = received.look().expect("it is still there");
+    /// let buffer = std::mem::replace(&mut answered.memory, Memory::None);
+    /// drop(answered);
     /// receive.post(0, buffer)?;
     /// # Ok(())
     /// # }

@@ -380,7 +380,8 @@ impl CompletionQueue {
         self.ring.head().map(|head| head.stay())
     }
 
-    /// Whether there is a completion to be [taken](Self::take).
+    /// Whether there is a completion to be [taken](Self::take). Unlike [`is_empty`](Self::is_empty) it
+    /// looks at what the NIC writes only if it knows of none.
     #[inline]
     pub fn is_ready(&mut self) -> bool {
         self.ring.head().is_some()

@@ -79,6 +79,10 @@ impl Outbox for Real {
         Ok(ticket)
     }
 
+    fn prepare(&mut self, path: PathId) {
+        self.device.prepare(path);
+    }
+
     fn flush(&mut self) {
         self.device.flush();
     }

@@ -190,7 +190,11 @@ mod tests {
     fn fill(writer: &mut Writer, reader: &mut Reader) -> usize {
         let bth = Bth::new(Opcode::UcSendOnly, Qpn::GSI, Psn::new(0));
         let headers = Headers { bth, extensions: Extensions::None };
-        let pushed = (0..).take_while(|_| writer.push(&headers, &[][..]).is_ok()).count();
+        let mut push = || {
+            writer.claim_early();
+            writer.push(&headers, &[][..]).is_ok()
+        };
+        let pushed = (0..).take_while(|_| push()).count();
         let mut count = Count(0);
         while reader.take(PathId(0), &mut count) != Ok(None) {}
         reader.settle();

@@ -105,12 +105,12 @@ pub(super) fn slot(id: PathId) -> u8 {
 const _: () = assert!(SLOT_BITS == u8::BITS);
 
 /// A set of slots.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Default, Debug)]
 pub(super) struct Set {
     members: [u64; MOST / 64],
-    /// Which of these words are not zero. All that is looked at of an empty set: these words are
-    /// stored one by one, and who loads several at once waits until that has reached the cache. (As
-    /// wide as it is loaded, for the same reason: bits are counted in no less.)
+    /// Which of the members' words are not zero. All that is looked at of an empty set: members are
+    /// stored word by word, and who loads several words at once waits until that has reached the cache.
+    /// (As wide as it is loaded, for the same reason: bits are counted in no less.)
     words: u32,
 }
 

@@ -95,6 +95,7 @@ everywhere! {
     queues::a_fenced_write_sends_what_the_read_before_it_brought
     queues::queues_share_their_receives
     queues::an_answer_in_hand_leaves
+    queues::what_is_waited_for_stays_until_it_is_taken
     queues::a_completion_queue_is_a_stream
     queues::a_thread_waits_and_another_polls
 }

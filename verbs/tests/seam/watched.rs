@@ -41,6 +41,10 @@ impl<D: Device> Outbox for Watched<D> {
         self.inside.push(path, headers, payload)
     }
 
+    fn prepare(&mut self, path: PathId) {
+        self.inside.prepare(path);
+    }
+
     fn flush(&mut self) {
         self.inside.flush();
     }

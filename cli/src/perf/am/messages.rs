@@ -34,7 +34,8 @@ pub trait Said: Arguments + Clone + Send + 'static {
 
 impl<const N: usize> Said for [u64; N] {
     #[inline]
-    fn of(_: usize, word: impl Fn(usize) -> u64) -> Self {
+    fn of(count: usize, word: impl Fn(usize) -> u64) -> Self {
+        debug_assert_eq!(count, N);
         std::array::from_fn(word)
     }
 

@@ -134,12 +134,10 @@ impl<D: Device> Link<D> {
         self.arrivals.heard
     }
 
-    /// Takes what has come, if that is to be answered.
+    /// Tells the device that a message will be sent presently.
     #[inline]
-    pub fn look_for_question(&mut self) {
-        if self.device.receive(&mut self.arrivals) > 0 {
-            self.device.prepare(self.path.id());
-        }
+    pub fn prepare(&mut self) {
+        self.device.prepare(self.path.id());
     }
 
     /// Takes what has come; how many frames that were.

@@ -34,8 +34,10 @@ pub fn run<D: Device>(
 pub fn await_message<D: Device>(link: &mut Link<D>, count: u64) -> anyhow::Result<()> {
     let mut patience = Patience::default();
     loop {
-        link.look_for_question();
+        link.device.receive(&mut link.arrivals);
         if link.arrivals.messages() >= count {
+            // Of a ping-pong, each message is answered.
+            link.prepare();
             return Ok(());
         }
         link.device.settle(|_| false);

@@ -163,24 +163,26 @@ impl Inbox {
     #[inline]
     fn check_told(&mut self, round: u64) -> anyhow::Result<bool> {
         let completion = self.received.peek().context("a completion that was waited for")?;
+        completion.outcome?;
         let Imm(told) = completion.attached.imm().context("a write without an immediate came")?;
         let last = told & 1 == 1;
         let word = word(round, last);
         if told != word as u32 || !self.landing.holds(0, (round, word), true) {
-            bail!("write {round} is not what it should be: {:?}", completion.outcome);
+            bail!("write {round} is not what it should be");
         }
         Ok(last)
     }
 
-    /// Posts the receive again of the message that was answered.
+    /// Posts the receive again of the message that was answered, if it took one.
     #[inline]
     fn give_back(&mut self) -> anyhow::Result<()> {
-        if let Some(mut completion) = self.received.look() {
-            let memory = std::mem::take(&mut completion.memory);
-            drop(completion);
-            self.receive.post(0, memory)?;
+        if self.verb == Verb::WriteLat {
+            return Ok(());
         }
-        Ok(())
+        let mut completion = self.received.look().context("a completion that was peeked at")?;
+        let memory = std::mem::take(&mut completion.memory);
+        drop(completion);
+        Ok(self.receive.post(0, memory)?)
     }
 }
 

@@ -145,6 +145,13 @@ impl Ring {
         self.reach - self.place(position)
     }
 
+    /// Whether there is memory for so many lines from a word on: the same as of a position, in fewer
+    /// steps.
+    #[inline]
+    fn has_memory(&self, start: usize, lines: u64) -> bool {
+        start + lines as usize * LINE <= RING + self.reach as usize * LINE
+    }
+
     #[inline]
     fn word(&self, at: usize) -> &AtomicU64 {
         &self.memory.words()[at]

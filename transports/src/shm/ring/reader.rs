@@ -7,7 +7,7 @@ use doorbell_core::memory::Region;
 use doorbell_core::nic::{Flow, Inbox};
 use doorbell_core::wire::{Malformed, Part};
 
-use super::{LINE, LONGEST, Nonsense, RING, Ring, SENT, SLEEPING, TAKEN, lines_for, written};
+use super::{LINE, LONGEST, Nonsense, Ring, SENT, SLEEPING, TAKEN, lines_for, written};
 
 /// The end that reads.
 pub struct Reader {
@@ -57,13 +57,13 @@ impl Reader {
             }
         }
         let bytes = bare::TAG_LEN + len;
-        if bytes > LONGEST || !self.reaches(lines_for(bytes)) {
+        let lines = lines_for(bytes);
+        if bytes > LONGEST || !self.reaches(lines) {
             let to_end = self.ring.to_end(self.read);
             let have = LONGEST.min(to_end as usize * LINE * 8) - bare::TAG_LEN;
             inbox.malformed(Malformed::Length { part: Part::Payload, claimed: len, have });
             return Err(Nonsense);
         }
-        let lines = lines_for(bytes);
         match bare::parse(self.ring.record(self.start, lines), first, len) {
             Ok(packet) => inbox.packet(Flow::Link(link), &packet),
             Err(why) => {
@@ -79,7 +79,7 @@ impl Reader {
     /// is, but only if the writer is honest.
     #[inline]
     fn reaches(&mut self, lines: u64) -> bool {
-        self.start + lines as usize * LINE <= RING + self.ring.reach as usize * LINE
+        self.ring.has_memory(self.start, lines)
             || (lines <= self.ring.to_end(self.read) && self.follows())
     }
 

@@ -180,6 +180,7 @@ fn a_ring_always_has_the_room_that_is_promised() {
             let lap = (both.writer.lap().wrapping_add(dice.below(4) as u16)).to_ne_bytes();
             let word = [lap[0], lap[1], dice.below(256) as u8, 0, 0, 0, 0, 0];
             let payload: Vec<u8> = word.into_iter().cycle().take(len).collect();
+            both.writer.claim_early();
             let pushed = both.push_with(&payload);
             if pushed {
                 under_way.push_back(lines_for(bare::TAG_LEN + Bth::LEN + len));

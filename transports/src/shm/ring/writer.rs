@@ -70,6 +70,7 @@ impl Writer {
     }
 
     /// Writes a record, and returns the position behind it, and its bytes.
+    // As the device's, which is its only caller.
     #[inline(always)]
     pub fn push(&mut self, headers: &Headers, payload: impl Payload) -> Result<(u64, usize), Full> {
         let bytes = bare::record_len(headers, payload.len());

@@ -1,7 +1,8 @@
 //! Requests that are posted to queues, and completions that are read.
 
+use std::future::Future;
 use std::pin::Pin;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::thread;
 
 use doorbell_verbs::{
@@ -259,6 +260,51 @@ async fn plays(
         end.pair.receive.post(0, Buf::with_capacity(8)).expect("room");
     }
     (end, queue)
+}
+
+/// Of two completions each is waited for twice, peeked at twice and taken once, in their order.
+pub async fn what_is_waited_for_stays_until_it_is_taken(near: Nic, far: Nic) {
+    let ((mut near, sent), (mut far, mut received)) = pair(&near, &far).await;
+    receives(&mut far, 3, 8);
+    let sends = async move {
+        for number in [0, 1, 2] {
+            near.pair
+                .send
+                .post(Send::inline(&[number]).expect("short").unsignalled())
+                .expect("room");
+        }
+        (near, sent)
+    };
+    let takes = async move {
+        let nic = received.nic().clone();
+        for number in [0, 1] {
+            drop(nic.until_completion(&mut received).await);
+            drop(nic.until_completion(&mut received).await);
+            for _ in 0..2 {
+                assert_eq!(received.peek().map(|completion| completion.id), Some(number));
+            }
+            assert_eq!(brought(received.poll().expect("it was waited for")), [number as u8]);
+        }
+        // Who stops waiting takes nothing with him, whether it had come or not.
+        drop(poll_once(nic.until_completion(&mut received)).await);
+        let third = match poll_once(received.completion()).await {
+            Some(third) => third,
+            None => received.completion().await,
+        };
+        assert_eq!((third.id, brought(third)), (2, vec![2]));
+        (far, received)
+    };
+    both(sends, takes).await;
+}
+
+/// What a future gives when it is polled, if that is at once.
+async fn poll_once<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
 }
 
 pub async fn an_answer_in_hand_leaves(near: Nic, far: Nic) {
