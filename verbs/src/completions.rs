@@ -72,7 +72,7 @@ impl Look for Head<'_> {
 
     #[inline]
     fn look(&mut self, _: AtHand<'_>) -> Option<()> {
-        self.queue.is_ready().then_some(())
+        self.queue.peek().map(|_| ())
     }
 
     fn register(&mut self, waker: &Waker) {
@@ -162,10 +162,8 @@ impl CompletionQueue {
     /// The next completion.
     #[inline]
     pub fn completion(&mut self) -> NextCompletion<'_> {
-        let waiting = Waiting::new(self.nic.shared());
-        let queue = self.queue.as_mut().expect("it is there until this is dropped");
-        let head = Head { queue, id: self.id, bell: &self.bell, shared: self.nic.shared() };
-        NextCompletion { head, waiting }
+        let head = self.head();
+        NextCompletion { waiting: Waiting::new(head.shared), head }
     }
 
     pub(crate) fn until_ready<'n>(&mut self, nic: &'n Nic) -> UntilCompletion<'n, '_> {

@@ -374,20 +374,15 @@ impl CompletionQueue {
         self.ring.head().map(|head| Polled(head.leaving()))
     }
 
-    /// The next completion, if there is one, which stays in the queue.
+    /// The next completion, if there is one, which stays in the queue. Unlike [`len`](Self::len) this
+    /// looks at what the NIC writes only if it knows of none.
     #[inline(always)]
     pub fn peek(&mut self) -> Option<&Completion> {
         self.ring.head().map(|head| head.stay())
     }
 
-    /// Whether there is a completion to be [taken](Self::take). Unlike [`is_empty`](Self::is_empty) it
-    /// looks at what the NIC writes only if it knows of none.
-    #[inline]
-    pub fn is_ready(&mut self) -> bool {
-        self.ring.head().is_some()
-    }
-
-    /// The next completion, which [is there](Self::is_ready).
+    /// The next completion, which [is there](Self::peek): it is moved once less than by a
+    /// [poll](Self::poll).
     ///
     /// # Panics
     /// When it is not.

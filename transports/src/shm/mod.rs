@@ -431,7 +431,7 @@ impl Drop for Shm {
 }
 
 impl Outbox for Shm {
-    // Into each caller: 110 instructions of 530 that a frame's way there and back takes.
+    // Into each caller: otherwise a frame's way takes 530 instructions instead of 420.
     #[inline(always)]
     fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
         let id = path.id();

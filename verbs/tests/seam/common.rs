@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
@@ -245,4 +246,14 @@ pub fn first(region: &Region, len: usize) -> Vec<u8> {
 /// Everything as customary, run by a thread of its own.
 pub fn dedicated() -> Config {
     Config { progress: Progress::Dedicated { core: None }, ..brief() }
+}
+
+/// What a future gives at once, if it does.
+pub async fn now<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
 }

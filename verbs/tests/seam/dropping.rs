@@ -12,7 +12,7 @@ use doorbell_verbs::{
 
 use crate::common::{
     End, Over, Runs, address, brief, buf, bytes, connected, connected_as, dedicated, joined, nics,
-    run, sleepy,
+    now, run, sleepy,
 };
 
 /// Chance, by a seed.
@@ -144,16 +144,6 @@ fn futures_of_requests_are_dropped_at_any_time() {
         assert!(sum <= counted && kept == counted, "{sum} of {counted}");
         drop((one, other));
     });
-}
-
-/// What a future gives at once, if it does.
-async fn now<F: Future>(future: F) -> Option<F::Output> {
-    let mut future = std::pin::pin!(future);
-    std::future::poll_fn(|context| match future.as_mut().poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => Poll::Ready(None),
-    })
-    .await
 }
 
 /// Queue pairs of both kinds with everything that belongs to them, in the middle of requests.

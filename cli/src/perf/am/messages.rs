@@ -59,10 +59,15 @@ impl Said for Words {
     }
 }
 
+/// Whether a message of so many bytes can go as words.
+#[inline]
+const fn fits_words(size: usize) -> bool {
+    size <= 8 * MOST_WORDS && size.is_multiple_of(8)
+}
+
 /// How many words all messages of a test have, if they have no payload.
 pub fn words_of_each(test: Am, size: usize) -> Option<usize> {
-    let short = matches!(test, Am::Lat | Am::Bw) && size.is_multiple_of(8);
-    (short && (8..=8 * MOST_WORDS).contains(&size)).then_some(size / 8)
+    (matches!(test, Am::Lat | Am::Bw) && fits_words(size)).then_some(size / 8)
 }
 
 /// What messages of a test carry, whose words are arguments of a type.
@@ -98,7 +103,7 @@ impl<A: Said> Messages<A> {
             true => 8 + 8 * (word_of(number, 0) as usize % (self.size / 8)),
             false => self.size,
         };
-        let short = self.short && size <= 8 * MOST_WORDS && size.is_multiple_of(8);
+        let short = self.short && fits_words(size);
         if short { (size / 8, 0) } else { (0, size) }
     }
 

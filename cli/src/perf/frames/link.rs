@@ -148,7 +148,8 @@ impl<D: Device> Link<D> {
         found
     }
 
-    /// Pushes the next packet, if there is room.
+    /// Pushes the next packet, if there is room. It is compiled into the loop that is timed, of which
+    /// calls and saved registers are a part otherwise.
     #[inline(always)]
     fn push_next(&mut self, last: bool) -> Result<(), Full> {
         let (number, shape) = (self.next, &self.shape);
@@ -161,7 +162,7 @@ impl<D: Device> Link<D> {
         Ok(())
     }
 
-    /// Sends a message, packet by packet, as soon as there is room.
+    /// Sends a message, packet by packet, as soon as there is room. As [above](Self::push_next).
     #[inline(always)]
     pub fn send_message(&mut self, last: bool) -> anyhow::Result<()> {
         for left in (0..self.shape.packets).rev() {

@@ -1,8 +1,7 @@
 //! Requests that are posted to queues, and completions that are read.
 
-use std::future::Future;
 use std::pin::Pin;
-use std::task::{Poll, Waker};
+use std::task::Waker;
 use std::thread;
 
 use doorbell_verbs::{
@@ -11,7 +10,7 @@ use doorbell_verbs::{
 };
 use futures_core::Stream;
 
-use crate::common::{End, MEMORY, both, buf, bytes, joined};
+use crate::common::{End, MEMORY, both, buf, bytes, joined, now};
 
 type Joined = (End<doorbell_verbs::Queues>, CompletionQueue);
 
@@ -286,8 +285,8 @@ pub async fn what_is_waited_for_stays_until_it_is_taken(near: Nic, far: Nic) {
             assert_eq!(brought(received.poll().expect("it was waited for")), [number as u8]);
         }
         // Who stops waiting takes nothing with him, whether it had come or not.
-        drop(poll_once(nic.until_completion(&mut received)).await);
-        let third = match poll_once(received.completion()).await {
+        drop(now(nic.until_completion(&mut received)).await);
+        let third = match now(received.completion()).await {
             Some(third) => third,
             None => received.completion().await,
         };
@@ -295,16 +294,6 @@ pub async fn what_is_waited_for_stays_until_it_is_taken(near: Nic, far: Nic) {
         (far, received)
     };
     both(sends, takes).await;
-}
-
-/// What a future gives when it is polled, if that is at once.
-async fn poll_once<F: Future>(future: F) -> Option<F::Output> {
-    let mut future = std::pin::pin!(future);
-    std::future::poll_fn(|context| match future.as_mut().poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => Poll::Ready(None),
-    })
-    .await
 }
 
 pub async fn an_answer_in_hand_leaves(near: Nic, far: Nic) {
