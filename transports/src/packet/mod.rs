@@ -15,7 +15,7 @@ use doorbell_core::wire::{EtherType, Mac};
 use crate::address::{Address, ReachError};
 use crate::clock::Clock;
 use crate::open::OpenError;
-use crate::raw::{Intake, Link, Peers, Raw};
+use crate::raw::{Intake, Link, Peers, Raw, Recipe};
 use crate::sys::packet::PacketSocket;
 
 /// What it is called.
@@ -38,10 +38,15 @@ impl Packet {
     pub fn open(interface: &str, numbering: Numbering) -> Result<Self, OpenError> {
         let (link, found) = Link::find(NAME, interface)?;
         let opened = || -> io::Result<_> {
-            let filter = [filter::own(numbering)];
-            let intake = Intake::open(found.index, EtherType::ROCE, &filter, false)?;
+            let intake = Intake::open(Recipe {
+                index: found.index,
+                protocol: EtherType::ROCE,
+                filter: vec![filter::own(numbering)],
+                runs: false,
+                addresses: vec![],
+            })?;
             // Another would be some more lines of the kernel's memory on each frame's way: 10 ns.
-            let singles = intake.socket.again()?;
+            let singles = intake.socket().clone();
             let (own, address) = (found.mac, Address::Packet(found.mac));
             Raw::new(NAME, address, Stations { own }, link, intake, singles, 1)
         };

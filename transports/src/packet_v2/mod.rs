@@ -29,7 +29,7 @@ use doorbell_core::wire::{
 use crate::address::Address;
 use crate::device::Device;
 use crate::open::OpenError;
-use crate::raw::{Intake, Link, Raw};
+use crate::raw::{Intake, Link, Raw, Recipe};
 use crate::sys::packet::{PacketSocket, ReceiveRing};
 use crate::sys::{self, ethtool, interface, virtio};
 
@@ -82,15 +82,13 @@ impl PacketV2 {
             let derived = Network::link_local(Ipv6Addr::from(Gid::from_mac(mac)));
             let network = settings.network.unwrap_or(derived);
             let own = Own { mac, ip: network.own() };
-            let (intake, arp) = listen(found.index, own)?;
             // A cable passes everything anyway.
-            if driver != "veth" {
-                join(&intake.socket, found.index, own)?;
-            }
+            let addresses = if driver == "veth" { vec![] } else { heard(own) };
+            let (intake, arp) = listen(found.index, own, addresses)?;
             let singles = PacketSocket::open(false)?;
             singles.bind(found.index, EtherType(0))?;
             let neighbours = Neighbours::new(mac, network, arp);
-            let run = longest_run(&intake.socket, neighbours.to_self())?;
+            let run = longest_run(intake.socket(), neighbours.to_self())?;
             Raw::new(NAME, Address::PacketV2(own.ip), neighbours, link, intake, singles, run)
         };
         let mut device = opened().map_err(|source| OpenError::raw(NAME, interface, source))?;
@@ -138,8 +136,9 @@ fn random_mac() -> io::Result<Mac> {
 }
 
 /// Where frames come in, and where over IPv4 neighbours are heard.
-fn listen(index: u32, own: Own) -> io::Result<(Intake, Option<Arp>)> {
-    let intake = |protocol| Intake::open(index, protocol, &filter::own(own), true);
+fn listen(index: u32, own: Own, addresses: Vec<Mac>) -> io::Result<(Intake, Option<Arp>)> {
+    let filter = filter::own(own);
+    let intake = |protocol| Intake::open(Recipe { index, protocol, filter, runs: true, addresses });
     match own.ip {
         IpAddr::V6(_) => Ok((intake(EtherType::IPV6)?, None)),
         IpAddr::V4(_) => {
@@ -151,13 +150,13 @@ fn listen(index: u32, own: Own) -> io::Result<(Intake, Option<Arp>)> {
     }
 }
 
-/// Has the interface take in what is sent to the device, and where its address is asked for.
-fn join(socket: &PacketSocket, index: u32, own: Own) -> io::Result<()> {
-    socket.join(index, own.mac)?;
-    match own.ip {
-        IpAddr::V4(_) => Ok(()),
-        IpAddr::V6(ip) => socket.join(index, question::group_mac(question::solicited_node(ip))),
-    }
+/// What the interface is to take in frames for: the device, and where its address is asked for.
+fn heard(own: Own) -> Vec<Mac> {
+    let asked = match own.ip {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(ip) => Some(question::group_mac(question::solicited_node(ip))),
+    };
+    [own.mac].into_iter().chain(asked).collect()
 }
 
 /// How many packets the kernel takes in one frame: found out by sending them, to ourselves, to whom

@@ -4,11 +4,14 @@
 //! kernel how to cut it, which costs a frame a quarter of a microsecond. Whatever comes arrives
 //! through one ring, in its order.
 
+mod doubles;
 mod intake;
 mod link;
+mod order;
+mod source;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use doorbell_core::encap::{Full, Opener, Path, PathId, Run, Sealed, alone};
 use doorbell_core::nic::{Inbox, Outbox, Way};
@@ -27,6 +30,7 @@ use crate::sys::virtio;
 
 pub(crate) use intake::Intake;
 pub(crate) use link::Link;
+pub(crate) use source::Recipe;
 
 /// The longest frame: what an IP length field can say, and the Ethernet header.
 pub(crate) const LONGEST: usize = Ethernet::LEN + u16::MAX as usize;
@@ -123,7 +127,7 @@ impl<P: Peers> Raw<P> {
             memory: P::MEMORY
                 + intake.memory()
                 + outgoing.len()
-                + intake.socket.sending()
+                + intake.socket().sending()
                 + singles.sending(),
         };
         Ok(Self {
@@ -152,10 +156,14 @@ impl<P: Peers> Raw<P> {
         self
     }
 
-    /// What becomes readable when something comes.
-    fn descriptors(&self) -> impl Iterator<Item = RawFd> + use<P> {
-        let sockets = [Some(self.intake.socket.as_fd()), self.peers.socket()];
-        sockets.map(|socket| socket.map(|socket| socket.as_raw_fd())).into_iter().flatten()
+    /// Goes on to the front of those who are asked whether a frame is theirs. Who sleeps would sleep on
+    /// the sockets that there were.
+    #[cold]
+    fn come_to_front(&mut self) {
+        let changed = !self.sentry.is_armed() && self.intake.go_on(self.clock.now());
+        if changed && !P::RUNS {
+            self.singles = self.intake.socket().clone();
+        }
     }
 
     /// Sends what was laid into the frame.
@@ -166,7 +174,7 @@ impl<P: Peers> Raw<P> {
             Some(segmentation) => {
                 let (header, _) = self.outgoing.split_at_mut(virtio::LEN);
                 header.copy_from_slice(&virtio::header(segmentation));
-                self.intake.socket.send(&self.outgoing[..end])
+                self.intake.socket().send(&self.outgoing[..end])
             }
             None => self.singles.send(&self.outgoing[virtio::LEN..end]),
         }
@@ -262,7 +270,11 @@ impl<P: Peers> Device for Raw<P> {
                 }
             })
         });
-        taken + peers.turn(clock, singles)
+        let turned = peers.turn(clock, singles);
+        if intake.is_due(taken) {
+            self.come_to_front();
+        }
+        taken + turned
     }
 
     fn now(&self) -> Time {
@@ -285,15 +297,17 @@ impl<P: Peers> Device for Raw<P> {
         self.statistics.sleeps += 1;
         let until = until.into_iter().chain(self.peers.next()).min();
         let after = until.map(|until| until.since(self.now()));
-        self.sentry.arm(self.descriptors(), after)
+        let sockets = self.intake.sockets().chain(self.peers.socket());
+        self.sentry.arm(sockets, after)
     }
 
     fn disarm(&mut self) {
-        self.sentry.disarm(self.descriptors());
+        let sockets = self.intake.sockets().chain(self.peers.socket());
+        self.sentry.disarm(sockets);
         // A socket with an error, that its interface was taken down, is ready for ever: asking for it
         // takes it away, and lets one sleep again.
-        for socket in [Some(self.intake.socket.as_fd()), self.peers.socket()] {
-            socket.and_then(|socket| sys::number(socket, libc::SO_ERROR));
+        for socket in self.intake.sockets().chain(self.peers.socket()) {
+            sys::number(socket, libc::SO_ERROR);
         }
     }
 

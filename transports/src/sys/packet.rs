@@ -1,8 +1,11 @@
 //! Packet sockets, and the ring into which the kernel puts their frames.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use doorbell_core::wire::{EtherType, Mac};
@@ -20,8 +23,9 @@ const QUEUE: c_int = 8 << 20;
 const SENDING: c_int = 4 << 20;
 
 /// A raw socket on one interface.
+#[derive(Clone)]
 pub struct PacketSocket {
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     virtio: bool,
 }
 
@@ -40,7 +44,7 @@ impl PacketSocket {
             set_option(fd.as_raw_fd(), libc::SOL_PACKET, name, &one, "PACKET_VNET_HDR")?;
         }
         enlarge(fd.as_raw_fd(), libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, &SENDING);
-        Ok(Self { fd, virtio })
+        Ok(Self { fd: fd.into(), virtio })
     }
 
     /// Has the socket see only frames that pass all of the tests of one of these lists. Before it is
@@ -101,9 +105,9 @@ impl PacketSocket {
         Ok(true)
     }
 
-    /// The same socket, by another descriptor.
-    pub fn again(&self) -> io::Result<Self> {
-        Ok(Self { fd: self.fd.try_clone()?, virtio: self.virtio })
+    /// The number by which the system knows it.
+    pub fn inode(&self) -> io::Result<u64> {
+        Ok(File::from(self.fd.try_clone()?).metadata()?.ino())
     }
 
     /// Has the interface pass on what is sent to an address, of one station or of a group, for as
@@ -234,6 +238,30 @@ impl ReceiveRing {
         unsafe { &*self.slot(index).cast::<AtomicU32>() }
     }
 
+    /// The length of the next frame, and what of it is in the ring.
+    pub fn head(&self) -> Option<(usize, &[u8])> {
+        self.look().map(|(_, frame, len)| (len, frame))
+    }
+
+    /// The next frame, in front of it its slot's status, and behind it its length: there may be less
+    /// of it.
+    #[inline]
+    fn look(&self) -> Option<(u32, &[u8], usize)> {
+        let status = self.status(self.at).load(Ordering::Acquire);
+        if status & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: the status says that the slot is this process's until it is given back, the
+        // kernel has written its header, and the frame is cut to what the slot can hold.
+        unsafe {
+            let header = &*self.slot(self.at).cast::<libc::tpacket2_hdr>();
+            let start = usize::from(header.tp_mac).saturating_sub(self.ahead).min(self.slot);
+            let len = (self.ahead + header.tp_snaplen as usize).min(self.slot - start);
+            let frame = std::slice::from_raw_parts(self.slot(self.at).add(start), len);
+            Some((status, frame, self.ahead + header.tp_len as usize))
+        }
+    }
+
     /// Passes the next frame, with what stands in front of it, to `take`; `None` when there is none.
     ///
     /// A slot goes back to the kernel when there is nothing else to do, or a number of them is
@@ -241,23 +269,13 @@ impl ReceiveRing {
     /// instruction after it waits for the store.
     #[inline]
     pub fn next<R>(&mut self, take: impl FnOnce(&[u8], Kept) -> R) -> Option<R> {
-        let status = self.status(self.at).load(Ordering::Acquire);
-        if status & libc::TP_STATUS_USER == 0 {
+        let Some((status, frame, len)) = self.look() else {
             self.give_back();
             return None;
-        }
-        // SAFETY: the status says that the slot is this process's until it is given back, the
-        // kernel has written its header, and the frame is cut to what the slot can hold.
-        let (frame, whole) = unsafe {
-            let header = &*self.slot(self.at).cast::<libc::tpacket2_hdr>();
-            let start = usize::from(header.tp_mac).saturating_sub(self.ahead).min(self.slot);
-            let len = (self.ahead + header.tp_snaplen as usize).min(self.slot - start);
-            let frame = std::slice::from_raw_parts(self.slot(self.at).add(start), len);
-            (frame, header.tp_snaplen == header.tp_len)
         };
         let kept = match status & libc::TP_STATUS_COPY != 0 {
             true => Kept::Queued,
-            false if whole => Kept::Whole,
+            false if frame.len() == len => Kept::Whole,
             false => Kept::Cut,
         };
         let result = take(frame, kept);

@@ -46,6 +46,11 @@ impl Sentry {
         self.epoll.as_fd()
     }
 
+    /// Whether it reports anything.
+    pub fn is_armed(&self) -> bool {
+        self.armed
+    }
+
     fn control(&self, operation: c_int, fd: RawFd) -> c_int {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
         // SAFETY: the kernel reads a live event.

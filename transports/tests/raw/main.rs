@@ -2,6 +2,7 @@
 //! neighbours find each other.
 
 mod common;
+mod front;
 mod host;
 mod interfaces;
 mod neighbours;

@@ -1,0 +1,103 @@
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use doorbell_core::wire::EtherType;
+use doorbell_kit::lab::{self, Lab};
+use doorbell_kit::until;
+
+use super::*;
+use crate::clock::Clock;
+use crate::sys::interface::Interface;
+
+/// One that IEEE leaves to experiments.
+const PROTOCOL: EtherType = EtherType(0x88B5);
+/// How many frames are under way: fewer than a ring holds.
+const WINDOW: u64 = 100;
+const CHANGES: usize = 30;
+
+fn recipe(interface: &str, runs: bool) -> Recipe {
+    let Interface { index, .. } = Interface::named(interface).expect("the interface is there");
+    Recipe { index, protocol: PROTOCOL, filter: vec![vec![]], runs, addresses: vec![] }
+}
+
+fn listening(recipe: &Recipe) -> Source {
+    let source = recipe.make().expect("a socket");
+    recipe.begin(&source).expect("the interface is there");
+    source
+}
+
+/// Sends frames that are numbered, of which the first `taken` have been taken, until it is told to end.
+fn send_all(socket: &PacketSocket, longest: usize, taken: &AtomicU64, end: &AtomicBool) {
+    let mut frame = vec![0xFF; longest];
+    frame[12..14].copy_from_slice(&PROTOCOL.0.to_be_bytes());
+    for number in 0_u64.. {
+        while number >= taken.load(Ordering::Relaxed) + WINDOW {
+            if end.load(Ordering::Relaxed) {
+                return;
+            }
+            thread::yield_now();
+        }
+        frame[14..22].copy_from_slice(&number.to_be_bytes());
+        let len = [60, 100, longest][number as usize % 3];
+        socket.send(&frame[..len]).expect("the interface takes it");
+    }
+}
+
+/// Takes what comes, while somebody else is asked first time and again.
+fn take_all(recipe: &Recipe, mut intake: Intake, taken: &AtomicU64) {
+    let (clock, mut expected) = (Clock::new(), 0_u64);
+    for change in 0..CHANGES {
+        let _other = listening(recipe);
+        (intake.next, intake.pause) = (Time::ZERO, Duration::ZERO);
+        let mut begun = false;
+        until("the front", || {
+            intake.next(|frame, _| {
+                let number = u64::from_be_bytes(*frame[14..].first_chunk().expect("a number"));
+                assert_eq!(number, expected, "change {change}");
+                expected += 1;
+            });
+            taken.store(expected, Ordering::Relaxed);
+            begun |= intake.go_on(clock.now());
+            (begun && matches!(intake.step, Step::Rest)).then_some(())
+        });
+        let behind = order::is_behind(intake.socket(), recipe.index, PROTOCOL);
+        assert!(!behind.expect("it is of this namespace"), "change {change}");
+    }
+    assert_eq!(intake.overrun(), 0);
+    assert!(expected > WINDOW * CHANGES as u64, "{expected} frames went around the changes");
+}
+
+/// Ends the sender, also when a test fails.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn every_frame_comes_once(lab: &Lab, runs: bool, longest: usize) {
+    lab.cable("a0", "b0", 9000).unwrap();
+    let socket = PacketSocket::open(false).expect("a socket");
+    let near = recipe("a0", false);
+    socket.bind(near.index, EtherType(0)).expect("the interface is there");
+    let far = lab.far.within(|| recipe("b0", runs));
+    let intake = lab.far.within(|| Intake::open(far.clone())).expect("an intake");
+    let (taken, end) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| send_all(&socket, longest, &taken, &end));
+        let _end = End(&end);
+        lab.far.within(|| take_all(&far, intake, &taken));
+    });
+}
+
+#[test]
+fn on_the_way_to_the_front_every_packet_comes_once_and_in_its_order() {
+    lab::test(|lab| every_frame_comes_once(lab, false, 4000));
+}
+
+/// Some of them are too long for the ring.
+#[test]
+fn on_the_way_to_the_front_every_run_comes_once_and_in_its_order() {
+    lab::test(|lab| every_frame_comes_once(lab, true, 9000));
+}

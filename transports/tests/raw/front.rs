@@ -1,0 +1,122 @@
+//! Who is asked first whether a frame is its own.
+
+use std::fs;
+
+use doorbell_core::encap::Path;
+use doorbell_core::nic::Numbering;
+use doorbell_kit::lab::{self, Lab};
+use doorbell_kit::{reach, sleep, until};
+use doorbell_transports::{AnyDevice, Device, Spec};
+
+use crate::common::{RAW, Seen, open, pair, send_to, take};
+
+/// More frames than a device takes before it first looks who is in front.
+const MANY: usize = 5000;
+
+/// The inodes of this namespace's packet sockets that are asked about frames, in the order in which
+/// they were opened.
+fn listening() -> Vec<u64> {
+    let list = fs::read_to_string("/proc/thread-self/net/packet").expect("a list of sockets");
+    let fields = list.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let asked = fields.filter(|fields| fields[3] != "0000");
+    asked.map(|fields| fields[8].parse().expect("a number")).collect()
+}
+
+/// Devices on the other interface that were opened later than the first.
+fn others(name: &str) -> Vec<AnyDevice> {
+    let spec: Spec = format!("{name}:b0").parse().expect("a device");
+    let other = |tag| spec.open(Numbering { tag, ..Numbering::default() });
+    (2..5).map(|tag| other(tag).expect("the interface is there")).collect()
+}
+
+/// Brings a packet across, each eighth time to somebody asleep.
+fn bring_one(near: &mut AnyDevice, far: &mut AnyDevice, path: &Path, number: usize) {
+    let sleeps = number.is_multiple_of(8);
+    if sleeps {
+        far.arm(None).expect("one may sleep");
+        assert_eq!(far.receive(&mut Seen::default()), 0);
+    }
+    send_to(near, path, pair(), 1, number % 500);
+    if sleeps {
+        sleep(far);
+        far.disarm();
+    }
+    assert_eq!(take(far, 1).packets, [(pair(), 0)]);
+}
+
+fn comes_to_the_front(lab: &Lab, name: &str) {
+    lab.cable("a0", "b0", 9000).unwrap();
+    let mut near = open(name, "a0").unwrap();
+    lab.far.within(|| {
+        let mut far = open(name, "b0").unwrap();
+        let path = reach(&mut near, &mut far);
+        let others = others(name);
+        let before = listening();
+        assert_eq!(before.len(), 1 + others.len());
+        let mut numbers = 0..;
+        until("the front", || {
+            bring_one(&mut near, &mut far, &path, numbers.next()?);
+            let now = listening();
+            // It is the last, and the socket by which it listened first is gone.
+            (now.len() == before.len() && now[..3] == before[1..]).then_some(())
+        });
+        let counted = far.statistics();
+        (0..MANY).for_each(|number| bring_one(&mut near, &mut far, &path, number));
+        assert_eq!(far.receive(&mut Seen::default()), 0, "nothing came twice");
+        assert_eq!(far.statistics().frames_received, counted.frames_received + MANY as u64);
+        assert_eq!(far.statistics().overrun, 0);
+    });
+}
+
+#[test]
+fn a_busy_device_of_roce_v1_comes_to_the_front() {
+    lab::test(|lab| comes_to_the_front(lab, "packet"));
+}
+
+#[test]
+fn a_busy_device_of_roce_v2_comes_to_the_front() {
+    lab::test(|lab| comes_to_the_front(lab, "packet-v2"));
+}
+
+/// It opens no other socket where there is nobody else.
+#[test]
+fn a_device_that_is_alone_stays_where_it_is() {
+    lab::test(|lab| {
+        lab.cable("a0", "b0", 9000).unwrap();
+        for name in RAW {
+            let mut near = open(name, "a0").unwrap();
+            lab.far.within(|| {
+                let mut far = open(name, "b0").unwrap();
+                let path = reach(&mut near, &mut far);
+                let before = listening();
+                for number in 0..2 * MANY {
+                    bring_one(&mut near, &mut far, &path, number);
+                    assert_eq!(listening(), before);
+                }
+            });
+        }
+    });
+}
+
+/// Whatever it was about to do.
+#[test]
+fn a_device_that_is_dropped_on_its_way_leaves_nothing_behind() {
+    lab::test(|lab| {
+        lab.cable("a0", "b0", 9000).unwrap();
+        let mut near = open("packet", "a0").unwrap();
+        lab.far.within(|| {
+            for number in (0..).map_while(|power| (1_usize << power < MANY).then_some(1 << power)) {
+                let mut far = open("packet", "b0").unwrap();
+                let path = reach(&mut near, &mut far);
+                let others = others("packet");
+                let there = listening();
+                (0..MANY - 1000 + number).for_each(|number| {
+                    bring_one(&mut near, &mut far, &path, number);
+                });
+                drop(far);
+                assert_eq!(listening(), there[1..], "after {number} frames on the way");
+                drop(others);
+            }
+        });
+    });
+}
