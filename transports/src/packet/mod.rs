@@ -3,6 +3,10 @@
 //!
 //! The interface's own address is used, so this works where a foreign one never arrives (macvlan).
 //! A filter in the kernel passes a process the frames of its own queue pairs and of queue pair 1.
+//!
+//! Of several processes on an interface the kernel asks the one that was opened last first, which the
+//! others pay for with each frame. A busy device opens its socket anew then, in a thread that lives
+//! for some milliseconds.
 
 mod filter;
 
