@@ -5,8 +5,9 @@
 //! A filter in the kernel passes a process the frames of its own queue pairs and of queue pair 1.
 //!
 //! Of several processes on an interface the kernel asks the one that was opened last first, which the
-//! others pay for with each frame. A busy device opens its socket anew then, in a thread that lives
-//! for some milliseconds.
+//! others pay for with each frame. So a busy device may open its socket anew, at any time, in a thread
+//! that lives for some milliseconds: whoever forbids himself that with a filter of system calls is to let
+//! `socket` and `clone` fail, not kill.
 
 mod filter;
 

@@ -7,6 +7,8 @@
 //! Unless told otherwise it takes the IPv6 address that belongs to its Ethernet address. IPv6 has
 //! no identification, which offloads on the way may change, and the ICRC covers.
 //!
+//! As a device of [`packet`](crate::packet), it may open its socket anew to be asked first.
+//!
 //! Two devices on one interface don't hear each other, since no interface does: in one machine,
 //! processes meet by `shm`.
 

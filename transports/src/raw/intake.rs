@@ -1,14 +1,14 @@
 //! Where a raw device's frames come in.
 //!
-//! The kernel asks the socket that was opened last first whether a frame is its own. So a device that
-//! is busy, and finds that others were opened behind it, opens another socket in its turn and takes
+//! The kernel asks the socket that was bound last first whether a frame is its own. So a device that
+//! is busy, and finds that others were opened behind it, makes another socket in its turn and takes
 //! frames by that one: those who are asked before it are then others who are just as busy, or came
-//! since. What that takes, but for two calls of a microsecond, is done by a thread that lives for as
-//! long.
+//! since. A thread that lives for some milliseconds does what takes long: it looks, makes the socket
+//! and its ring, and closes the old ones.
 //!
-//! No frame is lost by that or comes in another order. For some time a frame may come by the old
-//! socket, the new one or both, first by the new one. What came by the old one alone came before
-//! all that came by both, and so the old one is looked at before a frame of the new one is taken.
+//! No frame is lost by that, or comes twice or in another order, as long as no ring overruns. While
+//! both sockets are bound, all frames come by the old one, and are taken from it. Then the old one is
+//! left, and what the new one has of those is passed over.
 
 #[cfg(test)]
 mod tests;
@@ -22,20 +22,18 @@ use std::time::Duration;
 use doorbell_core::time::Time;
 
 use super::LONGEST;
-use super::doubles::{By, Doubles};
+use super::doubles::Doubles;
 use super::order;
+use super::schedule::Schedule;
 use super::source::{Recipe, Source};
 use crate::sys::packet::PacketSocket;
-use crate::sys::virtio;
+use crate::sys::{thread as own_thread, virtio};
 
-/// After so many frames it is looked who is asked before.
-const FRAMES: u32 = 4096;
-/// And after this time; after each change, twice the time that it was.
-const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(64);
-/// How long the old socket is heard: a frame that the new one was not asked for has arrived by then,
-/// which takes microseconds.
+/// How long both sockets are bound: what the new one was not asked for has come by the old one then. It
+/// takes microseconds, and where a driver hands frames up by the batch, one or two milliseconds.
 const OVERLAP: Duration = Duration::from_millis(10);
+/// How often whoever sleeps looks whether a thread is done, or the overlap over.
+const STEP: Duration = Duration::from_millis(5);
 /// The stack of a thread that reads a table and makes some calls.
 const STACK: usize = 128 << 10;
 
@@ -47,14 +45,10 @@ pub struct Intake {
     recipe: Recipe,
     /// Frames that sockets lost which are no more.
     lost: u64,
-    /// How many frames there are until `step` is looked at.
-    left: u32,
+    schedule: Schedule,
     step: Step,
-    /// What was there before `source`, while it is heard.
-    old: Option<Old>,
-    /// When it is time to look who is asked before, and how long from then to the next time.
-    next: Time,
-    pause: Duration,
+    /// What the new source may have that was taken from the old one.
+    overlap: Option<Overlap>,
 }
 
 /// How far the way to the front is.
@@ -63,18 +57,29 @@ enum Step {
     #[default]
     Rest,
     /// It is looked who is asked before, and if anybody is, a new source is made.
-    Making(JoinHandle<Option<Source>>),
-    /// Both sources are heard.
-    Both { until: Time },
-    /// The old source is dropped.
-    Leaving(JoinHandle<()>),
+    Looking(JoinHandle<Found>),
+    /// Both sources are bound.
+    Overlap { until: Time },
+    /// What the old one had at the end of that is taken.
+    Ending,
+    /// A source is dropped, and what the new one has that was taken from it is passed over.
+    Leaving(Option<JoinHandle<()>>),
 }
 
-struct Old {
-    source: Source,
+/// What was found of those who are asked before.
+enum Found {
+    /// There is nobody.
+    First,
+    /// There is somebody, or it can't be told. A new source, if there was one to be had.
+    Behind(Option<Source>),
+}
+
+struct Overlap {
+    /// From which frames are taken, as long as it is there.
+    old: Option<Source>,
     doubles: Doubles,
-    /// Of what it had at the end of the overlap, how many frames are left at most.
-    rest: Option<usize>,
+    /// Of the frames that were there when the last step was taken, how many are left at most.
+    rest: usize,
 }
 
 impl Intake {
@@ -83,36 +88,28 @@ impl Intake {
         let source = recipe.make()?;
         recipe.begin(&source)?;
         let long = recipe.runs.then(|| vec![0; virtio::LEN + LONGEST].into());
-        Ok(Self {
-            source,
-            long,
-            recipe,
-            lost: 0,
-            left: FRAMES,
-            step: Step::Rest,
-            old: None,
-            next: Time::ZERO,
-            pause: PAUSE,
-        })
+        let (schedule, step, overlap) = (Schedule::new(), Step::Rest, None);
+        Ok(Self { source, long, recipe, lost: 0, schedule, step, overlap })
     }
 
-    /// The socket by which frames come, and leave.
+    /// The socket by which frames come from now on, and leave.
     #[inline]
     pub fn socket(&self) -> &PacketSocket {
         &self.source.socket
     }
 
-    /// The sockets by which frames come.
-    pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let old = self.old.as_ref().map(|old| &old.source);
-        [Some(&self.source), old].into_iter().flatten().map(|source| source.socket.as_fd())
+    /// The socket by which the next frame comes: another one when this has [gone on](Self::go_on).
+    pub fn listening(&self) -> BorrowedFd<'_> {
+        let old = self.overlap.as_ref().and_then(|overlap| overlap.old.as_ref());
+        old.unwrap_or(&self.source).socket.as_fd()
     }
 
-    /// The most memory that it takes, while there are two of its rings.
+    /// The most memory that it takes, which is while there are two sources.
     pub fn memory(&self) -> usize {
         let Source { socket, shape, .. } = &self.source;
-        let long = self.long.as_ref().map_or(0, |long| long.len() + 2 * socket.queue());
-        2 * shape.memory() + Doubles::MEMORY + long
+        let queues = 2 * (socket.sending() + self.long.as_ref().map_or(0, |_| socket.queue()));
+        let long = self.long.as_ref().map_or(0, |long| long.len());
+        2 * shape.memory() + queues + long + Doubles::MEMORY + STACK
     }
 
     /// How many frames came while there was no room for them, since this was last asked.
@@ -124,7 +121,7 @@ impl Intake {
     /// was one.
     #[inline]
     pub fn next(&mut self, take: impl FnOnce(&[u8], Option<u16>)) -> bool {
-        match self.old {
+        match self.overlap {
             None => self.source.next(&mut self.long, take),
             Some(_) => self.next_of_two(take),
         }
@@ -132,89 +129,110 @@ impl Intake {
 
     #[cold]
     fn next_of_two(&mut self, take: impl FnOnce(&[u8], Option<u16>)) -> bool {
-        let (Some(old), new, long) = (&mut self.old, &mut self.source, &mut self.long) else {
+        let Some(Overlap { old, doubles, rest }) = &mut self.overlap else { return false };
+        // Also while the old one is taken from, or the new one would overrun.
+        while self.source.head().is_some_and(|head| doubles.pass(head)) {
+            self.source.next(&mut self.long, |_, _| ());
+        }
+        self.source.give_back();
+        let (source, notes) = match old {
+            Some(old) => (old, true),
+            None => (&mut self.source, false),
+        };
+        let Some(head) = source.head() else {
+            *rest = 0;
+            // Or whoever sleeps would be woken for a slot that was read.
+            source.give_back();
             return false;
         };
-        let Old { source: old, doubles, rest } = old;
-        // In this order: of what came by the old one alone, all came before what the new one has.
-        let new_has = new.has_other(long, |head| doubles.pass(By::New, head));
-        let old_has = old.has_other(long, |head| doubles.pass(By::Old, head));
-        *rest = rest.map(|rest| if old_has { rest.saturating_sub(1) } else { 0 });
-        let (source, by) = match (new_has, old_has) {
-            (_, true) => (old, By::Old),
-            (true, false) => (new, By::New),
-            (false, false) => return false,
-        };
-        source.head().into_iter().for_each(|head| doubles.note(by, head));
-        source.next(long, take)
+        if notes {
+            doubles.note(head);
+        }
+        *rest = rest.saturating_sub(1);
+        source.next(&mut self.long, take)
     }
 
-    /// Whether it is time to [go on](Self::go_on) to the front, so many frames having been taken.
+    /// Whether it may be time to [go on](Self::go_on) to the front, so many frames having been taken.
     #[inline]
     pub fn is_due(&mut self, taken: usize) -> bool {
-        self.left = self.left.saturating_sub(taken as u32);
-        self.left == 0
+        self.schedule.is_due(taken)
     }
 
-    /// Takes a step to the front, if it is time. Not while somebody sleeps on the sockets. Whether
-    /// there is another [socket](Self::socket) now.
+    /// When it is time to go on, if nothing comes.
+    pub fn next_step(&self, now: Time) -> Option<Time> {
+        (!matches!(self.step, Step::Rest)).then(|| now + STEP)
+    }
+
+    /// Takes a step to the front, if it is time. Not while somebody sleeps on what is
+    /// [listened](Self::listening) to. The [socket](Self::socket) may be another then.
     #[cold]
-    pub fn go_on(&mut self, now: Time) -> bool {
-        let mut changed = false;
+    pub fn go_on(&mut self, now: Time) {
         self.step = match mem::take(&mut self.step) {
-            Step::Rest if now >= self.next => self.look(now),
-            Step::Making(made) if made.is_finished() => {
-                changed = self.change(made);
-                if changed { Step::Both { until: now + OVERLAP } } else { Step::Rest }
+            Step::Rest if self.schedule.begins(now) => self.look(),
+            Step::Looking(found) if found.is_finished() => match found.join() {
+                Ok(found) => self.change(found, now),
+                Err(_) => Step::Rest,
+            },
+            Step::Overlap { until } if now >= until => {
+                self.counts_rest();
+                Step::Ending
             }
-            Step::Both { until } if now >= until && self.has_heard_old() => self.leave(),
-            Step::Leaving(left) if left.is_finished() => Step::Rest,
+            Step::Ending if self.has_no_rest() => self.leave(),
+            Step::Leaving(left) if self.has_no_rest() && has_ended(&left) => {
+                self.overlap = None;
+                Step::Rest
+            }
             step => step,
         };
-        self.left = if matches!(self.step, Step::Rest) { FRAMES } else { 1 };
-        changed
+        if matches!(self.step, Step::Rest) {
+            self.schedule.rests();
+        }
     }
 
     /// Has somebody look who is asked before, and make a new source then.
-    fn look(&mut self, now: Time) -> Step {
-        self.next = now + self.pause;
+    fn look(&self) -> Step {
         let (own, recipe) = (self.source.socket.clone(), self.recipe.clone());
-        let made = aside(move || {
-            let behind = order::is_behind(&own, recipe.index, recipe.protocol).ok()?;
-            // Where there is no socket to be had any more, the one there is does.
-            behind.then(|| recipe.make().ok()).flatten()
-        });
-        made.map_or(Step::Rest, Step::Making)
-    }
-
-    /// Goes on with a new source, if one was made.
-    fn change(&mut self, made: JoinHandle<Option<Source>>) -> bool {
-        // A process that has given up rights since it opened the device would get a larger ring.
-        let fits = |new: &Source| new.shape == self.source.shape;
-        let made = made.join().ok().flatten().filter(fits);
-        let Some(new) = made.filter(|new| self.recipe.begin(new).is_ok()) else {
-            self.pause = PAUSE;
-            return false;
+        let shape = self.source.shape;
+        let look = move || match order::is_behind(&own, recipe.index, recipe.protocol) {
+            Ok(false) => Found::First,
+            // Where there is no other source to be had, the one there is does.
+            Ok(true) => Found::Behind(recipe.make_like(shape).ok()),
+            Err(_) => Found::Behind(None),
         };
-        let source = mem::replace(&mut self.source, new);
-        self.old = Some(Old { source, doubles: Doubles::default(), rest: None });
-        self.pause = (2 * self.pause).min(LONGEST_PAUSE);
-        true
+        aside(look).map_or(Step::Rest, Step::Looking)
     }
 
-    /// Whether nothing that came by the old source alone can be left there: it was empty since the
-    /// overlap ended, or all was taken that it could hold then.
-    fn has_heard_old(&mut self) -> bool {
-        let slots = self.source.shape.slots;
-        self.old.as_mut().is_none_or(|old| *old.rest.get_or_insert(slots) == 0)
+    /// Goes on with a new source, if there is one.
+    fn change(&mut self, found: Found, now: Time) -> Step {
+        self.schedule.found(matches!(found, Found::Behind(_)));
+        let Found::Behind(Some(new)) = found else { return Step::Rest };
+        if self.recipe.begin(&new).is_err() {
+            return Step::Leaving(aside(move || drop(new)));
+        }
+        let old = Some(mem::replace(&mut self.source, new));
+        self.overlap = Some(Overlap { old, doubles: Doubles::default(), rest: 0 });
+        Step::Overlap { until: now + OVERLAP }
     }
 
-    /// Leaves the old source to somebody who has the time: closing it takes milliseconds.
+    /// Leaves the old source: closing it takes milliseconds.
     fn leave(&mut self) -> Step {
-        let Some(Old { mut source, mut doubles, .. }) = self.old.take() else { return Step::Rest };
-        self.source.has_other(&mut self.long, |head| doubles.pass(By::New, head));
-        self.lost += source.overrun();
-        aside(move || drop(source)).map_or(Step::Rest, Step::Leaving)
+        self.counts_rest();
+        let old = self.overlap.as_mut().and_then(|overlap| overlap.old.take());
+        Step::Leaving(old.and_then(|mut old| {
+            self.lost += old.overrun();
+            aside(move || drop(old))
+        }))
+    }
+
+    /// There are no more frames than a ring holds.
+    fn counts_rest(&mut self) {
+        let slots = self.source.shape.slots;
+        self.overlap.iter_mut().for_each(|overlap| overlap.rest = slots);
+    }
+
+    /// Whether all of them were taken, or passed over.
+    fn has_no_rest(&self) -> bool {
+        self.overlap.as_ref().is_none_or(|overlap| overlap.rest == 0)
     }
 }
 
@@ -222,15 +240,23 @@ impl Drop for Intake {
     fn drop(&mut self) {
         // When the device is gone, so are its threads and all that it had open.
         match mem::take(&mut self.step) {
-            Step::Making(made) => drop(made.join()),
-            Step::Leaving(left) => drop(left.join()),
-            Step::Rest | Step::Both { .. } => {}
+            Step::Looking(found) => drop(found.join()),
+            Step::Leaving(Some(left)) => drop(left.join()),
+            _ => {}
         }
     }
 }
 
-/// Has something done beside; if there is no thread to be had, not at all.
+fn has_ended(thread: &Option<JoinHandle<()>>) -> bool {
+    thread.as_ref().is_none_or(JoinHandle::is_finished)
+}
+
+/// Has something done beside. If there is no thread to be had, it is forgotten, with all that it has.
 fn aside<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Option<JoinHandle<R>> {
     let thread = thread::Builder::new().name("doorbell-front".into()).stack_size(STACK);
-    thread.spawn(work).ok()
+    let anywhere = move || {
+        own_thread::run_anywhere();
+        work()
+    };
+    thread.spawn(anywhere).ok()
 }

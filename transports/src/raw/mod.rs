@@ -2,12 +2,13 @@
 //!
 //! A packet that is alone leaves through a plain socket; a run of them through one that tells the
 //! kernel how to cut it, which costs a frame a quarter of a microsecond. Whatever comes arrives
-//! through one ring, in its order.
+//! through one ring, in its order; which ring that is may change.
 
 mod doubles;
 mod intake;
 mod link;
 mod order;
+mod schedule;
 mod source;
 
 use std::io;
@@ -127,8 +128,7 @@ impl<P: Peers> Raw<P> {
             memory: P::MEMORY
                 + intake.memory()
                 + outgoing.len()
-                + intake.socket().sending()
-                + singles.sending(),
+                + if P::RUNS { singles.sending() } else { 0 },
         };
         Ok(Self {
             peers,
@@ -156,13 +156,15 @@ impl<P: Peers> Raw<P> {
         self
     }
 
-    /// Goes on to the front of those who are asked whether a frame is theirs. Who sleeps would sleep on
-    /// the sockets that there were.
+    /// Goes on to the front of those who are asked whether a frame is theirs. Not while somebody sleeps on
+    /// the socket that there is.
     #[cold]
     fn come_to_front(&mut self) {
-        let changed = !self.sentry.is_armed() && self.intake.go_on(self.clock.now());
-        if changed && !P::RUNS {
-            self.singles = self.intake.socket().clone();
+        if !self.sentry.is_armed() {
+            self.intake.go_on(self.clock.now());
+            if !P::RUNS {
+                self.singles = self.intake.socket().clone();
+            }
         }
     }
 
@@ -295,18 +297,19 @@ impl<P: Peers> Device for Raw<P> {
 
     fn arm(&mut self, until: Option<Time>) -> io::Result<()> {
         self.statistics.sleeps += 1;
-        let until = until.into_iter().chain(self.peers.next()).min();
-        let after = until.map(|until| until.since(self.now()));
-        let sockets = self.intake.sockets().chain(self.peers.socket());
-        self.sentry.arm(sockets, after)
+        let now = self.now();
+        let own = self.peers.next().into_iter().chain(self.intake.next_step(now));
+        let after = own.chain(until).min().map(|until| until.since(now));
+        let sockets = [Some(self.intake.listening()), self.peers.socket()];
+        self.sentry.arm(sockets.into_iter().flatten(), after)
     }
 
     fn disarm(&mut self) {
-        let sockets = self.intake.sockets().chain(self.peers.socket());
-        self.sentry.disarm(sockets);
+        let sockets = [Some(self.intake.listening()), self.peers.socket()];
+        self.sentry.disarm(sockets.into_iter().flatten());
         // A socket with an error, that its interface was taken down, is ready for ever: asking for it
         // takes it away, and lets one sleep again.
-        for socket in self.intake.sockets().chain(self.peers.socket()) {
+        for socket in sockets.into_iter().flatten() {
             sys::number(socket, libc::SO_ERROR);
         }
     }

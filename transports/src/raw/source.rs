@@ -47,8 +47,26 @@ impl Recipe {
     /// Makes one that receives nothing yet.
     pub fn make(&self) -> io::Result<Source> {
         let socket = PacketSocket::open(self.runs)?;
+        let shape = self.shape(&socket)?;
+        self.make_of(socket, shape)
+    }
+
+    /// Makes another of a shape. A process that has given up rights since the first was made would need
+    /// more memory for it: that is an error.
+    pub fn make_like(&self, shape: Shape) -> io::Result<Source> {
+        let socket = PacketSocket::open(self.runs)?;
+        match self.shape(&socket)? == shape {
+            true => self.make_of(socket, shape),
+            false => Err(io::ErrorKind::PermissionDenied.into()),
+        }
+    }
+
+    fn shape(&self, socket: &PacketSocket) -> io::Result<Shape> {
         let whole = self.runs && !socket.queue_long()?;
-        let shape = if whole { Shape::FRAMES } else { Shape::PACKETS };
+        Ok(if whole { Shape::FRAMES } else { Shape::PACKETS })
+    }
+
+    fn make_of(&self, socket: PacketSocket, shape: Shape) -> io::Result<Source> {
         let ring = ReceiveRing::new(&socket, shape.slot, shape.slots)?;
         socket.filter(&self.filter)?;
         self.addresses.iter().try_for_each(|&mac| socket.join(self.index, mac))?;
@@ -61,7 +79,8 @@ impl Recipe {
     }
 }
 
-/// A socket and its ring. One socket, so that all frames are in the order in which they came.
+/// A socket and its ring. One socket for packets and for runs, so that all frames are in the order in
+/// which they came.
 pub struct Source {
     pub socket: PacketSocket,
     ring: ReceiveRing,
@@ -81,20 +100,9 @@ impl Source {
         self.ring.head()
     }
 
-    /// Whether there is a frame that is none of those to be passed over, which are gone then as far as
-    /// they stand before it.
-    pub fn has_other(
-        &mut self,
-        long: &mut Option<Box<[u8]>>,
-        mut passed_over: impl FnMut(Head<'_>) -> bool,
-    ) -> bool {
-        while let Some(head) = self.head() {
-            if !passed_over(head) {
-                return true;
-            }
-            self.next(long, |_, _| ());
-        }
-        false
+    /// Gives all slots back whose frames were taken.
+    pub fn give_back(&mut self) {
+        self.ring.give_back();
     }
 
     /// Passes the next frame to `take`, and the size of its packets if it is a run. Whether there

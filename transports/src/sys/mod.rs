@@ -7,6 +7,7 @@ pub(crate) mod mapping;
 pub(crate) mod memfd;
 pub(crate) mod packet;
 pub(crate) mod sentry;
+pub(crate) mod thread;
 pub(crate) mod udp;
 pub(crate) mod unix;
 pub(crate) mod virtio;

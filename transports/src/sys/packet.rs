@@ -290,7 +290,7 @@ impl ReceiveRing {
 
     /// Gives back what is owed.
     #[inline]
-    fn give_back(&mut self) {
+    pub fn give_back(&mut self) {
         while self.owed > 0 {
             let index = self.at.checked_sub(self.owed).unwrap_or(self.at + self.slots - self.owed);
             self.status(index).store(libc::TP_STATUS_KERNEL, Ordering::Release);

@@ -5,7 +5,7 @@ use std::fs;
 use doorbell_core::encap::Path;
 use doorbell_core::nic::Numbering;
 use doorbell_kit::lab::{self, Lab};
-use doorbell_kit::{reach, sleep, until};
+use doorbell_kit::{is_ready, reach, sleep, until};
 use doorbell_transports::{AnyDevice, Device, Spec};
 
 use crate::common::{RAW, Seen, open, pair, send_to, take};
@@ -13,13 +13,22 @@ use crate::common::{RAW, Seen, open, pair, send_to, take};
 /// More frames than a device takes before it first looks who is in front.
 const MANY: usize = 5000;
 
-/// The inodes of this namespace's packet sockets that are asked about frames, in the order in which
-/// they were opened.
-fn listening() -> Vec<u64> {
+/// The inodes of this namespace's packet sockets, in the order in which they were opened, each with
+/// the protocol whose frames it is asked about: none, if that is 0.
+fn sockets() -> Vec<(u64, u16)> {
     let list = fs::read_to_string("/proc/thread-self/net/packet").expect("a list of sockets");
     let fields = list.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let asked = fields.filter(|fields| fields[3] != "0000");
-    asked.map(|fields| fields[8].parse().expect("a number")).collect()
+    let read = |fields: Vec<&str>| {
+        let protocol = u16::from_str_radix(fields[3], 16).expect("a protocol");
+        (fields[8].parse().expect("a number"), protocol)
+    };
+    fields.map(read).collect()
+}
+
+/// Those that are asked about frames.
+fn listening() -> Vec<u64> {
+    let asked = sockets().into_iter().filter(|&(_, protocol)| protocol != 0);
+    asked.map(|(inode, _)| inode).collect()
 }
 
 /// Devices on the other interface that were opened later than the first.
@@ -78,6 +87,62 @@ fn a_busy_device_of_roce_v2_comes_to_the_front() {
     lab::test(|lab| comes_to_the_front(lab, "packet-v2"));
 }
 
+/// Brings packets across until the device has two sockets.
+fn reach_overlap(near: &mut AnyDevice, far: &mut AnyDevice, path: &Path, before: usize) {
+    let mut numbers = 0..;
+    until("two sockets", || {
+        bring_one(near, far, path, numbers.next()?);
+        (listening().len() == before + 1).then_some(())
+    });
+}
+
+/// Who sleeps is woken a few times, to close the old socket, and not for what was taken before.
+#[test]
+fn a_device_that_falls_asleep_on_its_way_arrives() {
+    lab::test(|lab| {
+        lab.cable("a0", "b0", 9000).unwrap();
+        for name in RAW {
+            let mut near = open(name, "a0").unwrap();
+            lab.far.within(|| {
+                let mut far = open(name, "b0").unwrap();
+                let path = reach(&mut near, &mut far);
+                let others = others(name);
+                reach_overlap(&mut near, &mut far, &path, 1 + others.len());
+                let mut wakes = 0;
+                while listening().len() > 1 + others.len() {
+                    far.arm(None).expect("one may sleep");
+                    assert_eq!(far.receive(&mut Seen::default()), 0);
+                    sleep(&far);
+                    far.disarm();
+                    assert_eq!(far.receive(&mut Seen::default()), 0);
+                    wakes += 1;
+                }
+                assert!((1..60).contains(&wakes), "it woke {wakes} times");
+                far.arm(None).expect("one may sleep");
+                assert!(!is_ready(&far), "nothing has come");
+                far.disarm();
+                (0..MANY).for_each(|number| bring_one(&mut near, &mut far, &path, number));
+            });
+        }
+    });
+}
+
+/// Who polls from another namespace would open a socket there.
+#[test]
+fn a_device_that_is_polled_from_elsewhere_stays_where_it_is() {
+    lab::test(|lab| {
+        lab.cable("a0", "b0", 9000).unwrap();
+        let mut near = open("packet", "a0").unwrap();
+        let mut far = lab.far.within(|| open("packet", "b0").unwrap());
+        let path = reach(&mut near, &mut far);
+        let others = lab.far.within(|| others("packet"));
+        let before = lab.far.within(sockets);
+        assert_eq!(before.len(), 1 + others.len());
+        (0..2 * MANY).for_each(|number| bring_one(&mut near, &mut far, &path, number));
+        assert_eq!((lab.far.within(sockets), sockets().len()), (before, 1));
+    });
+}
+
 /// It opens no other socket where there is nobody else.
 #[test]
 fn a_device_that_is_alone_stays_where_it_is() {
@@ -109,12 +174,12 @@ fn a_device_that_is_dropped_on_its_way_leaves_nothing_behind() {
                 let mut far = open("packet", "b0").unwrap();
                 let path = reach(&mut near, &mut far);
                 let others = others("packet");
-                let there = listening();
+                let there = sockets();
                 (0..MANY - 1000 + number).for_each(|number| {
                     bring_one(&mut near, &mut far, &path, number);
                 });
                 drop(far);
-                assert_eq!(listening(), there[1..], "after {number} frames on the way");
+                assert_eq!(sockets(), there[1..], "after {number} frames on the way");
                 drop(others);
             }
         });
