@@ -12,8 +12,8 @@ const SOCKETS: &str = "/proc/thread-self/net/packet";
 
 /// Whether a socket on this interface was opened after `own`, and is asked before it: the kernel
 /// asks the one first that was bound last, which is opened last as a rule, and each takes a tenth of a
-/// microsecond to say no. Of a socket that is not
-/// of this thread's namespace that is not told, and it is an error.
+/// microsecond to say no. Of a socket that is not of this thread's namespace that is not told, and it
+/// is an error.
 pub fn is_behind(own: &PacketSocket, index: u32, protocol: EtherType) -> io::Result<bool> {
     let own = own.inode()?;
     let sockets = fs::read_to_string(SOCKETS)?;
