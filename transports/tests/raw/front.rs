@@ -4,6 +4,7 @@ use std::fs;
 
 use doorbell_core::encap::Path;
 use doorbell_core::nic::Numbering;
+use doorbell_kit::child;
 use doorbell_kit::lab::{self, Lab};
 use doorbell_kit::{is_ready, reach, sleep, until};
 use doorbell_transports::{AnyDevice, Device, Spec};
@@ -99,31 +100,33 @@ fn reach_overlap(near: &mut AnyDevice, far: &mut AnyDevice, path: &Path, before:
 /// Who sleeps is woken a few times, to close the old socket, and not for what was taken before.
 #[test]
 fn a_device_that_falls_asleep_on_its_way_arrives() {
-    lab::test(|lab| {
-        lab.cable("a0", "b0", 9000).unwrap();
-        for name in RAW {
-            let mut near = open(name, "a0").unwrap();
-            lab.far.within(|| {
-                let mut far = open(name, "b0").unwrap();
-                let path = reach(&mut near, &mut far);
-                let others = others(name);
-                reach_overlap(&mut near, &mut far, &path, 1 + others.len());
-                let mut wakes = 0;
-                while listening().len() > 1 + others.len() {
+    child::alone(|| {
+        lab::test(|lab| {
+            lab.cable("a0", "b0", 9000).unwrap();
+            for name in RAW {
+                let mut near = open(name, "a0").unwrap();
+                lab.far.within(|| {
+                    let mut far = open(name, "b0").unwrap();
+                    let path = reach(&mut near, &mut far);
+                    let others = others(name);
+                    reach_overlap(&mut near, &mut far, &path, 1 + others.len());
+                    let mut wakes = 0;
+                    while listening().len() > 1 + others.len() {
+                        far.arm(None).expect("one may sleep");
+                        assert_eq!(far.receive(&mut Seen::default()), 0);
+                        sleep(&far);
+                        far.disarm();
+                        assert_eq!(far.receive(&mut Seen::default()), 0);
+                        wakes += 1;
+                    }
+                    assert!((1..60).contains(&wakes), "it woke {wakes} times");
                     far.arm(None).expect("one may sleep");
-                    assert_eq!(far.receive(&mut Seen::default()), 0);
-                    sleep(&far);
+                    assert!(!is_ready(&far), "nothing has come");
                     far.disarm();
-                    assert_eq!(far.receive(&mut Seen::default()), 0);
-                    wakes += 1;
-                }
-                assert!((1..60).contains(&wakes), "it woke {wakes} times");
-                far.arm(None).expect("one may sleep");
-                assert!(!is_ready(&far), "nothing has come");
-                far.disarm();
-                (0..MANY).for_each(|number| bring_one(&mut near, &mut far, &path, number));
-            });
-        }
+                    (0..MANY).for_each(|number| bring_one(&mut near, &mut far, &path, number));
+                });
+            }
+        });
     });
 }
 
@@ -166,22 +169,26 @@ fn a_device_that_is_alone_stays_where_it_is() {
 /// Whatever it was about to do.
 #[test]
 fn a_device_that_is_dropped_on_its_way_leaves_nothing_behind() {
-    lab::test(|lab| {
-        lab.cable("a0", "b0", 9000).unwrap();
-        let mut near = open("packet", "a0").unwrap();
-        lab.far.within(|| {
-            for number in (0..).map_while(|power| (1_usize << power < MANY).then_some(1 << power)) {
-                let mut far = open("packet", "b0").unwrap();
-                let path = reach(&mut near, &mut far);
-                let others = others("packet");
-                let there = sockets();
-                (0..MANY - 1000 + number).for_each(|number| {
-                    bring_one(&mut near, &mut far, &path, number);
-                });
-                drop(far);
-                assert_eq!(sockets(), there[1..], "after {number} frames on the way");
-                drop(others);
-            }
+    child::alone(|| {
+        lab::test(|lab| {
+            lab.cable("a0", "b0", 9000).unwrap();
+            let mut near = open("packet", "a0").unwrap();
+            lab.far.within(|| {
+                for number in
+                    (0..).map_while(|power| (1_usize << power < MANY).then_some(1 << power))
+                {
+                    let mut far = open("packet", "b0").unwrap();
+                    let path = reach(&mut near, &mut far);
+                    let others = others("packet");
+                    let there = sockets();
+                    (0..MANY - 1000 + number).for_each(|number| {
+                        bring_one(&mut near, &mut far, &path, number);
+                    });
+                    drop(far);
+                    assert_eq!(sockets(), there[1..], "after {number} frames on the way");
+                    drop(others);
+                }
+            });
         });
     });
 }
