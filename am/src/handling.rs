@@ -268,6 +268,10 @@ impl Handling {
             };
             at = next;
             link.hears_of(taken);
+            if header == pack::FILLING {
+                rest = Some(buffer);
+                continue;
+            }
             let buffer = Some(buffer);
             let mut arrival =
                 Arrival { header, buffer, data, whole: false, posted: false, placed: None };

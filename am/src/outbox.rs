@@ -61,8 +61,11 @@ pub(crate) struct Outbox {
     backlog: VecDeque<WorkRequest>,
     /// Which sends of few bytes are told of: then there is room again for what waits.
     telling: Telling,
-    /// How many bytes are in the queue without the doorbell having been rung for them.
-    unrung: u64,
+    /// How many bytes are in the queue without the doorbell having been rung for them: no more than
+    /// [`MUCH`], and what one write has.
+    unrung: u32,
+    /// How many messages were held since some were sent.
+    together: u32,
     posted: Posted,
     /// What this side has taken, as messages say that leave now.
     pub taken: Taken,
@@ -86,7 +89,17 @@ impl Outbox {
         let (held, backlog) = (Held::Nothing, VecDeque::new());
         let telling = Telling::new(send.room());
         let (posted, taken) = (Posted::default(), Taken::default());
-        Self { queue: send, connection, held, backlog, telling, unrung: 0, posted, taken }
+        Self {
+            queue: send,
+            connection,
+            held,
+            backlog,
+            telling,
+            unrung: 0,
+            together: 0,
+            posted,
+            taken,
+        }
     }
 
     /// The peer has taken so much of what was posted.
@@ -132,7 +145,7 @@ impl Outbox {
 
     /// Puts a request to go soon, before what is held.
     fn put_first(&mut self, request: impl Into<WorkRequest>, len: u64) {
-        self.unrung += len.max(1);
+        self.unrung = self.unrung.saturating_add(len.clamp(1, u32::MAX.into()) as u32);
         let request = request.into();
         if !self.backlog.is_empty() {
             return self.backlog.push_back(request);
@@ -162,8 +175,18 @@ impl Outbox {
 
     /// What goes soon goes at once, if it is so much.
     fn flush_if(&mut self, much: u64) {
-        if self.unrung >= much {
+        if u64::from(self.unrung) >= much {
             self.flush();
+        }
+    }
+
+    /// The same if so many messages go, or else so much.
+    #[inline]
+    fn flush_many(&mut self, most: usize) {
+        if self.together as usize >= most {
+            self.flush();
+        } else {
+            self.flush_if(MUCH);
         }
     }
 
@@ -205,13 +228,12 @@ impl Outbox {
             let request = self.in_buffer(header, content, buffers);
             return self.put(request, content.len() as u64);
         }
+        self.together += 1;
         // Most messages of many find others before them.
         if let Held::Several(pack) = &mut self.held
             && pack.put(header, content, self.taken)
         {
-            if pack.count >= most {
-                self.flush();
-            }
+            self.flush_many(most);
             return false;
         }
         let first = !self.holds();
@@ -227,13 +249,12 @@ impl Outbox {
                 Held::Several(pack)
             }
             Held::Several(full) => {
-                self.post(Send::new(full.into_buffer()));
+                let full = full.filled(self.taken).into_buffer();
+                self.put_first(Send::new(full), pack::MOST as u64);
                 Held::Several(Pack::of(buffers, header, content, self.taken))
             }
         };
-        if matches!(&self.held, Held::Several(pack) if pack.count >= most) {
-            self.flush();
-        }
+        self.flush_many(most);
         first
     }
 
@@ -246,6 +267,7 @@ impl Outbox {
 
     #[inline]
     fn send_held(&mut self) {
+        self.together = 0;
         match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::Nothing => {}
             Held::One(few) => self.send_few(few, AtHand::nothing()),

@@ -9,12 +9,17 @@ use doorbell_verbs::{Buf, Imm};
 use crate::buffers::Buffers;
 use crate::outbox::Content;
 use crate::proofs::Taken;
-use crate::wire::{Header, WIDE};
+use crate::wire::{Header, Kind, WIDE};
 
 /// The most bytes of a pack: a packet's.
 pub(crate) const MOST: usize = 4096;
 /// The longest message that goes into one with others.
 pub(crate) const LONGEST: usize = 1024;
+/// The most bytes that are sent in vain to make one as long as others.
+const MOST_ZEROS: usize = MOST / 4;
+static ZEROS: [u8; MOST_ZEROS] = [0; MOST_ZEROS];
+/// Of which message those are the payload: of an answer to no request.
+pub(crate) const FILLING: Header = Header { kind: Kind::Done, words: 0, handler: 0, call: 0 };
 /// A header, and the length of the payload, above which it says what the sender has taken.
 pub(crate) const HEAD: usize = 8;
 /// The bits of a payload's length: a MiB takes them all.
@@ -36,7 +41,6 @@ pub(crate) struct Message {
 /// A pack that is being filled.
 pub(crate) struct Pack {
     buffer: Buf,
-    pub count: usize,
 }
 
 /// How many bytes a message takes, with the zeros behind it.
@@ -76,14 +80,14 @@ impl Pack {
 
     /// One with a message in it that was put before.
     pub fn of_bytes(buffers: &Buffers, message: &[u8]) -> Self {
-        let mut pack = Self { buffer: buffers.take(), count: 1 };
+        let mut pack = Self::in_buffer(buffers.take());
         let put = pack.buffer.extend_from_slice(message);
         debug_assert!(put.is_ok(), "a few bytes fit");
         pack
     }
 
     fn in_buffer(buffer: Buf) -> Self {
-        Self { buffer, count: 0 }
+        Self { buffer }
     }
 
     /// Puts a message behind the others, if there is room. Whether there was.
@@ -91,13 +95,27 @@ impl Pack {
     pub fn put(&mut self, header: Header, content: Content<'_>, taken: Taken) -> bool {
         let start = self.buffer.len();
         let end = start + size(header, content);
-        if end > MOST.min(self.buffer.capacity()) {
+        if end > self.most() {
             return false;
         }
         let _ = self.buffer.set_len(end);
         put(&mut self.buffer[start..], header, content, taken);
-        self.count += 1;
         true
+    }
+
+    /// One that others follow, as long as each of them: so they go in a row, as packets of one length.
+    pub fn filled(mut self, taken: Taken) -> Self {
+        let rest = self.most() - self.buffer.len();
+        if (HEAD..=MOST_ZEROS).contains(&rest) {
+            self.put(FILLING, Content::encoded(&ZEROS[HEAD..rest]), taken);
+        }
+        self
+    }
+
+    /// How long it gets.
+    #[inline]
+    fn most(&self) -> usize {
+        MOST.min(self.buffer.capacity())
     }
 
     pub fn into_buffer(self) -> Buf {
@@ -144,7 +162,6 @@ mod tests {
             pack.put(header, Content { words: &words, payload }, Taken(*number as u16))
         };
         let count = (0..1000).take_while(put).count();
-        assert_eq!(pack.count, count);
         let bytes = pack.into_buffer();
         assert!(bytes.len() <= MOST && count > 10, "{count} in {}", bytes.len());
         let mut at = 0;
@@ -158,6 +175,24 @@ mod tests {
             at = next;
         }
         assert_eq!((at, message(&bytes, at)), (bytes.len(), None));
+    }
+
+    #[test]
+    fn a_pack_that_others_follow_has_their_length_and_no_more_messages() {
+        let header = Header { kind: Kind::Request, words: 0, handler: 1, call: 0 };
+        let lens = (0..=MOST - HEAD).step_by(8).map(|len| (len, len + HEAD));
+        for (len, end) in lens {
+            let mut pack = Pack::in_buffer(Buf::with_capacity(MOST));
+            assert!(pack.put(header, Content::encoded(&vec![1; len]), Taken(2)));
+            let bytes = pack.filled(Taken(3)).into_buffer();
+            let found = message(&bytes, end);
+            let filled = end < MOST && MOST - end <= MOST_ZEROS;
+            assert_eq!(bytes.len(), if filled { MOST } else { end });
+            let data = end + HEAD..MOST;
+            let filling = Message { header: FILLING, data, next: MOST, taken: Taken(3) };
+            assert_eq!(found, filled.then_some(filling), "behind {end} bytes");
+            assert!(bytes[end..].iter().skip(HEAD).all(|&byte| byte == 0));
+        }
     }
 
     #[test]

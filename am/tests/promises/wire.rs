@@ -7,7 +7,7 @@ use doorbell_am::{
 };
 use doorbell_core::encap::Outer;
 use doorbell_core::pcap::Reader;
-use doorbell_kit::Faults;
+use doorbell_kit::{Faults, lab};
 use doorbell_verbs::{Buf, Region};
 
 use crate::devices::Devices;
@@ -81,6 +81,46 @@ async fn sends(devices: &Devices, policy: Policy, flow: Flow) -> Seen {
     }
     placing.done().await.expect("it is there");
     read(&devices.recorded())
+}
+
+/// A stream of short requests of all lengths; how many packets left, and in how many frames.
+async fn of_many_lengths(devices: &Devices) -> (u64, u64) {
+    const MANY: usize = 4000;
+    let (tells, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let far = Handlers::new().request(NOTE, move |request, (number, len)| {
+        tells.send((number, len, request.payload().len() as u64)).expect("it is awaited");
+    });
+    let [near_end, far_end] = [0, 1]
+        .map(|number| Bundle::new(&devices.nics[number], &BundleConfig::default()).expect("room"));
+    let config = EndpointConfig { credits: 256, ..EndpointConfig::default() };
+    let far = far_end.endpoint(far, config.clone()).await.expect("room");
+    let near = near_end.endpoint(Handlers::new(), config).await.expect("room");
+    let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+    let sent = || devices.nics[0].statistics().device;
+    let before = sent();
+    let len = |number: u64| number * 37 % 500;
+    for number in 0..MANY as u64 {
+        let payload = vec![7; len(number) as usize];
+        peer.request_with(NOTE, (number, len(number)), &payload).await.expect("it is there");
+    }
+    for number in 0..MANY as u64 {
+        assert_eq!(told.recv().await, Some((number, len(number), len(number))));
+    }
+    let after = sent();
+    (after.packets_sent - before.packets_sent, after.frames_sent - before.frames_sent)
+}
+
+/// Messages of which each send has another length than the next would leave one by one.
+#[test]
+fn messages_of_many_lengths_go_in_runs() {
+    lab::test(|lab| {
+        lab.loopback("a0", "b0", 9000).expect("a cable");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let (packets, frames) = runtime
+            .expect("a runtime")
+            .block_on(async { of_many_lengths(&Devices::packet("packet-v2")).await });
+        assert!(packets > 2 * frames, "{packets} packets in {frames} frames");
+    });
 }
 
 /// What a capture says.
