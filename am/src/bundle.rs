@@ -20,7 +20,7 @@ use crate::error::OpenError;
 use crate::handlers::Handlers;
 use crate::handling::{Counters, News, handles};
 use crate::link::Link;
-use crate::poller::{Looked, Poller};
+use crate::poller::{Awaiting, Looked, Looking, Poller};
 
 /// How large a bundle is.
 #[derive(Clone, Debug)]
@@ -187,12 +187,12 @@ impl Bundle {
         if handles() {
             return 0;
         }
-        let looked = shared.look(requests, AtHand::nothing());
+        let looked = shared.look(requests, AtHand::nothing(), None);
         if looked.handled > 0 {
             return looked.handled;
         }
         let _base = span(Cost::Base);
-        shared.nic.turn_and_look(|nic| shared.look(requests, nic)).handled
+        shared.nic.turn_and_look(|nic| shared.look(requests, nic, None)).handled
     }
 
     /// Waits until something was handled, here or by another who waits.
@@ -269,15 +269,20 @@ impl Shared {
     /// Handles what is there, unless somebody else is at it. Most looks find nothing, and so it is
     /// seen without a lock that there is nothing.
     #[inline]
-    pub fn look(&self, requests: bool, nic: AtHand<'_>) -> Looked {
+    pub fn look<'r>(
+        &self,
+        requests: bool,
+        nic: AtHand<'r>,
+        awaits: Option<Awaiting<'r>>,
+    ) -> Looked {
         let still = !self.stirred.load(Ordering::Acquire);
         if still && self.gauges.iter().all(Gauge::is_empty) {
             return Looked::default();
         }
-        self.handle(requests, nic)
+        self.handle(requests, Looking::new(nic, awaits))
     }
 
-    fn handle(&self, requests: bool, nic: AtHand<'_>) -> Looked {
+    fn handle(&self, requests: bool, looking: Looking<'_>) -> Looked {
         let _notification = span(Cost::Notification);
         let mut poller = match self.poller.try_lock() {
             Ok(poller) => poller,
@@ -294,7 +299,7 @@ impl Shared {
         if self.any_news.load(Ordering::SeqCst) {
             self.catch_up(&mut poller);
         }
-        let mut looked = poller.look(requests, nic);
+        let mut looked = poller.look(requests, looking);
         for (gauge, taken) in self.gauges.iter().zip(poller.taken()) {
             gauge.taken.store(taken, Ordering::Relaxed);
         }
@@ -420,7 +425,7 @@ impl Look for Drive<'_> {
 
     #[inline]
     fn look(&mut self, nic: AtHand<'_>) -> Option<()> {
-        self.woke |= self.shared.look(true, nic).woke;
+        self.woke |= self.shared.look(true, nic, None).woke;
         None
     }
 
@@ -448,7 +453,7 @@ impl Look for Handled<'_> {
     type Found = ();
 
     fn look(&mut self, nic: AtHand<'_>) -> Option<()> {
-        self.woke |= self.shared.look(true, nic).woke;
+        self.woke |= self.shared.look(true, nic, None).woke;
         (self.shared.handled() != self.before).then_some(())
     }
 

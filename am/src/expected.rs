@@ -78,6 +78,16 @@ impl<T> Expected<T> {
         }
     }
 
+    /// Whether it is awaited, by whoever has it: nothing of it is kept here any more.
+    #[inline]
+    pub fn hand_over(&mut self, number: u16) -> bool {
+        let is_awaited = matches!(self.place(number), Some(Place::Awaited(_)));
+        if is_awaited {
+            self.leave(number);
+        }
+        is_awaited
+    }
+
     /// What has come, if it has.
     #[inline]
     pub fn take(&mut self, number: u16) -> Option<T> {

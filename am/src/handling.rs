@@ -17,7 +17,7 @@ use crate::message::{Arrival, Replied, Reply, Request, Returned};
 use crate::name::Tag;
 use crate::outbox::Content;
 use crate::pack::{self, Message};
-use crate::poller::{Looked, Looking};
+use crate::poller::Looking;
 use crate::wire::{Ask, Header, Kind, Placement, SYSTEM};
 use crate::words::Room;
 
@@ -118,7 +118,7 @@ impl Handling {
     /// A link is open: what came before is handled now, but requests of others in their turn.
     pub fn opened(&mut self, link: &Link) {
         link.set_open(true);
-        let mut looking = Looking { looked: Looked::default(), nic: AtHand::nothing() };
+        let mut looking = Looking::new(AtHand::nothing(), None);
         let requests = self.requests;
         self.requests = false;
         let came = |(link, _): &mut (Arc<Link>, _)| link.is_open();
@@ -332,7 +332,7 @@ impl Handling {
             Kind::Grant => looking.looked.woke |= link.granted(arrival.header.call.into()),
             Kind::Unanswered => {
                 let unanswered = Err(Undeliverable::Unanswered);
-                looking.looked.woke |= link.answered(arrival.header.call, unanswered);
+                looking.answered(link, arrival.header.call, unanswered);
             }
         }
         arrival.leave(buffers)
@@ -436,7 +436,7 @@ impl Handling {
         count(&self.counters.replies);
         let header = arrival.header;
         if header.call != 0 {
-            looking.looked.woke |= link.answered(header.call, Ok(Reply::of(arrival, link)));
+            looking.answered(link, header.call, Ok(Reply::of(arrival, link)));
             return;
         }
         looking.looked.woke |= link.credited(1);
@@ -461,7 +461,7 @@ impl Handling {
             return count(&self.counters.malformed);
         };
         if header.call != 0 {
-            looking.looked.woke |= link.answered(header.call, Err(why));
+            looking.answered(link, header.call, Err(why));
             return;
         }
         looking.looked.woke |= link.credited(1);

@@ -222,7 +222,7 @@ impl Link {
         }
         out.credits = self.peer().map_or(0, |peer| peer.credits.into());
         out.outbox = Some(Outbox::new(send, connection));
-        self.changed();
+        self.changed(&mut out);
         let credits = out.credits;
         out.wake(credits);
         true
@@ -345,8 +345,11 @@ impl Link {
         self.changes.load(Ordering::Acquire)
     }
 
-    fn changed(&self) {
-        self.changes.fetch_add(1, Ordering::Release);
+    /// Something of it is other than it was: whoever waits looks again.
+    #[inline]
+    fn changed(&self, _out: &mut Out) {
+        let changes = self.changes.load(Ordering::Relaxed).wrapping_add(1);
+        self.changes.store(changes, Ordering::Release);
     }
 
     #[inline]
@@ -447,8 +450,7 @@ impl Link {
             (Memory::Buf(buffer), 0) => self.buffers.give(buffer),
             (memory, 1..) if !failed => {
                 let woke = out.sources.came(source as u16, memory).unwrap_or(false);
-                drop(out);
-                self.changed();
+                self.changed(&mut out);
                 return woke;
             }
             _ => {}
@@ -473,11 +475,11 @@ impl Link {
         let timed = out.timed.take();
         out.calls.end();
         out.sources.end();
+        self.changed(&mut out);
         drop(out);
         drop((outbox, mapped));
         timed.iter().for_each(AbortHandle::abort);
         self.own.iter().for_each(|own| own.close());
-        self.changed();
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
         Some(lost)
     }

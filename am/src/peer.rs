@@ -12,7 +12,7 @@ use crate::handling::handles;
 use crate::link::{Answer, Link, Placed};
 use crate::message::Reply;
 use crate::outbox::Content;
-use crate::waiting::{Admission, Awaited, Coming, found};
+use crate::waiting::{Admission, Awaited, Coming, found, found_since};
 use crate::words::{Arguments, MOST_WORDS, Room};
 
 /// An endpoint's peer, to send requests to. Clones are handles to the same.
@@ -196,11 +196,16 @@ pub(crate) async fn call(
     content: Content<'_>,
 ) -> Result<Reply, CallError> {
     link.allows(content)?;
+    let mut seen = link.changes();
     let call = match link.try_call(handler, content)? {
         Some(call) => call,
-        None => credit(link).await?.send_call(handler, content)?,
+        None => {
+            let credit = credit(link).await?;
+            seen = link.changes();
+            credit.send_call(handler, content)?
+        }
     };
-    Ok(found(link, Coming::<Answer>::by(call)).await?)
+    Ok(found_since(link, Some(seen), Coming::<Answer>::by(call)).await?)
 }
 
 /// Waits for a credit.

@@ -10,7 +10,7 @@ use std::task::Waker;
 use doorbell_verbs::{AtHand, CompletionQueue, Domain, ResourceError, SharedReceiveQueue};
 
 use crate::handling::{Counters, Handling, News};
-use crate::link::Link;
+use crate::link::{Answer, Link};
 use crate::numbered::Links;
 
 /// Messages that are handled at once, before the NIC is to have a turn.
@@ -28,11 +28,34 @@ pub(crate) struct Looked {
     pub woke: bool,
 }
 
+/// The answer that is waited for by whoever looks: it is put there, and not kept on the link for him to
+/// find.
+pub(crate) struct Awaiting<'r> {
+    pub link: &'r Arc<Link>,
+    pub call: u16,
+    pub answer: &'r mut Option<Answer>,
+}
+
 /// A look, while it goes on.
 pub(crate) struct Looking<'r> {
     pub looked: Looked,
     /// What answers are posted by.
     pub nic: AtHand<'r>,
+    pub awaits: Option<Awaiting<'r>>,
+}
+
+impl<'r> Looking<'r> {
+    pub fn new(nic: AtHand<'r>, awaits: Option<Awaiting<'r>>) -> Self {
+        Self { looked: Looked::default(), nic, awaits }
+    }
+
+    /// A call is answered.
+    #[inline]
+    pub fn answered(&mut self, link: &Arc<Link>, call: u16, answer: Answer) {
+        let is = |awaits: &&mut Awaiting<'_>| awaits.call == call && Arc::ptr_eq(awaits.link, link);
+        let here = self.awaits.as_mut().filter(is).map(|awaits| &mut *awaits.answer);
+        self.looked.woke |= link.answered(call, answer, here);
+    }
 }
 
 pub(crate) struct Poller {
@@ -134,8 +157,7 @@ impl Poller {
 
     /// Handles what is there: receives first, then what was sent. Without `requests`, those wait.
     #[inline]
-    pub fn look(&mut self, requests: bool, nic: AtHand<'_>) -> Looked {
-        let mut looking = Looking { looked: Looked::default(), nic };
+    pub fn look(&mut self, requests: bool, mut looking: Looking<'_>) -> Looked {
         self.handling.begins(requests, &mut looking);
         let is_one = self.receives.waiting() == 1;
         while looking.looked.handled < MOST_AT_ONCE {

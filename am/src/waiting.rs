@@ -9,11 +9,26 @@ use doorbell_verbs::{AtHand, Look, Memory};
 use crate::error::{SendError, Undeliverable};
 use crate::expected::Expected;
 use crate::link::{Answer, Link, Out};
+use crate::poller::Awaiting;
 
 /// Something that comes by a link, or never.
 pub(crate) trait Awaited {
     /// What it is, or why it does not come.
     type Found;
+
+    /// Where it is put if it comes while it is looked for, where that can be.
+    #[inline]
+    fn here<'k>(
+        &self,
+        _link: &'k Arc<Link>,
+        _kept: &'k mut Option<Self::Found>,
+    ) -> Option<Awaiting<'k>> {
+        None
+    }
+
+    /// It was put there.
+    #[inline]
+    fn came(&mut self) {}
 
     /// It, if it has come.
     fn find(&mut self, link: &Arc<Link>, out: &mut Out) -> Option<Self::Found>;
@@ -31,9 +46,19 @@ pub(crate) trait Awaited {
 /// Waits until something has come by a link.
 #[inline]
 pub(crate) async fn found<A: Awaited>(link: &Arc<Link>, awaited: A) -> A::Found {
+    found_since(link, None, awaited).await
+}
+
+/// The same of what had not come when the link had changed so often.
+#[inline]
+pub(crate) async fn found_since<A: Awaited>(
+    link: &Arc<Link>,
+    seen: Option<u32>,
+    awaited: A,
+) -> A::Found {
     // It is kept here, and not handed through all that waits for it.
     let mut kept = None;
-    let look = OnLink { link, awaited, seen: None, woke: false, kept: &mut kept };
+    let look = OnLink { link, awaited, seen, woke: false, kept: &mut kept };
     link.endpoint.shared.nic.wait_for(look).await;
     kept.expect("it was found")
 }
@@ -53,7 +78,12 @@ impl<A: Awaited> Look for OnLink<'_, A> {
 
     #[inline]
     fn look(&mut self, nic: AtHand<'_>) -> Option<()> {
-        self.woke |= self.link.endpoint.shared.look(true, nic).woke;
+        let here = self.awaited.here(self.link, self.kept);
+        self.woke |= self.link.endpoint.shared.look(true, nic, here).woke;
+        if self.kept.is_some() {
+            self.awaited.came();
+            return Some(());
+        }
         let changes = self.link.changes();
         if self.seen == Some(changes) {
             return None;
@@ -123,6 +153,12 @@ pub(crate) trait Numbered: Sized {
 
     fn found(self) -> Self::Found;
 
+    /// Where an answer is put, if it is one.
+    #[inline]
+    fn answer(_kept: &mut Option<Self::Found>) -> Option<&mut Option<Answer>> {
+        None
+    }
+
     /// The link is over.
     fn lost(why: SendError) -> Self::Found;
 }
@@ -139,6 +175,11 @@ impl Numbered for Answer {
     #[inline]
     fn found(self) -> Self {
         self
+    }
+
+    #[inline]
+    fn answer(kept: &mut Option<Self>) -> Option<&mut Option<Self>> {
+        Some(kept)
     }
 
     fn lost(_: SendError) -> Self {
@@ -188,6 +229,20 @@ impl<T> Coming<T> {
 
 impl<T: Numbered> Awaited for Coming<T> {
     type Found = T::Found;
+
+    #[inline]
+    fn here<'k>(
+        &self,
+        link: &'k Arc<Link>,
+        kept: &'k mut Option<T::Found>,
+    ) -> Option<Awaiting<'k>> {
+        Some(Awaiting { link, call: self.number?, answer: T::answer(kept)? })
+    }
+
+    #[inline]
+    fn came(&mut self) {
+        self.number = None;
+    }
 
     #[inline]
     fn find(&mut self, _: &Arc<Link>, out: &mut Out) -> Option<T::Found> {

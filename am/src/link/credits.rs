@@ -41,8 +41,9 @@ impl Link {
 
     /// There may be a receive for one more answer.
     pub fn fed(&self) {
-        self.out().wake(1);
-        self.changed();
+        let out = &mut *self.out();
+        out.wake(1);
+        self.changed(out);
     }
 
     /// Gives a credit back that was not used.
@@ -68,16 +69,25 @@ impl Link {
         let mut out = self.out();
         out.credits = (out.credits + count).min(MOST_CREDITS - out.taken);
         let woke = out.wake(count);
-        drop(out);
-        self.changed();
+        self.changed(&mut out);
         woke
     }
 
-    /// An answer to a call, and with it its credit. Whether somebody was woken.
+    /// An answer to a call, and with it its credit; put here, if whoever looks waits for it. Whether
+    /// somebody was woken.
     #[inline]
-    pub fn answered(&self, call: u16, answer: Answer) -> bool {
+    pub fn answered(&self, call: u16, answer: Answer, here: Option<&mut Option<Answer>>) -> bool {
         let mut out = self.out();
-        let Some(woke) = out.calls.came(call, answer) else { return false };
+        let woke = match here {
+            Some(here) if out.calls.hand_over(call) => {
+                *here = Some(answer);
+                false
+            }
+            _ => {
+                let Some(woke) = out.calls.came(call, answer) else { return false };
+                woke
+            }
+        };
         out.credits += 1;
         woke | self.come_back(out, 1)
     }
@@ -93,8 +103,8 @@ impl Link {
         let more = out.leases - usize::from(out.lease).max(out.taken.min(out.leases));
         out.leases -= more;
         let woke = out.wake(count);
+        self.changed(&mut out);
         drop(out);
-        self.changed();
         self.gives_back(more);
         woke
     }
