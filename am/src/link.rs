@@ -508,6 +508,13 @@ impl Out {
         self.ending.clone().map(SendError::Gone)
     }
 
+    /// Where so much is placed at an offset of the peer's segment.
+    #[inline]
+    pub fn locate(&self, offset: u64, len: u64) -> Result<RemoteMemory, SendError> {
+        let room = self.segment.len();
+        self.segment.at(offset, len).map_err(|_| SendError::Segment { offset, len, room })
+    }
+
     #[inline]
     fn stands(&self) -> Result<(), SendError> {
         if self.ending.is_none() { Ok(()) } else { self.gone().map_or(Ok(()), Err) }

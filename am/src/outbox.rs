@@ -74,7 +74,7 @@ pub(crate) struct Outbox {
 /// What is worth a doorbell: the longer a row of packets, the cheaper.
 pub(crate) const MUCH: u64 = 1 << 20;
 /// The same where there are none, for who writes does all the work: the peer is to hear of it meanwhile.
-pub(crate) const MUCH_MAPPED: u64 = 1 << 16;
+pub(crate) const MUCH_MAPPED: u64 = 1 << 18;
 
 /// What goes soon.
 enum Held {
@@ -158,17 +158,17 @@ impl Outbox {
     }
 
     /// Puts a write, and its message behind it: with those of others, which their writes need not follow.
-    /// So writes go in a row, until there is so `much` of them. Whether nothing was there before that goes
-    /// soon.
+    /// So writes go in a row, until there is so `much` of them, or of messages the `most`. Whether nothing
+    /// was there before that goes soon.
     pub fn put_told(
         &mut self,
         (write, len): (Write, u64),
         (header, content): (Header, Content<'_>),
-        (buffers, much): (&Buffers, u64),
+        (buffers, much, most): (&Buffers, u64, usize),
     ) -> bool {
         let first = !self.holds();
         self.put_first(write, len);
-        self.hold(header, content, (buffers, usize::MAX));
+        self.hold(header, content, (buffers, most));
         self.flush_if(much);
         first && self.holds()
     }

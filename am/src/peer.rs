@@ -9,7 +9,7 @@ use crate::carried;
 use crate::error::{CallError, SendError};
 use crate::handlers::RequestId;
 use crate::handling::handles;
-use crate::link::{Answer, Link, Placed};
+use crate::link::{Answer, Link};
 use crate::message::Reply;
 use crate::outbox::Content;
 use crate::waiting::{Admission, Awaited, Coming, found, found_since};
@@ -132,18 +132,18 @@ impl Peer {
         if data.len() > MOST {
             return Err(SendError::Payload { len: data.len() as usize, most: MOST as usize });
         }
-        let segment = link.out().segment;
-        let len = data.len();
-        let room = segment.len();
-        let memory =
-            segment.at(offset, len).map_err(|_| SendError::Segment { offset, len, room })?;
         if let Some(right) = link.carries() {
+            link.out().locate(offset, data.len())?;
             let _right = right.lock().await;
             return carry(link, id.index(), words, offset, data).await;
         }
-        let placed = Placed { offset, data, memory };
-        let place = || link.place(&mut link.out(), id.index(), words, placed);
-        let source = credit(link).await?.uses(place)?;
+        let source = match link.try_place(id.index(), words, offset, data)? {
+            Ok(source) => source,
+            Err(placed) => {
+                let credit = credit(link).await?;
+                credit.uses(|| link.place(&mut link.out(), id.index(), words, placed))?
+            }
+        };
         Ok(Placing { link: link.clone(), coming: Coming::by(source), whole: None })
     }
 
@@ -254,11 +254,16 @@ impl Placing {
     /// When the peer has gone. Whether the data is there is not known then.
     pub async fn done(mut self) -> Result<Memory, SendError> {
         let whole = self.whole.take();
-        let found = match self.coming.is_due() {
-            true => found(&self.link, self.coming.hand_on()).await?,
-            false => Memory::None,
+        if !self.coming.is_due() {
+            return Ok(whole.unwrap_or(Memory::None));
+        }
+        // Of several that are under way most have come when somebody asks.
+        let here = self.coming.find(&self.link, &mut self.link.out());
+        let memory = match here {
+            Some(found) => found?,
+            None => found(&self.link, self.coming.hand_on()).await?,
         };
-        Ok(whole.unwrap_or(found))
+        Ok(whole.unwrap_or(memory))
     }
 }
 

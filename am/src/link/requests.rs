@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doorbell_verbs::{AtHand, Send, Write};
+use doorbell_verbs::{AtHand, Data, Send, Write};
 
 use super::{Link, Out, Placed, To};
 use crate::costs::{Cost, span};
@@ -108,6 +108,25 @@ impl Link {
         self.send(out, header, content, alone.then(AtHand::nothing));
     }
 
+    /// Places data at an offset of the peer's segment, if there is a credit: see [`place`](Self::place).
+    /// What is to be placed when there is one, if there was none.
+    #[inline]
+    pub fn try_place(
+        self: &Arc<Self>,
+        handler: u16,
+        words: &[u64],
+        offset: u64,
+        data: Data,
+    ) -> Result<Result<u16, Placed>, SendError> {
+        let mut out = self.out();
+        let memory = out.locate(offset, data.len())?;
+        let placed = Placed { offset, data, memory };
+        if !self.admit(&mut out)? {
+            return Ok(Err(placed));
+        }
+        self.place(&mut out, handler, words, placed).map(Ok)
+    }
+
     /// Places data in the peer's segment, for which there was a credit, and has a request run behind
     /// that. Which one it is of those that wait for their memory to come back.
     pub fn place(
@@ -146,8 +165,10 @@ impl Link {
             let words = placed_words(all, [offset, len], words);
             let header = Header { kind: Kind::Placed, words: words.len(), handler, call: 0 };
             let content = Content { words, payload: &[] };
-            let much = if mapped { MUCH_MAPPED } else { MUCH };
-            outbox.put_told((write, len), (header, content), (&self.buffers, much))
+            // Half of what may be under way, so that the peer is at it while the other half is written.
+            let (much, most) =
+                if mapped { (MUCH_MAPPED, self.credits() / 2) } else { (MUCH, usize::MAX) };
+            outbox.put_told((write, len), (header, content), (&self.buffers, much, most))
         };
         if alone || !self.goes_together() {
             outbox.flush();
