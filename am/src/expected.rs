@@ -126,6 +126,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_what_is_awaited_is_handed_over_and_once() {
+        let mut expected = Expected::default();
+        let [here, abandoned, awaited] = [(); 3].map(|()| expected.begin());
+        assert_eq!(expected.came(here, "here"), Some(false));
+        expected.abandon(abandoned);
+        let others = [0, here, abandoned, awaited + 1];
+        assert!(!others.iter().any(|&number| expected.hand_over(number)));
+        assert!(expected.hand_over(awaited) && !expected.hand_over(awaited));
+        assert_eq!(expected.begin(), awaited, "it serves again");
+        assert_eq!(
+            (expected.take(here), expected.came(abandoned, "late")),
+            (Some("here"), Some(false))
+        );
+    }
+
+    #[test]
     fn what_is_expected_comes_once_and_its_number_serves_again() {
         let mut expected = Expected::default();
         let (one, two) = (expected.begin(), expected.begin());

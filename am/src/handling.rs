@@ -266,11 +266,11 @@ impl Handling {
             let Some(Message { header, data, next, taken }) = pack::message(&buffer, at) else {
                 return if at < buffer.len() { self.malformed(buffer) } else { Some(buffer) };
             };
+            let fills = header == pack::FILLING && at > 0 && next == buffer.len();
             at = next;
             link.hears_of(taken);
-            if header == pack::FILLING {
-                rest = Some(buffer);
-                continue;
+            if fills {
+                return Some(buffer);
             }
             let buffer = Some(buffer);
             let mut arrival =
@@ -328,8 +328,8 @@ impl Handling {
             Kind::Request | Kind::Placed | Kind::Carried => self.request(link, arrival, looking),
             Kind::Reply => self.reply(link, arrival, looking),
             Kind::Returned => self.returned(link, arrival, looking),
-            Kind::Done => looking.looked.woke |= link.credited(arrival.header.call.into()),
-            Kind::Grant => looking.looked.woke |= link.granted(arrival.header.call.into()),
+            Kind::Done => looking.looked.woke |= link.credited(arrival.header.call),
+            Kind::Grant => looking.looked.woke |= link.granted(arrival.header.call),
             Kind::Unanswered => {
                 let unanswered = Err(Undeliverable::Unanswered);
                 looking.answered(link, arrival.header.call, unanswered);

@@ -95,14 +95,15 @@ pub(crate) struct Out {
     mapped: Option<Box<Mapped>>,
     asked: bool,
     lent: bool,
-    /// How many requests the peer has receives for, beside those under way.
-    credits: usize,
+    /// How many requests the peer has receives for, beside those under way; no more than
+    /// [`MOST_CREDITS`](crate::wire::MOST_CREDITS), as are those that follow.
+    credits: u16,
     /// Requests under way: those that are no calls, and all, with those that may be sent now.
-    plain: usize,
-    taken: usize,
+    plain: u16,
+    taken: u16,
     /// Receives that are promised for their answers: so many at least, and as many as that.
     lease: u16,
-    leases: usize,
+    leases: u16,
     /// Requests that are done, without a reply, and the peer was not told of.
     owed: u16,
     /// Answers to calls.
@@ -191,7 +192,7 @@ impl Link {
                 taken: 0,
                 // No more than credits, of which there are few enough.
                 lease: lease as u16,
-                leases: lease,
+                leases: lease as u16,
                 owed: 0,
                 calls: Expected::default(),
                 sources: Expected::default(),
@@ -220,11 +221,11 @@ impl Link {
         if let Some(own) = &self.own {
             own.open(receive);
         }
-        out.credits = self.peer().map_or(0, |peer| peer.credits.into());
+        out.credits = self.peer().map_or(0, |peer| peer.credits);
         out.outbox = Some(Outbox::new(send, connection));
         self.changed(&mut out);
         let credits = out.credits;
-        out.wake(credits);
+        out.wake(credits.into());
         true
     }
 
@@ -481,7 +482,7 @@ impl Link {
         timed.iter().for_each(AbortHandle::abort);
         self.own.iter().for_each(|own| own.close());
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
-        Some(lost)
+        Some(lost.into())
     }
 
     pub fn ending(&self) -> Option<Ending> {

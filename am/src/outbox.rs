@@ -137,10 +137,22 @@ impl Outbox {
     /// was there before that goes soon.
     pub fn put(&mut self, request: impl Into<WorkRequest>, len: u64) -> bool {
         let first = !self.holds();
-        self.send_held();
+        match std::mem::replace(&mut self.held, Held::Nothing) {
+            Held::Several(pack) => self.put_full(pack),
+            held => {
+                self.held = held;
+                self.send_held();
+            }
+        }
         self.put_first(request, len);
         self.flush_if(MUCH);
         first && self.unrung > 0
+    }
+
+    /// Puts a pack behind which others go, in one row with them.
+    fn put_full(&mut self, pack: Pack) {
+        let full = pack.filled(self.taken).into_buffer();
+        self.put_first(Send::new(full), pack::MOST as u64);
     }
 
     /// Puts a request to go soon, before what is held.
@@ -216,8 +228,8 @@ impl Outbox {
         }
     }
 
-    /// Puts a message to what goes soon, of which there may be so many. Whether there was nothing
-    /// before that did.
+    /// Puts a message to what goes soon: at once, if it is the last of so many. Whether there was nothing
+    /// before that goes soon, and is now.
     pub fn hold(
         &mut self,
         header: Header,
@@ -249,13 +261,12 @@ impl Outbox {
                 Held::Several(pack)
             }
             Held::Several(full) => {
-                let full = full.filled(self.taken).into_buffer();
-                self.put_first(Send::new(full), pack::MOST as u64);
+                self.put_full(full);
                 Held::Several(Pack::of(buffers, header, content, self.taken))
             }
         };
         self.flush_many(most);
-        first
+        first && self.holds()
     }
 
     /// Sends what is held, and rings for what was put.

@@ -107,7 +107,8 @@ impl Peer {
     /// Places data in the peer's segment, and runs a handler there behind it. What this gives may be
     /// awaited for the data's memory.
     ///
-    /// Nothing is copied: of registered memory name a [`Segment`](doorbell_verbs::Segment), which is to
+    /// Where there is a credit this is done at once, and other tasks are not let run. Nothing is copied: of
+    /// registered memory name a [`Segment`](doorbell_verbs::Segment), which is to
     /// be left alone until then.
     ///
     /// # Errors
@@ -196,6 +197,7 @@ pub(crate) async fn call(
     content: Content<'_>,
 ) -> Result<Reply, CallError> {
     link.allows(content)?;
+    // Before it is sent, or an answer that comes at once would not be looked for.
     let mut seen = link.changes();
     let call = match link.try_call(handler, content)? {
         Some(call) => call,

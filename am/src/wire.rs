@@ -7,8 +7,8 @@
 //! eight bytes more would be a packet more, the header of a message that is alone is the send's
 //! immediate instead, and only arguments and payload are its data: so a payload of a packet's size
 //! takes one packet. Of words that are 31 or more the header says 31, and one more in front of them
-//! how many. A send behind which another goes is made as long as a packet, if it is nearly that, by an
-//! answer to no request with zeros behind it: packets of one length go in one run.
+//! how many. A send of several that is full is made as long as a packet, if it is nearly that, by an
+//! answer to no request at its end, with zeros behind it: packets of one length go in one run.
 //!
 //! | bits of the header | what |
 //! |---|---|

@@ -26,7 +26,7 @@ impl Link {
     /// Looks for a receive for one more answer, or has this be told when there may be one.
     #[cold]
     fn leases(self: &Arc<Self>, out: &mut Out) -> bool {
-        if out.leases >= self.credits() {
+        if usize::from(out.leases) >= self.credits() {
             return false;
         }
         let mut found = self.buffers.promise_for_answers(1);
@@ -35,7 +35,7 @@ impl Link {
             // What was released before that was known has told nobody.
             found = self.buffers.promise_for_answers(1);
         }
-        out.leases += found;
+        out.leases += found as u16;
         found > 0
     }
 
@@ -55,7 +55,7 @@ impl Link {
 
     /// Credits come back with an answer. Whether somebody was woken.
     #[inline]
-    pub fn credited(&self, count: usize) -> bool {
+    pub fn credited(&self, count: u16) -> bool {
         let mut out = self.out();
         let count = count.min(out.plain);
         out.plain -= count;
@@ -65,10 +65,10 @@ impl Link {
 
     /// More requests may be under way than before. Whether somebody was woken.
     #[cold]
-    pub fn granted(&self, count: usize) -> bool {
+    pub fn granted(&self, count: u16) -> bool {
         let mut out = self.out();
-        out.credits = (out.credits + count).min(MOST_CREDITS - out.taken);
-        let woke = out.wake(count);
+        out.credits = (out.credits + count).min(MOST_CREDITS as u16 - out.taken);
+        let woke = out.wake(count.into());
         self.changed(&mut out);
         woke
     }
@@ -94,18 +94,18 @@ impl Link {
 
     /// So many requests are answered, or were not sent. Whether somebody was woken.
     #[inline]
-    fn come_back(&self, mut out: MutexGuard<'_, Out>, count: usize) -> bool {
+    fn come_back(&self, mut out: MutexGuard<'_, Out>, count: u16) -> bool {
         let _flow = span(Cost::FlowControl);
         if out.ending.is_some() {
             return false;
         }
         out.taken -= count;
-        let more = out.leases - usize::from(out.lease).max(out.taken.min(out.leases));
+        let more = out.leases - out.lease.max(out.taken.min(out.leases));
         out.leases -= more;
-        let woke = out.wake(count);
+        let woke = out.wake(count.into());
         self.changed(&mut out);
         drop(out);
-        self.gives_back(more);
+        self.gives_back(more.into());
         woke
     }
 
@@ -157,16 +157,17 @@ impl Link {
         let out = &mut *self.out();
         // As many are kept as the peer may have answered without telling.
         out.lease = out.lease.min((self.limit / 4).max(1) as u16);
-        let unused = out.leases.saturating_sub(out.taken.max(out.lease.into()));
+        let unused = out.leases.saturating_sub(out.taken.max(out.lease));
         out.leases -= unused;
-        unused
+        unused.into()
     }
 
     /// How many receives are promised for it. It needs none any more.
     pub fn promised(&self) -> usize {
         let out = &mut *self.out();
         out.lease = 0;
-        let all = self.grants.swap(0, Ordering::Relaxed) + std::mem::take(&mut out.leases);
+        let leases = usize::from(std::mem::take(&mut out.leases));
+        let all = self.grants.swap(0, Ordering::Relaxed) + leases;
         if self.own.is_some() { 0 } else { all }
     }
 }
@@ -174,10 +175,10 @@ impl Link {
 impl Out {
     /// Gives up all credits but one, which are wanted elsewhere. How many those were.
     pub fn yields(&mut self) -> usize {
-        let kept = usize::from(self.taken == 0);
+        let kept = u16::from(self.taken == 0);
         let given = self.credits.saturating_sub(kept);
         self.credits -= given;
-        given
+        given.into()
     }
 
     /// Has the waker called when there is a credit.

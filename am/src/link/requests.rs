@@ -155,6 +155,7 @@ impl Link {
         out.plain += 1;
         let alone = out.taken == 1;
         let mapped = out.mapped.is_some();
+        let half = usize::from(out.credits + out.taken) / 2;
         let Some(outbox) = self.outbox(out) else { return Ok(source) };
         let write = Write::new(data, memory).expect("it was measured").id(source.into());
         let first = if by_metadata {
@@ -166,8 +167,7 @@ impl Link {
             let header = Header { kind: Kind::Placed, words: words.len(), handler, call: 0 };
             let content = Content { words, payload: &[] };
             // Half of what may be under way, so that the peer is at it while the other half is written.
-            let (much, most) =
-                if mapped { (MUCH_MAPPED, self.credits() / 2) } else { (MUCH, usize::MAX) };
+            let (much, most) = if mapped { (MUCH_MAPPED, half) } else { (MUCH, usize::MAX) };
             outbox.put_told((write, len), (header, content), (&self.buffers, much, most))
         };
         if alone || !self.goes_together() {

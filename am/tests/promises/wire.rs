@@ -83,8 +83,11 @@ async fn sends(devices: &Devices, policy: Policy, flow: Flow) -> Seen {
     read(&devices.recorded())
 }
 
-/// A stream of short requests of all lengths; how many packets left, and in how many frames.
-async fn of_many_lengths(devices: &Devices) -> (u64, u64) {
+/// The longest payload of those that stream.
+const STREAMED: usize = 512;
+
+/// A stream of short requests of such lengths; how many packets left, and in how many frames.
+async fn streamed(devices: &Devices, len: impl Fn(u64) -> u64) -> (u64, u64) {
     const MANY: usize = 4000;
     let (tells, mut told) = tokio::sync::mpsc::unbounded_channel();
     let far = Handlers::new().request(NOTE, move |request, (number, len)| {
@@ -92,13 +95,12 @@ async fn of_many_lengths(devices: &Devices) -> (u64, u64) {
     });
     let [near_end, far_end] = [0, 1]
         .map(|number| Bundle::new(&devices.nics[number], &BundleConfig::default()).expect("room"));
-    let config = EndpointConfig { credits: 256, ..EndpointConfig::default() };
+    let config = EndpointConfig { credits: 256, payload: STREAMED, ..EndpointConfig::default() };
     let far = far_end.endpoint(far, config.clone()).await.expect("room");
     let near = near_end.endpoint(Handlers::new(), config).await.expect("room");
     let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
     let sent = || devices.nics[0].statistics().device;
     let before = sent();
-    let len = |number: u64| number * 37 % 500;
     for number in 0..MANY as u64 {
         let payload = vec![7; len(number) as usize];
         peer.request_with(NOTE, (number, len(number)), &payload).await.expect("it is there");
@@ -106,8 +108,38 @@ async fn of_many_lengths(devices: &Devices) -> (u64, u64) {
     for number in 0..MANY as u64 {
         assert_eq!(told.recv().await, Some((number, len(number), len(number))));
     }
+    assert_eq!(far_end.statistics().malformed, 0);
     let after = sent();
     (after.packets_sent - before.packets_sent, after.frames_sent - before.frames_sent)
+}
+
+/// What is held goes when a quarter of the credits are in it, though nobody waits for anything.
+#[test]
+fn a_quarter_of_the_credits_goes_together() {
+    const CREDITS: usize = 32;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let devices = Devices::shm(2);
+        let [near, far] = [0, 1].map(|number| {
+            Bundle::new(&devices.nics[number], &BundleConfig::default()).expect("room")
+        });
+        let config = EndpointConfig { credits: CREDITS, ..EndpointConfig::default() };
+        let notes = Handlers::new().request(NOTE, |_, _| {});
+        let far = far.endpoint(notes, config.clone()).await.expect("room");
+        let near = near.endpoint(Handlers::new(), config).await.expect("room");
+        let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+        let left = || devices.nics[0].statistics().device.packets_sent;
+        let send = |number| {
+            let credit = peer.try_credit().expect("it is there").expect("a credit");
+            credit.request(NOTE, (number, number)).expect("few words");
+            left()
+        };
+        let alone = left() + 1;
+        assert_eq!(send(0), alone, "one that nothing is under way beside");
+        let together: Vec<_> = (1..=CREDITS as u64 / 4).map(send).collect();
+        let (last, before) = together.split_last().expect("some");
+        assert_eq!((before, *last), (&vec![alone; CREDITS / 4 - 1][..], alone + 1));
+    });
 }
 
 /// Messages of which each send has another length than the next would leave one by one.
@@ -116,11 +148,20 @@ fn messages_of_many_lengths_go_in_runs() {
     lab::test(|lab| {
         lab.loopback("a0", "b0", 9000).expect("a cable");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let (packets, frames) = runtime
-            .expect("a runtime")
-            .block_on(async { of_many_lengths(&Devices::packet("packet-v2")).await });
+        let (packets, frames) = runtime.expect("a runtime").block_on(async {
+            streamed(&Devices::packet("packet-v2"), |number| number * 37 % 500).await
+        });
         assert!(packets > 2 * frames, "{packets} packets in {frames} frames");
     });
+}
+
+/// Of any seven in a row eight bytes more are wanting to a packet than one more would take: so what
+/// fills it is longer than messages may be.
+#[test]
+fn what_fills_a_send_is_no_message() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let len = |number: u64| if number.is_multiple_of(7) { 328 } else { STREAMED as u64 };
+    runtime.expect("a runtime").block_on(async { streamed(&Devices::shm(2), len).await });
 }
 
 /// What a capture says.

@@ -1,13 +1,111 @@
 //! Programs that say themselves when handlers run.
 
+use std::future::Future;
+use std::sync::mpsc;
+use std::task::Poll;
 use std::time::Duration;
 
-use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, ReplyId, RequestId, Tag};
-use doorbell_kit::PATIENCE;
+use doorbell_am::{
+    Bundle, BundleConfig, EndpointConfig, Handlers, Name, Peer, ReplyId, RequestId, Tag,
+};
+use doorbell_kit::{PATIENCE, until};
 use doorbell_verbs::{Config, Nic, Progress};
+use tokio::sync::oneshot;
 
 const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
 const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
+const GO_ON: RequestId<()> = RequestId::new(1, "go on");
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// Adds: at once, but for the first sum only when it is told to, and then asks the other to go on.
+fn adding(
+    nic: &Nic,
+    (names, other): (mpsc::Sender<Name>, mpsc::Receiver<Name>),
+    (mapped, told): (oneshot::Sender<()>, oneshot::Receiver<()>),
+    end: oneshot::Receiver<()>,
+) {
+    runtime().block_on(async {
+        let (keeps, kept) = oneshot::channel();
+        let mut keeps = Some(keeps);
+        let handlers = Handlers::new().request(ADD, move |request, (a, b)| match keeps.take() {
+            Some(keeps) => drop(keeps.send((request.keep(), a + b))),
+            None => request.reply(SUM, a + b),
+        });
+        let bundle = Bundle::new(nic, &BundleConfig::default()).expect("room");
+        let endpoint = bundle.endpoint(handlers, EndpointConfig::default()).await.expect("room");
+        names.send(endpoint.name().clone()).expect("it is awaited");
+        let other = other.recv().expect("a name");
+        let peer = endpoint.map(0, &other, Tag(1)).await.expect("it is there");
+        mapped.send(()).expect("it is awaited");
+        let (request, sum) = kept.await.expect("it is asked");
+        told.await.expect("it is told");
+        request.reply(SUM, sum);
+        peer.request(GO_ON, ()).await.expect("it is there");
+        let _ = end.await;
+    });
+}
+
+/// What an answer is worth that comes while a handler runs, on a thread that another one runs on.
+fn asks_when_told(peer: &Peer, told: &mpsc::Receiver<()>) -> u64 {
+    told.recv().expect("the handler runs");
+    let answer = async { tokio::time::timeout(PATIENCE, peer.call(ADD, (20, 2))).await };
+    let answer = runtime().block_on(answer).expect("it does not hang");
+    answer.expect("it is answered").arguments(SUM).expect("a sum")
+}
+
+/// Who looks finds the answer to his call, and in the same look that to another's, which was begun in
+/// between and is known by the same number.
+#[test]
+fn a_number_that_serves_again_while_somebody_looks_is_the_others() {
+    let own = std::process::id();
+    let progress = Progress::Dedicated { core: None };
+    let config = Config { time_wait: Duration::from_millis(5), ..Config::default() };
+    // A thread that brings the answer while the handler runs.
+    let near = Config { progress, ..config.clone() };
+    let near = Nic::open(&format!("shm:am-number-{own}/near"), near).expect("a name");
+    let far = Nic::open(&format!("shm:am-number-{own}/far"), config).expect("a name");
+    let (tells_far, far_name) = mpsc::channel();
+    let (tells_near, near_name) = mpsc::channel();
+    let (ends, end) = oneshot::channel();
+    let (maps, mapped) = oneshot::channel();
+    let (tells, is_told) = oneshot::channel();
+    let names = (tells_far, near_name);
+    let far = std::thread::spawn(move || adding(&far, names, (maps, is_told), end));
+    let (goes_on, told) = mpsc::channel();
+    let nic = near.clone();
+    let received = move || nic.statistics().nic.received;
+    let comes = received.clone();
+    let handlers = Handlers::new().request(GO_ON, move |_, ()| {
+        let before = comes();
+        goes_on.send(()).expect("it is awaited");
+        until("the other's answer", || (comes() > before).then_some(()));
+    });
+    let sums = runtime().block_on(async {
+        let bundle = Bundle::new(&near, &BundleConfig::default()).expect("room");
+        let endpoint = bundle.endpoint(handlers, EndpointConfig::default()).await.expect("room");
+        tells_near.send(endpoint.name().clone()).expect("it is awaited");
+        let far = far_name.recv().expect("a name");
+        let peer = endpoint.map(0, &far, Tag(1)).await.expect("it is there");
+        mapped.await.expect("it is there");
+        let other = peer.clone();
+        let other = tokio::task::spawn_blocking(move || asks_when_told(&other, &told));
+        let before = received();
+        let mut call = std::pin::pin!(peer.call(ADD, (1, 2)));
+        let begun = std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context)));
+        assert!(begun.await.is_pending(), "nothing has come");
+        tells.send(()).expect("it is awaited");
+        // On this thread nobody looks until both have.
+        until("an answer and a request", || (received() >= before + 2).then_some(()));
+        let sum = call.await.expect("it is answered").arguments(SUM);
+        (sum, other.await.expect("a sum"))
+    });
+    let _ = ends.send(());
+    far.join().expect("it ends");
+    assert_eq!(sums, (Ok(3), 22));
+}
 
 /// Whoever polls has not the NIC in hand that a thread runs: so its handlers keep that from nothing, and
 /// may even wait for the NIC.
