@@ -5,7 +5,6 @@
 //! through them. Each stage takes 2 ms an item, and has 16 under way at a time: credits hold up
 //! whoever sends more, and so nothing piles up anywhere.
 
-use std::process::{Child, Command};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use anyhow::{Context, Result};
 use doorbell::am::{Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Kept, Peer, Tag};
 use doorbell::am::{ReplyId, RequestId};
 use doorbell::verbs::{Config, Nic};
+use tokio::process::{Child, Command};
 use tokio::sync::{Notify, mpsc};
 
 /// A stage is there; its name is the payload.
@@ -87,7 +87,7 @@ async fn feed() -> Result<()> {
         let device = format!("shm:pipeline-{own}/{which}");
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["--stage", &which.to_string(), &device, &feeder]).args(names.last());
-        stages.push(command.spawn()?);
+        stages.push(command.kill_on_drop(true).spawn()?);
         names.push(joined.recv().await.context("each stage joins")?);
     }
     for (place, name) in names.iter().rev().enumerate() {
@@ -111,7 +111,7 @@ async fn feed() -> Result<()> {
         endpoint.request(place, END, ()).await?;
     }
     for mut stage in stages {
-        stage.wait()?;
+        stage.wait().await?;
     }
     Ok(())
 }

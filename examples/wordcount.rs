@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use anyhow::{Context, Result};
 use doorbell::am::{Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Kept, Name, Tag};
 use doorbell::am::{ReplyId, RequestId};
 use doorbell::verbs::{Config, Nic};
+use tokio::process::{Child, Command};
 use tokio::sync::{Notify, mpsc};
 
 /// A worker is there; its name is the payload.
@@ -173,7 +173,10 @@ async fn coordinate(file: &str, workers: u64) -> Result<()> {
         .map(|number| {
             let device = format!("shm:wordcount-{own}/{number}");
             let mut command = Command::new(std::env::current_exe()?);
-            Ok(command.args(["--worker", &device, &endpoint.name().to_string()]).spawn()?)
+            Ok(command
+                .args(["--worker", &device, &endpoint.name().to_string()])
+                .kill_on_drop(true)
+                .spawn()?)
         })
         .collect();
     let mut names = String::new();
@@ -210,7 +213,7 @@ async fn coordinate(file: &str, workers: u64) -> Result<()> {
     println!("{total} words in {file}; most often");
     top.iter().take(10).for_each(|(count, word)| println!("{count:>8} {word}"));
     for mut worker in started? {
-        worker.wait()?;
+        worker.wait().await?;
     }
     Ok(())
 }

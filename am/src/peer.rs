@@ -43,6 +43,9 @@ impl Peer {
 
     /// Sends a request, when there is a credit for it. This does not wait until it is handled.
     ///
+    /// If others are under way to the peer, it goes in company: with what is sent before this task lets
+    /// other tasks run, at the latest then. A task that blocks its thread instead keeps it back.
+    ///
     /// # Errors
     /// When the peer has gone, or this is a handler.
     #[inline]

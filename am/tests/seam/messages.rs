@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorbell_am::{CallError, Handlers, ReplyId, RequestId, SendError, Undeliverable, Words};
+use tokio::sync::mpsc;
 
 use crate::common::{everywhere, mapped};
 
@@ -118,6 +119,26 @@ fn what_is_not_delivered_says_why() {
             Err(CallError::Undeliverable(Undeliverable::PeerGone)) => {}
             Err(CallError::NotSent(SendError::Gone(_))) => {}
             other => panic!("{other:?}"),
+        }
+    });
+}
+
+/// What waits for company does not wait for ever, if nobody lets other tasks run before it is all over.
+#[test]
+fn what_was_sent_last_leaves_before_its_endpoint_goes() {
+    everywhere(|over| async move {
+        let (notes, mut noted) = mpsc::unbounded_channel();
+        let far = Handlers::new().request(NOTE, move |_, number| {
+            let _ = notes.send(number);
+        });
+        let (near, peer, _far) = mapped(over, Handlers::new(), far).await;
+        for number in 0..5 {
+            let credit = peer.try_credit().expect("it is there").expect("there are eight");
+            credit.request(NOTE, number).expect("a word");
+        }
+        drop((peer, near));
+        for number in 0..5 {
+            assert_eq!(noted.recv().await, Some(number));
         }
     });
 }
