@@ -81,11 +81,11 @@ impl<T> Expected<T> {
     /// Whether it is awaited, by whoever has it: nothing of it is kept here any more.
     #[inline]
     pub fn hand_over(&mut self, number: u16) -> bool {
-        let is_awaited = matches!(self.place(number), Some(Place::Awaited(_)));
-        if is_awaited {
-            self.leave(number);
-        }
-        is_awaited
+        let next = self.free;
+        let Some(place @ Place::Awaited(_)) = self.place(number) else { return false };
+        *place = Place::Free { next };
+        self.free = number;
+        true
     }
 
     /// What has come, if it has.

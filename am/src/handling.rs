@@ -13,7 +13,7 @@ use crate::error::Undeliverable;
 use crate::handlers::{Handlers, contained};
 use crate::link::{Link, To};
 use crate::links;
-use crate::message::{Arrival, Replied, Reply, Request, Returned};
+use crate::message::{Arrival, Asked, Replied, Reply, Request, Returned};
 use crate::name::Tag;
 use crate::outbox::Content;
 use crate::pack::{self, Message};
@@ -331,7 +331,7 @@ impl Handling {
             Kind::Done => looking.looked.woke |= link.credited(arrival.header.call),
             Kind::Grant => looking.looked.woke |= link.granted(arrival.header.call),
             Kind::Unanswered => {
-                let unanswered = Err(Undeliverable::Unanswered);
+                let unanswered = || Err(Undeliverable::Unanswered);
                 looking.answered(link, arrival.header.call, unanswered);
             }
         }
@@ -364,7 +364,8 @@ impl Handling {
         };
         let mut room = Room::new();
         let words = room.read(arrival.words());
-        let request = Request::new(link, arrival, looking.nic.again());
+        let mut asked = Asked::new(link, arrival, looking.nic.again());
+        let request = Request::new(&mut asked);
         run_contained(&self.counters, self.runs, || run(request, words));
     }
 
@@ -436,7 +437,7 @@ impl Handling {
         count(&self.counters.replies);
         let header = arrival.header;
         if header.call != 0 {
-            looking.answered(link, header.call, Ok(Reply::of(arrival, link)));
+            looking.answered(link, header.call, || Ok(Reply::of(arrival, link)));
             return;
         }
         looking.looked.woke |= link.credited(1);
@@ -461,7 +462,7 @@ impl Handling {
             return count(&self.counters.malformed);
         };
         if header.call != 0 {
-            looking.answered(link, header.call, Err(why));
+            looking.answered(link, header.call, || Err(why));
             return;
         }
         looking.looked.woke |= link.credited(1);

@@ -121,7 +121,10 @@ impl Arrival {
 /// let (mut requests, _) = std::sync::mpsc::channel();
 /// Handlers::new().request(ADD, move |request, _| requests.send(request).unwrap());
 /// ```
-pub struct Request<'r> {
+pub struct Request<'r>(&'r mut Asked<'r>);
+
+/// What a request is about: where it was received, so that the request itself is moved in a register.
+pub(crate) struct Asked<'r> {
     link: &'r Arc<Link>,
     arrival: &'r mut Arrival,
     nic: AtHand<'r>,
@@ -129,27 +132,34 @@ pub struct Request<'r> {
     settled: bool,
 }
 
+impl<'r> Asked<'r> {
+    #[inline]
+    pub fn new(link: &'r Arc<Link>, arrival: &'r mut Arrival, nic: AtHand<'r>) -> Self {
+        Self { link, arrival, nic, settled: false }
+    }
+}
+
 impl<'r> Request<'r> {
     #[inline]
-    pub(crate) fn new(link: &'r Arc<Link>, arrival: &'r mut Arrival, nic: AtHand<'r>) -> Self {
-        Self { link, arrival, nic, settled: false }
+    pub(crate) fn new(asked: &'r mut Asked<'r>) -> Self {
+        Self(asked)
     }
 
     /// Who sent it.
     pub fn peer(&self) -> Peer {
-        Peer::of(self.link.clone())
+        Peer::of(self.0.link.clone())
     }
 
     /// The payload, where it was received.
     #[inline]
     pub fn payload(&self) -> &[u8] {
-        self.arrival.payload()
+        self.0.arrival.payload()
     }
 
     /// Where in the endpoint's segment the payload was placed, if it was.
     #[inline]
     pub fn placed(&self) -> Option<Range<u64>> {
-        self.arrival.placed.clone()
+        self.0.arrival.placed.clone()
     }
 
     /// Replies with words. If they are more than the peer takes, it is told that.
@@ -173,50 +183,50 @@ impl<'r> Request<'r> {
     ) -> Result<(), SendError> {
         let mut room = Room::new();
         let content = Content { words: room.of(&arguments), payload };
-        self.link.takes(content)?;
+        self.0.link.takes(content)?;
         self.answer(id.index(), content);
         Ok(())
     }
 
     #[inline]
-    fn answer(mut self, handler: u16, content: Content<'_>) {
-        self.settled = true;
-        self.link.reply(To { handler, call: self.arrival.header.call }, content, self.nic.again());
+    fn answer(self, handler: u16, content: Content<'_>) {
+        self.0.settled = true;
+        self.0.link.reply(To { handler, call: self.0.arrival.header.call }, content, self.0.nic.again());
     }
 
     /// Keeps it, with its payload, for an answer later. Another buffer takes the place of the one in
     /// which it was received.
-    pub fn keep(mut self) -> Kept {
-        self.settled = true;
-        let Arrival { header, data, whole, placed, .. } = &*self.arrival;
+    pub fn keep(self) -> Kept {
+        self.0.settled = true;
+        let Arrival { header, data, whole, placed, .. } = &*self.0.arrival;
         let words = 8 * header.words;
         let start = if *whole { data.start } else { 0 } + words;
         let payload = start..start + data.len() - words;
         let (header, placed) = (*header, placed.clone());
-        let buffer = self.arrival.detach(&self.link.buffers);
-        let owed = Some((header, self.link.keep(header)));
-        Kept { link: self.link.clone(), owed, buffer, payload, placed }
+        let buffer = self.0.arrival.detach(&self.0.link.buffers);
+        let owed = Some((header, self.0.link.keep(header)));
+        Kept { link: self.0.link.clone(), owed, buffer, payload, placed }
     }
 
     pub(crate) fn spawn(self, task: impl FnOnce(Kept) -> Task) {
-        let endpoint = &self.link.endpoint;
+        let endpoint = &self.0.link.endpoint;
         endpoint.tasks.spawn(task(self.keep()), endpoint);
     }
 
     /// The words are not the handler's.
     #[cold]
-    pub(crate) fn misfits(mut self) {
-        self.settled = true;
-        let header = self.arrival.header;
-        self.link.give_back(header, Undeliverable::Arguments, self.arrival.data());
+    pub(crate) fn misfits(self) {
+        self.0.settled = true;
+        let header = self.0.arrival.header;
+        self.0.link.give_back(header, Undeliverable::Arguments, self.0.arrival.data());
     }
 }
 
 impl Drop for Request<'_> {
     #[inline]
     fn drop(&mut self) {
-        if !self.settled {
-            unanswered(self.link, self.arrival.header);
+        if !self.0.settled {
+            unanswered(self.0.link, self.0.arrival.header);
         }
     }
 }

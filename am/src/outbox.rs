@@ -44,6 +44,9 @@ impl<'c> Content<'c> {
     /// With its header, if that travels in a request.
     #[inline]
     fn few(&self, header: Header, taken: Taken) -> Option<Inline> {
+        if self.payload.is_empty() && !header.is_wide() {
+            return Inline::of_words(pack::head(header, *self, taken), self.words);
+        }
         let mut few = [0; 64];
         let bytes = few.get_mut(..pack::size(header, *self))?;
         pack::put(bytes, header, *self, taken);

@@ -49,13 +49,19 @@ pub(crate) fn size(header: Header, content: Content<'_>) -> usize {
     HEAD + header.between() + content.len().next_multiple_of(8)
 }
 
+/// The word before a message's own.
+#[inline]
+pub(crate) fn head(header: Header, content: Content<'_>, taken: Taken) -> u64 {
+    let (Imm(imm), payload) = (header.imm(), content.len() - 8 * header.words);
+    let above = payload as u64 | u64::from(taken.0) << LENGTH;
+    u64::from(imm) | above << 32
+}
+
 /// Puts a message into as many bytes as [it takes](size).
 #[inline]
 pub(crate) fn put(bytes: &mut [u8], header: Header, content: Content<'_>, taken: Taken) {
-    let (head, mut rest) = bytes.split_at_mut(HEAD);
-    let (Imm(imm), payload) = (header.imm(), content.len() - 8 * header.words);
-    let above = payload as u64 | u64::from(taken.0) << LENGTH;
-    head.copy_from_slice(&(u64::from(imm) | above << 32).to_le_bytes());
+    let (first, mut rest) = bytes.split_at_mut(HEAD);
+    first.copy_from_slice(&head(header, content, taken).to_le_bytes());
     if header.is_wide() {
         let (count, words) = rest.split_at_mut(8);
         count.copy_from_slice(&(header.words as u64).to_le_bytes());

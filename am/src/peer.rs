@@ -104,7 +104,15 @@ impl Peer {
     ) -> Result<Reply, CallError> {
         let mut room = Room::new();
         let content = Content { words: room.of(&arguments), payload };
-        call(self.0.lane(content), id.index(), content).await
+        let link = self.0.lane(content);
+        // As `call`, of which the arguments would be stored only to be loaded again.
+        let begun = match begin(link, id.index(), content)? {
+            Some(begun) => begun,
+            None => begin_later(link, id.index(), content).await?,
+        };
+        let mut answer = None;
+        begun.answered(link, &mut answer).await;
+        Ok(answer.expect("it was found")?)
     }
 
     /// Places data in the peer's segment, and runs a handler there behind it. What this gives may be
@@ -192,25 +200,57 @@ impl Peer {
     }
 }
 
-/// Sends a request by a link, and waits for the answer.
+/// A call that was sent.
+struct Begun {
+    call: u16,
+    /// What the link had changed before that, or an answer that comes at once would not be looked for.
+    seen: u32,
+}
+
+impl Begun {
+    /// Waits for the answer, which is put where the caller is to have it.
+    #[inline]
+    async fn answered(self, link: &Arc<Link>, answer: &mut Option<Answer>) {
+        found_since(link, Some(self.seen), Coming::<Answer>::by(self.call), answer).await;
+    }
+}
+
+/// Sends a request that is answered by a link, if there is a credit.
 #[inline]
+fn begin(
+    link: &Arc<Link>,
+    handler: u16,
+    content: Content<'_>,
+) -> Result<Option<Begun>, SendError> {
+    link.allows(content)?;
+    let seen = link.changes();
+    Ok(link.try_call(handler, content)?.map(|call| Begun { call, seen }))
+}
+
+/// The same when there is one.
+async fn begin_later(
+    link: &Arc<Link>,
+    handler: u16,
+    content: Content<'_>,
+) -> Result<Begun, SendError> {
+    let credit = credit(link).await?;
+    let seen = link.changes();
+    Ok(Begun { call: credit.send_call(handler, content)?, seen })
+}
+
+/// Sends a request by a link, and waits for the answer.
 pub(crate) async fn call(
     link: &Arc<Link>,
     handler: u16,
     content: Content<'_>,
 ) -> Result<Reply, CallError> {
-    link.allows(content)?;
-    // Before it is sent, or an answer that comes at once would not be looked for.
-    let mut seen = link.changes();
-    let call = match link.try_call(handler, content)? {
-        Some(call) => call,
-        None => {
-            let credit = credit(link).await?;
-            seen = link.changes();
-            credit.send_call(handler, content)?
-        }
+    let begun = match begin(link, handler, content)? {
+        Some(begun) => begun,
+        None => begin_later(link, handler, content).await?,
     };
-    Ok(found_since(link, Some(seen), Coming::<Answer>::by(call)).await?)
+    let mut answer = None;
+    begun.answered(link, &mut answer).await;
+    Ok(answer.expect("it was found")?)
 }
 
 /// Waits for a credit.

@@ -51,7 +51,7 @@ impl<'r> Looking<'r> {
 
     /// A call is answered. What is waited for comes once: from there on its number may be another call's.
     #[inline]
-    pub fn answered(&mut self, link: &Arc<Link>, call: u16, answer: Answer) {
+    pub fn answered(&mut self, link: &Arc<Link>, call: u16, answer: impl FnOnce() -> Answer) {
         let is = |awaits: &mut Awaiting<'_>| awaits.call == call && Arc::ptr_eq(awaits.link, link);
         let here = self.awaits.take_if(is).map(|awaits| awaits.answer);
         self.looked.woke |= link.answered(call, answer, here);

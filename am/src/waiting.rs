@@ -46,21 +46,22 @@ pub(crate) trait Awaited {
 /// Waits until something has come by a link.
 #[inline]
 pub(crate) async fn found<A: Awaited>(link: &Arc<Link>, awaited: A) -> A::Found {
-    found_since(link, None, awaited).await
+    let mut kept = None;
+    found_since(link, None, awaited, &mut kept).await;
+    kept.expect("it was found")
 }
 
-/// The same of what had not come when the link had changed so often.
+/// The same of what had not come when the link had changed so often. It is kept where the caller says, and
+/// not handed through all that waits for it.
 #[inline]
 pub(crate) async fn found_since<A: Awaited>(
     link: &Arc<Link>,
     seen: Option<u32>,
     awaited: A,
-) -> A::Found {
-    // It is kept here, and not handed through all that waits for it.
-    let mut kept = None;
-    let look = OnLink { link, awaited, seen, woke: false, kept: &mut kept };
+    kept: &mut Option<A::Found>,
+) {
+    let look = OnLink { link, awaited, seen, woke: false, kept };
     link.endpoint.shared.nic.wait_for(look).await;
-    kept.expect("it was found")
 }
 
 /// Looks for it, and handles meanwhile what comes.

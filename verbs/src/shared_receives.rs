@@ -54,8 +54,8 @@ impl SharedReceiveQueue {
     /// # Errors
     /// When the queue is full. The receive comes back.
     pub fn post(&self, id: u64, memory: impl Into<Memory>) -> Result<(), PostReceiveError> {
-        let receive = ReceiveRequest { id: id | self.mark, memory: memory.into() };
-        let posted = locked(&self.queue).post(receive);
+        let memory = memory.into();
+        let posted = locked(&self.queue).post(ReceiveRequest { id: id | self.mark, memory });
         posted.map_err(|refused| PostReceiveError { why: refused.why, request: refused.request })
     }
 

@@ -76,17 +76,22 @@ impl Link {
     /// An answer to a call, and with it its credit; put here, if whoever looks waits for it. Whether
     /// somebody was woken.
     #[inline]
-    pub fn answered(&self, call: u16, answer: Answer, here: Option<&mut Option<Answer>>) -> bool {
-        let mut out = self.out();
-        let woke = match here {
-            Some(here) if out.calls.hand_over(call) => {
-                *here = Some(answer);
-                false
-            }
-            _ => {
-                let Some(woke) = out.calls.came(call, answer) else { return false };
-                woke
-            }
+    pub fn answered(
+        &self,
+        call: u16,
+        answer: impl FnOnce() -> Answer,
+        here: Option<&mut Option<Answer>>,
+    ) -> bool {
+        let (mut out, mut later) = (self.out(), None);
+        let here = here.filter(|_| out.calls.hand_over(call));
+        // In one place, where it is compiled into, and not moved to.
+        *here.unwrap_or(&mut later) = Some(answer());
+        let woke = match later {
+            None => false,
+            Some(answer) => match out.calls.came(call, answer) {
+                Some(woke) => woke,
+                None => return false,
+            },
         };
         out.credits += 1;
         woke | self.come_back(out, 1)

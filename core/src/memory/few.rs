@@ -14,11 +14,12 @@ use std::slice;
 
 /// So many bytes are put at a time.
 const UNIT: usize = 16;
+type Unit = MaybeUninit<[u64; UNIT / 8]>;
 
 /// Up to 64 bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Few {
-    units: [MaybeUninit<[u64; UNIT / 8]>; 4],
+    units: [Unit; 4],
     /// How many bytes there are, and one. Invariant: so many of them are initialised.
     len: NonZero<u8>,
 }
@@ -36,12 +37,31 @@ impl Few {
         let mut units = [MaybeUninit::uninit(); 4];
         let (whole, rest) = bytes.as_chunks::<UNIT>();
         for (unit, bytes) in units.iter_mut().zip(whole) {
-            unit.write(words(bytes));
+            put(unit, words(bytes));
         }
         if let Some(unit) = units.get_mut(whole.len()).filter(|_| !rest.is_empty()) {
-            unit.write(words(&padded(rest)));
+            put(unit, words(&padded(rest)));
         }
         Some(Self { units, len: NonZero::new(bytes.len() as u8 + 1)? })
+    }
+
+    /// The bytes of a word and of those behind it, the lowest first; if they are not too many. For who
+    /// has them at hand, and would have to store them to make bytes of them.
+    #[inline(always)]
+    pub fn of_words(first: u64, words: &[u64]) -> Option<Self> {
+        let count = 1 + words.len();
+        if count > Self::MOST / 8 {
+            return None;
+        }
+        let mut units = [MaybeUninit::uninit(); 4];
+        let (mut low, mut rest) = (first, words.iter());
+        for unit in &mut units {
+            let high = rest.next().copied().unwrap_or(0);
+            put(unit, [low.to_le(), high.to_le()]);
+            let Some(next) = rest.next() else { break };
+            low = *next;
+        }
+        Some(Self { units, len: NonZero::new(8 * count as u8 + 1)? })
     }
 
     #[inline]
@@ -57,8 +77,23 @@ impl Few {
     }
 }
 
+/// With one store.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn words(bytes: &[u8; UNIT]) -> [u64; UNIT / 8] {
+fn put(unit: &mut Unit, [low, high]: [u64; 2]) {
+    use std::arch::x86_64::{_mm_set_epi64x, _mm_storeu_si128};
+    // SAFETY: every processor of this kind has SSE2; and a unit has room for as much as is stored.
+    unsafe { _mm_storeu_si128(unit.as_mut_ptr().cast(), _mm_set_epi64x(high as i64, low as i64)) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn put(unit: &mut Unit, words: [u64; 2]) {
+    unit.write(words);
+}
+
+#[inline(always)]
+fn words(bytes: &[u8; UNIT]) -> [u64; 2] {
     let words = bytes.as_chunks::<8>().0;
     [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
 }
@@ -86,6 +121,13 @@ mod tests {
             let few = Few::new(&bytes).expect("few");
             assert_eq!((few.len(), few.bytes()), (bytes.len(), &*bytes));
         }
+        let words: Vec<u64> = (7..16).map(|word| word << 56 | word).collect();
+        for count in 1..=8 {
+            let few = Few::of_words(words[0], &words[1..count]).expect("few");
+            let bytes: Vec<u8> = words[..count].iter().copied().flat_map(u64::to_le_bytes).collect();
+            assert_eq!((few.len(), few.bytes()), (8 * count, &*bytes));
+        }
+        assert!(Few::of_words(words[0], &words[1..]).is_none());
         assert!(Few::new(&[0; 65]).is_none());
         assert!(Few::new(&[0; 256]).is_none());
     }

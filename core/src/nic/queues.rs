@@ -347,16 +347,20 @@ impl SharedReceiveQueue {
     ///
     /// # Errors
     /// When the queue is full. The receive comes back.
-    #[inline]
+    #[inline(always)]
     pub fn post(&mut self, receive: ReceiveRequest) -> Result<(), Refused<ReceiveRequest>> {
         match self.ring.slot() {
             Some(slot) => slot.fill(receive),
-            None => {
-                let why = PostError::SharedFull { depth: self.ring.depth() };
-                return Err(Refused { why, request: Box::new(receive) });
-            }
+            None => return Err(self.refuse((receive, ()))),
         }
         Ok(())
+    }
+
+    /// In one value with another, for the same reason as a [send](SendQueue::refuse).
+    #[cold]
+    fn refuse(&self, (receive, ()): (ReceiveRequest, ())) -> Refused<ReceiveRequest> {
+        let why = PostError::SharedFull { depth: self.ring.depth() };
+        Refused { why, request: Box::new(receive) }
     }
 }
 

@@ -269,6 +269,13 @@ impl Inline {
         Few::new(bytes).map(Self)
     }
 
+    /// The bytes of a word and of those behind it, the lowest first, if they are not more than
+    /// [`MOST_INLINE`]: without a way through memory for who has them at hand.
+    #[inline(always)]
+    pub fn of_words(first: u64, words: &[u64]) -> Option<Self> {
+        Few::of_words(first, words).map(Self)
+    }
+
     /// The bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {

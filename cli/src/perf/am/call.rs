@@ -16,11 +16,14 @@ pub async fn run<A: Said>(
     beat: &Beat,
 ) -> anyhow::Result<(u64, Found)> {
     let mut times = Latencies::new(plan.amount, plan.meter());
+    let mut next = messages.words(0);
     for round in 0.. {
         if round > 0 && plan.amount.is_over(round, || times.passed()) {
             break;
         }
-        let (words, payload) = (messages.words(round), messages.payload(round));
+        // Those of the next are made while there is time.
+        let (words, payload) = (next, messages.payload(round));
+        next = messages.words(round + 1);
         times.resume();
         let reply = peer.call_with(Messages::<A>::PING, words, payload).await?;
         times.lap();
