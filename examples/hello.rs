@@ -11,8 +11,8 @@ const HELLO: ServiceId = ServiceId(7);
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let devices: Vec<String> = std::env::args().skip(1).collect();
-    let [here, there] =
-        devices.try_into().unwrap_or(["shm:hello/0", "shm:hello/1"].map(Into::into));
+    let name = |end| format!("shm:hello/{}/{end}", std::process::id());
+    let [here, there] = devices.try_into().unwrap_or_else(|_| [name(0), name(1)]);
 
     let server = Nic::open(&there, Config::default())?;
     let mut listener = server.listen(HELLO).await?;

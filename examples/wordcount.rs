@@ -223,7 +223,7 @@ async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--worker", device, coordinator] => work(device, &coordinator.parse()?).await,
-        [] => coordinate("README.md", 3).await,
+        [] => coordinate("LICENSE-APACHE", 3).await,
         [file] => coordinate(file, 3).await,
         [file, workers, ..] => coordinate(file, workers.parse()?).await,
     }

@@ -191,7 +191,11 @@ impl<'r> Request<'r> {
     #[inline]
     fn answer(self, handler: u16, content: Content<'_>) {
         self.0.settled = true;
-        self.0.link.reply(To { handler, call: self.0.arrival.header.call }, content, self.0.nic.again());
+        self.0.link.reply(
+            To { handler, call: self.0.arrival.header.call },
+            content,
+            self.0.nic.again(),
+        );
     }
 
     /// Keeps it, with its payload, for an answer later. Another buffer takes the place of the one in

@@ -217,11 +217,7 @@ impl Begun {
 
 /// Sends a request that is answered by a link, if there is a credit.
 #[inline]
-fn begin(
-    link: &Arc<Link>,
-    handler: u16,
-    content: Content<'_>,
-) -> Result<Option<Begun>, SendError> {
+fn begin(link: &Arc<Link>, handler: u16, content: Content<'_>) -> Result<Option<Begun>, SendError> {
     link.allows(content)?;
     let seen = link.changes();
     Ok(link.try_call(handler, content)?.map(|call| Begun { call, seen }))

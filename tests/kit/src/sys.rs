@@ -90,6 +90,26 @@ pub fn readable(fd: BorrowedFd<'_>, at_most: Duration) -> bool {
     }
 }
 
+/// A terminal of so many columns: the side that sees what is written to it, and the one that programs
+/// have. When no program has it any more, reading what was written ends with an error.
+///
+/// # Errors
+/// When the system has no more of them.
+pub fn terminal(columns: u16) -> io::Result<(OwnedFd, OwnedFd)> {
+    let how = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    let size = libc::winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: plain system calls on live descriptors, of which each is new and nobody else's; the
+    // kernel reads a live size.
+    unsafe {
+        let seen = OwnedFd::from_raw_fd(check(libc::posix_openpt(how))?);
+        check(libc::unlockpt(seen.as_raw_fd()))?;
+        let had = check(libc::ioctl(seen.as_raw_fd(), libc::TIOCGPTPEER, how))?;
+        let had = OwnedFd::from_raw_fd(had);
+        check(libc::ioctl(had.as_raw_fd(), libc::TIOCSWINSZ, &size))?;
+        Ok((seen, had))
+    }
+}
+
 /// A descriptor that is readable from when it is rung until it is silenced.
 pub(crate) struct Bell(OwnedFd);
 

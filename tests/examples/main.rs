@@ -1,0 +1,162 @@
+//! The examples run as README.md and their own first lines say that they do.
+//!
+//! They are those that `cargo test` has built; `cargo test --test examples` takes what is there.
+
+mod printed;
+mod program;
+
+use std::path::Path;
+
+use doorbell::pcap::Reader;
+use doorbell_kit::lab::{self, Namespace};
+
+use printed::{Command, commands, is_as_shown};
+use program::Program;
+
+/// Examples whose output the README does not show. Each has a test of its own below.
+const NOT_SHOWN: [&str; 2] = ["dissect", "rping"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// What a file of this repository has them typed.
+fn printed_in(file: &str) -> Vec<Command> {
+    commands(&std::fs::read_to_string(root().join(file)).expect("the file is there"))
+}
+
+/// The one way in which the README has an example run.
+fn in_the_readme(example: &str) -> Vec<String> {
+    let mut found = printed_in("README.md");
+    found.retain(|command| command.example == example);
+    let [command] = &found[..] else { panic!("once, and not so: {found:?}") };
+    command.arguments.clone()
+}
+
+/// What an example says that is run as a user runs it: from the root of the repository.
+fn run(place: &Namespace, example: &str, arguments: &[String]) -> String {
+    Program::start(place, root(), example, arguments).end()
+}
+
+#[test]
+fn each_example_in_the_readme_says_what_is_shown_there() {
+    lab::test(|lab| {
+        let all = printed_in("README.md");
+        let (shown, others): (Vec<_>, Vec<_>) = all.iter().partition(|it| !it.shown.is_empty());
+        assert!(shown.len() >= 6, "{all:?}");
+        for other in others {
+            let known = NOT_SHOWN.contains(&other.example.as_str())
+                || shown.iter().any(|it| it.runs_as(other));
+            assert!(known, "no test runs {other:?}: show what it says, or add a test of it here");
+        }
+        for Command { example, arguments, shown } in shown {
+            let said = run(&lab.near, example, arguments);
+            let expected = shown.join("\n");
+            assert!(is_as_shown(&said, shown), "{example} says\n{said}and it shows\n{expected}");
+        }
+    });
+}
+
+#[test]
+fn hello_goes_over_sockets_as_its_first_lines_say() {
+    lab::test(|lab| {
+        let all = printed_in("examples/hello.rs");
+        let [_, over] = &all[..] else { panic!("one in memory, and one over sockets: {all:?}") };
+        assert_eq!(over.arguments, ["udp:127.0.0.1", "udp:127.0.0.2"]);
+        let said = run(&lab.near, "hello", &over.arguments);
+        assert_eq!(said, "16 bytes were written here: hello, neighbour\n");
+    });
+}
+
+/// The arguments of a command, with the devices that it names, or those of another kind instead.
+fn on(device: &str, command: &Command, server: &str) -> Vec<String> {
+    let name = |end| format!("shm:{}/{}/{end}", command.example, std::process::id());
+    let other = |argument: &String| match (device, argument.as_str()) {
+        ("shm", "udp:127.0.0.1:4791") => server.to_owned(),
+        ("shm", "udp:127.0.0.1") => name("server"),
+        ("shm", "udp:127.0.0.2") => name("client"),
+        (_, same) => same.to_owned(),
+    };
+    command.arguments.iter().map(other).collect()
+}
+
+#[test]
+fn kv_serves_clients_that_are_other_processes() {
+    lab::test(|lab| {
+        let all = printed_in("examples/kv.rs");
+        let [_, serve, put, get] = &all[..] else { panic!("a server, and two clients: {all:?}") };
+        for device in ["udp", "shm"] {
+            let mut server = Program::start(&lab.near, root(), "kv", &on(device, serve, ""));
+            let address = server.hear("a table of 16384 entries at ");
+            assert_eq!(run(&lab.near, "kv", &on(device, put, &address)), "");
+            assert_eq!(run(&lab.near, "kv", &on(device, get, &address)), "blue\n");
+        }
+    });
+}
+
+#[test]
+fn transfer_goes_from_one_process_to_another() {
+    lab::test(|lab| {
+        let all = printed_in("examples/transfer.rs");
+        let [_, receive, send] = &all[..] else { panic!("a receiver, and a sender: {all:?}") };
+        for device in ["udp", "shm"] {
+            let name = format!("transfer-{device}-{}", std::process::id());
+            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+            std::fs::create_dir(&folder).expect("a folder can be made there");
+            // More than the parts that are lent, and then a part that is not full.
+            let bytes: Vec<u8> = (0..3_000_001_u32).map(|at| (at ^ at >> 9) as u8).collect();
+            std::fs::write(folder.join("file.bin"), &bytes).expect("there is room");
+            let start =
+                |arguments: &[String]| Program::start(&lab.near, &folder, "transfer", arguments);
+            let mut receiver = start(&on(device, receive, ""));
+            let address = receiver.hear("waiting at ");
+            let said = start(&on(device, send, &address)).end();
+            assert_eq!(said, "3000001 bytes sent\n");
+            let said = receiver.end();
+            assert!(said.ends_with("\n3000001 bytes received\n"), "{said}");
+            let copy = std::fs::read(folder.join("copy.bin")).expect("it is written");
+            assert!(copy == bytes, "over {device} the copy is not the file");
+            std::fs::remove_dir_all(&folder).expect("it is there");
+        }
+    });
+}
+
+/// The README has it meet another implementation, in whose place this one waits.
+#[test]
+fn rping_meets_one_that_waits_on_another_address() {
+    lab::test(|lab| {
+        let arguments = in_the_readme("rping");
+        let [here, there] = &arguments[..] else { panic!("it and a peer: {arguments:?}") };
+        for device in [here, there] {
+            let address = device.strip_prefix("udp:").expect("by the kernel's sockets");
+            lab.near.ip(&format!("addr add {address}/32 dev lo")).expect("it gets an address");
+        }
+        let waits = std::slice::from_ref(there);
+        let mut waits = Program::start(&lab.near, root(), "rping", waits);
+        waits.hear(&format!("waiting at {there}"));
+        let said = run(&lab.near, "rping", &arguments);
+        assert_eq!(said.lines().count(), 10, "{said}");
+        assert!(said.lines().all(|line| line.starts_with("rdma-ping-")), "{said}");
+        for served in [waits.end(), run(&lab.near, "rping", &[])] {
+            let all = "10 messages were read, and written back\n";
+            assert!(served.ends_with(all), "{served}");
+        }
+    });
+}
+
+#[test]
+fn dissect_prints_every_packet_of_a_capture() {
+    lab::test(|lab| {
+        let arguments = in_the_readme("dissect");
+        let said = run(&lab.near, "dissect", &arguments);
+        let file = std::fs::read(root().join(&arguments[0])).expect("the capture is there");
+        let records = Reader::new(&file).expect("a capture").count();
+        for number in 1..=records {
+            let line = said.lines().find(|line| line.starts_with(&format!("{number:5}  ")));
+            assert!(line.is_some(), "packet {number} is not in\n{said}");
+        }
+        for what in ["RcSendOnly", "RcReadRequest", "RcReadResponseOnly", "RcWriteOnly"] {
+            assert!(said.contains(what), "{what} is not in\n{said}");
+        }
+    });
+}
