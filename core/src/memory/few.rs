@@ -124,7 +124,8 @@ mod tests {
         let words: Vec<u64> = (7..16).map(|word| word << 56 | word).collect();
         for count in 1..=8 {
             let few = Few::of_words(words[0], &words[1..count]).expect("few");
-            let bytes: Vec<u8> = words[..count].iter().copied().flat_map(u64::to_le_bytes).collect();
+            let bytes: Vec<u8> =
+                words[..count].iter().copied().flat_map(u64::to_le_bytes).collect();
             assert_eq!((few.len(), few.bytes()), (8 * count, &*bytes));
         }
         assert!(Few::of_words(words[0], &words[1..]).is_none());

@@ -126,6 +126,7 @@ impl Control {
         };
         let agreement = Agreement::responders(&request, &reply);
         let path = self.path(link, &way);
+        link.ways(|ways| ways.peer = Some(agreement.peer));
         let receives = Change::ReadyToReceive(Box::new(agreement.connection(path, extensions)));
         let changed = self
             .nic
@@ -169,6 +170,7 @@ impl Control {
         extensions: Extensions,
     ) -> Result<(), ChangeError> {
         let path = self.path(link, way);
+        link.ways(|ways| ways.peer = Some(agreement.peer));
         let connection = agreement.connection(path, extensions);
         self.nic.change(link.qpn, agreement.init(link.rights))?;
         self.nic.change(link.qpn, Change::ReadyToReceive(Box::new(connection)))?;

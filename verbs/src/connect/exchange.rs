@@ -15,6 +15,8 @@ use doorbell_core::wire::{Gid, PathMtu, Pkey, Psn, Qpn};
 use doorbell_transports::Address;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tracing::Instrument;
+use tracing::field::Empty;
 
 use super::{Connection, Kind, Unconnected, reach};
 use crate::error::ConnectError;
@@ -159,7 +161,9 @@ impl<K: Kind> Unconnected<K> {
         side: Side,
         mtu: PathMtu,
     ) -> Result<K, ConnectError> {
-        self.connection.exchange(stream, side, mtu).await?;
+        let span = tracing::debug_span!("exchange", ?side, qpn = %self.qpn(), peer = Empty);
+        self.connection.exchange(stream, side, mtu).instrument(span.clone()).await?;
+        span.record("peer", self.connection.peer());
         Ok(self.joined())
     }
 }
@@ -214,6 +218,7 @@ impl Connection {
             {
                 control.nic.change(link.qpn, change)?;
             }
+            link.ways(|ways| ways.peer = Some(peer.qpn));
             link.now_stands(Stand::Connected);
             Ok(())
         })

@@ -15,6 +15,7 @@ use doorbell_core::wire::{Gid, Qpn, ServiceId};
 use doorbell_transports::{Address, GrantError};
 use tokio::sync::oneshot;
 use tracing::Instrument;
+use tracing::field::{DisplayValue, Empty, display};
 
 pub(crate) use calls::{Calls, established, replied};
 pub use exchange::Side;
@@ -76,8 +77,18 @@ impl Connection {
     /// # Errors
     /// When the bytes are too many, or it is just being made.
     pub async fn disconnect(&self, private: &[u8]) -> Result<Ending, ConnectError> {
+        let span = tracing::debug_span!("disconnect", qpn = %self.qpn(), peer = self.peer());
+        self.parts(private).instrument(span).await
+    }
+
+    async fn parts(&self, private: &[u8]) -> Result<Ending, ConnectError> {
         self.nic.shared().with(|machine| machine.control().disconnect(&self.link, private))?;
         Ok(self.ended().await)
+    }
+
+    /// The peer's queue pair, for spans, where it is known.
+    fn peer(&self) -> Option<DisplayValue<Qpn>> {
+        self.link.ways(|ways| ways.peer).map(display)
     }
 
     /// Lets the peer [map](Self::map) memory that was [registered to be](crate::Domain::register_shared):
@@ -203,10 +214,6 @@ impl<K: Kind> Unconnected<K> {
         K::join(ends, self.connection.clone())
     }
 
-    fn nic(&self) -> &Nic {
-        &self.connection.nic
-    }
-
     /// Asks whoever listens to a service at an address for a connection, with up to 76 bytes for it.
     /// What it answers comes with the queue pair.
     ///
@@ -222,15 +229,12 @@ impl<K: Kind> Unconnected<K> {
         private: &[u8],
     ) -> Result<(K, Private), ConnectError> {
         self.connection.link.makes_in_band()?;
-        let way = reach(self.nic(), &to.parse()?).await?;
-        let shared = self.nic().shared();
-        let link = &self.connection.link;
-        let answered =
-            shared.with(|machine| machine.control().call(link, way, service, private))?;
-        tracing::debug!(to, %service, qpn = %link.qpn, "connects");
-        let answer = attend(shared, answered).await;
-        let private = answer.unwrap_or(Err(ConnectError::GivenUp))?;
-        Ok((self.joined(), private))
+        let qpn = self.qpn();
+        let span = tracing::debug_span!("connect", to, %service, %qpn, peer = Empty);
+        let told = self.connection.ask(to, service, private).instrument(span.clone()).await?;
+        // Of whom nothing was known when it began.
+        span.record("peer", self.connection.peer());
+        Ok((self.joined(), told))
     }
 
     /// Takes up a connection that a peer asks for, with up to 180 bytes for it. It stands when this
@@ -244,15 +248,29 @@ impl<K: Kind> Unconnected<K> {
         private: &[u8],
     ) -> Result<(K, Private), ConnectError> {
         self.connection.link.makes_in_band()?;
-        let service = incoming.request().service;
-        let span = tracing::debug_span!("accept", %service, qpn = %self.qpn());
+        let (service, peer) = (incoming.request().service, incoming.request().qpn);
+        let span = tracing::debug_span!("accept", %service, qpn = %self.qpn(), %peer);
         let told = self.connection.take_up(incoming, private).instrument(span).await?;
         Ok((self.joined(), told))
     }
 }
 
+/// Of the connection alone, for queues are not shared between threads while this waits.
 impl Connection {
-    /// Of the connection alone, for queues are not shared between threads while this waits.
+    async fn ask(
+        &self,
+        to: &str,
+        service: ServiceId,
+        private: &[u8],
+    ) -> Result<Private, ConnectError> {
+        let (shared, link) = (self.nic.shared(), &self.link);
+        let way = reach(&self.nic, &to.parse()?).await?;
+        let answered =
+            shared.with(|machine| machine.control().call(link, way, service, private))?;
+        tracing::debug!("connects");
+        attend(shared, answered).await.unwrap_or(Err(ConnectError::GivenUp))
+    }
+
     async fn take_up(&self, incoming: Incoming, private: &[u8]) -> Result<Private, ConnectError> {
         let (shared, asked) = (self.nic.shared(), incoming.decide());
         let answered =

@@ -83,6 +83,8 @@ pub(crate) struct Ways {
     pub id: Option<ConnectionId>,
     /// Where it leads, and its path's number: that of a link is the device's.
     pub path: Option<(Way, PathId)>,
+    /// The peer's queue pair, for who reads what is traced.
+    pub peer: Option<Qpn>,
 }
 
 impl Link {
@@ -118,15 +120,17 @@ impl Link {
     }
 
     /// Why it is over. The first reason stays, but that this side has ended it is no reason once the
-    /// peer's answer is known.
-    pub fn end(&self, ending: Ending) {
-        let known = matches!(
-            &*locked(&self.stand),
-            Stand::Ended(Ending::PeerLeft { .. } | Ending::Broken(_))
-        );
+    /// peer's answer is known. Whether it was not over before.
+    pub fn end(&self, ending: Ending) -> bool {
+        let (first, known) = match &*locked(&self.stand) {
+            Stand::Ended(Ending::PeerLeft { .. } | Ending::Broken(_)) => (false, true),
+            Stand::Ended(_) => (false, false),
+            _ => (true, false),
+        };
         if !known {
             self.now_stands(Stand::Ended(ending));
         }
+        first
     }
 
     /// Waits until it is over.

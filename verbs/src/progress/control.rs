@@ -243,9 +243,11 @@ impl Control {
         let Some(link) = self.links.get(&qpn).cloned() else { return };
         if cause != Cause::Told {
             tracing::debug!(%qpn, %cause, "broke");
-            link.end(Ending::Broken(cause));
+            let ends = link.end(Ending::Broken(cause));
             self.tell(AsyncEvent::Broken(qpn, cause));
-            self.tell(AsyncEvent::Ended(qpn));
+            if ends {
+                self.tell(AsyncEvent::Ended(qpn));
+            }
         }
         self.broke.push(link);
     }
@@ -323,8 +325,9 @@ impl Control {
 
     /// A connection is over: whoever waits for its messages is told.
     pub fn end(&mut self, link: &Link, ending: Ending) {
-        link.end(ending);
-        self.tell(AsyncEvent::Ended(link.qpn));
+        if link.end(ending) {
+            self.tell(AsyncEvent::Ended(link.qpn));
+        }
         self.told_over(link);
     }
 

@@ -6,13 +6,15 @@ use std::task::Poll;
 use std::time::Duration;
 
 use doorbell_kit::child;
+use doorbell_transports::GrantError;
 use doorbell_verbs::{
-    Buf, Config, Nic, QueuePairConfig, QueuesConfig, Region, Rights, Send, ServiceId,
+    Buf, Cause, Config, DATAGRAM_HEADER, Datagram, DatagramsConfig, FailedWhy, Failure, Nic, Qkey,
+    QueuePairConfig, QueuesConfig, Region, Rights, Send, ServiceId, SharedMemory,
 };
 
 use crate::common::{
-    End, Over, Runs, address, brief, buf, bytes, connected, connected_as, dedicated, joined, nics,
-    now, run, sleepy,
+    End, Over, Runs, address, bounded, brief, buf, bytes, connected, connected_as, dedicated,
+    joined, nics, now, run, sleepy,
 };
 
 /// Chance, by a seed.
@@ -239,10 +241,162 @@ fn connections_are_given_up_at_any_time_while_they_are_made() {
     });
 }
 
+/// Queue pairs without a connection, and whom they send to, in the middle of datagrams.
+#[test]
+fn datagrams_and_their_destinations_are_dropped_at_any_time() {
+    const KEY: Qkey = Qkey(7);
+    beside_traffic(10_000, |bench, times, mut luck| async move {
+        let there = address(&bench.far);
+        for number in 0..times as usize {
+            let queues = [&bench.near, &bench.far].map(|nic| nic.completion_queue(64));
+            let [mut sent, received] = queues.map(|queue| queue.expect("a size"));
+            let one = bench.near.domain().datagrams(&DatagramsConfig::new(&sent, KEY));
+            let other = bench.far.domain().datagrams(&DatagramsConfig::new(&received, KEY));
+            let (mut one, mut other) = (one.expect("room"), other.expect("room"));
+            let to = bench.near.destination(&there, other.qpn(), KEY).await.expect("it is there");
+            for id in 0..luck.below(20) {
+                let room = Buf::with_capacity(DATAGRAM_HEADER + 64);
+                other.receive.post(id, room).expect("room");
+                one.send.post(Datagram::new(buf(number, 64), &to).id(id)).expect("room");
+            }
+            abandoned(luck.below(4), sent.completion()).await;
+            match luck.below(6) {
+                0 => drop(to),
+                1 => drop(one),
+                2 => drop(other),
+                3 => drop(sent),
+                4 => drop(received),
+                _ => drop((one.send, to)),
+            }
+        }
+    });
+}
+
+/// Memory that a peer writes to as fast as it can, several writes at a time: one of them is refused,
+/// and so each takes a connection, and its time.
+#[test]
+fn registrations_are_dropped_while_they_are_written_at_full_speed() {
+    beside_traffic(900, |bench, times, mut luck| async move {
+        for number in 0..times as usize {
+            let (one, other) = connected(&bench.near, &bench.far).await;
+            let lent = other.domain.register(Region::new(1 << 14), Rights::REMOTE);
+            let lent = lent.expect("room");
+            let remote = lent.remote();
+            let writes = async || {
+                loop {
+                    if let Err(failed) = one.pair.write(buf(number, 1 << 14), remote).await {
+                        return failed.why();
+                    }
+                }
+            };
+            let waits = luck.below(30);
+            let drops = async {
+                for _ in 0..waits {
+                    tokio::task::yield_now().await;
+                }
+                drop(lent);
+            };
+            let (first, second, ()) = tokio::join!(writes(), writes(), drops);
+            let refused = FailedWhy::Carried(Failure::Broke(Cause::PeerAccess));
+            assert!(first == refused || second == refused, "{first:?}, {second:?}");
+            drop((one, other));
+        }
+    });
+}
+
+/// How often memory that processes share is mapped here.
+fn mappings() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("a process has them");
+    maps.lines().filter(|line| line.contains("/memfd:")).count()
+}
+
+/// What one side grants and the other maps, before, while or after it is written: in a process of its
+/// own, where mappings can be counted.
+#[test]
+fn grants_and_what_is_mapped_are_dropped_at_any_time_and_leave_nothing_behind() {
+    child::alone(|| {
+        // The first leaves what the process keeps.
+        bounded(|| mapped_and_dropped(30, Luck(1)));
+        let (before, mapped) = (held(), mappings());
+        bounded(|| mapped_and_dropped(10_000, Luck(2)));
+        while is_more(held(), before) || mappings() > mapped {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+}
+
+fn mapped_and_dropped(times: u64, mut luck: Luck) {
+    for config in [brief(), sleepy(), dedicated()] {
+        let luck = Luck(1 + luck.below(u64::MAX));
+        let config = Config { time_wait: Duration::from_millis(1), ..config };
+        run(Runs::MultiThread, move || async move {
+            let (near, far) = nics(Over::Shm, &config);
+            let (one, other) = connected(&near, &far).await;
+            let before = (near.statistics(), far.statistics());
+            grants(&one, &other, times / 3, luck).await;
+            rested(&[(&near, before.0), (&far, before.1)]).await;
+        });
+    }
+}
+
+async fn grants(one: &End, other: &End, times: u64, mut luck: Luck) {
+    let (before, mut left) = (mappings(), Vec::new());
+    for number in 0..times as usize {
+        let memory = SharedMemory::new(8192).expect("memory");
+        let memory = other.domain.register_shared(memory, Rights::REMOTE).expect("room");
+        let remote = memory.remote();
+        // Which are kept for who asks for them later, and some never do. They are taken in while
+        // somebody does.
+        while let Err(why) = other.pair.connection().grant(&memory) {
+            assert!(matches!(why, GrantError::Waiting { .. }), "{why}");
+            abandoned(8, one.pair.connection().map(remote)).await;
+        }
+        abandoned(luck.below(4), one.pair.connection().map(remote)).await;
+        left.push(remote);
+        if luck.below(3) == 0 {
+            continue;
+        }
+        // Whoever has given up may have taken it along.
+        let Some(Ok(mapped)) = now(one.pair.connection().map(remote)).await else { continue };
+        for _ in 0..luck.below(3) {
+            abandoned(luck.below(3), one.pair.write(buf(number, 8192), remote)).await;
+        }
+        match luck.below(3) {
+            0 => drop(mapped),
+            // What is still written goes by packets.
+            1 => {
+                one.pair.write(buf(number, 8192), remote).await.expect("it may");
+                drop(mapped);
+                one.pair.write(buf(number, 8192), remote).await.expect("it may");
+            }
+            _ => {
+                let region = mapped.region().clone();
+                drop(mapped);
+                region.store(0, number as u64).expect("it is mapped still");
+            }
+        }
+        // Behind all that was begun: what is under way when its memory goes would be refused.
+        one.pair.write(buf(number, 8), one.peer).await.expect("it may");
+    }
+    // What nobody has asked for yet is kept until somebody does.
+    while mappings() > before {
+        for remote in &left {
+            drop(now(one.pair.connection().map(*remote)).await);
+        }
+        // And what has yet to be taken in is, while somebody waits.
+        abandoned(8, one.pair.connection().map(left[0])).await;
+    }
+}
+
 /// The descriptors and threads of this process.
 fn held() -> (usize, usize) {
     let count = |what| std::fs::read_dir(what).expect("a process has them").count();
     (count("/proc/self/fd"), count("/proc/self/task"))
+}
+
+/// Whether there are more of either.
+fn is_more(held: (usize, usize), than: (usize, usize)) -> bool {
+    held.0 > than.0 || held.1 > than.1
 }
 
 /// NICs in the middle of traffic: in a process of its own, where descriptors can be counted.
@@ -284,8 +438,8 @@ fn nics_are_dropped_at_any_time_and_leave_nothing_behind() {
                         settled(&mut before).await;
                     }
                 }
-                let expected = before;
-                while Some(held()) > expected {
+                let expected = before.expect("more were opened than settled it");
+                while is_more(held(), expected) {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             });
@@ -298,7 +452,8 @@ async fn settled(held_then: &mut Option<(usize, usize)>) {
     let mut least = held();
     for _ in 0..100 {
         tokio::time::sleep(Duration::from_millis(1)).await;
-        least = least.min(held());
+        let now = held();
+        least = (least.0.min(now.0), least.1.min(now.1));
     }
     *held_then = Some(least);
 }

@@ -15,7 +15,7 @@ use crate::watched::Watched;
 
 /// Runs a program over two connected ends, on one thread: whether it sleeps or spins, an error is
 /// the same.
-fn with<F: Future<Output = ()>>(
+pub fn with<F: Future<Output = ()>>(
     program: impl Fn(End, End) -> F + std::marker::Send + Copy + 'static,
 ) {
     for (over, config) in
@@ -30,7 +30,7 @@ fn with<F: Future<Output = ()>>(
 }
 
 #[track_caller]
-fn says(said: &impl ToString, words: &[&str]) {
+pub fn says(said: &impl ToString, words: &[&str]) {
     let said = said.to_string();
     for word in words {
         assert!(said.contains(word), "`{said}` should say `{word}`");

@@ -1,7 +1,7 @@
 //! Two processes, one of which is killed in the middle of everything.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use doorbell_kit::child::{self, Child};
 use doorbell_verbs::{
@@ -17,6 +17,9 @@ fn config() -> Config {
     let keep_alive = KeepAlive { idle: Duration::from_secs(2), busy: Duration::from_secs(1) };
     Config { keep_alive, ..brief() }
 }
+
+/// How much longer it may take on a machine that does much else.
+const LOADED: u32 = 8;
 
 /// Takes whatever is sent, until it is killed.
 fn serves(at: String) {
@@ -102,6 +105,9 @@ fn kills(test: &'static str, over: Over) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             assert!(!child.kill().success());
+            let killed = Instant::now();
+            // The end of one with requests under way, and of one without, is noticed in that time.
+            let KeepAlive { busy, idle: rest } = config().keep_alive;
             for task in tasks {
                 let failed = task.await.expect("it does not panic");
                 let FailedWhy::Carried(Failure::Broke(why) | Failure::Flushed(why)) = failed.why()
@@ -112,8 +118,12 @@ fn kills(test: &'static str, over: Over) {
                 };
                 assert!(is_gone(why), "{failed}");
             }
+            let took = killed.elapsed();
+            assert!(took < busy * LOADED, "{took:?} until the last was told");
             // Who waits for nothing but messages is told, too.
             let failed = idle.recv(Buf::with_capacity(8)).await.expect_err("nobody is there");
+            let took = killed.elapsed();
+            assert!(took < rest * LOADED, "{took:?} until who is idle was told");
             assert!(
                 matches!(failed.ending(), Some(Ending::Broken(why)) if is_gone(*why)),
                 "{failed}"

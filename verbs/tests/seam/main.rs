@@ -1,15 +1,22 @@
 //! Verbs as programs have them: over every device, run by whoever, awaited or polled.
 
+mod causes;
 mod common;
 mod datagrams;
 mod dropping;
 mod errors;
+mod events;
 mod exchange;
+#[cfg(feature = "serde")]
+mod keys;
 mod killed;
 mod loss;
 mod mapped;
+mod meddled;
+mod opening;
 mod operations;
 mod progress;
 mod revoking;
+mod spans;
 mod virtual_time;
 mod watched;

@@ -1,14 +1,16 @@
 //! Who runs the NIC, who sleeps, and who is woken.
 
 use std::future::{Future, poll_fn};
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
+use doorbell_kit::child;
 use doorbell_transports::shm::Shm;
-use doorbell_verbs::{Buf, Config, Nic, Queues, QueuesConfig, RemoteMemory, Send};
+use doorbell_verbs::{Buf, Config, Nic, Progress, Queues, QueuesConfig, RemoteMemory, Send};
 
 use crate::common::{
     End, Over, Runs, bounded, brief, buf, bytes, connected, dedicated, joined, names, nics, run,
@@ -348,4 +350,57 @@ fn of_a_future_that_is_dropped_nothing_is_kept() {
         assert!(kept <= 1, "{kept} are kept");
         drop((one, other, taken));
     });
+}
+
+/// Where threads of this process may run that have such a name, as the system lists processors.
+fn allowed(name: &str) -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("a process has threads");
+    let tasks = tasks.filter_map(|task| Some(task.ok()?.path()));
+    // One that ends meanwhile is none.
+    tasks.filter(|task| is_named(task, name)).filter_map(|task| allowed_list(&task)).collect()
+}
+
+fn is_named(task: &Path, name: &str) -> bool {
+    std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+}
+
+fn allowed_list(task: &Path) -> Option<String> {
+    let status = std::fs::read_to_string(task.join("status")).ok()?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    Some(list.trim().to_owned())
+}
+
+/// The numbers in a list as `0-3,7`.
+fn processors(list: &str) -> Vec<usize> {
+    let number = |text: &str| text.parse::<usize>().expect("a number");
+    let ranges = list.split(',').map(|range| match range.split_once('-') {
+        Some((first, last)) => number(first)..=number(last),
+        None => number(range)..=number(range),
+    });
+    ranges.flatten().collect()
+}
+
+/// In a process of its own, where no other NIC has a thread.
+#[test]
+fn a_thread_of_the_nics_own_runs_on_the_processor_that_is_named_or_wherever_this_one_may() {
+    child::alone(|| {
+        let own = allowed_list(Path::new("/proc/self/task").join(pid()).as_path());
+        let own = own.expect("this process has a status");
+        let named = processors(&own).into_iter().map(|core| (Some(core), core.to_string()));
+        for (core, expected) in named.chain([(None, own.clone())]) {
+            let progress = Progress::Dedicated { core };
+            let nic = Nic::open(&names(Over::Shm)[0], Config { progress, ..brief() });
+            let nic = nic.expect("nobody else has that name");
+            assert_eq!(allowed("doorbell-nic"), [expected], "{core:?}");
+            drop(nic);
+            // It ends when it has heard of that.
+            while !allowed("doorbell-nic").is_empty() {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+}
+
+fn pid() -> String {
+    std::process::id().to_string()
 }

@@ -1,0 +1,134 @@
+//! NICs that are not opened, and tables of theirs that are full: what was tried, what was found, and
+//! what to do.
+
+use doorbell_transports::OpenError;
+use doorbell_verbs::{
+    Config, ConnectError, Nic, NicError, Progress, QueuePairConfig, QueuesConfig, Region,
+    RegisterError, ResourceError, Rights,
+};
+
+use crate::common::{Over, Runs, SERVICE, address, brief, names, nics, run};
+use crate::errors::says;
+
+fn refused(name: &str) -> NicError {
+    Nic::open(name, brief()).expect_err("it can't be opened")
+}
+
+#[test]
+fn a_name_of_no_device_is_said_to_be_none_and_what_is_one() {
+    for name in ["elsewhere", "tcp:127.0.0.1", "", "udp:nowhere"] {
+        let why = refused(name);
+        assert!(matches!(why, NicError::Spec(_)), "{why:?}");
+        says(&why, &[&format!("`{name}`")]);
+    }
+    says(&refused("elsewhere"), &["names no device", "shm:", "udp:", "packet:", "packet-v2:"]);
+}
+
+/// Of one that is to be shared, nothing was said of what to do.
+#[test]
+fn an_interface_or_address_that_this_machine_lacks_is_named_with_how_to_find_what_there_is() {
+    for device in ["packet", "packet-v2"] {
+        let why = refused(&format!("{device}:nonesuch0"));
+        assert!(matches!(why, NicError::Device(OpenError::NoInterface { .. })), "{why:?}");
+        let found = format!("{device}: no interface `nonesuch0`");
+        says(&why, &[&found, "`ip link` lists what there is"]);
+    }
+    // For documentation, and so nobody's.
+    let why = refused("udp:192.0.2.7");
+    assert!(matches!(why, NicError::Device(OpenError::NoAddress { .. })), "{why:?}");
+    says(&why, &["udp: 192.0.2.7 is no address of this machine's", "`ip address` lists"]);
+}
+
+#[test]
+fn a_name_or_address_that_another_nic_has_is_said_to_be_taken() {
+    for over in [Over::Shm, Over::Udp] {
+        let first = Nic::open(&names(over)[0], brief()).expect("nobody else has it");
+        let name = address(&first);
+        let why = refused(&name);
+        assert!(matches!(why, NicError::Device(OpenError::Taken { .. })), "{why:?}");
+        let what = name.split_once(':').expect("it begins with its kind").1;
+        says(&why, &[what, "is taken"]);
+        drop(first);
+        Nic::open(&name, brief()).expect("it is free again");
+    }
+}
+
+/// The name is free again, too.
+#[test]
+fn a_processor_that_this_machine_lacks_is_refused_to_a_nic_of_its_own_thread() {
+    let name = &names(Over::Shm)[0];
+    for core in [1023, 1 << 20] {
+        let progress = Progress::Dedicated { core: Some(core) };
+        let why = Nic::open(name, Config { progress, ..brief() }).expect_err("nobody has so many");
+        assert!(matches!(why, NicError::System { .. }), "{why:?}");
+        says(&why, &["giving it a thread of its own"]);
+    }
+    Nic::open(name, brief()).expect("nobody has it");
+}
+
+#[test]
+fn a_table_that_is_full_says_how_many_it_holds_and_what_to_do_until_there_is_room() {
+    let config = Config { queue_pairs: 2, registrations: 2, ..brief() };
+    run(Runs::CurrentThread, move || async move {
+        let (near, far) = nics(Over::Shm, &config);
+        let domain = near.domain();
+        let pair = || domain.queue_pair(&QueuePairConfig::default());
+        let pairs = (pair().expect("room"), pair().expect("room"));
+        let why = pair().map(drop).expect_err("both are taken");
+        assert_eq!(why, ResourceError::QueuePairsFull(2));
+        says(&why, &["all 2 queue pairs of this NIC are taken: take some down, or configure more"]);
+        let queue = near.completion_queue(16).expect("a size");
+        let queues = domain.queues(&QueuesConfig::new(&queue)).map(drop);
+        assert_eq!(queues, Err(ResourceError::QueuePairsFull(2)));
+        let why = domain.connect(&address(&far), SERVICE).await.expect_err("both are taken");
+        assert!(matches!(why, ConnectError::Resource(_)), "{why:?}");
+        says(&why, &["all 2 queue pairs of this NIC are taken"]);
+        drop(pairs);
+        while near.statistics().objects.queue_pairs > 0 {
+            tokio::task::yield_now().await;
+        }
+        pair().map(drop).expect("they are free again");
+
+        let register = || domain.register(Region::new(8), Rights::REMOTE);
+        let memory = (register().expect("room"), register().expect("room"));
+        let why = register().expect_err("both are taken");
+        assert!(matches!(why, RegisterError::Full(_)), "{why:?}");
+        says(&why, &["all 2 registrations", "deregister some, or configure more"]);
+        memory.0.revoke().await.expect("it was not before");
+        register().expect("one is free again");
+    });
+}
+
+/// Who is asked has no room: who asks is told at once, and not left to wait.
+#[test]
+fn a_connection_that_there_is_no_queue_pair_for_is_refused() {
+    run(Runs::CurrentThread, || async {
+        let [here, there] = names(Over::Shm);
+        let near = Nic::open(&here, brief()).expect("nobody else has it");
+        let far = Nic::open(&there, Config { queue_pairs: 1, ..brief() });
+        let far = far.expect("nobody else has it");
+        let (asks, takes) = (near.domain(), far.domain());
+        let _taken = takes.queue_pair(&QueuePairConfig::default()).expect("room");
+        let mut listener = far.listen(SERVICE).await.expect("nobody else does");
+        let accepts = async { listener.accept().await.accept(&takes).await };
+        let (asked, accepted) = tokio::join!(asks.connect(&there, SERVICE), accepts);
+        says(&accepted.expect_err("no room"), &["all 1 queue pairs of this NIC are taken"]);
+        says(&asked.expect_err("no room"), &["the peer refused the connection"]);
+    });
+}
+
+#[test]
+fn a_queue_of_no_entries_or_too_few_is_refused_with_how_many_it_needs() {
+    let (near, _far) = nics(Over::Shm, &brief());
+    let domain = near.domain();
+    for entries in [0, usize::MAX] {
+        let why = near.completion_queue(entries).map(drop).expect_err("no size");
+        assert_eq!(why, ResourceError::Depth(entries));
+        says(&why, &[&format!("a queue of {entries} entries: it must have from 1 to")]);
+        let why = domain.shared_receive_queue(entries).map(drop).expect_err("no size");
+        assert_eq!(why, ResourceError::Depth(entries));
+    }
+    let queue = near.completion_queue(1).expect("a size");
+    let why = domain.queues(&QueuesConfig::new(&queue)).map(drop).expect_err("too few");
+    says(&why, &["has 1 entries, and needs 2: one a receive queue, one for sends"]);
+}
