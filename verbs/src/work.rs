@@ -78,7 +78,8 @@ macro_rules! requests {
                 Self(self.0.awaited())
             }
 
-            /// The same, behind all reads and atomic operations before it.
+            /// The same, behind all reads and atomic operations before it: else a read may be answered
+            /// with what a write behind it has put there.
             #[inline]
             pub fn fenced(self) -> Self {
                 Self(self.0.fenced())

@@ -2,6 +2,7 @@
 
 use doorbell_verbs::{
     Buf, Cause, FailedWhy, Failure, Mapped, Nic, Registered, RemoteMemory, Rights, SharedMemory,
+    Write,
 };
 
 use crate::common::{
@@ -91,11 +92,14 @@ fn writes_are_there_before_the_messages_behind_them() {
             let writer = async move {
                 let _mapped = mapped;
                 for round in 0..ROUNDS {
-                    // Of which those that are read before are sent, and the others may be, too.
+                    // What is short may be sent, and is there when the read is answered, if nothing
+                    // fences it; what is long waits until it may be written here.
                     let len = [8, 3000, 60_000][round % 3];
                     let to = whole.at(0, len as u64).expect("within");
                     let read = near.pair.read(near.memory.slice(..8).expect("within"), whole);
-                    let write = near.pair.write(buf(round, len), to);
+                    let write = Write::new(buf(round, len), to).expect("it fits");
+                    let write = if len > 4096 { write } else { write.fenced() };
+                    let write = near.pair.perform(write);
                     let number = (round as u64).to_ne_bytes();
                     let tell = near.pair.send_inline(&number);
                     let (read, written, told) = tokio::join!(read, write, tell);

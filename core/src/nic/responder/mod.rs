@@ -556,13 +556,13 @@ impl QueuePair {
         if let Attachment::Invalidate(rkey) = attached {
             common.keys.invalidate(rkey);
         }
-        receive.take_as(|ReceiveRequest { id, mut memory }| {
+        receive.move_to(slot, |ReceiveRequest { id, mut memory }| {
             // Not before it is moved: what was just stored in a part would be waited for.
             if let Memory::Buf(buf) = &mut memory {
                 let _ = buf.set_len(len as usize);
             }
             let outcome = Ok(Done::Received);
-            slot.fill(Completion { id, qpn, outcome, len, attached, memory });
+            Completion { id, qpn, outcome, len, attached, memory }
         });
         common.counters.completed += 1;
         if queue.filled(solicited) {

@@ -63,6 +63,27 @@ fn several_values_are_whole_and_their_slots_are_used_again() {
     });
 }
 
+/// As the receive of a message becomes its completion. Fails if it is handed over before its old slot is
+/// free.
+#[test]
+fn who_finds_a_value_that_was_moved_finds_room_where_it_was() {
+    loom::model(|| {
+        let ((mut first, mut from), (mut to, mut last)) = (ring(1), ring(1));
+        first.push(Box::new(7)).unwrap();
+        let mover = thread::spawn(move || {
+            let (head, slot) = (from.head().unwrap(), to.slot().unwrap());
+            head.move_to(slot, |value| Box::new(*value + 1));
+            from
+        });
+        let found = last.pop();
+        if found.is_some() {
+            assert_eq!(found, Some(Box::new(8)));
+            assert!(first.push(Box::new(9)).is_ok());
+        }
+        mover.join().unwrap();
+    });
+}
+
 /// Fails if the writer's leaving is told, or heard, with a weaker order.
 #[test]
 fn who_sees_the_writer_gone_sees_all_that_it_wrote() {

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::{Consumer, Gauge};
+use super::{Consumer, Gauge, Slot};
 use crate::sync::Ordering;
 
 impl<T> Consumer<T> {
@@ -207,17 +207,23 @@ impl<'a, T> Head<'a, T> {
     /// Takes the value.
     #[inline(always)]
     pub fn take(self) -> T {
-        self.take_as(|value| value)
-    }
-
-    /// Takes the value as something else, which is made of it before the slot is left: so it is
-    /// moved once, and not twice.
-    #[inline(always)]
-    pub fn take_as<R>(self, make: impl FnOnce(T) -> R) -> R {
         // SAFETY: the slot holds a value, and the head passes it in any case: it is read once.
         let value = unsafe { self.value.read() };
         let _passed = Passed(self.consumer);
-        make(value)
+        value
+    }
+
+    /// Moves the value to a slot of another ring, as something else that is made of it: whoever finds it
+    /// there finds room here. It is moved once, and not twice.
+    #[inline(always)]
+    pub fn move_to<U>(self, slot: Slot<'_, U>, make: impl FnOnce(T) -> U) {
+        let written = {
+            // SAFETY: the slot holds a value, and the head passes it in any case: it is read once.
+            let value = unsafe { self.value.read() };
+            let _passed = Passed(self.consumer);
+            slot.write(make(value))
+        };
+        written.hand_over();
     }
 
     /// The value, which stays at the head.

@@ -85,12 +85,15 @@ fn of_what_was_seen_a_part_is_looked_at_in_order() {
 fn a_value_of_which_nothing_could_be_made_is_taken_once() {
     let value = Arc::new(());
     let (mut producer, mut consumer) = ring(2);
+    let (mut beyond, mut last) = ring::<Arc<()>>(2);
     producer.push(Arc::clone(&value)).expect("room");
     let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        consumer.head().map(|head| head.take_as(|_| panic!("as it is to")))
+        let (head, slot) = (consumer.head().expect("a value"), beyond.slot().expect("room"));
+        head.move_to(slot, |_| panic!("as it is to"));
     }));
     assert!(made.is_err());
     assert_eq!((Arc::strong_count(&value), consumer.pop().is_none()), (1, true));
+    assert!(last.pop().is_none());
 }
 
 #[test]

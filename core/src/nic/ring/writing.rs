@@ -79,10 +79,16 @@ pub(in crate::nic) struct Slot<'a, T> {
     producer: &'a mut Producer<T>,
 }
 
-impl<T> Slot<'_, T> {
+impl<'a, T> Slot<'a, T> {
     /// Writes a value, and hands it to the reader.
     #[inline(always)]
     pub fn fill(self, value: T) {
+        self.write(value).hand_over();
+    }
+
+    /// Writes a value, which the reader does not see yet.
+    #[inline(always)]
+    pub fn write(self, value: T) -> Written<'a, T> {
         let producer = self.producer;
         producer.slots.at(producer.tail).with_mut(|slot| {
             // SAFETY: fewer than the ring's length were between head and tail when this was made,
@@ -90,6 +96,21 @@ impl<T> Slot<'_, T> {
             // touch it before the tail has passed it.
             unsafe { (*slot).write(value) };
         });
+        Written { producer }
+    }
+}
+
+/// A value that was written, and is the reader's when it is handed over.
+#[must_use = "what nobody is handed is lost"]
+pub(in crate::nic) struct Written<'a, T> {
+    producer: &'a mut Producer<T>,
+}
+
+impl<T> Written<'_, T> {
+    /// Hands it to the reader.
+    #[inline(always)]
+    pub fn hand_over(self) {
+        let producer = self.producer;
         producer.tail = producer.tail.wrapping_add(1);
         producer.ring.tail.store(producer.tail, Ordering::Release);
     }
