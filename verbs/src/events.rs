@@ -9,7 +9,8 @@ use doorbell_core::wire::Qpn;
 pub enum AsyncEvent {
     /// A queue pair broke.
     Broken(Qpn, Cause),
-    /// A queue pair's connection is over: see [`Connection::stand`](crate::Connection::stand).
+    /// A queue pair's connection is over: see [`Connection::stand`](crate::Connection::stand). Not told
+    /// of one that was asked for in vain, of which whoever asked hears.
     Ended(Qpn),
     /// A draining queue pair has nothing under way any more.
     Drained(Qpn),

@@ -84,7 +84,7 @@ impl Link {
     ) -> bool {
         let (mut out, mut later) = (self.out(), None);
         let here = here.filter(|_| out.calls.hand_over(call));
-        // In one place, where it is compiled into, and not moved to.
+        // Made once, so that it is compiled in here, and lies where it is to be at once.
         *here.unwrap_or(&mut later) = Some(answer());
         let woke = match later {
             None => false,

@@ -24,8 +24,8 @@ const NOBODY: u32 = 0;
 /// What runs when somebody takes turns with it, and those who would.
 ///
 /// Whoever gives it up, or the duty, wakes one who stands by. Whoever would stand by says so first
-/// and then tries to take it. A fence between the two steps, on both sides, sees to it that one of
-/// them sees the other: so none sleeps beside what nobody has.
+/// and then tries to take it. The one order of all these steps, and a fence between the two of whoever
+/// stands by, see to it that one of them sees the other: so none sleeps beside what nobody has.
 pub(crate) struct Duty<T> {
     lock: ProgressLock<T>,
     /// Who is the keeper, by precedence; 0 if nobody is.
@@ -80,7 +80,8 @@ impl<T> Duty<T> {
                 }
             }
         }
-        // All steps of this are in one order, with those of whoever stands by. Loom takes that for less.
+        // The step that left and the look at who stands by are in one order with the fence that is
+        // behind standing by: so there need be none here. Loom takes such an order for less.
         if cfg!(verbs_loom) {
             fence(Ordering::SeqCst);
         }

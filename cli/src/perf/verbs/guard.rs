@@ -34,7 +34,7 @@ pub struct Guard {
 }
 
 /// How often the other end is looked for, whose death so is noticed.
-const LOOK: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_millis(100);
 
 impl Guard {
     pub fn over(nic: &Nic, peer: &Peer) -> anyhow::Result<Self> {

@@ -13,7 +13,7 @@ use crate::perf::report::Found;
 use crate::perf::{Amount, Plan};
 
 /// The share of a processor, at the end where it is more. It contains what this command itself does
-/// while it waits: a look at the other end every ten milliseconds.
+/// while it waits: ten looks at the other end a second.
 pub async fn run(
     end: &mut End,
     plan: &Plan,
