@@ -11,10 +11,10 @@ use doorbell_core::nic::{self, KeepAlive, Numbering, ResourceError, Seed};
 use doorbell_core::wire::{CaGuid, ServiceId};
 use doorbell_transports::packet::Packet;
 use doorbell_transports::packet_v2::{PacketV2, Settings};
-use doorbell_transports::sharing::{Event as Shares, Membership, SharingError, TAG_BITS};
+use doorbell_transports::sharing::{Event as Shares, Membership, TAG_BITS};
 use doorbell_transports::shm::Shm;
 use doorbell_transports::udp::Udp;
-use doorbell_transports::{Address, Capabilities, Device, OpenError, Spec, Trouble};
+use doorbell_transports::{Address, Capabilities, Device, Spec, Trouble};
 use tokio::sync::broadcast;
 
 use crate::completions::{CompletionQueue, UntilCompletion};
@@ -431,17 +431,7 @@ impl std::fmt::Debug for Nic {
 
 /// Joins the processes that use an interface, who give this one its numbers.
 fn share(interface: &str) -> Result<Membership, NicError> {
-    let mut sharing = Membership::of_interface(interface).map_err(|why| match why {
-        // As its device would say it, and what to do.
-        SharingError::System { what: "looking for it", source, .. } => {
-            NicError::Device(OpenError::NoInterface {
-                device: "packet",
-                interface: interface.into(),
-                source,
-            })
-        }
-        other => other.into(),
-    })?;
+    let mut sharing = Membership::of_interface(interface)?;
     let start = Instant::now();
     loop {
         match sharing.turn() {

@@ -29,6 +29,14 @@ pub enum SharingError {
         /// What was to be shared.
         key: Box<str>,
     },
+    /// There is no such interface.
+    #[error("sharing: no interface `{interface}` ({source}); `ip link` lists what there is")]
+    NoInterface {
+        /// What was to be shared.
+        interface: Box<str>,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The system refused.
     #[error("sharing `{key}`: {what}: {source}")]
     System {

@@ -200,7 +200,8 @@ impl Membership {
     /// # Errors
     /// As [`join`](Self::join), and when there is no such interface.
     pub fn of_interface(name: &str) -> Result<Self, SharingError> {
-        let found = Interface::named(name).map_err(SharingError::system(name, "looking for it"))?;
+        let missing = |source| SharingError::NoInterface { interface: name.into(), source };
+        let found = Interface::named(name).map_err(missing)?;
         Self::join(&format!("packet/{}", found.index))
     }
 

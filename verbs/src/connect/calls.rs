@@ -126,7 +126,6 @@ impl Control {
         };
         let agreement = Agreement::responders(&request, &reply);
         let path = self.path(link, &way);
-        link.ways(|ways| ways.peer = Some(agreement.peer));
         let receives = Change::ReadyToReceive(Box::new(agreement.connection(path, extensions)));
         let changed = self
             .nic
@@ -138,6 +137,7 @@ impl Control {
         let extensions = accepted.inspect_err(|_| {
             let _ = self.manager.reject(id, RejectReason::CONSUMER, &[]);
         })?;
+        link.ways(|ways| ways.peer = Some(agreement.peer));
         link.ways(|ways| ways.id = Some(id));
         link.now_stands(Stand::Connecting);
         let (answer, answered) = oneshot::channel();
@@ -170,11 +170,12 @@ impl Control {
         extensions: Extensions,
     ) -> Result<(), ChangeError> {
         let path = self.path(link, way);
-        link.ways(|ways| ways.peer = Some(agreement.peer));
         let connection = agreement.connection(path, extensions);
         self.nic.change(link.qpn, agreement.init(link.rights))?;
         self.nic.change(link.qpn, Change::ReadyToReceive(Box::new(connection)))?;
-        self.nic.change(link.qpn, self.sending(agreement, extensions))
+        self.nic.change(link.qpn, self.sending(agreement, extensions))?;
+        link.ways(|ways| ways.peer = Some(agreement.peer));
+        Ok(())
     }
 
     /// How a queue pair insists: for as long as hosts may be silent.

@@ -1,24 +1,20 @@
 //! What only a peer that is wrong, or that moves, sends: a device changes what comes, before its NIC
 //! sees it.
 
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
-use doorbell_core::encap::{Full, Outer, Path, PathId};
-use doorbell_core::nic::{Flow, Inbox, Outbox, Way};
+use doorbell_core::encap::{Outer, PathId};
+use doorbell_core::nic::{Flow, Inbox};
 use doorbell_core::payload::Payload;
-use doorbell_core::time::Time;
-use doorbell_core::wire::{
-    Aeth, Ethernet, Extensions, Headers, Mac, Malformed, Opcode, Packet, Syndrome,
-};
+use doorbell_core::wire::{Aeth, Ethernet, Extensions, Mac, Malformed, Opcode, Packet, Syndrome};
+use doorbell_transports::Device;
 use doorbell_transports::udp::Udp;
-use doorbell_transports::{Address, Capabilities, Device, ReachError, Statistics};
 use doorbell_verbs::{AsyncEvent, Buf, Cause, Ending, FailedWhy, Failure, Nic};
 
 use crate::common::{End, Runs, brief, buf, connected, run, sleepy};
 use crate::errors::says;
+use crate::watched::{Watched, Watches};
 
 /// What is changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,11 +28,9 @@ enum Meddling {
     Moves,
 }
 
-/// A device that does it, as long as it is said here.
-struct Meddled {
-    inside: Udp,
-    how: Arc<Mutex<Meddling>>,
-}
+/// What is to be changed from now on.
+#[derive(Clone)]
+struct How(Arc<Mutex<Meddling>>);
 
 /// The inbox that the device inside sees: all packets go one way through it.
 struct Meddles<'a, I>(&'a mut I, Meddling);
@@ -84,60 +78,10 @@ impl<I: Inbox> Inbox for Meddles<'_, I> {
     }
 }
 
-impl Outbox for Meddled {
-    fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
-        self.inside.push(path, headers, payload)
-    }
-
-    fn flush(&mut self) {
-        self.inside.flush();
-    }
-
-    fn delivered(&mut self, path: PathId) -> u64 {
-        self.inside.delivered(path)
-    }
-}
-
-impl Device for Meddled {
-    fn capabilities(&self) -> &Capabilities {
-        self.inside.capabilities()
-    }
-
-    fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
-        let how = *self.how.lock().expect("nobody panics here");
-        self.inside.receive(&mut Meddles(inbox, how))
-    }
-
-    fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
-        self.inside.settle(owes);
-    }
-
-    fn now(&self) -> Time {
-        self.inside.now()
-    }
-
-    fn address(&self) -> &Address {
-        self.inside.address()
-    }
-
-    fn reach(&mut self, peer: &Address) -> Result<Option<Way>, ReachError> {
-        self.inside.reach(peer)
-    }
-
-    fn readiness(&self) -> BorrowedFd<'_> {
-        self.inside.readiness()
-    }
-
-    fn arm(&mut self, until: Option<Time>) -> io::Result<()> {
-        self.inside.arm(until)
-    }
-
-    fn disarm(&mut self) {
-        self.inside.disarm();
-    }
-
-    fn statistics(&mut self) -> Statistics {
-        self.inside.statistics()
+impl Watches for How {
+    fn receive(&mut self, device: &mut impl Device, inbox: &mut impl Inbox) -> usize {
+        let how = *self.0.lock().expect("nobody panics here");
+        device.receive(&mut Meddles(inbox, how))
     }
 }
 
@@ -148,14 +92,14 @@ fn meddled<F: Future<Output = ()>>(
 ) {
     for config in [brief(), sleepy()] {
         run(Runs::CurrentThread, move || async move {
-            let how = Arc::new(Mutex::new(Meddling::Nothing));
+            let how = How(Arc::new(Mutex::new(Meddling::Nothing)));
             let inside = Udp::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
-            let device = Meddled { inside, how: how.clone() };
+            let device = Watched::by(how.clone(), inside);
             let near = Nic::over(device, config.clone()).expect("a NIC");
             let far = Nic::open("udp:127.0.0.1:0", config).expect("a port");
             let (near, far) = connected(&near, &far).await;
             near.pair.write(buf(1, 8), near.peer).await.expect("it may");
-            *how.lock().expect("nobody panics here") = meddling;
+            *how.0.lock().expect("nobody panics here") = meddling;
             program(near, far).await;
         });
     }

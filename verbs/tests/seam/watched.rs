@@ -1,4 +1,4 @@
-//! A device that tells who runs it, and pretends to take smaller packets.
+//! A device of which somebody watches what comes, and that may pretend to take smaller packets.
 
 use std::collections::HashSet;
 use std::io;
@@ -16,16 +16,36 @@ use doorbell_transports::{Address, Capabilities, Device, ReachError, Statistics}
 /// The threads that have looked for what came.
 pub type Threads = Arc<Mutex<HashSet<ThreadId>>>;
 
-pub struct Watched<D> {
+/// Who watches.
+pub trait Watches: Send + 'static {
+    /// Receives what there is.
+    fn receive(&mut self, device: &mut impl Device, inbox: &mut impl Inbox) -> usize;
+}
+
+impl Watches for Threads {
+    fn receive(&mut self, device: &mut impl Device, inbox: &mut impl Inbox) -> usize {
+        self.lock().expect("nobody panics here").insert(thread::current().id());
+        device.receive(inbox)
+    }
+}
+
+pub struct Watched<D, W = Threads> {
     inside: D,
-    threads: Threads,
+    watches: W,
     capabilities: Capabilities,
+}
+
+impl<D: Device, W: Watches> Watched<D, W> {
+    pub fn by(watches: W, inside: D) -> Self {
+        let capabilities = *inside.capabilities();
+        Self { inside, watches, capabilities }
+    }
 }
 
 impl<D: Device> Watched<D> {
     pub fn new(inside: D) -> (Self, Threads) {
-        let (threads, capabilities) = (Threads::default(), *inside.capabilities());
-        (Self { inside, threads: threads.clone(), capabilities }, threads)
+        let threads = Threads::default();
+        (Self::by(threads.clone(), inside), threads)
     }
 
     /// The same, taking packets that are no longer than that.
@@ -36,7 +56,7 @@ impl<D: Device> Watched<D> {
     }
 }
 
-impl<D: Device> Outbox for Watched<D> {
+impl<D: Device, W: Watches> Outbox for Watched<D, W> {
     fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
         self.inside.push(path, headers, payload)
     }
@@ -54,14 +74,13 @@ impl<D: Device> Outbox for Watched<D> {
     }
 }
 
-impl<D: Device> Device for Watched<D> {
+impl<D: Device, W: Watches> Device for Watched<D, W> {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
 
     fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
-        self.threads.lock().expect("nobody panics here").insert(thread::current().id());
-        self.inside.receive(inbox)
+        self.watches.receive(&mut self.inside, inbox)
     }
 
     fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
