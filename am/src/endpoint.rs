@@ -141,7 +141,9 @@ impl Default for EndpointConfig {
 
 /// A place from which requests are sent, and to which they come.
 ///
-/// Clones are handles to the same. When the last is dropped, it is closed, and its peers are told.
+/// Clones are handles to the same. When the last is dropped, it is closed, and its peers are told. What
+/// was sent and is not answered is lost then, if it was no farther: [`unmap_all`](Self::unmap_all) waits
+/// for it.
 #[derive(Clone)]
 pub struct Endpoint(Arc<Place>);
 
@@ -244,13 +246,19 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes a peer off the translation table. If it has not mapped this endpoint either, the connection
-    /// ends, and what is under way comes back.
+    /// Takes a peer off the translation table, and waits until it has handled what was sent there before. If
+    /// it has not mapped this endpoint either, the connection ends, and what others send meanwhile comes
+    /// back.
     ///
     /// # Errors
     /// When none is mapped there.
     pub async fn unmap(&self, index: usize) -> Result<(), SendError> {
         self.0.core.unmap(index).await
+    }
+
+    /// Takes all peers off, one after the other: so whoever is to end leaves nothing behind.
+    pub async fn unmap_all(&self) {
+        self.0.core.unmap_all().await;
     }
 
     /// The peer that is mapped at a place.

@@ -408,10 +408,7 @@ impl Core {
         self.shared.tell(News::EndpointGone(self.number));
         self.translation.write().unwrap_or_else(PoisonError::into_inner).clear();
         let links = locked(&self.links).take();
-        for link in links.into_iter().flatten() {
-            link.flush();
-            self.ends(&link, left());
-        }
+        links.into_iter().flatten().for_each(|link| self.ends(&link, left()));
     }
 
     async fn accept(self: Arc<Self>, incoming: Incoming) {
@@ -517,16 +514,26 @@ impl Core {
         Ok(())
     }
 
-    /// Ends the connection to a peer that is not mapped any more, if that does not map this either.
-    async fn leaves(self: Arc<Self>, link: Arc<Link>) {
-        let answer = ask(&link, &[Ask::Leave as u64], &[]).await;
-        let stays = answer.is_ok_and(|reply| reply.words().eq([1]));
-        if stays {
-            return;
+    /// Takes all peers off. That others take one off meanwhile is all the same.
+    pub async fn unmap_all(self: &Arc<Self>) {
+        let places = self.translation.read().unwrap_or_else(PoisonError::into_inner).len();
+        for index in 0..places {
+            let _ = self.unmap(index).await;
         }
-        for link in link.lanes().iter().chain([&link]) {
+    }
+
+    /// Ends the connection to a peer that is not mapped any more, if that does not map this either. What
+    /// was sent there before is handled then, for it answers in turn.
+    async fn leaves(self: Arc<Self>, link: Arc<Link>) {
+        let all = || link.lanes().iter().chain([&link]);
+        for link in all() {
+            let answer = ask(link, &[Ask::Leave as u64], &[]).await;
+            if answer.is_ok_and(|reply| reply.words().eq([1])) {
+                return;
+            }
+        }
+        for link in all() {
             let Some(connection) = link.connection() else { continue };
-            link.flush();
             let ended = connection.disconnect(&[]).await;
             self.ends(link, ended.unwrap_or(left()));
         }

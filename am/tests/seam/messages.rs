@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell_am::{CallError, Handlers, ReplyId, RequestId, SendError, Undeliverable, Words};
-use tokio::sync::mpsc;
+use doorbell_am::{
+    CallError, EndpointConfig, Handlers, Policy, ReplyId, RequestId, SendError, Tag, Undeliverable,
+    Words,
+};
 
-use crate::common::{everywhere, mapped};
+use crate::common::{endpoint_with, everywhere, mapped};
 
 const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
 const ECHO: RequestId<Words> = RequestId::new(1, "echo");
@@ -109,9 +111,9 @@ fn what_is_not_delivered_says_why() {
         assert_eq!(why(peer.call(NOBODYS, 1).await), Undeliverable::NoHandler);
         const OTHER: RequestId<u64> = RequestId::new(0, "add");
         assert_eq!(why(peer.call(OTHER, 1).await), Undeliverable::Arguments);
-        far.set_tag(doorbell_am::Tag(2));
+        far.set_tag(Tag(2));
         assert_eq!(why(peer.call(ADD, (1, 2)).await), Undeliverable::WrongTag);
-        far.set_tag(doorbell_am::Tag(1));
+        far.set_tag(Tag(1));
         assert!(peer.call(ADD, (1, 2)).await.is_ok());
         drop(far);
         // Known before it is sent, or not.
@@ -123,22 +125,29 @@ fn what_is_not_delivered_says_why() {
     });
 }
 
-/// What waits for company does not wait for ever, if nobody lets other tasks run before it is all over.
+/// By whichever connection it went, whatever of it was still to leave.
 #[test]
-fn what_was_sent_last_leaves_before_its_endpoint_goes() {
+fn who_takes_peers_off_leaves_nothing_unhandled() {
+    const LENGTHS: [usize; 6] = [0, 3000, 300, 30, 3, 3000];
     everywhere(|over| async move {
-        let (notes, mut noted) = mpsc::unbounded_channel();
-        let far = Handlers::new().request(NOTE, move |_, number| {
-            let _ = notes.send(number);
-        });
-        let (near, peer, _far) = mapped(over, Handlers::new(), far).await;
-        for number in 0..5 {
-            let credit = peer.try_credit().expect("it is there").expect("there are eight");
-            credit.request(NOTE, number).expect("a word");
-        }
-        drop((peer, near));
-        for number in 0..5 {
-            assert_eq!(noted.recv().await, Some(number));
+        for policy in [Policy::Together, Policy::Apart, Policy::PerSize] {
+            let handled = Arc::new(AtomicU64::new(0));
+            let noted = handled.clone();
+            let far = Handlers::new().request(NOTE, move |request, _| {
+                noted.fetch_add(request.payload().len() as u64, Ordering::Relaxed);
+            });
+            let config = EndpointConfig { policy, credits: 16, ..EndpointConfig::default() };
+            let near = endpoint_with(over, Handlers::new(), config.clone()).await;
+            let far = endpoint_with(over, far, config).await;
+            let peer = near.map(3, far.name(), Tag(1)).await.expect("it is there");
+            let mut sent = 0;
+            for len in LENGTHS {
+                peer.request_with(NOTE, 0, &vec![1; len]).await.expect("it is there");
+                sent += len as u64;
+            }
+            near.unmap_all().await;
+            drop((peer, near));
+            assert_eq!(handled.load(Ordering::Relaxed), sent, "{policy:?}");
         }
     });
 }
