@@ -2,7 +2,8 @@
 //! kernel fills and this process polls.
 //!
 //! The interface's own address is used, so this works where a foreign one never arrives (macvlan).
-//! A filter in the kernel passes a process the frames of its own queue pairs and of queue pair 1.
+//! A filter in the kernel passes a process the frames of its own queue pairs and of queue pair 1; a busy
+//! process that is alone on the interface does without, and may count frames that are nobody's.
 //!
 //! Of several processes on an interface the kernel asks the one that was opened last first, which the
 //! others pay for with each frame. So a busy device may open its socket anew, at any time, in a thread
@@ -47,6 +48,7 @@ impl Packet {
                 index: found.index,
                 protocol: EtherType::ROCE,
                 filter: vec![filter::own(numbering)],
+                shared: false,
                 runs: false,
                 addresses: vec![],
             })?;

@@ -140,7 +140,9 @@ fn random_mac() -> io::Result<Mac> {
 /// Where frames come in, and where over IPv4 neighbours are heard.
 fn listen(index: u32, own: Own, addresses: Vec<Mac>) -> io::Result<(Intake, Option<Arp>)> {
     let filter = filter::own(own);
-    let intake = |protocol| Intake::open(Recipe { index, protocol, filter, runs: true, addresses });
+    let (shared, runs) = (true, true);
+    let recipe = |protocol| Recipe { index, protocol, filter, shared, runs, addresses };
+    let intake = |protocol| Intake::open(recipe(protocol));
     match own.ip {
         IpAddr::V6(_) => Ok((intake(EtherType::IPV6)?, None)),
         IpAddr::V4(_) => {

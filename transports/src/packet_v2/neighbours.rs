@@ -254,7 +254,7 @@ impl Peers for Neighbours {
     fn turn(&mut self, clock: &Clock, socket: &PacketSocket) -> usize {
         let (mut heard, table) = (0, &mut self.table);
         if let Some(Arp { ring, .. }) = &mut self.arp {
-            while heard < ARP_SLOTS && ring.next(|frame, _| table.hear(frame, socket)).is_some() {
+            while heard < ARP_SLOTS && ring.next(|came| table.hear(came.frame, socket)).is_some() {
                 heard += 1;
             }
         }

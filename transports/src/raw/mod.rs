@@ -297,6 +297,7 @@ impl<P: Peers> Device for Raw<P> {
 
     fn arm(&mut self, until: Option<Time>) -> io::Result<()> {
         self.statistics.sleeps += 1;
+        self.intake.filter(true);
         let now = self.now();
         let own = self.peers.next().into_iter().chain(self.intake.next_step(now));
         let after = own.chain(until).min().map(|until| until.since(now));

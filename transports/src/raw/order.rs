@@ -1,4 +1,4 @@
-//! In which order the kernel asks the sockets of an interface whether a frame is theirs.
+//! Whom the kernel asks whether a frame is theirs, and in which order.
 
 use std::fs;
 use std::io;
@@ -10,23 +10,39 @@ use crate::sys::packet::PacketSocket;
 /// The packet sockets of this thread's network namespace, in the order in which they were opened.
 const SOCKETS: &str = "/proc/thread-self/net/packet";
 
-/// Whether a socket on this interface was opened after `own`, and is asked before it: the kernel
-/// asks the one first that was bound last, which is opened last as a rule, and each takes a tenth of a
-/// microsecond to say no. Of a socket that is not of this thread's namespace that is not told, and it
-/// is an error.
-pub fn is_behind(own: &PacketSocket, index: u32, protocol: EtherType) -> io::Result<bool> {
+/// Where a socket stands among those of its interface and its protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// There are no others.
+    Alone,
+    /// It is asked before all others.
+    First,
+    /// Another is asked before it.
+    Behind,
+}
+
+/// Where `own` stands: the kernel asks the one first that was bound last, which is opened last as a rule,
+/// and each takes a tenth of a microsecond to say no. Of a socket that is not of this thread's namespace
+/// that is not told, and it is an error.
+pub fn standing(own: &PacketSocket, index: u32, protocol: EtherType) -> io::Result<Standing> {
     let own = own.inode()?;
     let sockets = fs::read_to_string(SOCKETS)?;
     let elsewhere = || io::Error::new(io::ErrorKind::NotFound, format!("{own} in {SOCKETS}"));
-    is_followed(&sockets, own, index, protocol).ok_or_else(elsewhere)
+    among(&sockets, own, index, protocol).ok_or_else(elsewhere)
 }
 
-/// Whether others of an interface and a protocol stand behind a socket in the kernel's list of them;
-/// `None` where that socket does not stand there.
-fn is_followed(sockets: &str, own: u64, index: u32, protocol: EtherType) -> Option<bool> {
-    let mut sockets = sockets.lines().skip(1).filter_map(Entry::read);
-    sockets.find(|socket| socket.inode == own)?;
-    Some(sockets.any(|socket| (socket.index, socket.protocol) == (index, protocol.0)))
+/// Where a socket stands in the kernel's list of them, of which the first was opened first; `None` where
+/// it does not stand there.
+fn among(sockets: &str, own: u64, index: u32, protocol: EtherType) -> Option<Standing> {
+    let sockets = sockets.lines().skip(1).filter_map(Entry::read);
+    let alike = |socket: &Entry| (socket.index, socket.protocol) == (index, protocol.0);
+    let asked: Vec<_> = sockets.filter(|it| it.inode == own || alike(it)).collect();
+    let place = asked.iter().position(|socket| socket.inode == own)?;
+    Some(match place + 1 == asked.len() {
+        true if place == 0 => Standing::Alone,
+        true => Standing::First,
+        false => Standing::Behind,
+    })
 }
 
 struct Entry {
@@ -61,18 +77,17 @@ sk               RefCnt Type Proto  Iface R Rmem   User   Inode
 
     #[test]
     fn who_was_opened_later_on_the_same_interface_for_the_same_protocol_is_in_front() {
-        let of = |own, index, protocol| is_followed(LIST, own, index, protocol);
-        assert_eq!(of(11, 2, EtherType::ROCE), Some(true));
-        assert_eq!(of(13, 3, EtherType::ROCE), Some(false));
-        assert_eq!(of(14, 2, EtherType::ROCE), Some(false));
-        assert_eq!(of(11, 2, EtherType::IPV6), Some(true));
-        assert_eq!(of(15, 2, EtherType::IPV6), Some(false));
+        let of = |own, index| among(LIST, own, index, EtherType::ROCE);
+        assert_eq!(of(11, 2), Some(Standing::Behind));
+        assert_eq!(of(13, 3), Some(Standing::Alone));
+        assert_eq!(of(14, 2), Some(Standing::First));
+        assert_eq!(among(LIST, 15, 2, EtherType::IPV6), Some(Standing::Alone));
     }
 
     #[test]
     fn of_a_socket_that_is_not_there_nothing_is_said() {
-        assert_eq!(is_followed(LIST, 16, 2, EtherType::ROCE), None);
-        assert_eq!(is_followed("", 11, 2, EtherType::ROCE), None);
-        assert_eq!(is_followed("sk\nwhat is this\n", 11, 2, EtherType::ROCE), None);
+        assert_eq!(among(LIST, 16, 2, EtherType::ROCE), None);
+        assert_eq!(among("", 11, 2, EtherType::ROCE), None);
+        assert_eq!(among("sk\nwhat is this\n", 11, 2, EtherType::ROCE), None);
     }
 }

@@ -7,7 +7,7 @@ use doorbell_core::wire::{EtherType, Mac};
 use super::LONGEST;
 use super::doubles::Head;
 use crate::sys::filter::Test;
-use crate::sys::packet::{Kept, PacketSocket, ReceiveRing};
+use crate::sys::packet::{Kept, PacketSocket, ReceiveRing, Received};
 use crate::sys::virtio;
 
 /// How large a ring's slots are, and how many there are. Their size is odd in lines of the cache, so
@@ -37,6 +37,8 @@ pub struct Recipe {
     pub index: u32,
     pub protocol: EtherType,
     pub filter: Vec<Vec<Test>>,
+    /// Whether frames of the protocol are others' even where no other socket asks for them.
+    pub shared: bool,
     /// Whether super-frames come as they are.
     pub runs: bool,
     /// The addresses that the interface is to take in frames for.
@@ -71,6 +73,14 @@ impl Recipe {
         socket.filter(&self.filter)?;
         self.addresses.iter().try_for_each(|&mac| socket.join(self.index, mac))?;
         Ok(Source { socket, ring, shape, lost: 0 })
+    }
+
+    /// Has a source see only the process's own frames from here on, or all of the protocol.
+    pub fn filters(&self, source: &Source, own: bool) -> io::Result<()> {
+        match own {
+            true => source.socket.filter(&self.filter),
+            false => source.socket.filter_no_more(),
+        }
     }
 
     /// Has a source receive: from here on it is asked first whether a frame is its own.
@@ -114,10 +124,12 @@ impl Source {
         take: impl FnOnce(&[u8], Option<u16>),
     ) -> bool {
         let Self { socket, ring, lost, .. } = self;
-        let taken = ring.next(|bytes, kept| match (kept, long) {
-            (Kept::Whole, None) => take(bytes, None),
+        let taken = ring.next(|Received { frame, kept, to_host }| match (kept, long) {
+            (Kept::Whole, None) if to_host => take(frame, None),
+            // Without its filter a socket sees what is for other stations.
+            (Kept::Whole, None) => {}
             (Kept::Whole, Some(_)) => {
-                let (frame, segment) = virtio::split(bytes);
+                let (frame, segment) = virtio::split(frame);
                 take(frame, segment);
             }
             (Kept::Queued, Some(long)) => match queued(socket, long) {

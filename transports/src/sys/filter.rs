@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use doorbell_core::wire::Mac;
-use libc::{sock_filter, sock_fprog};
+use libc::{c_int, sock_filter, sock_fprog};
 
 use super::set_option;
 
@@ -106,4 +106,10 @@ pub(crate) fn attach(socket: BorrowedFd<'_>, program: &mut [sock_filter]) -> io:
         &program,
         "SO_ATTACH_FILTER",
     )
+}
+
+/// Has it see all again.
+pub(crate) fn detach(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let (fd, none): (_, c_int) = (socket.as_raw_fd(), 0);
+    set_option(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &none, "SO_DETACH_FILTER")
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use doorbell_core::wire::{EtherType, Mac};
 use libc::{c_int, c_void};
 
-use super::filter::{Test, attach, program};
+use super::filter::{Test, attach, detach, program};
 use super::mapping::Mapping;
 use super::{check, count, number, set_option, virtio};
 
@@ -51,6 +51,11 @@ impl PacketSocket {
     /// bound, or others would already be waiting.
     pub fn filter(&self, any: &[Vec<Test>]) -> io::Result<()> {
         attach(self.fd.as_fd(), &mut program(any))
+    }
+
+    /// Has the socket see all frames again.
+    pub fn filter_no_more(&self) -> io::Result<()> {
+        detach(self.fd.as_fd())
     }
 
     /// Sends on an interface from here on, and receives the frames of a protocol there; of
@@ -173,6 +178,18 @@ fn enlarge(fd: RawFd, forced: c_int, ordinary: c_int, bytes: &c_int) {
 
 const PAGE: usize = 4096;
 
+/// Where in a slot the address stands that a frame is from, and whom it is for.
+const FROM: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
+
+/// A frame in the ring.
+pub(crate) struct Received<'f> {
+    /// As much of it as its slot has.
+    pub frame: &'f [u8],
+    pub kept: Kept,
+    /// Whether it was for this interface's own address.
+    pub to_host: bool,
+}
+
 /// What a slot has of its frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kept {
@@ -240,25 +257,33 @@ impl ReceiveRing {
 
     /// The length of the next frame, and what of it is in the ring.
     pub fn head(&self) -> Option<(usize, &[u8])> {
-        self.look().map(|(_, frame, len)| (len, frame))
+        self.look().map(|(received, len)| (len, received.frame))
     }
 
-    /// The next frame, in front of it its slot's status, and behind it its length: there may be less
-    /// of it.
+    /// The next frame, and its length: there may be less of it.
     #[inline]
-    fn look(&self) -> Option<(u32, &[u8], usize)> {
+    fn look(&self) -> Option<(Received<'_>, usize)> {
         let status = self.status(self.at).load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return None;
         }
         // SAFETY: the status says that the slot is this process's until it is given back, the
-        // kernel has written its header, and the frame is cut to what the slot can hold.
+        // kernel has written its header and the address behind it, and the frame is cut to what the
+        // slot can hold.
         unsafe {
             let header = &*self.slot(self.at).cast::<libc::tpacket2_hdr>();
+            let from = &*self.slot(self.at).add(FROM).cast::<libc::sockaddr_ll>();
             let start = usize::from(header.tp_mac).saturating_sub(self.ahead).min(self.slot);
-            let len = (self.ahead + header.tp_snaplen as usize).min(self.slot - start);
-            let frame = std::slice::from_raw_parts(self.slot(self.at).add(start), len);
-            Some((status, frame, self.ahead + header.tp_len as usize))
+            let kept = (self.ahead + header.tp_snaplen as usize).min(self.slot - start);
+            let frame = std::slice::from_raw_parts(self.slot(self.at).add(start), kept);
+            let len = self.ahead + header.tp_len as usize;
+            let kept = match status & libc::TP_STATUS_COPY != 0 {
+                true => Kept::Queued,
+                false if kept == len => Kept::Whole,
+                false => Kept::Cut,
+            };
+            let to_host = from.sll_pkttype == libc::PACKET_HOST;
+            Some((Received { frame, kept, to_host }, len))
         }
     }
 
@@ -268,17 +293,12 @@ impl ReceiveRing {
     /// owed: the store waits for the line to come from the sender's processor, and every locked
     /// instruction after it waits for the store.
     #[inline]
-    pub fn next<R>(&mut self, take: impl FnOnce(&[u8], Kept) -> R) -> Option<R> {
-        let Some((status, frame, len)) = self.look() else {
+    pub fn next<R>(&mut self, take: impl FnOnce(Received<'_>) -> R) -> Option<R> {
+        let Some((received, _)) = self.look() else {
             self.give_back();
             return None;
         };
-        let kept = match status & libc::TP_STATUS_COPY != 0 {
-            true => Kept::Queued,
-            false if frame.len() == len => Kept::Whole,
-            false => Kept::Cut,
-        };
-        let result = take(frame, kept);
+        let result = take(received);
         // A division would cost as much as the look at the frame.
         self.at = if self.at + 1 == self.slots { 0 } else { self.at + 1 };
         self.owed += 1;

@@ -50,12 +50,15 @@ pub fn pair() -> Qpn {
 
 /// Sends packets of some length that are numbered from 0, in one turn.
 pub fn send_to(device: &mut impl Device, path: &Path, to: Qpn, count: u32, len: usize) {
-    for number in 0..count {
-        let bth = Bth::new(Opcode::RcSendOnly, to, Psn::new(number));
-        let headers = Headers { bth, extensions: Extensions::None };
-        device.push(path, headers, &vec![7; len][..]).expect("raw devices are never full");
-    }
+    (0..count).for_each(|number| push(device, path, (to, number), len));
     device.flush();
+}
+
+/// Has a device take a packet with a number, for a queue pair.
+pub fn push(device: &mut impl Device, path: &Path, (to, number): (Qpn, u32), len: usize) {
+    let bth = Bth::new(Opcode::RcSendOnly, to, Psn::new(number));
+    let headers = Headers { bth, extensions: Extensions::None };
+    device.push(path, headers, &vec![7; len][..]).expect("raw devices are never full");
 }
 
 /// What came.

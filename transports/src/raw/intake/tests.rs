@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use doorbell_core::wire::EtherType;
+use doorbell_core::wire::{EtherType, Mac};
 use doorbell_kit::lab::{self, Lab};
 use doorbell_kit::until;
 
@@ -17,7 +17,14 @@ const CHANGES: usize = 30;
 
 fn recipe(interface: &str, runs: bool) -> Recipe {
     let Interface { index, .. } = Interface::named(interface).expect("the interface is there");
-    Recipe { index, protocol: PROTOCOL, filter: vec![vec![]], runs, addresses: vec![] }
+    Recipe {
+        index,
+        protocol: PROTOCOL,
+        filter: vec![vec![]],
+        shared: true,
+        runs,
+        addresses: vec![],
+    }
 }
 
 fn listening(recipe: &Recipe) -> Source {
@@ -27,8 +34,14 @@ fn listening(recipe: &Recipe) -> Source {
 }
 
 /// Sends frames that are numbered, of which the first `taken` have been taken, until it is told to end.
-fn send_all(socket: &PacketSocket, longest: usize, taken: &AtomicU64, end: &AtomicBool) {
+fn send_all(
+    (socket, to): (&PacketSocket, Mac),
+    longest: usize,
+    taken: &AtomicU64,
+    end: &AtomicBool,
+) {
     let mut frame = vec![0xFF; longest];
+    frame[..6].copy_from_slice(&to.0);
     frame[12..14].copy_from_slice(&PROTOCOL.0.to_be_bytes());
     for number in 0_u64.. {
         while number >= taken.load(Ordering::Relaxed) + WINDOW {
@@ -61,8 +74,8 @@ fn take_all(recipe: &Recipe, mut intake: Intake, taken: &AtomicU64) {
             begun |= matches!(intake.step, Step::Overlap { .. });
             (begun && matches!(intake.step, Step::Rest)).then_some(())
         });
-        let behind = order::is_behind(intake.socket(), recipe.index, PROTOCOL);
-        assert!(!behind.expect("it is of this namespace"), "change {change}");
+        let standing = order::standing(intake.socket(), recipe.index, PROTOCOL);
+        assert_eq!(standing.expect("it is of this namespace"), Standing::First, "change {change}");
     }
     assert_eq!(intake.overrun(), 0);
     assert!(expected > WINDOW * CHANGES as u64, "{expected} frames went around the changes");
@@ -83,10 +96,11 @@ fn every_frame_comes_once(lab: &Lab, runs: bool, longest: usize) {
     let near = recipe("a0", false);
     socket.bind(near.index, EtherType(0)).expect("the interface is there");
     let far = lab.far.within(|| recipe("b0", runs));
+    let Interface { mac: to, .. } = lab.far.within(|| Interface::named("b0")).expect("it is there");
     let intake = lab.far.within(|| Intake::open(far.clone())).expect("an intake");
     let (taken, end) = (AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        scope.spawn(|| send_all(&socket, longest, &taken, &end));
+        scope.spawn(|| send_all((&socket, to), longest, &taken, &end));
         let _end = End(&end);
         lab.far.within(|| take_all(&far, intake, &taken));
     });
