@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doorbell_core::connect::Route;
 use doorbell_core::nic::{
-    self, AddressId, Change, QueuePairConfig, ResourceError, Rights, Sending, Transport,
+    self, AddressId, Change, QueuePairConfig, ResourceError, Sending, Transport,
 };
 use doorbell_core::wire::{Qkey, Qpn};
 use tokio::net::TcpStream;
@@ -14,7 +14,7 @@ use crate::connect::{Side, Told, meet, reach};
 use crate::domain::Domain;
 use crate::error::ConnectError;
 use crate::nic::Nic;
-use crate::pair::{Link, Stand};
+use crate::pair::{Link, Stand, Terms};
 use crate::progress::{Errand, Way};
 use crate::queues::{Queues, ReceiveQueue, SendQueue};
 
@@ -165,8 +165,7 @@ impl Domain {
         let Queues { send, receive, .. } = self.nic().shared().with(|machine| {
             let control = machine.control();
             let ends = control.nic.queue_pair(&core)?;
-            let link = Link::new(ends.qpn, Rights::NONE, false, 0);
-            let connection = self.connection(control, &ends, link)?;
+            let connection = self.connection(control, &ends, Link::new(ends.qpn, Terms::NONE))?;
             let sending = Sending::new(control.nic.first_psn());
             let receives = Change::ReadyForDatagrams { qkey, mtu: control.mtu };
             for change in [receives, Change::ReadyToSend(sending)] {

@@ -87,14 +87,11 @@ impl Domain {
             shared_receives: config.shared_receives,
             ..nic::QueuePairConfig::new(self.domain, completions)
         };
-        let link = |qpn| {
-            let shares = config.shared_receives.is_some();
-            Link::new(qpn, config.rights, shares, config.reads)
-        };
         self.nic.shared().with(|machine| {
             let control = machine.control();
             let ends = control.nic.queue_pair(&core(control.completions.0))?;
-            let connection = self.connection(control, &ends, link(ends.qpn))?;
+            let connection =
+                self.connection(control, &ends, Link::new(ends.qpn, config.terms()))?;
             let pair = Arc::new(Pair::new(ends, config.send_depth));
             control.pairs.insert(connection.qpn(), pair.clone());
             Ok(Unconnected::new(Pending(pair), connection))
@@ -127,8 +124,7 @@ impl Domain {
                 return Err(ResourceError::OtherShared(queue));
             }
             let ends = control.nic.queue_pair(&core)?;
-            let shares = config.shared_receives.is_some();
-            let mut link = Link::new(ends.qpn, config.rights, shares, config.reads);
+            let mut link = Link::new(ends.qpn, config.terms());
             link.unreliable = config.unreliable;
             let connection = self.connection(control, &ends, link)?;
             Ok(Unconnected::new(ends, connection))
@@ -142,7 +138,7 @@ impl Domain {
         ends: &QueuePairEnds,
         link: Link,
     ) -> Result<Connection, ResourceError> {
-        let init = Change::Init { rights: link.rights, pkey: Pkey::DEFAULT };
+        let init = Change::Init { rights: link.terms.rights, pkey: Pkey::DEFAULT };
         let changed = control.nic.change(ends.qpn, init);
         debug_assert_eq!(changed, Ok(()), "a new queue pair goes to the init state");
         let link = Arc::new(link);

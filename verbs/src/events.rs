@@ -12,8 +12,6 @@ pub enum AsyncEvent {
     /// A queue pair's connection is over: see [`Connection::stand`](crate::Connection::stand). Not told
     /// of one that was asked for in vain, of which whoever asked hears.
     Ended(Qpn),
-    /// A draining queue pair has nothing under way any more.
-    Drained(Qpn),
     /// A shared receive queue has fewer receives than it was
     /// [to tell](crate::SharedReceiveQueue::tell_low) at.
     ReceivesLow(SharedReceiveQueueId),

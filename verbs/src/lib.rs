@@ -137,6 +137,6 @@ pub use doorbell_core::nic::{
     Failure, Inline, KeepAlive, Memory, Polled, PostError, Refused, ResourceError, Segment,
     SharedReceiveQueueId, WorkRequest,
 };
-pub use doorbell_core::wire::cm::CmPort;
+pub use doorbell_core::wire::cm::{CmPort, RnrRetryCount};
 pub use doorbell_core::wire::{Imm, Metadata, PathMtu, Qkey, Qpn, RemoteAddr, Rkey, ServiceId};
 pub use doorbell_transports::{Address, Capabilities, Grant, SharedMemory};

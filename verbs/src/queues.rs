@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use doorbell_core::nic::{self, Memory, ReceiveRequest, Refused, WorkRequest};
 use doorbell_core::wire::Qpn;
+use doorbell_core::wire::cm::RnrRetryCount;
 
 use crate::completions::CompletionQueue;
 use crate::connect::Connection;
 use crate::memory::Rights;
 use crate::nic::Nic;
+use crate::pair::Terms;
 use crate::progress::Shared;
 use crate::shared_receives::SharedReceiveQueue;
 
@@ -32,11 +34,14 @@ pub struct QueuesConfig {
     pub rights: Rights,
     /// The most reads and atomic operations under way at a time, each way.
     pub reads: u8,
+    /// How often the peer is to send again what finds no receive posted here: see
+    /// [`QueuePairConfig::rnr_retries`](crate::QueuePairConfig::rnr_retries).
+    pub rnr_retries: RnrRetryCount,
 }
 
 impl QueuesConfig {
     /// Queues of 64, all of whose completions go to one queue; the peer may do whatever its keys
-    /// allow.
+    /// allow, and is patient without end.
     pub fn new(completions: &CompletionQueue) -> Self {
         Self {
             unreliable: false,
@@ -47,6 +52,7 @@ impl QueuesConfig {
             receive_depth: 64,
             rights: Rights::REMOTE,
             reads: 16,
+            rnr_retries: RnrRetryCount::INFINITE,
         }
     }
 
@@ -69,6 +75,15 @@ impl QueuesConfig {
     pub fn share(self, receives: &SharedReceiveQueue) -> Self {
         let receive_completions = receives.completions();
         Self { shared_receives: Some(receives.id()), receive_completions, ..self }
+    }
+
+    pub(crate) fn terms(&self) -> Terms {
+        Terms {
+            rights: self.rights,
+            shares_receives: self.shared_receives.is_some(),
+            reads: self.reads,
+            rnr_retries: self.rnr_retries,
+        }
     }
 }
 

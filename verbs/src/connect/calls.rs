@@ -120,16 +120,17 @@ impl Control {
     ) -> Result<Answered, ConnectError> {
         let Asked { id, way, request, extensions, .. } = asked;
         let reply = Reply {
-            flow_control: !link.shares_receives,
-            srq: link.shares_receives,
-            ..Reply::to(&request, link.qpn, self.nic.first_psn(), link.reads)
+            flow_control: !link.terms.shares_receives,
+            srq: link.terms.shares_receives,
+            rnr_retry_count: link.terms.rnr_retries,
+            ..Reply::to(&request, link.qpn, self.nic.first_psn(), link.terms.reads)
         };
         let agreement = Agreement::responders(&request, &reply);
         let path = self.path(link, &way);
         let receives = Change::ReadyToReceive(Box::new(agreement.connection(path, extensions)));
         let changed = self
             .nic
-            .change(link.qpn, agreement.init(link.rights))
+            .change(link.qpn, agreement.init(link.terms.rights))
             .and_then(|()| self.nic.change(link.qpn, receives));
         let accepted = changed
             .map_err(ConnectError::from)
@@ -171,7 +172,7 @@ impl Control {
     ) -> Result<(), ChangeError> {
         let path = self.path(link, way);
         let connection = agreement.connection(path, extensions);
-        self.nic.change(link.qpn, agreement.init(link.rights))?;
+        self.nic.change(link.qpn, agreement.init(link.terms.rights))?;
         self.nic.change(link.qpn, Change::ReadyToReceive(Box::new(connection)))?;
         self.nic.change(link.qpn, self.sending(agreement, extensions))?;
         link.ways(|ways| ways.peer = Some(agreement.peer));

@@ -212,7 +212,7 @@ impl Connection {
             };
             let sending =
                 Sending { reads: 1, patience: control.patience, ..Sending::to_standard_peer(psn) };
-            let init = Change::Init { rights: link.rights, pkey: Pkey::DEFAULT };
+            let init = Change::Init { rights: link.terms.rights, pkey: Pkey::DEFAULT };
             for change in
                 [init, Change::ReadyToReceive(Box::new(agreed)), Change::ReadyToSend(sending)]
             {

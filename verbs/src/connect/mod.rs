@@ -349,10 +349,11 @@ fn proposal(link: &Link, way: &Way, service: ServiceId, psn: doorbell_core::wire
         Way::Link(_) => (Gid::default(), Gid::default()),
     };
     Request {
-        responder_resources: ResponderResources(link.reads),
-        initiator_depth: InitiatorDepth(link.reads),
-        flow_control: !link.shares_receives,
-        srq: link.shares_receives,
+        responder_resources: ResponderResources(link.terms.reads),
+        initiator_depth: InitiatorDepth(link.terms.reads),
+        flow_control: !link.terms.shares_receives,
+        srq: link.terms.shares_receives,
+        rnr_retry_count: link.terms.rnr_retries,
         addressing: service.ip_port().map(|_| addressing(link.qpn, (from, to))),
         ..Request::new(service, link.qpn, psn, from, to)
     }

@@ -4,6 +4,7 @@ use doorbell_core::cm::{ConnectionId, Why};
 use doorbell_core::encap::PathId;
 use doorbell_core::nic::{Cause, Rights};
 use doorbell_core::wire::Qpn;
+use doorbell_core::wire::cm::RnrRetryCount;
 
 use crate::connect::Private;
 use crate::error::ConnectError;
@@ -64,17 +65,34 @@ impl Ending {
 /// A queue pair's connection, as its program and its NIC know it.
 pub(crate) struct Link {
     pub qpn: Qpn,
-    pub rights: Rights,
-    /// Whether receives come from a shared queue, and so are not counted to the peer.
-    pub shares_receives: bool,
-    /// The most reads and atomic operations at a time, each way.
-    pub reads: u8,
+    pub terms: Terms,
     /// Whether nobody answers.
     pub unreliable: bool,
     stand: Mutex<Stand>,
     /// Who waits for that to change.
     watchers: Wakers,
     ways: Mutex<Ways>,
+}
+
+/// What this side's configuration says of a connection, and the peer is told.
+pub(crate) struct Terms {
+    pub rights: Rights,
+    /// Whether receives come from a shared queue, and so are not counted to the peer.
+    pub shares_receives: bool,
+    /// The most reads and atomic operations at a time, each way.
+    pub reads: u8,
+    /// How often the peer is to send again what finds no receive.
+    pub rnr_retries: RnrRetryCount,
+}
+
+impl Terms {
+    /// Those of what has no connection.
+    pub const NONE: Self = Self {
+        rights: Rights::NONE,
+        shares_receives: false,
+        reads: 0,
+        rnr_retries: RnrRetryCount::INFINITE,
+    };
 }
 
 /// What of a connection only its NIC needs.
@@ -88,12 +106,10 @@ pub(crate) struct Ways {
 }
 
 impl Link {
-    pub fn new(qpn: Qpn, rights: Rights, shares_receives: bool, reads: u8) -> Self {
+    pub fn new(qpn: Qpn, terms: Terms) -> Self {
         Self {
             qpn,
-            rights,
-            shares_receives,
-            reads,
+            terms,
             unreliable: false,
             stand: Mutex::new(Stand::Unconnected),
             watchers: Wakers::default(),

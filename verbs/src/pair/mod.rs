@@ -12,10 +12,11 @@ use doorbell_core::nic::{
     self, Attachment, Completion, Data, Done, Memory, Polled, PostError, ReceiveRequest,
     WorkRequest,
 };
+use doorbell_core::wire::cm::RnrRetryCount;
 use doorbell_core::wire::{Imm, Qpn};
 
-pub(crate) use link::Link;
 pub use link::{Ending, Stand};
+pub(crate) use link::{Link, Terms};
 pub use operation::{Operation, Receive};
 pub(crate) use pending::Pair;
 #[cfg(all(test, verbs_loom))]
@@ -44,10 +45,14 @@ pub struct QueuePairConfig {
     pub rights: Rights,
     /// The most reads and atomic operations under way at a time, each way.
     pub reads: u8,
+    /// How often the peer is to send again what finds no receive posted here, at most 6 times, before its
+    /// request fails: [`INFINITE`](RnrRetryCount::INFINITE) is for as long as the connection stands. It is
+    /// told when the connection is made in band.
+    pub rnr_retries: RnrRetryCount,
 }
 
 impl Default for QueuePairConfig {
-    /// Queues of 64; the peer may do whatever its keys allow.
+    /// Queues of 64; the peer may do whatever its keys allow, and is patient without end.
     fn default() -> Self {
         Self {
             shared_receives: None,
@@ -55,6 +60,7 @@ impl Default for QueuePairConfig {
             receive_depth: 64,
             rights: Rights::REMOTE,
             reads: 16,
+            rnr_retries: RnrRetryCount::INFINITE,
         }
     }
 }
@@ -64,6 +70,15 @@ impl QueuePairConfig {
     #[must_use]
     pub fn share(self, receives: &SharedReceiveQueue) -> Self {
         Self { shared_receives: Some(receives.id()), ..self }
+    }
+
+    pub(crate) fn terms(&self) -> Terms {
+        Terms {
+            rights: self.rights,
+            shares_receives: self.shared_receives.is_some(),
+            reads: self.reads,
+            rnr_retries: self.rnr_retries,
+        }
     }
 }
 

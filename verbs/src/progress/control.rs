@@ -219,7 +219,8 @@ impl Control {
                     let _ = self.manager.arrived(id);
                 }
             }
-            Event::Drained(qpn) => self.tell(AsyncEvent::Drained(qpn)),
+            // None is told to.
+            Event::Drained(_) => {}
             Event::ReceivesLow(queue) => self.tell(AsyncEvent::ReceivesLow(queue)),
             Event::PathChanged(qpn) => self.tell(AsyncEvent::PathChanged(qpn)),
             Event::LastReceive(qpn) => self.tell(AsyncEvent::LastReceive(qpn)),

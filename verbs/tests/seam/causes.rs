@@ -3,6 +3,7 @@
 use doorbell_core::nic::KeyError;
 use doorbell_verbs::{
     Buf, Cause, Data, Failed, FailedWhy, Failure, Memory, QueuePairConfig, Region, Rights,
+    RnrRetryCount,
 };
 
 use crate::common::{Over, Runs, brief, buf, connected_as, customary, nics, run};
@@ -142,6 +143,37 @@ fn reads_and_atomics_that_a_queue_pair_gives_no_right_to_are_refused() {
             assert_eq!(far.memory.load(0), Ok(u64::from_ne_bytes(first(&buf(1, 8)))));
             drop((near, far));
         });
+    }
+}
+
+/// A message that finds no receive, of whose owner it is sent again so often.
+fn finds_no_receive(over: Over, owner_asks: bool, retries: u8) {
+    run(Runs::CurrentThread, move || async move {
+        let (near, far) = nics(over, &brief());
+        let [mut asks, mut takes] = customary();
+        let owner = if owner_asks { &mut asks } else { &mut takes };
+        owner.rnr_retries = RnrRetryCount::new(retries);
+        let (near, far) = connected_as((&near.domain(), &far.domain()), [asks, takes]).await;
+        let (sender, owner) = if owner_asks { (far, near) } else { (near, far) };
+        let failed = sender.pair.send(buf(1, 8)).await.expect_err("no receive is posted");
+        let cause = broke(&failed);
+        let Cause::ReceiverNotReady { tries, wait } = cause else { panic!("{cause:?}") };
+        assert_eq!(tries, retries + 1);
+        assert_eq!(owner.domain.nic().statistics().nic.rnr_naks_sent, u64::from(tries));
+        let told = [format!("no receive for it, {tries} times"), format!("{:?}", wait.delay())];
+        says(&failed, &told.each_ref().map(String::as_str));
+        assert_eq!(failed.into_buf()[..], *buf(1, 8), "the buffer comes back");
+        says(&owner.pair.connection().ended().await, &["the peer ended the connection"]);
+        drop((sender, owner));
+    });
+}
+
+#[test]
+fn what_finds_no_receive_is_sent_again_as_often_as_its_owner_said_and_fails() {
+    for over in [Over::Udp, Over::Shm] {
+        finds_no_receive(over, true, 2);
+        finds_no_receive(over, false, 2);
+        finds_no_receive(over, false, 0);
     }
 }
 
