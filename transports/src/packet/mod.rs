@@ -2,13 +2,14 @@
 //! kernel fills and this process polls.
 //!
 //! The interface's own address is used, so this works where a foreign one never arrives (macvlan).
-//! A filter in the kernel passes a process the frames of its own queue pairs and of queue pair 1; a busy
-//! process that is alone on the interface does without, and may count frames that are nobody's.
+//! A filter in the kernel passes a process the frames of its own queue pairs and of queue pair 1. A busy
+//! one that is alone on the interface does without, until a frame comes that is another's; while it does
+//! not poll, such frames may fill its ring.
 //!
 //! Of several processes on an interface the kernel asks the one that was opened last first, which the
 //! others pay for with each frame. So a busy device may open its socket anew, at any time, in a thread
-//! that lives for some milliseconds: whoever forbids himself that with a filter of system calls is to let
-//! `socket` and `clone` fail, not kill.
+//! that lives for some milliseconds: whoever forbids himself that with a filter of system calls is to
+//! let `socket`, `setsockopt` and `clone` fail, not kill.
 
 mod filter;
 
@@ -44,11 +45,12 @@ impl Packet {
     pub fn open(interface: &str, numbering: Numbering) -> Result<Self, OpenError> {
         let (link, found) = Link::find(NAME, interface)?;
         let opened = || -> io::Result<_> {
+            let own = filter::own(numbering);
             let intake = Intake::open(Recipe {
                 index: found.index,
                 protocol: EtherType::ROCE,
-                filter: vec![filter::own(numbering)],
-                shared: false,
+                filter: vec![own.to_vec()],
+                own: Some(own),
                 runs: false,
                 addresses: vec![],
             })?;

@@ -140,8 +140,7 @@ fn random_mac() -> io::Result<Mac> {
 /// Where frames come in, and where over IPv4 neighbours are heard.
 fn listen(index: u32, own: Own, addresses: Vec<Mac>) -> io::Result<(Intake, Option<Arp>)> {
     let filter = filter::own(own);
-    let (shared, runs) = (true, true);
-    let recipe = |protocol| Recipe { index, protocol, filter, shared, runs, addresses };
+    let recipe = |protocol| Recipe { index, protocol, filter, own: None, runs: true, addresses };
     let intake = |protocol| Intake::open(recipe(protocol));
     match own.ip {
         IpAddr::V6(_) => Ok((intake(EtherType::IPV6)?, None)),

@@ -10,10 +10,9 @@
 //! both sockets are bound, all frames come by the old one, and are taken from it. Then the old one is
 //! left, and what the new one has of those is passed over.
 //!
-//! A filter, too, costs a frame 40 nanoseconds, however short it is. So a device that is busy, and finds
-//! no other on its interface, does without, where the protocol is RoCE's own; until it finds one, or
-//! sleeps: frames of others are not to wake it. What it sees of those meanwhile is dropped here or by the
-//! NIC, which knows its queue pairs.
+//! A filter in the kernel, too, costs a frame 40 nanoseconds, however short it is. So a device that is
+//! busy, and finds no other on its interface, does without, where the protocol is RoCE's own: until it
+//! sees a frame that is not its own, or finds another device, or sleeps. Each frame is checked here.
 
 #[cfg(test)]
 mod tests;
@@ -48,10 +47,11 @@ pub struct Intake {
     /// A frame too long for the ring's slots, where frames may hold a run.
     long: Option<Box<[u8]>>,
     recipe: Recipe,
-    /// Frames that sockets lost which are no more.
+    /// Frames that sockets lost which are no more, and those that are not its own.
     lost: u64,
+    strangers: u64,
     schedule: Schedule,
-    /// Whether the kernel passes only the process's own frames.
+    /// Whether the kernel passes only its own frames.
     filters: bool,
     step: Step,
     /// What the new source may have that was taken from the old one.
@@ -98,7 +98,8 @@ impl Intake {
         recipe.begin(&source)?;
         let long = recipe.runs.then(|| vec![0; virtio::LEN + LONGEST].into());
         let (schedule, step, overlap) = (Schedule::new(), Step::Rest, None);
-        Ok(Self { source, long, recipe, lost: 0, schedule, filters: true, step, overlap })
+        let (lost, strangers, filters) = (0, 0, true);
+        Ok(Self { source, long, recipe, lost, strangers, schedule, filters, step, overlap })
     }
 
     /// The socket by which frames come from now on, and leave.
@@ -126,14 +127,30 @@ impl Intake {
         self.source.overrun() + mem::take(&mut self.lost)
     }
 
+    /// How many frames came that are not its own, since this was last asked.
+    pub fn strangers(&mut self) -> u64 {
+        mem::take(&mut self.strangers)
+    }
+
     /// Passes the next frame to `take`, and the size of its packets if it is a run. Whether there
     /// was one.
     #[inline]
     pub fn next(&mut self, take: impl FnOnce(&[u8], Option<u16>)) -> bool {
-        match self.overlap {
-            None => self.source.next(&mut self.long, take),
-            Some(_) => self.next_of_two(take),
+        if self.overlap.is_some() {
+            return self.next_of_two(take);
         }
+        let next = self.source.next(&mut self.long, &self.recipe.own, take);
+        if next == Some(false) {
+            self.sees_another();
+        }
+        next.is_some()
+    }
+
+    /// A frame is not its own: others may follow.
+    #[cold]
+    fn sees_another(&mut self) {
+        self.strangers += 1;
+        self.filter(true);
     }
 
     #[cold]
@@ -141,7 +158,7 @@ impl Intake {
         let Some(Overlap { old, doubles, rest }) = &mut self.overlap else { return false };
         // Also while the old one is taken from, or the new one would overrun.
         while self.source.head().is_some_and(|head| doubles.pass(head)) {
-            self.source.next(&mut self.long, |_, _| ());
+            self.source.next(&mut self.long, &None, |_, _| ());
         }
         self.source.give_back();
         let (source, notes) = match old {
@@ -158,7 +175,9 @@ impl Intake {
             doubles.note(head);
         }
         *rest = rest.saturating_sub(1);
-        source.next(&mut self.long, take)
+        let next = source.next(&mut self.long, &self.recipe.own, take);
+        self.strangers += u64::from(next == Some(false));
+        next.is_some()
     }
 
     /// Whether it may be time to [go on](Self::go_on) to the front, so many frames having been taken.
@@ -226,10 +245,10 @@ impl Intake {
         Step::Overlap { until: now + OVERLAP }
     }
 
-    /// Has the kernel pass only the process's own frames, or all, where those are as good as its own. If
-    /// it refuses, they are dropped here, as they are meanwhile.
+    /// Has the kernel pass only its own frames, or all that are not others' in any case. If the kernel
+    /// refuses, the next occasion will do.
     pub fn filter(&mut self, own: bool) {
-        let own = own || self.recipe.shared;
+        let own = own || self.recipe.own.is_none();
         if self.filters != own && self.recipe.filters(&self.source, own).is_ok() {
             self.filters = own;
         }

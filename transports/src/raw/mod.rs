@@ -321,6 +321,7 @@ impl<P: Peers> Device for Raw<P> {
 
     fn statistics(&mut self) -> Statistics {
         self.statistics.overrun += self.intake.overrun();
+        self.statistics.strangers += self.intake.strangers();
         self.statistics
     }
 }

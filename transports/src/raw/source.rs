@@ -6,7 +6,7 @@ use doorbell_core::wire::{EtherType, Mac};
 
 use super::LONGEST;
 use super::doubles::Head;
-use crate::sys::filter::Test;
+use crate::sys::filter::{Test, takes};
 use crate::sys::packet::{Kept, PacketSocket, ReceiveRing, Received};
 use crate::sys::virtio;
 
@@ -37,8 +37,8 @@ pub struct Recipe {
     pub index: u32,
     pub protocol: EtherType,
     pub filter: Vec<Vec<Test>>,
-    /// Whether frames of the protocol are others' even where no other socket asks for them.
-    pub shared: bool,
+    /// The same, if that is all of it, where hardly anybody but packet sockets asks for the protocol.
+    pub own: Option<[Test; 2]>,
     /// Whether super-frames come as they are.
     pub runs: bool,
     /// The addresses that the interface is to take in frames for.
@@ -115,33 +115,37 @@ impl Source {
         self.ring.give_back();
     }
 
-    /// Passes the next frame to `take`, and the size of its packets if it is a run. Whether there
-    /// was one. There is room for a `long` one, where they may be.
+    /// Passes the next frame to `take`, and the size of its packets if it is a run: if it is its `own`.
+    /// Whether it was, if there was one. There is room for a `long` one, where they may be.
     #[inline]
     pub fn next(
         &mut self,
         long: &mut Option<Box<[u8]>>,
+        own: &Option<[Test; 2]>,
         take: impl FnOnce(&[u8], Option<u16>),
-    ) -> bool {
+    ) -> Option<bool> {
         let Self { socket, ring, lost, .. } = self;
-        let taken = ring.next(|Received { frame, kept, to_host }| match (kept, long) {
-            (Kept::Whole, None) if to_host => take(frame, None),
-            // Without its filter a socket sees what is for other stations.
-            (Kept::Whole, None) => {}
-            (Kept::Whole, Some(_)) => {
-                let (frame, segment) = virtio::split(frame);
-                take(frame, segment);
+        ring.next(|Received { frame, kept, kind }| {
+            if own.as_ref().is_some_and(|all| !takes(all, frame, kind)) {
+                return false;
             }
-            (Kept::Queued, Some(long)) => match queued(socket, long) {
-                Some(len) => {
-                    let (frame, segment) = virtio::split(&long[..len]);
+            match (kept, long) {
+                (Kept::Whole, None) => take(frame, None),
+                (Kept::Whole, Some(_)) => {
+                    let (frame, segment) = virtio::split(frame);
                     take(frame, segment);
                 }
-                None => *lost += 1,
-            },
-            (Kept::Queued | Kept::Cut, _) => *lost += 1,
-        });
-        taken.is_some()
+                (Kept::Queued, Some(long)) => match queued(socket, long) {
+                    Some(len) => {
+                        let (frame, segment) = virtio::split(&long[..len]);
+                        take(frame, segment);
+                    }
+                    None => *lost += 1,
+                },
+                (Kept::Queued | Kept::Cut, _) => *lost += 1,
+            }
+            true
+        })
     }
 }
 

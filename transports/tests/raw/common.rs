@@ -1,5 +1,6 @@
 //! Devices with something to say, and a wire that can be tapped.
 
+use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use doorbell_core::encap::{Path, PathId};
@@ -132,6 +133,18 @@ fn link(interface: &str) -> LinkAddr {
         (address.family() == Some(AddressFamily::Packet)).then(|| *address.as_link_addr().unwrap())
     });
     found.expect("the interface is there")
+}
+
+/// The inodes of this namespace's packet sockets, in the order in which they were opened, each with
+/// the protocol whose frames it is asked about: none, if that is 0.
+pub fn sockets() -> Vec<(u64, u16)> {
+    let list = fs::read_to_string("/proc/thread-self/net/packet").expect("a list of sockets");
+    let fields = list.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let read = |fields: Vec<&str>| {
+        let protocol = u16::from_str_radix(fields[3], 16).expect("a protocol");
+        (fields[8].parse().expect("a number"), protocol)
+    };
+    fields.map(read).collect()
 }
 
 /// The Ethernet address of an interface.

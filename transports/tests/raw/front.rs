@@ -1,7 +1,5 @@
 //! Who is asked first whether a frame is its own.
 
-use std::fs;
-
 use doorbell_core::encap::Path;
 use doorbell_core::nic::Numbering;
 use doorbell_kit::child;
@@ -9,22 +7,10 @@ use doorbell_kit::lab::{self, Lab};
 use doorbell_kit::{is_ready, reach, sleep, until};
 use doorbell_transports::{AnyDevice, Device, Spec};
 
-use crate::common::{RAW, Seen, open, pair, send_to, take};
+use crate::common::{RAW, Seen, open, pair, send_to, sockets, take};
 
 /// More frames than a device takes before it first looks who is in front.
 const MANY: usize = 5000;
-
-/// The inodes of this namespace's packet sockets, in the order in which they were opened, each with
-/// the protocol whose frames it is asked about: none, if that is 0.
-fn sockets() -> Vec<(u64, u16)> {
-    let list = fs::read_to_string("/proc/thread-self/net/packet").expect("a list of sockets");
-    let fields = list.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let read = |fields: Vec<&str>| {
-        let protocol = u16::from_str_radix(fields[3], 16).expect("a protocol");
-        (fields[8].parse().expect("a number"), protocol)
-    };
-    fields.map(read).collect()
-}
 
 /// Those that are asked about frames.
 fn listening() -> Vec<u64> {

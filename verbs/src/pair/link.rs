@@ -74,7 +74,7 @@ pub(crate) struct Link {
     ways: Mutex<Ways>,
 }
 
-/// What this side's configuration says of a connection, and the peer is told.
+/// What this side's configuration says of a connection.
 pub(crate) struct Terms {
     pub rights: Rights,
     /// Whether receives come from a shared queue, and so are not counted to the peer.

@@ -17,14 +17,7 @@ const CHANGES: usize = 30;
 
 fn recipe(interface: &str, runs: bool) -> Recipe {
     let Interface { index, .. } = Interface::named(interface).expect("the interface is there");
-    Recipe {
-        index,
-        protocol: PROTOCOL,
-        filter: vec![vec![]],
-        shared: true,
-        runs,
-        addresses: vec![],
-    }
+    Recipe { index, protocol: PROTOCOL, filter: vec![vec![]], own: None, runs, addresses: vec![] }
 }
 
 fn listening(recipe: &Recipe) -> Source {
