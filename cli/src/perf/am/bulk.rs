@@ -24,9 +24,11 @@ const LANDED: RequestId<()> = RequestId::new(1, "landed");
 const EACH: u64 = 8;
 
 /// How many are under way at the most: half a megabyte, so that half of them leave together while the
-/// other half is on its way, and all of them stay in caches.
-fn window(size: usize) -> usize {
-    ((1 << 19) / size).clamp(4, 64)
+/// other half is on its way, and all of them stay in caches. Where frames hold `run`s of packets it pays to
+/// have more, and it is as much as `write_bw` has.
+fn window(plan: &Plan, run: u32) -> usize {
+    let bytes = if run > 1 { 1 << 21 } else { 1 << 19 };
+    (bytes / plan.size).clamp(4, 64).min(plan.credits.max(4))
 }
 
 /// How many may be under way and not handled.
@@ -48,7 +50,8 @@ fn offset(number: u64, plan: &Plan) -> u64 {
 }
 
 /// The handlers of the end in whose memory they land.
-pub fn handlers(segment: &Region, plan: &Plan, told: &Arc<Told>) -> Handlers {
+pub fn handlers(segment: &Region, plan: &Plan, run: u32, told: &Arc<Told>) -> Handlers {
+    let window = window(plan, run) as u64;
     let (segment, plan, seen) = (segment.clone(), plan.clone(), told.clone());
     let (pattern, mut found) = (Pattern::new(plan.size), vec![0; plan.size]);
     let told = told.clone();
@@ -57,7 +60,7 @@ pub fn handlers(segment: &Region, plan: &Plan, told: &Arc<Told>) -> Handlers {
             let number = seen.count.load(Ordering::Relaxed);
             let start = offset(number, &plan);
             let right = request.placed() == Some(start..start + plan.size as u64)
-                && is_there(&segment, number, &plan, &pattern, &mut found);
+                && is_there(&segment, (number, window), &plan, &pattern, &mut found);
             if !right {
                 count(&seen.wrong);
             }
@@ -72,7 +75,7 @@ pub fn handlers(segment: &Region, plan: &Plan, told: &Arc<Told>) -> Handlers {
 
 fn is_there(
     segment: &Region,
-    number: u64,
+    (number, window): (u64, u64),
     plan: &Plan,
     pattern: &Pattern,
     found: &mut [u8],
@@ -81,16 +84,15 @@ fn is_there(
     let whole = number.is_multiple_of(EACH);
     let from = if whole { 0 } else { last };
     let read = segment.read_at(start + from, &mut found[from..]).is_ok();
-    let body =
-        !whole || found[..last] == pattern.of(number % window(plan.size) as u64, plan.size)[..last];
+    let body = !whole || found[..last] == pattern.of(number % window, plan.size)[..last];
     read && body && found[last..] == number.to_le_bytes()
 }
 
-pub async fn run(peer: &Peer, plan: &Plan, beat: &Beat) -> anyhow::Result<(u64, Found)> {
+pub async fn run(peer: &Peer, plan: &Plan, run: u32, beat: &Beat) -> anyhow::Result<(u64, Found)> {
     let pattern = Pattern::new(plan.size);
     let filled = |number| Buf::from(pattern.of(number, plan.size).to_vec());
     // They come back in the order in which they went, so each has the same piece of the pattern.
-    let window = window(plan.size);
+    let window = window(plan, run);
     let mut ready: VecDeque<Buf> = (0..window as u64).map(filled).collect();
     let mut under_way: VecDeque<Placing> = VecDeque::with_capacity(window);
     let (meter, began) = (plan.meter(), Instant::now());

@@ -62,7 +62,8 @@ async fn play<A: Said>(
     let messages = Messages::<A>::new(test, plan);
     let told = Arc::new(Told::default());
     let lands = !peer.leads() && test == Am::BulkBw;
-    let (room, maps) = (bulk::room(plan), nic.capabilities().mapping && plan.map);
+    let (room, run) = (bulk::room(plan), nic.capabilities().run);
+    let maps = nic.capabilities().mapping && plan.map;
     let memory = match (lands, maps) {
         (true, true) => Some(SharedMemory::new(room).context("memory to be mapped")?.into()),
         (true, false) => Some(Region::new(room).into()),
@@ -72,7 +73,7 @@ async fn play<A: Said>(
     let handlers = match (peer.leads(), &segment) {
         (true, _) => Handlers::new(),
         (false, None) => messages.handlers(&told),
-        (false, Some(segment)) => bulk::handlers(segment, plan, &told),
+        (false, Some(segment)) => bulk::handlers(segment, plan, run, &told),
     };
     let bundle = Bundle::new(&nic, &BundleConfig::default())?;
     let config = EndpointConfig {
@@ -107,7 +108,7 @@ async fn play<A: Said>(
         match test {
             Am::Lat | Am::MediumLat => call::run(&mapped, &messages, plan, &beat).await,
             Am::Bw | Am::MixedBw => stream::run(&mapped, &messages, plan, &beat).await,
-            Am::BulkBw => bulk::run(&mapped, plan, &beat).await,
+            Am::BulkBw => bulk::run(&mapped, plan, run, &beat).await,
         }
     });
     let (iters, found): (u64, Found) = found.await?;
