@@ -12,7 +12,7 @@ use crate::connect::{Connection, Pending, Unconnected};
 use crate::error::{ConnectError, RegisterError};
 use crate::memory::{Registered, Rights};
 use crate::nic::Nic;
-use crate::pair::{Link, Pair, QueuePair, QueuePairConfig};
+use crate::pair::{Link, Pair, QueuePair, QueuePairConfig, Terms};
 use crate::queues::{Queues, QueuesConfig};
 use crate::shared_receives::SharedReceiveQueue;
 
@@ -87,11 +87,12 @@ impl Domain {
             shared_receives: config.shared_receives,
             ..nic::QueuePairConfig::new(self.domain, completions)
         };
+        let &QueuePairConfig { rights, shared_receives, reads, rnr_retries, .. } = config;
+        let terms = Terms::new(rights, shared_receives, reads, rnr_retries);
         self.nic.shared().with(|machine| {
             let control = machine.control();
             let ends = control.nic.queue_pair(&core(control.completions.0))?;
-            let connection =
-                self.connection(control, &ends, Link::new(ends.qpn, config.terms()))?;
+            let connection = self.connection(control, &ends, Link::new(ends.qpn, terms))?;
             let pair = Arc::new(Pair::new(ends, config.send_depth));
             control.pairs.insert(connection.qpn(), pair.clone());
             Ok(Unconnected::new(Pending(pair), connection))
@@ -116,6 +117,8 @@ impl Domain {
             shared_receives: config.shared_receives,
             ..nic::QueuePairConfig::new(self.domain, config.send_completions)
         };
+        let &QueuesConfig { rights, shared_receives, reads, rnr_retries, .. } = config;
+        let terms = Terms::new(rights, shared_receives, reads, rnr_retries);
         self.nic.shared().with(|machine| {
             let control = machine.control();
             if let Some(queue) = config.shared_receives
@@ -124,7 +127,7 @@ impl Domain {
                 return Err(ResourceError::OtherShared(queue));
             }
             let ends = control.nic.queue_pair(&core)?;
-            let mut link = Link::new(ends.qpn, config.terms());
+            let mut link = Link::new(ends.qpn, terms);
             link.unreliable = config.unreliable;
             let connection = self.connection(control, &ends, link)?;
             Ok(Unconnected::new(ends, connection))

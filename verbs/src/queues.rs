@@ -10,7 +10,6 @@ use crate::completions::CompletionQueue;
 use crate::connect::Connection;
 use crate::memory::Rights;
 use crate::nic::Nic;
-use crate::pair::Terms;
 use crate::progress::Shared;
 use crate::shared_receives::SharedReceiveQueue;
 
@@ -75,15 +74,6 @@ impl QueuesConfig {
     pub fn share(self, receives: &SharedReceiveQueue) -> Self {
         let receive_completions = receives.completions();
         Self { shared_receives: Some(receives.id()), receive_completions, ..self }
-    }
-
-    pub(crate) fn terms(&self) -> Terms {
-        Terms {
-            rights: self.rights,
-            shares_receives: self.shared_receives.is_some(),
-            reads: self.reads,
-            rnr_retries: self.rnr_retries,
-        }
     }
 }
 

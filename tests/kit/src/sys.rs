@@ -2,9 +2,10 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::ptr;
 use std::time::Duration;
 
 use libc::c_int;
@@ -71,6 +72,20 @@ pub fn die_with_parent(command: &mut Command) {
     };
     // SAFETY: `ask` makes a system call and nothing else.
     unsafe { command.pre_exec(ask) };
+}
+
+/// Whether the kernel runs a filter on what comes to a socket of that number.
+///
+/// # Errors
+/// When there is none.
+pub fn is_filtered(socket: RawFd) -> io::Result<bool> {
+    let mut steps: libc::socklen_t = 0;
+    // SAFETY: of room for nothing, the kernel writes only how many steps the filter has.
+    let told = unsafe {
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_GET_FILTER);
+        libc::getsockopt(socket, level, name, ptr::null_mut(), &mut steps)
+    };
+    check(told).map(|_| steps > 0)
 }
 
 /// Waits until a descriptor is readable, for so long at most. Whether it is.

@@ -12,7 +12,8 @@
 //!
 //! A filter in the kernel, too, costs a frame 40 nanoseconds, however short it is. So a device that is
 //! busy, and finds no other on its interface, does without, where the protocol is RoCE's own: until it
-//! sees a frame that is not its own, or finds another device, or sleeps. Each frame is checked here.
+//! sees a frame that is not its own, or finds another device, or sleeps. Each frame is checked here, also
+//! behind a filter: what came before it was attached is in the ring still.
 
 #[cfg(test)]
 mod tests;
@@ -249,7 +250,14 @@ impl Intake {
     /// refuses, the next occasion will do.
     pub fn filter(&mut self, own: bool) {
         let own = own || self.recipe.own.is_none();
-        if self.filters != own && self.recipe.filters(&self.source, own).is_ok() {
+        if self.filters == own {
+            return;
+        }
+        let changed = match own {
+            true => self.source.socket.filter(&self.recipe.filter),
+            false => self.source.socket.filter_no_more(),
+        };
+        if changed.is_ok() {
             self.filters = own;
         }
     }

@@ -75,14 +75,6 @@ impl Recipe {
         Ok(Source { socket, ring, shape, lost: 0 })
     }
 
-    /// Has a source see only the process's own frames from here on, or all of the protocol.
-    pub fn filters(&self, source: &Source, own: bool) -> io::Result<()> {
-        match own {
-            true => source.socket.filter(&self.filter),
-            false => source.socket.filter_no_more(),
-        }
-    }
-
     /// Has a source receive: from here on it is asked first whether a frame is its own.
     pub fn begin(&self, source: &Source) -> io::Result<()> {
         source.socket.bind(self.index, self.protocol)

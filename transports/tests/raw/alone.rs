@@ -1,28 +1,25 @@
 //! A device of RoCE v1 that is alone on its interface, and does without a filter while it is busy.
 
 use std::fs;
-use std::ptr;
 
 use doorbell_core::encap::Path;
 use doorbell_core::nic::{Numbering, Outbox};
 use doorbell_core::wire::Mac;
 use doorbell_kit::lab::{self, Lab};
-use doorbell_kit::{is_ready, reach, sleep, until};
+use doorbell_kit::{is_filtered, is_ready, reach, sleep, until};
 use doorbell_transports::packet::Packet as V1;
 use doorbell_transports::{AnyDevice, Device};
 
-use crate::common::{Seen, Tap, open, pair, pair_of, push, sockets, take, v1};
+use crate::common::{Seen, Tap, listening, open, pair, pair_of, push, take, v1};
 
 /// The tag of a process that is not there, or comes later.
 const OTHER: u32 = 9;
 /// Far more frames than a device takes before it looks who else is there.
 const MANY: usize = 20_000;
 
-/// Of each socket of this namespace that is asked about frames, whether it has a filter, as the kernel
-/// says.
+/// Of each socket of this namespace that is asked about frames, whether it has a filter.
 fn filters() -> Vec<bool> {
-    let asked = sockets().into_iter().filter(|&(_, protocol)| protocol != 0);
-    asked.map(|(inode, _)| has_filter(inode)).collect()
+    listening().into_iter().map(has_filter).collect()
 }
 
 /// Whether this process's socket of that number has one; if it is just being closed, that is as good.
@@ -33,13 +30,7 @@ fn has_filter(inode: u64) -> bool {
     let all = fs::read_dir("/proc/self/fd").expect("what is open can be listed");
     let Some(found) = all.flatten().find(is) else { return true };
     let fd = found.file_name().to_str().and_then(|name| name.parse().ok()).expect("a number");
-    let mut steps: libc::socklen_t = 0;
-    // SAFETY: of room for nothing, the kernel writes only how many steps the filter has.
-    let told = unsafe {
-        let (level, name) = (libc::SOL_SOCKET, libc::SO_GET_FILTER);
-        libc::getsockopt(fd, level, name, ptr::null_mut(), &mut steps)
-    };
-    told != 0 || steps > 0
+    is_filtered(fd).unwrap_or(true)
 }
 
 /// Two devices, each on an interface of its own.

@@ -147,6 +147,12 @@ pub fn sockets() -> Vec<(u64, u16)> {
     fields.map(read).collect()
 }
 
+/// Those that are asked about frames.
+pub fn listening() -> Vec<u64> {
+    let asked = sockets().into_iter().filter(|&(_, protocol)| protocol != 0);
+    asked.map(|(inode, _)| inode).collect()
+}
+
 /// The Ethernet address of an interface.
 pub fn mac(interface: &str) -> Mac {
     Mac(link(interface).addr().expect("an Ethernet address"))

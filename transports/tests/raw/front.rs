@@ -7,16 +7,10 @@ use doorbell_kit::lab::{self, Lab};
 use doorbell_kit::{is_ready, reach, sleep, until};
 use doorbell_transports::{AnyDevice, Device, Spec};
 
-use crate::common::{RAW, Seen, open, pair, send_to, sockets, take};
+use crate::common::{RAW, Seen, listening, open, pair, send_to, sockets, take};
 
 /// More frames than a device takes before it first looks who is in front.
 const MANY: usize = 5000;
-
-/// Those that are asked about frames.
-fn listening() -> Vec<u64> {
-    let asked = sockets().into_iter().filter(|&(_, protocol)| protocol != 0);
-    asked.map(|(inode, _)| inode).collect()
-}
 
 /// Devices on the other interface that were opened later than the first.
 fn others(name: &str) -> Vec<AnyDevice> {

@@ -2,7 +2,7 @@
 
 use doorbell_core::cm::{ConnectionId, Why};
 use doorbell_core::encap::PathId;
-use doorbell_core::nic::{Cause, Rights};
+use doorbell_core::nic::{Cause, Rights, SharedReceiveQueueId};
 use doorbell_core::wire::Qpn;
 use doorbell_core::wire::cm::RnrRetryCount;
 
@@ -93,6 +93,16 @@ impl Terms {
         reads: 0,
         rnr_retries: RnrRetryCount::INFINITE,
     };
+
+    /// As the fields of either configuration say.
+    pub fn new(
+        rights: Rights,
+        shared_receives: Option<SharedReceiveQueueId>,
+        reads: u8,
+        rnr_retries: RnrRetryCount,
+    ) -> Self {
+        Self { rights, shares_receives: shared_receives.is_some(), reads, rnr_retries }
+    }
 }
 
 /// What of a connection only its NIC needs.

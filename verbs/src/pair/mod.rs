@@ -71,15 +71,6 @@ impl QueuePairConfig {
     pub fn share(self, receives: &SharedReceiveQueue) -> Self {
         Self { shared_receives: Some(receives.id()), ..self }
     }
-
-    pub(crate) fn terms(&self) -> Terms {
-        Terms {
-            rights: self.rights,
-            shares_receives: self.shared_receives.is_some(),
-            reads: self.reads,
-            rnr_retries: self.rnr_retries,
-        }
-    }
 }
 
 /// A queue pair that is connected, whose requests are futures.
