@@ -141,8 +141,8 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// A glance at its BTH, and the payload if there are no other headers, nor any padding: no record
-/// is [written](emit) with that.
+/// A glance at its BTH, and all that is behind it, if that has no padding: no record is
+/// [written](emit) with any.
 #[inline(always)]
 pub(crate) fn glance(
     record: &[AtomicU64],

@@ -75,11 +75,11 @@ pub trait Inbox {
     fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>);
 
     /// Takes a packet if it is what most are, which a glance at its header tells; otherwise, or if no
-    /// kind of packet is usual here, nothing is done. The payload is what it has if there are no
-    /// other headers.
+    /// kind of packet is usual here, nothing is done. All that is behind that header is what comes
+    /// along: other headers, if there are any, and payload.
     #[inline(always)]
-    fn usual<P: Payload>(&mut self, flow: Flow<'_>, bth: Glance, payload: P) -> bool {
-        let _ = (flow, bth, payload);
+    fn usual<P: Payload>(&mut self, flow: Flow<'_>, bth: Glance, behind: P) -> bool {
+        let _ = (flow, bth, behind);
         false
     }
 
@@ -119,8 +119,8 @@ pub trait Inbox {
                 continue;
             };
             let (flow, outer) = (arrival.flow(), arrival.outer());
-            if let Some((bth, payload)) = Packet::glance(packet)
-                && self.usual(Flow::Network(flow, outer), bth, payload)
+            if let Some((bth, behind)) = Packet::glance(packet)
+                && self.usual(Flow::Network(flow, outer), bth, behind)
             {
                 continue;
             }
@@ -135,8 +135,8 @@ pub trait Inbox {
     where
         Self: Sized,
     {
-        if let Some((bth, payload)) = bare::glance(record, first, len)
-            && self.usual(Flow::Link(link), bth, payload)
+        if let Some((bth, behind)) = bare::glance(record, first, len)
+            && self.usual(Flow::Link(link), bth, behind)
         {
             return;
         }
@@ -217,7 +217,6 @@ fn by_opcode<I: Inbox>(inbox: &mut I, flow: Flow<'_>, bth: Bth, behind: impl Beh
             RcFetchAdd,
             RcCompareSwap,
             RcAtomicAcknowledge,
-            RcWriteOnly,
             RcAcknowledge
         ],
         row => behind.parse(bth, row.layout).map(|packet| inbox.known(flow, packet, row)),

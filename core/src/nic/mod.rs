@@ -539,16 +539,10 @@ impl Inbox for Nic {
     }
 
     #[inline(always)]
-    fn usual<P: Payload>(&mut self, flow: Flow<'_>, bth: Glance, payload: P) -> bool {
+    fn usual<P: Payload>(&mut self, flow: Flow<'_>, bth: Glance, behind: P) -> bool {
         let Self { common, pairs, numbers, .. } = self;
-        let pair = find(pairs, *numbers, bth.destination());
-        let Some(pair) = pair.filter(|pair| pair.is_usual(flow, bth, payload.len())) else {
-            return false;
-        };
-        common.counters.received += 1;
-        pair.hear(common);
-        pair.take_usual(bth, payload, common);
-        true
+        find(pairs, *numbers, bth.destination())
+            .is_some_and(|pair| pair.take_usual(flow, bth, behind, common))
     }
 
     #[inline(always)]

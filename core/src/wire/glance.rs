@@ -2,6 +2,7 @@
 
 use super::bth::Bth;
 use super::numbers::{Psn, Qpn};
+use super::opcode::Opcode;
 
 /// A base transport header that was not judged: of all packets of one kind in a flow, it tells by one
 /// comparison whether this is another of them.
@@ -27,6 +28,12 @@ impl Likeness {
     /// That of packets with headers like this one.
     pub fn of(bth: &Bth) -> Self {
         Self(u64::from_le_bytes(bth.steady()) & COMPARED)
+    }
+
+    /// That of packets which differ from these by their opcode alone; of none, none's.
+    #[inline(always)]
+    pub const fn with_opcode(self, opcode: Opcode) -> Self {
+        Self(self.0 & !0xFF | opcode.code() as u64)
     }
 }
 
@@ -79,7 +86,7 @@ impl Glance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Opcode, Pkey};
+    use crate::wire::Pkey;
 
     fn glance(bth: &Bth) -> Glance {
         let bytes = bth.to_bytes();
@@ -118,12 +125,17 @@ mod tests {
         other_version[1] |= 1;
         let (steady, _) = other_version.split_first_chunk().expect("twelve bytes");
         assert!(!Glance::new(*steady, [0; 4]).is(Likeness::of(&bth)));
+        let (write, of_writes) =
+            (Opcode::RcWriteOnly, Likeness::of(&bth).with_opcode(Opcode::RcWriteOnly));
+        assert_eq!(of_writes, Likeness::of(&bth.with_opcode(write)));
     }
 
     #[test]
     fn nothing_is_like_none() {
         for byte in [0, 0x55, 0xAA, 0xFF] {
-            assert!(!Glance::new([byte; 8], [byte; 4]).is(Likeness::NONE));
+            let glance = Glance::new([byte; 8], [byte; 4]);
+            assert!(!glance.is(Likeness::NONE));
+            assert!(!glance.is(Likeness::NONE.with_opcode(Opcode::RcWriteOnly)));
         }
     }
 }

@@ -112,7 +112,7 @@ impl<'a> Packet<&'a [u8]> {
         Ok(Self { headers, payload: &padded[..payload] })
     }
 
-    /// A glance at its header, and the payload if there are no other headers: less the padding.
+    /// A glance at its header, and all that is behind it, less the padding.
     #[inline(always)]
     pub(crate) fn glance(packet: &'a [u8]) -> Option<(Glance, &'a [u8])> {
         let (header, padded) = packet.split_first_chunk::<{ Bth::LEN }>()?;

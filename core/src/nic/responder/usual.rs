@@ -1,4 +1,4 @@
-//! What most packets are: a message of one packet, the next that is expected.
+//! What most packets are: a send or a write of one packet, the next that is expected.
 //!
 //! That takes a few comparisons to find out, in front of everything else that a packet is judged
 //! by: nothing that is rare stands in the way then, and no more than what follows from them is
@@ -9,9 +9,9 @@ use crate::nic::device::Flow;
 use crate::nic::pair::QueuePair;
 use crate::nic::states::State;
 use crate::payload::Payload;
-use crate::wire::{Bth, Glance, Likeness, Opcode, Psn, Service};
+use crate::wire::{Bth, Glance, Likeness, Opcode, Psn, Reth, Service};
 
-use super::{Attachment, Doing};
+use super::{Attachment, Doing, Refusal};
 
 impl QueuePair {
     /// What usual packets are like in the state that it is in.
@@ -25,30 +25,78 @@ impl QueuePair {
         Likeness::of(&bth.with_pkey(self.pkey))
     }
 
-    /// Whether a packet is a usual one.
+    /// Takes a packet that is a usual one. Whether it is.
     #[inline(always)]
-    pub fn is_usual(&self, flow: Flow<'_>, bth: Glance, len: usize) -> bool {
-        let r = &self.responder;
-        bth.is(self.usual)
-            && self.comes_from_peer(flow)
-            && bth.psn() == r.expected
-            && len <= self.mtu.bytes()
+    pub fn take_usual<P: Payload>(
+        &mut self,
+        flow: Flow<'_>,
+        bth: Glance,
+        behind: P,
+        common: &mut Common,
+    ) -> bool {
+        if !self.comes_from_peer(flow) || bth.psn() != self.responder.expected {
+            return false;
+        }
+        if bth.is(self.usual) {
+            self.take_usual_send(bth, behind, common)
+        } else if bth.is(self.usual.with_opcode(Opcode::RcWriteOnly)) {
+            self.take_usual_write(bth, behind, common)
+        } else {
+            false
+        }
     }
 
-    /// Sees whether the next packet can be a usual one: whenever something may have come into its
-    /// way, or got out of it.
     #[inline(always)]
-    pub fn expect_usual(&mut self) {
-        let r = &self.responder;
-        let clear = !r.refused && matches!(r.doing, Doing::Nothing) && r.kept.is_none();
-        self.usual = if clear { self.alike } else { Likeness::NONE };
-    }
-
-    /// Takes one.
-    #[inline(always)]
-    pub fn take_usual<P: Payload>(&mut self, bth: Glance, payload: P, common: &mut Common) {
+    fn take_usual_send<P: Payload>(
+        &mut self,
+        bth: Glance,
+        payload: P,
+        common: &mut Common,
+    ) -> bool {
         let len = payload.len();
-        match self.take_whole(payload, Attachment::Nothing, bth.solicited(), common) {
+        if len > self.mtu.bytes() {
+            return false;
+        }
+        self.come(common);
+        let taken = self.take_whole(payload, Attachment::Nothing, bth.solicited(), common);
+        self.took_usual(taken, len, bth, common);
+        true
+    }
+
+    /// Apart, so that each has the registers for itself.
+    #[inline(never)]
+    fn take_usual_write<P: Payload>(
+        &mut self,
+        bth: Glance,
+        behind: P,
+        common: &mut Common,
+    ) -> bool {
+        let Some((reth, payload)) = Reth::in_front_of(behind) else { return false };
+        let len = payload.len();
+        if len > self.mtu.bytes() {
+            return false;
+        }
+        self.come(common);
+        let taken = self.write_whole(reth, payload, &common.keys);
+        self.took_usual(taken, len, bth, common);
+        true
+    }
+
+    #[inline(always)]
+    fn come(&mut self, common: &mut Common) {
+        common.counters.received += 1;
+        self.hear(common);
+    }
+
+    #[inline(always)]
+    fn took_usual(
+        &mut self,
+        taken: Result<(), Refusal>,
+        len: usize,
+        bth: Glance,
+        common: &mut Common,
+    ) {
+        match taken {
             Ok(()) => {
                 // Nothing was refused, and so there is no refusal to be taken back.
                 self.responder.expected = bth.psn().add(1);
@@ -59,5 +107,14 @@ impl QueuePair {
                 self.expect_usual();
             }
         }
+    }
+
+    /// Sees whether the next packet can be a usual one: whenever something may have come into its
+    /// way, or got out of it.
+    #[inline(always)]
+    pub fn expect_usual(&mut self) {
+        let r = &self.responder;
+        let clear = !r.refused && matches!(r.doing, Doing::Nothing) && r.kept.is_none();
+        self.usual = if clear { self.alike } else { Likeness::NONE };
     }
 }

@@ -30,7 +30,13 @@ impl QueuePair {
             _ => return Err(Refusal::INVALID),
         };
         let write = match (reth, &self.responder.doing) {
-            (Some(reth), Doing::Nothing) => self.begin_write(reth, &common.keys)?,
+            (Some(reth), Doing::Nothing) if info.ends() && attached == Attachment::Nothing => {
+                return self.write_whole(reth, packet.payload, &common.keys);
+            }
+            (Some(reth), Doing::Nothing) => {
+                self.allowed(reth, &common.keys)?;
+                (reth.address, reth.rkey, reth.length.0, reth.length.0)
+            }
             (None, &Doing::Write { address, rkey, left, total }) => (address, rkey, left, total),
             _ => return Err(Refusal::INVALID),
         };
@@ -82,24 +88,38 @@ impl QueuePair {
         }
     }
 
-    /// Whether the whole of a write is allowed: where it begins, and how long it is.
-    #[inline]
-    fn begin_write(
+    /// Takes a write of one packet, as most are, that brings nothing with it.
+    #[inline(always)]
+    pub(super) fn write_whole<P: Payload>(
+        &mut self,
+        reth: Reth,
+        payload: P,
+        keys: &Keys,
+    ) -> Result<(), Refusal> {
+        let target = self.allowed(reth, keys)?;
+        if payload.len() as u64 != u64::from(reth.length.0) {
+            return Err(Refusal::INVALID);
+        }
+        if let Some((region, start)) = target {
+            payload.copy_to_words(region.words(), start);
+        }
+        self.responder.completed = self.responder.completed.add(1);
+        Ok(())
+    }
+
+    /// Where a write that is allowed begins, if it is one of anything.
+    #[inline(always)]
+    fn allowed<'a>(
         &self,
         reth: Reth,
-        keys: &Keys,
-    ) -> Result<(RemoteAddr, Rkey, u32, u32), Refusal> {
+        keys: &'a Keys,
+    ) -> Result<Option<(&'a Region, usize)>, Refusal> {
         let Reth { address, rkey, length } = reth;
         if length.0 > LONGEST_MESSAGE {
             return Err(Refusal::INVALID);
         }
         self.granted(Rights::REMOTE_WRITE)?;
-        // A write of nothing touches no memory, and its key is not looked at.
-        if length.0 > 0 {
-            keys.remote(self.domain, rkey, Rights::REMOTE_WRITE, address, u64::from(length.0))
-                .map_err(Refusal::access)?;
-        }
-        Ok((address, rkey, length.0, length.0))
+        written(keys, self.domain, rkey, address, length.0)
     }
 
     /// Whether the queue pair is one on which the peer may do that at all.
@@ -112,7 +132,7 @@ impl QueuePair {
     }
 }
 
-/// The memory that a packet's payload is to be written to, if there is a payload.
+/// The memory that so much is to be written to. Writing nothing touches none, and no key is looked at.
 #[inline]
 fn written(
     keys: &Keys,
