@@ -9,7 +9,8 @@ use crate::wire::{RemoteAddr, Rkey};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MappingId(u64);
 
-struct Mapping {
+/// Memory by its key.
+pub(super) struct Mapping {
     id: MappingId,
     key: (u32, u32),
     base: u64,
@@ -42,20 +43,25 @@ impl Mappings {
         self.list.is_empty()
     }
 
-    /// Where the memory lies that a request names by a key of the peer's at the end of a link, if all
-    /// of it is mapped.
-    pub fn find(
-        &self,
-        link: PathId,
-        rkey: Rkey,
-        address: RemoteAddr,
-        len: u32,
-    ) -> Option<(&Region, usize)> {
+    /// What a key of the peer's at the end of a link names, if it is mapped.
+    #[inline]
+    pub fn find(&self, link: PathId, rkey: Rkey) -> Option<&Mapping> {
         let key = (link.0, rkey.0);
         let first = self.list.partition_point(|mapping| mapping.key < key);
-        let mapping = self.list.get(first).filter(|mapping| mapping.key == key)?;
-        let start = address.0.checked_sub(mapping.base)?;
+        self.list.get(first).filter(|mapping| mapping.key == key)
+    }
+}
+
+impl Mapping {
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Where in the region so many bytes begin, if all of them are mapped.
+    #[inline(always)]
+    pub fn place(&self, address: RemoteAddr, len: u32) -> Option<usize> {
+        let start = address.0.checked_sub(self.base)?;
         let end = start.checked_add(len.into())?;
-        (end <= mapping.region.len() as u64).then_some((&mapping.region, start as usize))
+        (end <= self.region.len() as u64).then_some(start as usize)
     }
 }

@@ -5,11 +5,13 @@
 
 use std::ops::Range;
 
+use crate::encap::PathId;
 use crate::memory::Region;
 use crate::nic::common::{Common, in_use};
 use crate::nic::completion::Cause;
 use crate::nic::gather::gather;
 use crate::nic::keys::{Domain, Keys};
+use crate::nic::mapped::Mappings;
 use crate::nic::pair::QueuePair;
 use crate::nic::queues::Posted;
 use crate::nic::states::State;
@@ -78,11 +80,46 @@ impl Requester {
             && writes.take(SEVERAL).all(|posted| posted.plain == Some(Plain::Write))
     }
 
+    /// Writes what the plain writes at the cursor say, as far as they are about one mapping, and a packet
+    /// each at the most. How many were.
+    ///
+    /// It goes to lines that the peer has read, and each has to be got from there. The processor does so
+    /// with many at a time, as long as little else is stored between them: so nothing is noted here.
+    #[inline(always)]
+    fn write_plain(&self, most: usize, mtu: usize, link: PathId, mapped: &Mappings) -> usize {
+        let first = self.work.seen(self.at).map(|posted| &posted.request.operation);
+        let Some(&Operation::Write { rkey: of_all, .. }) = first else { return 0 };
+        let Some(mapping) = mapped.find(link, of_all) else { return 0 };
+        let words = mapping.region().words();
+        let mut written = 0;
+        for posted in self.work.seen_part(self.at..self.at + most) {
+            let (Some(Plain::Write), &Operation::Write { address, rkey }) =
+                (posted.plain, &posted.request.operation)
+            else {
+                break;
+            };
+            let Some(bytes) = posted.request.data.bytes().filter(|bytes| bytes.len() <= mtu) else {
+                break;
+            };
+            let Some(at) = mapping.place(address, posted.len).filter(|_| rkey == of_all) else {
+                break;
+            };
+            bytes.copy_to_words(words, at);
+            written += 1;
+        }
+        written
+    }
+
+    /// The ticket of the request before the cursor, with which what is carried out there is complete.
+    #[inline]
+    fn ticket_before(&self) -> u64 {
+        let before = self.at.checked_sub(1).and_then(|at| self.work.seen(at));
+        before.map_or(0, |posted| posted.ticket.get())
+    }
+
     /// The write at the cursor is carried out.
     fn placed(&mut self) {
-        // It is complete with the one before it.
-        let before = self.at.checked_sub(1).and_then(|at| self.work.seen(at));
-        let ticket = before.map_or(0, |posted| posted.ticket.get());
+        let ticket = self.ticket_before();
         if let Some(posted) = self.work.seen(self.at) {
             posted.placed.set(true);
             posted.sent(ticket, self.next);
@@ -95,6 +132,35 @@ impl Requester {
 }
 
 impl QueuePair {
+    /// Carries out the plain writes at the cursor that are a packet each at the most. How many.
+    fn write_stretch(&mut self, most: usize, promised: &mut usize, common: &mut Common) -> usize {
+        let (r, mtu) = (&mut self.requester, self.mtu.bytes());
+        let Some(path) = self.path.as_ref().filter(|_| self.state != State::Draining) else {
+            return 0;
+        };
+        let reliable = self.shared.service == Service::Rc && r.by_ticket;
+        if !reliable || r.at != r.begun || r.reaches_memory() {
+            return 0;
+        }
+        let most = most.min(r.work.seen_behind(r.at));
+        if *promised < most {
+            *promised += common.reserve_up_to(self.send_completions, most - *promised);
+        }
+        let written = r.write_plain(most.min(*promised), mtu, path.id(), &common.mapped);
+        let (ticket, next) = (r.ticket_before(), r.next);
+        for posted in r.work.seen_part(r.at..r.at + written) {
+            posted.placed.set(true);
+            posted.sent(ticket, next);
+        }
+        *promised -= written;
+        common.counters.written_here += written as u64;
+        r.ready |= r.at == 0 && written > 0;
+        (r.at, r.begun) = (r.at + written, r.begun + written);
+        // The peer counts no message.
+        r.parts = r.parts.wrapping_sub(written as u32);
+        written
+    }
+
     /// Carries out the write at the cursor, or as many packets' worth of it as may be now. How many; none,
     /// if it is to be sent.
     ///
@@ -107,6 +173,10 @@ impl QueuePair {
         promised: &mut usize,
         common: &mut Common,
     ) -> Result<usize, Turn> {
+        let written = self.write_stretch(most, promised, common);
+        if written > 0 {
+            return Ok(written);
+        }
         let (r, mtu) = (&mut self.requester, self.mtu);
         let (Some(path), Some(posted)) = (&self.path, r.work.seen(r.at)) else {
             return Err(Turn::Idle);
@@ -126,7 +196,10 @@ impl QueuePair {
         if was_sent || !plain {
             return Ok(0);
         }
-        let Some((region, start)) = common.mapped.find(path.id(), rkey, address, len) else {
+        let mapping = common.mapped.find(path.id(), rkey);
+        let place =
+            mapping.and_then(|mapping| Some((mapping.region(), mapping.place(address, len)?)));
+        let Some((region, start)) = place else {
             // What was mapped when it began is not any more: all of it is sent.
             if placing {
                 (r.places, r.packet) = (false, 0);
