@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use doorbell_core::encap::bare::{self, TAG_LEN};
 use doorbell_core::memory::words;
 use doorbell_core::payload::Payload;
-use doorbell_core::wire::{Malformed, Packet, Part};
+use doorbell_core::wire::{Bth, Malformed, Packet, Part};
 
 use super::input::Input;
 
@@ -27,10 +27,23 @@ pub fn bare(data: &[u8]) {
         let error = Malformed::Length { part: Part::Bth, claimed, have };
         return assert_eq!(parsed.err(), Some(error));
     }
-    // It is the packet that these bytes are anywhere else.
+    // It is the packet that these bytes are anywhere else, but for what aligns the payload.
     let mut flat = first.to_vec();
     flat.extend(input.0.get(8..record.len() * 8).unwrap_or_default());
-    let elsewhere = Packet::parse(&flat[TAG_LEN..][..claimed]);
+    flat.truncate(TAG_LEN + claimed);
+    flat.drain(..TAG_LEN);
+    if let Some(bth) = flat.first_chunk()
+        && let Ok(bth) = Bth::from_bytes(bth)
+    {
+        let headers = Bth::LEN + bth.opcode().layout().len();
+        let need = (TAG_LEN + headers).next_multiple_of(8) - TAG_LEN;
+        if (headers..need).contains(&claimed) {
+            let error = Malformed::Truncated { part: Part::Payload, need, have: claimed };
+            return assert_eq!(parsed.err(), Some(error));
+        }
+        flat.drain(headers.min(claimed)..need.min(claimed));
+    }
+    let elsewhere = Packet::parse(&flat);
     let mut packet = match (parsed, elsewhere) {
         (Ok(packet), Ok(same)) => {
             assert_eq!(packet.headers, same.headers);

@@ -1,18 +1,19 @@
 //! Packets with nothing around them, in words that two ends share.
 //!
 //! A record begins with 32 bits of the device's own, its tag, and the packet follows at once:
-//! headers and payload, not padded, no ICRC. So the BTH ends at the second word, and a write's
-//! RETH at the fourth: a small message's payload is aligned, and message and tag share a cache
-//! line. The first word is stored last and with release order: who loads it with acquire order
-//! and knows the tag may read the rest.
+//! headers, and payload from the next word on, no ICRC. So the BTH ends at the second word, a write's
+//! RETH at the fourth, and payload is aligned whatever is in front of it; a small message and its tag
+//! share a cache line. The first word is stored last and with release order: who loads it with acquire
+//! order and knows the tag may read the rest.
 //!
 //! Nothing here lends a reference into the record. The headers are copied out before anything of
 //! them is judged, for whoever shares the memory may change it at any time.
 
+use crate::memory::words;
 use crate::payload::{Payload, WordBytes};
 use crate::sync::{AtomicU64, Ordering};
 use crate::wire::{
-    Bth, Extensions, Glance, Headers, Layout, Malformed, Packet, Part, without_padding,
+    Behind, Bth, Extensions, Glance, Headers, Layout, Malformed, Packet, Part, without_padding,
 };
 
 /// The bytes of the device's tag.
@@ -23,14 +24,20 @@ const BTH_END: usize = TAG_LEN + Bth::LEN;
 /// The bytes of whole words that the longest extension headers lie in.
 const EXTENSIONS: usize = Extensions::MAX_LEN.next_multiple_of(8);
 
+/// Where the payload begins behind extension headers of that length.
+#[inline(always)]
+const fn start(extensions: usize) -> usize {
+    (BTH_END + extensions).next_multiple_of(8)
+}
+
 /// The bytes that a record takes, its tag included.
 #[inline]
 pub fn record_len(headers: &Headers, payload: usize) -> usize {
-    TAG_LEN + headers.len() + payload
+    start(headers.len() - Bth::LEN) + payload
 }
 
-/// Writes a packet to the front of `record`, and the tag with its beginning last of all. Records
-/// are not padded, whatever pad count the headers came with; but they take whole words, and what is
+/// Writes a packet to the front of `record`, and the tag with its beginning last of all. Payloads
+/// are not padded, whatever pad count the headers came with; but records take whole words, and what is
 /// left over of the last may be overwritten.
 ///
 /// # Panics
@@ -39,38 +46,18 @@ pub fn record_len(headers: &Headers, payload: usize) -> usize {
 pub fn emit(record: &[AtomicU64], tag: [u8; TAG_LEN], headers: &Headers, payload: impl Payload) {
     let [a, b, c, d, behind @ ..] = headers.bth.with_pad(0).to_bytes();
     record[1].store(u64::from_ne_bytes(behind), Ordering::Relaxed);
-    let start = TAG_LEN + headers.len();
+    let start = start(headers.len() - Bth::LEN);
     if start > BTH_END {
         let mut bytes = [0; EXTENSIONS];
         headers.extensions.emit(&mut bytes);
-        // Whole words, of which the last may reach into the payload's place: that comes afterwards.
-        let words = record[BTH_END / 8..start.div_ceil(8)].iter();
+        let words = record[BTH_END / 8..start / 8].iter();
         for (word, bytes) in words.zip(bytes.as_chunks().0) {
             word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
         }
     }
-    if start.is_multiple_of(8) || !put_word(record, start, payload) {
-        payload.copy_to_words(record, start);
-    }
+    payload.copy_to_words(record, start);
     let [e, f, g, h] = tag;
     record[0].store(u64::from_ne_bytes([e, f, g, h, a, b, c, d]), Ordering::Release);
-}
-
-/// Puts a payload of one word behind headers that end in the middle of one, which is plainly stored
-/// again: the record is nobody else's yet. Whether it is such a payload.
-#[inline(always)]
-fn put_word(record: &[AtomicU64], start: usize, payload: impl Payload) -> bool {
-    let (true, Some([first, second])) = (payload.len() == 8, record[start / 8..].first_chunk())
-    else {
-        return false;
-    };
-    let (mut bytes, shift) = ([0; 8], start % 8 * 8);
-    payload.copy_to(&mut bytes);
-    let word = u64::from_le_bytes(bytes);
-    let before = u64::from_le(first.load(Ordering::Relaxed)) & ((1 << shift) - 1);
-    first.store((before | word << shift).to_le(), Ordering::Relaxed);
-    second.store((word >> (64 - shift)).to_le(), Ordering::Relaxed);
-    true
 }
 
 /// The tag in the first word of a record.
@@ -90,12 +77,12 @@ pub fn parse(
     let (bth, rest) = (begin(record, first, len)?, Rest { record, len });
     // With most layouts as constants: what is read then is known when this is compiled.
     match bth.opcode().layout() {
-        Layout::None => rest.parse_as(bth, Layout::None),
-        Layout::Reth => rest.parse_as(bth, Layout::Reth),
-        Layout::Aeth => rest.parse_as(bth, Layout::Aeth),
-        Layout::Atomic => rest.parse_as(bth, Layout::Atomic),
-        Layout::AethAtomicAck => rest.parse_as(bth, Layout::AethAtomicAck),
-        layout => rest.parse_as(bth, layout),
+        Layout::None => rest.parse(bth, Layout::None),
+        Layout::Reth => rest.parse(bth, Layout::Reth),
+        Layout::Aeth => rest.parse(bth, Layout::Aeth),
+        Layout::Atomic => rest.parse(bth, Layout::Atomic),
+        Layout::AethAtomicAck => rest.parse(bth, Layout::AethAtomicAck),
+        layout => rest.parse(bth, layout),
     }
 }
 
@@ -112,17 +99,19 @@ pub(crate) fn begin(record: &[AtomicU64], first: u64, len: usize) -> Result<Bth,
     Bth::from_bytes(&bth_bytes(first, second))
 }
 
-/// A record with a packet of `len` bytes, whose BTH was read, and found within.
+/// A record with a packet of `len` bytes, behind its BTH.
 #[derive(Clone, Copy)]
 pub(crate) struct Rest<'a> {
     pub record: &'a [AtomicU64],
     pub len: usize,
 }
 
-impl<'a> Rest<'a> {
-    /// Reads what is behind the BTH.
+impl<'a> Behind for Rest<'a> {
+    type Payload = WordBytes<'a>;
+
+    /// Of a record of which it is known that the packet lies within.
     #[inline(always)]
-    pub fn parse_as(self, bth: Bth, layout: Layout) -> Result<Packet<WordBytes<'a>>, Malformed> {
+    fn parse(self, bth: Bth, layout: Layout) -> Result<Packet<WordBytes<'a>>, Malformed> {
         let Self { record, len } = self;
         let mut bytes = [0; EXTENSIONS];
         let words = record[BTH_END / 8..].iter().take(layout.len().div_ceil(8));
@@ -132,29 +121,40 @@ impl<'a> Rest<'a> {
         let known = (len - Bth::LEN).min(EXTENSIONS);
         let (extensions, _) = Extensions::parse(layout, &bytes[..known])?;
         let headers = Headers { bth, extensions };
-        let payload = without_padding(&headers, len - Bth::LEN - layout.len())?;
-        let start = BTH_END + layout.len();
+        let start = start(layout.len());
+        let need = start - TAG_LEN;
+        let padded = len.checked_sub(need);
+        let short = Malformed::Truncated { part: Part::Payload, need, have: len };
+        let payload = without_padding(&headers, padded.ok_or(short)?)?;
         let have = record.len() * 8 - TAG_LEN;
         let missing = Malformed::Length { part: Part::Payload, claimed: payload, have };
         let payload = WordBytes::new(record, start..start + payload).ok_or(missing)?;
         Ok(Packet { headers, payload })
+    }
+
+    #[inline(always)]
+    fn split<const N: usize>(self) -> Option<([u8; N], WordBytes<'a>)> {
+        let Self { record, len } = self;
+        let payload = WordBytes::new(record, start(N)..TAG_LEN + len)?;
+        let mut headers = [0; N];
+        // To copy nothing is a call.
+        if N > 0 {
+            words::copy_out(record, BTH_END, &mut headers);
+        }
+        Some((headers, payload))
     }
 }
 
 /// A glance at its BTH, and all that is behind it, if that has no padding: no record is
 /// [written](emit) with any.
 #[inline(always)]
-pub(crate) fn glance(
-    record: &[AtomicU64],
-    first: u64,
-    len: usize,
-) -> Option<(Glance, WordBytes<'_>)> {
+pub(crate) fn glance(record: &[AtomicU64], first: u64, len: usize) -> Option<(Glance, Rest<'_>)> {
     let [a, b, c, d, e, f, g, h, last @ ..] = bth_bytes(first, record.get(1)?);
     let glance = Glance::new([a, b, c, d, e, f, g, h], last);
     if glance.pad() != 0 {
         return None;
     }
-    Some((glance, WordBytes::new(record, BTH_END..TAG_LEN + len)?))
+    Some((glance, Rest { record, len }))
 }
 
 /// The BTH, of which four bytes are in the first word, and the rest is the second.

@@ -293,7 +293,8 @@ fn complete<const ASKED: bool>(
 ) {
     if posted.told {
         let slot = slots.slot();
-        let done = if posted.plain == Some(Plain::Send) { Done::Sent } else { Done::Written };
+        let written = posted.plain == Some(Plain::Write);
+        let done = if written { Done::Written } else { Done::Sent };
         if let Data::Memory(memory) = &mut posted.request.data {
             let memory = std::mem::take(memory);
             slot.fill(posted.completion(qpn, done, 0, memory));

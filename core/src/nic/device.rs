@@ -1,9 +1,9 @@
 //! What the NIC asks of a device, and what a device tells the NIC.
 
 use crate::encap::{Full, Opener, Outer, Path, PathId, bare};
-use crate::payload::{Payload, WordBytes};
+use crate::payload::Payload;
 use crate::sync::AtomicU64;
-use crate::wire::{Bth, Glance, Headers, Layout, Malformed, Opcode, OpcodeInfo, Packet};
+use crate::wire::{Behind, Bth, Glance, Headers, Malformed, Opcode, OpcodeInfo, Packet};
 
 /// Where packets leave: encoded in the device's own memory, merged into runs where it can.
 pub trait Outbox {
@@ -78,7 +78,7 @@ pub trait Inbox {
     /// kind of packet is usual here, nothing is done. All that is behind that header is what comes
     /// along: other headers, if there are any, and payload.
     #[inline(always)]
-    fn usual<P: Payload>(&mut self, flow: Flow<'_>, bth: Glance, behind: P) -> bool {
+    fn usual(&mut self, flow: Flow<'_>, bth: Glance, behind: impl Behind) -> bool {
         let _ = (flow, bth, behind);
         false
     }
@@ -163,31 +163,6 @@ fn any_of_record<I: Inbox>(
     match bare::begin(record, first, len) {
         Ok(bth) => by_opcode(inbox, Flow::Link(link), bth, bare::Rest { record, len }),
         Err(why) => inbox.malformed(why),
-    }
-}
-
-/// What stands behind a packet's BTH.
-trait Behind {
-    type Payload: Payload;
-
-    fn parse(self, bth: Bth, layout: Layout) -> Result<Packet<Self::Payload>, Malformed>;
-}
-
-impl Behind for &[u8] {
-    type Payload = Self;
-
-    #[inline(always)]
-    fn parse(self, bth: Bth, layout: Layout) -> Result<Packet<Self>, Malformed> {
-        Packet::parse_as(bth, layout, self)
-    }
-}
-
-impl<'a> Behind for bare::Rest<'a> {
-    type Payload = WordBytes<'a>;
-
-    #[inline(always)]
-    fn parse(self, bth: Bth, layout: Layout) -> Result<Packet<WordBytes<'a>>, Malformed> {
-        self.parse_as(bth, layout)
     }
 }
 

@@ -142,7 +142,7 @@ use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::time::Time;
 use crate::wire::cm::Mad;
-use crate::wire::{Glance, Malformed, Opcode, OpcodeInfo, Packet, Qpn, Service};
+use crate::wire::{Behind, Glance, Malformed, Opcode, OpcodeInfo, Packet, Qpn, Service};
 
 use common::Common;
 use device::by_row;
@@ -539,7 +539,7 @@ impl Inbox for Nic {
     }
 
     #[inline(always)]
-    fn usual<P: Payload>(&mut self, flow: Flow<'_>, bth: Glance, behind: P) -> bool {
+    fn usual(&mut self, flow: Flow<'_>, bth: Glance, behind: impl Behind) -> bool {
         let Self { common, pairs, numbers, .. } = self;
         find(pairs, *numbers, bth.destination())
             .is_some_and(|pair| pair.take_usual(flow, bth, behind, common))

@@ -146,6 +146,8 @@ pub struct WorkRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Plain {
     Send,
+    /// A send with an immediate.
+    SendImm,
     Write,
     Read,
     /// An atomic operation.
@@ -372,17 +374,17 @@ impl WorkRequest {
         matches!(self.operation, Operation::Send) || !matches!(self.attached, Attachment::Nothing)
     }
 
-    /// Whether it is what most requests are: a send or write of bytes that lie in one piece, and of
-    /// nothing else, a read into one segment, or an atomic operation. It is one that a reliable
+    /// Whether it is what most requests are: a send of bytes that lie in one piece, if need be with an
+    /// immediate, a write of such and of nothing else, a read into one segment, or an atomic operation. It is one that a reliable
     /// connection can carry out, then, and takes its [data's](Data::len) length.
     #[inline(always)]
     pub(super) fn plain(&self) -> Option<Plain> {
-        let sends = matches!(self.attached, Attachment::Nothing)
-            && !self.fenced
-            && matches!(self.data, Data::Inline(_) | Data::Memory(Memory::Buf(_)));
-        match self.operation {
-            Operation::Send if sends => Some(Plain::Send),
-            Operation::Write { .. } if sends => Some(Plain::Write),
+        let in_one_piece = matches!(self.data, Data::Inline(_) | Data::Memory(Memory::Buf(_)));
+        let sends = in_one_piece && !self.fenced;
+        match (self.operation, self.attached) {
+            (Operation::Send, Attachment::Nothing) if sends => Some(Plain::Send),
+            (Operation::Send, Attachment::Imm(_)) if sends => Some(Plain::SendImm),
+            (Operation::Write { .. }, Attachment::Nothing) if sends => Some(Plain::Write),
             _ => self.plainly_asks(),
         }
     }

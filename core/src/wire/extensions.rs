@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::payload::Payload;
-
 use super::malformed::{Malformed, Part};
 use super::numbers::{AtomicValue, DmaLength, Imm, Msn, Qkey, Qpn, RemoteAddr, Rkey};
 use super::syndrome::Syndrome;
@@ -105,17 +103,8 @@ impl Reth {
     /// Its length on the wire.
     pub const LEN: usize = 16;
 
-    /// One that stands in front of a payload, and that payload, if it does.
-    #[inline(always)]
-    pub(crate) fn in_front_of<P: Payload>(bytes: P) -> Option<(Self, P)> {
-        let behind = bytes.len().checked_sub(Self::LEN)?;
-        let mut header = [0; Self::LEN];
-        bytes.part(0, Self::LEN).copy_to(&mut header);
-        Some((Self::from_bytes(header), bytes.part(Self::LEN, behind)))
-    }
-
     #[inline]
-    fn from_bytes(h: [u8; Self::LEN]) -> Self {
+    pub(crate) fn from_bytes(h: [u8; Self::LEN]) -> Self {
         Self {
             address: RemoteAddr(be64(&h, 0)),
             rkey: Rkey(be32(&h, 8)),

@@ -25,6 +25,7 @@
 //! The outer headers (Ethernet, IP, UDP, GRH) and the ICRC are put around a packet by
 //! [`encap`](crate::encap).
 
+mod behind;
 mod bth;
 pub mod cm;
 mod crc;
@@ -40,6 +41,7 @@ mod packet;
 mod syndrome;
 mod udp;
 
+pub use behind::Behind;
 pub use bth::Bth;
 pub use crc::Crc;
 pub use ethernet::Ethernet;

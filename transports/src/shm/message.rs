@@ -3,7 +3,7 @@
 use super::ring;
 
 /// The version that is spoken here.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// The longest name.
 pub(super) const LONGEST_NAME: usize = 90;

@@ -16,7 +16,7 @@ use doorbell_transports::{Address, Device, ReachError};
 use crate::common::*;
 
 /// What a hello begins with: that it is one, and the version.
-const HELLO: [u8; 2] = [1, 2];
+const HELLO: [u8; 2] = [1, 3];
 const LINES: u32 = 256;
 const RING: usize = 256 + LINES as usize * 64;
 
@@ -437,7 +437,7 @@ fn who_speaks_another_version_or_has_our_name_is_told_so() {
     let own = named(&device);
     let lines = LINES.to_le_bytes();
     for (hello, answer) in [
-        ([&[1, 1][..], &lines, b"a name"].concat(), [2, 6]),
+        ([&[1, 2][..], &lines, b"a name"].concat(), [2, 6]),
         ([&HELLO[..], &lines, own.as_bytes()].concat(), [2, 2]),
     ] {
         let liar = Liar::call(&named(&device));

@@ -37,8 +37,9 @@ impl Common {
     }
 }
 
+/// The same of a send; `last` is what comes with it, if it is the last of its message.
 #[inline(always)]
-fn send_headers(begins: bool, last: Option<Attachment>) -> (Opcode, Extensions) {
+pub fn send_headers(begins: bool, last: Option<Attachment>) -> (Opcode, Extensions) {
     use Attachment::{Imm, Invalidate};
     match (begins, last) {
         (true, None) => (Opcode::RcSendFirst, Extensions::None),

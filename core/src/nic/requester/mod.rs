@@ -408,7 +408,7 @@ impl QueuePair {
         let r = &mut self.requester;
         let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
         let sent = match posted.plain {
-            Some(Plain::Send) => {
+            Some(Plain::Send | Plain::SendImm) => {
                 let sent = match common.lossless {
                     true => self.send_stretch::<true, O>(most, promised, common, outbox),
                     false => self.send_stretch::<false, O>(most, promised, common, outbox),

@@ -4,13 +4,15 @@
 //! What is the same for all of them is asked once. Where anything else stands in the way, the
 //! stretch ends, or does not begin, and what comes then is judged as [any packet](super::packets).
 
+use crate::encap::{Full, Path};
 use crate::nic::common::Common;
 use crate::nic::device::Outbox;
 use crate::nic::pair::QueuePair;
 use crate::nic::states::State;
-use crate::nic::work::Plain;
-use crate::wire::{Bth, Extensions, Headers, Opcode, Psn};
+use crate::nic::work::{Plain, WorkRequest};
+use crate::wire::{Bth, Extensions, Headers, Opcode, Pkey, Psn, Qpn};
 
+use super::headers::send_headers;
 use super::{Requester, Turn};
 
 impl Requester {
@@ -30,6 +32,20 @@ impl Requester {
         };
         (most.min(window).min(self.work.seen_behind(self.at)).min(receives), receives)
     }
+}
+
+/// Apart, and by itself from the beginning, so that what most sends are made of stays in registers.
+#[inline(never)]
+fn push_with<O: Outbox>(
+    request: &WorkRequest,
+    bytes: &[u8],
+    (peer, pkey, psn, ask): (Qpn, Pkey, Psn, bool),
+    (path, outbox): (&Path, &mut O),
+) -> Result<u64, Full> {
+    let (opcode, extensions) = send_headers(true, Some(request.attached));
+    let bth = Bth::new(opcode, peer, psn).with_pkey(pkey);
+    let bth = bth.with_ack_request(ask).with_solicited(request.solicited);
+    outbox.push(path, Headers { bth, extensions }, bytes)
 }
 
 impl QueuePair {
@@ -62,17 +78,19 @@ impl QueuePair {
         let (mut asked, mut before) = (0, r.unasked);
         for posted in r.work.seen_part(r.at..r.at + most.min(*promised)) {
             let request = &posted.request;
-            if posted.plain != Some(Plain::Send) {
-                break;
-            }
+            let Some(plain @ (Plain::Send | Plain::SendImm)) = posted.plain else { break };
             let Some(bytes) = request.data.bytes().filter(|bytes| bytes.len() <= mtu) else {
                 break;
             };
             let ask = !LOSSLESS && (each | request.awaited | (sent >= due));
-            let bth = bth.with_psn(next).with_ack_request(ask).with_solicited(request.solicited);
-            let Ok(ticket) =
+            let pushed = if plain == Plain::Send {
+                let bth =
+                    bth.with_psn(next).with_ack_request(ask).with_solicited(request.solicited);
                 outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
-            else {
+            } else {
+                push_with(request, bytes, (self.peer, self.pkey, next, ask), (path, outbox))
+            };
+            let Ok(ticket) = pushed else {
                 full = true;
                 break;
             };

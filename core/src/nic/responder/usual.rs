@@ -9,7 +9,7 @@ use crate::nic::device::Flow;
 use crate::nic::pair::QueuePair;
 use crate::nic::states::State;
 use crate::payload::Payload;
-use crate::wire::{Bth, Glance, Likeness, Opcode, Psn, Reth, Service};
+use crate::wire::{Behind, Bth, Glance, Imm, Likeness, Opcode, Psn, Reth, Service};
 
 use super::{Attachment, Doing, Refusal};
 
@@ -27,30 +27,34 @@ impl QueuePair {
 
     /// Takes a packet that is a usual one. Whether it is.
     #[inline(always)]
-    pub fn take_usual<P: Payload>(
+    pub fn take_usual(
         &mut self,
         flow: Flow<'_>,
         bth: Glance,
-        behind: P,
+        behind: impl Behind,
         common: &mut Common,
     ) -> bool {
         if !self.comes_from_peer(flow) || bth.psn() != self.responder.expected {
             return false;
         }
         if bth.is(self.usual) {
-            self.take_usual_send(bth, behind, common)
+            let Some(([], payload)) = behind.split() else { return false };
+            self.take_usual_send(bth, payload, Attachment::Nothing, common)
         } else if bth.is(self.usual.with_opcode(Opcode::RcWriteOnly)) {
             self.take_usual_write(bth, behind, common)
+        } else if bth.is(self.usual.with_opcode(Opcode::RcSendOnlyImmediate)) {
+            self.take_usual_immediate(bth, behind, common)
         } else {
             false
         }
     }
 
     #[inline(always)]
-    fn take_usual_send<P: Payload>(
+    fn take_usual_send(
         &mut self,
         bth: Glance,
-        payload: P,
+        payload: impl Payload,
+        attached: Attachment,
         common: &mut Common,
     ) -> bool {
         let len = payload.len();
@@ -58,26 +62,33 @@ impl QueuePair {
             return false;
         }
         self.come(common);
-        let taken = self.take_whole(payload, Attachment::Nothing, bth.solicited(), common);
+        let taken = self.take_whole(payload, attached, bth.solicited(), common);
         self.took_usual(taken, len, bth, common);
         true
     }
 
-    /// Apart, so that each has the registers for itself.
+    /// Apart, as the next one, so that each has the registers for itself.
     #[inline(never)]
-    fn take_usual_write<P: Payload>(
+    fn take_usual_immediate(
         &mut self,
         bth: Glance,
-        behind: P,
+        behind: impl Behind,
         common: &mut Common,
     ) -> bool {
-        let Some((reth, payload)) = Reth::in_front_of(behind) else { return false };
+        let Some((imm, payload)) = behind.split() else { return false };
+        let imm = Imm(u32::from_be_bytes(imm));
+        self.take_usual_send(bth, payload, Attachment::Imm(imm), common)
+    }
+
+    #[inline(never)]
+    fn take_usual_write(&mut self, bth: Glance, behind: impl Behind, common: &mut Common) -> bool {
+        let Some((reth, payload)) = behind.split() else { return false };
         let len = payload.len();
         if len > self.mtu.bytes() {
             return false;
         }
         self.come(common);
-        let taken = self.write_whole(reth, payload, &common.keys);
+        let taken = self.write_whole(Reth::from_bytes(reth), payload, &common.keys);
         self.took_usual(taken, len, bth, common);
         true
     }
