@@ -1,8 +1,9 @@
 //! Reads and atomic operations packet by packet: one NIC, and a peer made by hand.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use doorbell::encap::{Full, Outer, Path, PathId, Version};
+use doorbell::encap::{Full, Outer, Path, PathId, Version, bare};
 use doorbell::memory::{Buf, Region};
 use doorbell::nic::*;
 use doorbell::payload::Payload;
@@ -86,6 +87,23 @@ impl One {
     fn take(&mut self, opcode: Opcode, psn: Psn, extensions: Extensions, payload: &[u8]) {
         let headers = Headers { bth: Bth::new(opcode, self.qpn, psn), extensions };
         self.nic.packet(Flow::Link(PathId(1)), &Packet { headers, payload });
+        self.nic.transmit(&mut self.out);
+    }
+
+    /// The same of a packet that lies where a device received it.
+    fn takes_as_it_comes(
+        &mut self,
+        opcode: Opcode,
+        psn: Psn,
+        extensions: Extensions,
+        payload: &[u8],
+    ) {
+        let headers = Headers { bth: Bth::new(opcode, self.qpn, psn), extensions };
+        let len = bare::record_len(&headers, payload.len());
+        let record: Vec<_> = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+        bare::emit(&record, [0; bare::TAG_LEN], &headers, payload);
+        let first = record[0].load(Ordering::Acquire);
+        self.nic.record(PathId(1), &record, first, len - bare::TAG_LEN);
         self.nic.transmit(&mut self.out);
     }
 
@@ -262,6 +280,26 @@ fn nothing_is_read_again_by_who_may_not_read() {
     // With a number of the present it is an invalid request.
     one.asks(psn(1), place.address, place.rkey, 8);
     assert_eq!(one.refusal(), (psn(1), Verdict::Nak(Nak::InvalidRequest)));
+}
+
+/// By either way that a packet is judged: at first it is not known yet whom it comes from.
+#[test]
+fn a_write_of_another_length_than_it_says_changes_nothing() {
+    for (known, said) in [(false, 7), (false, 9), (true, 7), (true, 9)] {
+        let mut one = One::new(1);
+        let (region, place) = one.open(&[0; 16]);
+        let reth = |len| {
+            let Registration { address, rkey, .. } = place;
+            Extensions::Reth(Reth { address, rkey, length: DmaLength(len) })
+        };
+        if known {
+            one.takes_as_it_comes(Opcode::RcWriteOnly, psn(0), reth(0), &[]);
+        }
+        let next = psn(known.into());
+        one.takes_as_it_comes(Opcode::RcWriteOnly, next, reth(said), &[1; 8]);
+        assert_eq!(one.refusal(), (next, Verdict::Nak(Nak::InvalidRequest)), "{known} {said}");
+        assert_eq!([region.load(0), region.load(8)], [Ok(0), Ok(0)]);
+    }
 }
 
 #[test]

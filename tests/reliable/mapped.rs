@@ -6,7 +6,7 @@ use doorbell::encap::{Full, Path, PathId};
 use doorbell::memory::{Buf, Region};
 use doorbell::nic::*;
 use doorbell::payload::Payload;
-use doorbell::wire::Headers;
+use doorbell::wire::{Headers, Rkey};
 
 use crate::common::{Setup, Two, at, lossless, outcomes, pattern, short};
 
@@ -34,6 +34,16 @@ impl Mapped {
     fn long(&self, id: u64) -> WorkRequest {
         let data = Memory::Buf(Buf::from(pattern(LONG)));
         WorkRequest::write(id, self.place.address, self.place.rkey, data)
+    }
+
+    /// A write of a word to a place of its own.
+    fn word(&self, id: u64) -> WorkRequest {
+        self.word_by(id, self.place.rkey)
+    }
+
+    fn word_by(&self, id: u64, rkey: Rkey) -> WorkRequest {
+        let data = Memory::Buf(Buf::from(pattern(8)));
+        WorkRequest::write(id, at(&self.place, 8 * id), rkey, data)
     }
 
     /// Posts a long write with the NIC in hand: the first of it is written.
@@ -119,6 +129,63 @@ fn a_receiver_that_is_not_ready_sets_a_write_back_that_is_mapped_or_not_any_more
             assert_eq!(outcomes(&at_a), [(id, Ok(Done::Written))]);
         }
     }
+}
+
+/// They are behind a send that is refused, and set back with that.
+#[test]
+fn a_row_that_is_set_back_is_not_written_again() {
+    let mut mapped = Mapped::of(&lossless());
+    let words = [1, 2, 3].map(|id| mapped.word(id));
+    let Mapped { two, region, .. } = &mut mapped;
+    two.a.send.post(short(0)).unwrap();
+    words.into_iter().for_each(|word| two.a.send.post(word).unwrap());
+    two.a.post(short(4));
+    two.run_for(Duration::from_micros(50));
+    // What is there by now is changed by its owner.
+    region.write_at(8, &[7; 24]).unwrap();
+    two.b.receives(8, 8);
+    let (at_a, _) = two.run(5, 2);
+    assert!(outcomes(&at_a).iter().all(|(_, outcome)| outcome.is_ok()));
+    let mut there = vec![0; 24];
+    region.read_at(8, &mut there).unwrap();
+    assert_eq!(there, [7; 24]);
+    assert_eq!(mapped.written_here(), 3);
+}
+
+#[test]
+fn in_a_row_of_writes_one_by_another_key_is_for_the_peer_to_refuse() {
+    let mut mapped = Mapped::of(&lossless());
+    let wrong = Rkey(mapped.place.rkey.0 ^ 1 << 31);
+    let words = [mapped.word(0), mapped.word_by(1, wrong), mapped.word(2)];
+    let two = &mut mapped.two;
+    words.into_iter().for_each(|word| two.a.send.post(word).unwrap());
+    two.a.send.ring();
+    let (found, _) = two.run(3, 0);
+    let (broke, flushed) = (Failure::Broke(Cause::PeerAccess), Failure::Flushed(Cause::PeerAccess));
+    assert_eq!(outcomes(&found), [(0, Ok(Done::Written)), (1, Err(broke)), (2, Err(flushed))]);
+    assert_eq!(mapped.region.load(8), Ok(0));
+}
+
+/// The peer does not count them, and tells by its count how many receives it has.
+#[test]
+fn rows_do_not_hold_up_sends_for_which_there_are_receives() {
+    const SENDS: u64 = 8;
+    let mut mapped = Mapped::of(&lossless());
+    mapped.two.b.receives(8, SENDS as usize + 1);
+    mapped.two.fabric.turn(mapped.two.b.node);
+    // Its answer brings the peer's count of receives.
+    let read = mapped.two.a.open(&mut mapped.two.fabric, 8).1.segment(0, 8);
+    mapped.two.a.post(WorkRequest::read(0, mapped.place.address, mapped.place.rkey, read));
+    mapped.two.run(1, 0);
+    let words: Vec<_> = (1..20).map(|id| mapped.word(id)).collect();
+    let two = &mut mapped.two;
+    words.into_iter().for_each(|word| two.a.send.post(word).unwrap());
+    (20..20 + SENDS).for_each(|id| two.a.send.post(short(id)).unwrap());
+    let sent = two.counters().0.sent;
+    two.a.send.ring();
+    two.fabric.turn(two.a.node);
+    assert_eq!(two.counters().0.sent, sent + SENDS, "all leave at once");
+    two.run(19 + SENDS as usize, SENDS as usize);
 }
 
 /// The last that is begun was once told of only when the rest had looked for room and found none.

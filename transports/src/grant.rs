@@ -77,6 +77,14 @@ pub enum GrantError {
         /// The device.
         device: &'static str,
     },
+    /// Peers may not write there, which who maps it could.
+    #[error("peers may not write this memory, and who maps it does: register it with REMOTE_WRITE")]
+    NotWritable,
+    /// It is another NIC's than the connection.
+    #[error(
+        "this memory is registered with another NIC than the connection's: grant it by one of that"
+    )]
+    OtherNic,
     /// There is no such link, or not any more.
     #[error("{0:?} leads to nobody: its peer has left, or it is not a path of this device's")]
     NoLink(PathId),

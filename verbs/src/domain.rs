@@ -46,8 +46,9 @@ impl Domain {
         self.registered(region, rights, None)
     }
 
-    /// Registers memory that peers of this machine can be [let to map](Connection::grant), too. What
-    /// they have mapped can't be revoked.
+    /// Registers memory that peers of this machine can be [let to map](Connection::grant), too, if the rights
+    /// let peers write there. What they have mapped can't be revoked, and rights and domain stand in nobody's
+    /// way there.
     ///
     /// # Errors
     /// As [`register`](Self::register).
@@ -70,7 +71,7 @@ impl Domain {
             .nic
             .shared()
             .with(|machine| machine.control().nic.register(self.domain, region.clone(), rights))?;
-        Ok(Registered::new(self.nic.clone(), region, registration, shared))
+        Ok(Registered::new(self.nic.clone(), region, (registration, rights), shared))
     }
 
     /// Makes a queue pair whose requests are futures.

@@ -4,13 +4,13 @@ use std::fmt;
 use std::ops::{Bound, Deref, RangeBounds};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use doorbell_core::memory::{AccessError, Region};
 pub use doorbell_core::nic::Rights;
 use doorbell_core::nic::{Data, Memory, Registration, Segment};
 use doorbell_core::wire::{RemoteAddr, Rkey};
-use doorbell_transports::SharedMemory;
+use doorbell_transports::{GrantError, SharedMemory};
 use thiserror::Error;
 
 use crate::error::{Failed, RegisterError};
@@ -50,6 +50,9 @@ struct Inner {
     nic: Nic,
     region: Region,
     registration: Registration,
+    /// The key for peers, the last that was given.
+    rkey: AtomicU32,
+    rights: Rights,
     revoked: AtomicBool,
     /// If it may be granted to peers of this machine.
     shared: Option<Arc<SharedMemory>>,
@@ -67,11 +70,11 @@ impl Registered {
     pub(crate) fn new(
         nic: Nic,
         region: Region,
-        registration: Registration,
+        (registration, rights): (Registration, Rights),
         shared: Option<Arc<SharedMemory>>,
     ) -> Self {
-        let revoked = AtomicBool::new(false);
-        Self(Arc::new(Inner { nic, region, registration, revoked, shared }))
+        let (rkey, revoked) = (AtomicU32::new(registration.rkey.0), AtomicBool::new(false));
+        Self(Arc::new(Inner { nic, region, registration, rkey, rights, revoked, shared }))
     }
 
     /// The memory itself.
@@ -81,8 +84,8 @@ impl Registered {
 
     /// The whole of it, as peers name it.
     pub fn remote(&self) -> RemoteMemory {
-        let Registration { rkey, address, len, .. } = self.0.registration;
-        RemoteMemory { address: address.0, rkey: rkey.0, len }
+        let Registration { address, len, .. } = self.0.registration;
+        RemoteMemory { address: address.0, rkey: self.0.rkey.load(Ordering::Relaxed), len }
     }
 
     /// The whole of it, for requests and receives of this program's own.
@@ -144,18 +147,30 @@ impl Registered {
         Ok(taken?)
     }
 
-    /// A new key for peers; the old one is of no use any more.
+    /// A new key for peers, which is the one of [`remote`](Self::remote) from here on; the old one is of no
+    /// use any more. What peers have mapped by it stays mapped.
     ///
     /// # Errors
     /// When it was revoked.
     pub fn renew(&self) -> Result<RemoteMemory, RegisterError> {
         let lkey = self.0.registration.lkey;
-        let rkey = self.0.nic.shared().with(|machine| machine.control().nic.renew(lkey))?;
-        Ok(RemoteMemory { rkey: rkey.0, ..self.remote() })
+        self.0.nic.shared().with(|machine| {
+            let rkey = machine.control().nic.renew(lkey)?;
+            // Of several who renew it at once, the last one's is the key.
+            self.0.rkey.store(rkey.0, Ordering::Relaxed);
+            Ok::<_, RegisterError>(RemoteMemory { rkey: rkey.0, ..self.remote() })
+        })
     }
 
-    pub(crate) fn shared(&self) -> Option<&SharedMemory> {
-        self.0.shared.as_deref()
+    /// The memory, if peers of a NIC may be let to map it.
+    pub(crate) fn shared(&self, nic: &Nic) -> Result<Option<&SharedMemory>, GrantError> {
+        if !Arc::ptr_eq(self.0.nic.shared(), nic.shared()) {
+            return Err(GrantError::OtherNic);
+        }
+        if self.0.shared.is_some() && !self.0.rights.include(Rights::REMOTE_WRITE) {
+            return Err(GrantError::NotWritable);
+        }
+        Ok(self.0.shared.as_deref())
     }
 }
 

@@ -36,7 +36,7 @@ const FLUSHED_AGAIN: Duration = Duration::from_millis(1);
 pub(super) struct QueuePair {
     pub shared: Shared,
     pub state: State,
-    /// What [usual](Self::is_usual) packets are like in this state.
+    /// What [usual](Self::take_usual) packets are like in this state.
     pub alike: Likeness,
     /// The same, or no packet's likeness while none can be a usual one.
     pub usual: Likeness,

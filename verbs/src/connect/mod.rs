@@ -94,12 +94,16 @@ impl Connection {
     /// Lets the peer [map](Self::map) memory that was [registered to be](crate::Domain::register_shared):
     /// it then reads and writes it as its own, in nanoseconds. It can't be taken back.
     ///
+    /// It is granted to the peer's program, and not to its queue pair alone: whoever has mapped memory needs
+    /// no key to change it, by other connections to this NIC neither, of whatever domain.
+    ///
     /// # Errors
-    /// When the memory was not registered so, or the peer is not on this machine.
+    /// When the memory was not registered so, or with another NIC, or peers may not write there; or when the
+    /// peer is not on this machine.
     pub fn grant(&self, memory: &Registered) -> Result<(), GrantError> {
         let device = self.nic.shared().capabilities.name;
         let unsupported = GrantError::Unsupported { device };
-        let Some(shared) = memory.shared() else { return Err(unsupported) };
+        let Some(shared) = memory.shared(&self.nic)? else { return Err(unsupported) };
         let Some(path) = self.link.ways(|ways| ways.path.as_ref().map(|&(_, path)| path)) else {
             return Err(unsupported);
         };
@@ -108,7 +112,8 @@ impl Connection {
     }
 
     /// Maps memory of the peer's: waits until the peer has [granted](Self::grant) what this names, or a
-    /// part of. What is [`Mapped`] is written without a packet, by queue pairs, too.
+    /// part of, for as long as that takes: who can't be sure that it will limits that, as by
+    /// [`timeout`](tokio::time::timeout). What is [`Mapped`] is written without a packet, by queue pairs, too.
     ///
     /// # Errors
     /// When the connection ends before.

@@ -100,6 +100,7 @@ fn a_key_that_was_revoked_is_refused() {
 fn a_key_that_was_renewed_is_refused_and_the_new_one_is_not() {
     with(|near, far| async move {
         let new = far.memory.renew().expect("it was not revoked");
+        assert_eq!(far.memory.clone().remote(), new);
         near.pair.write(buf(1, 8), new).await.expect("it may");
         let old = near.peer;
         refused(near, far, old, "is unknown: never given, or revoked").await;

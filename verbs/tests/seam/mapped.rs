@@ -21,6 +21,29 @@ async fn mapped(near: &End, far: &End) -> (Registered, RemoteMemory, Mapped) {
     (memory, whole, mapped)
 }
 
+#[test]
+fn what_peers_may_not_write_or_another_nic_has_is_not_granted() {
+    run(Runs::CurrentThread, || async {
+        let (here, there) = nics(Over::Shm, &brief());
+        let (near, far) = connected(&here, &there).await;
+        let shared = |end: &End, rights| {
+            let memory = SharedMemory::new(64).expect("memory");
+            end.domain.register_shared(memory, rights).expect("room")
+        };
+        let refused = |end: &End, memory: &Registered| {
+            end.pair.connection().grant(memory).expect_err("it may not").to_string()
+        };
+        let said = refused(&far, &shared(&far, Rights::REMOTE_READ | Rights::REMOTE_ATOMIC));
+        assert_eq!(
+            said,
+            "peers may not write this memory, and who maps it does: register it with REMOTE_WRITE"
+        );
+        let said = refused(&far, &shared(&near, Rights::REMOTE));
+        assert!(said.contains("registered with another NIC than the connection's"), "{said}");
+        far.pair.connection().grant(&shared(&far, Rights::REMOTE_WRITE)).expect("it may");
+    });
+}
+
 fn written_here(nic: &Nic) -> u64 {
     nic.statistics().nic.written_here
 }

@@ -5,20 +5,19 @@
 
 use std::ops::Range;
 
-use crate::encap::PathId;
 use crate::memory::Region;
 use crate::nic::common::{Common, in_use};
 use crate::nic::completion::Cause;
 use crate::nic::gather::gather;
 use crate::nic::keys::{Domain, Keys};
-use crate::nic::mapped::Mappings;
+use crate::nic::mapped::Mapping;
 use crate::nic::pair::QueuePair;
-use crate::nic::queues::Posted;
+use crate::nic::queues::{Completions, Posted};
 use crate::nic::states::State;
 use crate::nic::work::{Attachment, Data, Operation, Plain, WorkRequest};
 use crate::payload::Payload;
 use crate::planted::{Bug, planted};
-use crate::wire::{Psn, Service};
+use crate::wire::{Psn, Rkey, Service};
 
 use super::{Requester, Stop, Turn};
 
@@ -80,16 +79,42 @@ impl Requester {
             && writes.take(SEVERAL).all(|posted| posted.plain == Some(Plain::Write))
     }
 
-    /// Writes what the plain writes at the cursor say, as far as they are about one mapping, and a packet
-    /// each at the most. How many were.
+    /// Carries out the plain writes at the cursor that are about one mapping, the key of which is given, and
+    /// a packet each at the most: the first is one. How many were.
+    fn write_row(
+        &mut self,
+        most: usize,
+        promised: &mut usize,
+        completions: &mut Completions,
+        (mapping, rkey, mtu): (&Mapping, Rkey, usize),
+    ) -> Result<usize, Turn> {
+        let most = most.min(self.work.seen_behind(self.at));
+        if *promised < most {
+            *promised += completions.reserve_up_to(most - *promised);
+        }
+        if *promised == 0 {
+            return Err(Turn::Starved);
+        }
+        let written = self.copy_row(most.min(*promised), (mapping, rkey, mtu));
+        let (ticket, next) = (self.ticket_before(), self.next);
+        for posted in self.work.seen_part(self.at..self.at + written) {
+            posted.placed.set(true);
+            posted.sent(ticket, next);
+        }
+        *promised -= written;
+        self.ready |= self.at == 0;
+        (self.at, self.begun) = (self.at + written, self.begun + written);
+        // The peer counts no message.
+        self.parts = self.parts.wrapping_sub(written as u32);
+        Ok(written)
+    }
+
+    /// Copies what they write.
     ///
     /// It goes to lines that the peer has read, and each has to be got from there. The processor does so
     /// with many at a time, as long as little else is stored between them: so nothing is noted here.
     #[inline(always)]
-    fn write_plain(&self, most: usize, mtu: usize, link: PathId, mapped: &Mappings) -> usize {
-        let first = self.work.seen(self.at).map(|posted| &posted.request.operation);
-        let Some(&Operation::Write { rkey: of_all, .. }) = first else { return 0 };
-        let Some(mapping) = mapped.find(link, of_all) else { return 0 };
+    fn copy_row(&self, most: usize, (mapping, of_all, mtu): (&Mapping, Rkey, usize)) -> usize {
         let words = mapping.region().words();
         let mut written = 0;
         for posted in self.work.seen_part(self.at..self.at + most) {
@@ -132,37 +157,8 @@ impl Requester {
 }
 
 impl QueuePair {
-    /// Carries out the plain writes at the cursor that are a packet each at the most. How many.
-    fn write_stretch(&mut self, most: usize, promised: &mut usize, common: &mut Common) -> usize {
-        let (r, mtu) = (&mut self.requester, self.mtu.bytes());
-        let Some(path) = self.path.as_ref().filter(|_| self.state != State::Draining) else {
-            return 0;
-        };
-        let reliable = self.shared.service == Service::Rc && r.by_ticket;
-        if !reliable || r.at != r.begun || r.reaches_memory() {
-            return 0;
-        }
-        let most = most.min(r.work.seen_behind(r.at));
-        if *promised < most {
-            *promised += common.reserve_up_to(self.send_completions, most - *promised);
-        }
-        let written = r.write_plain(most.min(*promised), mtu, path.id(), &common.mapped);
-        let (ticket, next) = (r.ticket_before(), r.next);
-        for posted in r.work.seen_part(r.at..r.at + written) {
-            posted.placed.set(true);
-            posted.sent(ticket, next);
-        }
-        *promised -= written;
-        common.counters.written_here += written as u64;
-        r.ready |= r.at == 0 && written > 0;
-        (r.at, r.begun) = (r.at + written, r.begun + written);
-        // The peer counts no message.
-        r.parts = r.parts.wrapping_sub(written as u32);
-        written
-    }
-
-    /// Carries out the write at the cursor, or as many packets' worth of it as may be now. How many; none,
-    /// if it is to be sent.
+    /// Carries out the write at the cursor, and others behind it if they are short, or as many packets' worth
+    /// of it as may be now. How many; none, if it is to be sent.
     ///
     /// It must not overtake anything that is about memory, and waits for that if it is worth it: if it is
     /// long, or more of them stand behind it. Else it is sent behind it.
@@ -173,10 +169,6 @@ impl QueuePair {
         promised: &mut usize,
         common: &mut Common,
     ) -> Result<usize, Turn> {
-        let written = self.write_stretch(most, promised, common);
-        if written > 0 {
-            return Ok(written);
-        }
         let (r, mtu) = (&mut self.requester, self.mtu);
         let (Some(path), Some(posted)) = (&self.path, r.work.seen(r.at)) else {
             return Err(Turn::Idle);
@@ -197,9 +189,8 @@ impl QueuePair {
             return Ok(0);
         }
         let mapping = common.mapped.find(path.id(), rkey);
-        let place =
-            mapping.and_then(|mapping| Some((mapping.region(), mapping.place(address, len)?)));
-        let Some((region, start)) = place else {
+        let place = mapping.and_then(|mapping| Some((mapping, mapping.place(address, len)?)));
+        let Some((mapping, start)) = place else {
             // What was mapped when it began is not any more: all of it is sent.
             if placing {
                 (r.places, r.packet) = (false, 0);
@@ -214,13 +205,21 @@ impl QueuePair {
             if self.state == State::Draining {
                 return Err(Turn::Idle);
             }
-            r.begin(promised, in_use(&mut common.completions, self.send_completions))?;
+            let completions = in_use(&mut common.completions, self.send_completions);
+            if posted.plain == Some(Plain::Write) && len <= mtu.bytes() as u32 {
+                let row = (mapping, rkey, mtu.bytes());
+                let written = r.write_row(most, promised, completions, row)?;
+                common.counters.written_here += written as u64;
+                return Ok(written);
+            }
+            r.begin(promised, completions)?;
             (r.begun, r.places) = (r.begun + 1, true);
         }
         let (packet, bytes) = (r.packet, mtu.bytes() as u32);
         let packets = (mtu.packets(len) - packet).min(most as u32);
         let part = (packet * bytes) as usize..((packet + packets) * bytes).min(len) as usize;
-        let copied = copy(&request.data, part, (&common.keys, self.domain), (region, start));
+        let copied =
+            copy(&request.data, part, (&common.keys, self.domain), (mapping.region(), start));
         if let Err(cause) = copied {
             return Err(self.stopped(Stop::Refused(cause), common));
         }
