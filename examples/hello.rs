@@ -3,8 +3,9 @@
 //! `cargo run --release --example hello`, or over the loopback device, as between two machines:
 //! `cargo run --release --example hello -- udp:127.0.0.1 udp:127.0.0.2`
 
-use doorbell::verbs::{Buf, Config, Imm, Nic, QueuePairConfig, Region, RemoteMemory, Rights};
-use doorbell::wire::ServiceId;
+use doorbell::verbs::{
+    Buf, Config, Imm, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId,
+};
 
 const HELLO: ServiceId = ServiceId(7);
 

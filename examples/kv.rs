@@ -16,9 +16,8 @@ use std::time::Instant;
 use anyhow::{Context, bail, ensure};
 use clap::{Parser, Subcommand};
 use doorbell::verbs::{
-    Buf, Config, Listener, Nic, QueuePair, QueuePairConfig, Region, RemoteMemory, Rights,
+    Buf, Config, Listener, Nic, QueuePair, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId,
 };
-use doorbell::wire::ServiceId;
 
 const CACHE: ServiceId = ServiceId(0xCAC4E);
 

@@ -19,8 +19,8 @@ use anyhow::{Context, ensure};
 use clap::{Parser, Subcommand};
 use doorbell::verbs::{
     Buf, Config, Imm, Listener, Nic, QueuePair, QueuePairConfig, Region, RemoteMemory, Rights,
+    ServiceId,
 };
-use doorbell::wire::ServiceId;
 
 const TRANSFER: ServiceId = ServiceId(0xF11E);
 

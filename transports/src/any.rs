@@ -45,7 +45,7 @@ pub enum Spec {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
     "`{0}` names no device: it is packet:INTERFACE, packet-v2:INTERFACE[,IP/PREFIX], shm:NAME or \
-     udp:IP[:PORT]"
+     udp:IP[:PORT], a port being at most 65535"
 )]
 pub struct SpecError(String);
 

@@ -6,8 +6,8 @@ use std::io;
 use doorbell_core::cm::{ConfigError, ConnectionError, ListenError, Why};
 use doorbell_core::memory::Buf;
 use doorbell_core::nic::{
-    self, ChangeError, Failure, KeyError, Memory, NumberingError, PostError, ReceiveRequest,
-    Refused, ResourceError, TableFull, WorkRequest,
+    self, Cause, ChangeError, Failure, Memory, NumberingError, PostError, ReceiveRequest, Refused,
+    ResourceError, TableFull, WorkRequest,
 };
 use doorbell_core::wire::cm::RejectReason;
 use doorbell_core::wire::{Qpn, ServiceId};
@@ -138,6 +138,10 @@ impl fmt::Display for Failed {
         match (&self.0.ending, self.0.why) {
             // A cause that the request broke upon is the connection's, too.
             (Some(Ending::Broken(_)) | None, why) => write!(f, "{why}"),
+            // It is the end of the connection that told the queue pair to stop, and nobody else.
+            (Some(ending), FailedWhy::Carried(Failure::Flushed(Cause::Told))) => {
+                write!(f, "flushed unfinished: {ending}")
+            }
             (Some(ending), why) => write!(f, "{why}: {ending}"),
         }
     }
@@ -282,7 +286,7 @@ pub enum RegisterError {
     /// The table is full.
     #[error(transparent)]
     Full(#[from] TableFull),
-    /// There is no such registration.
-    #[error(transparent)]
-    Key(#[from] KeyError),
+    /// It was taken back before, by another handle.
+    #[error("this registration was revoked already, by another handle to it")]
+    Revoked,
 }

@@ -144,7 +144,7 @@ impl Registered {
         let taken = self.0.nic.shared().with(|machine| machine.control().nic.deregister(lkey));
         // The key may be another's by the time when the last handle goes.
         self.0.revoked.store(true, Ordering::Relaxed);
-        Ok(taken?)
+        taken.map_err(|_| RegisterError::Revoked)
     }
 
     /// A new key for peers, which is the one of [`remote`](Self::remote) from here on; the old one is of no
@@ -155,10 +155,11 @@ impl Registered {
     pub fn renew(&self) -> Result<RemoteMemory, RegisterError> {
         let lkey = self.0.registration.lkey;
         self.0.nic.shared().with(|machine| {
-            let rkey = machine.control().nic.renew(lkey)?;
+            let renewed = machine.control().nic.renew(lkey);
+            let rkey = renewed.map_err(|_| RegisterError::Revoked)?;
             // Of several who renew it at once, the last one's is the key.
             self.0.rkey.store(rkey.0, Ordering::Relaxed);
-            Ok::<_, RegisterError>(RemoteMemory { rkey: rkey.0, ..self.remote() })
+            Ok(RemoteMemory { rkey: rkey.0, ..self.remote() })
         })
     }
 
