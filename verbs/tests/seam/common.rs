@@ -192,13 +192,22 @@ pub async fn connected(near: &Nic, far: &Nic) -> (End, End) {
 
 /// The same in these domains, configured so.
 pub async fn connected_as(
+    domains: (&Domain, &Domain),
+    configs: [QueuePairConfig; 2],
+) -> (End, End) {
+    connected_by(SERVICE, domains, configs).await
+}
+
+/// The same by a service, of which each of several that connect at a time needs one of its own.
+pub async fn connected_by(
+    service: ServiceId,
     (near, far): (&Domain, &Domain),
     [here, there]: [QueuePairConfig; 2],
 ) -> (End, End) {
-    let mut listener = far.nic().listen(SERVICE).await.expect("nobody else listens");
+    let mut listener = far.nic().listen(service).await.expect("nobody else listens");
     let asks = async {
         let pair = near.queue_pair(&here).expect("room");
-        pair.connect(&address(far.nic()), SERVICE, &[]).await.expect("the peer listens").0
+        pair.connect(&address(far.nic()), service, &[]).await.expect("the peer listens").0
     };
     let takes = async {
         let pair = far.queue_pair(&there).expect("room");

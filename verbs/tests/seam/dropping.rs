@@ -11,11 +11,13 @@ use doorbell_verbs::{
     Buf, Cause, Config, DATAGRAM_HEADER, Datagram, DatagramsConfig, FailedWhy, Failure, Nic, Qkey,
     QueuePairConfig, QueuesConfig, Region, Rights, Send, ServiceId, SharedMemory,
 };
+use tokio::task::JoinSet;
 
 use crate::common::{
-    End, Over, Runs, address, bounded, brief, buf, bytes, connected, connected_as, dedicated,
-    joined, nics, now, run, sleepy,
+    End, Over, Runs, address, bounded, brief, buf, bytes, connected, connected_as, connected_by,
+    customary, dedicated, joined, nics, now, run, sleepy,
 };
+use crate::revoking::sum;
 
 /// Chance, by a seed.
 pub struct Luck(u64);
@@ -273,35 +275,59 @@ fn datagrams_and_their_destinations_are_dropped_at_any_time() {
 }
 
 /// Memory that a peer writes to as fast as it can, several writes at a time: one of them is refused,
-/// and so each takes a connection, and its time.
+/// and so each takes a connection. For most of its time one that is made waits, and so several are
+/// at a time.
 #[test]
 fn registrations_are_dropped_while_they_are_written_at_full_speed() {
-    beside_traffic(900, |bench, times, mut luck| async move {
-        for number in 0..times as usize {
-            let (one, other) = connected(&bench.near, &bench.far).await;
-            let lent = other.domain.register(Region::new(1 << 14), Rights::REMOTE);
-            let lent = lent.expect("room");
-            let remote = lent.remote();
-            let writes = async || {
-                loop {
-                    if let Err(failed) = one.pair.write(buf(number, 1 << 14), remote).await {
-                        return failed.why();
-                    }
-                }
-            };
-            let waits = luck.below(30);
-            let drops = async {
-                for _ in 0..waits {
-                    tokio::task::yield_now().await;
-                }
-                drop(lent);
-            };
-            let (first, second, ()) = tokio::join!(writes(), writes(), drops);
-            let refused = FailedWhy::Carried(Failure::Broke(Cause::PeerAccess));
-            assert!(first == refused || second == refused, "{first:?}, {second:?}");
-            drop((one, other));
+    const AT_A_TIME: u64 = 8;
+    beside_traffic(10_000, |bench, times, mut luck| async move {
+        let mut all = JoinSet::new();
+        for number in 0..AT_A_TIME {
+            let (service, luck) = (ServiceId(100 + number), Luck(1 + luck.below(u64::MAX)));
+            let times = times.div_ceil(AT_A_TIME);
+            all.spawn(written_and_dropped(bench.clone(), service, times, luck));
         }
+        all.join_all().await;
     });
+}
+
+async fn written_and_dropped(bench: Arc<Bench>, service: ServiceId, times: u64, mut luck: Luck) {
+    let domains = (bench.near.domain(), bench.far.domain());
+    for number in 0..times as usize {
+        let both = (&domains.0, &domains.1);
+        let (one, other) = connected_by(service, both, customary()).await;
+        let lent = other.domain.register(Region::new(1 << 14), Rights::REMOTE).expect("room");
+        let (remote, region) = (lent.remote(), lent.region().clone());
+        let writes = async |mut number: usize| {
+            loop {
+                if let Err(failed) = one.pair.write(buf(number, 1 << 14), remote).await {
+                    return (failed.why(), sum(&region));
+                }
+                // Of each write the bytes are others.
+                number += 1;
+            }
+        };
+        let (waits, is_revoked) = (luck.below(30), luck.below(2) == 0);
+        let drops = async {
+            for _ in 0..waits {
+                tokio::task::yield_now().await;
+            }
+            if !is_revoked {
+                drop(lent);
+                return None;
+            }
+            lent.revoke().await.expect("it was not before");
+            Some(sum(&region))
+        };
+        let ((first, then), (second, later), revoked) =
+            tokio::join!(writes(number), writes(number + 128), drops);
+        let refused = FailedWhy::Carried(Failure::Broke(Cause::PeerAccess));
+        assert!(first == refused || second == refused, "{first:?}, {second:?}");
+        // That one is refused, or that the memory was taken back, says that no byte changes any more.
+        assert!(then == later && revoked.is_none_or(|sum| sum == then), "a byte has changed");
+        drop((one, other));
+        assert_eq!(sum(&region), then, "a byte has changed");
+    }
 }
 
 /// How often memory that processes share is mapped here.

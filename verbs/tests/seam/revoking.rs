@@ -7,7 +7,8 @@ use doorbell_verbs::{Cause, FailedWhy, Failure, Region};
 
 use crate::common::{End, Over, Runs, brief, buf, connected, dedicated, lent, nics, run, sleepy};
 
-fn sum(region: &Region) -> u64 {
+/// By which it is known whether a byte has changed.
+pub fn sum(region: &Region) -> u64 {
     let words = region.words().iter().map(|word| word.load(Ordering::Relaxed));
     words.fold(0, |sum: u64, word| sum.rotate_left(5) ^ word)
 }
