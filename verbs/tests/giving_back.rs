@@ -1,0 +1,104 @@
+//! Whatever is dropped, whenever: all that it took of the heap is given back.
+
+use std::task::Poll;
+use std::time::Duration;
+
+use doorbell_kit::{Allocated, Luck};
+use doorbell_verbs::{Buf, Config, Nic, Progress, Region, Rights, ServiceId};
+
+#[global_allocator]
+static HELD: Allocated = Allocated::nothing();
+
+const SERVICE: ServiceId = ServiceId(7);
+
+/// After so many rounds the heap is as large as it gets.
+const ROUNDS: u64 = 2_500;
+
+/// How much more may be held after as many rounds again: what a thread of the runtime or of a NIC has in
+/// hand just then. It is less than two bytes a round, and so less than anything that each would leave.
+const SLACK: isize = 4 << 10;
+
+/// Polls a future so often at most, and drops it wherever it is.
+async fn abandoned(polls: u64, future: impl Future) {
+    let mut future = std::pin::pin!(future);
+    let mut left = polls;
+    std::future::poll_fn(|context| {
+        if left == 0 || future.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        left -= 1;
+        // Woken or not, it is polled again.
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+fn opened(end: &str, config: &Config) -> Nic {
+    let name = format!("shm:giving-back/{}/{end}", std::process::id());
+    Nic::open(&name, config.clone()).expect("nobody has it, or nobody any more")
+}
+
+/// A connection and memory that is written, of which futures, registration and queue pairs are dropped
+/// in any order.
+async fn round(near: &Nic, far: &Nic, luck: &mut Luck) {
+    let (asks, takes) = (near.domain(), far.domain());
+    let mut listener = far.listen(SERVICE).await.expect("nobody else listens");
+    let to = far.address().to_string();
+    let accepts = async { listener.accept().await.accept(&takes).await };
+    let (asked, taken) = tokio::join!(asks.connect(&to, SERVICE), accepts);
+    let (asked, taken) = (asked.expect("the peer listens"), taken.expect("the peer waits"));
+    let lent = takes.register(Region::new(1 << 14), Rights::REMOTE).expect("room");
+    let remote = lent.remote();
+    let buf = |len| Buf::from(vec![7; len]);
+    abandoned(luck.below(6), asked.write(buf(1 << 14), remote)).await;
+    abandoned(luck.below(6), asked.read(Buf::with_capacity(1 << 14), remote)).await;
+    abandoned(luck.below(4), taken.recv(Buf::with_capacity(64))).await;
+    abandoned(luck.below(4), asked.send(buf(64))).await;
+    abandoned(luck.below(4), asked.fetch_add(remote.at(0, 8).expect("within"), 1)).await;
+    match luck.below(3) {
+        0 => drop(asked),
+        1 => drop(taken),
+        _ => drop(lent),
+    }
+}
+
+/// Rounds between two NICs, and others between NICs that are dropped in the middle of them.
+async fn rounds(near: &Nic, far: &Nic, config: &Config, luck: &mut Luck) {
+    for number in 0..ROUNDS {
+        match number % 10 {
+            0 => {
+                let (near, far) = (opened("other near", config), opened("other far", config));
+                let polls = luck.below(100);
+                abandoned(polls, round(&near, &far, luck)).await;
+            }
+            _ => round(near, far, luck).await,
+        }
+    }
+}
+
+/// Waits until what has been dropped is gone, and says how much is held then.
+async fn settled() -> isize {
+    let mut least = HELD.bytes();
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        least = least.min(HELD.bytes());
+    }
+    least
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_heap_does_not_grow_with_what_was_dropped() {
+    let dedicated = Progress::Dedicated { core: None };
+    for (seed, progress) in [(1, Progress::Inline), (2, dedicated)] {
+        let config = Config { progress, time_wait: Duration::from_millis(1), ..Config::default() };
+        let mut luck = Luck::new(seed);
+        let (near, far) = (opened("near", &config), opened("far", &config));
+        rounds(&near, &far, &config, &mut luck).await;
+        let before = settled().await;
+        rounds(&near, &far, &config, &mut luck).await;
+        let after = settled().await;
+        println!("{before} bytes after {ROUNDS} rounds, {after} after as many again");
+        assert!(after <= before + SLACK, "{before} bytes, and {after} after as many rounds again");
+    }
+}
