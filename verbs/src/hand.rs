@@ -11,6 +11,20 @@ use crate::queues::SendQueue;
 /// posted by this leaves at once, and what is posted otherwise when the look is over.
 ///
 /// It stays on the thread that has the NIC: whoever waited for the NIC elsewhere would wait for ever.
+///
+/// ```
+/// # use doorbell_verbs::AtHand;
+/// fn is_there(nic: AtHand<'static>) -> bool {
+///     (move || nic.is_there())()
+/// }
+/// ```
+///
+/// ```compile_fail,E0277
+/// # use doorbell_verbs::AtHand;
+/// fn is_there(nic: AtHand<'static>) -> bool {
+///     std::thread::spawn(move || nic.is_there()).join().unwrap()
+/// }
+/// ```
 pub struct AtHand<'r> {
     nic: Option<(&'r Shared, &'r mut Box<dyn Machine>)>,
     stays_here: PhantomData<*const ()>,
@@ -80,6 +94,17 @@ impl<'r> AtHand<'r> {
 /// with what was received before it begins with the answer. It is not to be kept over an await: a task
 /// that could be moved to another thread does not compile with it, and whoever awaits something of the
 /// same NIC panics.
+///
+/// ```
+/// # use doorbell_verbs::{CompletionQueue, Nic};
+/// fn spawn(nic: Nic, mut completions: CompletionQueue) {
+///     tokio::spawn(async move {
+///         let hand = nic.until_completion(&mut completions).await;
+///         drop(hand);
+///         tokio::task::yield_now().await;
+///     });
+/// }
+/// ```
 ///
 /// ```compile_fail
 /// # use doorbell_verbs::{CompletionQueue, Nic};

@@ -35,12 +35,23 @@ use crate::progress::Errand;
 /// # }
 /// ```
 ///
-/// A slice of its bytes it never lends, for peers write there:
+/// A copy of its bytes is to be had, and a slice of them never, for peers write there:
 ///
-/// ```compile_fail
+/// ```
 /// # use doorbell_verbs::Registered;
-/// fn slice(memory: &Registered) -> &[u8] {
-///     &memory[..]
+/// fn bytes(memory: &Registered) -> Vec<u8> {
+///     let mut bytes = vec![0; memory.len()];
+///     memory.read_at(0, &mut bytes).expect("all of them");
+///     bytes
+/// }
+/// ```
+///
+/// ```compile_fail,E0608
+/// # use doorbell_verbs::Registered;
+/// fn bytes(memory: &Registered) -> Vec<u8> {
+///     let mut bytes = vec![0; memory.len()];
+///     bytes.copy_from_slice(&memory[..]);
+///     bytes
 /// }
 /// ```
 #[derive(Clone)]

@@ -10,38 +10,71 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A read has no immediate, and an atomic operation no data:
+//! A write may have an immediate, and a read has none:
 //!
-//! ```compile_fail
-//! # use doorbell_verbs::{Buf, Imm, Read, RemoteMemory};
-//! fn read(memory: RemoteMemory) {
+//! ```
+//! # use doorbell_verbs::{Buf, Imm, Read, RemoteMemory, Write};
+//! fn request(memory: RemoteMemory) {
+//!     let _ = Write::new(Buf::with_capacity(4096), memory).unwrap().imm(Imm(7));
+//! }
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # use doorbell_verbs::{Buf, Imm, Read, RemoteMemory, Write};
+//! fn request(memory: RemoteMemory) {
 //!     let _ = Read::new(Buf::with_capacity(4096), memory).unwrap().imm(Imm(7));
 //! }
 //! ```
 //!
-//! ```compile_fail
+//! An atomic operation has a number, and no data:
+//!
+//! ```
 //! # use doorbell_verbs::{Buf, FetchAdd, RemoteMemory};
 //! fn add(memory: RemoteMemory) {
-//!     let _ = FetchAdd::new(Buf::with_capacity(8), memory);
+//!     let _ = FetchAdd::new(memory, 8);
+//! }
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use doorbell_verbs::{Buf, FetchAdd, RemoteMemory};
+//! fn add(memory: RemoteMemory) {
+//!     let _ = FetchAdd::new(memory, Buf::with_capacity(8));
 //! }
 //! ```
 //!
 //! Who sends takes no key of his own back, and nobody's but by a send:
 //!
-//! ```compile_fail
-//! # use doorbell_verbs::{Buf, Write, RemoteMemory};
-//! fn write(memory: RemoteMemory) {
+//! ```
+//! # use doorbell_verbs::{Buf, RemoteMemory, Send, Write};
+//! fn request(memory: RemoteMemory) {
+//!     let _ = Send::new(Buf::with_capacity(4096)).invalidate(memory);
+//! }
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # use doorbell_verbs::{Buf, RemoteMemory, Send, Write};
+//! fn request(memory: RemoteMemory) {
 //!     let _ = Write::new(Buf::with_capacity(4096), memory).unwrap().invalidate(memory);
 //! }
 //! ```
 //!
-//! A buffer that was posted is the NIC's until its request is complete:
+//! A buffer is the program's until it is posted, and the NIC's from then until its request is
+//! complete:
 //!
-//! ```compile_fail
-//! # use doorbell_verbs::{Buf, Send, SendQueue};
-//! fn post(queue: &mut SendQueue, mut buf: Buf) {
-//!     queue.post(Send::new(buf));
+//! ```
+//! # use doorbell_verbs::{Buf, Refused, Send, SendQueue, WorkRequest};
+//! fn post(queue: &mut SendQueue, mut buf: Buf) -> Result<(), Refused<WorkRequest>> {
 //!     buf[0] = 1;
+//!     queue.post(Send::new(buf))
+//! }
+//! ```
+//!
+//! ```compile_fail,E0382
+//! # use doorbell_verbs::{Buf, Refused, Send, SendQueue, WorkRequest};
+//! fn post(queue: &mut SendQueue, mut buf: Buf) -> Result<(), Refused<WorkRequest>> {
+//!     let posted = queue.post(Send::new(buf));
+//!     buf[0] = 1;
+//!     posted
 //! }
 //! ```
 
