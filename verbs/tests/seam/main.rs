@@ -18,5 +18,6 @@ mod operations;
 mod progress;
 mod revoking;
 mod spans;
+mod threads;
 mod virtual_time;
 mod watched;

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use doorbell_verbs::{Cause, FailedWhy, Failure, Region};
+use doorbell_verbs::{Cause, FailedWhy, Failure, Region, Rights};
 
-use crate::common::{End, Over, Runs, brief, buf, connected, dedicated, lent, nics, run, sleepy};
+use crate::common::{
+    End, Over, Runs, brief, buf, bytes, connected, dedicated, lent, nics, run, sleepy,
+};
+use crate::errors::{says, with};
 
 /// By which it is known whether a byte has changed.
 pub fn sum(region: &Region) -> u64 {
@@ -70,4 +73,44 @@ fn of_memory_that_was_revoked_no_byte_changes() {
             }
         });
     }
+}
+
+/// The region, which can't be lent as slices now.
+#[track_caller]
+fn not_private(region: Region) -> Region {
+    let refused = region.try_private().map(drop).expect_err("somebody else may write it");
+    says(&refused, &["is still shared"]);
+    refused.into_region()
+}
+
+/// By its key a peer may write it at any time, whether this program has a handle or not.
+#[test]
+fn memory_is_lent_as_slices_only_when_no_key_of_it_is_alive() {
+    with(|near, far| async move {
+        for is_revoked in [true, false] {
+            let region = Region::new(64);
+            let memory = far.domain.register(region.clone(), Rights::REMOTE).expect("room");
+            let region = not_private(region);
+            near.pair.write(buf(1, 64), memory.remote()).await.expect("it may");
+            let region = not_private(region);
+            let remote = memory.renew().expect("it was not revoked");
+            let mut region = not_private(region);
+            near.pair.write(buf(2, 64), remote).await.expect("it may");
+            match is_revoked {
+                true => drop(memory.revoke().await.expect("it was not before")),
+                false => drop(memory),
+            }
+            let mut private = loop {
+                match region.try_private() {
+                    Ok(private) => break private,
+                    // What was dropped is taken back by whoever next has the NIC in hand.
+                    Err(refused) if !is_revoked => region = refused.into_region(),
+                    Err(refused) => panic!("it was revoked: {refused}"),
+                }
+                tokio::task::yield_now().await;
+            };
+            assert!(private.as_bytes() == bytes(2, 64), "what was written is there");
+        }
+        drop((near, far));
+    });
 }
