@@ -1,6 +1,7 @@
 //! The examples run as README.md and their own first lines say that they do.
 //!
-//! They are those that `cargo test` has built; `cargo test --test examples` takes what is there.
+//! They are those that `cargo test` has built; `cargo test --test examples` takes what is there. None
+//! needs privileges, and so none has any: if this is root, an ordinary user runs them.
 
 mod printed;
 mod program;
@@ -11,7 +12,7 @@ use doorbell::pcap::Reader;
 use doorbell_kit::lab::{self, Namespace};
 
 use printed::{Command, commands, is_as_shown};
-use program::Program;
+use program::{Folder, Program};
 
 /// Examples whose output the README does not show. Each has a test of its own below.
 const NOT_SHOWN: [&str; 2] = ["dissect", "rping"];
@@ -100,9 +101,7 @@ fn transfer_goes_from_one_process_to_another() {
         let all = printed_in("examples/transfer.rs");
         let [_, receive, send] = &all[..] else { panic!("a receiver, and a sender: {all:?}") };
         for device in ["udp", "shm"] {
-            let name = format!("transfer-{device}-{}", std::process::id());
-            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-            std::fs::create_dir(&folder).expect("a folder can be made there");
+            let folder = Folder::new();
             // More than the parts that are lent, and then a part that is not full.
             let bytes: Vec<u8> = (0..3_000_001_u32).map(|at| (at ^ at >> 9) as u8).collect();
             std::fs::write(folder.join("file.bin"), &bytes).expect("there is room");
@@ -116,7 +115,6 @@ fn transfer_goes_from_one_process_to_another() {
             assert!(said.ends_with("\n3000001 bytes received\n"), "{said}");
             let copy = std::fs::read(folder.join("copy.bin")).expect("it is written");
             assert!(copy == bytes, "over {device} the copy is not the file");
-            std::fs::remove_dir_all(&folder).expect("it is there");
         }
     });
 }

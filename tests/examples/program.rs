@@ -1,19 +1,57 @@
 //! An example under way.
 
 use std::io::{self, BufRead, BufReader};
+use std::ops::Deref;
+use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doorbell_kit::die_with_parent;
 use doorbell_kit::lab::Namespace;
+use doorbell_kit::{die_with_parent, ordinary_user, run_as};
 
 /// Longer than any takes unoptimised on a machine whose processors have other work, too: on such a
 /// one `kv` takes tens of seconds, for whoever waits there looks before he sleeps.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A new folder, which is whose the examples are, and gone when this is dropped.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("doorbell-examples-{}-{count}", std::process::id());
+        let user = ordinary_user();
+        // What lies in root's own folder others may not reach.
+        let place = match user {
+            Some(_) => std::env::temp_dir(),
+            None => env!("CARGO_TARGET_TMPDIR").into(),
+        };
+        let folder = Self(place.join(name));
+        std::fs::create_dir(&*folder).expect("a folder can be made there");
+        chown(&*folder, user, user).expect("it is this user's, or this is root");
+        folder
+    }
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
 
 /// A process of an example, and those that it starts. They are killed when this is dropped.
 pub struct Program {
@@ -22,6 +60,8 @@ pub struct Program {
     lines: Receiver<String>,
     said: String,
     deadline: Instant,
+    /// What only they have, if they are another user's: removed when they are dead.
+    _own: Option<Folder>,
 }
 
 impl Program {
@@ -35,12 +75,22 @@ impl Program {
         assert!(path.exists(), "{} is built by `cargo test`, or --examples", path.display());
 
         let (reader, writer) = io::pipe().expect("there is a descriptor left");
+        let user = ordinary_user();
+        let own = user.map(|_| Folder::new());
+        let path = own.as_deref().map_or_else(|| path.clone(), |own| copied(&path, own));
         let mut command = place.command(path);
         let errors = writer.try_clone().expect("there is a descriptor left");
-        command.args(arguments).current_dir(folder).env("TMPDIR", env!("CARGO_TARGET_TMPDIR"));
+        let temporary = own.as_deref().unwrap_or(Path::new(env!("CARGO_TARGET_TMPDIR")));
+        command.args(arguments).current_dir(folder).env("TMPDIR", temporary);
         command.stdin(Stdio::null()).stdout(writer).stderr(errors).process_group(0);
+        if let Some(user) = user {
+            run_as(&mut command, user);
+        }
         die_with_parent(&mut command);
         let child = command.spawn().expect("the example runs");
+        if let Some(user) = user {
+            assert_eq!(owner(&child), user, "`{what}` is to run as an ordinary user");
+        }
 
         let (tells, lines) = channel();
         thread::spawn(move || {
@@ -52,7 +102,8 @@ impl Program {
                 line.clear();
             }
         });
-        Self { what, child, lines, said: String::new(), deadline: Instant::now() + PATIENCE }
+        let deadline = Instant::now() + PATIENCE;
+        Self { what, child, lines, said: String::new(), deadline, _own: own }
     }
 
     /// The next line that it says, unless it and all that it has started have ended.
@@ -98,4 +149,23 @@ impl Drop for Program {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Copies a program to where others than root may run it, too.
+///
+/// Not by this process: of what it writes, one that another test starts meanwhile would have a
+/// descriptor for a moment, and what somebody may still write can't be run.
+fn copied(program: &Path, to: &Path) -> PathBuf {
+    let copied = Command::new("install").args(["-m", "755"]).arg(program).arg(to).status();
+    assert!(copied.expect("install is there").success(), "{} is not copied", program.display());
+    to.join(program.file_name().expect("a program has a name"))
+}
+
+/// As whom a process runs, which may have ended and was not waited for.
+fn owner(process: &Child) -> u32 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id()));
+    let status = status.expect("it is this one's child");
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:")).expect("it is someone's");
+    let user = users.split_whitespace().next().expect("there are four");
+    user.parse().expect("it is a number")
 }

@@ -96,4 +96,4 @@ pub use faults::{Faults, corrupt};
 pub use luck::{Luck, Odds};
 pub use network::{End, Event, LinkId, Network, StationId, SwitchId};
 pub use rig::{PATIENCE, Rig, is_ready, joined, reach, ready, sleep, turn, until};
-pub use sys::{die_with_parent, is_filtered, readable, terminal};
+pub use sys::{die_with_parent, is_filtered, ordinary_user, readable, run_as, terminal};

@@ -74,6 +74,41 @@ pub fn die_with_parent(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
+/// Who owns nothing, and may do nothing that not everybody may.
+const NOBODY: libc::uid_t = 65534;
+
+/// The number of an ordinary user, if this process is root and may [become](run_as) one: in a user
+/// namespace there may be nobody else.
+pub fn ordinary_user() -> Option<u32> {
+    // SAFETY: a plain system call.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let users = std::fs::read_to_string("/proc/self/uid_map").ok()?;
+    let is_there = users.lines().any(|line| {
+        let mut numbers = line.split_whitespace().map_while(|number| number.parse().ok());
+        let (first, _, many): (_, Option<u64>, _) =
+            (numbers.next(), numbers.next(), numbers.next());
+        let nobody = u64::from(NOBODY);
+        first.zip(many).is_some_and(|(first, many)| (first..first + many).contains(&nobody))
+    });
+    (is_root && is_there).then_some(NOBODY)
+}
+
+/// Has a command run as that user and as the group of that number, without other groups. What it is to
+/// do as root, it must have been told before; and [to be killed](die_with_parent) after, for this takes
+/// that back.
+pub fn run_as(command: &mut Command, user: u32) {
+    let become_user = move || {
+        // SAFETY: plain system calls, of which the first reads no list, for it has no entries.
+        unsafe {
+            check(libc::setgroups(0, ptr::null()))?;
+            check(libc::setgid(user))?;
+            check(libc::setuid(user)).map(drop)
+        }
+    };
+    // SAFETY: `become_user` makes system calls and nothing else.
+    unsafe { command.pre_exec(become_user) };
+}
+
 /// Whether the kernel runs a filter on what comes to a socket of that number.
 ///
 /// # Errors

@@ -56,6 +56,30 @@ fn commands_run_in_their_namespace() {
     });
 }
 
+/// The namespace is entered before, as root.
+#[test]
+fn a_command_of_an_ordinary_user_runs_in_its_namespace_without_groups_and_privileges() {
+    lab::test(|lab| {
+        lab.cable("a0", "b0", 1500).unwrap();
+        let Some(user) = doorbell_kit::ordinary_user() else { return };
+        let mut command = lab.far.command("cat");
+        doorbell_kit::run_as(&mut command, user);
+        let output = command.args(["/proc/self/status", "/proc/self/net/dev"]).output().unwrap();
+        let seen = String::from_utf8(output.stdout).unwrap();
+        assert!(seen.contains("b0:") && !seen.contains("a0:"), "{seen}");
+        let of = |name: &str| {
+            let line = seen.lines().find_map(|line| line.strip_prefix(name));
+            line.expect("the system says it").split_whitespace().collect::<Vec<_>>()
+        };
+        let user = user.to_string();
+        assert_eq!((of("Uid:"), of("Gid:")), (vec![&*user; 4], vec![&*user; 4]));
+        assert!(of("Groups:").is_empty(), "{seen}");
+        for may in ["CapPrm:", "CapEff:", "CapAmb:"] {
+            assert_eq!(u64::from_str_radix(of(may)[0], 16), Ok(0), "{may} of\n{seen}");
+        }
+    });
+}
+
 #[test]
 fn offloads_are_switched_and_what_is_not_there_is_an_error() {
     lab::test(|lab| {
