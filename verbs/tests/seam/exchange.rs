@@ -3,16 +3,17 @@
 use std::net::SocketAddr;
 
 use doorbell_verbs::{
-    Buf, DatagramsConfig, Ending, Memory, Nic, PathMtu, Qkey, QueuePairConfig, QueuesConfig, Send,
-    ServiceId, Side,
+    Buf, Cause, DatagramsConfig, Ending, FailedWhy, Failure, Memory, Metadata, Nic, PathMtu, Qkey,
+    QueuePairConfig, QueuesConfig, Send, ServiceId, Side, Write,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::common::{Over, Runs, brief, buf, bytes, lent, names, run};
+use crate::common::{Over, Runs, brief, buf, bytes, first, lent, names, run};
+use crate::errors::says;
 
 /// The two ends of a TCP connection: who connects first.
-async fn streams() -> (TcpStream, TcpStream) {
+pub async fn streams() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a port");
     let to = listener.local_addr().expect("it is bound");
     let (near, far) = tokio::join!(TcpStream::connect(to), listener.accept());
@@ -56,6 +57,32 @@ fn two_of_ours_exchange_addresses_and_are_connected() {
             assert!(one.send(buf(3, 8)).await.is_err(), "it is over");
         });
     }
+}
+
+/// The exchange has no word for it, and so nobody has offered to take any.
+#[test]
+fn metadata_is_not_sent_to_a_peer_that_has_not_offered_to_take_it() {
+    run(Runs::CurrentThread, || async {
+        let (near, far) = opened();
+        let (mut client, mut server) = streams().await;
+        let pair = |nic: &Nic| nic.domain().queue_pair(&QueuePairConfig::default()).expect("room");
+        let domain = far.domain();
+        let one = pair(&near).exchange(&mut client, Side::Client, PathMtu::Mtu1024);
+        let other = domain.queue_pair(&QueuePairConfig::default()).expect("room");
+        let other = other.exchange(&mut server, Side::Server, PathMtu::Mtu1024);
+        let (one, other) = tokio::join!(one, other);
+        let (one, other) = (one.expect("they agree"), other.expect("they agree"));
+        other.post_receive(Buf::with_capacity(8)).expect("room");
+        let memory = lent(&domain);
+        let write = Write::new(buf(1, 64), memory.remote()).expect("within");
+        let write = write.metadata(Metadata::new(b"more").expect("sixteen at most"));
+        let failed = one.perform(write).await.map(drop).expect_err("it is not sent");
+        assert_eq!(failed.why(), FailedWhy::Carried(Failure::Broke(Cause::NoMetadata)));
+        says(&failed, &["the peer has not offered to take metadata", "in a message of its own"]);
+        assert_eq!(failed.into_buf()[..], bytes(1, 64), "the buffer comes back");
+        assert_eq!(first(&memory, 64), [0; 64], "nothing was written");
+        drop((one, other));
+    });
 }
 
 /// Without answers, what is sent is complete, and here nothing loses it.

@@ -7,13 +7,22 @@ use std::sync::{Arc, Mutex};
 use doorbell_core::encap::{Outer, PathId};
 use doorbell_core::nic::{Flow, Inbox};
 use doorbell_core::payload::Payload;
-use doorbell_core::wire::{Aeth, Ethernet, Extensions, Mac, Malformed, Opcode, Packet, Syndrome};
+use doorbell_core::wire::{
+    Aeth, Ethernet, Extensions, Mac, Malformed, Metadata, Opcode, Packet, Syndrome,
+};
 use doorbell_transports::Device;
+use doorbell_transports::shm::Shm;
 use doorbell_transports::udp::Udp;
-use doorbell_verbs::{AsyncEvent, Buf, Cause, Ending, FailedWhy, Failure, Nic};
+use doorbell_verbs::{
+    AsyncEvent, Buf, Cause, Config, ConnectError, Ending, FailedWhy, Failure, Imm, Nic, PathMtu,
+    QueuePairConfig, RemoteMemory, Side,
+};
 
-use crate::common::{End, Runs, brief, buf, connected, run, sleepy};
+use crate::common::{
+    End, Over, Runs, SERVICE, address, brief, buf, connected, first, lent, names, run, sleepy,
+};
 use crate::errors::says;
+use crate::exchange::streams;
 use crate::watched::{Watched, Watches};
 
 /// What is changed.
@@ -26,6 +35,12 @@ enum Meddling {
     NoSyndromes,
     /// All comes from another Ethernet address.
     Moves,
+    /// Writes that bring an immediate bring metadata instead.
+    Metadata,
+    /// The connection manager's datagrams are lost.
+    NoManagement,
+    /// The peer is gone instead of what it says.
+    Gone,
 }
 
 /// What is to be changed from now on.
@@ -60,6 +75,14 @@ impl<I: Inbox> Inbox for Meddles<'_, I> {
                 let aeth = Aeth { syndrome: Syndrome::from_code(0x4b), ..aeth };
                 changed.headers.extensions = Extensions::Aeth(aeth);
             }
+            (Meddling::Metadata, _) if opcode == Opcode::RcWriteOnlyImmediate => {
+                let Extensions::RethImm(reth, _) = changed.headers.extensions else { return };
+                let metadata = Metadata::new(b"more").expect("sixteen at most");
+                changed.headers.bth = changed.headers.bth.with_opcode(Opcode::RcWriteOnlyMetadata);
+                changed.headers.extensions = Extensions::RethMetadata(reth, metadata);
+            }
+            (Meddling::Gone, Flow::Link(link)) => return self.0.gone(link),
+            (Meddling::NoManagement, _) if opcode == Opcode::UdSendOnly => return,
             (Meddling::Moves, Flow::Network(number, outer)) => {
                 // Another flow, for its headers are others.
                 return self.0.packet(Flow::Network(number + (1 << 20), &moved(outer)), packet);
@@ -85,6 +108,27 @@ impl Watches for How {
     }
 }
 
+/// A NIC to which what comes is changed.
+fn opened(how: &How, config: Config) -> Nic {
+    let inside = Udp::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
+    Nic::over(Watched::by(how.clone(), inside), config).expect("a NIC")
+}
+
+/// One to which it is not.
+fn plain(config: Config) -> Nic {
+    Nic::open("udp:127.0.0.1:0", config).expect("a port")
+}
+
+impl How {
+    fn nothing() -> Self {
+        Self(Arc::new(Mutex::new(Meddling::Nothing)))
+    }
+
+    fn does(&self, meddling: Meddling) {
+        *self.0.lock().expect("nobody panics here") = meddling;
+    }
+}
+
 /// Runs a program over two connected ends. To what comes to the first one this is done once they are.
 fn meddled<F: Future<Output = ()>>(
     meddling: Meddling,
@@ -92,14 +136,11 @@ fn meddled<F: Future<Output = ()>>(
 ) {
     for config in [brief(), sleepy()] {
         run(Runs::CurrentThread, move || async move {
-            let how = How(Arc::new(Mutex::new(Meddling::Nothing)));
-            let inside = Udp::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
-            let device = Watched::by(how.clone(), inside);
-            let near = Nic::over(device, config.clone()).expect("a NIC");
-            let far = Nic::open("udp:127.0.0.1:0", config).expect("a port");
+            let how = How::nothing();
+            let (near, far) = (opened(&how, config.clone()), plain(config));
             let (near, far) = connected(&near, &far).await;
             near.pair.write(buf(1, 8), near.peer).await.expect("it may");
-            *how.0.lock().expect("nobody panics here") = meddling;
+            how.does(meddling);
             program(near, far).await;
         });
     }
@@ -142,4 +183,99 @@ fn that_a_peer_has_moved_is_told_and_its_connection_goes_on() {
         far.pair.write(buf(2, 64), far.peer).await.expect("it is answered");
         drop((near, far));
     });
+}
+
+/// Of peers that agree upon it when they connect, none does: they have both offered it.
+#[test]
+fn metadata_that_was_not_offered_to_be_taken_is_refused_and_breaks_the_queue_pair() {
+    for config in [brief(), sleepy()] {
+        run(Runs::CurrentThread, move || async move {
+            let how = How::nothing();
+            let near = opened(&how, config.clone());
+            // As GIDs tell no ports, the other has the same one at another address.
+            let port = address(&near).rsplit_once(':').expect("an address has one").1.to_owned();
+            let far = Nic::open(&format!("udp:127.0.0.2:{port}"), config);
+            let far = far.expect("nobody else has it there");
+            let (mut client, mut server) = streams().await;
+            let domain = near.domain();
+            let one = domain.queue_pair(&QueuePairConfig::default()).expect("room");
+            let other = far.domain().queue_pair(&QueuePairConfig::default()).expect("room");
+            one.post_receive(Buf::with_capacity(8)).expect("room");
+            let (one, other) = tokio::join!(
+                one.exchange(&mut client, Side::Client, PathMtu::Mtu1024),
+                other.exchange(&mut server, Side::Server, PathMtu::Mtu1024)
+            );
+            let (one, other) = (one.expect("they agree"), other.expect("they agree"));
+            let memory = lent(&domain);
+            how.does(Meddling::Metadata);
+            let written = other.write_imm(buf(1, 64), memory.remote(), Imm(7)).await;
+            let failed = written.expect_err("it was not offered");
+            let refused = Failure::Broke(Cause::PeerInvalidRequest);
+            assert_eq!(failed.why(), FailedWhy::Carried(refused));
+            let ending = one.connection().ended().await;
+            assert_eq!(ending, Ending::Broken(Cause::MetadataNotOffered));
+            says(&ending, &["sent metadata", "has not offered to take: it was refused"]);
+            assert_eq!(first(&memory, 64), [0; 64], "nothing was written");
+            drop((one, other));
+        });
+    }
+}
+
+/// That the peer knows of the connection is lost, and what it asks for first is refused: by that the
+/// queue pair is told at once that the connection stands, and breaks.
+#[test]
+fn a_queue_pair_that_breaks_before_its_connection_stands_is_not_connected_and_says_so() {
+    for config in [brief(), sleepy()] {
+        run(Runs::CurrentThread, move || async move {
+            let how = How::nothing();
+            let (near, far) = (opened(&how, config.clone()), plain(config));
+            let (takes, asks) = (near.domain(), far.domain());
+            let mut listener = near.listen(SERVICE).await.expect("nobody else listens");
+            let to = address(&near);
+            let accepts = async {
+                let incoming = listener.accept().await;
+                how.does(Meddling::NoManagement);
+                incoming.accept(&takes).await
+            };
+            let writes = async {
+                let pair = asks.connect(&to, SERVICE).await.expect("the peer takes it up");
+                let nowhere = "0+8@deadbeef".parse::<RemoteMemory>().expect("it is text");
+                pair.write(buf(1, 8), nowhere).await.expect_err("it may not")
+            };
+            let (accepted, failed) = tokio::join!(accepts, writes);
+            // The end of the connection may be told before the refusal.
+            assert!(failed.ending().is_some(), "{failed}");
+            let why = accepted.map(drop).expect_err("it is broken");
+            assert!(matches!(why, ConnectError::Change(_)), "{why:?}");
+            says(&why, &["0x", "can't go from Error to ReadyToSend"]);
+        });
+    }
+}
+
+/// It is killed, say, before it can tell that it knows of the connection.
+#[test]
+fn a_connection_whose_peer_is_gone_before_it_stands_is_given_up_and_says_so() {
+    for config in [brief(), sleepy()] {
+        run(Runs::CurrentThread, move || async move {
+            let how = How::nothing();
+            let [here, there] = names(Over::Shm);
+            let inside = Shm::join(here.strip_prefix("shm:").expect("it begins so"));
+            let device = Watched::by(how.clone(), inside.expect("nobody else has it"));
+            let near = Nic::over(device, config.clone()).expect("a NIC");
+            let far = Nic::open(&there, config).expect("nobody else has it");
+            let (takes, asks) = (near.domain(), far.domain());
+            let mut listener = near.listen(SERVICE).await.expect("nobody else listens");
+            let accepts = async {
+                let incoming = listener.accept().await;
+                how.does(Meddling::Gone);
+                let accepted = incoming.accept(&takes).await;
+                how.does(Meddling::Nothing);
+                accepted
+            };
+            let (accepted, _) = tokio::join!(accepts, asks.connect(&here, SERVICE));
+            let why = accepted.map(drop).expect_err("nobody is there");
+            assert!(matches!(why, ConnectError::GivenUp), "{why:?}");
+            says(&why, &["the queue pair broke", "while the connection was being made"]);
+        });
+    }
 }

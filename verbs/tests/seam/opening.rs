@@ -1,14 +1,15 @@
 //! NICs that are not opened, and tables of theirs that are full: what was tried, what was found, and
 //! what to do.
 
+use doorbell_kit::lab;
 use doorbell_transports::OpenError;
-use doorbell_transports::sharing::SharingError;
+use doorbell_transports::sharing::{Membership, SERVICES, SharingError};
 use doorbell_verbs::{
-    Config, ConnectError, Nic, NicError, Progress, QueuePairConfig, QueuesConfig, Region,
-    RegisterError, ResourceError, Rights,
+    Config, ConnectError, ListenRefused, Nic, NicError, Progress, QueuePairConfig, QueuesConfig,
+    Region, RegisterError, ResourceError, Rights, ServiceId,
 };
 
-use crate::common::{Over, Runs, SERVICE, address, brief, names, nics, run};
+use crate::common::{CABLE, Over, Runs, SERVICE, address, brief, dedicated, names, nics, run};
 use crate::errors::says;
 
 fn refused(name: &str) -> NicError {
@@ -137,4 +138,65 @@ fn a_queue_of_no_entries_or_too_few_is_refused_with_how_many_it_needs() {
     let queue = near.completion_queue(1).expect("a size");
     let why = domain.queues(&QueuesConfig::new(&queue)).map(drop).expect_err("too few");
     says(&why, &["has 1 entries, and needs 2: one a receive queue, one for sends"]);
+}
+
+/// It is the owner, and is stopped, as a debugger would stop it.
+#[test]
+fn a_nic_of_an_interface_whose_processes_do_not_answer_is_not_opened_and_says_how_to_find_them() {
+    lab::test(|lab| {
+        lab.loopback(CABLE[0], CABLE[1], 1500).expect("a lab has cables");
+        let mut stopped = Membership::of_interface(CABLE[0]).expect("it is there");
+        while !stopped.is_owner() {
+            stopped.turn();
+        }
+        let why = refused(&names(Over::Packet)[0]);
+        assert!(matches!(why, NicError::Alone(_)), "{why:?}");
+        says(&why, &["sharing `", "the owner has not answered yet", "a process there has stopped"]);
+        drop(stopped);
+        Nic::open(&names(Over::Packet)[0], brief()).expect("nobody is in the way any more");
+    });
+}
+
+#[test]
+fn a_service_that_another_process_of_the_interface_listens_to_is_said_to_be_taken() {
+    lab::test(|lab| {
+        lab.loopback(CABLE[0], CABLE[1], 1500).expect("a lab has cables");
+        for config in [brief(), dedicated()] {
+            // While the other is opened, the one goes on elsewhere.
+            run(Runs::MultiThread, move || async move {
+                // To each other, two of one process are as two of two.
+                let open = || Nic::open(&names(Over::Packet)[0], config.clone()).expect("room");
+                let (one, other) = (open(), open());
+                let listener = one.listen(SERVICE).await.expect("nobody else does");
+                let why = other.listen(SERVICE).await.map(drop).expect_err("the other one does");
+                assert!(matches!(why, ListenRefused::Taken(SERVICE)), "{why:?}");
+                says(&why, &["service ", "7 is listened to by another process of this interface"]);
+                drop(listener);
+                // The other one hears of that when it comes round to it.
+                while other.listen(SERVICE).await.is_err() {
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_process_of_an_interface_listens_to_so_many_services_and_is_told_when_there_is_no_room() {
+    lab::test(|lab| {
+        lab.loopback(CABLE[0], CABLE[1], 1500).expect("a lab has cables");
+        run(Runs::CurrentThread, || async {
+            let nic = Nic::open(&names(Over::Packet)[0], brief()).expect("nobody else is there");
+            let mut listeners = Vec::new();
+            for number in 0..SERVICES as u64 {
+                listeners.push(nic.listen(ServiceId(number)).await.expect("there is room"));
+            }
+            let beyond = ServiceId(SERVICES as u64);
+            let why = nic.listen(beyond).await.map(drop).expect_err("there is no room");
+            assert!(matches!(why, ListenRefused::Service(_)), "{why:?}");
+            says(&why, &["beyond the 256 of a process", "stop listening to some"]);
+            listeners.pop();
+            nic.listen(beyond).await.map(drop).expect("one was stopped");
+        });
+    });
 }
