@@ -1,11 +1,13 @@
 //! Queue pairs without a connection.
 
+use doorbell_kit::lab;
 use doorbell_verbs::{
     Buf, Cause, Completion, CompletionQueue, DATAGRAM_HEADER, Datagram, Datagrams, DatagramsConfig,
     Done, Failure, Imm, Memory, Nic, Qkey,
 };
 
 use crate::common::{Over, Runs, brief, buf, bytes, names, run};
+use crate::operations::plug;
 
 const KEY: Qkey = Qkey(0x1111_1111);
 
@@ -29,39 +31,51 @@ fn payload(received: &Completion) -> &[u8] {
     }
 }
 
-/// To and fro, the answer to whom the datagram says that it came from.
 #[test]
 fn datagrams_go_to_whom_they_name_and_say_who_sent_them() {
-    for over in [Over::Shm, Over::Udp] {
-        for runs in [Runs::CurrentThread, Runs::MultiThread] {
-            run(runs, move || async move {
-                let [near, far] = names(over);
-                let (mut near, mut far) = (end(&near, KEY), end(&far, KEY));
-                let (here, there) = (near.nic.address().clone(), far.nic.address().clone());
-                let to = near.nic.destination(&there.to_string(), far.pair.qpn(), KEY).await;
-                let to = to.expect("it is there");
-                for (round, len) in [0, 1, 64, 1000].into_iter().enumerate() {
-                    let room = Buf::with_capacity(DATAGRAM_HEADER + 1000);
-                    far.pair.receive.post(1, room).expect("room");
-                    let imm = Imm(round as u32);
-                    let datagram = Datagram::new(buf(9, len), &to).imm(imm).id(2);
-                    near.pair.send.post(datagram).expect("room");
-                    assert_eq!(near.queue.completion().await.outcome, Ok(Done::Sent));
-                    let received = far.queue.completion().await;
-                    let source = near.pair.qpn();
-                    assert_eq!(received.outcome, Ok(Done::ReceivedDatagram { source }));
-                    assert_eq!(received.attached.imm(), Some(imm));
-                    assert!(payload(&received) == bytes(9, len));
+    go_to_and_fro(Over::Shm);
+    go_to_and_fro(Over::Udp);
+}
 
-                    near.pair.receive.post(3, Buf::with_capacity(100)).expect("room");
-                    let back = far.nic.destination(&here.to_string(), source, KEY).await;
-                    let back = back.expect("it is there");
-                    far.pair.send.post(Datagram::new(buf(8, 8), &back)).expect("room");
-                    assert_eq!(far.queue.completion().await.outcome, Ok(Done::Sent));
-                    assert!(payload(&near.queue.completion().await) == bytes(8, 8));
-                }
-            });
-        }
+#[test]
+fn datagrams_over_raw_ethernet_go_to_whom_they_name_and_say_who_sent_them() {
+    lab::test(|lab| {
+        plug(lab);
+        go_to_and_fro(Over::Packet);
+        go_to_and_fro(Over::PacketV2);
+    });
+}
+
+/// To and fro, the answer to whom the datagram says that it came from.
+fn go_to_and_fro(over: Over) {
+    for runs in [Runs::CurrentThread, Runs::MultiThread] {
+        run(runs, move || async move {
+            let [near, far] = names(over);
+            let (mut near, mut far) = (end(&near, KEY), end(&far, KEY));
+            let (here, there) = (near.nic.address().clone(), far.nic.address().clone());
+            let to = near.nic.destination(&there.to_string(), far.pair.qpn(), KEY).await;
+            let to = to.expect("it is there");
+            for (round, len) in [0, 1, 64, 1000].into_iter().enumerate() {
+                let room = Buf::with_capacity(DATAGRAM_HEADER + 1000);
+                far.pair.receive.post(1, room).expect("room");
+                let imm = Imm(round as u32);
+                let datagram = Datagram::new(buf(9, len), &to).imm(imm).id(2);
+                near.pair.send.post(datagram).expect("room");
+                assert_eq!(near.queue.completion().await.outcome, Ok(Done::Sent));
+                let received = far.queue.completion().await;
+                let source = near.pair.qpn();
+                assert_eq!(received.outcome, Ok(Done::ReceivedDatagram { source }));
+                assert_eq!(received.attached.imm(), Some(imm));
+                assert!(payload(&received) == bytes(9, len));
+
+                near.pair.receive.post(3, Buf::with_capacity(100)).expect("room");
+                let back = far.nic.destination(&here.to_string(), source, KEY).await;
+                let back = back.expect("it is there");
+                far.pair.send.post(Datagram::new(buf(8, 8), &back)).expect("room");
+                assert_eq!(far.queue.completion().await.outcome, Ok(Done::Sent));
+                assert!(payload(&near.queue.completion().await) == bytes(8, 8));
+            }
+        });
     }
 }
 

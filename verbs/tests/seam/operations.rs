@@ -72,7 +72,8 @@ macro_rules! everywhere {
     };
 }
 
-fn plug(lab: &lab::Lab) {
+/// The cable between the raw devices of this namespace.
+pub fn plug(lab: &lab::Lab) {
     let [near, far] = CABLE;
     lab.loopback(near, far, 9000).expect("a lab has cables");
 }

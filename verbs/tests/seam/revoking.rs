@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use doorbell_verbs::{Cause, FailedWhy, Failure, Region, Rights};
+use doorbell_kit::lab;
+use doorbell_verbs::{Cause, Config, FailedWhy, Failure, Region, Rights};
 
 use crate::common::{
     End, Over, Runs, brief, buf, bytes, connected, dedicated, lent, nics, run, sleepy,
 };
 use crate::errors::{says, with};
+use crate::operations::plug;
 
 /// By which it is known whether a byte has changed.
 pub fn sum(region: &Region) -> u64 {
@@ -30,49 +32,64 @@ async fn writes(end: Arc<End>, memory: doorbell_verbs::RemoteMemory, which: usiz
 
 #[test]
 fn of_memory_that_was_revoked_no_byte_changes() {
-    const ROUNDS: usize = 20;
     for (over, config) in [
         (Over::Shm, brief()),
         (Over::Shm, dedicated()),
         (Over::Udp, brief()),
         (Over::Udp, sleepy()),
     ] {
-        run(Runs::MultiThread, move || async move {
-            let (near, far) = nics(over, &config);
-            for _ in 0..ROUNDS {
-                let (one, other) = connected(&near, &far).await;
-                let (one, memory) = (Arc::new(one), lent(&other.domain));
-                let remote = memory.remote();
-                let writers: Vec<_> =
-                    (0..4).map(|which| tokio::spawn(writes(one.clone(), remote, which))).collect();
-                // They are in the middle of it.
-                let before = sum(&memory);
-                far.until(|| (sum(&memory) != before).then_some(())).await;
-                let region = memory.revoke().await.expect("it was not before");
-                let (after, ends) = (sum(&region), AtomicBool::new(false));
-                std::thread::scope(|scope| {
-                    // On a thread, for the writers are not to wait for this.
-                    let looks = scope.spawn(|| {
-                        while !ends.load(Ordering::Relaxed) {
-                            assert_eq!(sum(&region), after, "a byte has changed");
-                        }
-                    });
-                    let mut refused = 0;
-                    tokio::task::block_in_place(|| {
-                        for writer in writers {
-                            let why = crate::common::wait_for(writer).expect("it does not panic");
-                            let access = Failure::Broke(Cause::PeerAccess);
-                            refused += usize::from(why == FailedWhy::Carried(access));
-                        }
-                    });
-                    ends.store(true, Ordering::Relaxed);
-                    looks.join().expect("nothing changes");
-                    assert_eq!(refused, 1, "one is refused, and what is behind it is flushed");
-                });
-                drop((one, other));
-            }
-        });
+        revokes(over, config);
     }
+}
+
+#[test]
+fn of_memory_that_was_revoked_no_byte_changes_over_raw_ethernet() {
+    lab::test(|lab| {
+        plug(lab);
+        for over in [Over::Packet, Over::PacketV2] {
+            revokes(over, brief());
+            revokes(over, dedicated());
+        }
+    });
+}
+
+fn revokes(over: Over, config: Config) {
+    const ROUNDS: usize = 20;
+    run(Runs::MultiThread, move || async move {
+        let (near, far) = nics(over, &config);
+        for _ in 0..ROUNDS {
+            let (one, other) = connected(&near, &far).await;
+            let (one, memory) = (Arc::new(one), lent(&other.domain));
+            let remote = memory.remote();
+            let writers: Vec<_> =
+                (0..4).map(|which| tokio::spawn(writes(one.clone(), remote, which))).collect();
+            // They are in the middle of it.
+            let before = sum(&memory);
+            far.until(|| (sum(&memory) != before).then_some(())).await;
+            let region = memory.revoke().await.expect("it was not before");
+            let (after, ends) = (sum(&region), AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                // On a thread, for the writers are not to wait for this.
+                let looks = scope.spawn(|| {
+                    while !ends.load(Ordering::Relaxed) {
+                        assert_eq!(sum(&region), after, "a byte has changed");
+                    }
+                });
+                let mut refused = 0;
+                tokio::task::block_in_place(|| {
+                    for writer in writers {
+                        let why = crate::common::wait_for(writer).expect("it does not panic");
+                        let access = Failure::Broke(Cause::PeerAccess);
+                        refused += usize::from(why == FailedWhy::Carried(access));
+                    }
+                });
+                ends.store(true, Ordering::Relaxed);
+                looks.join().expect("nothing changes");
+                assert_eq!(refused, 1, "one is refused, and what is behind it is flushed");
+            });
+            drop((one, other));
+        }
+    });
 }
 
 /// The region, which can't be lent as slices now.
