@@ -4,25 +4,31 @@ use std::future::Future;
 use std::time::Duration;
 
 use doorbell_core::encap::Version;
-use doorbell_kit::{Ether, Faults, LinkConfig, Network, Pace, Still, Time};
-use doorbell_verbs::{Buf, Config, ConnectError, Nic, QueuePair, ServiceId};
+use doorbell_kit::{Ether, Faults, LinkConfig, LinkId, Network, Pace, Still, Time};
+use doorbell_verbs::{Buf, Config, ConnectError, Ending, KeepAlive, Nic, QueuePair, ServiceId};
 
 use crate::common::{End, Runs, SERVICE, address, buf, bytes, connected, run, sleepy};
 
 /// Two NICs at the ends of a cable.
 fn ether(seed: u64, faults: Faults, lossless: bool) -> (Ether, Nic, Nic) {
+    let (ether, near, far, _) = cabled(seed, faults, lossless);
+    (ether, near, far)
+}
+
+/// The same, and the cable.
+fn cabled(seed: u64, faults: Faults, lossless: bool) -> (Ether, Nic, Nic, LinkId) {
     let mut network = Network::new(seed);
     let stations = (network.station(), network.station());
     let link =
         LinkConfig { mtu: 4200, latency: Duration::from_micros(20), ..LinkConfig::default() };
-    network.link(stations.0, stations.1, link.with_faults(faults));
+    let cable = network.link(stations.0, stations.1, link.with_faults(faults));
     let ether = Ether::new(network, Version::V2Ipv6, lossless);
     let nic = |station, seed| {
         let config = Config { seed: Some(seed), ..sleepy() };
         Nic::over(ether.station(station).expect("descriptors"), config).expect("a NIC")
     };
     let (near, far) = (nic(stations.0, seed + 1), nic(stations.1, seed + 2));
-    (ether, near, far)
+    (ether, near, far, cable)
 }
 
 /// Lets time pass, a device's next event after the other, until the future is done.
@@ -207,6 +213,37 @@ async fn once(domain: &doorbell_verbs::Domain, to: &str) -> Option<()> {
     // It may be lost so often that the connection is over.
     pair.send_inline(b"hello").await.ok()?;
     Some(())
+}
+
+/// By the network's clock: from when the last was heard of the peer, and not a millisecond later.
+#[test]
+fn who_waits_for_a_peer_that_is_gone_is_told_within_the_configured_time() {
+    for is_busy in [true, false] {
+        run(Runs::CurrentThread, move || async move {
+            let (ether, near, far, cable) = cabled(9, Faults::NONE, false);
+            let (one, other) = passing(&ether, connected(&near, &far)).await;
+            passing(&ether, one.pair.write(buf(1, 8), one.peer)).await.expect("it may");
+            let heard = ether.now();
+            ether.with(|network| network.cut(cable));
+            let KeepAlive { busy, idle } = Config::default().keep_alive;
+            let (failed, most) = if is_busy {
+                let write = |number| one.pair.write(buf(number, 4096), one.peer);
+                let all = async { tokio::join!(write(1), write(2), write(3)) };
+                let (first, second, third) = passing(&ether, all).await;
+                assert!(second.is_err() && third.is_err(), "all of them fail");
+                (first.map(drop), busy)
+            } else {
+                (passing(&ether, one.pair.recv(Buf::with_capacity(8))).await.map(drop), idle)
+            };
+            let failed = failed.expect_err("the peer is gone");
+            assert!(matches!(failed.ending(), Some(Ending::Broken(_))), "{failed}");
+            let took = ether.now() - heard;
+            // As finely as timers are told apart.
+            let late = Duration::from_millis(1);
+            assert!(most / 2 < took && took < most + late, "{took:?}, and {most:?} is configured");
+            drop((one, other));
+        });
+    }
 }
 
 /// Nobody listens at such an address: time passes at once until it is said so.

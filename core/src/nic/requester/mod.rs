@@ -23,6 +23,7 @@ use super::QUANTUM;
 use super::common::{Common, in_use};
 use super::completion::Cause;
 use super::device::Outbox;
+use super::hosts::LEAST_ASKED;
 use super::pair::{Blamed, QueuePair};
 use super::queues::{Completions, Posted};
 use super::ring::Consumer;
@@ -576,10 +577,14 @@ impl QueuePair {
                 common.flying.push(self.shared.place);
             }
         } else if r.retry_at.is_none() {
+            let mut at = common.now + r.patience(common);
             if r.tries == 0 {
                 r.since = common.now;
+            } else if r.tries >= LEAST_ASKED {
+                // Its host is taken for gone when it has been silent for so long, and not later.
+                let since = common.hosts.silent_since(self.host, r.since);
+                at = at.min(since + common.hosts.limits.busy);
             }
-            let at = common.now + r.patience(common);
             r.retry_at = Some(at);
             self.arm_by(at, common);
         }
