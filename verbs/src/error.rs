@@ -135,13 +135,16 @@ impl Failed {
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // It is the end of the connection that tells a queue pair to stop, and nobody else.
+        let told = FailedWhy::Carried(Failure::Flushed(Cause::Told));
         match (&self.0.ending, self.0.why) {
+            (Some(ending), why) if why == told => write!(f, "flushed unfinished: {ending}"),
+            // Until the peer has agreed.
+            (None, why) if why == told => {
+                f.write_str("flushed unfinished: the connection is being ended")
+            }
             // A cause that the request broke upon is the connection's, too.
             (Some(Ending::Broken(_)) | None, why) => write!(f, "{why}"),
-            // It is the end of the connection that told the queue pair to stop, and nobody else.
-            (Some(ending), FailedWhy::Carried(Failure::Flushed(Cause::Told))) => {
-                write!(f, "flushed unfinished: {ending}")
-            }
             (Some(ending), why) => write!(f, "{why}: {ending}"),
         }
     }

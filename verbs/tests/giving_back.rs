@@ -1,9 +1,8 @@
 //! Whatever is dropped, whenever: all that it took of the heap is given back.
 
-use std::task::Poll;
 use std::time::Duration;
 
-use doorbell_kit::{Allocated, Luck};
+use doorbell_kit::{Allocated, Luck, abandoned};
 use doorbell_verbs::{Buf, Config, Nic, Progress, Region, Rights, ServiceId};
 
 #[global_allocator]
@@ -17,22 +16,6 @@ const ROUNDS: u64 = 2_500;
 /// How much more may be held after as many rounds again: what a thread of the runtime or of a NIC has in
 /// hand just then. It is less than two bytes a round, and so less than anything that each would leave.
 const SLACK: isize = 4 << 10;
-
-/// Polls a future so often at most, and drops it wherever it is.
-async fn abandoned(polls: u64, future: impl Future) {
-    let mut future = std::pin::pin!(future);
-    let mut left = polls;
-    std::future::poll_fn(|context| {
-        if left == 0 || future.as_mut().poll(context).is_ready() {
-            return Poll::Ready(());
-        }
-        left -= 1;
-        // Woken or not, it is polled again.
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
 
 fn opened(end: &str, config: &Config) -> Nic {
     let name = format!("shm:giving-back/{}/{end}", std::process::id());

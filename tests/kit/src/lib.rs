@@ -57,6 +57,7 @@
 
 #![deny(unsafe_code)]
 
+mod abandoned;
 mod agenda;
 mod allocated;
 pub mod child;
@@ -86,6 +87,7 @@ mod trace;
 mod traffic;
 mod ways;
 
+pub use abandoned::abandoned;
 pub use allocated::Allocated;
 pub use config::{Bandwidth, LinkConfig, SwitchConfig};
 pub use counters::Counters;

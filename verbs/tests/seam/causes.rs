@@ -194,7 +194,10 @@ fn what_is_under_way_when_this_side_ends_the_connection_is_flushed_and_says_so()
         let (sent, ()) = tokio::join!(near.pair.send(buf(1, 8)), ends);
         let failed = sent.expect_err("it was not received");
         assert_eq!(failed.why(), FailedWhy::Carried(Failure::Flushed(Cause::Told)));
-        says(&failed, &["flushed unfinished", "was told to go to the error state"]);
+        // The peer has agreed by now, or not.
+        let ends = ["this side ended the connection", "the connection is being ended"];
+        let said = failed.to_string();
+        assert!(ends.iter().any(|end| said == format!("flushed unfinished: {end}")), "{said}");
         assert_eq!(failed.into_buf()[..], *buf(1, 8), "the buffer comes back");
         drop((near, far));
     });

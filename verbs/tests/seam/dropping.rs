@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
-use doorbell_kit::child;
+use doorbell_kit::{Luck, abandoned, child};
 use doorbell_transports::GrantError;
 use doorbell_verbs::{
     Buf, Cause, Config, DATAGRAM_HEADER, Datagram, DatagramsConfig, FailedWhy, Failure, Nic, Qkey,
@@ -18,34 +17,6 @@ use crate::common::{
     customary, dedicated, joined, nics, now, run, sleepy,
 };
 use crate::revoking::sum;
-
-/// Chance, by a seed.
-pub struct Luck(u64);
-
-impl Luck {
-    pub fn below(&mut self, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % most
-    }
-}
-
-/// Polls a future so often at most, and drops it wherever it is.
-async fn abandoned(polls: u64, future: impl Future) {
-    let mut future = std::pin::pin!(future);
-    let mut left = polls;
-    std::future::poll_fn(|context| {
-        if left == 0 || future.as_mut().poll(context).is_ready() {
-            return Poll::Ready(());
-        }
-        left -= 1;
-        // Woken or not, it is polled again.
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
 
 /// Traffic that must not notice: it goes on until it is told to end.
 async fn goes_on(near: Arc<End>, ends: Arc<AtomicBool>) -> u64 {
@@ -87,7 +58,7 @@ fn beside_traffic<F>(
             let ends = Arc::new(AtomicBool::new(false));
             let traffic = tokio::spawn(goes_on(Arc::new(one), ends.clone()));
             let bench = Bench { near: near.clone(), far: far.clone() };
-            drops(Arc::new(bench), times / 3 + 1, Luck(seed * 0x9E37_79B9)).await;
+            drops(Arc::new(bench), times / 3 + 1, Luck::new(seed * 0x9E37_79B9)).await;
             ends.store(true, Ordering::Relaxed);
             assert!(traffic.await.expect("it goes on") > 0);
             // The traffic's own end goes with its task.
@@ -283,7 +254,7 @@ fn registrations_are_dropped_while_they_are_written_at_full_speed() {
     beside_traffic(10_000, |bench, times, mut luck| async move {
         let mut all = JoinSet::new();
         for number in 0..AT_A_TIME {
-            let (service, luck) = (ServiceId(100 + number), Luck(1 + luck.below(u64::MAX)));
+            let (service, luck) = (ServiceId(100 + number), Luck::new(luck.draw()));
             let times = times.div_ceil(AT_A_TIME);
             all.spawn(written_and_dropped(bench.clone(), service, times, luck));
         }
@@ -342,9 +313,9 @@ fn mappings() -> usize {
 fn grants_and_what_is_mapped_are_dropped_at_any_time_and_leave_nothing_behind() {
     child::alone(|| {
         // The first leaves what the process keeps.
-        bounded(|| mapped_and_dropped(30, Luck(1)));
+        bounded(|| mapped_and_dropped(30, Luck::new(1)));
         let (before, mapped) = (held(), mappings());
-        bounded(|| mapped_and_dropped(10_000, Luck(2)));
+        bounded(|| mapped_and_dropped(10_000, Luck::new(2)));
         while is_more(held(), before) || mappings() > mapped {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -353,7 +324,7 @@ fn grants_and_what_is_mapped_are_dropped_at_any_time_and_leave_nothing_behind() 
 
 fn mapped_and_dropped(times: u64, mut luck: Luck) {
     for config in [brief(), sleepy(), dedicated()] {
-        let luck = Luck(1 + luck.below(u64::MAX));
+        let luck = Luck::new(luck.draw());
         let config = Config { time_wait: Duration::from_millis(1), ..config };
         run(Runs::MultiThread, move || async move {
             let (near, far) = nics(Over::Shm, &config);
@@ -439,7 +410,7 @@ fn nics_are_dropped_at_any_time_and_leave_nothing_behind() {
         for (part, (over, config)) in (0..5).flat_map(|part| kinds.clone().map(|kind| (part, kind)))
         {
             run(Runs::MultiThread, move || async move {
-                let mut luck = Luck(77 + part);
+                let mut luck = Luck::new(77 + part);
                 let mut before = None;
                 for number in 0..500 {
                     let (near, far) = nics(over, &config);
