@@ -375,8 +375,9 @@ impl WorkRequest {
     }
 
     /// Whether it is what most requests are: a send of bytes that lie in one piece, if need be with an
-    /// immediate, a write of such and of nothing else, a read into one segment, or an atomic operation. It is one that a reliable
-    /// connection can carry out, then, and takes its [data's](Data::len) length.
+    /// immediate, a write of such and of nothing else, a read into one segment, or an atomic operation.
+    /// It is one that a reliable connection can carry out, then, and takes its
+    /// [data's](Data::len) length.
     #[inline(always)]
     pub(super) fn plain(&self) -> Option<Plain> {
         let in_one_piece = matches!(self.data, Data::Inline(_) | Data::Memory(Memory::Buf(_)));
