@@ -222,7 +222,9 @@ impl Link {
             own.open(receive);
         }
         out.credits = self.peer().map_or(0, |peer| peer.credits);
-        out.outbox = Some(Outbox::new(send, connection));
+        let lossless = self.endpoint.shared.nic.capabilities().lossless;
+        let copies = self.own.is_none() && lossless;
+        out.outbox = Some(Outbox::new(send, connection, copies));
         self.changed(&mut out);
         let credits = out.credits;
         out.wake(credits.into());

@@ -220,8 +220,13 @@ impl Core {
         size: Size,
     ) -> Result<(Unconnected<Queues>, Fresh), OpenError> {
         let buffers = self.buffers(size)?;
-        // What there is no room for waits in the outbox.
-        let send_depth = size.credits(&self.config).max(2);
+        /// Fewer requests than that are not worth more room to peers who are idle.
+        const FEW: usize = 8;
+        // What there is no room for waits in the outbox. A NIC that loses nothing may say what it has
+        // taken later than its program answers that: it does so when it has nothing else to do.
+        let credits = size.credits(&self.config);
+        let late = if self.shared.nic.capabilities().lossless { credits } else { 0 };
+        let send_depth = (credits + late.saturating_sub(FEW)).max(2);
         let config = QueuesConfig { send_depth, ..self.shared.queues.clone() };
         let unconnected = match self.config.flow {
             Flow::Credits => self.domain.queues(&config.share(buffers.queue()))?,

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use doorbell_verbs::{AtHand, Connection, Inline, Send, SendQueue, WorkRequest, Write};
+use doorbell_verbs::{AtHand, Connection, Copied, Inline, Send, SendQueue, WorkRequest, Write};
 
 use crate::buffers::Buffers;
 use crate::costs::{Cost, span};
 use crate::pack::{self, Pack};
 use crate::proofs::{Posted, Taken};
 use crate::telling::Telling;
-use crate::wire::Header;
+use crate::wire::{Header, WIDE};
 use crate::words::put_words;
 
 /// What a message is made of, beside its header.
@@ -58,6 +58,9 @@ impl<'c> Content<'c> {
 pub(crate) struct Outbox {
     queue: SendQueue,
     pub connection: Connection,
+    /// Whether the device loses nothing, and the peer has a receive for whatever is sent: then messages
+    /// that go at once are copied to where they leave, and nothing of them is kept.
+    copies: bool,
     held: Held,
     /// What there was no room to send: no more than an answer to each of the peer's requests, and two for
     /// each of this side's.
@@ -77,7 +80,7 @@ pub(crate) struct Outbox {
 /// What is worth a doorbell: the longer a row of packets, the cheaper.
 pub(crate) const MUCH: u64 = 1 << 20;
 /// The same where there are none, for who writes does all the work: the peer is to hear of it meanwhile.
-pub(crate) const MUCH_MAPPED: u64 = 1 << 18;
+pub(crate) const MUCH_MAPPED: u64 = 1 << 19;
 
 /// What goes soon.
 enum Held {
@@ -88,13 +91,14 @@ enum Held {
 }
 
 impl Outbox {
-    pub fn new(send: SendQueue, connection: Connection) -> Self {
+    pub fn new(send: SendQueue, connection: Connection, copies: bool) -> Self {
         let (held, backlog) = (Held::Nothing, VecDeque::new());
         let telling = Telling::new(send.room());
         let (posted, taken) = (Posted::default(), Taken::default());
         Self {
             queue: send,
             connection,
+            copies,
             held,
             backlog,
             telling,
@@ -124,16 +128,49 @@ impl Outbox {
         header: Header,
         content: Content<'_>,
         buffers: &Buffers,
-        nic: AtHand<'_>,
+        mut nic: AtHand<'_>,
     ) {
         self.flush();
         match content.few(header, self.taken) {
             Some(few) => self.send_few(few, nic),
+            None if self.copy(header, content, &mut nic) => {}
             None => {
                 let request = self.in_buffer(header, content, buffers);
                 self.post_by(nic, request);
             }
         }
+    }
+
+    /// Sends a message that does not travel in a request by copying it to where it leaves, if it can be.
+    /// Whether it was.
+    fn copy(&mut self, header: Header, content: Content<'_>, nic: &mut AtHand<'_>) -> bool {
+        if !self.copies || header.is_wide() {
+            return false;
+        }
+        let mut words = [0; 8 * (WIDE - 1)];
+        let words = &mut words[..8 * content.words.len()];
+        put_words(content.words, words);
+        let signalled = self.tells();
+        let imm = Some(header.imm());
+        self.send_copied(Copied { imm, bytes: [words, content.payload], signalled }, nic)
+    }
+
+    #[inline]
+    fn send_copied(&mut self, message: Copied<'_>, nic: &mut AtHand<'_>) -> bool {
+        let _base = span(Cost::Base);
+        let sent = self.backlog.is_empty() && nic.send_copied(&mut self.queue, &message);
+        if sent {
+            self.posted.count(true);
+        }
+        sent
+    }
+
+    /// Whether the next message is told of that brings no buffer back.
+    #[inline]
+    fn tells(&mut self) -> bool {
+        // While something waits, there is no room, even if the queue has some.
+        let room = || if self.backlog.is_empty() { self.queue.room() } else { 0 };
+        self.telling.tells(room)
     }
 
     /// Puts a request behind what is held, to go with it soon; at once if that is much. Whether nothing
@@ -159,6 +196,7 @@ impl Outbox {
     }
 
     /// Puts a request to go soon, before what is held.
+    #[inline(always)]
     fn put_first(&mut self, request: impl Into<WorkRequest>, len: u64) {
         self.unrung = self.unrung.saturating_add(len.clamp(1, u32::MAX.into()) as u32);
         let request = request.into();
@@ -240,6 +278,12 @@ impl Outbox {
         (buffers, most): (&Buffers, usize),
     ) -> bool {
         if content.len() > pack::LONGEST {
+            if self.copies {
+                self.flush();
+                if self.copy(header, content, &mut AtHand::nothing()) {
+                    return false;
+                }
+            }
             let request = self.in_buffer(header, content, buffers);
             return self.put(request, content.len() as u64);
         }
@@ -290,12 +334,14 @@ impl Outbox {
     }
 
     #[inline]
-    fn send_few(&mut self, few: Inline, nic: AtHand<'_>) {
+    fn send_few(&mut self, few: Inline, mut nic: AtHand<'_>) {
+        let signalled = self.tells();
+        let copied = Copied { imm: None, bytes: [few.bytes(), &[]], signalled };
+        if self.copies && self.send_copied(copied, &mut nic) {
+            return;
+        }
         let send = Send::new(few);
-        // While something waits, there is no room, even if the queue has some.
-        let room = || if self.backlog.is_empty() { self.queue.room() } else { 0 };
-        let tells = self.telling.tells(room);
-        self.post_by(nic, if tells { send } else { send.unsignalled() });
+        self.post_by(nic, if signalled { send } else { send.unsignalled() });
     }
 
     /// Posts a request; or keeps it, if there is no room, until there is.

@@ -82,6 +82,37 @@ fn copy_any(from: &[u8], to: &mut [u8]) {
     to.copy_from_slice(from);
 }
 
+/// Some bytes, and others behind them.
+#[derive(Clone, Copy)]
+pub struct Chain<'a>(pub &'a [u8], pub &'a [u8]);
+
+impl Payload for Chain<'_> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.0.len() + self.1.len()
+    }
+
+    #[inline]
+    fn copy_to(&self, to: &mut [u8]) {
+        let (front, behind) = to.split_at_mut(self.0.len());
+        self.0.copy_to(front);
+        self.1.copy_to(behind);
+    }
+
+    #[inline]
+    fn copy_to_words(&self, to: &[AtomicU64], at: usize) {
+        self.0.copy_to_words(to, at);
+        self.1.copy_to_words(to, at + self.0.len());
+    }
+
+    fn part(&self, at: usize, len: usize) -> Self {
+        let end = at + len;
+        let [from, to] = [at, end].map(|place| place.min(self.0.len()));
+        let [front, behind] = [at - from, end - to];
+        Self(&self.0[from..to], &self.1[front..behind])
+    }
+}
+
 /// A stretch of bytes within words that somebody else may write.
 #[derive(Clone, Copy)]
 pub struct WordBytes<'a> {

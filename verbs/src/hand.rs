@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use doorbell_core::nic::{Refused, WorkRequest};
+use doorbell_core::nic::{Copied, Refused, WorkRequest};
 
 use crate::progress::{Held, Machine, Shared};
 use crate::queues::SendQueue;
@@ -69,6 +69,24 @@ impl<'r> AtHand<'r> {
                 shared.post(Some(machine), queue.raw(), request.into())
             }
             _ => queue.post(request),
+        }
+    }
+
+    /// Sends a message of which nothing is kept: on a device that [loses
+    /// nothing](crate::Capabilities::lossless), it is copied to where it leaves, and no memory is lent to
+    /// the NIC. Whether it was sent: not if the NIC is neither at hand nor to be had at once, if anything
+    /// else waits to be sent on the connection, or if it goes into more than one packet. Then it is to be
+    /// [posted](Self::post) as others are.
+    ///
+    /// The peer is to have a receive for it, as a program knows that counts them: it can't be sent once
+    /// more, and so the connection is over if there is none.
+    #[inline]
+    pub fn send_copied(&mut self, queue: &mut SendQueue, message: &Copied<'_>) -> bool {
+        match &mut self.nic {
+            Some((shared, machine)) if queue.is_of(shared) => {
+                machine.send_copied(queue.raw(), message)
+            }
+            _ => queue.send_copied(message),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doorbell_core::nic::{self, Memory, ReceiveRequest, Refused, WorkRequest};
+use doorbell_core::nic::{self, Copied, Memory, ReceiveRequest, Refused, WorkRequest};
 use doorbell_core::wire::Qpn;
 use doorbell_core::wire::cm::RnrRetryCount;
 
@@ -186,6 +186,16 @@ impl SendQueue {
     pub fn ring(&mut self) {
         self.queue.ring();
         self.nic.shared().ring();
+    }
+
+    /// Sends a message of which nothing is kept: see [`AtHand::send_copied`](crate::AtHand::send_copied).
+    #[inline]
+    pub(crate) fn send_copied(&mut self, message: &Copied<'_>) -> bool {
+        let shared = self.nic.shared();
+        let Some(mut machine) = shared.enter() else { return false };
+        let sent = machine.send_copied(&mut self.queue, message);
+        shared.release(machine);
+        sent
     }
 
     pub(crate) fn nic(&self) -> &Nic {

@@ -108,6 +108,9 @@ pub enum Cause {
         /// How long the peer asked to wait, the last time.
         wait: RnrTimer,
     },
+    /// The peer wants to have what was [copied](super::Nic::send_copied) once more.
+    #[error("the peer asked for a message again of which nothing was kept")]
+    NotKept,
     /// The peer says that the request is not one: wrong length or order, or not allowed there.
     #[error("the peer took it for an invalid request; is it longer than the peer's receive?")]
     PeerInvalidRequest,

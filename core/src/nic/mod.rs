@@ -130,7 +130,7 @@ pub use receives::SharedReceiveQueueId;
 pub use refusals::ResourceError;
 pub use states::{Change, ChangeError, Connection, Sending, State};
 pub use work::{
-    Attachment, Data, Inline, LONGEST_MESSAGE, MOST_INLINE, Memory, Operation, ReceiveRequest,
+    Attachment, Copied, Data, Inline, LONGEST_MESSAGE, MOST_INLINE, Memory, Operation, ReceiveRequest,
     Segment, WorkRequest,
 };
 
@@ -304,6 +304,31 @@ impl Nic {
             Some(_) => self.transmit(outbox),
             None => queue.ring(),
         }
+    }
+
+    /// Sends a message at once, of which nothing is kept, and nothing has to be lent to the NIC: on a
+    /// device that loses nothing, if nothing else waits to be sent on this connection, and it goes into
+    /// one packet. Whether it was sent; if not, it is to be posted as others are.
+    ///
+    /// A peer without a receive for it can't be sent it again: that ends the connection, with
+    /// [`Cause::ReceiverNotReady`].
+    #[inline(always)]
+    pub fn send_copied<O: Outbox>(
+        &mut self,
+        queue: &mut SendQueue,
+        message: &Copied<'_>,
+        outbox: &mut O,
+    ) -> bool {
+        let Self { common, pairs, numbers, doorbells, .. } = self;
+        let ours = queue.rings(doorbells) && common.lossless && !common.behind;
+        let pair = find(pairs, *numbers, queue.qpn()).filter(|pair| ours && !pair.active);
+        let Some(pair) = pair else { return false };
+        if let Some(path) = &pair.path {
+            outbox.prepare(path.id());
+        }
+        let sent = pair.send_copied(queue, message, common, outbox);
+        outbox.flush();
+        sent
     }
 
     /// The peer's program has said, by a message that came of it, that it received the first `count` of

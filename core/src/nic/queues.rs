@@ -19,7 +19,7 @@ use super::completion::Completion;
 use super::doorbells::Doorbells;
 use super::ring::{Consumer, Gauge, Leaving, Nothing, Producer, Several, Slot, ring};
 use super::states::State;
-use super::work::{LONGEST_MESSAGE, Plain, ReceiveRequest, WorkRequest};
+use super::work::{LONGEST_MESSAGE, Memory, Plain, ReceiveRequest, WorkRequest};
 
 /// Why a request was not posted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -101,9 +101,20 @@ pub(super) struct Posted {
     pub beyond: Cell<Psn>,
     /// Whether it is a write that was carried out here.
     pub placed: Cell<bool>,
+    /// Whether its bytes are gone, and it can't be sent again.
+    pub copied: bool,
 }
 
 impl Posted {
+    /// A message that was sent, and of which nothing is left but its place in the order.
+    #[inline(always)]
+    pub fn copied(signalled: bool, ticket: u64, beyond: Psn) -> Self {
+        let request = WorkRequest { signalled, ..WorkRequest::send(0, Memory::None) };
+        let (ticket, beyond, placed) = (Cell::new(ticket), Cell::new(beyond), Cell::new(false));
+        let plain = Some(Plain::Send);
+        Self { request, len: 0, plain, told: signalled, ticket, beyond, placed, copied: true }
+    }
+
     /// Its last packet was sent.
     #[inline(always)]
     pub fn sent(&self, ticket: u64, beyond: Psn) {
@@ -225,11 +236,23 @@ impl SendQueue {
                 let told = request.signalled && plain.is_some_and(|plain| !plain.asks());
                 let (len, ticket) = (len as u32, Cell::new(0));
                 let (beyond, placed) = (Cell::new(Psn::new(0)), Cell::new(false));
-                slot.fill(Posted { request, len, plain, told, ticket, beyond, placed });
+                slot.fill(Posted { request, len, plain, told, ticket, beyond, placed, copied: false });
             }
             _ => return Err(self.refuse((request, len))),
         }
         Ok(())
+    }
+
+    /// Whether three quarters of it are in use.
+    #[inline(always)]
+    pub(super) fn is_short_of_room(&mut self) -> bool {
+        self.ring.slot_beside(self.ring.depth() / 4).is_none()
+    }
+
+    /// The slot of a request that is sent before it is written there, if it could be posted.
+    #[inline(always)]
+    pub(super) fn slot_of_copied(&mut self) -> Option<Slot<'_, Posted>> {
+        if self.shared.is_from(State::TAKING_SENDS) { self.ring.slot() } else { None }
     }
 
     /// In one value with another, so that the request need not be in memory before it is known that

@@ -121,6 +121,18 @@ pub enum Attachment {
     Metadata(Metadata),
 }
 
+/// A message that is copied to where it leaves when it is posted, and kept nowhere: see
+/// [`Nic::send_copied`](super::Nic::send_copied).
+#[derive(Clone, Copy, Debug)]
+pub struct Copied<'m> {
+    /// What goes with it, if anything does.
+    pub imm: Option<Imm>,
+    /// Its bytes: some, and those behind them.
+    pub bytes: [&'m [u8]; 2],
+    /// Whether success is told, under the number 0. Failure always is.
+    pub signalled: bool,
+}
+
 /// A request to do something at the peer.
 pub struct WorkRequest {
     /// The program's own, returned with the completion.

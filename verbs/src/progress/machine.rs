@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use doorbell_core::encap::PathId;
-use doorbell_core::nic::{SendQueue, Way};
+use doorbell_core::nic::{Copied, SendQueue, Way};
 use doorbell_core::time::Time;
 use doorbell_transports::{
     Address, Capabilities, Device, GrantError, ReachError, SharedMemory, Statistics, Trouble,
@@ -46,6 +46,10 @@ pub(crate) trait Machine: Send {
 
     /// Sends what was posted to a queue last, before anything else.
     fn posted(&mut self, queue: &SendQueue);
+
+    /// Sends a message of which nothing is kept, if it can be sent now, and nothing of it lost. Whether it
+    /// was.
+    fn send_copied(&mut self, queue: &mut SendQueue, message: &Copied<'_>) -> bool;
 
     /// The peer's program has received so many of all that was posted to a queue since it was connected.
     fn proved(&mut self, queue: &SendQueue, count: u32);
@@ -178,6 +182,15 @@ impl<D: Device> Machine for Engine<D> {
     fn posted(&mut self, queue: &SendQueue) {
         self.catch_up();
         self.control.nic.posted(queue, &mut self.device);
+    }
+
+    fn send_copied(&mut self, queue: &mut SendQueue, message: &Copied<'_>) -> bool {
+        self.catch_up();
+        let sent = self.control.nic.send_copied(queue, message, &mut self.device);
+        if sent {
+            self.device.settle(self.control.nic.owes());
+        }
+        sent
     }
 
     fn proved(&mut self, queue: &SendQueue, count: u32) {

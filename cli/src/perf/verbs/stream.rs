@@ -27,9 +27,6 @@ use sender::{Maker, Sender};
 /// Of an immediate: that there will be no more.
 const LAST: u32 = 1 << 31;
 
-/// Up to this size messages are checked wholly; of longer ones, each of so many, of others the word.
-const SHORT: usize = 1024;
-const EACH: u64 = 8;
 
 /// How messages are bundled.
 #[derive(Clone, Copy, Debug)]
@@ -133,10 +130,4 @@ async fn connect(
         _ => None,
     };
     Ok(Line { queues, completions, theirs, mapped })
-}
-
-/// Whether the contents of a message are looked at, and not its word alone.
-#[inline]
-fn wholly(size: usize, number: u64) -> bool {
-    size <= SHORT || number.is_multiple_of(EACH)
 }

@@ -5,6 +5,7 @@
 //! numbers are kept: they follow from the lengths, and from how many packets of the head are
 //! acknowledged.
 
+mod copied;
 mod delivery;
 mod headers;
 mod mapped;

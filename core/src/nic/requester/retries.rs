@@ -48,6 +48,10 @@ impl Requester {
 impl QueuePair {
     /// Sends again from `psn` on.
     pub fn go_back(&mut self, psn: Psn, common: &mut Common) {
+        let (from, _) = self.requester.place_of(psn, self.mtu);
+        if self.requester.has_copied(from) {
+            return self.break_with(Cause::NotKept, Blamed::Request(from), common);
+        }
         self.return_to(psn, common);
         self.requester.rto.abandon();
     }
@@ -92,10 +96,11 @@ impl QueuePair {
     /// Waits as a peer without receives asked for, unless that was once too often.
     pub fn wait_for_receiver(&mut self, psn: Psn, wait: RnrTimer, common: &mut Common) {
         let r = &mut self.requester;
-        if r.insists.rnr_retries < 7 && r.rnr_tries >= r.insists.rnr_retries {
-            let cause = Cause::ReceiverNotReady { tries: r.rnr_tries + 1, wait };
-            let blamed = self.request_of(psn);
-            return self.break_with(cause, blamed, common);
+        let (from, _) = r.place_of(psn, self.mtu);
+        let patient = r.insists.rnr_retries >= 7 || r.rnr_tries < r.insists.rnr_retries;
+        if !patient || r.has_copied(from) {
+            let cause = Cause::ReceiverNotReady { tries: r.rnr_tries.saturating_add(1), wait };
+            return self.break_with(cause, Blamed::Request(from), common);
         }
         r.rnr_tries = r.rnr_tries.saturating_add(1);
         // It is a refusal, but an answer: the peer is there.

@@ -115,7 +115,7 @@ impl Reader {
     #[inline]
     pub fn settle(&mut self) -> bool {
         self.settled = self.read;
-        self.settled - self.told >= self.ring.reach / 4
+        self.settled - self.told >= (self.ring.reach / 4).min(1024)
     }
 
     /// How far this side has read.

@@ -6,7 +6,8 @@ use doorbell_verbs::{Completion, Imm, Memory, Send};
 use super::super::contents::{Contents, Landing};
 use super::super::end::End;
 use super::super::ping_pong::received;
-use super::{LAST, Line, Shape, wholly};
+use super::{LAST, Line, Shape};
+use crate::perf::pattern::wholly;
 use crate::perf::ledger::Tally;
 use crate::perf::test::Verb;
 
