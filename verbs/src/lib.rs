@@ -134,8 +134,8 @@ pub use work::{CompareSwap, Datagram, FetchAdd, Read, Send, Write};
 pub use doorbell_core::memory::{AccessError, Buf, Private as PrivateRegion, Region};
 pub use doorbell_core::nic::{
     Attachment, Cause, Completion, CompletionGauge, CompletionQueueId, Copied, DATAGRAM_HEADER,
-    Data, Done, Failure, Inline, KeepAlive, Memory, Polled, PostError, Refused, ResourceError, Segment,
-    SharedReceiveQueueId, WorkRequest,
+    Data, Done, Failure, Inline, KeepAlive, Memory, Polled, PostError, Refused, ResourceError,
+    Segment, SharedReceiveQueueId, WorkRequest,
 };
 pub use doorbell_core::wire::cm::{CmPort, RnrRetryCount};
 pub use doorbell_core::wire::{Imm, Metadata, PathMtu, Qkey, Qpn, RemoteAddr, Rkey, ServiceId};

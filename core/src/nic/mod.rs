@@ -130,8 +130,8 @@ pub use receives::SharedReceiveQueueId;
 pub use refusals::ResourceError;
 pub use states::{Change, ChangeError, Connection, Sending, State};
 pub use work::{
-    Attachment, Copied, Data, Inline, LONGEST_MESSAGE, MOST_INLINE, Memory, Operation, ReceiveRequest,
-    Segment, WorkRequest,
+    Attachment, Copied, Data, Inline, LONGEST_MESSAGE, MOST_INLINE, Memory, Operation,
+    ReceiveRequest, Segment, WorkRequest,
 };
 
 use std::collections::VecDeque;

@@ -236,7 +236,16 @@ impl SendQueue {
                 let told = request.signalled && plain.is_some_and(|plain| !plain.asks());
                 let (len, ticket) = (len as u32, Cell::new(0));
                 let (beyond, placed) = (Cell::new(Psn::new(0)), Cell::new(false));
-                slot.fill(Posted { request, len, plain, told, ticket, beyond, placed, copied: false });
+                slot.fill(Posted {
+                    request,
+                    len,
+                    plain,
+                    told,
+                    ticket,
+                    beyond,
+                    placed,
+                    copied: false,
+                });
             }
             _ => return Err(self.refuse((request, len))),
         }

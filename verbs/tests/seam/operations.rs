@@ -91,6 +91,8 @@ everywhere! {
     futures::who_looks_at_memory_finds_what_peers_write
     queues::requests_of_a_batch_complete_in_their_order
     queues::what_is_posted_in_a_look_keeps_its_order
+    queues::what_is_copied_keeps_its_order
+    queues::what_is_copied_goes_into_one_packet
     queues::who_has_found_a_message_and_does_nothing_more_has_acknowledged_it
     queues::of_unsignalled_requests_only_failures_are_told
     queues::a_fenced_write_sends_what_the_read_before_it_brought
@@ -99,4 +101,11 @@ everywhere! {
     queues::what_is_waited_for_stays_until_it_is_taken
     queues::a_completion_queue_is_a_stream
     queues::a_thread_waits_and_another_polls
+}
+
+/// Which is a matter of devices that lose nothing: elsewhere nothing is copied.
+#[test]
+fn what_is_copied_ends_the_connection_where_there_is_no_receive() {
+    let program = queues::what_is_copied_ends_the_connection_where_there_is_no_receive;
+    over(Over::Shm, crate::common::brief(), Runs::CurrentThread, program);
 }

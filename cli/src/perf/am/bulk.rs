@@ -14,10 +14,10 @@ use doorbell_verbs::{Buf, Memory, Region};
 
 use super::count;
 use super::messages::{COUNTED, END, Told};
-use crate::perf::{Amount, Plan};
 use crate::perf::pattern::{Pattern, wholly};
 use crate::perf::report::Found;
 use crate::perf::verbs::Beat;
+use crate::perf::{Amount, Plan};
 
 const LANDED: RequestId<()> = RequestId::new(1, "landed");
 

@@ -27,7 +27,6 @@ use sender::{Maker, Sender};
 /// Of an immediate: that there will be no more.
 const LAST: u32 = 1 << 31;
 
-
 /// How messages are bundled.
 #[derive(Clone, Copy, Debug)]
 struct Shape {

@@ -50,7 +50,7 @@ impl Requester {
             && self.work.seen_behind(self.at) == 0
             && self.resume_at.is_none()
             && self.under_way() < self.open
-            && !self.receives().is_some_and(|receives| receives <= self.at as i32)
+            && self.receives().is_none_or(|receives| receives > self.at as i32)
     }
 
     /// Whether anything from a packet on, of what was begun, is gone.

@@ -5,8 +5,8 @@ use std::task::Waker;
 use std::thread;
 
 use doorbell_verbs::{
-    AtHand, Buf, Cause, Completion, CompletionQueue, Done, Failure, Look, Memory, Nic,
-    QueuesConfig, Read, RemoteMemory, Send, Write,
+    AtHand, Attachment, Buf, Cause, Completion, CompletionQueue, Copied, Done, Failure, Imm, Look,
+    Memory, Nic, QueuesConfig, Read, RemoteMemory, Send, Write,
 };
 use futures_core::Stream;
 
@@ -93,6 +93,94 @@ pub async fn what_is_posted_in_a_look_keeps_its_order(near: Nic, far: Nic) {
         (there, received)
     };
     both(sends, takes).await;
+}
+
+/// In several pieces, with an immediate or not, and by whichever NIC is in hand, if one is. What waits
+/// is not overtaken, and where something may be lost nothing is copied.
+pub async fn what_is_copied_keeps_its_order(near: Nic, far: Nic) {
+    const COUNT: usize = 200;
+    let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
+    receives(&mut there, 64, 4096);
+    let lossless = near.capabilities().lossless;
+    let other = far.clone();
+    let sends = async move {
+        let queue = &mut here.pair.send;
+        for id in 0..COUNT {
+            let message = bytes(id, id * 20);
+            let (front, behind) = message.split_at(id * 5);
+            let imm = (id % 3 == 0).then_some(Imm(id as u32));
+            let copied = Copied { imm, bytes: [front, behind], signalled: true };
+            let nic = if id % 2 == 0 { &near } else { &other };
+            let mut was = nic.turn_and_look(|mut nic| nic.send_copied(queue, &copied));
+            assert!(lossless || !was);
+            if !was {
+                let send = || Send::new(Buf::from(message.clone())).unsignalled();
+                queue.put(imm.map_or_else(send, |imm| send().imm(imm))).expect("room");
+                was = nic.turn_and_look(|mut nic| nic.send_copied(queue, &copied));
+                assert!(!was, "it would be there twice");
+                queue.ring();
+            } else {
+                let completion = sent.completion().await;
+                assert_eq!((completion.id, completion.outcome), (0, Ok(Done::Sent)));
+            }
+        }
+        (here, sent)
+    };
+    let takes = async move {
+        for id in 0..COUNT {
+            let completion = received.completion().await;
+            let imm = (id % 3 == 0).then_some(Attachment::Imm(Imm(id as u32)));
+            assert_eq!(completion.attached, imm.unwrap_or_default(), "message {id}");
+            assert!(brought(completion) == bytes(id, id * 20), "message {id}");
+            there.pair.receive.post(0, Buf::with_capacity(4096)).expect("room");
+        }
+        (there, received)
+    };
+    both(sends, takes).await;
+}
+
+/// It is sent as far as the peer can be sent it only once, and not in parts.
+pub async fn what_is_copied_goes_into_one_packet(near: Nic, far: Nic) {
+    let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
+    receives(&mut there, 1, 8192);
+    let long = bytes(0, 8192);
+    let copied = Copied { imm: None, bytes: [&long[..1], &long[1..]], signalled: true };
+    let queue = &mut here.pair.send;
+    assert!(!near.turn_and_look(|mut nic| nic.send_copied(queue, &copied)));
+    let (posts, takes) =
+        (async { queue.post(Send::new(Buf::from(long.clone()))) }, received.completion());
+    let (posted, completion) = tokio::join!(posts, takes);
+    posted.expect("room");
+    assert!(brought(completion) == long);
+    assert_eq!(sent.completion().await.outcome, Ok(Done::Sent));
+}
+
+/// It can't be sent again, whatever the queue pair's patience is.
+pub async fn what_is_copied_ends_the_connection_where_there_is_no_receive(near: Nic, far: Nic) {
+    let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
+    receives(&mut there, 1, 8);
+    let queue = &mut here.pair.send;
+    let copied = |id: &'static [u8], signalled| Copied { imm: None, bytes: [id, &[]], signalled };
+    for (message, signalled) in [(b"received", true), (b"unwanted", false)] {
+        let copied = copied(message, signalled);
+        assert!(near.turn_and_look(|mut nic| nic.send_copied(queue, &copied)));
+    }
+    queue.post(Send::new(buf(1, 8)).id(1)).expect("room");
+    let takes = async { brought(received.completion().await) };
+    let fails =
+        async { [sent.completion().await, sent.completion().await, sent.completion().await] };
+    let (found, failed) = tokio::join!(takes, fails);
+    assert_eq!(found, b"received");
+    let [done, broke, flushed] = failed.map(|completion| completion.outcome);
+    assert_eq!(done, Ok(Done::Sent));
+    assert!(
+        matches!(broke, Err(Failure::Broke(Cause::ReceiverNotReady { tries: 1, .. }))),
+        "{broke:?}"
+    );
+    assert!(
+        matches!(flushed, Err(Failure::Flushed(Cause::ReceiverNotReady { .. }))),
+        "{flushed:?}"
+    );
 }
 
 /// A completion, for whoever waits for it by a look of his own.

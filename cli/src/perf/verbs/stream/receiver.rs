@@ -7,8 +7,8 @@ use super::super::contents::{Contents, Landing};
 use super::super::end::End;
 use super::super::ping_pong::received;
 use super::{LAST, Line, Shape};
-use crate::perf::pattern::wholly;
 use crate::perf::ledger::Tally;
+use crate::perf::pattern::wholly;
 use crate::perf::test::Verb;
 
 pub struct Receiver {

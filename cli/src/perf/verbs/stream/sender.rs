@@ -8,8 +8,8 @@ use doorbell_verbs::{Completion, Done, Imm, Memory, Read, RemoteMemory, Send, Wo
 use super::super::contents::{Landing, Layout, Source};
 use super::super::end::End;
 use super::{LAST, Line, Shape};
-use crate::perf::pattern::wholly;
 use crate::perf::Plan;
+use crate::perf::pattern::wholly;
 use crate::perf::report::Found;
 use crate::perf::test::Verb;
 
