@@ -5,6 +5,7 @@ mod acks;
 mod answers;
 mod common;
 mod connections;
+mod copied;
 mod crowd;
 mod datagrams;
 mod devices;

@@ -1,0 +1,86 @@
+//! Messages of which nothing is kept, at the corners that programs of well-behaved peers do not come to.
+
+use doorbell::encap::{Full, Path, PathId};
+use doorbell::nic::*;
+use doorbell::payload::Payload;
+use doorbell::wire::*;
+
+use crate::common::{Setup, Two, lossless, outcomes, short};
+
+/// A device that has no room, or has and sends nothing.
+struct Nowhere {
+    room: bool,
+}
+
+impl Outbox for Nowhere {
+    fn push(&mut self, _: &Path, _: Headers, _: impl Payload) -> Result<u64, Full> {
+        if self.room { Ok(u64::MAX) } else { Err(Full) }
+    }
+
+    fn flush(&mut self) {}
+
+    fn delivered(&mut self, _: PathId) -> u64 {
+        0
+    }
+}
+
+const MESSAGE: Copied<'_> = Copied { imm: None, bytes: [b"eight by", b"tes"], signalled: true };
+
+/// Two nodes, of which the first has nothing left to do.
+fn connected(setup: &Setup) -> Two {
+    let mut two = setup.connected(|_, _| {});
+    two.fabric.turn(two.a.node);
+    two
+}
+
+fn copies(two: &mut Two, room: bool) -> bool {
+    let Two { a, fabric, .. } = two;
+    fabric.nic(a.node).send_copied(&mut a.send, &MESSAGE, &mut Nowhere { room })
+}
+
+#[test]
+fn what_the_device_has_no_room_for_is_not_sent_and_takes_no_room_of_others() {
+    let mut two = connected(&Setup { capacity: 8, ..lossless() });
+    two.b.receives(8, 8);
+    (0..100).for_each(|_| assert!(!copies(&mut two, false)));
+    (0..8).for_each(|id| two.a.post(short(id)));
+    let (at_a, _) = two.run(8, 8);
+    assert!(at_a.iter().all(|completion| completion.outcome == Ok(Done::Sent)));
+}
+
+#[test]
+fn nothing_is_copied_where_something_may_be_lost() {
+    let mut two = connected(&Setup::default());
+    assert!(!copies(&mut two, true));
+}
+
+/// It is behind what its program had posted, and rung for or not.
+#[test]
+fn what_waits_is_not_overtaken() {
+    let mut two = connected(&lossless());
+    two.b.receives(1, 8);
+    two.a.send.post(short(0)).unwrap();
+    assert!(!copies(&mut two, true));
+    two.a.send.ring();
+    two.run(1, 1);
+    assert!(copies(&mut two, true));
+}
+
+/// A peer that says it lacks what was delivered makes no sense; but what is not there can't be sent.
+#[test]
+fn a_peer_that_asks_for_it_again_is_sent_nothing_else_in_its_place() {
+    let first = Psn::new(7);
+    let mut two = lossless().connected(|_, sending| sending.first = first);
+    two.fabric.turn(two.a.node);
+    assert!(copies(&mut two, true));
+    two.a.send.post(short(1)).unwrap();
+    let path = two.fabric.path(two.a.node, two.b.node);
+    let aeth = Aeth { syndrome: Syndrome::nak(Nak::SequenceError), msn: Msn::new(0) };
+    let bth = Bth::new(Opcode::RcAcknowledge, two.a.qpn, first);
+    let headers = Headers { bth, extensions: Extensions::Aeth(aeth) };
+    let nic = two.fabric.nic(two.a.node);
+    nic.packet(Flow::Link(path.id()), &Packet { headers, payload: &[][..] });
+    let (at_a, _) = two.run(2, 0);
+    let (broke, flushed) = (Failure::Broke(Cause::NotKept), Failure::Flushed(Cause::NotKept));
+    assert_eq!(outcomes(&at_a), [(0, Err(broke)), (1, Err(flushed))]);
+}
