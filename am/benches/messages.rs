@@ -61,6 +61,41 @@ impl Case for Sends {
     }
 }
 
+/// The same with the NIC in hand, by which the answer goes at once and acknowledgements later.
+struct InHand(Sends);
+
+impl InHand {
+    /// Takes what has come to an end, and has it answered if that is to be.
+    fn take(&mut self, end: usize, answers: bool) {
+        let (queues, completions) = &mut self.0.ends[end];
+        let nic = completions.nic().clone();
+        let found = nic.turn_and_find(|mut nic| {
+            let mut completion = completions.look()?;
+            let Memory::Buf(buffer) = std::mem::take(&mut completion.memory) else { return None };
+            drop(completion);
+            if answers {
+                let data = Send::inline(&[7; 16]).expect("few bytes").unsignalled();
+                nic.post(&mut queues.send, data).expect("room");
+            }
+            queues.receive.post(0, buffer).expect("room");
+            Some(())
+        });
+        found.expect("it has come");
+    }
+}
+
+impl Case for InHand {
+    const NAME: &'static str = "the same, answered with the NIC in hand";
+
+    #[inline(never)]
+    fn once(&mut self) {
+        let data = Send::inline(&[7; 16]).expect("few bytes").unsignalled();
+        self.0.ends[0].0.send.post(data).expect("room");
+        self.take(1, true);
+        self.take(0, false);
+    }
+}
+
 /// Nanoseconds of the best of ten.
 fn timed<C: Case>(case: &mut C) -> f64 {
     let time = |_| {
@@ -106,9 +141,11 @@ fn main() -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     match env::var("DOORBELL_COUNTED").as_deref() {
         Ok("sends") => counted(&mut runtime.block_on(Sends::new())),
+        Ok("in hand") => counted(&mut InHand(runtime.block_on(Sends::new()))),
         Ok(_) => counted(&mut runtime.block_on(Messages::new())),
         Err(_) => {
             measure(&runtime, Sends::new(), "sends")?;
+            measure(&runtime, async { InHand(Sends::new().await) }, "in hand")?;
             measure(&runtime, Messages::new(), "messages")?;
         }
     }

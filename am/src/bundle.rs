@@ -192,7 +192,11 @@ impl Bundle {
             return looked.handled;
         }
         let _base = span(Cost::Base);
-        shared.nic.turn_and_look(|nic| shared.look(requests, nic, None)).handled
+        let found = shared.nic.turn_and_find(|nic| {
+            let handled = shared.look(requests, nic, None).handled;
+            (handled > 0).then_some(handled)
+        });
+        found.unwrap_or(0)
     }
 
     /// Waits until something was handled, here or by another who waits.

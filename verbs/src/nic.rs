@@ -396,6 +396,15 @@ impl Nic {
         self.shared().turn_and_look(look)
     }
 
+    /// The same for a program that goes on at once with what it finds: what the turn called for, if
+    /// nothing waits to be sent, goes with what is posted or turned next, or within about a millisecond.
+    /// That is acknowledgements above all, for which the peer waits longer then: it is for those whose
+    /// messages are answered by messages.
+    #[inline]
+    pub fn turn_and_find<R>(&self, look: impl FnOnce(AtHand<'_>) -> Option<R>) -> Option<R> {
+        self.shared().turn_and_find(look)
+    }
+
     /// Runs a future on this thread, without a runtime, and sees to this NIC meanwhile.
     ///
     /// In a task of a runtime it keeps all others of its thread waiting, as anything does that blocks.

@@ -194,7 +194,7 @@ impl SendQueue {
         let shared = self.nic.shared();
         let Some(mut machine) = shared.enter() else { return false };
         let sent = machine.send_copied(&mut self.queue, message);
-        shared.release(machine);
+        shared.release_soon(machine);
         sent
     }
 

@@ -57,6 +57,8 @@ const QUANTUM: Duration = Duration::from_micros(40);
 const MOST_AT_ONCE: u32 = 512;
 /// How many of them it may find at once before a turn is taken for others.
 const FINDS_A_TURN: u32 = 32;
+/// How often in a row what a turn called for may be left to the next.
+const FINDS_TO_SETTLE: u32 = 16;
 /// Turns, at the most, without a look at what there is to send.
 const TURNS_TO_SETTLE: u32 = 16;
 /// Turns before sleeping that found something: more of that is no time to sleep.
@@ -309,9 +311,7 @@ impl Shared {
         self.attended.store(self.attended.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let who = look.precedence();
         let kept = !stint.has(&self.duty, who) && self.duty.is_kept(who);
-        if machine.disarm() {
-            self.watch.tick();
-        }
+        self.stays_awake(&mut machine);
         let (mut start, mut rest, mut owes) = (None, false, true);
         for turn in 1..=TURNS_A_POLL {
             let turned = self.step(&mut machine);
@@ -518,8 +518,19 @@ impl Shared {
     pub fn turn(&self) -> bool {
         let Some(mut machine) = self.duty.enter() else { return false };
         let turned = self.step(&mut machine);
+        if turned.found {
+            self.stays_awake(&mut machine);
+        }
         machine.rung();
         self.release(machine) | turned.found
+    }
+
+    /// Somebody takes turns, and need not be woken: the watch looks whether that goes on.
+    #[inline]
+    fn stays_awake(&self, machine: &mut Held<'_>) {
+        if machine.disarm() {
+            self.watch.tick();
+        }
     }
 
     /// A turn, and a look in the midst of it; only a look, if another has the NIC.
@@ -529,6 +540,27 @@ impl Shared {
         let Some(mut machine) = self.enter() else { return look(AtHand::nothing()) };
         self.step(&mut machine);
         let found = look(AtHand::of(self, &mut machine));
+        machine.rung();
+        self.release(machine);
+        found
+    }
+
+    /// The same for who goes on at once with what is found, if something is.
+    #[inline]
+    pub fn turn_and_find<R>(&self, look: impl FnOnce(AtHand<'_>) -> Option<R>) -> Option<R> {
+        let Some(mut machine) = self.enter() else { return look(AtHand::nothing()) };
+        self.step(&mut machine);
+        let found = look(AtHand::of(self, &mut machine));
+        if found.is_some() {
+            // While the device is armed, nobody looks before it wakes somebody.
+            self.stays_awake(&mut machine);
+            let finds = self.finds.load(Ordering::Relaxed).wrapping_add(1);
+            self.finds.store(finds, Ordering::Relaxed);
+            if !finds.is_multiple_of(FINDS_TO_SETTLE) {
+                self.release_soon(machine);
+                return found;
+            }
+        }
         machine.rung();
         self.release(machine);
         found

@@ -94,6 +94,7 @@ everywhere! {
     queues::what_is_copied_keeps_its_order
     queues::what_is_copied_goes_into_one_packet
     queues::who_has_found_a_message_and_does_nothing_more_has_acknowledged_it
+    queues::who_has_taken_a_turn_and_found_a_message_has_acknowledged_it
     queues::of_unsignalled_requests_only_failures_are_told
     queues::a_fenced_write_sends_what_the_read_before_it_brought
     queues::queues_share_their_receives

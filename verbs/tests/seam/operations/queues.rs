@@ -219,6 +219,25 @@ pub async fn who_has_found_a_message_and_does_nothing_more_has_acknowledged_it(
     }
 }
 
+/// The same of who takes a turn himself, whether or not the device was armed before.
+pub async fn who_has_taken_a_turn_and_found_a_message_has_acknowledged_it(near: Nic, far: Nic) {
+    let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
+    receives(&mut there, 3, 100);
+    for id in 0..3 {
+        here.pair.send.post(Send::new(buf(id, 100))).expect("room");
+        loop {
+            let look =
+                |_: AtHand<'_>| received.look().map(|mut found| std::mem::take(&mut found.memory));
+            match far.turn_and_find(look) {
+                Some(Memory::Buf(found)) => break assert!(found.into_vec() == bytes(id, 100)),
+                Some(other) => panic!("a receive of {} bytes", other.filled()),
+                None => tokio::task::yield_now().await,
+            }
+        }
+        assert_eq!(sent.completion().await.outcome, Ok(Done::Sent));
+    }
+}
+
 pub async fn of_unsignalled_requests_only_failures_are_told(near: Nic, far: Nic) {
     let ((mut near, mut sent), (far, received)) = pair(&near, &far).await;
     let (memory, connection) = (far.memory.clone(), far.pair.connection.clone());
