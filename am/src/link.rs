@@ -46,9 +46,7 @@ pub(crate) struct Link {
     /// The receives of such, and buffers as long.
     pub buffers: Arc<Buffers>,
     /// What there is besides, if sizes have their own.
-    lanes: OnceLock<Box<Lanes>>,
-    /// The one that this stands beside, if it is for shorter messages.
-    main: OnceLock<Weak<Link>>,
+    beside: OnceLock<Box<Beside>>,
     /// What the peer is just placing by messages; only the poller takes it up.
     carrying: Mutex<Carrying>,
     /// What the peer said of itself, when the link is open.
@@ -58,7 +56,7 @@ pub(crate) struct Link {
     open: AtomicBool,
     /// How many requests of this side's there are receives for the answers of, if it is not asked to
     /// give them up; at least one, even if that has to be waited for.
-    limit: usize,
+    limit: u16,
     /// How many requests the peer may have under way: no more receives are promised for them.
     grants: AtomicUsize,
     /// Requests that came, which only the poller counts, and those of them that are answered, which
@@ -119,12 +117,16 @@ pub(crate) struct Out {
     next_place: u64,
 }
 
-/// What a link has besides, whose peer has one for each size of messages.
-struct Lanes {
-    /// The others.
-    shorter: [Arc<Link>; 2],
-    /// Whoever places something by messages has it.
-    carries: tokio::sync::Mutex<()>,
+/// What there is beside a link whose peer has one for each size of messages.
+enum Beside {
+    Lanes {
+        /// The others.
+        shorter: [Arc<Link>; 2],
+        /// Whoever places something by messages has it.
+        carries: tokio::sync::Mutex<()>,
+    },
+    /// The one for the rest, if this is for shorter messages.
+    Main(Weak<Link>),
 }
 
 /// What is to be placed.
@@ -161,10 +163,9 @@ impl Link {
             own,
             size,
             buffers,
-            lanes: OnceLock::new(),
-            main: OnceLock::new(),
+            beside: OnceLock::new(),
             carrying: Mutex::default(),
-            limit: lease.max(1),
+            limit: lease.max(1) as u16,
             endpoint,
             qpn,
             peer: OnceLock::new(),
@@ -272,7 +273,7 @@ impl Link {
     /// How many requests it will have under way, as far as that is certain: the peer tells of a quarter of
     /// them that are done, or all receives for answers could be held by what it did not tell of.
     pub fn limit(&self) -> usize {
-        self.limit
+        self.limit.into()
     }
 
     /// Whether it is over, and nothing is promised for it any more.
@@ -288,15 +289,18 @@ impl Link {
     /// Messages to the same peer that are shorter go by others from here on.
     pub fn has_lanes(self: &Arc<Self>, shorter: [Arc<Self>; 2]) {
         for lane in &shorter {
-            let _ = lane.main.set(Arc::downgrade(self));
+            let _ = lane.beside.set(Box::new(Beside::Main(Arc::downgrade(self))));
         }
-        let _ = self.lanes.set(Box::new(Lanes { shorter, carries: Default::default() }));
+        let _ = self.beside.set(Box::new(Beside::Lanes { shorter, carries: Default::default() }));
     }
 
     /// Those that end with it.
     pub fn beside(&self) -> Vec<Arc<Self>> {
-        let main = self.main.get().and_then(Weak::upgrade);
-        self.lanes().iter().cloned().chain(main).collect()
+        match self.beside.get().map(Box::as_ref) {
+            Some(Beside::Lanes { shorter, .. }) => shorter.to_vec(),
+            Some(Beside::Main(main)) => main.upgrade().into_iter().collect(),
+            None => Vec::new(),
+        }
     }
 
     /// Whether there is another for the rest of the messages, for which this stands.
@@ -306,12 +310,18 @@ impl Link {
 
     /// Those for shorter messages.
     pub fn lanes(&self) -> &[Arc<Self>] {
-        self.lanes.get().map_or(&[], |lanes| &lanes.shorter)
+        match self.beside.get().map(Box::as_ref) {
+            Some(Beside::Lanes { shorter, .. }) => shorter,
+            _ => &[],
+        }
     }
 
     /// The right to carry something there, if that is how it is placed: one thing after the other.
     pub fn carries(&self) -> Option<&tokio::sync::Mutex<()>> {
-        self.lanes.get().map(|lanes| &lanes.carries)
+        match self.beside.get().map(Box::as_ref) {
+            Some(Beside::Lanes { carries, .. }) => Some(carries),
+            _ => None,
+        }
     }
 
     /// The longest payload of what comes.

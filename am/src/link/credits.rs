@@ -161,7 +161,7 @@ impl Link {
     pub fn yields_leases(&self) -> usize {
         let out = &mut *self.out();
         // As many are kept as the peer may have answered without telling.
-        out.lease = out.lease.min((self.limit / 4).max(1) as u16);
+        out.lease = out.lease.min((self.limit / 4).max(1));
         let unused = out.leases.saturating_sub(out.taken.max(out.lease));
         out.leases -= unused;
         unused.into()
