@@ -80,7 +80,7 @@ pub(crate) struct Outbox {
 /// What is worth a doorbell: the longer a row of packets, the cheaper.
 pub(crate) const MUCH: u64 = 1 << 20;
 /// The same where there are none, for who writes does all the work: the peer is to hear of it meanwhile.
-pub(crate) const MUCH_MAPPED: u64 = 1 << 19;
+pub(crate) const MUCH_MAPPED: u64 = 1 << 18;
 
 /// What goes soon.
 enum Held {
@@ -196,7 +196,6 @@ impl Outbox {
     }
 
     /// Puts a request to go soon, before what is held.
-    #[inline(always)]
     fn put_first(&mut self, request: impl Into<WorkRequest>, len: u64) {
         self.unrung = self.unrung.saturating_add(len.clamp(1, u32::MAX.into()) as u32);
         let request = request.into();

@@ -25,7 +25,7 @@ const LANDED: RequestId<()> = RequestId::new(1, "landed");
 /// other half is on its way, and all of them stay in caches. Where frames hold `run`s of packets it pays to
 /// have more, and it is as much as `write_bw` has.
 fn window(plan: &Plan, run: u32) -> usize {
-    let bytes = if run > 1 { 1 << 21 } else { 1 << 20 };
+    let bytes = if run > 1 { 1 << 21 } else { 1 << 19 };
     (bytes / plan.size).clamp(4, 64).min(plan.credits.max(4))
 }
 
