@@ -6,7 +6,8 @@
 //! behind up to a multiple of eight. So a short message of seven words takes a cache line. Where
 //! eight bytes more would be a packet more, the header of a message that is alone is the send's
 //! immediate instead, and only arguments and payload are its data: so a payload of a packet's size
-//! takes one packet. Of words that are 31 or more the header says 31, and one more in front of them
+//! takes one packet. So it is, too, of those longer than 64 bytes on devices that lose nothing, where
+//! what was taken need not be said. Of words that are 31 or more the header says 31, and one more in front of them
 //! how many. A send of several that is full is made as long as a packet, if it is nearly that, by an
 //! answer to no request at its end, with zeros behind it: packets of one length go in one run.
 //!

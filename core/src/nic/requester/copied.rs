@@ -71,7 +71,10 @@ impl QueuePair {
     #[inline(never)]
     fn make_room<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) {
         let delivered = self.delivered(outbox);
-        self.collect(delivered, common);
+        // It stays among those that are collected from, whatever is left: it sends.
+        if self.complete_delivered(delivered, common) > 0 {
+            self.progressed(common);
+        }
     }
 
     /// Sends a message of which nothing is kept, if it can be sent now and as one packet. Whether it was.
