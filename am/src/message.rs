@@ -101,9 +101,20 @@ impl Arrival {
 /// A request, for the handler that it runs: it may be answered once.
 ///
 /// If it is dropped, the peer is told that it is done, some time, and a caller that nothing was
-/// replied. Not twice:
+/// replied. Once:
 ///
-/// ```compile_fail
+/// ```
+/// # use doorbell_am::{Handlers, ReplyId, RequestId};
+/// # const ADD: RequestId<u64> = RequestId::new(0, "add");
+/// # const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
+/// Handlers::new().request(ADD, |request, number| {
+///     request.reply(SUM, number);
+/// });
+/// ```
+///
+/// And not twice:
+///
+/// ```compile_fail,E0382
 /// # use doorbell_am::{Handlers, ReplyId, RequestId};
 /// # const ADD: RequestId<u64> = RequestId::new(0, "add");
 /// # const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
@@ -113,12 +124,21 @@ impl Arrival {
 /// });
 /// ```
 ///
-/// Nor later, but by what was [kept](Self::keep) of it:
+/// Later only by what was [kept](Self::keep) of it:
 ///
-/// ```compile_fail
-/// # use doorbell_am::{Handlers, ReplyId, RequestId};
+/// ```
+/// # use doorbell_am::{Handlers, RequestId};
 /// # const ADD: RequestId<u64> = RequestId::new(0, "add");
-/// let (mut requests, _) = std::sync::mpsc::channel();
+/// let (requests, _) = std::sync::mpsc::channel();
+/// Handlers::new().request(ADD, move |request, _| requests.send(request.keep()).unwrap());
+/// ```
+///
+/// And not by itself:
+///
+/// ```compile_fail,E0521
+/// # use doorbell_am::{Handlers, RequestId};
+/// # const ADD: RequestId<u64> = RequestId::new(0, "add");
+/// let (requests, _) = std::sync::mpsc::channel();
 /// Handlers::new().request(ADD, move |request, _| requests.send(request).unwrap());
 /// ```
 pub struct Request<'r>(&'r mut Asked<'r>);
