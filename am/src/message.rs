@@ -135,7 +135,7 @@ impl Arrival {
 ///
 /// And not by itself:
 ///
-/// ```compile_fail,E0521
+/// ```compile_fail,E0277
 /// # use doorbell_am::{Handlers, RequestId};
 /// # const ADD: RequestId<u64> = RequestId::new(0, "add");
 /// let (requests, _) = std::sync::mpsc::channel();
