@@ -52,6 +52,8 @@ fn what_the_device_has_no_room_for_is_not_sent_and_takes_no_room_of_others() {
 fn nothing_is_copied_where_something_may_be_lost() {
     let mut two = connected(&Setup::default());
     assert!(!copies(&mut two, true));
+    let mut two = connected(&Setup { transport: Transport::Unreliable, ..lossless() });
+    assert!(!copies(&mut two, true));
 }
 
 /// It is behind what its program had posted, and rung for or not.

@@ -13,7 +13,7 @@ use crate::nic::queues::{Posted, SendQueue};
 use crate::nic::states::State;
 use crate::nic::work::Copied;
 use crate::payload::Chain;
-use crate::wire::{Bth, Extensions, Headers, Opcode, Psn};
+use crate::wire::{Bth, Extensions, Headers, Opcode, Psn, Service};
 
 use super::Requester;
 
@@ -86,7 +86,8 @@ impl QueuePair {
         common: &mut Common,
         outbox: &mut O,
     ) -> bool {
-        if self.state != State::ReadyToSend || message.len() > self.mtu.bytes() {
+        let ready = self.state == State::ReadyToSend && self.service() == Service::Rc;
+        if !ready || message.len() > self.mtu.bytes() {
             return false;
         }
         if queue.is_short_of_room() {
