@@ -33,7 +33,7 @@ use crate::outbox::{Content, Outbox};
 use crate::proofs::Taken;
 use crate::receives::OwnReceives;
 use crate::sizes::Size;
-use crate::wire::{Header, Hello, Nature};
+use crate::wire::{Header, Hello, MOST_CREDITS, Nature};
 
 /// What answers a call.
 pub(crate) type Answer = Result<Reply, Undeliverable>;
@@ -224,7 +224,9 @@ impl Link {
         }
         out.credits = self.peer().map_or(0, |peer| peer.credits);
         let lossless = self.endpoint.shared.nic.capabilities().lossless;
-        let copies = self.own.is_none() && lossless;
+        // A peer that leaves receives to its NIC grants all that can be granted, and has fewer receives.
+        let counts = usize::from(out.credits) < MOST_CREDITS;
+        let copies = self.own.is_none() && counts && lossless;
         out.outbox = Some(Outbox::new(send, connection, copies));
         self.changed(&mut out);
         let credits = out.credits;

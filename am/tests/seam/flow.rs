@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorbell_am::{
-    Bundle, BundleConfig, CallError, EndpointConfig, Handlers, Kept, MapError, Policy, ReplyId,
-    RequestId, SegmentMemory, SendError, Tag, Undeliverable, Words,
+    Bundle, BundleConfig, CallError, EndpointConfig, Flow, Handlers, Kept, MapError, Policy,
+    ReplyId, RequestId, SegmentMemory, SendError, Tag, Undeliverable, Words,
 };
 use doorbell_verbs::{Buf, Config, Memory, Nic, Region, SharedMemory};
 
@@ -56,6 +56,34 @@ fn messages_of_all_sizes_come_in_their_order_with_however_many_credits() {
             assert_eq!(told.arguments(TOLD), Ok(2));
             assert_eq!(next.load(Ordering::Relaxed), 3000, "{k} credits");
             assert_eq!(far.bundle().statistics().panics, 0, "each was as expected");
+        }
+    });
+}
+
+/// What one side grants is its own affair: a peer that leaves it to the NIC may have no receive, and is
+/// sent what it refused once more.
+#[test]
+fn who_counts_receives_and_who_leaves_that_to_the_nic_understand_each_other() {
+    everywhere(|over| async move {
+        for nic_at_the_near_end in [true, false] {
+            let next = Arc::new(AtomicU64::new(0));
+            let flow = Flow::Nic { receives: 1 };
+            let by_nic = EndpointConfig { flow, ..credits(64) };
+            let configs = match nic_at_the_near_end {
+                true => [by_nic, credits(64)],
+                false => [credits(64), by_nic],
+            };
+            let [near, far] = configs;
+            let near = endpoint_with(over, Handlers::new(), near).await;
+            let far = endpoint_with(over, noting(&next), far).await;
+            let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+            for number in 0..300 {
+                let (words, payload) = note(number);
+                peer.request_with(NOTE, words, &payload).await.expect("it is there");
+            }
+            let told = peer.call(ASK, 1).await.expect("it is answered");
+            assert_eq!(told.arguments(TOLD), Ok(2));
+            assert_eq!(next.load(Ordering::Relaxed), 300);
         }
     });
 }
