@@ -159,3 +159,33 @@ impl Payload for WordBytes<'_> {
         Self { words: self.words, at: self.at + at, len }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::sync::Ordering;
+
+    use super::*;
+
+    /// Of all lengths, cut anywhere, and of that any part.
+    #[test]
+    fn a_chain_is_its_bytes_one_behind_the_other() {
+        let all: Vec<u8> = (1..=20).collect();
+        for cut in 0..=all.len() {
+            let (front, behind) = all.split_at(cut);
+            let chain = Chain(front, behind);
+            assert_eq!(chain.len(), all.len());
+            for at in 0..=all.len() {
+                for len in 0..=all.len() - at {
+                    let (part, expected) = (chain.part(at, len), &all[at..at + len]);
+                    let mut bytes = vec![0; len];
+                    part.copy_to(&mut bytes);
+                    assert_eq!((part.len(), &bytes[..]), (len, expected));
+                    let words: [AtomicU64; 4] = Default::default();
+                    part.copy_to_words(&words, 3);
+                    let found = words.map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
+                    assert_eq!(&found.as_flattened()[3..3 + len], expected);
+                }
+            }
+        }
+    }
+}

@@ -79,7 +79,23 @@ impl<'r> AtHand<'r> {
     /// [posted](Self::post) as others are.
     ///
     /// The peer is to have a receive for it, as a program knows that counts them: it can't be sent once
-    /// more, and so the connection is over if there is none.
+    /// more, and so the connection is over if there is none. Where a thread of its own runs the NIC, nothing
+    /// is copied.
+    ///
+    /// ```
+    /// # use doorbell_verbs::{AtHand, Copied, Refused, Send, SendQueue, WorkRequest, Buf};
+    /// /// Sends a header, and bytes behind it.
+    /// fn send(
+    ///     nic: &mut AtHand<'_>,
+    ///     queue: &mut SendQueue,
+    ///     parts: [&[u8]; 2],
+    /// ) -> Result<(), Refused<WorkRequest>> {
+    ///     if nic.send_copied(queue, &Copied { imm: None, bytes: parts, signalled: false }) {
+    ///         return Ok(());
+    ///     }
+    ///     nic.post(queue, Send::new(Buf::from(parts.concat())).unsignalled())
+    /// }
+    /// ```
     #[inline]
     pub fn send_copied(&mut self, queue: &mut SendQueue, message: &Copied<'_>) -> bool {
         match &mut self.nic {

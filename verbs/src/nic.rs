@@ -397,9 +397,21 @@ impl Nic {
     }
 
     /// The same for a program that goes on at once with what it finds: what the turn called for, if
-    /// nothing waits to be sent, goes with what is posted or turned next, or within about a millisecond.
-    /// That is acknowledgements above all, for which the peer waits longer then: it is for those whose
-    /// messages are answered by messages.
+    /// nothing waits to be sent, goes with what is posted or turned next; or within about a millisecond, if
+    /// the runtime in which the NIC was opened gets to run meanwhile. That is acknowledgements above all,
+    /// for which the peer waits longer then: it is for those whose messages are answered by messages.
+    ///
+    /// ```
+    /// # use doorbell_verbs::{CompletionQueue, Nic, Refused, Send, SendQueue, WorkRequest};
+    /// /// Answers what has come. Whether anything had.
+    /// fn answer(nic: &Nic, queue: &mut SendQueue, completions: &mut CompletionQueue) -> bool {
+    ///     let answered = nic.turn_and_find(|mut nic| {
+    ///         let _message = completions.look()?;
+    ///         nic.post(queue, Send::inline(b"here").ok()?).ok()
+    ///     });
+    ///     answered.is_some()
+    /// }
+    /// ```
     #[inline]
     pub fn turn_and_find<R>(&self, look: impl FnOnce(AtHand<'_>) -> Option<R>) -> Option<R> {
         self.shared().turn_and_find(look)

@@ -194,6 +194,7 @@ impl SendQueue {
         let shared = self.nic.shared();
         let Some(mut machine) = shared.enter() else { return false };
         let sent = machine.send_copied(&mut self.queue, message);
+        // No turn was taken, and so nothing is owed but what has made room, of which the NIC knows.
         shared.release_soon(machine);
         sent
     }

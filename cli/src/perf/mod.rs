@@ -32,9 +32,9 @@ use test::Test;
 ///
 /// A latency is half the round trip of a ping-pong, or the whole time of what is awaited; the first
 /// tenth is left out. A stream goes one way, and counts what was received and checked. The contents
-/// and the sequence of every message are checked (of a stream of the NIC whose messages are longer
-/// than 1024 bytes what tells each from others, the contents of each eighth, and what is in memory at the end):
-/// only then the exit status is 0. It is 1 when anything was lost or wrong, and 2 for a test that is
+/// and the sequence of every message are checked (of a stream of the NIC, or of Active Messages, that
+/// are longer than 1024 bytes what tells each from others, the contents of each eighth, and what is in
+/// memory at the end): only then the exit status is 0. It is 1 when anything was lost or wrong, and 2 for a test that is
 /// not there yet.
 #[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]

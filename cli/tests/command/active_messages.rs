@@ -7,7 +7,7 @@ use super::{check, figures, run, said};
 const TESTS: [(&str, &[u64]); 5] = [
     ("am_lat", &[0, 8, 16, 128, 129, 4096]),
     ("am_medium_lat", &[1, 64, 4096]),
-    ("am_bw", &[0, 8, 64, 100, 4096]),
+    ("am_bw", &[0, 8, 64, 100, 1500, 4096]),
     ("am_mixed_bw", &[8, 512, 4096]),
     ("am_bulk_bw", &[8, 4096, 70_000]),
 ];

@@ -57,7 +57,7 @@ const QUANTUM: Duration = Duration::from_micros(40);
 const MOST_AT_ONCE: u32 = 512;
 /// How many of them it may find at once before a turn is taken for others.
 const FINDS_A_TURN: u32 = 32;
-/// How often in a row what a turn called for may be left to the next.
+/// Of so many finds, one does what turns have called for; the others may leave it to the next.
 const FINDS_TO_SETTLE: u32 = 16;
 /// Turns, at the most, without a look at what there is to send.
 const TURNS_TO_SETTLE: u32 = 16;
@@ -554,6 +554,7 @@ impl Shared {
         if found.is_some() {
             // While the device is armed, nobody looks before it wakes somebody.
             self.stays_awake(&mut machine);
+            self.attended.store(self.attended.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             let finds = self.finds.load(Ordering::Relaxed).wrapping_add(1);
             self.finds.store(finds, Ordering::Relaxed);
             if !finds.is_multiple_of(FINDS_TO_SETTLE) {

@@ -143,11 +143,11 @@ impl<A: Said> Messages<A> {
         if wholly(payload.len(), number) {
             return self.are(number, words, payload);
         }
-        let (found, expected) = (payload.as_chunks::<8>().0, self.payload(number));
+        let expected = self.payload(number);
         words.len() == 0
             && payload.len() == expected.len()
-            && found.first() == expected.first_chunk()
-            && found.last() == expected.last_chunk()
+            && payload.first_chunk::<8>() == expected.first_chunk()
+            && payload.last_chunk::<8>() == expected.last_chunk()
     }
 
     /// The handlers of the end that follows.

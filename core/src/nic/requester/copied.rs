@@ -59,7 +59,7 @@ impl Requester {
             && self.receives().is_none_or(|receives| receives > self.at as i32)
     }
 
-    /// Whether anything from a packet on, of what was begun, is gone.
+    /// Whether of anything behind so many requests, of those that were begun, the bytes are gone.
     pub fn has_copied(&self, from: usize) -> bool {
         self.work.seen_part(from..self.begun).any(|posted| posted.copied)
     }

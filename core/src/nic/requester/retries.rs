@@ -98,7 +98,8 @@ impl QueuePair {
         let r = &mut self.requester;
         let (from, _) = r.place_of(psn, self.mtu);
         let patient = r.insists.rnr_retries >= 7 || r.rnr_tries < r.insists.rnr_retries;
-        if !patient || r.has_copied(from) {
+        // All that is not acknowledged is sent again.
+        if !patient || r.has_copied(0) {
             let cause = Cause::ReceiverNotReady { tries: r.rnr_tries.saturating_add(1), wait };
             return self.break_with(cause, Blamed::Request(from), common);
         }
