@@ -199,7 +199,11 @@ impl<D: Device> Machine for Engine<D> {
 
     #[inline]
     fn has_work(&self) -> bool {
-        self.control.nic.has_work() || self.control.has_more() || self.control.errands.any()
+        // What a look at the clock called for, when the device was armed, nobody else would see to.
+        self.armed.is_some()
+            || self.control.nic.has_work()
+            || self.control.has_more()
+            || self.control.errands.any()
     }
 
     fn now(&self) -> Time {
