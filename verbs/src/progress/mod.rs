@@ -518,7 +518,8 @@ impl Shared {
     pub fn turn(&self) -> bool {
         let Some(mut machine) = self.duty.enter() else { return false };
         let turned = self.step(&mut machine);
-        if turned.found {
+        // A thread that runs the NIC may sleep on the device, and no watch would look in its place.
+        if turned.found && !self.pacing.dedicated {
             self.stays_awake(&mut machine);
         }
         machine.rung();
