@@ -18,8 +18,9 @@ use crate::costs::{Cost, span};
 use crate::endpoint::{Endpoint, EndpointConfig};
 use crate::error::OpenError;
 use crate::handlers::Handlers;
-use crate::handling::{Counters, News, handles};
+use crate::handling::{Counters, handles};
 use crate::link::Link;
+use crate::news::{Inbox, News};
 use crate::poller::{Awaiting, Looked, Looking, Poller};
 
 /// How large a bundle is.
@@ -82,9 +83,7 @@ pub(crate) struct Shared {
     gauges: [Gauge; 2],
     /// Whether there is anything else to do than to take it.
     stirred: AtomicBool,
-    /// What the poller is told, when it looks next.
-    news: Mutex<Vec<News>>,
-    any_news: AtomicBool,
+    inbox: Arc<Inbox>,
     /// Links that hold what goes soon.
     holding: Mutex<Vec<Arc<Link>>>,
     any_holding: AtomicBool,
@@ -136,6 +135,7 @@ impl Bundle {
         let receives = nic.completion_queue(config.receives)?;
         let sends = nic.completion_queue(config.sends)?;
         let counters = Arc::new(Counters::default());
+        let inbox = Arc::new(Inbox::default());
         let (runtime, thread) = runtime()?;
         let shared = Arc::new(Shared {
             nic: nic.clone(),
@@ -144,9 +144,8 @@ impl Bundle {
             queues: QueuesConfig::new(&sends).receives_to(&receives),
             gauges: [Gauge::of(&receives), Gauge::of(&sends)],
             stirred: AtomicBool::new(false),
-            poller: Mutex::new(Poller::new(receives, sends, counters)),
-            news: Mutex::default(),
-            any_news: AtomicBool::new(false),
+            poller: Mutex::new(Poller::new([receives, sends], inbox.clone(), counters)),
+            inbox,
             holding: Mutex::default(),
             any_holding: AtomicBool::new(false),
             drive: Mutex::default(),
@@ -258,8 +257,7 @@ impl Shared {
     }
 
     pub fn tell(&self, news: News) {
-        locked(&self.news).push(news);
-        self.any_news.store(true, Ordering::Release);
+        self.inbox.tell(news);
         self.stirred.store(true, Ordering::Release);
         self.wake_driver();
     }
@@ -299,9 +297,6 @@ impl Shared {
         // Whoever stirred it before this has said why; who does so from here on has it looked at again.
         if self.stirred.load(Ordering::Acquire) {
             self.stirred.swap(false, Ordering::AcqRel);
-        }
-        if self.any_news.load(Ordering::SeqCst) {
-            self.catch_up(&mut poller);
         }
         let mut looked = poller.look(requests, looking);
         for (gauge, taken) in self.gauges.iter().zip(poller.taken()) {
@@ -370,8 +365,7 @@ impl Shared {
             poller.close();
         }
         // What handlers keep may tell something when it goes.
-        let news = std::mem::take(&mut *locked(&self.news));
-        drop(news);
+        drop(self.inbox.take());
     }
 
     #[cold]
@@ -381,14 +375,6 @@ impl Shared {
         let any = !waiting.is_empty();
         waiting.into_iter().for_each(Waker::wake);
         any
-    }
-
-    #[cold]
-    fn catch_up(&self, poller: &mut Poller) {
-        self.any_news.store(false, Ordering::SeqCst);
-        // Others may tell more while this is heard: handlers may run, and go.
-        let news = std::mem::take(&mut *locked(&self.news));
-        news.into_iter().for_each(|news| poller.hears(news));
     }
 
     /// Has the waker called when something comes, or is to go.

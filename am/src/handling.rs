@@ -21,17 +21,6 @@ use crate::poller::Looking;
 use crate::wire::{Ask, Header, Kind, Placement, SYSTEM};
 use crate::words::Room;
 
-/// What the poller is told by others.
-pub(crate) enum News {
-    Endpoint(usize, Handlers),
-    EndpointGone(usize),
-    Link(Arc<Link>),
-    /// With so many requests lost.
-    LinkGone(Arc<Link>, usize),
-    /// A link is open, whose first messages may have come already.
-    Opened(Arc<Link>),
-}
-
 /// What was counted, for whoever asks.
 #[derive(Default, Debug)]
 pub(crate) struct Counters {

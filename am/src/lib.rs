@@ -77,6 +77,7 @@ mod links;
 mod listing;
 mod message;
 mod name;
+mod news;
 mod numbered;
 mod outbox;
 mod pack;

@@ -9,8 +9,9 @@ use std::task::Waker;
 
 use doorbell_verbs::{AtHand, CompletionQueue, Domain, ResourceError, SharedReceiveQueue};
 
-use crate::handling::{Counters, Handling, News};
+use crate::handling::{Counters, Handling};
 use crate::link::{Answer, Link};
+use crate::news::{Inbox, News};
 use crate::numbered::Links;
 
 /// Messages that are handled at once, before the NIC is to have a turn.
@@ -61,12 +62,18 @@ impl<'r> Looking<'r> {
 pub(crate) struct Poller {
     receives: CompletionQueue,
     sends: CompletionQueue,
+    inbox: Arc<Inbox>,
+    served: Served,
+    proves: Option<Proves>,
+}
+
+/// Whom it polls for.
+struct Served {
     links: Links,
     handling: Handling,
     /// Links that are over, the oldest first: what they had received is still to be handled, and what
     /// they had taken of receives comes back.
     gone: VecDeque<Arc<Link>>,
-    proves: Option<Proves>,
 }
 
 /// A link whose peer has said what it has taken, which nobody waits for, and for how many looks more the
@@ -77,10 +84,15 @@ struct Proves {
 }
 
 impl Poller {
-    pub fn new(receives: CompletionQueue, sends: CompletionQueue, counters: Arc<Counters>) -> Self {
+    pub fn new(
+        [receives, sends]: [CompletionQueue; 2],
+        inbox: Arc<Inbox>,
+        counters: Arc<Counters>,
+    ) -> Self {
         let handling = Handling::new(counters);
         let (links, gone) = (Links::default(), VecDeque::new());
-        Self { receives, sends, links, handling, gone, proves: None }
+        let served = Served { links, handling, gone };
+        Self { receives, sends, inbox, served, proves: None }
     }
 
     pub fn shared_receives(
@@ -97,42 +109,11 @@ impl Poller {
         self.sends.arm(waker);
     }
 
-    #[cold]
-    pub fn hears(&mut self, news: News) {
-        match news {
-            News::Endpoint(number, handlers) => self.handling.put(number, handlers),
-            News::EndpointGone(number) => {
-                self.links.retain(|link| link.endpoint.number != number);
-                self.gone.retain(|link| link.endpoint.number != number);
-                self.handling.remove(number);
-            }
-            // It may be over before this is heard.
-            News::Link(link) if link.ending().is_some() => {}
-            News::Link(link) => self.links.put(link),
-            News::Opened(link) => self.handling.opened(&link),
-            News::LinkGone(link, lost) => {
-                self.handling.lost(&link, lost);
-                self.gone.push_back(link);
-            }
-        }
-    }
-
     /// Nothing comes any more that anybody handles.
     pub fn close(&mut self) {
-        self.links = Links::default();
-        self.gone.clear();
-        self.handling.close();
-    }
-
-    /// Forgets those that are over longest, when all is handled that they had received. Their numbers
-    /// may be others' by now.
-    #[cold]
-    fn forget(&mut self) {
-        while self.gone.len() > MOST_GONE
-            && let Some(oldest) = self.gone.pop_front()
-        {
-            self.links.remove(&oldest);
-        }
+        self.served.links = Links::default();
+        self.served.gone.clear();
+        self.served.handling.close();
     }
 
     /// How many completions were ever taken of what was received, and of what was sent.
@@ -144,13 +125,13 @@ impl Poller {
     /// Whether there is something to do in the next look, whatever comes.
     #[inline]
     pub fn goes_on(&self) -> bool {
-        self.handling.defers() || self.proves.is_some()
+        self.served.handling.defers() || self.proves.is_some()
     }
 
     /// Takes what a peer said that it has for acknowledged.
     #[inline(never)]
     fn prove(&mut self, number: u32, nic: AtHand<'_>) {
-        if let Some(link) = self.links.get(number) {
+        if let Some(link) = self.served.links.get(number) {
             link.prove(nic);
         }
     }
@@ -158,19 +139,21 @@ impl Poller {
     /// Handles what is there: receives first, then what was sent. Without `requests`, those wait.
     #[inline]
     pub fn look(&mut self, requests: bool, mut looking: Looking<'_>) -> Looked {
-        self.handling.begins(requests, &mut looking);
+        self.served.hears(&self.inbox);
+        self.served.handling.begins(requests, &mut looking);
         let is_one = self.receives.waiting() == 1;
         while looking.looked.handled < MOST_AT_ONCE {
             let Some(mut completion) = self.receives.look() else {
-                if self.gone.len() > MOST_GONE {
-                    self.forget();
+                if self.served.gone.len() > MOST_GONE {
+                    self.served.forget();
                 }
                 break;
             };
+            self.served.hears(&self.inbox);
             let number = completion.qpn.get();
-            let Some(link) = self.links.get(number) else { continue };
+            let Some(link) = self.served.links.get(number) else { continue };
             let alone = looking.looked.handled == 0 && is_one;
-            let buffer = self.handling.received(link, &mut completion, alone, &mut looking);
+            let buffer = self.served.handling.received(link, &mut completion, alone, &mut looking);
             drop(completion);
             // An answer that goes at once has left by now: it does not wait for this.
             if let Some(buffer) = buffer {
@@ -201,11 +184,57 @@ impl Poller {
         let mut looked = looking.looked;
         for _ in 0..MOST_AT_ONCE {
             let Some(mut completion) = self.sends.look() else { break };
-            if let Some(link) = self.links.get(completion.qpn.get()) {
+            self.served.hears(&self.inbox);
+            if let Some(link) = self.served.links.get(completion.qpn.get()) {
                 let memory = std::mem::take(&mut completion.memory);
                 looked.woke |= link.sent(completion.id, memory, completion.outcome.is_err());
             }
         }
         looked
+    }
+}
+
+impl Served {
+    /// Hears what there is of news.
+    #[inline]
+    fn hears(&mut self, inbox: &Inbox) {
+        if !inbox.is_empty() {
+            self.catch_up(inbox);
+        }
+    }
+
+    #[cold]
+    fn catch_up(&mut self, inbox: &Inbox) {
+        inbox.take().into_iter().for_each(|news| self.hear(news));
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Endpoint(number, handlers) => self.handling.put(number, handlers),
+            News::EndpointGone(number) => {
+                self.links.retain(|link| link.endpoint.number != number);
+                self.gone.retain(|link| link.endpoint.number != number);
+                self.handling.remove(number);
+            }
+            // It may be over before this is heard.
+            News::Link(link) if link.ending().is_some() => {}
+            News::Link(link) => self.links.put(link),
+            News::Opened(link) => self.handling.opened(&link),
+            News::LinkGone(link, lost) => {
+                self.handling.lost(&link, lost);
+                self.gone.push_back(link);
+            }
+        }
+    }
+
+    /// Forgets those that are over longest, when all is handled that they had received. Their numbers
+    /// may be others' by now.
+    #[cold]
+    fn forget(&mut self) {
+        while self.gone.len() > MOST_GONE
+            && let Some(oldest) = self.gone.pop_front()
+        {
+            self.links.remove(&oldest);
+        }
     }
 }

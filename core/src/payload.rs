@@ -160,7 +160,7 @@ impl Payload for WordBytes<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use crate::sync::Ordering;
 

@@ -1,12 +1,12 @@
 //! Programs that say themselves when handlers run.
 
 use std::future::Future;
-use std::sync::mpsc;
+use std::sync::{Arc, OnceLock, mpsc};
 use std::task::Poll;
 use std::time::Duration;
 
 use doorbell_am::{
-    Bundle, BundleConfig, EndpointConfig, Handlers, Name, Peer, ReplyId, RequestId, Tag,
+    Bundle, BundleConfig, EndpointConfig, Handlers, Name, Peer, ReplyId, Request, RequestId, Tag,
 };
 use doorbell_kit::{PATIENCE, until};
 use doorbell_verbs::{Config, Nic, Progress};
@@ -122,7 +122,7 @@ fn a_handler_that_is_polled_does_not_hold_up_the_thread_that_runs_the_nic() {
         let far = Nic::open(&format!("shm:am-polling-{own}/far"), dedicated).expect("a name");
         let bundle = |nic| Bundle::new(nic, &BundleConfig::default()).expect("room");
         let (here, there) = (bundle(&near), bundle(&far));
-        let asks = move |request: doorbell_am::Request<'_>, (a, b)| {
+        let asks = move |request: Request<'_>, (a, b)| {
             assert!(far.statistics().nic.received > 0, "it came by that");
             request.reply(SUM, a + b);
         };
@@ -151,4 +151,90 @@ fn a_handler_that_is_polled_does_not_hold_up_the_thread_that_runs_the_nic() {
     };
     let bounded = async { tokio::time::timeout(PATIENCE, program).await };
     runtime.expect("a runtime").block_on(bounded).expect("it does not hang");
+}
+
+/// An endpoint that has two requests waiting at once at `near`, and one beside it that adds and says how
+/// much had come there before it answers.
+fn asking_twice(
+    nic: &Nic,
+    near: &Name,
+    (names, before): (mpsc::Sender<Name>, impl Fn() + Send + 'static),
+    (mapped, told): (oneshot::Sender<()>, oneshot::Receiver<()>),
+    end: oneshot::Receiver<()>,
+) {
+    runtime().block_on(async {
+        let adds =
+            Handlers::new().request(GO_ON, |_, ()| {}).request(ADD, move |request, (a, b)| {
+                before();
+                request.reply(SUM, a + b);
+            });
+        let asks = Handlers::new().request(GO_ON, |_, ()| {}).request(ADD, |_, _| {});
+        let bundle = Bundle::new(nic, &BundleConfig::default()).expect("room");
+        let adds = bundle.endpoint(adds, EndpointConfig::default()).await.expect("room");
+        let asks = bundle.endpoint(asks, EndpointConfig::default()).await.expect("room");
+        let peer = asks.map(0, near, Tag(1)).await.expect("it is there");
+        names.send(adds.name().clone()).expect("it is awaited");
+        mapped.send(()).expect("it is awaited");
+        told.await.expect("it is told");
+        for _ in 0..2 {
+            // Too long to share a send.
+            peer.request_with(GO_ON, (), &[0; 2048]).await.expect("it is there");
+        }
+        let _ = end.await;
+    });
+}
+
+/// What is looked at was there, or came meanwhile: so did the link that it came by.
+#[test]
+fn the_first_answer_by_a_link_that_was_made_while_a_handler_ran_is_heard() {
+    let own = std::process::id();
+    let progress = Progress::Dedicated { core: None };
+    let config = Config { time_wait: Duration::from_millis(5), ..Config::default() };
+    let dedicated = Config { progress, ..config.clone() };
+    let near = Nic::open(&format!("shm:am-fresh-{own}/near"), dedicated).expect("a name");
+    let far = Nic::open(&format!("shm:am-fresh-{own}/far"), config).expect("a name");
+    let nic = near.clone();
+    let received = move || nic.statistics().nic.received;
+    let answers_after = Arc::new(OnceLock::new());
+    let (goes_on, told) = mpsc::channel::<()>();
+    let (comes, after) = (received.clone(), answers_after.clone());
+    let mut goes_on = Some(goes_on);
+    let asked = move |_: Request<'_>, ()| {
+        if let Some(goes_on) = goes_on.take() {
+            goes_on.send(()).expect("it is awaited");
+            let answered = || after.get().filter(|&&before| comes() > before).copied();
+            until("the answer by the new link", answered);
+        }
+    };
+    let handlers = Handlers::new().request(GO_ON, asked).request(ADD, |_, _| {});
+    let (tells_name, name) = mpsc::channel();
+    let (maps, mapped) = oneshot::channel();
+    let (tells, is_told) = oneshot::channel();
+    let (ends, end) = oneshot::channel();
+    runtime().block_on(async {
+        let bundle = Bundle::new(&near, &BundleConfig::default()).expect("room");
+        let endpoint = bundle.endpoint(handlers, EndpointConfig::default()).await.expect("room");
+        let (own, counts) = (endpoint.name().clone(), received.clone());
+        let counts = move || answers_after.set(counts()).expect("it is asked once");
+        let asking = move || asking_twice(&far, &own, (tells_name, counts), (maps, is_told), end);
+        let far = std::thread::spawn(asking);
+        mapped.await.expect("it is there");
+        let name = name.recv().expect("a name");
+        let maps = std::thread::spawn(move || {
+            told.recv().expect("the handler runs");
+            let sum = async {
+                let peer = endpoint.map(0, &name, Tag(1)).await.expect("it is there");
+                peer.call(ADD, (20, 2)).await.expect("it is answered").arguments(SUM)
+            };
+            runtime().block_on(async { tokio::time::timeout(PATIENCE, sum).await })
+        });
+        let before = received();
+        tells.send(()).expect("it is awaited");
+        // On this thread nobody looks until both have come, and then both are looked at together.
+        until("two requests", || (received() >= before + 2).then_some(()));
+        let sum = tokio::task::spawn_blocking(|| maps.join().expect("it ends")).await;
+        assert_eq!(sum.expect("it ends"), Ok(Ok(22)));
+        let _ = ends.send(());
+        far.join().expect("it ends");
+    });
 }
