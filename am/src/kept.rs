@@ -1,5 +1,6 @@
 //! Requests that handlers have kept, and how long.
 
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::wire::Header;
@@ -18,6 +19,8 @@ pub(crate) struct KeptRequests {
     places: Vec<Place>,
     /// The free place that is next, which knows the one behind it.
     free: Option<u16>,
+    /// What sees to it that their time ends, if something does.
+    timed: Option<AbortHandle>,
 }
 
 struct Place {
@@ -37,6 +40,25 @@ impl KeptRequests {
         let Place { round, kept, next } = &mut self.places[place];
         (*kept, self.free) = (Some((header, until)), next.take());
         KeptId { place, round: *round }
+    }
+
+    /// Has something see to it that their time ends, if nothing does.
+    pub fn time(&mut self, sees: impl FnOnce() -> AbortHandle) {
+        self.timed.get_or_insert_with(sees);
+    }
+
+    /// When the next one's time is over. If none is kept, nothing sees to it any more.
+    pub fn timed(&mut self) -> Option<Instant> {
+        let next = self.next();
+        if next.is_none() {
+            self.timed = None;
+        }
+        next
+    }
+
+    /// The time of none is looked at any more.
+    pub fn end(&mut self) {
+        self.timed.take().iter().for_each(AbortHandle::abort);
     }
 
     /// Takes one off. Whether it still was there.
@@ -66,7 +88,7 @@ impl KeptRequests {
     }
 
     /// When the next one's time is over.
-    pub fn next(&self) -> Option<Instant> {
+    fn next(&self) -> Option<Instant> {
         self.places.iter().filter_map(|place| place.kept).map(|(_, until)| until).min()
     }
 }

@@ -17,7 +17,6 @@ use std::task::Waker;
 use doorbell_verbs::{
     AtHand, Buf, Connection, Data, Ending, Mapped, Memory, Qpn, Queues, RemoteMemory,
 };
-use tokio::task::AbortHandle;
 
 use crate::buffers::{Buffers, locked};
 use crate::carried::Carrying;
@@ -108,10 +107,9 @@ pub(crate) struct Out {
     pub calls: Expected<Answer>,
     /// Memory that is being placed: no more than there are credits, and completions that nobody has
     /// looked at.
-    pub sources: Expected<Memory>,
-    pub kept: KeptRequests,
-    /// What sees to it that their time ends, if something does.
-    timed: Option<AbortHandle>,
+    pub sources: Option<Box<Expected<Memory>>>,
+    /// What handlers keep. Both are apart, for an idle peer has neither.
+    pub kept: Option<Box<KeptRequests>>,
     /// Who waits for a credit, longest first.
     waiting: VecDeque<(u64, Waker)>,
     next_place: u64,
@@ -196,9 +194,8 @@ impl Link {
                 leases: lease as u16,
                 owed: 0,
                 calls: Expected::default(),
-                sources: Expected::default(),
-                kept: KeptRequests::default(),
-                timed: None,
+                sources: None,
+                kept: None,
                 waiting: VecDeque::new(),
                 next_place: 0,
             }),
@@ -464,9 +461,9 @@ impl Link {
         match (memory, source) {
             (Memory::Buf(buffer), 0) => self.buffers.give(buffer),
             (memory, 1..) if !failed => {
-                let woke = out.sources.came(source as u16, memory).unwrap_or(false);
+                let woke = out.sources.as_mut().and_then(|all| all.came(source as u16, memory));
                 self.changed(&mut out);
-                return woke;
+                return woke.unwrap_or(false);
             }
             _ => {}
         }
@@ -487,13 +484,12 @@ impl Link {
         let outbox = out.outbox.take();
         let mapped = out.mapped.take();
         let waiting = std::mem::take(&mut out.waiting);
-        let timed = out.timed.take();
         out.calls.end();
-        out.sources.end();
+        out.sources.iter_mut().for_each(|sources| sources.end());
+        out.kept.iter_mut().for_each(|kept| kept.end());
         self.changed(&mut out);
         drop(out);
         drop((outbox, mapped));
-        timed.iter().for_each(AbortHandle::abort);
         self.own.iter().for_each(|own| own.close());
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
         Some(lost.into())

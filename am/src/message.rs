@@ -328,7 +328,7 @@ impl Kept {
         if let Some(buffer) = self.buffer.take() {
             self.link.buffers.give(buffer);
         }
-        let in_time = self.link.out().kept.release(id);
+        let in_time = self.link.out().kept.as_mut().is_some_and(|kept| kept.release(id));
         if !in_time {
             endpoint.shared.counters.late.fetch_add(1, Ordering::Relaxed);
         }

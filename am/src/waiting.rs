@@ -193,7 +193,7 @@ impl Numbered for Memory {
     type Found = Result<Self, SendError>;
 
     fn expected(out: &mut Out) -> &mut Expected<Self> {
-        &mut out.sources
+        out.sources.get_or_insert_default()
     }
 
     fn found(self) -> Self::Found {

@@ -12,7 +12,7 @@ const TOLD: ReplyId<u64> = ReplyId::new(0, "told");
 const PEERS: usize = 1000;
 
 /// Both ends are in this process, and each peer has answered a call. There is one receive for each, and
-/// a fifth more for those who are busy.
+/// a seventh more for those who are busy.
 #[tokio::test]
 async fn an_idle_peer_takes_8_kib_at_most() {
     let config = Config { queue_pairs: PEERS + 1, ..Config::default() };
@@ -22,7 +22,7 @@ async fn an_idle_peer_takes_8_kib_at_most() {
     let bundle = |nic| Bundle::new(nic, &BundleConfig::default()).expect("room");
     let config = |service| EndpointConfig {
         service,
-        receives: PEERS + PEERS / 5,
+        receives: PEERS + PEERS / 7,
         ..EndpointConfig::default()
     };
     let handlers = Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));

@@ -160,30 +160,25 @@ impl Link {
     pub fn keep(self: &Arc<Self>, header: Header) -> KeptId {
         let patience = self.peer().map_or(0, |peer| peer.patience);
         let until = Instant::now() + Duration::from_millis(patience.into());
-        let mut out = self.out();
-        if out.timed.is_none() {
-            let task = self.endpoint.shared.runtime.spawn(time_out(self.clone()));
-            out.timed = Some(task.abort_handle());
+        let out = &mut *self.out();
+        let kept = out.kept.get_or_insert_default();
+        // Where it is over, nobody is answered any more.
+        if out.ending.is_none() {
+            let runtime = &self.endpoint.shared.runtime;
+            kept.time(|| runtime.spawn(time_out(self.clone())).abort_handle());
         }
-        out.kept.keep(header, until)
+        kept.keep(header, until)
     }
 }
 
 /// Sends requests back that handlers have kept too long, until none is kept.
 async fn time_out(link: Arc<Link>) {
     loop {
-        let next = {
-            let mut out = link.out();
-            let next = out.kept.next().filter(|_| out.ending.is_none());
-            if next.is_none() {
-                out.timed = None;
-            }
-            next
-        };
+        let next = link.out().kept.as_mut().and_then(|kept| kept.timed());
         let Some(next) = next else { return };
         tokio::time::sleep_until(next).await;
         loop {
-            let overdue = link.out().kept.overdue(Instant::now());
+            let overdue = link.out().kept.as_mut().and_then(|kept| kept.overdue(Instant::now()));
             let Some(header) = overdue else { break };
             link.give_back(header, Undeliverable::NoReply, &[]);
         }

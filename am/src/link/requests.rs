@@ -145,7 +145,7 @@ impl Link {
             self.endpoint.borrows(self.clone());
         }
         let Placed { offset, data, memory } = placed;
-        let (source, len) = (out.sources.begin(), data.len());
+        let (source, len) = (out.sources.get_or_insert_default().begin(), data.len());
         // What is mapped is written without a packet that metadata could go with.
         let by_metadata = words.is_empty()
             && out.mapped.is_none()
@@ -202,7 +202,7 @@ impl Link {
         let out = &mut *self.out();
         out.stands()?;
         out.plain += 1;
-        let source = is_last.then(|| out.sources.begin());
+        let source = is_last.then(|| out.sources.get_or_insert_default().begin());
         let piece = piece.imm(header.imm()).id(source.map_or(0, u64::from));
         if let Some(outbox) = &mut out.outbox {
             outbox.flush();
