@@ -7,20 +7,22 @@ use doorbell::wire::*;
 
 use crate::common::{Setup, Two, lossless, outcomes, short};
 
-/// A device that has no room, or has and sends nothing.
+/// A device that has no room, or has and sends nothing, and may say that all was delivered.
+#[derive(Clone, Copy)]
 struct Nowhere {
     room: bool,
+    delivers: bool,
 }
 
 impl Outbox for Nowhere {
     fn push(&mut self, _: &Path, _: Headers, _: impl Payload) -> Result<u64, Full> {
-        if self.room { Ok(u64::MAX) } else { Err(Full) }
+        if self.room { Ok(1) } else { Err(Full) }
     }
 
     fn flush(&mut self) {}
 
     fn delivered(&mut self, _: PathId) -> u64 {
-        0
+        u64::from(self.delivers)
     }
 }
 
@@ -35,7 +37,18 @@ fn connected(setup: &Setup) -> Two {
 
 fn copies(two: &mut Two, room: bool) -> bool {
     let Two { a, fabric, .. } = two;
-    fabric.nic(a.node).send_copied(&mut a.send, &MESSAGE, &mut Nowhere { room })
+    let mut device = Nowhere { room, delivers: false };
+    fabric.nic(a.node).send_copied(&mut a.send, &MESSAGE, &mut device)
+}
+
+/// The second node answers a packet of the first, having completed so many messages.
+fn says(two: &mut Two, psn: Psn, syndrome: Syndrome, completed: u32) {
+    let path = two.fabric.path(two.a.node, two.b.node);
+    let aeth = Aeth { syndrome, msn: Msn::new(completed) };
+    let bth = Bth::new(Opcode::RcAcknowledge, two.a.qpn, psn);
+    let headers = Headers { bth, extensions: Extensions::Aeth(aeth) };
+    let nic = two.fabric.nic(two.a.node);
+    nic.packet(Flow::Link(path.id()), &Packet { headers, payload: &[][..] });
 }
 
 #[test]
@@ -68,6 +81,49 @@ fn what_waits_is_not_overtaken() {
     assert!(copies(&mut two, true));
 }
 
+/// What is copied leaves at once: so it may only when there is room on its way, and at the peer.
+#[test]
+fn what_may_not_leave_yet_is_not_copied() {
+    let mut two = lossless().connected(|_, sending| sending.window = 3);
+    two.fabric.turn(two.a.node);
+    let copied = (0..8).take_while(|_| copies(&mut two, true)).count();
+    assert_eq!(copied, 3, "as many packets as may be under way");
+
+    let first = Psn::new(7);
+    let mut two = lossless().connected(|_, sending| sending.first = first);
+    two.b.receives(1, 8);
+    two.fabric.turn(two.a.node);
+    assert!(copies(&mut two, true));
+    says(&mut two, first, Syndrome::ack_with(Credits::at_most(2)), 1);
+    let copied = (0..8).take_while(|_| copies(&mut two, true)).count();
+    assert_eq!(copied, 2, "as many messages as the peer has receives for");
+}
+
+/// A queue that is nearly full looks for what was delivered: nobody else need do so.
+#[test]
+fn what_was_delivered_makes_room_for_more() {
+    let mut two = connected(&Setup { depth: 8, ..lossless() });
+    let unsignalled = Copied { signalled: false, ..MESSAGE };
+    let mut copy = |delivers| {
+        let mut device = Nowhere { room: true, delivers };
+        two.fabric.nic(two.a.node).send_copied(&mut two.a.send, &unsignalled, &mut device)
+    };
+    assert!((0..100).all(|_| copy(true)));
+    let more = (0..100).take_while(|_| copy(false)).count();
+    assert!(more <= 8, "{more} in a queue of eight of which nothing was delivered");
+}
+
+#[test]
+fn nothing_is_copied_when_the_connection_is_over() {
+    let first = Psn::new(7);
+    let mut two = lossless().connected(|_, sending| sending.first = first);
+    two.fabric.turn(two.a.node);
+    assert!(copies(&mut two, true));
+    says(&mut two, first, Syndrome::nak(Nak::RemoteOperation), 0);
+    let (at_a, _) = two.run(1, 0);
+    assert!(at_a[0].outcome.is_err() && !copies(&mut two, true));
+}
+
 /// A peer that says it lacks what was delivered makes no sense; but what is not there can't be sent.
 #[test]
 fn a_peer_that_asks_for_it_again_is_sent_nothing_else_in_its_place() {
@@ -76,12 +132,7 @@ fn a_peer_that_asks_for_it_again_is_sent_nothing_else_in_its_place() {
     two.fabric.turn(two.a.node);
     assert!(copies(&mut two, true));
     two.a.send.post(short(1)).unwrap();
-    let path = two.fabric.path(two.a.node, two.b.node);
-    let aeth = Aeth { syndrome: Syndrome::nak(Nak::SequenceError), msn: Msn::new(0) };
-    let bth = Bth::new(Opcode::RcAcknowledge, two.a.qpn, first);
-    let headers = Headers { bth, extensions: Extensions::Aeth(aeth) };
-    let nic = two.fabric.nic(two.a.node);
-    nic.packet(Flow::Link(path.id()), &Packet { headers, payload: &[][..] });
+    says(&mut two, first, Syndrome::nak(Nak::SequenceError), 0);
     let (at_a, _) = two.run(2, 0);
     let (broke, flushed) = (Failure::Broke(Cause::NotKept), Failure::Flushed(Cause::NotKept));
     assert_eq!(outcomes(&at_a), [(0, Err(broke)), (1, Err(flushed))]);
