@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use doorbell_transports::wrap::Traced;
+use tracing::dispatcher::Dispatch;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -46,6 +47,9 @@ impl Subscriber for Listener {
 
 #[test]
 fn every_packet_is_an_event_in_both_directions() {
+    // Whether anybody wants an event is asked once, for all threads; and as long as there is only one who
+    // might, of the thread alone that comes to it first, which may be another test's. So there are two.
+    let _other = Dispatch::new(Listener::default());
     let listener = Listener::default();
     let (one, other) = InMemory::pair().expect("two sockets");
     let (_, mut other) = tracing::subscriber::with_default(listener.clone(), || {

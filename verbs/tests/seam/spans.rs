@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use doorbell_verbs::{PathMtu, QueuePairConfig, Side};
 use tokio::net::{TcpListener, TcpStream};
+use tracing::dispatcher::{DefaultGuard, Dispatch};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -45,6 +46,15 @@ impl Opened {
 struct Watcher(Arc<Mutex<Vec<Opened>>>);
 
 impl Watcher {
+    /// Keeps those of this thread. Whether anybody wants a span is asked once, for all threads; and as
+    /// long as there is only one who might, of the thread alone that comes to it first, which may be
+    /// another test's. So there are always two.
+    fn watch(&self) -> DefaultGuard {
+        static OTHER: OnceLock<Dispatch> = OnceLock::new();
+        OTHER.get_or_init(|| Dispatch::new(Watcher::default()));
+        tracing::subscriber::set_default(self.clone())
+    }
+
     fn at(&self, span: &Id, does: impl FnOnce(&mut Opened)) {
         let mut opened = self.0.lock().expect("nobody panics here");
         does(&mut opened[span.into_u64() as usize - 1]);
@@ -90,7 +100,7 @@ fn connecting_accepting_and_disconnecting_are_spans_that_say_whose_they_are() {
     run(Runs::CurrentThread, || async {
         let (here, there) = nics(Over::Shm, &brief());
         let watcher = Watcher::default();
-        let watched = tracing::subscriber::set_default(watcher.clone());
+        let watched = watcher.watch();
         let (near, far): (End, End) = connected(&here, &there).await;
         let (one, other) = (near.pair.qpn(), far.pair.qpn());
         near.pair.connection().disconnect(&[]).await.expect("it stands");
@@ -112,7 +122,7 @@ fn connecting_in_vain_is_a_span_too() {
     run(Runs::CurrentThread, || async {
         let (here, there) = nics(Over::Shm, &brief());
         let watcher = Watcher::default();
-        let watched = tracing::subscriber::set_default(watcher.clone());
+        let watched = watcher.watch();
         let (domain, to) = (here.domain(), address(&there));
         let pair = domain.queue_pair(&QueuePairConfig::default()).expect("room");
         let qpn = pair.qpn();
@@ -139,7 +149,7 @@ fn exchanging_addresses_is_a_span_that_says_whose_it_is() {
         let (one, other) = (pair(), pair());
         let (one_qpn, other_qpn) = (one.qpn(), other.qpn());
         let watcher = Watcher::default();
-        let watched = tracing::subscriber::set_default(watcher.clone());
+        let watched = watcher.watch();
         let mtu = PathMtu::Mtu1024;
         let (one, other) = tokio::join!(
             one.exchange(&mut asks, Side::Client, mtu),
