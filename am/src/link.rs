@@ -108,7 +108,7 @@ pub(crate) struct Out {
     /// Memory that is being placed: no more than there are credits, and completions that nobody has
     /// looked at.
     pub sources: Option<Box<Expected<Memory>>>,
-    /// What handlers keep. Both are apart, for an idle peer has neither.
+    /// What handlers keep. Both are apart, for most peers never had either; once there, they stay.
     pub kept: Option<Box<KeptRequests>>,
     /// Who waits for a credit, longest first.
     waiting: VecDeque<(u64, Waker)>,

@@ -244,8 +244,11 @@ impl Core {
         let own = (size, buffers);
         let link = Arc::new(Link::new(self.clone(), unconnected.qpn(), own, receives));
         let fresh = Fresh { link: link.clone(), stays: false };
-        locked(&self.links).as_mut().ok_or(OpenError::Closed)?.push(link.clone());
+        let mut links = locked(&self.links);
+        links.as_mut().ok_or(OpenError::Closed)?.push(link.clone());
+        // Before anybody can say that it, or the endpoint, is gone.
         self.shared.tell(News::Link(link));
+        drop(links);
         Ok((unconnected, fresh))
     }
 
@@ -410,9 +413,9 @@ impl Core {
 
     /// The endpoint is closed: all links end, and none is made any more.
     pub fn close(&self) {
+        let links = locked(&self.links).take();
         self.shared.tell(News::EndpointGone(self.number));
         self.translation.write().unwrap_or_else(PoisonError::into_inner).clear();
-        let links = locked(&self.links).take();
         links.into_iter().flatten().for_each(|link| self.ends(&link, left()));
     }
 

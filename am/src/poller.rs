@@ -216,8 +216,7 @@ impl Served {
                 self.gone.retain(|link| link.endpoint.number != number);
                 self.handling.remove(number);
             }
-            // It may be over before this is heard.
-            News::Link(link) if link.ending().is_some() => {}
+            // Even if it is over by now: what it had received is to be posted again.
             News::Link(link) => self.links.put(link),
             News::Opened(link) => self.handling.opened(&link),
             News::LinkGone(link, lost) => {

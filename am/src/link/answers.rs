@@ -174,7 +174,11 @@ impl Link {
 /// Sends requests back that handlers have kept too long, until none is kept.
 async fn time_out(link: Arc<Link>) {
     loop {
-        let next = link.out().kept.as_mut().and_then(|kept| kept.timed());
+        let next = {
+            let out = &mut *link.out();
+            let kept = out.kept.as_mut().filter(|_| out.ending.is_none());
+            kept.and_then(|kept| kept.timed())
+        };
         let Some(next) = next else { return };
         tokio::time::sleep_until(next).await;
         loop {

@@ -6,7 +6,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use doorbell_am::{
-    Bundle, BundleConfig, EndpointConfig, Handlers, Name, Peer, ReplyId, Request, RequestId, Tag,
+    Bundle, BundleConfig, Endpoint, EndpointConfig, Event, Handlers, Name, Peer, ReplyId, Request,
+    RequestId, Tag,
 };
 use doorbell_kit::{PATIENCE, until};
 use doorbell_verbs::{Config, Nic, Progress};
@@ -237,4 +238,70 @@ fn the_first_answer_by_a_link_that_was_made_while_a_handler_ran_is_heard() {
         let _ = ends.send(());
         far.join().expect("it ends");
     });
+}
+
+/// A peer that sends all that it may, and goes.
+async fn comes_and_goes(name: &str, endpoint: &Endpoint, near: &Nic) {
+    let mut events = endpoint.events();
+    let config = Config { time_wait: Duration::from_millis(5), ..Config::default() };
+    let nic = Nic::open(name, config).expect("a name");
+    let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
+    let handlers = Handlers::new().request(GO_ON, |_, ()| {}).request(ADD, |_, _| {});
+    let own = bundle.endpoint(handlers, EndpointConfig::default()).await.expect("room");
+    let peer = own.map(0, endpoint.name(), Tag(1)).await.expect("it is there");
+    let before = near.statistics().nic.received;
+    for number in 0..8 {
+        // Too long to share a send.
+        peer.request_with(ADD, (number, 7), &[0; 2048]).await.expect("it is there");
+    }
+    while near.statistics().nic.received < before + 8 {
+        tokio::task::yield_now().await;
+    }
+    drop((peer, own, bundle, nic));
+    while !matches!(events.recv().await.expect("it goes"), Event::Gone(..)) {}
+}
+
+/// Links that began and ended while a handler ran, which nobody looked at meanwhile: what had come by them
+/// has used receives that are everybody's.
+#[test]
+fn receives_of_links_that_come_and_go_while_a_handler_runs_are_posted_again() {
+    let own = std::process::id();
+    let config = Config { time_wait: Duration::from_millis(5), ..Config::default() };
+    let dedicated = Config { progress: Progress::Dedicated { core: None }, ..config.clone() };
+    let near = Nic::open(&format!("shm:am-passing-{own}/near"), dedicated).expect("a name");
+    let far = Nic::open(&format!("shm:am-passing-{own}/far"), config).expect("a name");
+    let (enters, entered) = oneshot::channel();
+    let (ends, end) = mpsc::channel::<()>();
+    let mut enters = Some(enters);
+    let waits = move |_: Request<'_>, ()| {
+        enters.take().expect("it is asked once").send(()).expect("it is awaited");
+        end.recv().expect("it is told");
+    };
+    let adds = |request: Request<'_>, (a, b)| request.reply(SUM, a + b);
+    let handlers = Handlers::new().request(GO_ON, waits).request(ADD, adds);
+    // What it takes with it when it ends lets the handler go.
+    let program = async move {
+        let bundle = |nic| Bundle::new(nic, &BundleConfig::default()).expect("room");
+        let config = EndpointConfig::default();
+        let endpoint = bundle(&near).endpoint(handlers, config).await.expect("room");
+        let asks = Handlers::new().request(GO_ON, |_, ()| {}).request(ADD, |_, _| {});
+        let asks = bundle(&far).endpoint(asks, EndpointConfig::default()).await.expect("room");
+        let peer = asks.map(0, endpoint.name(), Tag(1)).await.expect("it is there");
+        peer.request(GO_ON, ()).await.expect("it is there");
+        entered.await.expect("it runs");
+        // Two thirds of the receives that there are.
+        for round in 0..3 {
+            comes_and_goes(&format!("shm:am-passing-{own}/{round}"), &endpoint, &near).await;
+        }
+        ends.send(()).expect("it waits");
+        for number in 0..100 {
+            let sum = peer.call(ADD, (number, 2)).await.expect("there is a receive");
+            assert_eq!(sum.arguments(SUM), Ok(number + 2));
+        }
+    };
+    // The handler keeps one of these threads.
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
+    let bounded = async { tokio::time::timeout(PATIENCE, program).await };
+    runtime.expect("a runtime").block_on(bounded).expect("it does not hang");
 }
