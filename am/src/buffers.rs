@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use doorbell_verbs::{Buf, SharedReceiveQueue};
+use tokio::sync::{Notify, futures::Notified};
 
 use crate::costs::{Cost, span};
 
@@ -28,6 +29,10 @@ pub(crate) struct Buffers {
     /// How many receives there are, and the most there ever were.
     receives: AtomicUsize,
     most: AtomicUsize,
+    /// How many of them are promised to links that are over, by which messages came that are not handled;
+    /// and who waits until they are.
+    parting: AtomicUsize,
+    parted: Notify,
 }
 
 impl Buffers {
@@ -35,8 +40,17 @@ impl Buffers {
     pub fn new(queue: SharedReceiveQueue, size: usize, limit: usize) -> Self {
         let spares = Mutex::new(Vec::new());
         let none = || AtomicUsize::new(0);
-        let (surplus, receives, most) = (none(), none(), none());
-        let buffers = Self { queue, size, spares, limit, surplus, receives, most };
+        let buffers = Self {
+            queue,
+            size,
+            spares,
+            limit,
+            surplus: none(),
+            receives: none(),
+            most: none(),
+            parting: none(),
+            parted: Notify::new(),
+        };
         buffers.promise_for_answers(1);
         buffers
     }
@@ -95,6 +109,29 @@ impl Buffers {
         // In this order: so there is never a promise for which the queue has no room.
         self.surplus.fetch_add(count, Ordering::SeqCst);
         self.receives.fetch_sub(count, Ordering::SeqCst);
+    }
+
+    /// So many receives that a link was promised will be no more, when all is handled that came by it: only
+    /// then are they posted, or others would be promised what is not there.
+    pub fn part(&self, count: usize) {
+        self.parting.fetch_add(count, Ordering::SeqCst);
+    }
+
+    /// All is handled.
+    pub fn parts(&self, count: usize) {
+        self.release(count);
+        self.parting.fetch_sub(count, Ordering::SeqCst);
+        self.parted.notify_waiters();
+    }
+
+    /// Whether some will be free, whoever else gives up any.
+    pub fn any_parts(&self) -> bool {
+        self.parting.load(Ordering::SeqCst) > 0
+    }
+
+    /// Until some are that were not when this was called.
+    pub fn parted(&self) -> Notified<'_> {
+        self.parted.notified()
     }
 
     /// Whether one less is to be posted.

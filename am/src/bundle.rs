@@ -258,6 +258,17 @@ impl Shared {
 
     pub fn tell(&self, news: News) {
         self.inbox.tell(news);
+        self.stir();
+    }
+
+    /// Tells of a link that is just being made: what has come so far is not its.
+    pub fn tell_of(&self, link: Arc<Link>) {
+        let [receives, sends] = &self.gauges;
+        self.tell(News::Link(link, [receives.came.came(), sends.came.came()]));
+    }
+
+    /// Has the poller look, even if nothing comes.
+    pub fn stir(&self) {
         self.stirred.store(true, Ordering::Release);
         self.wake_driver();
     }

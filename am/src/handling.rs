@@ -17,7 +17,7 @@ use crate::message::{Arrival, Asked, Replied, Reply, Request, Returned};
 use crate::name::Tag;
 use crate::outbox::Content;
 use crate::pack::{self, Message};
-use crate::poller::Looking;
+use crate::poller::{Looked, Looking};
 use crate::wire::{Ask, Header, Kind, Placement, SYSTEM};
 use crate::words::Room;
 
@@ -105,7 +105,7 @@ impl Handling {
     }
 
     /// A link is open: what came before is handled now, but requests of others in their turn.
-    pub fn opened(&mut self, link: &Link) {
+    pub fn opened(&mut self, link: &Link, looked: &mut Looked) {
         link.set_open(true);
         let mut looking = Looking::new(AtHand::nothing(), None);
         let requests = self.requests;
@@ -118,6 +118,8 @@ impl Handling {
             }
         }
         self.requests = requests;
+        looked.handled += looking.looked.handled;
+        looked.woke |= looking.looked.woke;
     }
 
     /// Requests were lost with their link.

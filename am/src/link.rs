@@ -39,7 +39,7 @@ pub(crate) type Answer = Result<Reply, Undeliverable>;
 
 pub(crate) struct Link {
     pub endpoint: Arc<Core>,
-    pub qpn: Qpn,
+    pub connection: Connection,
     /// Which messages it is for.
     pub size: Size,
     /// The receives of such, and buffers as long.
@@ -146,7 +146,7 @@ impl Link {
     /// With so many receives for the peer's requests, and for the answers to this side's.
     pub fn new(
         endpoint: Arc<Core>,
-        qpn: Qpn,
+        connection: Connection,
         (size, buffers): (Size, Arc<Buffers>),
         (grants, lease): (usize, usize),
     ) -> Self {
@@ -165,7 +165,7 @@ impl Link {
             carrying: Mutex::default(),
             limit: lease.max(1) as u16,
             endpoint,
-            qpn,
+            connection,
             peer: OnceLock::new(),
             shown: AtomicU64::new(Tag::NONE.0),
             open: AtomicBool::new(false),
@@ -211,7 +211,7 @@ impl Link {
 
     /// The connection stands. Whether the link does, too.
     pub fn opens(&self, queues: Queues) -> bool {
-        let Queues { send, receive, connection } = queues;
+        let Queues { send, receive, .. } = queues;
         let mut out = self.out();
         if out.ending.is_some() {
             return false;
@@ -224,7 +224,7 @@ impl Link {
         // A peer that leaves receives to its NIC grants all that can be granted, and has fewer receives.
         let counts = usize::from(out.credits) < MOST_CREDITS;
         let copies = self.own.is_none() && counts && lossless;
-        out.outbox = Some(Outbox::new(send, connection, copies));
+        out.outbox = Some(Outbox::new(send, copies));
         self.changed(&mut out);
         let credits = out.credits;
         out.wake(credits.into());
@@ -246,8 +246,15 @@ impl Link {
         self.peer.get()
     }
 
-    pub fn connection(&self) -> Option<Connection> {
-        self.out().outbox.as_ref().map(|outbox| outbox.connection.clone())
+    /// The number of its queue pair, which another's may be when it is over.
+    #[inline]
+    pub fn qpn(&self) -> Qpn {
+        self.connection.qpn()
+    }
+
+    /// Whether no message takes one of its receives any more: all that came by it are in their queue.
+    pub fn takes_no_more(&self) -> bool {
+        self.own.is_some() || self.connection.had_last_receive()
     }
 
     /// Posts a buffer that was received into, or one in its place.

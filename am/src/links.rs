@@ -20,7 +20,7 @@ use crate::link::Link;
 use crate::listing::Difference;
 use crate::message::Reply;
 use crate::name::{Name, Tag};
-use crate::news::News;
+use crate::news::{News, Parting};
 use crate::outbox::Content;
 use crate::pack;
 use crate::peer::{self, Peer};
@@ -242,25 +242,28 @@ impl Core {
         };
         let receives = self.receives_in_time(&buffers, size).await?;
         let own = (size, buffers);
-        let link = Arc::new(Link::new(self.clone(), unconnected.qpn(), own, receives));
+        let link =
+            Arc::new(Link::new(self.clone(), unconnected.connection().clone(), own, receives));
         let fresh = Fresh { link: link.clone(), stays: false };
         let mut links = locked(&self.links);
         links.as_mut().ok_or(OpenError::Closed)?.push(link.clone());
         // Before anybody can say that it, or the endpoint, is gone.
-        self.shared.tell(News::Link(link));
+        self.shared.tell_of(link);
         drop(links);
         Ok((unconnected, fresh))
     }
 
-    /// The receives of a new link, for which others may have to give up some.
+    /// The receives of a new link, for which others may have to give up some, or to be done with theirs.
     async fn receives_in_time(
         self: &Arc<Self>,
         buffers: &Arc<Buffers>,
         size: Size,
     ) -> Result<(usize, usize), OpenError> {
         let deadline = Instant::now() + PATIENCE;
-        let mut hope = true;
+        let (mut hope, mut recalling) = (true, None);
         loop {
+            let mut parted = std::pin::pin!(buffers.parted());
+            parted.as_mut().enable();
             if let Some(found) = self.receives(buffers, size) {
                 return Ok(found);
             }
@@ -268,9 +271,16 @@ impl Core {
                 return Err(self.no_receives());
             }
             // It goes on to its end, whatever becomes of who waits for it.
-            let (core, buffers) = (self.clone(), buffers.clone());
-            let recalled = async move { recall(&core, &buffers, true).await };
-            hope = self.shared.runtime.spawn(recalled).await.unwrap_or(false);
+            let (core, receives) = (self.clone(), buffers.clone());
+            let recalls =
+                || self.shared.runtime.spawn(async move { recall(&core, &receives, true).await });
+            tokio::select! {
+                anybody = recalling.get_or_insert_with(recalls) => {
+                    hope = anybody.unwrap_or(false);
+                    recalling = None;
+                }
+                () = parted => {}
+            }
         }
     }
 
@@ -359,7 +369,7 @@ impl Core {
 
     /// Whether a link is over may have changed.
     fn checks(&self, link: &Arc<Link>) {
-        if let Some(Stand::Ended(ending)) = link.connection().map(|connection| connection.stand()) {
+        if let Stand::Ended(ending) = link.connection.stand() {
             self.ends(link, ending);
         }
     }
@@ -368,14 +378,14 @@ impl Core {
     pub fn ends(&self, link: &Arc<Link>, ending: Ending) {
         let Some(lost) = link.ends(ending.clone()) else { return };
         let promised = link.promised();
+        link.buffers.part(promised);
         if !link.is_for_shorter() {
             self.tell(Event::Gone(Peer::of(link.clone()), ending.clone()));
         }
         if let Some(links) = &mut *locked(&self.links) {
             links.retain(|there| !Arc::ptr_eq(there, link));
         }
-        self.shared.tell(News::LinkGone(link.clone(), lost));
-        link.gives_back(promised);
+        self.shared.tell(News::LinkGone(Parting::new(link.clone(), lost, promised)));
         // Without one of them the others are of no use.
         link.beside().iter().for_each(|other| self.ends(other, ending.clone()));
     }
@@ -385,7 +395,8 @@ impl Core {
         let shared = matches!(self.config.segment, Some(SegmentMemory::Shared(_)));
         let admitted = self.tag().admits(link.shown());
         let segment = self.segment.clone().filter(|_| shared && admitted && self.shared.maps());
-        let (Some(segment), Some(connection)) = (segment, link.connection()) else { return false };
+        let Some(segment) = segment else { return false };
+        let connection = link.connection.clone();
         if link.out().lends() {
             // Who handles a message may have the NIC in hand.
             self.shared.runtime.spawn(async move {
@@ -402,10 +413,12 @@ impl Core {
         self.shared.runtime.spawn(async move {
             let answer = ask(&link, &[Ask::Lend as u64], &[]).await;
             let lent = answer.is_ok_and(|reply| reply.words().eq([1]));
-            let Some(connection) = link.connection().filter(|_| lent) else { return };
+            if !lent {
+                return;
+            }
             let segment = link.out().segment;
             // Whoever waits for a grant has the device asked for one again and again.
-            if let Ok(Ok(mapped)) = timeout(PATIENCE, connection.map(segment)).await {
+            if let Ok(Ok(mapped)) = timeout(PATIENCE, link.connection.map(segment)).await {
                 link.out().maps(mapped);
             }
         });
@@ -435,7 +448,7 @@ impl Core {
         let hello = self.hello(Tag::NONE, &fresh.link).to_bytes();
         match unconnected.accept(incoming, &hello).await {
             Ok((queues, _)) => self.opens(&fresh.stays(), queues),
-            Err(why) => tracing::debug!(qpn = %fresh.link.qpn, %why, "a peer was not accepted"),
+            Err(why) => tracing::debug!(qpn = %fresh.link.qpn(), %why, "a peer was not accepted"),
         }
     }
 
@@ -541,8 +554,7 @@ impl Core {
             }
         }
         for link in all() {
-            let Some(connection) = link.connection() else { continue };
-            let ended = connection.disconnect(&[]).await;
+            let ended = link.connection.disconnect(&[]).await;
             self.ends(link, ended.unwrap_or(left()));
         }
     }
@@ -637,12 +649,17 @@ pub(crate) async fn watch(core: Arc<Core>, mut events: broadcast::Receiver<Async
     loop {
         match events.recv().await {
             Ok(AsyncEvent::Ended(qpn)) => {
-                let is = |link: &&Arc<Link>| link.qpn == qpn;
+                let is = |link: &&Arc<Link>| link.qpn() == qpn;
                 let found = locked(&core.links).iter().flatten().find(is).cloned();
                 found.iter().for_each(|link| core.checks(link));
             }
+            // What came by it may be all handled by now.
+            Ok(AsyncEvent::LastReceive(_)) => core.shared.stir(),
             Ok(_) => {}
-            Err(RecvError::Lagged(_)) => core.all().iter().for_each(|link| core.checks(link)),
+            Err(RecvError::Lagged(_)) => {
+                core.all().iter().for_each(|link| core.checks(link));
+                core.shared.stir();
+            }
             Err(RecvError::Closed) => return,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use doorbell_verbs::{AtHand, Connection, Copied, Inline, Send, SendQueue, WorkRequest, Write};
+use doorbell_verbs::{AtHand, Copied, Inline, Send, SendQueue, WorkRequest, Write};
 
 use crate::buffers::Buffers;
 use crate::costs::{Cost, span};
@@ -57,7 +57,6 @@ impl<'c> Content<'c> {
 /// The sending end of a link that is open.
 pub(crate) struct Outbox {
     queue: SendQueue,
-    pub connection: Connection,
     /// Whether the device loses nothing, and the peer has a receive for whatever is sent: then messages
     /// that go at once are copied to where they leave, and nothing of them is kept.
     copies: bool,
@@ -91,22 +90,11 @@ enum Held {
 }
 
 impl Outbox {
-    pub fn new(send: SendQueue, connection: Connection, copies: bool) -> Self {
+    pub fn new(send: SendQueue, copies: bool) -> Self {
         let (held, backlog) = (Held::Nothing, VecDeque::new());
         let telling = Telling::new(send.room());
         let (posted, taken) = (Posted::default(), Taken::default());
-        Self {
-            queue: send,
-            connection,
-            copies,
-            held,
-            backlog,
-            telling,
-            unrung: 0,
-            together: 0,
-            posted,
-            taken,
-        }
+        Self { queue: send, copies, held, backlog, telling, unrung: 0, together: 0, posted, taken }
     }
 
     /// The peer has taken so much of what was posted.

@@ -3,7 +3,6 @@
 //! One poller is at it at a time, and whoever finds another at it goes on: so requests run one after
 //! the other, and no handler meets another.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -11,14 +10,15 @@ use doorbell_verbs::{AtHand, CompletionQueue, Domain, ResourceError, SharedRecei
 
 use crate::handling::{Counters, Handling};
 use crate::link::{Answer, Link};
-use crate::news::{Inbox, News};
+use crate::news::{Inbox, News, Parting};
 use crate::numbered::Links;
 
 /// Messages that are handled at once, before the NIC is to have a turn.
 const MOST_AT_ONCE: usize = 64;
 
-/// How many links are remembered that are over.
-const MOST_GONE: usize = 256;
+/// The poller's queues.
+const RECEIVES: usize = 0;
+const SENDS: usize = 1;
 
 /// What came of a look.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -71,9 +71,8 @@ pub(crate) struct Poller {
 struct Served {
     links: Links,
     handling: Handling,
-    /// Links that are over, the oldest first: what they had received is still to be handled, and what
-    /// they had taken of receives comes back.
-    gone: VecDeque<Arc<Link>>,
+    /// Links that are over, of which not all is handled that came.
+    parting: Vec<Parting>,
 }
 
 /// A link whose peer has said what it has taken, which nobody waits for, and for how many looks more the
@@ -90,8 +89,7 @@ impl Poller {
         counters: Arc<Counters>,
     ) -> Self {
         let handling = Handling::new(counters);
-        let (links, gone) = (Links::default(), VecDeque::new());
-        let served = Served { links, handling, gone };
+        let served = Served { links: Links::default(), handling, parting: Vec::new() };
         Self { receives, sends, inbox, served, proves: None }
     }
 
@@ -112,7 +110,7 @@ impl Poller {
     /// Nothing comes any more that anybody handles.
     pub fn close(&mut self) {
         self.served.links = Links::default();
-        self.served.gone.clear();
+        self.served.parting.clear();
         self.served.handling.close();
     }
 
@@ -131,7 +129,8 @@ impl Poller {
     /// Takes what a peer said that it has for acknowledged.
     #[inline(never)]
     fn prove(&mut self, number: u32, nic: AtHand<'_>) {
-        if let Some(link) = self.served.links.get(number) {
+        let behind_all = (RECEIVES, self.receives.taken());
+        if let Some(link) = self.served.links.get(number, behind_all) {
             link.prove(nic);
         }
     }
@@ -139,37 +138,12 @@ impl Poller {
     /// Handles what is there: receives first, then what was sent. Without `requests`, those wait.
     #[inline]
     pub fn look(&mut self, requests: bool, mut looking: Looking<'_>) -> Looked {
-        self.served.hears(&self.inbox);
+        self.served.hears(&self.inbox, &mut looking.looked);
+        self.served.links.settle(self.taken());
         self.served.handling.begins(requests, &mut looking);
-        let is_one = self.receives.waiting() == 1;
-        while looking.looked.handled < MOST_AT_ONCE {
-            let Some(mut completion) = self.receives.look() else {
-                if self.served.gone.len() > MOST_GONE {
-                    self.served.forget();
-                }
-                break;
-            };
-            self.served.hears(&self.inbox);
-            let number = completion.qpn.get();
-            let Some(link) = self.served.links.get(number) else { continue };
-            let alone = looking.looked.handled == 0 && is_one;
-            let buffer = self.served.handling.received(link, &mut completion, alone, &mut looking);
-            drop(completion);
-            // An answer that goes at once has left by now: it does not wait for this.
-            if let Some(buffer) = buffer {
-                link.post(buffer);
-            }
-            if link.proves() {
-                let proves = Proves { link: number, looks: 1 };
-                let before = self.proves.replace(proves);
-                if let Some(other) = before.filter(|other| other.link != number) {
-                    self.prove(other.link, looking.nic.again());
-                }
-            }
-            // Whoever waits for this one is not to wait for a look at what was sent.
-            if alone {
-                return looking.looked;
-            }
+        // Whoever waits for one that is alone is not to wait for a look at what was sent.
+        if self.look_at_received(&mut looking) {
+            return looking.looked;
         }
         // What nobody waits for waits until there is nothing else.
         if looking.looked.handled < MOST_AT_ONCE
@@ -182,58 +156,102 @@ impl Poller {
             }
         }
         let mut looked = looking.looked;
+        self.look_at_sent(&mut looked);
+        self.served.settle(&self.receives);
+        self.served.links.settle(self.taken());
+        looked
+    }
+
+    /// Handles what was received. Whether that was one message, and nothing else is to be done.
+    #[inline]
+    fn look_at_received(&mut self, looking: &mut Looking<'_>) -> bool {
+        let is_one = self.receives.waiting() == 1 && self.served.parting.is_empty();
+        while looking.looked.handled < MOST_AT_ONCE {
+            let behind = (RECEIVES, self.receives.taken());
+            let Some(mut completion) = self.receives.look() else { break };
+            self.served.hears(&self.inbox, &mut looking.looked);
+            let number = completion.qpn.get();
+            let Some(link) = self.served.links.get(number, behind) else { continue };
+            let alone = looking.looked.handled == 0 && is_one;
+            let buffer = self.served.handling.received(link, &mut completion, alone, looking);
+            drop(completion);
+            // An answer that goes at once has left by now: it does not wait for this.
+            if let Some(buffer) = buffer {
+                link.post(buffer);
+            }
+            if link.proves() {
+                let proves = Proves { link: number, looks: 1 };
+                let before = self.proves.replace(proves);
+                if let Some(other) = before.filter(|other| other.link != number) {
+                    self.prove(other.link, looking.nic.again());
+                }
+            }
+            if alone {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[inline]
+    fn look_at_sent(&mut self, looked: &mut Looked) {
         for _ in 0..MOST_AT_ONCE {
+            let behind = (SENDS, self.sends.taken());
             let Some(mut completion) = self.sends.look() else { break };
-            self.served.hears(&self.inbox);
-            if let Some(link) = self.served.links.get(completion.qpn.get()) {
+            self.served.hears(&self.inbox, looked);
+            if let Some(link) = self.served.links.get(completion.qpn.get(), behind) {
                 let memory = std::mem::take(&mut completion.memory);
                 looked.woke |= link.sent(completion.id, memory, completion.outcome.is_err());
             }
         }
-        looked
     }
 }
 
 impl Served {
     /// Hears what there is of news.
     #[inline]
-    fn hears(&mut self, inbox: &Inbox) {
+    fn hears(&mut self, inbox: &Inbox, looked: &mut Looked) {
         if !inbox.is_empty() {
-            self.catch_up(inbox);
+            self.catch_up(inbox, looked);
         }
     }
 
     #[cold]
-    fn catch_up(&mut self, inbox: &Inbox) {
-        inbox.take().into_iter().for_each(|news| self.hear(news));
+    fn catch_up(&mut self, inbox: &Inbox, looked: &mut Looked) {
+        inbox.take().into_iter().for_each(|news| self.hear(news, looked));
     }
 
-    fn hear(&mut self, news: News) {
+    fn hear(&mut self, news: News, looked: &mut Looked) {
         match news {
             News::Endpoint(number, handlers) => self.handling.put(number, handlers),
             News::EndpointGone(number) => {
                 self.links.retain(|link| link.endpoint.number != number);
-                self.gone.retain(|link| link.endpoint.number != number);
+                self.parting.retain(|parting| parting.link.endpoint.number != number);
                 self.handling.remove(number);
             }
             // Even if it is over by now: what it had received is to be posted again.
-            News::Link(link) => self.links.put(link),
-            News::Opened(link) => self.handling.opened(&link),
-            News::LinkGone(link, lost) => {
-                self.handling.lost(&link, lost);
-                self.gone.push_back(link);
-            }
+            News::Link(link, since) => self.links.put(link, since),
+            News::Opened(link) => self.handling.opened(&link, looked),
+            News::LinkGone(parting) => self.parting.push(parting),
         }
     }
 
-    /// Forgets those that are over longest, when all is handled that they had received. Their numbers
-    /// may be others' by now.
+    /// Lets go of links that are over, of which everything is handled that is taken.
+    #[inline]
+    fn settle(&mut self, receives: &CompletionQueue) {
+        if !self.parting.is_empty() {
+            self.settle_parting(receives);
+        }
+    }
+
     #[cold]
-    fn forget(&mut self) {
-        while self.gone.len() > MOST_GONE
-            && let Some(oldest) = self.gone.pop_front()
-        {
-            self.links.remove(&oldest);
+    fn settle_parting(&mut self, receives: &CompletionQueue) {
+        let over = |parting: &mut Parting| parting.is_over(receives);
+        let over: Vec<_> = self.parting.extract_if(.., over).collect();
+        for Parting { link, lost, promised, .. } in over {
+            self.handling.lost(&link, lost);
+            link.parts(promised);
+            self.links.remove(&link);
         }
     }
 }

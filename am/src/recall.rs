@@ -39,7 +39,7 @@ pub(crate) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool
         link.set_recalled(true);
         recalls.spawn_on(recall_from(link), &core.shared.runtime);
     }
-    let anybody = asked || !recalls.is_empty();
+    let anybody = asked || !recalls.is_empty() || receives.any_parts();
     let one = async {
         while let Some(found) = recalls.join_next().await {
             if found.is_ok_and(|found| found > 0) {

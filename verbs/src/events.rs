@@ -18,6 +18,7 @@ pub enum AsyncEvent {
     /// What comes from a peer comes from another Ethernet address than the connection's: it may have
     /// moved.
     PathChanged(Qpn),
-    /// A broken queue pair takes no more receives from the queue that it shares.
+    /// A queue pair takes no more receives from the queue that it shares, for it is broken, or taken
+    /// down: told once, see [`Connection::had_last_receive`](crate::Connection::had_last_receive).
     LastReceive(Qpn),
 }

@@ -37,7 +37,7 @@ impl Link {
     /// The peer does not keep to the rules, and would use up what others need.
     #[cold]
     pub fn overrun(self: &Arc<Self>) {
-        tracing::warn!(qpn = %self.qpn, "a peer sends more requests than it may: its link is ended");
+        tracing::warn!(qpn = %self.qpn(), "a peer sends more requests than it may: its link is ended");
         self.endpoint.tell(Event::Overrun(Peer::of(self.clone())));
         self.endpoint.ends(self, left());
         // What is behind it, of the same send, is not handled.

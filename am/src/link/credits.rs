@@ -122,6 +122,14 @@ impl Link {
         }
     }
 
+    /// The same of a link that is over, of which all is handled that came.
+    pub fn parts(&self, count: usize) {
+        if count > 0 {
+            self.buffers.parts(count);
+            self.endpoint.feed();
+        }
+    }
+
     /// Whether credits may be recalled from the peer: not while it is being asked.
     pub fn can_be_recalled(&self) -> bool {
         self.is_open() && self.grants() > 1 && !self.is_recalled()

@@ -60,6 +60,13 @@ impl Connection {
         self.link.stand()
     }
 
+    /// Whether the queue pair takes no more receives from the queue that it shares, and the completions of
+    /// all that it took are there: what [`AsyncEvent::LastReceive`](crate::AsyncEvent::LastReceive) tells of,
+    /// without the number, which may be another's by then. Of one that shares none it is never so.
+    pub fn had_last_receive(&self) -> bool {
+        self.link.had_last_receive()
+    }
+
     pub(crate) fn link(&self) -> &Arc<Link> {
         &self.link
     }
@@ -212,6 +219,11 @@ impl<K: Kind> Unconnected<K> {
     /// The queue pair's number.
     pub fn qpn(&self) -> Qpn {
         self.connection.qpn()
+    }
+
+    /// The connection that it will have: a handle, which stays where it is consumed.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     fn joined(mut self) -> K {

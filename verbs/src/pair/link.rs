@@ -9,7 +9,7 @@ use doorbell_core::wire::cm::RnrRetryCount;
 use crate::connect::Private;
 use crate::error::ConnectError;
 use crate::progress::Way;
-use crate::sync::{Mutex, Ordering, fence, locked};
+use crate::sync::{AtomicBool, Mutex, Ordering, fence, locked};
 use crate::wakers::Wakers;
 
 /// Where a connection stands.
@@ -69,6 +69,8 @@ pub(crate) struct Link {
     /// Whether nobody answers.
     pub unreliable: bool,
     stand: Mutex<Stand>,
+    /// Whether it takes no more receives from the queue that it shares.
+    had_last: AtomicBool,
     /// Who waits for that to change.
     watchers: Wakers,
     ways: Mutex<Ways>,
@@ -122,6 +124,7 @@ impl Link {
             terms,
             unreliable: false,
             stand: Mutex::new(Stand::Unconnected),
+            had_last: AtomicBool::new(false),
             watchers: Wakers::default(),
             ways: Mutex::new(Ways::default()),
         }
@@ -157,6 +160,15 @@ impl Link {
             self.now_stands(Stand::Ended(ending));
         }
         first
+    }
+
+    /// It takes no more receives from the queue that it shares. Whether that is new.
+    pub fn takes_no_more(&self) -> bool {
+        !self.had_last.swap(true, Ordering::AcqRel)
+    }
+
+    pub fn had_last_receive(&self) -> bool {
+        self.had_last.load(Ordering::Acquire)
     }
 
     /// Waits until it is over.

@@ -223,7 +223,11 @@ impl Control {
             Event::Drained(_) => {}
             Event::ReceivesLow(queue) => self.tell(AsyncEvent::ReceivesLow(queue)),
             Event::PathChanged(qpn) => self.tell(AsyncEvent::PathChanged(qpn)),
-            Event::LastReceive(qpn) => self.tell(AsyncEvent::LastReceive(qpn)),
+            Event::LastReceive(qpn) => {
+                if self.links.get(&qpn).is_none_or(|link| link.takes_no_more()) {
+                    self.tell(AsyncEvent::LastReceive(qpn));
+                }
+            }
         }
     }
 
@@ -456,7 +460,7 @@ impl Control {
     /// Takes down what was let go, as far as nothing of it is left.
     #[cold]
     fn clear(&mut self) {
-        let Self { leaving, left, left_shared, nic, links, paths, .. } = self;
+        let Self { leaving, left, left_shared, nic, links, paths, events, .. } = self;
         // Who has let go of it polls no more.
         for (_, queue) in left.iter_mut() {
             while queue.poll_in_place().is_some() {}
@@ -471,6 +475,10 @@ impl Control {
             }
             if let Some((way, _)) = link.ways(|ways| ways.path.take()) {
                 paths.give_back(&way);
+            }
+            // It may be taken down before the NIC has told of this.
+            if link.terms.shares_receives && link.takes_no_more() {
+                let _ = events.send(AsyncEvent::LastReceive(*qpn));
             }
             links.remove(qpn);
             false
