@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use doorbell_verbs::{Buf, SharedReceiveQueue};
-use tokio::sync::{Notify, futures::Notified};
 
 use crate::costs::{Cost, span};
 
@@ -29,10 +28,8 @@ pub(crate) struct Buffers {
     /// How many receives there are, and the most there ever were.
     receives: AtomicUsize,
     most: AtomicUsize,
-    /// How many of them are promised to links that are over, by which messages came that are not handled;
-    /// and who waits until they are.
+    /// How many of them are promised to links that are over, by which messages came that are not handled.
     parting: AtomicUsize,
-    parted: Notify,
 }
 
 impl Buffers {
@@ -49,7 +46,6 @@ impl Buffers {
             receives: none(),
             most: none(),
             parting: none(),
-            parted: Notify::new(),
         };
         buffers.promise_for_answers(1);
         buffers
@@ -121,17 +117,11 @@ impl Buffers {
     pub fn parts(&self, count: usize) {
         self.release(count);
         self.parting.fetch_sub(count, Ordering::SeqCst);
-        self.parted.notify_waiters();
     }
 
     /// Whether some will be free, whoever else gives up any.
     pub fn any_parts(&self) -> bool {
         self.parting.load(Ordering::SeqCst) > 0
-    }
-
-    /// Until some are that were not when this was called.
-    pub fn parted(&self) -> Notified<'_> {
-        self.parted.notified()
     }
 
     /// Whether one less is to be posted.

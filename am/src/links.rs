@@ -260,10 +260,8 @@ impl Core {
         size: Size,
     ) -> Result<(usize, usize), OpenError> {
         let deadline = Instant::now() + PATIENCE;
-        let (mut hope, mut recalling) = (true, None);
+        let mut hope = true;
         loop {
-            let mut parted = std::pin::pin!(buffers.parted());
-            parted.as_mut().enable();
             if let Some(found) = self.receives(buffers, size) {
                 return Ok(found);
             }
@@ -271,16 +269,9 @@ impl Core {
                 return Err(self.no_receives());
             }
             // It goes on to its end, whatever becomes of who waits for it.
-            let (core, receives) = (self.clone(), buffers.clone());
-            let recalls =
-                || self.shared.runtime.spawn(async move { recall(&core, &receives, true).await });
-            tokio::select! {
-                anybody = recalling.get_or_insert_with(recalls) => {
-                    hope = anybody.unwrap_or(false);
-                    recalling = None;
-                }
-                () = parted => {}
-            }
+            let (core, buffers) = (self.clone(), buffers.clone());
+            let recalled = async move { recall(&core, &buffers, true).await };
+            hope = self.shared.runtime.spawn(recalled).await.unwrap_or(false);
         }
     }
 

@@ -46,7 +46,7 @@ pub(crate) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool
                 return;
             }
         }
-        // What others have asked for may come instead.
+        // What others have asked for may come instead, or what was promised to who has gone.
         if anybody {
             tokio::time::sleep(BETWEEN_RECALLS).await;
         }

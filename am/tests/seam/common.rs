@@ -4,9 +4,20 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use doorbell_am::{Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Peer, Tag};
+use doorbell_am::{
+    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Peer, ReplyId, RequestId, Tag,
+};
 use doorbell_kit::PATIENCE;
 use doorbell_verbs::{Config, Nic};
+
+pub const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
+pub const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
+pub const GO_ON: RequestId<()> = RequestId::new(1, "go on");
+
+/// A runtime for a program that has a thread to itself.
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
 
 /// What a bundle may be over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

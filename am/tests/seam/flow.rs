@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorbell_am::{
-    Bundle, BundleConfig, CallError, EndpointConfig, Flow, Handlers, Kept, MapError, Policy,
+    Bundle, BundleConfig, CallError, EndpointConfig, Event, Flow, Handlers, Kept, MapError, Policy,
     ReplyId, RequestId, SegmentMemory, SendError, Tag, Undeliverable, Words,
 };
 use doorbell_verbs::{Buf, Config, Memory, Nic, Region, SharedMemory};
@@ -365,6 +365,31 @@ fn a_handler_that_never_replies_costs_a_time_and_no_credit() {
         }
         assert_eq!(told.arguments(TOLD), Ok(2));
         assert_eq!(peer.call(ASK, 2).await.expect("as before").arguments(TOLD), Ok(3));
+    });
+}
+
+/// However long its requester would have waited.
+#[test]
+fn nothing_counts_the_time_of_a_request_whose_peer_has_gone() {
+    everywhere(|over| async move {
+        let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        let (keeps, mut kept) = tokio::sync::mpsc::unbounded_channel();
+        let handlers = Handlers::new()
+            .request(KEEP, move |request, _| keeps.send(request.keep()).expect("it is awaited"));
+        let far = endpoint(over, handlers).await;
+        let mut events = far.events();
+        let before = tasks();
+        let patience = Duration::from_secs(3600);
+        let config = EndpointConfig { patience, ..credits(2) };
+        let near = endpoint_with(over, Handlers::new().request(KEEP, |_, _| {}), config).await;
+        let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+        peer.request(KEEP, 1).await.expect("it is there");
+        let _kept = kept.recv().await.expect("it is asked");
+        drop((peer, near));
+        while !matches!(events.recv().await.expect("it goes"), Event::Gone(..)) {}
+        while tasks() > before {
+            tokio::task::yield_now().await;
+        }
     });
 }
 

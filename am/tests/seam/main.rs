@@ -2,5 +2,6 @@
 
 mod common;
 mod flow;
+mod links;
 mod messages;
 mod polling;

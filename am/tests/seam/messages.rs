@@ -8,15 +8,13 @@ use doorbell_am::{
     Words,
 };
 
-use crate::common::{endpoint_with, everywhere, mapped};
+use crate::common::{ADD, SUM, endpoint_with, everywhere, mapped};
 
-const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
 const ECHO: RequestId<Words> = RequestId::new(1, "echo");
 const PANIC: RequestId<()> = RequestId::new(2, "panic");
 const NOTE: RequestId<u64> = RequestId::new(3, "note");
 const LATER: RequestId<u64> = RequestId::new(4, "later");
 const NOBODYS: RequestId<u64> = RequestId::new(5, "nobody's");
-const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
 const BACK: ReplyId<Words> = ReplyId::new(1, "back");
 
 fn server() -> Handlers {

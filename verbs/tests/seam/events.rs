@@ -152,6 +152,8 @@ fn that_a_broken_queue_pair_takes_no_more_from_a_shared_queue_is_told_once() {
         let (queue, near, far) = shared(&here.domain(), &there.domain()).await;
         let mut events = [here.events(), there.events()];
         let numbers = [near.pair.qpn(), far.pair.qpn()];
+        let connection = far.pair.connection().clone();
+        assert!(!connection.had_last_receive());
         breaks(&near).await;
         let expected = [AsyncEvent::Broken(numbers[0], BROKEN[0]), AsyncEvent::Ended(numbers[0])];
         assert_eq!(hears(&mut events[0]).await, expected);
@@ -161,9 +163,29 @@ fn that_a_broken_queue_pair_takes_no_more_from_a_shared_queue_is_told_once() {
             [AsyncEvent::Broken(numbers[1], BROKEN[1]), AsyncEvent::Ended(numbers[1])]
         );
         assert_eq!(last, AsyncEvent::LastReceive(numbers[1]));
+        assert!(connection.had_last_receive());
         drop((near, far, queue));
         let nothing: [AsyncEvent; 0] = [];
         assert_eq!(rest(&here, &mut events[0]).await, nothing, "it shares none");
         assert_eq!(rest(&there, &mut events[1]).await, nothing);
+    });
+}
+
+/// Nothing was ever posted there, and nothing broke.
+#[test]
+fn one_that_was_never_connected_takes_no_more_either_when_it_is_dropped() {
+    with(|here, _| async move {
+        let mut events = here.events();
+        let domain = here.domain();
+        let queue = domain.shared_receive_queue(8).expect("room");
+        let config = QueuePairConfig::default().share(&queue);
+        let unconnected = domain.queue_pair(&config).expect("room");
+        let connection = unconnected.connection().clone();
+        assert!(!connection.had_last_receive());
+        drop(unconnected);
+        let last = AsyncEvent::LastReceive(connection.qpn());
+        let told = rest(&here, &mut events).await;
+        assert_eq!(told.iter().filter(|&&told| told == last).count(), 1);
+        assert!(connection.had_last_receive());
     });
 }
