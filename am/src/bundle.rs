@@ -258,6 +258,10 @@ impl Shared {
 
     pub fn tell(&self, news: News) {
         self.inbox.tell(news);
+        // Of links that were just being made, nobody hears any more.
+        if self.closed.load(Ordering::Acquire) {
+            drop(self.inbox.take());
+        }
         self.stir();
     }
 

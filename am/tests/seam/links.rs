@@ -283,3 +283,35 @@ fn what_came_by_a_number_that_serves_again_is_of_who_had_it_then() {
         assert_eq!(added.try_iter().collect::<Vec<_>>(), Vec::from_iter(0..8));
     });
 }
+
+/// However far the map is then that a peer is just making.
+#[test]
+fn nothing_is_left_of_a_nic_whose_endpoint_is_closed_while_it_is_mapped() {
+    let name = format!("shm:am-closing-{}", std::process::id());
+    beside_a_handler(async move {
+        let far = Nic::open(&format!("{name}/far"), restless()).expect("a name");
+        let bundle = Bundle::new(&far, &BundleConfig::default()).expect("room");
+        let own = bundle.endpoint(asking(), EndpointConfig::default()).await.expect("room");
+        let own = Arc::new(own);
+        for round in 0..400 {
+            let near = loop {
+                // The one before takes its leave.
+                match Nic::open(&format!("{name}/near"), restless()) {
+                    Ok(near) => break near,
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            };
+            let bundle = Bundle::new(&near, &BundleConfig::default()).expect("room");
+            let endpoint =
+                bundle.endpoint(asking(), EndpointConfig::default()).await.expect("room");
+            let (maps, to) = (own.clone(), endpoint.name().clone());
+            let maps = tokio::spawn(async move { maps.map(0, &to, Tag(1)).await });
+            for _ in 0..round {
+                tokio::task::yield_now().await;
+            }
+            drop((endpoint, bundle, near));
+            maps.abort();
+            let _ = own.unmap(0).await;
+        }
+    });
+}
