@@ -28,8 +28,8 @@ pub(crate) struct Buffers {
     /// How many receives there are, and the most there ever were.
     receives: AtomicUsize,
     most: AtomicUsize,
-    /// How many of them are promised to links that are over, by which messages came that are not handled.
-    parting: AtomicUsize,
+    /// How many of them are promised to links that are over, of which not all is handled that came.
+    retiring: AtomicUsize,
 }
 
 impl Buffers {
@@ -45,7 +45,7 @@ impl Buffers {
             surplus: none(),
             receives: none(),
             most: none(),
-            parting: none(),
+            retiring: none(),
         };
         buffers.promise_for_answers(1);
         buffers
@@ -107,21 +107,21 @@ impl Buffers {
         self.receives.fetch_sub(count, Ordering::SeqCst);
     }
 
-    /// So many receives that a link was promised will be no more, when all is handled that came by it: only
-    /// then are they posted, or others would be promised what is not there.
-    pub fn part(&self, count: usize) {
-        self.parting.fetch_add(count, Ordering::SeqCst);
+    /// So many receives that a link was promised will be promised no more, when all is handled that came by
+    /// it: only then are they posted, or others would be promised what is not there.
+    pub fn retire(&self, count: usize) {
+        self.retiring.fetch_add(count, Ordering::SeqCst);
     }
 
     /// All is handled.
-    pub fn parts(&self, count: usize) {
+    pub fn retired(&self, count: usize) {
         self.release(count);
-        self.parting.fetch_sub(count, Ordering::SeqCst);
+        self.retiring.fetch_sub(count, Ordering::SeqCst);
     }
 
     /// Whether some will be free, whoever else gives up any.
-    pub fn any_parts(&self) -> bool {
-        self.parting.load(Ordering::SeqCst) > 0
+    pub fn any_retire(&self) -> bool {
+        self.retiring.load(Ordering::SeqCst) > 0
     }
 
     /// Whether one less is to be posted.

@@ -153,6 +153,11 @@ impl Handling {
         !self.deferred.is_empty()
     }
 
+    /// Whether any of a link do.
+    pub fn defers_any_of(&self, link: &Arc<Link>) -> bool {
+        self.deferred.iter().any(|(of, _)| Arc::ptr_eq(of, link))
+    }
+
     #[cold]
     fn catch_up(&mut self, looking: &mut Looking<'_>) {
         self.runs = Runs::OneOfSeveral;

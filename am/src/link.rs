@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
 
 use doorbell_verbs::{
-    AtHand, Buf, Connection, Data, Ending, Mapped, Memory, Qpn, Queues, RemoteMemory,
+    AtHand, Buf, Connection, Data, Ending, Mapped, Memory, Qpn, Queues, RemoteMemory, Stand,
 };
 
 use crate::buffers::{Buffers, locked};
@@ -252,7 +252,8 @@ impl Link {
         self.connection.qpn()
     }
 
-    /// Whether no message takes one of its receives any more: all that came by it are in their queue.
+    /// Whether no message takes one of the endpoint's receives by it any more, and all that did are in their
+    /// queue.
     pub fn takes_no_more(&self) -> bool {
         self.own.is_some() || self.connection.had_last_receive()
     }
@@ -285,6 +286,11 @@ impl Link {
     /// Whether it is over, and nothing is promised for it any more.
     pub fn is_over(&self) -> bool {
         self.grants() == 0
+    }
+
+    /// Whether it is ending, and what is promised for it will be others'.
+    pub fn leaves(&self) -> bool {
+        self.is_over() || matches!(self.connection.stand(), Stand::Ended(_))
     }
 
     /// How many requests the peer may have under way.

@@ -369,7 +369,7 @@ impl Core {
     pub fn ends(&self, link: &Arc<Link>, ending: Ending) {
         let Some(lost) = link.ends(ending.clone()) else { return };
         let promised = link.promised();
-        link.buffers.part(promised);
+        link.buffers.retire(promised);
         if !link.is_for_shorter() {
             self.tell(Event::Gone(Peer::of(link.clone()), ending.clone()));
         }

@@ -36,7 +36,7 @@ impl Parting {
         Self { link, lost, promised, until: None }
     }
 
-    /// Whether all is handled that came by it: so many receives were, of those that have come.
+    /// Whether all is taken that came by it.
     pub fn is_over(&mut self, receives: &CompletionQueue) -> bool {
         if self.until.is_none() && self.link.takes_no_more() {
             self.until = Some(receives.taken().wrapping_add(receives.waiting()));

@@ -157,7 +157,7 @@ impl Poller {
         }
         let mut looked = looking.looked;
         self.look_at_sent(&mut looked);
-        self.served.settle(&self.receives);
+        self.served.let_go(&self.receives, &mut looked);
         self.served.links.settle(self.taken());
         looked
     }
@@ -236,22 +236,26 @@ impl Served {
         }
     }
 
-    /// Lets go of links that are over, of which everything is handled that is taken.
+    /// Lets go of links that are over, of which everything is handled that came.
     #[inline]
-    fn settle(&mut self, receives: &CompletionQueue) {
+    fn let_go(&mut self, receives: &CompletionQueue, looked: &mut Looked) {
         if !self.parting.is_empty() {
-            self.settle_parting(receives);
+            self.let_go_of_some(receives, looked);
         }
     }
 
     #[cold]
-    fn settle_parting(&mut self, receives: &CompletionQueue) {
-        let over = |parting: &mut Parting| parting.is_over(receives);
-        let over: Vec<_> = self.parting.extract_if(.., over).collect();
+    fn let_go_of_some(&mut self, receives: &CompletionQueue, looked: &mut Looked) {
+        let Self { handling, parting, .. } = self;
+        let over =
+            |gone: &mut Parting| gone.is_over(receives) && !handling.defers_any_of(&gone.link);
+        let over: Vec<_> = parting.extract_if(.., over).collect();
         for Parting { link, lost, promised, .. } in over {
             self.handling.lost(&link, lost);
-            link.parts(promised);
+            link.retired(promised);
+            // Of what it sent nobody waits for the memory any more.
             self.links.remove(&link);
+            looked.woke = true;
         }
     }
 }

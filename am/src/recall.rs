@@ -30,7 +30,7 @@ pub(crate) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool
     let have = |link: &Arc<Link>| Arc::ptr_eq(&link.buffers, receives);
     let links: Vec<_> = core.all().into_iter().filter(have).collect();
     links.iter().for_each(|link| link.gives_back(link.yields_leases()));
-    let asked = links.iter().any(|link| link.is_recalled());
+    let comes_anyhow = links.iter().any(|link| link.is_recalled() || link.leaves());
     let (idle, busy): (Vec<_>, Vec<_>) =
         links.into_iter().filter(|link| link.can_be_recalled()).partition(|link| link.is_idle());
     let others = busy.into_iter().filter(|_| must);
@@ -39,19 +39,21 @@ pub(crate) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool
         link.set_recalled(true);
         recalls.spawn_on(recall_from(link), &core.shared.runtime);
     }
-    let anybody = asked || !recalls.is_empty() || receives.any_parts();
+    let comes_anyhow = comes_anyhow || receives.any_retire();
+    let anybody = comes_anyhow || !recalls.is_empty();
     let one = async {
         while let Some(found) = recalls.join_next().await {
             if found.is_ok_and(|found| found > 0) {
                 return;
             }
         }
-        // What others have asked for may come instead, or what was promised to who has gone.
         if anybody {
             tokio::time::sleep(BETWEEN_RECALLS).await;
         }
     };
-    let _ = tokio::time::timeout(PATIENCE, one).await;
+    // What others have asked for may come first, or what was promised to who has gone.
+    let patience = if comes_anyhow { BETWEEN_RECALLS } else { PATIENCE };
+    let _ = tokio::time::timeout(patience, one).await;
     // The others go on.
     recalls.detach_all();
     anybody

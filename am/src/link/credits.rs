@@ -122,10 +122,10 @@ impl Link {
         }
     }
 
-    /// The same of a link that is over, of which all is handled that came.
-    pub fn parts(&self, count: usize) {
+    /// The same of one that is over, of which all is handled that came.
+    pub fn retired(&self, count: usize) {
         if count > 0 {
-            self.buffers.parts(count);
+            self.buffers.retired(count);
             self.endpoint.feed();
         }
     }

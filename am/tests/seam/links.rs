@@ -1,6 +1,7 @@
 //! Links that are made, and end, and have the numbers of others, while a handler runs.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -191,9 +192,10 @@ fn restless() -> Config {
     Config { time_wait: Duration::from_millis(5), ..Config::default() }
 }
 
-/// Until a NIC knows of so many requests that its peers have them.
+/// Until a NIC knows of so many requests that its peers have them, each of which finds a receive there.
 async fn has_sent(nic: &Nic, count: u64) {
     while nic.statistics().nic.completed < count {
+        assert_eq!(nic.statistics().nic.rnr_naks_received, 0, "there is none for a message");
         tokio::task::yield_now().await;
     }
 }
@@ -219,25 +221,32 @@ async fn comes_and_goes(name: &str, endpoint: &Endpoint) {
 #[test]
 fn receives_of_links_that_come_and_go_while_a_handler_runs_are_others_when_it_ends() {
     let name = format!("shm:am-passing-{}", std::process::id());
-    let handlers = Handlers::new().request(ADD, |request, (a, b)| request.reply(SUM, a + b));
+    let (count, handled) = (Arc::new(AtomicU64::new(0)), Ordering::Relaxed);
+    let counts = count.clone();
+    let handlers = Handlers::new().request(ADD, move |request, (a, b)| {
+        counts.fetch_add(1, handled);
+        request.reply(SUM, a + b);
+    });
     beside_a_handler(async move {
         // A peer is promised sixteen while half of them are free.
-        let config = EndpointConfig { receives: 320, ..EndpointConfig::default() };
+        let config = EndpointConfig { receives: 440, ..EndpointConfig::default() };
         let held = held_up(&name, handlers, (restless(), config)).await;
         let HeldUp { near, endpoint, asks: (_asks, peer), ends } = held;
         let comes = async |round| comes_and_goes(&format!("{name}/{round}"), &endpoint).await;
-        for round in 0..8 {
+        // More than are handled in one look.
+        for round in 0..12 {
             comes(round).await;
         }
         ends.send(()).expect("it waits");
         // For more than there are.
-        for round in 8..40 {
+        for round in 12..50 {
             comes(round).await;
         }
         for number in 0..100 {
             let sum = peer.call(ADD, (number, 2)).await.expect("there is a receive");
             assert_eq!(sum.arguments(SUM), Ok(number + 2));
         }
+        assert_eq!(count.load(handled), 50 * 8 + 100);
         assert_eq!(near.statistics().nic.rnr_naks_sent, 0, "each message had a receive");
     });
 }

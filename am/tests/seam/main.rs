@@ -4,4 +4,5 @@ mod common;
 mod flow;
 mod links;
 mod messages;
+mod passing;
 mod polling;

@@ -152,12 +152,14 @@ impl Control {
         if let Stand::Ended(_) = link.stand() {
             return Ok(());
         }
-        self.parts = true;
+        let id = link.ways(|ways| ways.id);
+        // What is just being made can't be ended so, and goes on.
+        id.map_or(Ok(()), |id| self.manager.disconnect(id, private))?;
         self.nic.change(link.qpn, Change::Error)?;
-        match link.ways(|ways| ways.id) {
-            Some(id) => self.manager.disconnect(id, private)?,
-            // It was agreed upon elsewhere, and there is no way to tell.
-            None => self.end(link, Ending::Left { private: Private::default() }),
+        self.parts = true;
+        // It was agreed upon elsewhere, and there is no way to tell.
+        if id.is_none() {
+            self.end(link, Ending::Left { private: Private::default() });
         }
         Ok(())
     }

@@ -163,7 +163,7 @@ impl Link {
     }
 
     /// It takes no more receives from the queue that it shares. Whether that is new.
-    pub fn takes_no_more(&self) -> bool {
+    pub fn now_had_last_receive(&self) -> bool {
         !self.had_last.swap(true, Ordering::AcqRel)
     }
 

@@ -224,7 +224,7 @@ impl Control {
             Event::ReceivesLow(queue) => self.tell(AsyncEvent::ReceivesLow(queue)),
             Event::PathChanged(qpn) => self.tell(AsyncEvent::PathChanged(qpn)),
             Event::LastReceive(qpn) => {
-                if self.links.get(&qpn).is_none_or(|link| link.takes_no_more()) {
+                if self.links.get(&qpn).is_none_or(|link| link.now_had_last_receive()) {
                     self.tell(AsyncEvent::LastReceive(qpn));
                 }
             }
@@ -477,7 +477,7 @@ impl Control {
                 paths.give_back(&way);
             }
             // It may be taken down before the NIC has told of this.
-            if link.terms.shares_receives && link.takes_no_more() {
+            if link.terms.shares_receives && link.now_had_last_receive() {
                 let _ = events.send(AsyncEvent::LastReceive(*qpn));
             }
             links.remove(qpn);
