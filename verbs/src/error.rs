@@ -225,6 +225,9 @@ pub enum ConnectError {
     /// This side has ended it.
     #[error("the queue pair broke, or was dropped, while the connection was being made")]
     GivenUp,
+    /// Nothing is there yet to be ended.
+    #[error("{0} is not connected, or not yet: to give it up, drop what connects it")]
+    NotConnected(Qpn),
     /// The connection manager did not do it.
     #[error(transparent)]
     Manager(#[from] ConnectionError),

@@ -149,11 +149,15 @@ impl Control {
 
     /// Ends a connection, if it is not over.
     pub fn disconnect(&mut self, link: &Link, private: &[u8]) -> Result<(), ConnectError> {
-        if let Stand::Ended(_) = link.stand() {
-            return Ok(());
+        match link.stand() {
+            Stand::Unconnected | Stand::Connecting => {
+                return Err(ConnectError::NotConnected(link.qpn));
+            }
+            Stand::Connected => {}
+            Stand::Ended(_) => return Ok(()),
         }
         let id = link.ways(|ways| ways.id);
-        // What is just being made can't be ended so, and goes on.
+        // If there are too many bytes to tell, it goes on.
         id.map_or(Ok(()), |id| self.manager.disconnect(id, private))?;
         self.nic.change(link.qpn, Change::Error)?;
         self.parts = true;

@@ -411,3 +411,36 @@ fn errors_go_where_errors_go() {
     is::<ConnectError>();
     is::<ListenRefused>();
 }
+
+/// Whoever has its handle may try to end it, and is told that this can't be yet; or not with so many words.
+#[test]
+fn a_connection_that_is_just_being_made_is_not_ended_by_its_handle() {
+    for (over, config) in [(Over::Shm, brief()), (Over::Udp, sleepy())] {
+        run(Runs::CurrentThread, move || async move {
+            let (here, there) = nics(over, &config);
+            let mut listener = there.listen(SERVICE).await.expect("nobody else listens");
+            let pair = here.domain().queue_pair(&QueuePairConfig::default()).expect("room");
+            let handle = pair.connection().clone();
+            let why = handle.disconnect(&[]).await.expect_err("it was not asked for");
+            says(&why, &["is not connected", "drop what connects it"]);
+            let to = address(&there);
+            let mut connects = std::pin::pin!(pair.connect(&to, SERVICE, &[]));
+            tokio::select! {
+                biased;
+                _ = &mut connects => panic!("nobody has accepted"),
+                incoming = listener.accept() => {
+                    let why = handle.disconnect(&[]).await.expect_err("it is just being made");
+                    says(&why, &["is not connected", "drop what connects it"]);
+                    let taken = there.domain().queue_pair(&QueuePairConfig::default());
+                    let accepts = taken.expect("room").accept(incoming, &[]);
+                    let (near, far) = tokio::join!(connects, accepts);
+                    let (near, far) = (near.expect("it goes on").0, far.expect("it goes on").0);
+                    far.post_receive(Buf::with_capacity(8)).expect("room");
+                    handle.disconnect(&[0; 225]).await.expect_err("it is too much to say");
+                    near.send_inline(b"one").await.expect("it stands, and there is a receive");
+                    far.receive().await.expect("one comes");
+                }
+            }
+        });
+    }
+}
