@@ -231,6 +231,11 @@ impl Link {
         true
     }
 
+    /// Whether its connection has stood, and it is not over.
+    pub fn has_opened(&self) -> bool {
+        self.out().outbox.is_some()
+    }
+
     /// Whether the poller has heard that it is open: what came before is handled first.
     #[inline]
     pub fn is_open(&self) -> bool {

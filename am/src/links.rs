@@ -360,7 +360,10 @@ impl Core {
 
     /// Whether a link is over may have changed.
     fn checks(&self, link: &Arc<Link>) {
-        if let Stand::Ended(ending) = link.connection.stand() {
+        // If it is not open yet, what came by it is handled when it is.
+        if link.has_opened()
+            && let Stand::Ended(ending) = link.connection.stand()
+        {
             self.ends(link, ending);
         }
     }

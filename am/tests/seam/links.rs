@@ -87,10 +87,11 @@ fn mapped_in_a_look<R: Send + 'static>(
     let (ends, end) = oneshot::channel();
     let nic = near.clone();
     let received = move || nic.statistics().nic.received;
+    let asking = far.clone();
     runtime().block_on(async {
         let bundle = Bundle::new(&near, &BundleConfig::default()).expect("room");
         let endpoint = bundle.endpoint(handlers, EndpointConfig::default()).await.expect("room");
-        let (own, counts) = (endpoint.name().clone(), received.clone());
+        let (own, counts) = (endpoint.name().clone(), received);
         let answers = move || answered.set(counts()).expect("it is asked once");
         let asks = move || asking_twice(&far, &own, (tells_name, answers), (maps, is_told), end);
         let far = thread::spawn(asks);
@@ -104,10 +105,9 @@ fn mapped_in_a_look<R: Send + 'static>(
             })
         };
         let does = thread::spawn(does);
-        let before = received();
         tells.send(()).expect("it is awaited");
         // On this thread nobody looks until both have come, and then both are looked at together.
-        until("two requests", || (received() >= before + 2).then_some(()));
+        until("two requests", || (asking.statistics().nic.completed == 2).then_some(()));
         let done = tokio::task::spawn_blocking(|| does.join().expect("it ends")).await;
         let _ = ends.send(());
         far.join().expect("it ends");

@@ -24,6 +24,7 @@ struct Stage {
     /// To whom it has sent a request, which is to be answered, and the peers' own runtime.
     asked: Peer,
     answer: Option<Kept>,
+    other: Nic,
     there: Runtime,
     /// Who asks, and goes.
     passing: Option<(Nic, Endpoint, Peer)>,
@@ -37,6 +38,12 @@ async fn endpoint(nic: &Nic, handlers: Handlers, config: EndpointConfig) -> (Bun
     let bundle = Bundle::new(nic, &BundleConfig::default()).expect("room");
     let endpoint = bundle.endpoint(handlers, config).await.expect("room");
     (bundle, endpoint)
+}
+
+/// Waits until the first message that a NIC has sent has come, which is too long to be forgotten when it is
+/// sent.
+fn has_come(nic: &Nic) {
+    until("a message", || (nic.statistics().nic.completed > 0).then_some(()));
 }
 
 impl Stage {
@@ -63,8 +70,8 @@ impl Stage {
             keeps.send(request.keep()).expect("it is awaited");
         });
         let config = EndpointConfig::default;
-        let (_, other) = there.block_on(endpoint(&other, keeps, config()));
-        let asked = here.block_on(own.map(0, other.name(), Tag(1))).expect("it is there");
+        let (_, asks) = there.block_on(endpoint(&other, keeps, config()));
+        let asked = here.block_on(own.map(0, asks.name(), Tag(1))).expect("it is there");
         let to = own.name().clone();
         let passes = there.spawn(async move {
             let handlers = plain().request(ADD, |_, _| {});
@@ -75,36 +82,39 @@ impl Stage {
         let passing = Some(here.block_on(passes).expect("it maps"));
         // It stays as long as its peers' runtime.
         there.spawn(async move {
-            let _other = other;
+            let _asks = asks;
             std::future::pending::<()>().await;
         });
         here.block_on(asked.request(ADD, (1, 2))).expect("it is there");
         let answer = Some(kept.recv().expect("it is asked"));
-        Self { here, near, bundle, endpoint: own, asked, answer, there, passing, entered, goes_on }
-    }
-
-    /// Has something sent, and waits until it has come.
-    fn comes(&self, what: &str, sends: impl FnOnce()) {
-        let received = || self.near.statistics().nic.received;
-        let before = received();
-        sends();
-        until(what, || (received() > before).then_some(()));
+        Self {
+            here,
+            near,
+            bundle,
+            endpoint: own,
+            asked,
+            answer,
+            other,
+            there,
+            passing,
+            entered,
+            goes_on,
+        }
     }
 
     /// The reply comes.
     fn is_answered(&mut self) {
         let answer = self.answer.take().expect("it is answered once");
-        self.comes("the reply", || answer.reply(SUM, 3));
+        answer.reply_with(SUM, 3, &[0; 2048]).expect("it is not too long");
+        has_come(&self.other);
     }
 
     /// The request of the peer that will go comes.
     fn is_asked(&self) {
-        let (_, _, peer) = self.passing.as_ref().expect("it has not gone");
-        self.comes("the request", || {
-            // It is not kept for company.
-            let sent = peer.request_with(ADD, (1, 2), &[0; 2048]);
-            self.there.block_on(sent).expect("it is there");
-        });
+        let (nic, _, peer) = self.passing.as_ref().expect("it has not gone");
+        let sent = peer.request_with(ADD, (1, 2), &[0; 2048]);
+        self.there.block_on(sent).expect("it is there");
+        has_come(nic);
     }
 
     /// Whoever polls is held up by the reply's handler.
