@@ -14,7 +14,7 @@ use doorbell_kit::{PATIENCE, until};
 use doorbell_verbs::{Buf, Config, Nic, Progress, Region};
 use tokio::sync::oneshot;
 
-use crate::common::{ADD, GO_ON, SUM, runtime};
+use crate::common::{ADD, GO_ON, SUM, messages, runtime};
 
 /// An endpoint that has two requests waiting at once at `near`, and one beside it that has a segment, and
 /// adds: it says before it answers.
@@ -48,7 +48,7 @@ fn asking_twice(
     });
 }
 
-/// What a NIC had done of its own when the handler began, and had received when the new peer answered.
+/// What a NIC had completed when the handler began, and had received when the new peer answered.
 struct Before {
     completed: u64,
     received: Option<u64>,
@@ -86,12 +86,11 @@ fn mapped_in_a_look<R: Send + 'static>(
     let (tells, is_told) = oneshot::channel();
     let (ends, end) = oneshot::channel();
     let nic = near.clone();
-    let received = move || nic.statistics().nic.received;
-    let asking = far.clone();
+    let received = move || messages(&nic);
     runtime().block_on(async {
         let bundle = Bundle::new(&near, &BundleConfig::default()).expect("room");
         let endpoint = bundle.endpoint(handlers, EndpointConfig::default()).await.expect("room");
-        let (own, counts) = (endpoint.name().clone(), received);
+        let (own, counts) = (endpoint.name().clone(), received.clone());
         let answers = move || answered.set(counts()).expect("it is asked once");
         let asks = move || asking_twice(&far, &own, (tells_name, answers), (maps, is_told), end);
         let far = thread::spawn(asks);
@@ -105,9 +104,10 @@ fn mapped_in_a_look<R: Send + 'static>(
             })
         };
         let does = thread::spawn(does);
+        let before = received();
         tells.send(()).expect("it is awaited");
         // On this thread nobody looks until both have come, and then both are looked at together.
-        until("two requests", || (asking.statistics().nic.completed == 2).then_some(()));
+        until("two requests", || (received() >= before + 2).then_some(()));
         let done = tokio::task::spawn_blocking(|| does.join().expect("it ends")).await;
         let _ = ends.send(());
         far.join().expect("it ends");
@@ -118,9 +118,8 @@ fn mapped_in_a_look<R: Send + 'static>(
 /// What is looked at was there, or came meanwhile: so did the link that it came by.
 #[test]
 fn the_first_answer_by_a_link_that_was_made_while_a_handler_ran_is_heard() {
-    let brought = |near: &Nic, before: Before| {
-        before.received.is_some_and(|before| near.statistics().nic.received > before)
-    };
+    let brought =
+        |near: &Nic, before: Before| before.received.is_some_and(|before| messages(near) > before);
     let sum = mapped_in_a_look("fresh", 1, brought, async |peer| {
         peer.call(ADD, (20, 2)).await.expect("it is answered").arguments(SUM)
     });
@@ -192,26 +191,27 @@ fn restless() -> Config {
     Config { time_wait: Duration::from_millis(5), ..Config::default() }
 }
 
-/// Until a NIC knows of so many requests that its peers have them, each of which finds a receive there.
-async fn has_sent(nic: &Nic, count: u64) {
-    while nic.statistics().nic.completed < count {
-        assert_eq!(nic.statistics().nic.rnr_naks_received, 0, "there is none for a message");
+/// Until so many messages more have come to a NIC than there were before, each of which finds a receive.
+async fn have_come(near: &Nic, before: u64, count: u64) {
+    while messages(near) < before + count {
         tokio::task::yield_now().await;
     }
+    assert_eq!(near.statistics().nic.rnr_naks_sent, 0, "there is none for a message");
 }
 
 /// A peer that sends all that it may, and goes.
-async fn comes_and_goes(name: &str, endpoint: &Endpoint) {
+async fn comes_and_goes(name: &str, endpoint: &Endpoint, near: &Nic) {
     let mut events = endpoint.events();
     let nic = Nic::open(name, restless()).expect("a name");
     let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
     let own = bundle.endpoint(asking(), EndpointConfig::default()).await.expect("room");
     let peer = own.map(0, endpoint.name(), Tag(1)).await.expect("it is there");
+    let before = messages(near);
     for number in 0..8 {
         // Too long to share a send.
         peer.request_with(ADD, (number, 7), &[0; 2048]).await.expect("it is there");
     }
-    has_sent(&nic, 8).await;
+    have_come(near, before, 8).await;
     drop((peer, own, bundle, nic));
     while !matches!(events.recv().await.expect("it goes"), Event::Gone(..)) {}
 }
@@ -232,7 +232,8 @@ fn receives_of_links_that_come_and_go_while_a_handler_runs_are_others_when_it_en
         let config = EndpointConfig { receives: 440, ..EndpointConfig::default() };
         let held = held_up(&name, handlers, (restless(), config)).await;
         let HeldUp { near, endpoint, asks: (_asks, peer), ends } = held;
-        let comes = async |round| comes_and_goes(&format!("{name}/{round}"), &endpoint).await;
+        let comes =
+            async |round| comes_and_goes(&format!("{name}/{round}"), &endpoint, &near).await;
         // More than are handled in one look.
         for round in 0..12 {
             comes(round).await;
@@ -278,13 +279,14 @@ fn what_came_by_a_number_that_serves_again_is_of_who_had_it_then() {
         let nic = Config { queue_pairs: 2, ..restless() };
         let config = EndpointConfig { tag: Tag(1), ..EndpointConfig::default() };
         let held = held_up(&name, handlers, (nic, config)).await;
-        let HeldUp { endpoint, asks: _asks, ends, .. } = held;
-        comes_and_goes(&format!("{name}/first"), &endpoint).await;
+        let HeldUp { near, endpoint, asks: _asks, ends } = held;
+        comes_and_goes(&format!("{name}/first"), &endpoint, &near).await;
         let second = Nic::open(&format!("{name}/second"), restless()).expect("a name");
         let (_own, peer) = maps_when_it_can(&second, endpoint.name(), Tag(2)).await;
+        let before = messages(&near);
         let refused = async { peer.call_with(ADD, (8, 2), &[0; 2048]).await.map(|_| ()) };
         let ends = async {
-            has_sent(&second, 1).await;
+            have_come(&near, before, 1).await;
             ends.send(()).expect("it waits");
         };
         let (refused, ()) = tokio::join!(refused, ends);

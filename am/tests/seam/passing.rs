@@ -12,7 +12,7 @@ use doorbell_kit::{PATIENCE, until};
 use doorbell_verbs::{AsyncEvent, Config, Nic, Progress};
 use tokio::runtime::Runtime;
 
-use crate::common::{ADD, SUM, runtime};
+use crate::common::{ADD, SUM, messages, runtime};
 
 /// A bundle that nobody else looks at: its tasks run only while something is awaited in their runtime.
 /// Of its endpoint's four receives one is everybody's, two are promised to its peers, and one is left.
@@ -24,7 +24,6 @@ struct Stage {
     /// To whom it has sent a request, which is to be answered, and the peers' own runtime.
     asked: Peer,
     answer: Option<Kept>,
-    other: Nic,
     there: Runtime,
     /// Who asks, and goes.
     passing: Option<(Nic, Endpoint, Peer)>,
@@ -38,12 +37,6 @@ async fn endpoint(nic: &Nic, handlers: Handlers, config: EndpointConfig) -> (Bun
     let bundle = Bundle::new(nic, &BundleConfig::default()).expect("room");
     let endpoint = bundle.endpoint(handlers, config).await.expect("room");
     (bundle, endpoint)
-}
-
-/// Waits until the first message that a NIC has sent has come, which is too long to be forgotten when it is
-/// sent.
-fn has_come(nic: &Nic) {
-    until("a message", || (nic.statistics().nic.completed > 0).then_some(()));
 }
 
 impl Stage {
@@ -87,34 +80,28 @@ impl Stage {
         });
         here.block_on(asked.request(ADD, (1, 2))).expect("it is there");
         let answer = Some(kept.recv().expect("it is asked"));
-        Self {
-            here,
-            near,
-            bundle,
-            endpoint: own,
-            asked,
-            answer,
-            other,
-            there,
-            passing,
-            entered,
-            goes_on,
-        }
+        Self { here, near, bundle, endpoint: own, asked, answer, there, passing, entered, goes_on }
+    }
+
+    /// Has something sent, and waits until it has come.
+    fn comes(&self, what: &str, sends: impl FnOnce()) {
+        let before = messages(&self.near);
+        sends();
+        until(what, || (messages(&self.near) > before).then_some(()));
     }
 
     /// The reply comes.
     fn is_answered(&mut self) {
         let answer = self.answer.take().expect("it is answered once");
-        answer.reply_with(SUM, 3, &[0; 2048]).expect("it is not too long");
-        has_come(&self.other);
+        self.comes("the reply", || answer.reply(SUM, 3));
     }
 
     /// The request of the peer that will go comes.
     fn is_asked(&self) {
-        let (nic, _, peer) = self.passing.as_ref().expect("it has not gone");
-        let sent = peer.request_with(ADD, (1, 2), &[0; 2048]);
-        self.there.block_on(sent).expect("it is there");
-        has_come(nic);
+        let (_, _, peer) = self.passing.as_ref().expect("it has not gone");
+        self.comes("the request", || {
+            self.there.block_on(peer.request(ADD, (1, 2))).expect("it is there");
+        });
     }
 
     /// Whoever polls is held up by the reply's handler.

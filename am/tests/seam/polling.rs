@@ -10,7 +10,7 @@ use doorbell_kit::{PATIENCE, until};
 use doorbell_verbs::{Config, Nic, Progress};
 use tokio::sync::oneshot;
 
-use crate::common::{ADD, GO_ON, SUM, runtime};
+use crate::common::{ADD, GO_ON, SUM, messages, runtime};
 
 /// Adds: at once, but for the first sum only when it is told to, and then asks the other to go on.
 fn adding(
@@ -68,7 +68,7 @@ fn a_number_that_serves_again_while_somebody_looks_is_the_others() {
     let far = std::thread::spawn(move || adding(&far, names, (maps, is_told), end));
     let (goes_on, told) = mpsc::channel();
     let nic = near.clone();
-    let received = move || nic.statistics().nic.received;
+    let received = move || messages(&nic);
     let comes = received.clone();
     let handlers = Handlers::new().request(GO_ON, move |_, ()| {
         let before = comes();
