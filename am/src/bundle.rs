@@ -253,7 +253,9 @@ impl Shared {
         domain: &Domain,
         depth: usize,
     ) -> Result<SharedReceiveQueue, ResourceError> {
-        locked(&self.poller).shared_receives(domain, depth)
+        let queue = locked(&self.poller).shared_receives(domain, depth);
+        self.close_behind();
+        queue
     }
 
     pub fn tell(&self, news: News) {
@@ -322,9 +324,7 @@ impl Shared {
         }
         drop(poller);
         self.flush();
-        if self.closed.load(Ordering::Acquire) {
-            self.close();
-        }
+        self.close_behind();
         if looked.handled > 0 && self.any_waiting.load(Ordering::Acquire) {
             looked.woke |= self.call_all();
         }
@@ -373,9 +373,18 @@ impl Shared {
         }
     }
 
-    /// Lets go of what would keep this, unless somebody is at it who does so behind.
+    /// Whoever was at the poller does what others could not meanwhile.
+    #[inline]
+    fn close_behind(&self) {
+        if self.closed.load(Ordering::Acquire) {
+            self.close();
+        }
+    }
+
+    /// Lets go of what would keep this, unless somebody is at it who does so [behind](Self::close_behind).
     #[cold]
     fn close(&self) {
+        drop(std::mem::take(&mut *locked(&self.holding)));
         if let Ok(mut poller) = self.poller.try_lock() {
             poller.close();
         }
@@ -400,6 +409,7 @@ impl Shared {
             // Whoever is at it may be done before anything else comes.
             Err(_) => waker.wake_by_ref(),
         }
+        self.close_behind();
     }
 }
 

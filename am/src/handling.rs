@@ -106,6 +106,9 @@ impl Handling {
 
     /// A link is open: what came before is handled now, but requests of others in their turn.
     pub fn opened(&mut self, link: &Link, looked: &mut Looked) {
+        if link.is_cut_off() {
+            return;
+        }
         link.set_open(true);
         let mut looking = Looking::new(AtHand::nothing(), None);
         let requests = self.requests;
@@ -296,7 +299,7 @@ impl Handling {
             return arrival.buffer.take();
         }
         if !link.is_open() {
-            if link.is_over() {
+            if link.is_cut_off() {
                 return arrival.leave(&link.buffers);
             }
             let (arrival, rest) = arrival.detached(&link.buffers);

@@ -53,6 +53,8 @@ pub(crate) struct Link {
     /// The tag that the peer shows.
     shown: AtomicU64,
     open: AtomicBool,
+    /// Whether it was cut off, and nothing is handled any more.
+    cut_off: AtomicBool,
     /// How many requests of this side's there are receives for the answers of, if it is not asked to
     /// give them up; at least one, even if that has to be waited for.
     limit: u16,
@@ -86,6 +88,9 @@ pub(crate) struct Out {
     outbox: Option<Outbox>,
     /// Why it is over.
     ending: Option<Ending>,
+    /// Whether all are told that it is open. That its connection is over is not told before: or what came by
+    /// it would be of none that ever was.
+    pub announced: bool,
     /// Where the peer lets payloads be placed.
     pub segment: RemoteMemory,
     /// The same memory, when it is mapped; whether the peer was asked for it, and was lent this side's.
@@ -169,6 +174,7 @@ impl Link {
             peer: OnceLock::new(),
             shown: AtomicU64::new(Tag::NONE.0),
             open: AtomicBool::new(false),
+            cut_off: AtomicBool::new(false),
             grants: AtomicUsize::new(grants),
             came: AtomicU32::new(0),
             answered: AtomicU32::new(0),
@@ -182,6 +188,7 @@ impl Link {
             out: Mutex::new(Out {
                 outbox: None,
                 ending: None,
+                announced: false,
                 segment: NOWHERE,
                 mapped: None,
                 asked: false,
@@ -231,11 +238,6 @@ impl Link {
         true
     }
 
-    /// Whether its connection has stood, and it is not over.
-    pub fn has_opened(&self) -> bool {
-        self.out().outbox.is_some()
-    }
-
     /// Whether the poller has heard that it is open: what came before is handled first.
     #[inline]
     pub fn is_open(&self) -> bool {
@@ -244,6 +246,16 @@ impl Link {
 
     pub fn set_open(&self, open: bool) {
         self.open.store(open, Ordering::Relaxed);
+    }
+
+    /// Nothing that is behind what is handled now will be.
+    pub fn cut_off(&self) {
+        self.cut_off.store(true, Ordering::Relaxed);
+        self.set_open(false);
+    }
+
+    pub fn is_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -288,14 +300,10 @@ impl Link {
         self.limit.into()
     }
 
-    /// Whether it is over, and nothing is promised for it any more.
-    pub fn is_over(&self) -> bool {
-        self.grants() == 0
-    }
-
     /// Whether it is ending, and what is promised for it will be others'.
     pub fn leaves(&self) -> bool {
-        self.is_over() || matches!(self.connection.stand(), Stand::Ended(_))
+        // Nothing is promised for one that is over.
+        self.grants() == 0 || matches!(self.connection.stand(), Stand::Ended(_))
     }
 
     /// How many requests the peer may have under way.

@@ -349,6 +349,7 @@ impl Core {
         if !link.is_for_shorter() {
             self.tell(Event::Linked(Peer::of(link.clone())));
         }
+        link.out().announced = true;
         // It may have ended before.
         self.checks(link);
     }
@@ -360,8 +361,7 @@ impl Core {
 
     /// Whether a link is over may have changed.
     fn checks(&self, link: &Arc<Link>) {
-        // If it is not open yet, what came by it is handled when it is.
-        if link.has_opened()
+        if link.out().announced
             && let Stand::Ended(ending) = link.connection.stand()
         {
             self.ends(link, ending);
@@ -424,6 +424,8 @@ impl Core {
         self.shared.tell(News::EndpointGone(self.number));
         self.translation.write().unwrap_or_else(PoisonError::into_inner).clear();
         links.into_iter().flatten().for_each(|link| self.ends(&link, left()));
+        // They would keep this.
+        locked(&self.starving).clear();
     }
 
     async fn accept(self: Arc<Self>, incoming: Incoming) {

@@ -40,8 +40,7 @@ impl Link {
         tracing::warn!(qpn = %self.qpn(), "a peer sends more requests than it may: its link is ended");
         self.endpoint.tell(Event::Overrun(Peer::of(self.clone())));
         self.endpoint.ends(self, left());
-        // What is behind it, of the same send, is not handled.
-        self.set_open(false);
+        self.cut_off();
     }
 
     /// Takes what the peer carries here, if it shows the tag.
