@@ -384,9 +384,12 @@ impl Shared {
     /// Lets go of what would keep this, unless somebody is at it who does so [behind](Self::close_behind).
     #[cold]
     fn close(&self) {
-        drop(std::mem::take(&mut *locked(&self.holding)));
-        if let Ok(mut poller) = self.poller.try_lock() {
-            poller.close();
+        let held = std::mem::take(&mut *locked(&self.holding));
+        drop(held);
+        match self.poller.try_lock() {
+            Ok(mut poller) => poller.close(),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().close(),
+            Err(TryLockError::WouldBlock) => {}
         }
         // What handlers keep may tell something when it goes.
         drop(self.inbox.take());

@@ -98,8 +98,15 @@ impl Handling {
         self.tables[number] = Some(handlers);
     }
 
-    /// There was one.
+    /// Whether there is one.
+    pub fn serves(&self, number: usize) -> bool {
+        self.tables.get(number).is_some_and(Option::is_some)
+    }
+
+    /// There was one: for it nothing is answered any more.
     pub fn remove(&mut self, number: usize) {
+        self.early.retain(|(link, _)| link.endpoint.number != number);
+        self.deferred.retain(|(link, _)| link.endpoint.number != number);
         // None is there behind the end.
         self.tables.get_mut(number).into_iter().for_each(|table| *table = None);
     }

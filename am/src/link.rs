@@ -88,7 +88,7 @@ pub(crate) struct Out {
     outbox: Option<Outbox>,
     /// Why it is over.
     ending: Option<Ending>,
-    /// Whether all are told that it is open. That its connection is over is not told before: or what came by
+    /// Whether all are told that it is open: that its connection is over ends it only then, or what came by
     /// it would be of none that ever was.
     pub announced: bool,
     /// Where the peer lets payloads be placed.

@@ -425,7 +425,8 @@ impl Core {
         self.translation.write().unwrap_or_else(PoisonError::into_inner).clear();
         links.into_iter().flatten().for_each(|link| self.ends(&link, left()));
         // They would keep this.
-        locked(&self.starving).clear();
+        let starving = std::mem::take(&mut *locked(&self.starving));
+        drop(starving);
     }
 
     async fn accept(self: Arc<Self>, incoming: Incoming) {

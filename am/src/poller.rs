@@ -232,7 +232,10 @@ impl Served {
             // Even if it is over by now: what it had received is to be posted again.
             News::Link(link, since) => self.links.put(link, since),
             News::Opened(link) => self.handling.opened(&link, looked),
-            News::LinkGone(parting) => self.parting.push(parting),
+            News::LinkGone(parting) if self.handling.serves(parting.link.endpoint.number) => {
+                self.parting.push(parting);
+            }
+            News::LinkGone(_) => {}
         }
     }
 

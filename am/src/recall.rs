@@ -25,34 +25,36 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 64;
 
 /// Takes receives back from idle peers that have some of these; if there must be some, from others, too.
-/// Until one has come back. Whether there is anybody who may give some back.
+/// Until one has come back, or not for long while somebody is leaving who has some. Whether any may.
 pub(crate) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool) -> bool {
     let have = |link: &Arc<Link>| Arc::ptr_eq(&link.buffers, receives);
     let links: Vec<_> = core.all().into_iter().filter(have).collect();
     links.iter().for_each(|link| link.gives_back(link.yields_leases()));
-    let comes_anyhow = links.iter().any(|link| link.is_recalled() || link.leaves());
+    let asked = links.iter().filter(|link| link.is_recalled()).count();
+    let leaves = links.iter().any(|link| link.leaves());
     let (idle, busy): (Vec<_>, Vec<_>) =
         links.into_iter().filter(|link| link.can_be_recalled()).partition(|link| link.is_idle());
     let others = busy.into_iter().filter(|_| must);
     let mut recalls = JoinSet::new();
-    for link in idle.into_iter().chain(others).take(AT_ONCE) {
+    for link in idle.into_iter().chain(others).take(AT_ONCE.saturating_sub(asked)) {
         link.set_recalled(true);
         recalls.spawn_on(recall_from(link), &core.shared.runtime);
     }
-    let comes_anyhow = comes_anyhow || receives.any_retire();
-    let anybody = comes_anyhow || !recalls.is_empty();
+    let leaves = leaves || receives.any_retire();
+    let anybody = leaves || asked > 0 || !recalls.is_empty();
     let one = async {
         while let Some(found) = recalls.join_next().await {
             if found.is_ok_and(|found| found > 0) {
                 return;
             }
         }
+        // What others have asked for may come instead.
         if anybody {
             tokio::time::sleep(BETWEEN_RECALLS).await;
         }
     };
-    // What others have asked for may come first, or what was promised to who has gone.
-    let patience = if comes_anyhow { BETWEEN_RECALLS } else { PATIENCE };
+    // What was promised to who has gone may come first.
+    let patience = if leaves { BETWEEN_RECALLS } else { PATIENCE };
     let _ = tokio::time::timeout(patience, one).await;
     // The others go on.
     recalls.detach_all();

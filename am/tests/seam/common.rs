@@ -23,7 +23,7 @@ pub fn runtime() -> tokio::runtime::Runtime {
 /// make and end connections, and come when they like.
 pub fn messages(nic: &Nic) -> u64 {
     let counters = nic.statistics().nic;
-    counters.received - counters.management
+    counters.received - counters.management - counters.management_dropped
 }
 
 /// What a bundle may be over.

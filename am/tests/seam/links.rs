@@ -304,7 +304,7 @@ fn nothing_is_left_of_a_nic_whose_endpoint_is_closed_while_it_is_mapped() {
         let bundle = Bundle::new(&far, &BundleConfig::default()).expect("room");
         let own = bundle.endpoint(asking(), EndpointConfig::default()).await.expect("room");
         let own = Arc::new(own);
-        for round in 0..400 {
+        for round in 0..300 {
             let near = loop {
                 // The one before takes its leave.
                 match Nic::open(&format!("{name}/near"), restless()) {
@@ -322,6 +322,7 @@ fn nothing_is_left_of_a_nic_whose_endpoint_is_closed_while_it_is_mapped() {
             }
             drop((endpoint, bundle, near));
             maps.abort();
+            let _ = maps.await;
             let _ = own.unmap(0).await;
         }
     });

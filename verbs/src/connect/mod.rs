@@ -82,7 +82,8 @@ impl Connection {
     /// elsewhere, the peer is to be told there: by the end of a TCP connection that was kept, say.
     ///
     /// # Errors
-    /// When the bytes are too many, or it is not connected yet: it stays as it was then.
+    /// When the bytes are too many, or it is not connected yet: it stays as it was then. And when somebody
+    /// else is just ending it.
     pub async fn disconnect(&self, private: &[u8]) -> Result<Ending, ConnectError> {
         let span = tracing::debug_span!("disconnect", qpn = %self.qpn(), peer = self.peer());
         self.parts(private).instrument(span).await
