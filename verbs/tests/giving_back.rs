@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorbell_kit::{Allocated, Luck, abandoned};
+use doorbell_kit::{Allocated, Luck, abandoned, effort};
 use doorbell_verbs::{Buf, Config, Nic, Progress, Region, Rights, ServiceId};
 
 #[global_allocator]
@@ -10,11 +10,14 @@ static HELD: Allocated = Allocated::nothing();
 
 const SERVICE: ServiceId = ServiceId(7);
 
-/// After so many rounds the heap is as large as it gets.
-const ROUNDS: u64 = 2_500;
+/// How many rounds are run before the heap is as large as it gets, and then again.
+fn count() -> u64 {
+    effort(1_000, 2_500)
+}
 
-/// How much more may be held after as many rounds again: what a thread of the runtime or of a NIC has in
-/// hand just then. It is less than two bytes a round, and so less than anything that each would leave.
+/// How much more the heap may hold after the second rounds than after the first: what a thread of
+/// the runtime or of a NIC has in hand just then. Divided by the rounds it is five bytes at most,
+/// less than anything that a round could leave behind.
 const SLACK: isize = 4 << 10;
 
 fn opened(end: &str, config: &Config) -> Nic {
@@ -48,7 +51,7 @@ async fn round(near: &Nic, far: &Nic, luck: &mut Luck) {
 
 /// Rounds between two NICs, and others between NICs that are dropped in the middle of them.
 async fn rounds(near: &Nic, far: &Nic, config: &Config, luck: &mut Luck) {
-    for number in 0..ROUNDS {
+    for number in 0..count() {
         match number % 10 {
             0 => {
                 let (near, far) = (opened("other near", config), opened("other far", config));
@@ -81,7 +84,8 @@ async fn the_heap_does_not_grow_with_what_was_dropped() {
         let before = settled().await;
         rounds(&near, &far, &config, &mut luck).await;
         let after = settled().await;
-        println!("{before} bytes after {ROUNDS} rounds, {after} after as many again");
+        let rounds = count();
+        println!("{before} bytes after {rounds} rounds, {after} after as many again");
         assert!(after <= before + SLACK, "{before} bytes, and {after} after as many rounds again");
     }
 }

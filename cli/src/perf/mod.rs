@@ -68,7 +68,7 @@ pub struct Args {
     listen: Option<String>,
 
     /// The address on which the other end listens
-    #[arg(long, value_name = "IP:PORT", required_unless_present_any = ["pair", "listen", "end"])]
+    #[arg(long, value_name = "IP:PORT")]
     connect: Option<String>,
 
     /// Send each packet in a frame of its own, not runs that the interface or the kernel cuts
@@ -175,7 +175,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             })?;
             meet(args, &plan, stream, true)
         }
-        _ => bail!("--pair, --listen or --connect says where the other end is"),
+        _ => bail!(
+            "{test} is measured between two ends, and nothing says where the other one is: add \
+             --pair to run both on this machine, or --listen IP:PORT on one machine and --connect \
+             IP:PORT on the other",
+            test = plan.test.name()
+        ),
     }
 }
 

@@ -1,10 +1,11 @@
 //! A test that finds nothing may be blind: these bugs it must find.
 
 use doorbell_core::{Bug, plant};
+use doorbell_kit::is_thorough;
 
 use super::program::Program;
 use super::services;
-use super::strategy::{Failed, Random, check};
+use super::strategy::{Failed, Random, check, program};
 
 /// How many programs a bug may survive.
 const MOST: u64 = 1000;
@@ -46,10 +47,16 @@ const SERVICES: [Bug; 11] = [
     Bug::AsksNobody,
 ];
 
+/// Each bug makes some program fail. A thorough run also makes that program as small as it gets.
 fn are_found<P: Random>(bugs: &[Bug]) {
     let mut missed = Vec::new();
     for &bug in bugs {
         let _planted = plant(bug);
+        if !is_thorough() {
+            let is_found = (0..MOST).any(|seed| program::<P>(seed).run().result.is_err());
+            missed.extend((!is_found).then_some(bug));
+            continue;
+        }
         let found = (0..MOST).find_map(|seed| Some((seed, check::<P>(seed, |_| {})?)));
         let Some((seed, Failed { program, why })) = found else {
             missed.push(bug);

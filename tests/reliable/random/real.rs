@@ -3,7 +3,7 @@
 
 use doorbell::nic::Numbering;
 use doorbell_kit::lab::{self, Cable, End, Lab};
-use doorbell_kit::{Fabric, Faults};
+use doorbell_kit::{Fabric, Faults, effort};
 use doorbell_transports::packet::Packet;
 use doorbell_transports::packet_v2::{PacketV2, Settings};
 use doorbell_transports::shm::Shm;
@@ -15,14 +15,12 @@ use super::program::{Net, Program};
 use super::run::{config, run_on};
 use super::strategy::program;
 
-/// How many programs are run over each device, unless `DOORBELL_SEQUENCES` says otherwise.
-const PROGRAMS: usize = 100;
-
 /// Runs programs over pairs of devices. They are of two nodes, and of packets that the devices can
-/// carry; `DOORBELL_SEED` gives the first.
+/// carry; `DOORBELL_SEED` gives the first, and `DOORBELL_SEQUENCES` their number: 20 if it is not
+/// set, or 100 in a thorough run.
 fn agree_with_the_model(mut pair: impl FnMut() -> [AnyDevice; 2]) {
     let first = number("DOORBELL_SEED");
-    let count = number("DOORBELL_SEQUENCES").map_or(PROGRAMS, |count| count as usize);
+    let count = number("DOORBELL_SEQUENCES").map_or(effort(20, 100), |count| count as usize);
     let count = if first.is_some() { 1 } else { count };
     let longest = pair()[0].capabilities().mtu;
     let fitting = (first.unwrap_or(0)..).map(|seed| (seed, program::<Program>(seed)));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use doorbell_kit::{Luck, abandoned, child};
+use doorbell_kit::{Luck, abandoned, child, effort};
 use doorbell_transports::GrantError;
 use doorbell_verbs::{
     Buf, Cause, Config, DATAGRAM_HEADER, Datagram, DatagramsConfig, FailedWhy, Failure, Nic, Qkey,
@@ -40,13 +40,14 @@ async fn rested(nics: &[(&Nic, doorbell_verbs::Statistics)]) {
     }
 }
 
-/// Has something dropped so many times beside traffic, over NICs of every kind.
+/// Has something dropped over and over beside traffic, over NICs of every kind: 1,000 times, or
+/// 10,000 in a thorough run.
 fn beside_traffic<F>(
-    times: u64,
     drops: impl Fn(Arc<Bench>, u64, Luck) -> F + std::marker::Send + Copy + 'static,
 ) where
     F: Future<Output = ()> + std::marker::Send + 'static,
 {
+    let times = effort(1_000, 10_000);
     for (seed, over, config) in
         [(1, Over::Shm, brief()), (2, Over::Udp, sleepy()), (3, Over::Shm, dedicated())]
     {
@@ -82,7 +83,7 @@ struct Bench {
 /// Requests and receives, each dropped before, while, or after it is carried out.
 #[test]
 fn futures_of_requests_are_dropped_at_any_time() {
-    beside_traffic(10_000, |bench, times, mut luck| async move {
+    beside_traffic(|bench, times, mut luck| async move {
         let (one, other) = connected(&bench.near, &bench.far).await;
         let word = one.peer.at(0, 8).expect("within");
         let (mut kept, mut counted) = (0_u64, 0);
@@ -124,7 +125,7 @@ fn futures_of_requests_are_dropped_at_any_time() {
 /// Queue pairs of both kinds with everything that belongs to them, in the middle of requests.
 #[test]
 fn queue_pairs_and_what_they_are_made_of_are_dropped_at_any_time() {
-    beside_traffic(10_000, |bench, times, mut luck| async move {
+    beside_traffic(|bench, times, mut luck| async move {
         for number in 0..times as usize {
             if luck.below(2) == 0 {
                 let (one, other) = connected(&bench.near, &bench.far).await;
@@ -165,7 +166,7 @@ fn queue_pairs_and_what_they_are_made_of_are_dropped_at_any_time() {
 /// Queues that are shared, before those who draw from them and behind them, full or used up.
 #[test]
 fn shared_receive_queues_are_dropped_at_any_time() {
-    beside_traffic(10_000, |bench, times, mut luck| async move {
+    beside_traffic(|bench, times, mut luck| async move {
         for number in 0..times as usize {
             let (asks, takes) = (bench.near.domain(), bench.far.domain());
             let shared = takes.shared_receive_queue(8).expect("room");
@@ -191,7 +192,7 @@ fn shared_receive_queues_are_dropped_at_any_time() {
 /// Listeners, and connections that are being made.
 #[test]
 fn connections_are_given_up_at_any_time_while_they_are_made() {
-    beside_traffic(10_000, |bench, times, mut luck| async move {
+    beside_traffic(|bench, times, mut luck| async move {
         let (asks, takes) = (bench.near.domain(), bench.far.domain());
         let to = address(&bench.far);
         for number in 0..times {
@@ -218,7 +219,7 @@ fn connections_are_given_up_at_any_time_while_they_are_made() {
 #[test]
 fn datagrams_and_their_destinations_are_dropped_at_any_time() {
     const KEY: Qkey = Qkey(7);
-    beside_traffic(10_000, |bench, times, mut luck| async move {
+    beside_traffic(|bench, times, mut luck| async move {
         let there = address(&bench.far);
         for number in 0..times as usize {
             let queues = [&bench.near, &bench.far].map(|nic| nic.completion_queue(64));
@@ -251,7 +252,7 @@ fn datagrams_and_their_destinations_are_dropped_at_any_time() {
 #[test]
 fn registrations_are_dropped_while_they_are_written_at_full_speed() {
     const AT_A_TIME: u64 = 8;
-    beside_traffic(10_000, |bench, times, mut luck| async move {
+    beside_traffic(|bench, times, mut luck| async move {
         let mut all = JoinSet::new();
         for number in 0..AT_A_TIME {
             let (service, luck) = (ServiceId(100 + number), Luck::new(luck.draw()));
@@ -315,7 +316,7 @@ fn grants_and_what_is_mapped_are_dropped_at_any_time_and_leave_nothing_behind() 
         // The first leaves what the process keeps.
         bounded(|| mapped_and_dropped(30, Luck::new(1)));
         let (before, mapped) = (held(), mappings());
-        bounded(|| mapped_and_dropped(10_000, Luck::new(2)));
+        bounded(|| mapped_and_dropped(effort(2_000, 10_000), Luck::new(2)));
         while is_more(held(), before) || mappings() > mapped {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -407,12 +408,13 @@ fn nics_are_dropped_at_any_time_and_leave_nothing_behind() {
             (Over::Udp, dedicated()),
         ];
         // By parts, each of which is seen to end.
-        for (part, (over, config)) in (0..5).flat_map(|part| kinds.clone().map(|kind| (part, kind)))
+        for (part, (over, config)) in
+            (0..effort(1, 5)).flat_map(|part| kinds.clone().map(|kind| (part, kind)))
         {
             run(Runs::MultiThread, move || async move {
                 let mut luck = Luck::new(77 + part);
                 let mut before = None;
-                for number in 0..500 {
+                for number in 0..effort(300, 500) {
                     let (near, far) = nics(over, &config);
                     let (one, other) = connected(&near, &far).await;
                     let (polls, first) = (luck.below(200), luck.below(2));
