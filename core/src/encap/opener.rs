@@ -64,8 +64,8 @@ impl Opener {
     }
 
     /// Opens what a UDP socket received: what stood behind the outer headers, which are known from
-    /// the addresses but for lengths and identification. `ids` is what is known of the latter from
-    /// this sender. As in [`open`](Self::open), `segment` is the size of the packets of a run.
+    /// the addresses but for lengths and identification. `ids` predicts the latter, and learns. As
+    /// in [`open`](Self::open), `segment` is the size of the packets of a run.
     #[inline]
     pub fn datagram<'f, 'o>(
         &'o mut self,
@@ -80,7 +80,7 @@ impl Opener {
         if self.given != *outer {
             self.give(outer);
         }
-        self.outer.identify(ids.expect());
+        self.outer.identify(ids.expected());
         Ok(Arrival::new(datagram, segment, self, Some(ids)))
     }
 
@@ -229,12 +229,15 @@ impl<'f, 'o> Arrival<'f, 'o> {
             return None;
         };
         let crc = self.opener.crc(packet.len(), steady_bth(steady));
-        let id = self.opener.outer.id().map(|IpId(first)| IpId(first.wrapping_add(index)));
+        let first = self.opener.outer.id();
+        let id = first.map(|IpId(first)| IpId(first.wrapping_add(index)));
         let (expected, found) =
             (with_id(crc, id).update(rest).finish(), u32::from_le_bytes(*found));
         let hidden = self.hidden.as_deref_mut();
         if expected == found {
-            hidden.into_iter().for_each(HiddenIds::confirmed);
+            if let (Some(ids), Some(first)) = (hidden, first) {
+                ids.confirm(first);
+            }
         } else if !self.opener.explains((crc, index), rest, (found, expected), hidden) {
             self.wrong = Malformed::Icrc { found, expected };
             return None;
@@ -266,19 +269,17 @@ impl Opener {
         // A run that the receiving interface put together may have carried one identification
         // throughout, where a sender's runs count upwards.
         if index > 0 && with_id(crc, Some(IpId(first))).update(rest).finish() == found {
-            hidden.into_iter().for_each(HiddenIds::confirmed);
+            hidden.into_iter().for_each(|ids| ids.confirm(IpId(first)));
             return true;
         }
-        // Otherwise the difference between the two must be that between two identifications, the
-        // assumed one and another that is hidden and to be believed.
+        // Otherwise the difference between the two must be that between two identifications: the
+        // assumed one, and another that is hidden.
         let Some(ids) = hidden else { return false };
         let Some(IpId(between)) = id_of(expected ^ found, rest.len()) else { return false };
         let first = IpId((first.wrapping_add(index) ^ between).wrapping_sub(index));
-        let believed = ids.believes(first);
-        if believed {
-            self.outer.identify(first);
-        }
-        believed
+        ids.correct(first);
+        self.outer.identify(first);
+        true
     }
 }
 

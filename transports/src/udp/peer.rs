@@ -166,23 +166,10 @@ impl Peer {
         // As many as can be are read, but not for ever.
         for note in (0..NOTES).map_while(|_| self.socket.note()) {
             self.ids = match (note, self.ids) {
-                (Note::Sent(Some(id)), Ids::Asked { looks }) => self.begin(id, looks),
+                (Note::Sent(Some(id)), Ids::Asked { .. }) => Ids::Next(IpId(id.wrapping_add(1))),
                 (Note::Sent(None), Ids::Asked { .. }) => Ids::Hidden { by_system: true },
                 (_, ids) => ids,
             };
-        }
-    }
-
-    /// The datagram that was shown had this identification. To the peer it said that others begin;
-    /// if more was sent meanwhile by the socket that all share, it must be said again.
-    fn begin(&self, id: u16, looks: u32) -> Ids {
-        let next = id.wrapping_add(1);
-        match looks {
-            0 => Ids::Next(IpId(next)),
-            _ => match self.socket.send(&[]) {
-                Ok(()) => Ids::Next(IpId(next.wrapping_add(1))),
-                Err(_) => Ids::Unknown { tries: 0 },
-            },
         }
     }
 

@@ -70,7 +70,7 @@ impl Udp {
 
     #[inline]
     fn count(&mut self, len: usize) {
-        // One without anything in it is not a frame, but an announcement.
+        // An empty datagram is no frame: it showed its sender an identification.
         if len > 0 {
             self.statistics.frames_received += 1;
             self.statistics.bytes_received += (self.headers_len + len) as u64;

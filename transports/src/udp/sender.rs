@@ -18,7 +18,7 @@ pub struct Sender {
     /// sends from any, expects to be answered from the same, and does not look. Ours is the one.
     shown: Outer,
     /// Its identifications, which the system does not show.
-    pub ids: HiddenIds,
+    ids: HiddenIds,
 }
 
 impl Sender {
@@ -33,10 +33,9 @@ impl Sender {
         Some(Self { outer, shown, ids: HiddenIds::default() })
     }
 
-    /// Takes a datagram of its, or several of `segment` bytes each, apart.
-    ///
-    /// An empty one says that the identifications begin anew: its socket is another, or something
-    /// became of one that nobody received.
+    /// Takes apart a datagram of this sender's, or several of `segment` bytes each, and hands the
+    /// packets to `inbox`. An empty datagram carries none: peers send them to learn which
+    /// identifications the system gives to what they send.
     #[inline]
     pub fn deliver(
         &mut self,
@@ -46,7 +45,7 @@ impl Sender {
         inbox: &mut impl Inbox,
     ) {
         if datagrams.is_empty() {
-            return self.ids.anew();
+            return;
         }
         match opener.datagram(&self.outer, &mut self.ids, datagrams, segment) {
             Err(why) => inbox.malformed(why),
