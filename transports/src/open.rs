@@ -111,7 +111,14 @@ pub enum OpenError {
 impl OpenError {
     /// An interface that could not be looked up.
     pub(crate) fn interface(device: &'static str, interface: &str, source: io::Error) -> Self {
-        Self::NoInterface { device, interface: interface.into(), source }
+        match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => {
+                Self::NoInterface { device, interface: interface.into(), source }
+            }
+            _ => {
+                Self::System { device, what: format!("looking at interface `{interface}`"), source }
+            }
+        }
     }
 
     /// A raw socket on an interface that could not be opened.

@@ -3,7 +3,7 @@
 mod line;
 mod words;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use doorbell_transports::discover::{Interface, Machine, Remark, Trial, interfaces, shared_memory};
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ struct Findings {
 }
 
 impl Findings {
-    fn gather() -> Self {
+    fn gather() -> anyhow::Result<Self> {
         let machine = Machine::here();
         let mut remarks = machine.remarks();
         let line = line::crossing();
@@ -39,8 +39,9 @@ impl Findings {
             let trials = interface.trials();
             (interface, trials)
         };
-        let interfaces = interfaces().into_iter().map(tried).collect();
-        Self { machine, line, here: vec![shared_memory()], interfaces, remarks }
+        let interfaces =
+            interfaces().context("listing interfaces")?.into_iter().map(tried).collect();
+        Ok(Self { machine, line, here: vec![shared_memory()], interfaces, remarks })
     }
 
     fn trials(&self) -> impl Iterator<Item = &Trial> {
@@ -49,7 +50,7 @@ impl Findings {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let findings = Findings::gather();
+    let findings = Findings::gather()?;
     if args.json {
         println!("{}", json(&findings));
     } else {

@@ -16,8 +16,8 @@
 //! one is asked for. An [`Ether`] is one with a device at each station, for programs that sleep on
 //! devices and do not know that their time is not the world's.
 //!
-//! Beside it, for what is real: a [`lab`] of namespaces and cables, [processes](child) that play the
-//! other part of a test, a [`Rig`] of a NIC over a device, and [what every device must
+//! Beside it, for what is real: a [`lab`] of namespaces and cables, a [`Forger`] of packets in other
+//! hosts' names, [processes](child) that play the other part of a test, a [`Rig`] of a NIC over a device, and [what every device must
 //! do](mod@conformance).
 //!
 //! The same seed and the same calls give the same run, down to [`Network::trace_hash`]. So a
@@ -69,6 +69,7 @@ mod effort;
 mod ether;
 mod fabric;
 mod faults;
+mod forger;
 pub mod judges;
 pub mod lab;
 mod lane;
@@ -97,7 +98,11 @@ pub use effort::{effort, is_thorough};
 pub use ether::{Ether, Pace, Station, Still};
 pub use fabric::{Fabric, NodeId};
 pub use faults::{Faults, corrupt};
+pub use forger::{Bounce, Forger};
 pub use luck::{Luck, Odds};
 pub use network::{End, Event, LinkId, Network, StationId, SwitchId};
 pub use rig::{PATIENCE, Rig, is_ready, joined, reach, ready, sleep, turn, until};
-pub use sys::{die_with_parent, is_filtered, ordinary_user, readable, run_as, terminal};
+pub use sys::{
+    die_with_parent, is_filtered, limit_descriptors, limit_file_size, ordinary_user, readable,
+    run_as, terminal,
+};

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -190,4 +191,75 @@ impl AsFd for Bell {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// A socket that sends IP packets with the headers that they are given.
+pub(crate) fn raw_socket(v6: bool) -> io::Result<OwnedFd> {
+    let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
+    // SAFETY: the descriptor is new and nobody else's.
+    unsafe {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        Ok(OwnedFd::from_raw_fd(check(libc::socket(family, kind, libc::IPPROTO_RAW))?))
+    }
+}
+
+/// Sends an IP packet by such a socket of its family.
+pub(crate) fn send_raw(socket: BorrowedFd<'_>, packet: &[u8], to: IpAddr) -> io::Result<()> {
+    let (fd, bytes, len) = (socket.as_raw_fd(), packet.as_ptr().cast(), packet.len());
+    let sent = match to {
+        IpAddr::V4(ip) => {
+            let to = libc::sockaddr_in {
+                sin_family: libc::AF_INET as u16,
+                sin_port: 0,
+                sin_addr: libc::in_addr { s_addr: u32::from(ip).to_be() },
+                sin_zero: [0; 8],
+            };
+            let (name, size) = (ptr::from_ref(&to).cast(), size_of_val(&to) as libc::socklen_t);
+            // SAFETY: the kernel reads a live slice and a live address, of the lengths that it is told.
+            unsafe { libc::sendto(fd, bytes, len, 0, name, size) }
+        }
+        IpAddr::V6(ip) => {
+            let to = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as u16,
+                sin6_port: 0,
+                sin6_flowinfo: 0,
+                sin6_addr: libc::in6_addr { s6_addr: ip.octets() },
+                sin6_scope_id: 0,
+            };
+            let (name, size) = (ptr::from_ref(&to).cast(), size_of_val(&to) as libc::socklen_t);
+            // SAFETY: as above.
+            unsafe { libc::sendto(fd, bytes, len, 0, name, size) }
+        }
+    };
+    check(sent as c_int).map(drop)
+}
+
+/// Lets this process have no descriptor of that number or a greater one; for tests in a process of
+/// their own.
+///
+/// # Panics
+/// When it may not have as many already.
+pub fn limit_descriptors(most: u64) {
+    limit(libc::RLIMIT_NOFILE, most);
+}
+
+/// Lets this process make no file of more bytes, if a number is given; for tests in a process of their
+/// own.
+///
+/// # Panics
+/// When it may not make files of that size already.
+pub fn limit_file_size(most: Option<u64>) {
+    limit(libc::RLIMIT_FSIZE, most.unwrap_or(libc::RLIM_INFINITY));
+}
+
+fn limit(which: libc::__rlimit_resource_t, most: u64) {
+    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes a live structure, and reads it.
+    let done = unsafe {
+        check(libc::getrlimit(which, &mut now)).and_then(|_| {
+            now.rlim_cur = most;
+            check(libc::setrlimit(which, &now))
+        })
+    };
+    done.expect("a limit may be lowered, and raised to what it was");
 }

@@ -1,5 +1,6 @@
 //! The interfaces of this network namespace.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use doorbell_core::wire::{Mac, PathMtu, UdpPort};
@@ -58,14 +59,20 @@ impl Offloads {
 }
 
 /// The interfaces of this thread's network namespace.
-pub fn interfaces() -> Vec<Interface> {
-    pnet_datalink::interfaces().into_iter().filter_map(described).collect()
+///
+/// # Errors
+/// When the system does not list them.
+pub fn interfaces() -> io::Result<Vec<Interface>> {
+    sys::interface::all()?.into_iter().filter_map(|found| described(found).transpose()).collect()
 }
 
-/// What can be learnt of an interface, unless it has gone meanwhile.
-fn described(found: pnet_datalink::NetworkInterface) -> Option<Interface> {
-    let asked = sys::interface::Interface::named(&found.name).ok()?;
-    Some(Interface {
+/// What can be learnt of an interface; nothing if it has gone meanwhile.
+fn described(found: pnet_datalink::NetworkInterface) -> io::Result<Option<Interface>> {
+    let asked = match sys::interface::Interface::named(&found.name) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        asked => asked?,
+    };
+    Ok(Some(Interface {
         mac: found.mac.map(|mac| Mac(mac.octets())),
         mtu: asked.mtu,
         up: asked.up,
@@ -76,7 +83,7 @@ fn described(found: pnet_datalink::NetworkInterface) -> Option<Interface> {
         driver: ethtool::driver(&found.name).ok(),
         offloads: Offloads::of(&found.name),
         name: found.name,
-    })
+    }))
 }
 
 impl Interface {

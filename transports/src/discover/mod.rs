@@ -4,7 +4,7 @@
 //! Nothing is guessed: each device is opened for a moment, and says itself.
 //!
 //! ```no_run
-//! for interface in doorbell_transports::discover::interfaces() {
+//! for interface in doorbell_transports::discover::interfaces()? {
 //!     println!("{}, MTU {}", interface.name, interface.mtu);
 //!     for trial in interface.trials() {
 //!         match trial.outcome {
@@ -13,6 +13,7 @@
 //!         }
 //!     }
 //! }
+//! # Ok::<(), std::io::Error>(())
 //! ```
 
 mod interface;

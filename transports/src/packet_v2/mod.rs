@@ -109,7 +109,8 @@ impl PacketV2 {
             advice: "give the device another address, or none",
         };
         // The host does not hear what is asked here, and would not answer.
-        if let Some(holder) = interface::holder(ip) {
+        let system = |source| OpenError::raw(NAME, interface, source);
+        if let Some(holder) = interface::holder(ip).map_err(system)? {
             return Err(taken(format!("it is this host's own, on `{holder}`")));
         }
         for _ in 0..PROBES {
@@ -118,7 +119,7 @@ impl PacketV2 {
             while self.now() < until && self.peers.double().is_none() {
                 let waited = self.arm(Some(until)).and_then(|()| sys::wait(self.readiness()));
                 self.disarm();
-                waited.map_err(|source| OpenError::raw(NAME, interface, source))?;
+                waited.map_err(system)?;
                 while self.receive(&mut Nobody) > 0 {}
             }
         }

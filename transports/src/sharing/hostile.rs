@@ -48,7 +48,7 @@ fn hear(socket: &Socket) -> Option<Option<(u32, Option<Services>)>> {
         Received::Message(len, _) => {
             Some(Some(message::read(&bytes[..len]).expect("what is said makes sense")))
         }
-        Received::End => Some(None),
+        Received::End | Received::NoDescriptor => Some(None),
     }
 }
 

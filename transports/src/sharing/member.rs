@@ -48,6 +48,7 @@ impl Member {
             match self.owner.receive(&mut bytes).unwrap_or(Received::End) {
                 Received::Nothing => break,
                 Received::Message(len, _) => self.learn(roll, &bytes[..len])?,
+                Received::NoDescriptor => return Err("it makes no sense"),
                 Received::End if ends == 0 => ends += 1,
                 Received::End => return Err("it hung up"),
             }

@@ -200,8 +200,12 @@ impl Membership {
     /// # Errors
     /// As [`join`](Self::join), and when there is no such interface.
     pub fn of_interface(name: &str) -> Result<Self, SharingError> {
-        let missing = |source| SharingError::NoInterface { interface: name.into(), source };
-        let found = Interface::named(name).map_err(missing)?;
+        let found = Interface::named(name).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => {
+                SharingError::NoInterface { interface: name.into(), source }
+            }
+            _ => SharingError::system(name, "looking at the interface")(source),
+        })?;
         Self::join(&format!("packet/{}", found.index))
     }
 

@@ -21,6 +21,7 @@ use super::Shm;
 use super::link::{Link, Segment, Side, receive, send};
 use super::message::{LONGEST, Message, Refusal};
 use crate::address::{Address, ReachError};
+use crate::sys::limit::Limit;
 use crate::sys::memfd::Sealed;
 use crate::sys::unix::{Received, Socket};
 
@@ -37,6 +38,8 @@ const LISTENER: u64 = OTHERS;
 pub(super) struct Meeting {
     pub name: Box<str>,
     pub listener: Option<Socket>,
+    /// Closed for a moment to take in a caller, and tell it so, when no descriptor is left.
+    reserve: Option<Socket>,
     /// How many lines each ring has at most.
     lines: u32,
     callers: VecDeque<(u64, Socket)>,
@@ -54,7 +57,15 @@ struct Call {
     since: Time,
     /// While its answer is awaited. When two have crossed, the other's call is.
     socket: Option<Socket>,
-    refused: Option<&'static str>,
+    failed: Option<Failed>,
+}
+
+/// Why a call came to nothing.
+enum Failed {
+    /// The peer says so, or its answer makes no sense.
+    There(&'static str),
+    /// There is something wrong on this side.
+    Here(io::Error),
 }
 
 impl Meeting {
@@ -62,6 +73,7 @@ impl Meeting {
         Self {
             name: name.into(),
             listener: None,
+            reserve: None,
             lines,
             callers: VecDeque::new(),
             calls: Vec::new(),
@@ -86,7 +98,7 @@ impl Shm {
     pub(super) fn listen(&mut self) -> io::Result<()> {
         let listener = Socket::listen(&listening(&self.meeting.name))?;
         self.watch.add(listener.raw(), LISTENER)?;
-        self.meeting.listener = Some(listener);
+        (self.meeting.listener, self.meeting.reserve) = (Some(listener), Some(Socket::new()?));
         Ok(())
     }
 
@@ -113,8 +125,10 @@ impl Shm {
 
     fn accept(&mut self) {
         for _ in 0..MOST_CALLERS {
-            let Some(Ok(socket)) = self.meeting.listener.as_ref().map(Socket::accept) else {
-                return;
+            let socket = match self.meeting.listener.as_ref().map(Socket::accept) {
+                Some(Ok(socket)) => socket,
+                Some(Err(why)) if Limit::behind(&why).is_some() => return self.turn_away(),
+                _ => return,
             };
             if !socket.is_trusted() {
                 self.refuse(&socket, Refusal::Stranger);
@@ -132,6 +146,26 @@ impl Shm {
         }
     }
 
+    /// Tells those who call that there is no descriptor left for them: otherwise they would wait for
+    /// an answer in vain.
+    #[cold]
+    fn turn_away(&mut self) {
+        for _ in 0..MOST_CALLERS {
+            self.meeting.reserve = None;
+            let caller = self.meeting.listener.as_ref().map(Socket::accept);
+            if let Some(Ok(caller)) = &caller {
+                self.refuse(caller, Refusal::Descriptors);
+            }
+            let done = !matches!(caller, Some(Ok(_)));
+            drop(caller);
+            // If somebody else has taken the descriptor by now, the next caller waits.
+            self.meeting.reserve = Socket::new().ok();
+            if done {
+                return;
+            }
+        }
+    }
+
     fn refuse(&mut self, caller: &Socket, why: Refusal) {
         self.statistics.strangers += u64::from(why == Refusal::Stranger);
         let _ = send(caller, Message::Answer(Err(why)), None);
@@ -145,7 +179,7 @@ impl Shm {
         let len = match receive(&self.meeting.callers[at].1, &mut bytes) {
             Received::Nothing => return,
             Received::Message(len, _) => len,
-            Received::End => 0,
+            Received::End | Received::NoDescriptor => 0,
         };
         let Some((_, socket)) = self.meeting.callers.remove(at) else { return };
         match Message::read(&bytes[..len]) {
@@ -183,7 +217,7 @@ impl Shm {
             send(caller, Message::Answer(Ok(lines)), Some(segment.sealed.as_fd()))?;
             Ok::<_, io::Error>(segment)
         };
-        offer().map_err(|_| Refusal::NoMemory)
+        offer().map_err(|why| Refusal::of(&why))
     }
 
     /// The link to a peer whose socket is watched already; none if there is no room.
@@ -242,7 +276,10 @@ impl Shm {
         }
         let now = self.clock.now();
         match self.meeting.calls.iter().position(|call| call.name == *name) {
-            Some(at) => self.meeting.outcome(at, now).map_err(nobody),
+            Some(at) => self.meeting.outcome(at, now).map_err(|failed| match failed {
+                Failed::There(why) => nobody(why),
+                Failed::Here(why) => system(why),
+            }),
             None if self.links.len() + self.meeting.calls.len() >= most => Err(full()),
             None => self.call(name, now).map_err(|error| match error.kind() {
                 io::ErrorKind::ConnectionRefused => nobody("no process has joined by this name"),
@@ -266,11 +303,15 @@ impl Shm {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let Meeting { lines, name: own, .. } = &self.meeting;
-        send(&socket, Message::Hello { lines: *lines, name: own }, None)?;
+        match send(&socket, Message::Hello { lines: *lines, name: own }, None) {
+            // It was turned away before it said a word, and is to hear why.
+            Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {}
+            said => said?,
+        }
         let number = self.meeting.next_number();
         self.watch.add(socket.raw(), number)?;
         let (name, socket) = (name.into(), Some(socket));
-        self.meeting.calls.push(Call { number, name, since: now, socket, refused: None });
+        self.meeting.calls.push(Call { number, name, since: now, socket, failed: None });
         Ok(None)
     }
 
@@ -285,10 +326,16 @@ impl Shm {
         let (len, fd) = match receive(socket, &mut bytes) {
             Received::Nothing => return,
             Received::Message(len, fd) => (len, fd),
+            Received::NoDescriptor => {
+                call.socket = None;
+                let why = Limit::Descriptors.refused("taking in the memory of a link");
+                call.failed = Some(Failed::Here(why));
+                return;
+            }
             Received::End => (0, None),
         };
         let socket = call.socket.take();
-        call.refused = match (Message::read(&bytes[..len]), fd, socket) {
+        call.failed = match (Message::read(&bytes[..len]), fd, socket) {
             (Some(Ok(Message::Answer(Ok(lines)))), Some(fd), Some(socket)) => {
                 let fits = lines <= self.meeting.lines;
                 let found = fits.then(|| Sealed::received(fd, Segment::bytes(lines) as u64));
@@ -299,27 +346,31 @@ impl Shm {
                         self.link(&segment, Side::Caller, socket, &name);
                         return;
                     }
-                    Some(Err(_)) => Some("there is no memory here for a link to it"),
-                    None => Some("the memory that it sent is not what it must be"),
+                    Some(Err(why)) if Limit::behind(&why).is_some() => Some(Failed::Here(why)),
+                    Some(Err(_)) => {
+                        Some(Failed::There("the memory that it sent can't be mapped here"))
+                    }
+                    None => Some(Failed::There("the memory that it sent is not what it must be")),
                 }
             }
             // Its own call goes on, and is awaited.
             (Some(Ok(Message::Answer(Err(Refusal::Crossed)))), ..) => None,
-            (Some(Ok(Message::Answer(Err(why)))), ..) => Some(why.why()),
-            (None, ..) if len == 0 => Some("it hung up"),
-            _ => Some("its answer makes no sense"),
+            (Some(Ok(Message::Answer(Err(why)))), ..) => Some(Failed::There(why.why())),
+            (None, ..) if len == 0 => Some(Failed::There("it hung up")),
+            _ => Some(Failed::There("its answer makes no sense")),
         };
     }
 }
 
 impl Meeting {
     /// What has become of a call, if it is over.
-    fn outcome(&mut self, at: usize, now: Time) -> Result<Option<Way>, &'static str> {
-        let call = &self.calls[at];
+    fn outcome(&mut self, at: usize, now: Time) -> Result<Option<Way>, Failed> {
+        let call = &mut self.calls[at];
         let late = now.since(call.since) > PATIENCE;
-        let why = call.refused.or(late.then_some("it is there, but has not answered for 5 s"));
-        let Some(why) = why else { return Ok(None) };
+        let silent = Failed::There("it is there, but has not answered for 5 s");
+        let failed = call.failed.take().or(late.then_some(silent));
+        let Some(failed) = failed else { return Ok(None) };
         self.calls.remove(at);
-        Err(why)
+        Err(failed)
     }
 }

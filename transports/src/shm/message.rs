@@ -1,6 +1,9 @@
 //! What two devices say to each other by their socket, beside the rings.
 
+use std::io;
+
 use super::ring;
+use crate::sys::limit::Limit;
 
 /// The version that is spoken here.
 const VERSION: u8 = 3;
@@ -41,11 +44,23 @@ pub(super) enum Refusal {
     Stranger,
     /// It speaks another version.
     Version,
+    /// Its process has no file descriptor left for a link.
+    Descriptors,
+    /// Its process may not make memory as large as the rings.
+    FileSize,
 }
 
 impl Refusal {
-    const ALL: [Self; 6] =
-        [Self::Crossed, Self::Linked, Self::Full, Self::NoMemory, Self::Stranger, Self::Version];
+    const ALL: [Self; 8] = [
+        Self::Crossed,
+        Self::Linked,
+        Self::Full,
+        Self::NoMemory,
+        Self::Stranger,
+        Self::Version,
+        Self::Descriptors,
+        Self::FileSize,
+    ];
 
     /// In words for whoever called.
     pub fn why(self) -> &'static str {
@@ -56,6 +71,22 @@ impl Refusal {
             Self::NoMemory => "it got no memory for the rings",
             Self::Stranger => "it belongs to another user",
             Self::Version => "it speaks another version",
+            Self::Descriptors => {
+                "its process has no file descriptor left for a link: allow it more with `ulimit -n`"
+            }
+            Self::FileSize => {
+                "its process may not make memory as large as the rings of a link: allow it more \
+                 with `ulimit -f`"
+            }
+        }
+    }
+
+    /// The refusal of somebody for whom there was no memory, for this reason.
+    pub fn of(why: &io::Error) -> Self {
+        match Limit::behind(why) {
+            Some(Limit::Descriptors | Limit::SystemDescriptors) => Self::Descriptors,
+            Some(Limit::FileSize) => Self::FileSize,
+            None => Self::NoMemory,
         }
     }
 }

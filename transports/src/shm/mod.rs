@@ -38,6 +38,7 @@ use crate::clock::Clock;
 use crate::device::{Capabilities, Device, Statistics};
 use crate::grant::{Arrived, Grant, GrantError, SharedMemory};
 use crate::open::OpenError;
+use crate::sys::limit::Limit;
 use crate::sys::memfd::Sealed;
 use crate::sys::sentry::Sentry;
 use crate::sys::unix::{Received, Socket};
@@ -324,6 +325,13 @@ impl Shm {
             let (len, fd) = match link::receive(&link.socket, &mut bytes) {
                 Received::Message(len, fd) => (len, fd),
                 Received::Nothing => return,
+                Received::NoDescriptor => {
+                    let why = Limit::Descriptors.refused("taking in memory that was granted");
+                    tracing::warn!(peer = %link.name, %why, "its link is taken down");
+                    link.standing = Standing::Broken;
+                    self.statistics.broken += 1;
+                    return self.break_link(links::slot(id));
+                }
                 Received::End => {
                     link.standing = Standing::Left;
                     return self.leaving.insert(links::slot(id));

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use doorbell_core::wire::Mac;
+use pnet_datalink::NetworkInterface;
 
 use super::check;
 
@@ -93,12 +94,29 @@ impl Query {
     }
 }
 
+/// The interfaces of this thread's namespace.
+///
+/// # Errors
+/// When the system does not tell: for want of a descriptor, say.
+pub(crate) fn all() -> io::Result<Vec<NetworkInterface>> {
+    let found = pnet_datalink::interfaces();
+    if found.is_empty() {
+        // Every namespace has a loopback interface: the library makes an empty list of an error.
+        // What is missing for its question is missing for ours.
+        asking()?;
+        return Err(io::Error::other("the system does not list its interfaces"));
+    }
+    Ok(found)
+}
+
 /// The name of the interface that has an address, if one has: of loopback's, it has the whole network.
-pub(crate) fn holder(ip: IpAddr) -> Option<String> {
-    let mut found = pnet_datalink::interfaces().into_iter();
-    let holder = found.find(|interface| {
+///
+/// # Errors
+/// When the system does not tell: for want of a descriptor, say.
+pub(crate) fn holder(ip: IpAddr) -> io::Result<Option<String>> {
+    let holder = all()?.into_iter().find(|interface| {
         let mut addresses = interface.ips.iter();
         addresses.any(|own| own.ip() == ip || ip.is_loopback() && own.contains(ip))
     });
-    holder.map(|interface| interface.name)
+    Ok(holder.map(|interface| interface.name))
 }

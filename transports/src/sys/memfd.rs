@@ -10,6 +10,7 @@ use doorbell_core::memory::Region;
 use libc::c_int;
 
 use super::check;
+use super::limit::{self, Limit};
 use super::mapping::Mapping;
 
 /// What nobody may do to it any more, be it to add a seal.
@@ -38,6 +39,11 @@ impl Sealed {
         if len as u64 > machine() {
             let why = format!("{len} bytes are more than this machine has");
             return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
+        }
+        // The kernel would not only refuse to make the file longer, but send SIGXFSZ, which ends
+        // the process.
+        if len as u64 > limit::value(libc::RLIMIT_FSIZE) {
+            return Err(Limit::FileSize.refused(&format!("{len} bytes of shared memory")));
         }
         // SAFETY: the name is NUL-terminated; the descriptor is new and nobody else's.
         let fd = unsafe {

@@ -3,6 +3,7 @@
 pub(crate) mod ethtool;
 pub(crate) mod filter;
 pub(crate) mod interface;
+pub(crate) mod limit;
 pub(crate) mod mapping;
 pub(crate) mod memfd;
 pub(crate) mod packet;
@@ -19,13 +20,24 @@ use std::ptr;
 
 use libc::{c_int, c_long};
 
-/// The result of a call, or what the system says is wrong, behind what was tried.
+use limit::Limit;
+
+/// The result of a call, or what the system says is wrong, behind what was tried. If that is a limit
+/// of this process's, the error names the limit; if that there is no such device, its kind is
+/// `NotFound`.
 pub(crate) fn check(result: c_int, what: &str) -> io::Result<c_int> {
     if result >= 0 {
         return Ok(result);
     }
     let found = io::Error::last_os_error();
-    Err(io::Error::new(found.kind(), format!("{what}: {found}")))
+    Err(match Limit::of(&found) {
+        Some(limit) => limit.refused(what),
+        None => {
+            let gone = matches!(found.raw_os_error(), Some(libc::ENODEV | libc::ENXIO));
+            let kind = if gone { io::ErrorKind::NotFound } else { found.kind() };
+            io::Error::new(kind, format!("{what}: {found}"))
+        }
+    })
 }
 
 /// The same for calls that return a count, without the text: for the data path.

@@ -19,6 +19,8 @@ const BACKLOG: c_int = 128;
 pub(crate) enum Received {
     /// One of so many bytes, and a descriptor if one came along.
     Message(usize, Option<OwnedFd>),
+    /// One whose descriptor is lost, for this process may have no more.
+    NoDescriptor,
     Nothing,
     /// The other end is closed.
     End,
@@ -43,7 +45,8 @@ fn address(name: &[u8]) -> io::Result<(libc::sockaddr_un, u32)> {
 const KIND: c_int = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
 
 impl Socket {
-    fn new() -> io::Result<Self> {
+    /// One that is neither named nor connected.
+    pub fn new() -> io::Result<Self> {
         // SAFETY: the descriptor is new and nobody else's.
         unsafe {
             let fd = check(libc::socket(libc::AF_UNIX, KIND, 0), "AF_UNIX")?;
@@ -154,8 +157,15 @@ impl Socket {
             header.msg_control = control.0.as_mut_ptr().cast();
             header.msg_controllen = Control::LEN;
             let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
-            let received =
-                count(libc::syscall(libc::SYS_recvmsg, self.raw(), &raw mut header, flags));
+            let receive = |header: &mut libc::msghdr| {
+                count(libc::syscall(libc::SYS_recvmsg, self.raw(), ptr::from_mut(header), flags))
+            };
+            let mut received = receive(&mut header);
+            // The other end was closed before it had read everything: so much is told once, before
+            // what it said last.
+            if received.as_ref().is_err_and(|why| why.kind() == io::ErrorKind::ConnectionReset) {
+                received = receive(&mut header);
+            }
             let len = match received {
                 Ok(len) => len,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -174,6 +184,9 @@ impl Socket {
             let fd = came.then(|| {
                 OwnedFd::from_raw_fd(libc::CMSG_DATA(first).cast::<RawFd>().read_unaligned())
             });
+            if fd.is_none() && header.msg_flags & libc::MSG_CTRUNC != 0 {
+                return Ok(Received::NoDescriptor);
+            }
             // No message that is sent here is empty, so that is the end.
             Ok(if len == 0 { Received::End } else { Received::Message(len, fd) })
         }

@@ -135,7 +135,7 @@ impl Udp {
         let system = |source| OpenError::System { device: NAME, what: format!("at {own}"), source };
         let listener = UdpSocket::open(own).map_err(system)?;
         let nobodys = OpenError::NoAddress { device: NAME, address: own.ip() };
-        let holder = interface::holder(own.ip()).ok_or(nobodys)?;
+        let holder = interface::holder(own.ip()).map_err(system)?.ok_or(nobodys)?;
         let (link, _) = Link::of_any_kind(NAME, &holder)?;
         listener.bind(own).map_err(|source| refused(own, source))?;
         Self::over(listener, link).map_err(system)
