@@ -73,6 +73,14 @@ pub enum ReachError {
         /// The form of the addresses that it reaches.
         takes: &'static str,
     },
+    /// The address can be no peer's.
+    #[error("{address} can't be the address of a peer: {why}")]
+    NoPeers {
+        /// The address.
+        address: Address,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// Nobody answered.
     #[error("nobody at {address} answers ({why}): is the peer running, and on this network?")]
     Nobody {

@@ -38,6 +38,7 @@ mod clock;
 mod device;
 pub mod discover;
 mod grant;
+mod host;
 mod open;
 pub mod packet;
 pub mod packet_v2;

@@ -76,6 +76,22 @@ impl Peers for Stations {
             let (address, takes) = (peer.clone(), "packet:MAC");
             return Err(ReachError::Kind { address, device: NAME, takes });
         };
-        Ok(Some(Way::Network(Outer::v1((self.own, destination)))))
+        // The loopback interface, whose own address is zero, hears itself.
+        let nobody = Mac([0; 6]);
+        let why = match destination {
+            Mac([first, ..]) if first & 1 != 0 => {
+                Some("it is a multicast address, and a peer is one interface")
+            }
+            _ if self.own == nobody => None,
+            _ if destination == nobody => Some("it is zero, which is no interface's"),
+            _ if destination == self.own => {
+                Some("it is the device's own, and no interface hears itself")
+            }
+            _ => None,
+        };
+        match why {
+            Some(why) => Err(ReachError::NoPeers { address: peer.clone(), why }),
+            None => Ok(Some(Way::Network(Outer::v1((self.own, destination))))),
+        }
     }
 }

@@ -210,6 +210,9 @@ impl Peers for Neighbours {
                 return Err(ReachError::Kind { address: address(), device: NAME, takes });
             }
         };
+        if let Some(why) = self.network.not_a_neighbours(ip) {
+            return Err(ReachError::NoPeers { address: address(), why });
+        }
         if !self.network.holds(ip) {
             let own = self.network.to_string();
             return Err(ReachError::Beyond { address: address(), own, device: NAME });

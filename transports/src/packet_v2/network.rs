@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::host::not_a_hosts;
+
 /// An address and how many of its bits are the network's, as text `192.0.2.7/24`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Network {
@@ -32,6 +34,24 @@ impl Network {
         self.own
     }
 
+    /// Why no host of this network can have an address, if none can.
+    pub(super) fn not_a_neighbours(&self, address: IpAddr) -> Option<&'static str> {
+        if let (IpAddr::V4(own), IpAddr::V4(ip)) = (self.own, address)
+            && self.prefix < 31
+            && self.holds(address)
+        {
+            let hosts = u32::MAX >> self.prefix;
+            match ip.to_bits() & hosts {
+                0 if ip != own => return Some("it is the address of the whole network"),
+                bits if bits == hosts && ip != own => {
+                    return Some("it is the broadcast address of this network");
+                }
+                _ => {}
+            }
+        }
+        not_on_ethernet(address)
+    }
+
     /// Whether a host is a neighbour, and not behind a router.
     pub(super) fn holds(&self, host: IpAddr) -> bool {
         match (self.own, host) {
@@ -52,14 +72,10 @@ fn same(a: u128, b: u128, bits: u8, prefix: u8) -> bool {
     (a ^ b).checked_shr(u32::from(bits - prefix)).unwrap_or(0) == 0
 }
 
-/// Whether an address can be one host's.
-fn is_a_hosts(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(ip) => {
-            !(ip.is_unspecified() || ip.is_loopback() || ip.is_multicast() || ip.is_broadcast())
-        }
-        IpAddr::V6(ip) => !(ip.is_unspecified() || ip.is_loopback() || ip.is_multicast()),
-    }
+/// Why an address can't be that of a host on an Ethernet, if it can't.
+fn not_on_ethernet(address: IpAddr) -> Option<&'static str> {
+    let loopback = "it is a loopback address, which no Ethernet carries";
+    not_a_hosts(address).or_else(|| address.is_loopback().then_some(loopback))
 }
 
 impl FromStr for Network {
@@ -70,7 +86,8 @@ impl FromStr for Network {
             let (own, prefix) = text.split_once('/')?;
             let (own, prefix): (IpAddr, u8) = (own.parse().ok()?, prefix.parse().ok()?);
             let most = if own.is_ipv4() { 32 } else { 128 };
-            (prefix <= most && is_a_hosts(own)).then_some(Self { own, prefix })
+            let fits = prefix <= most && not_on_ethernet(own).is_none();
+            fits.then_some(Self { own, prefix })
         };
         parsed().ok_or_else(|| NetworkError(text.to_owned()))
     }
@@ -100,6 +117,26 @@ mod tests {
             assert_eq!(v6.holds(host.parse().expect("an address")), holds, "{host}");
         }
         assert!("::/0".parse::<Network>().is_err());
+    }
+
+    #[test]
+    fn addresses_that_stand_for_many_hosts_are_no_neighbours() {
+        let network: Network = "192.0.2.7/24".parse().expect("a network");
+        let no =
+            ["192.0.2.0", "192.0.2.255", "255.255.255.255", "224.0.0.1", "127.0.0.1", "0.0.0.0"];
+        for ip in no.map(|ip| ip.parse().expect("an address")) {
+            assert!(network.not_a_neighbours(ip).is_some(), "{ip}");
+        }
+        for ip in ["192.0.2.1", "192.0.3.255"].map(|ip| ip.parse().expect("an address")) {
+            assert_eq!(network.not_a_neighbours(ip), None, "{ip}");
+        }
+        // A network of two hosts has neither.
+        let network: Network = "192.0.2.6/31".parse().expect("a network");
+        assert_eq!(network.not_a_neighbours([192, 0, 2, 7].into()), None);
+        let network: Network = "fd00::1/64".parse().expect("a network");
+        for ip in ["ff02::1", "::", "::1", "::ffff:192.0.2.1"] {
+            assert!(network.not_a_neighbours(ip.parse().expect("an address")).is_some(), "{ip}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use doorbell_core::time::Time;
 
 use super::Shm;
 use super::link::{Link, Segment, Side, receive, send};
-use super::message::{LONGEST, Message, Refusal};
+use super::message::{LONGEST, Message, Refusal, is_name};
 use crate::address::{Address, ReachError};
 use crate::sys::limit::Limit;
 use crate::sys::memfd::Sealed;
@@ -271,6 +271,10 @@ impl Shm {
             return made.map(|id| Some(Way::Link(id))).ok_or_else(full);
         }
         let nobody = |why| ReachError::Nobody { address: address.clone(), why };
+        if !is_name(name) {
+            let why = "a name has 1 to 90 bytes";
+            return Err(ReachError::NoPeers { address: address.clone(), why });
+        }
         if self.meeting.listener.is_none() {
             return Err(nobody("this device is one of a pair, and reaches no other"));
         }

@@ -6,6 +6,7 @@ use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use doorbell_core::wire::{Ipv4, Ipv6, Udp};
 use libc::{c_int, c_void};
 
 use super::{check, count, set_option};
@@ -132,12 +133,15 @@ pub(crate) struct Received {
 pub(crate) enum Note {
     /// A datagram that was to be shown has left, with this identification if that is shown.
     Sent(Option<u16>),
+    /// A datagram was longer than a link takes at once: `here`, as the interface's MTU is, or as
+    /// somebody on the network says.
+    TooLong { mtu: u32, here: bool },
     /// Something became of another.
     Other,
 }
 
-/// Whether a note tells the time of sending.
-fn is_of_sending(message: &libc::msghdr) -> bool {
+/// What a note is about, if the kernel says.
+fn cause(message: &libc::msghdr) -> Option<libc::sock_extended_err> {
     // SAFETY: the kernel has filled in as much of the control messages as their length says, and
     // what a note of either family carries begins with such a structure.
     unsafe {
@@ -147,17 +151,20 @@ fn is_of_sending(message: &libc::msghdr) -> bool {
             if kind == (libc::SOL_IP, libc::IP_RECVERR)
                 || kind == (libc::SOL_IPV6, libc::IPV6_RECVERR)
             {
-                let why = libc::CMSG_DATA(at).cast::<libc::sock_extended_err>().read_unaligned();
-                return why.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING;
+                let why = libc::CMSG_DATA(at).cast::<libc::sock_extended_err>();
+                return Some(why.read_unaligned());
             }
             at = libc::CMSG_NXTHDR(message, at);
         }
     }
-    false
+    None
 }
 
 impl UdpSocket {
     /// A socket for peers of the same family as `local`, not yet bound.
+    ///
+    /// What it sends is not fragmented, and is as long as the interface lets it be: what ICMP
+    /// messages say of narrower links further on, which anybody can forge, fails no send (`PROBE`).
     pub fn open(local: SocketAddr) -> io::Result<Self> {
         let (family, v6) = match local {
             SocketAddr::V4(_) => (libc::AF_INET, false),
@@ -171,13 +178,13 @@ impl UdpSocket {
         let socket = Self { fd, v6 };
         if v6 {
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1, "IPV6_V6ONLY")?;
-            let (name, whole) = (libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO);
+            let (name, whole) = (libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE);
             socket.set(libc::IPPROTO_IPV6, name, whole, "IPV6_MTU_DISCOVER")?;
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1, "IPV6_RECVERR")?;
             // The kernel's own RoCE sends no checksum.
             socket.set(libc::IPPROTO_UDP, UDP_NO_CHECK6_RX, 1, "UDP_NO_CHECK6_RX")?;
         } else {
-            let (name, whole) = (libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO);
+            let (name, whole) = (libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE);
             socket.set(libc::IPPROTO_IP, name, whole, "IP_MTU_DISCOVER")?;
             socket.set(libc::IPPROTO_IP, libc::IP_RECVERR, 1, "IP_RECVERR")?;
         }
@@ -284,13 +291,43 @@ impl UdpSocket {
         name.address().ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 
-    /// What the way to the peer that it is connected to takes at once, in bytes.
-    pub fn mtu(&self) -> Option<u32> {
-        let (level, name) = match self.v6 {
-            true => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
-            false => (libc::IPPROTO_IP, libc::IP_MTU),
+    /// The MTU of the interface by which the peer that this socket is connected to is reached, if IP
+    /// packets of `len` bytes do not fit it.
+    ///
+    /// The kernel is offered the beginning of a datagram of that length, which it judges and keeps
+    /// until the rest comes; and then a rest that no datagram can have, so that it drops all of it.
+    /// Nothing is sent. What ICMP messages say of links further on does not count.
+    pub fn narrower_than(&self, len: usize) -> Option<u32> {
+        const LONGEST: usize = u16::MAX as usize;
+        const NOTES: usize = 64;
+        static ZEROS: [u8; LONGEST] = [0; LONGEST];
+        let headers = if self.v6 { Ipv6::LEN + Udp::LEN } else { Ipv4::LEN + Udp::LEN };
+        let begin = |len: usize| {
+            let (fd, nowhere, bytes) = (self.fd.as_raw_fd(), ptr::null::<c_void>(), &ZEROS[..len]);
+            let (bytes, len) = (bytes.as_ptr(), bytes.len());
+            // SAFETY: the kernel reads the bytes of a live slice.
+            count(unsafe {
+                libc::syscall(libc::SYS_sendto, fd, bytes, len, libc::MSG_MORE, nowhere, 0)
+            })
         };
-        self.get::<c_int>(level, name, 0).and_then(|mtu| mtu.try_into().ok())
+        let notes = || (0..NOTES).map_while(|_| self.note());
+        // What was noted of earlier sends is not about this one.
+        notes().for_each(drop);
+        match begin(len.saturating_sub(headers).min(LONGEST)) {
+            Ok(_) => {
+                let _ = begin(LONGEST);
+                notes().for_each(drop);
+                None
+            }
+            Err(why) if why.raw_os_error() == Some(libc::EMSGSIZE) => {
+                let told = notes().map(|note| match note {
+                    Note::TooLong { mtu, here: true } => Some(mtu),
+                    _ => None,
+                });
+                told.fold(None, Option::or)
+            }
+            Err(_) => None,
+        }
     }
 
     /// Whether datagrams that arrive together may be put together.
@@ -427,8 +464,13 @@ impl UdpSocket {
             libc::syscall(libc::SYS_recvmsg, fd, &raw mut message, libc::MSG_ERRQUEUE)
         });
         let len = result.ok()?;
-        if !is_of_sending(&message) {
-            return Some(Note::Other);
+        let Some(cause) = cause(&message) else { return Some(Note::Other) };
+        if cause.ee_origin != libc::SO_EE_ORIGIN_TIMESTAMPING {
+            let here = cause.ee_origin == libc::SO_EE_ORIGIN_LOCAL;
+            return Some(match cause.ee_errno as c_int {
+                libc::EMSGSIZE => Note::TooLong { mtu: cause.ee_info, here },
+                _ => Note::Other,
+            });
         }
         // What else is sent is not to be shown, nor received with its time.
         let _ = self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0, "SO_TIMESTAMPING");

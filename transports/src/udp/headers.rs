@@ -5,6 +5,8 @@ use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use doorbell_core::encap::Outer;
 use doorbell_core::wire::{Ethernet, Ipv4, Ipv6, Mac, Udp};
 
+use crate::host::not_a_hosts;
+
 /// The headers of datagrams between two sockets, of one family as sockets have it. What the system
 /// decides and the ICRC does not cover is as good as any.
 pub fn between(from: SocketAddr, to: SocketAddr) -> Option<Outer> {
@@ -32,6 +34,14 @@ pub fn destination(outer: &Outer, own: SocketAddr) -> Option<SocketAddr> {
             Some(scoped(destination, udp.destination.0, own.scope_id()).into())
         }
         _ => None,
+    }
+}
+
+/// Why an address can't be a peer's, if it can't.
+pub fn not_a_peers(address: SocketAddr) -> Option<&'static str> {
+    match address.port() {
+        0 => Some("port 0 is no socket's; name the port that the peer's device was opened at"),
+        _ => not_a_hosts(address.ip()),
     }
 }
 

@@ -6,8 +6,18 @@
 //! kind at such ports.
 //!
 //! One socket listens. Peers that are sent to often have one each beside it, connected to them: the
-//! kernel finds their way once, and gives their datagrams to that socket. Nobody else can take the
-//! port; in the microsecond in which such a socket is bound, only a process of the same user.
+//! kernel finds their way once, and gives their datagrams to that socket. Peers with connections
+//! have precedence over those that are only sent datagrams, and nobody gets such a socket by being
+//! answered. Nobody else can take the port; in the microsecond in which such a socket is bound, only
+//! a process of the same user.
+//!
+//! What the kernel does not send to one peer is lost for that peer alone. A frame for which the
+//! listener has no room, since much of what it sent waits for hosts that do not answer, waits aside:
+//! peers with sockets of their own go on.
+//!
+//! A frame is as long as the interface lets it be, whatever ICMP messages say of links further on:
+//! they are logged, and change nothing, for anybody can forge them. Both ends agree on the size of
+//! packets when they connect.
 //!
 //! Runs leave and arrive whole where the system has segmentation offload for UDP, and it has
 //! whenever the interface sums checksums. Where sending one is refused, to that peer goes a frame a
@@ -36,9 +46,10 @@ use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
 use doorbell_core::wire::{Headers, PathMtu, UdpPort};
 
-use self::often::Often;
+use self::often::{Often, Traffic};
 use self::peer::Peer;
 use self::sender::{REMEMBERED, Sender, Senders};
+use self::sending::Waiting;
 use crate::address::{Address, ReachError};
 use crate::burst::Burst;
 use crate::clock::Clock;
@@ -74,19 +85,28 @@ pub struct Udp {
     often: Often,
     /// Whether peers can have sockets of their own: over IPv4, only if identifications are shown.
     connects: bool,
-    /// Who is to have one.
-    wanted: Option<SocketAddr>,
+    /// Who is to have one, and for what.
+    wanted: Option<(SocketAddr, Traffic)>,
     /// Whether a peer's identification must still be learnt.
     unsettled: bool,
+    /// Whether the log says already that a router calls the way to some peer narrow.
+    narrow: bool,
 
     /// The frame being filled, and where it will go.
     frame: Box<[u8]>,
     headers_len: usize,
     run: Option<Run>,
-    /// Whether it was to leave, and there was no room; and at which socket room is waited for.
+    /// Whether it was to leave by a peer's own socket, and there was no room.
     stuck: bool,
-    waits_for_room: Option<usize>,
+    /// A frame for which there was no room at the listener, and memory for another when there is
+    /// none.
+    waiting: Option<Waiting>,
+    spare: Box<[u8]>,
+    /// The sockets at which room is waited for: a peer's, the listener.
+    waits_for_room: [Option<usize>; 2],
     target: Target,
+    /// To whom the system does not send runs.
+    uncut: Vec<SocketAddr>,
 
     buffer: Box<[u8]>,
     opener: Opener,
@@ -108,6 +128,8 @@ struct Target {
     name: Name,
     /// The peer whose socket takes them there, if it is not the listener's.
     peer: Option<usize>,
+    /// How many packets a frame may have by the listener.
+    run: u32,
 }
 
 /// Which socket is looked at, and when the others are.
@@ -163,9 +185,13 @@ impl Udp {
             frame: vec![0; LONGEST].into(),
             run: None,
             stuck: false,
-            waits_for_room: None,
+            waiting: None,
+            spare: vec![0; LONGEST].into(),
+            waits_for_room: [None; 2],
             headers_len: headers::len(own),
-            target: Target { to: own, name: Name::of(own), peer: None },
+            target: Target { to: own, name: Name::of(own), peer: None, run: run_most },
+            uncut: Vec::new(),
+            narrow: false,
             buffer: vec![0; LONGEST].into(),
             opener: Opener::default(),
             burst: Burst::new(),
@@ -182,7 +208,7 @@ impl Udp {
                 lossless: false,
                 mapping: false,
                 memory: (MOST_PEERS + 2) * 2 * (RECEIVE_BUFFER + SEND_BUFFER)
-                    + 2 * LONGEST
+                    + 3 * LONGEST
                     + REMEMBERED * size_of::<Option<(SocketAddr, Sender)>>(),
             },
             statistics: Statistics::default(),
@@ -197,6 +223,7 @@ impl Udp {
     #[must_use]
     pub fn without_offload(mut self) -> Self {
         (self.run_most, self.capabilities.run, self.capabilities.segmentation) = (1, 1, false);
+        self.target.run = 1;
         // What could be switched on can be switched off.
         let _ = self.listener.put_together(false);
         self
@@ -205,6 +232,11 @@ impl Udp {
     /// How many peers have sockets of their own at this moment.
     pub fn connected(&self) -> usize {
         self.peers.len()
+    }
+
+    /// The addresses of the peers that have sockets of their own at this moment.
+    pub fn peers(&self) -> impl Iterator<Item = SocketAddr> {
+        self.peers.iter().map(|peer| peer.address)
     }
 }
 
@@ -234,6 +266,29 @@ fn most_segments(scout: &UdpSocket) -> io::Result<u32> {
     Ok([128, 64].into_iter().find(|most| cuts(most).is_ok()).unwrap_or(1))
 }
 
+/// What is wrong with a peer's address to which the system knows no way from `own`.
+fn no_way(peer: &Address, (own, to): (SocketAddr, SocketAddr), source: io::Error) -> ReachError {
+    let link_local = |address: SocketAddr| match address {
+        SocketAddr::V6(v6) => v6.ip().is_unicast_link_local(),
+        SocketAddr::V4(_) => false,
+    };
+    let why = match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "it is the broadcast address of a network here, or a route or a filter here forbids it"
+        }
+        io::ErrorKind::InvalidInput if own.ip().is_loopback() && !to.ip().is_loopback() => {
+            "from a loopback address only this machine is reached; open the device at the address \
+             of an interface"
+        }
+        io::ErrorKind::InvalidInput if link_local(to) && !link_local(own) => {
+            "a link-local address means nothing without an interface; open the device at a \
+             link-local address of the interface that the peer is behind"
+        }
+        _ => return ReachError::System { address: peer.clone(), source },
+    };
+    ReachError::NoPeers { address: peer.clone(), why }
+}
+
 /// An address with the scope of our own, where it has one.
 fn scoped(address: SocketAddr, own: SocketAddr) -> SocketAddr {
     match (address, own) {
@@ -253,6 +308,9 @@ impl Outbox for Udp {
     #[inline]
     fn flush(&mut self) {
         self.send();
+        if self.waiting.is_some() {
+            self.send_waiting();
+        }
     }
 
     fn delivered(&mut self, _: PathId) -> u64 {
@@ -284,6 +342,9 @@ impl Device for Udp {
             return Err(ReachError::Kind { address, device: NAME, takes });
         };
         let to = scoped(to, self.own);
+        if let Some(why) = headers::not_a_peers(to) {
+            return Err(ReachError::NoPeers { address: peer.clone(), why });
+        }
         let Some(outer) = headers::between(self.own, to) else {
             let takes = if self.own.is_ipv4() { "udp:IPv4:PORT" } else { "udp:[IPv6]:PORT" };
             return Err(ReachError::Kind { address: peer.clone(), device: NAME, takes });
@@ -292,15 +353,14 @@ impl Device for Udp {
         if (own == roce) != (to.port() == roce) {
             return Err(ReachError::Port { address: peer.clone(), own });
         }
-        let found = self.scout.connect(to);
-        found.map_err(|source| ReachError::System { address: peer.clone(), source })?;
-        match self.scout.mtu() {
-            Some(mtu) if PathMtu::fitting(mtu as usize) < Some(self.capabilities.mtu) => {
-                let beside = PathMtu::LEAST_INTERFACE - PathMtu::Mtu256.bytes();
-                let least = (self.capabilities.mtu.bytes() + beside) as u32;
-                Err(ReachError::Narrow { address: peer.clone(), mtu, least })
+        self.scout.connect(to).map_err(|why| no_way(peer, (self.own, to), why))?;
+        let beside = PathMtu::LEAST_INTERFACE - PathMtu::Mtu256.bytes();
+        let least = self.capabilities.mtu.bytes() + beside;
+        match self.scout.narrower_than(least) {
+            Some(mtu) => {
+                Err(ReachError::Narrow { address: peer.clone(), mtu, least: least as u32 })
             }
-            _ => Ok(Some(Way::Network(outer))),
+            None => Ok(Some(Way::Network(outer))),
         }
     }
 

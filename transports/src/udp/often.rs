@@ -1,12 +1,42 @@
-//! Who is sent to often enough to have a socket of its own.
+//! Which peers are sent to often enough to have a socket of their own.
+//!
+//! There are few such sockets, so what makes a peer worth one must not be for strangers to decide.
+//! Packets of a connection go only to peers that have agreed to it, which takes answers that who
+//! forges addresses does not see. Datagrams go wherever a program sends them, perhaps back to where
+//! one seemed to come from: peers of datagrams have sockets that are left over. Management is
+//! answered to whoever asks, and counts for nothing.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+
+use doorbell_core::wire::{Headers, Qpn, Service};
 
 /// How many are counted at once: with one more, counting begins anew.
 const MOST: usize = 1024;
 /// How many frames are often.
 const OFTEN: u32 = 16;
+
+/// What a packet is part of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Traffic {
+    /// A connection.
+    Connection,
+    /// Datagrams of programs.
+    Datagrams,
+    /// The exchange of the connection managers.
+    Management,
+}
+
+impl Traffic {
+    /// What a packet with these headers is part of.
+    pub fn of(headers: &Headers) -> Self {
+        match headers.bth.opcode().info().service {
+            Service::Rc | Service::Uc => Self::Connection,
+            Service::Ud | Service::Cnp if headers.bth.destination() == Qpn::GSI => Self::Management,
+            Service::Ud | Service::Cnp => Self::Datagrams,
+        }
+    }
+}
 
 /// Frames counted by whom they were for.
 #[derive(Default)]

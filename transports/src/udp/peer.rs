@@ -12,8 +12,9 @@ use std::net::SocketAddr;
 
 use doorbell_core::encap::Opener;
 use doorbell_core::nic::Inbox;
-use doorbell_core::wire::IpId;
+use doorbell_core::wire::{Headers, IpId};
 
+use super::often::Traffic;
 use super::sender::Sender;
 use crate::sys::udp::{Note, Received, UdpSocket};
 
@@ -28,6 +29,10 @@ pub struct Peer {
     pub run: u32,
     /// Which of the device's frames was the last to this peer.
     pub used: u64,
+    /// Whether packets of a connection have gone to this peer, and not only datagrams.
+    pub connected: bool,
+    /// Whether the log says already that a router calls the way to this peer narrow.
+    narrow: bool,
 }
 
 /// The identifications of what is sent.
@@ -80,6 +85,20 @@ const STREAM: u32 = 8;
 /// put together before is received while as many come again.
 const QUIET: u32 = 64;
 
+/// Logs, once for each socket, that somebody on the network says that packets are too long for a
+/// link there. Anybody can forge such a message, so it changes nothing but the log: who finds that
+/// large messages are lost may read why.
+#[cold]
+pub fn hint_of_narrow_path(told: &mut bool, mtu: u32) {
+    if !std::mem::replace(told, true) {
+        tracing::warn!(
+            mtu,
+            "a router says that a link to a peer takes no longer packets than that: if it is true, \
+             set the MTU of this device's interface to it, and open the device anew"
+        );
+    }
+}
+
 impl Ids {
     fn begin(peer: SocketAddr) -> Self {
         match peer {
@@ -99,19 +118,24 @@ impl Peer {
     /// A peer whose socket has just been connected, and which was heard as `sender` before.
     pub fn new(address: SocketAddr, socket: UdpSocket, sender: Sender, run: u32) -> Self {
         let (ids, intake) = (Ids::begin(address), Intake::begin(run));
-        Self { address, socket, sender, ids, intake, run, used: 0 }
+        Self { address, socket, sender, ids, intake, run, used: 0, connected: false, narrow: false }
     }
 
     /// Has the socket be that of another peer, to which it has been connected.
     pub fn meet(&mut self, address: SocketAddr, sender: Sender, run: u32, used: u64) {
         (self.address, self.sender, self.run, self.used) = (address, sender, run, used);
         (self.ids, self.intake) = (Ids::begin(address), Intake::begin(run));
+        self.narrow = false;
     }
 
     /// The identification of the next frame and how many packets it may have, if the peer can be
-    /// sent to by this socket. Over IPv6, which has no identifications, any.
+    /// sent to by this socket. Over IPv6, which has no identifications, any. `headers` are those of
+    /// the frame's first packet.
     #[inline]
-    pub fn sends(&self) -> Option<(IpId, u32)> {
+    pub fn sends(&mut self, headers: &Headers) -> Option<(IpId, u32)> {
+        if !self.connected {
+            self.connected = Traffic::of(headers) == Traffic::Connection;
+        }
         match self.ids {
             Ids::None => Some((IpId(0), self.run)),
             Ids::Next(id) => Some((id, self.run)),
@@ -168,6 +192,10 @@ impl Peer {
             self.ids = match (note, self.ids) {
                 (Note::Sent(Some(id)), Ids::Asked { .. }) => Ids::Next(IpId(id.wrapping_add(1))),
                 (Note::Sent(None), Ids::Asked { .. }) => Ids::Hidden { by_system: true },
+                (Note::TooLong { mtu, here: false }, ids) => {
+                    hint_of_narrow_path(&mut self.narrow, mtu);
+                    ids
+                }
                 (_, ids) => ids,
             };
         }

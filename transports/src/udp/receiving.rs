@@ -11,11 +11,12 @@ use std::os::fd::RawFd;
 
 use doorbell_core::nic::Inbox;
 
-use super::peer::{Learnt, NOTES, Peer};
+use super::often::Traffic;
+use super::peer::{Learnt, NOTES, Peer, hint_of_narrow_path};
 use super::sender::Sender;
 use super::{LISTENER, MOST_PEERS, Udp};
 use crate::burst::Burst;
-use crate::sys::udp::UdpSocket;
+use crate::sys::udp::{Note, UdpSocket};
 
 /// The most looks at one socket for each look at the others.
 const LOOKS: u32 = 16;
@@ -23,8 +24,8 @@ const LOOKS: u32 = 16;
 const COLD: u32 = 8;
 /// How many datagrams are taken at most from a socket at once for all.
 const LEFT: usize = 1024;
-/// A socket is taken from a peer only if none of so many frames was to it: or, with more peers than
-/// sockets, each would take it from another.
+/// A socket is taken from a peer for another of its kind only if none of so many frames was to it:
+/// or, with more peers than sockets, each would take it from another.
 const FORGOTTEN: u64 = 4096;
 
 impl Udp {
@@ -99,8 +100,8 @@ impl Udp {
     fn look_around(&mut self, inbox: &mut impl Inbox) -> usize {
         self.turns.looks = 0;
         let before = self.statistics.frames_received;
-        if let Some(to) = self.wanted.take() {
-            self.connect(to, inbox);
+        if let Some((to, traffic)) = self.wanted.take() {
+            self.connect(to, traffic, inbox);
         }
         // Sockets are emptied on the way: who sleeps when nothing is found must hear of that.
         let mut found = (self.statistics.frames_received - before) as usize;
@@ -132,7 +133,13 @@ impl Udp {
     #[cold]
     pub(super) fn heed(&mut self, socket: usize) {
         match socket {
-            LISTENER => (0..NOTES).map_while(|_| self.listener.note()).for_each(drop),
+            LISTENER => {
+                for note in (0..NOTES).map_while(|_| self.listener.note()) {
+                    if let Note::TooLong { mtu, here: false } = note {
+                        hint_of_narrow_path(&mut self.narrow, mtu);
+                    }
+                }
+            }
             peer => self.peers[peer - 1].heed(),
         }
     }
@@ -173,18 +180,19 @@ impl Udp {
     pub(super) fn watch_all(&mut self) -> io::Result<()> {
         self.watch_hot()?;
         (self.turns.asleep, self.turns.looks) = (true, self.turns.most);
-        self.wait_for_room_no_more();
-        if self.stuck { self.wait_for_room() } else { Ok(()) }
+        self.wait_for_room()
     }
 
-    /// Room for the frame that is stuck is to wake whoever sleeps.
-    #[cold]
+    /// Has room for the frames that wait wake whoever sleeps, and room elsewhere nobody.
     pub(super) fn wait_for_room(&mut self) -> io::Result<()> {
-        let socket = self.target.peer.map_or(LISTENER, |peer| peer + 1);
-        if self.waits_for_room != Some(socket) {
+        let stuck = self.target.peer.filter(|_| self.stuck).map(|peer| peer + 1);
+        let waits = [stuck, self.waiting.as_ref().map(|_| LISTENER)];
+        if self.waits_for_room != waits {
             self.wait_for_room_no_more();
-            self.watch.room(self.descriptor(socket), socket as u64, true)?;
-            self.waits_for_room = Some(socket);
+            for socket in waits.into_iter().flatten() {
+                self.watch.room(self.descriptor(socket), socket as u64, true)?;
+            }
+            self.waits_for_room = waits;
         }
         Ok(())
     }
@@ -192,18 +200,18 @@ impl Udp {
     /// After sleeping, room wakes nobody: wherever it was waited for, since whoever is armed may
     /// send elsewhere.
     pub(super) fn wait_for_room_no_more(&mut self) {
-        if let Some(socket) = self.waits_for_room.take() {
+        for socket in std::mem::take(&mut self.waits_for_room).into_iter().flatten() {
             // It is watched: while somebody sleeps, all are.
             let _ = self.watch.room(self.descriptor(socket), socket as u64, false);
         }
     }
 
-    /// Gives a peer a socket of its own, if there is one to be had.
+    /// Gives a peer a socket of its own for this traffic, if there is one to be had.
     #[cold]
-    fn connect(&mut self, to: SocketAddr, inbox: &mut impl Inbox) {
+    fn connect(&mut self, to: SocketAddr, traffic: Traffic, inbox: &mut impl Inbox) {
         // It may have one by which it is not sent to, for the moment or for good.
         let has_one = self.peers.iter().any(|peer| peer.address == to);
-        let full = self.peers.len() == MOST_PEERS && self.forgotten().is_none();
+        let full = self.peers.len() == MOST_PEERS && self.dispensable(traffic).is_none();
         if has_one || full || self.scout.connect(to).is_err() {
             return;
         }
@@ -213,7 +221,8 @@ impl Udp {
             self.anywhere = place.is_some();
         }
         let place = place.or_else(|| self.join(to, false, inbox));
-        let Some(place) = place.or_else(|| self.vacate(to, inbox)) else { return };
+        let Some(place) = place.or_else(|| self.vacate(to, traffic, inbox)) else { return };
+        self.peers[place].connected = traffic == Traffic::Connection;
         if let Some(sender) = self.senders.from(to) {
             let used = self.statistics.frames_sent;
             self.peers[place].meet(to, sender.clone(), self.run_most, used);
@@ -253,15 +262,35 @@ impl Udp {
         Some(place)
     }
 
-    /// The peer that has not been sent to for longest, if that is long.
-    fn forgotten(&self) -> Option<usize> {
-        let (place, oldest) = self.peers.iter().enumerate().min_by_key(|(_, peer)| peer.used)?;
-        (self.statistics.frames_sent - oldest.used >= FORGOTTEN).then_some(place)
+    /// The place of a peer whose socket another may have for such traffic. A peer that is only sent
+    /// datagrams gives way to a connection at once. Otherwise it is the one of its kind that has not
+    /// been sent to for longest, if that is long.
+    fn dispensable(&self, traffic: Traffic) -> Option<usize> {
+        // A frame that waits for room is numbered for the socket by which it is to leave.
+        let waits = self.target.peer.filter(|_| self.stuck);
+        let oldest = |connected: bool| {
+            let peers = self.peers.iter().enumerate().filter(|(place, _)| Some(*place) != waits);
+            peers.filter(|(_, peer)| peer.connected == connected).min_by_key(|(_, peer)| peer.used)
+        };
+        let forgotten = |(_, peer): &(usize, &Peer)| {
+            self.statistics.frames_sent.saturating_sub(peer.used) >= FORGOTTEN
+        };
+        let found = match traffic {
+            Traffic::Connection => oldest(false).or_else(|| oldest(true).filter(forgotten)),
+            Traffic::Datagrams => oldest(false).filter(forgotten),
+            Traffic::Management => None,
+        };
+        found.map(|(place, _)| place)
     }
 
     /// Takes the socket of such a peer, and connects it; its place.
-    fn vacate(&mut self, to: SocketAddr, inbox: &mut impl Inbox) -> Option<usize> {
-        let place = self.forgotten()?;
+    fn vacate(
+        &mut self,
+        to: SocketAddr,
+        traffic: Traffic,
+        inbox: &mut impl Inbox,
+    ) -> Option<usize> {
+        let place = self.dispensable(traffic)?;
         self.empty(place + 1, LEFT, inbox);
         let socket = &self.peers[place].socket;
         socket.put_together(false).and_then(|()| socket.connect(to)).ok()?;

@@ -22,13 +22,17 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Somebody not heard before; `None`, if the two addresses are of different kinds.
+    /// Somebody not heard before; `None` if that is nobody who could be answered, or the two
+    /// addresses are of different kinds.
     pub fn new(from: SocketAddr, own: SocketAddr) -> Option<Self> {
         let outer = headers::between(from, own)?;
         let answered = match own.port() {
             port if port == UdpPort::ROCE_V2.0 => SocketAddr::new(from.ip(), port),
             _ => from,
         };
+        if headers::not_a_peers(answered).is_some() {
+            return None;
+        }
         let shown = headers::between(answered, own)?;
         Some(Self { outer, shown, ids: HiddenIds::default() })
     }

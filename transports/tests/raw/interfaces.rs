@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::time::Duration;
 
 use doorbell_kit::{lab, reach, readable, until};
-use doorbell_transports::{Device, OpenError};
+use doorbell_transports::{Device, OpenError, ReachError};
 
 use crate::common::{RAW, Seen, Tap, open, pair, send_to, take};
 
@@ -29,6 +29,35 @@ fn an_interface_that_does_not_fit_is_an_error_that_says_why() {
             assert!(matches!(small, OpenError::SmallMtu { mtu: 200, .. }), "{small}");
             lab.near.ip("link set a0 mtu 1500").unwrap();
             drop(open(name, "a0").expect("now it fits"));
+        }
+    });
+}
+
+/// A connection to such an address was tried for seconds.
+#[test]
+fn addresses_that_can_be_no_peers_are_refused_at_once() {
+    lab::test(|lab| {
+        lab.cable("a0", "b0", 1500).unwrap();
+        let mut v1 = open("packet", "a0").expect("it fits");
+        let mut v2 = open("packet-v2", "a0,192.0.2.7/24").expect("it fits");
+        let own = v1.address().to_string();
+        for (address, says) in [
+            ("packet:ff:ff:ff:ff:ff:ff", "multicast"),
+            ("packet:01:00:5e:00:00:01", "multicast"),
+            ("packet:00:00:00:00:00:00", "zero"),
+            (&own, "the device's own"),
+            ("packet-v2:192.0.2.255", "broadcast"),
+            ("packet-v2:192.0.2.0", "whole network"),
+            ("packet-v2:255.255.255.255", "broadcast"),
+            ("packet-v2:0.0.0.0", "all addresses"),
+            ("packet-v2:224.0.0.1", "multicast"),
+            ("packet-v2:127.0.0.1", "loopback"),
+        ] {
+            let device = if address.starts_with("packet:") { &mut v1 } else { &mut v2 };
+            let error = device.reach(&address.parse().expect("an address")).expect_err("nobody's");
+            assert!(matches!(error, ReachError::NoPeers { .. }), "{error}");
+            let text = error.to_string();
+            assert!(text.contains(says) && text.contains(address), "{text}");
         }
     });
 }

@@ -64,6 +64,10 @@ fn nobody_is_reached_where_nobody_joined() {
     assert!(matches!(nobody, Err(ReachError::Nobody { .. })), "{nobody:?}");
     let other = device.reach(&"udp:127.0.0.1:4791".parse().expect("an address"));
     assert!(matches!(other, Err(ReachError::Kind { .. })), "{other:?}");
+    for wrong in ["".to_owned(), "n".repeat(91)] {
+        let error = device.reach(&Address::Shm(wrong.into())).expect_err("it is no name");
+        assert!(matches!(error, ReachError::NoPeers { .. }), "{error}");
+    }
     let [mut a, _b] = Shm::pair().expect("a pair");
     let outside = a.reach(device.address());
     assert!(matches!(outside, Err(ReachError::Nobody { .. })), "{outside:?}");

@@ -1,4 +1,4 @@
-//! What `udp` does beside what every device must.
+//! Sockets, their addresses, and what leaves by them.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -6,86 +6,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use doorbell_core::encap::{Opener, Outer, Path, PathId, Run};
-use doorbell_core::nic::{Flow, Inbox, Outbox, Way};
-use doorbell_core::payload::Payload;
+use doorbell_core::nic::Outbox;
 use doorbell_core::pcap::Reader;
-use doorbell_core::wire::{
-    Bth, Extensions, Headers, IpId, Mac, Malformed, Opcode, Packet, Psn, Qpn,
-};
+use doorbell_core::wire::{IpId, Mac};
 use doorbell_kit::{PATIENCE, is_ready, lab, readable};
 use doorbell_transports::udp::{MOST_PEERS, Udp};
 use doorbell_transports::{Address, Device, OpenError, ReachError, Spec};
 
-#[derive(Default)]
-struct Seen {
-    /// Sequence numbers and lengths.
-    packets: Vec<(u32, usize)>,
-    malformed: usize,
-    back: Option<Way>,
-}
-
-impl Inbox for Seen {
-    fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
-        self.packets.push((packet.headers.bth.psn().get(), packet.payload.len()));
-        let Flow::Network(_, outer) = flow else { panic!("by a network") };
-        self.back = Some(Way::Network(*outer).back());
-    }
-
-    fn malformed(&mut self, _: Malformed) {
-        self.malformed += 1;
-    }
-
-    fn gone(&mut self, _: PathId) {}
-}
-
-fn headers(psn: u32) -> Headers {
-    let bth = Bth::new(Opcode::RcSendOnly, Qpn::new(2), Psn::new(psn));
-    Headers { bth, extensions: Extensions::None }
-}
-
-fn open(at: &str) -> Udp {
-    Udp::open(at.parse().expect("an address")).expect("nobody has it")
-}
-
-fn socket(device: &Udp) -> SocketAddr {
-    let &Address::Udp(address) = device.address() else { panic!("a socket's") };
-    address
-}
-
-fn path(device: &mut Udp, to: &Udp) -> Path {
-    let way = device.reach(to.address()).expect("it can be reached").expect("at once");
-    way.path(PathId(0))
-}
-
-fn send(device: &mut Udp, path: &Path, psn: u32, len: usize) {
-    device.push(path, headers(psn), &vec![psn as u8; len][..]).expect("there is room");
-    device.flush();
-}
-
-fn until(what: &str, mut is: impl FnMut() -> bool) {
-    doorbell_kit::until(what, || is().then_some(()));
-}
-
-/// Sends packets to and fro until both have sockets for each other.
-fn acquaint(near: &mut Udp, far: &mut Udp) -> (Path, Path) {
-    let (there, back) = (path(near, far), path(far, near));
-    let (mut seen, mut psn) = (Seen::default(), 0);
-    until("sockets for each other", || {
-        send(near, &there, psn, 8);
-        send(far, &back, psn, 8);
-        psn += 1;
-        near.receive(&mut seen);
-        far.receive(&mut seen);
-        near.connected() > 0 && far.connected() > 0
-    });
-    until("the last of them", || {
-        near.receive(&mut seen);
-        far.receive(&mut seen);
-        seen.packets.len() == 2 * psn as usize
-    });
-    assert_eq!(seen.malformed, 0);
-    (there, back)
-}
+use crate::common::{Seen, acquaint, headers, open, path, send, socket, until};
 
 fn every_length_and_runs(at: &str) {
     let (mut near, mut far) = (open(at), open(at));
@@ -207,7 +135,7 @@ fn a_peer_that_is_gone_is_noticed_and_one_that_takes_its_place_is_served() {
         psn += 1;
         !seen.packets.is_empty()
     });
-    // What was announced, and what is numbered, is understood by one that knows nothing of it.
+    // What is numbered is understood by one that knows nothing of it.
     assert_eq!(seen.malformed, 0);
 }
 
@@ -283,7 +211,7 @@ fn a_standard_peer_is_understood_and_answered_from_our_own_port() {
     }
     its.set_read_timeout(Some(PATIENCE)).expect("a time");
     let mut answer = [0; 256];
-    // Announcements are empty.
+    // Empty datagrams show which identifications the system gives.
     for _ in 0..answers {
         let (len, source) = loop {
             match its.recv_from(&mut answer).expect("an answer") {
@@ -397,7 +325,7 @@ fn every_icrc_is_right_on_the_wire() {
                 Err(why) => panic!("{why}"),
             };
             if transport.is_empty() {
-                continue; // an announcement
+                continue; // the system was asked for its number
             }
             ids |= outer.id().map_or(0, |IpId(id)| u64::from(id));
             for packet in opener.open(record.data, None).expect("headers") {

@@ -1,0 +1,17 @@
+//! Which IP addresses can be one host's.
+
+use std::net::IpAddr;
+
+/// Why an IP address is no host's address, if it is none: packets can't be sent to one peer there.
+pub(crate) fn not_a_hosts(address: IpAddr) -> Option<&'static str> {
+    let (unspecified, multicast) = (address.is_unspecified(), address.is_multicast());
+    match address {
+        _ if unspecified => Some("it stands for all addresses of a host; name one of them"),
+        _ if multicast => Some("it is a multicast address, and a peer is one host"),
+        IpAddr::V4(ip) if ip.is_broadcast() => Some("it is the broadcast address"),
+        IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some() => {
+            Some("it is an IPv4 address in IPv6 form; name the IPv4 address itself")
+        }
+        _ => None,
+    }
+}

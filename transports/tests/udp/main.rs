@@ -1,0 +1,6 @@
+//! What `udp` does beside what every device must.
+
+mod common;
+mod sockets;
+mod strangers;
+mod unreachable;
