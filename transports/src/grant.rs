@@ -27,7 +27,8 @@ impl SharedMemory {
     /// So many zeros, for as long as any process has them mapped.
     ///
     /// # Errors
-    /// When the machine has not so much memory. (That others have taken it all is for the kernel to
+    /// When the machine has not so much memory, or this process may make no file of that size
+    /// (`ulimit -f`). (That others have taken it all is for the kernel to
     /// find out, as ever.)
     pub fn new(len: usize) -> io::Result<Self> {
         let sealed = Sealed::new(len)?;

@@ -56,5 +56,6 @@ pub use clock::Clock;
 pub use device::{Capabilities, Device, Statistics, Trouble};
 pub use grant::{Grant, GrantError, SharedMemory};
 pub use open::OpenError;
+pub use sys::limit::naming_limits;
 pub use sys::random;
 pub use sys::sentry::Sentry;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use doorbell_core::cm::{self, ConnectionManager, Extensions};
 use doorbell_core::nic::{self, KeepAlive, Numbering, ResourceError, Seed};
 use doorbell_core::wire::{CaGuid, ServiceId};
+use doorbell_transports::naming_limits;
 use doorbell_transports::packet::Packet;
 use doorbell_transports::packet_v2::{PacketV2, Settings};
 use doorbell_transports::sharing::{Event as Shares, Membership, TAG_BITS};
@@ -228,7 +229,7 @@ impl Nic {
         errands: Arc<Errands>,
         config: &Config,
     ) -> Result<Self, NicError> {
-        let system = |what| move |source| NicError::System { what, source };
+        let system = |what| move |source| NicError::System { what, source: naming_limits(source) };
         let watch =
             machine.watched().and_then(|watched| Watch::new(watched, config.spin.is_zero()));
         let watch = watch.map_err(system("watching the device"))?;

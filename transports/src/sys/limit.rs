@@ -42,6 +42,15 @@ impl Limit {
     }
 }
 
+/// The same error, which names the limit of this process's that it means, if it means one: of
+/// descriptors, say. An error of the system says only that there are too many.
+pub fn naming_limits(error: io::Error) -> io::Error {
+    match Limit::of(&error) {
+        Some(limit) => limit.refused(&error.to_string()),
+        None => error,
+    }
+}
+
 /// That something was not allowed by a limit.
 #[derive(Debug)]
 struct Refused {

@@ -38,23 +38,30 @@ impl Traffic {
     }
 }
 
-/// Frames counted by whom they were for.
+/// Frames counted by whom they were for: those of connections apart, so that no number of datagrams
+/// has their counting begin anew.
 #[derive(Default)]
 pub struct Often {
-    counts: HashMap<SocketAddr, u32>,
+    connections: HashMap<SocketAddr, u32>,
+    datagrams: HashMap<SocketAddr, u32>,
 }
 
 impl Often {
     /// Counts a frame, and says whether it is the last of many.
-    pub fn count(&mut self, to: SocketAddr) -> bool {
-        if self.counts.len() == MOST {
-            self.counts.clear();
+    pub fn count(&mut self, to: SocketAddr, traffic: Traffic) -> bool {
+        let counts = match traffic {
+            Traffic::Connection => &mut self.connections,
+            Traffic::Datagrams => &mut self.datagrams,
+            Traffic::Management => return false,
+        };
+        if counts.len() == MOST {
+            counts.clear();
         }
-        let count = self.counts.entry(to).or_default();
+        let count = counts.entry(to).or_default();
         *count += 1;
         let often = *count == OFTEN;
         if often {
-            self.counts.remove(&to);
+            counts.remove(&to);
         }
         often
     }

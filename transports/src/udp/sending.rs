@@ -90,9 +90,8 @@ impl Udp {
         }
         let is_new = self.target.peer.take().is_none();
         let traffic = Traffic::of(headers);
-        // Whoever forges requests in other hosts' names has each of them answered by management.
-        let counts = is_new && self.connects && traffic != Traffic::Management;
-        if counts && self.wanted.is_none() && self.often.count(to) {
+        let counts = is_new && self.connects && self.wanted.is_none();
+        if counts && self.often.count(to, traffic) {
             self.wanted = Some((to, traffic));
         }
         Ok(self.target.run)

@@ -77,7 +77,8 @@ impl Adversary {
     fn garble(&self, round: usize) {
         for (forger, from, to) in &self.sides {
             for step in 0..16usize {
-                let bytes: Vec<_> = (0..round % 200 + step).map(|at| (at * 37 + round) as u8).collect();
+                let bytes: Vec<_> =
+                    (0..round % 200 + step).map(|at| (at * 37 + round) as u8).collect();
                 let other = SocketAddr::new(from.ip(), (round * 16 + step) as u16);
                 forger.datagram((*from, *to), &bytes);
                 forger.datagram((other, *to), &bytes);

@@ -1,7 +1,7 @@
 //! NICs that are not opened, and tables of theirs that are full: what was tried, what was found, and
 //! what to do.
 
-use doorbell_kit::lab;
+use doorbell_kit::{child, lab, limit_descriptors};
 use doorbell_transports::OpenError;
 use doorbell_transports::sharing::{Membership, SERVICES, SharingError};
 use doorbell_verbs::{
@@ -44,6 +44,28 @@ fn an_interface_or_address_that_this_machine_lacks_is_named_with_how_to_find_wha
     let why = refused("udp:192.0.2.7");
     assert!(matches!(why, NicError::Device(OpenError::NoAddress { .. })), "{why:?}");
     says(&why, &["udp: 192.0.2.7 is no address of this machine's", "`ip address` lists"]);
+}
+
+/// With a few descriptors to spare, some step of opening fails, and what fails is named with the limit:
+/// once it was said that 127.0.0.1 is no address of this machine's.
+#[test]
+fn a_nic_for_which_there_is_no_descriptor_names_the_limit() {
+    child::alone(|| {
+        limit_descriptors(256);
+        for name in [&names(Over::Udp)[0], &names(Over::Shm)[0]] {
+            let opened = (0..32).find_map(|spare| {
+                let another = || std::fs::File::open("/dev/null").ok();
+                let mut all: Vec<_> = std::iter::from_fn(another).collect();
+                all.truncate(all.len() - spare);
+                let opened = Nic::open(name, brief());
+                drop(all);
+                opened
+                    .map_err(|why| says(&why, &["all of the 256 file descriptors", "ulimit -n"]))
+                    .ok()
+            });
+            assert!(opened.is_some(), "32 are not enough for {name}");
+        }
+    });
 }
 
 #[test]
