@@ -277,7 +277,8 @@ impl Membership {
         Some(Trouble {
             what: format!("sharing `{}`", self.key),
             found: found.into(),
-            advice: "if that lasts, a process there has stopped, or is of another version or user: \
+            advice: "if that lasts, a process there has stopped, has no file descriptor left, or is of \
+                     another version or user: \
                      `ss -xlp` lists who has names that begin with `@doorbell-`",
         })
     }
