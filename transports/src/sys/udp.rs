@@ -1,15 +1,18 @@
 //! UDP sockets: segments both ways, peers that the kernel remembers, and identifications learnt.
 
+mod notes;
+
 use std::io;
 use std::mem::zeroed;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use doorbell_core::wire::{Ipv4, Ipv6, Udp};
 use libc::{c_int, c_void};
 
 use super::{check, count, set_option};
+
+pub(crate) use notes::Note;
 
 /// Missing from the library for some targets.
 const UDP_NO_CHECK6_RX: c_int = 102;
@@ -126,38 +129,6 @@ pub(crate) struct Received {
     pub segment: Option<u16>,
     /// Whom it is from, if that was asked.
     pub from: Option<SocketAddr>,
-}
-
-/// What the kernel notes of a socket.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Note {
-    /// A datagram that was to be shown has left, with this identification if that is shown.
-    Sent(Option<u16>),
-    /// A datagram was longer than a link takes at once: `here`, as the interface's MTU is, or as
-    /// somebody on the network says.
-    TooLong { mtu: u32, here: bool },
-    /// Something became of another.
-    Other,
-}
-
-/// What a note is about, if the kernel says.
-fn cause(message: &libc::msghdr) -> Option<libc::sock_extended_err> {
-    // SAFETY: the kernel has filled in as much of the control messages as their length says, and
-    // what a note of either family carries begins with such a structure.
-    unsafe {
-        let mut at = libc::CMSG_FIRSTHDR(message);
-        while let Some(header) = at.as_ref() {
-            let kind = (header.cmsg_level, header.cmsg_type);
-            if kind == (libc::SOL_IP, libc::IP_RECVERR)
-                || kind == (libc::SOL_IPV6, libc::IPV6_RECVERR)
-            {
-                let why = libc::CMSG_DATA(at).cast::<libc::sock_extended_err>();
-                return Some(why.read_unaligned());
-            }
-            at = libc::CMSG_NXTHDR(message, at);
-        }
-    }
-    None
 }
 
 impl UdpSocket {
@@ -291,45 +262,6 @@ impl UdpSocket {
         name.address().ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 
-    /// The MTU of the interface by which the peer that this socket is connected to is reached, if IP
-    /// packets of `len` bytes do not fit it.
-    ///
-    /// The kernel is offered the beginning of a datagram of that length, which it judges and keeps
-    /// until the rest comes; and then a rest that no datagram can have, so that it drops all of it.
-    /// Nothing is sent. What ICMP messages say of links further on does not count.
-    pub fn narrower_than(&self, len: usize) -> Option<u32> {
-        const LONGEST: usize = u16::MAX as usize;
-        const NOTES: usize = 64;
-        static ZEROS: [u8; LONGEST] = [0; LONGEST];
-        let headers = if self.v6 { Ipv6::LEN + Udp::LEN } else { Ipv4::LEN + Udp::LEN };
-        let begin = |len: usize| {
-            let (fd, nowhere, bytes) = (self.fd.as_raw_fd(), ptr::null::<c_void>(), &ZEROS[..len]);
-            let (bytes, len) = (bytes.as_ptr(), bytes.len());
-            // SAFETY: the kernel reads the bytes of a live slice.
-            count(unsafe {
-                libc::syscall(libc::SYS_sendto, fd, bytes, len, libc::MSG_MORE, nowhere, 0)
-            })
-        };
-        let notes = || (0..NOTES).map_while(|_| self.note());
-        // What was noted of earlier sends is not about this one.
-        notes().for_each(drop);
-        match begin(len.saturating_sub(headers).min(LONGEST)) {
-            Ok(_) => {
-                let _ = begin(LONGEST);
-                notes().for_each(drop);
-                None
-            }
-            Err(why) if why.raw_os_error() == Some(libc::EMSGSIZE) => {
-                let told = notes().map(|note| match note {
-                    Note::TooLong { mtu, here: true } => Some(mtu),
-                    _ => None,
-                });
-                told.fold(None, Option::or)
-            }
-            Err(_) => None,
-        }
-    }
-
     /// Whether datagrams that arrive together may be put together.
     pub fn put_together(&self, together: bool) -> io::Result<()> {
         self.set(libc::SOL_UDP, libc::UDP_GRO, together.into(), "UDP_GRO")
@@ -436,49 +368,6 @@ impl UdpSocket {
         let segment = put_together
             .then(|| u32::from_ne_bytes([value[0], value[1], value[2], value[3]]) as u16);
         Ok(Received { len, segment, from: if named { name.address() } else { None } })
-    }
-
-    /// Sends an empty datagram that the kernel will [note](Self::note) with all its outer headers, as
-    /// it does for whoever asks for the time of sending.
-    pub fn send_shown(&self) -> io::Result<()> {
-        let report = libc::SOF_TIMESTAMPING_SOFTWARE as c_int;
-        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, report, "SO_TIMESTAMPING")?;
-        let when = libc::SOF_TIMESTAMPING_TX_SCHED;
-        let control = Control::of(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &when.to_ne_bytes());
-        self.send_with(&[], Some(&control), None)
-    }
-
-    /// What the kernel notes beside what is received, if there is something.
-    pub fn note(&self) -> Option<Note> {
-        const HEADERS: usize = 20 + 8;
-        let (mut frame, mut control) = ([0u8; 128], [0u64; 64]);
-        let mut bytes = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() };
-        // SAFETY: msghdr is plain and zero is a value for it.
-        let mut message: libc::msghdr = unsafe { zeroed() };
-        (message.msg_iov, message.msg_iovlen) = (&raw mut bytes, 1);
-        message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = size_of_val(&control) as _;
-        let fd = self.fd.as_raw_fd();
-        // SAFETY: the kernel writes at most the lengths that it is told, to parts that all live.
-        let result = count(unsafe {
-            libc::syscall(libc::SYS_recvmsg, fd, &raw mut message, libc::MSG_ERRQUEUE)
-        });
-        let len = result.ok()?;
-        let Some(cause) = cause(&message) else { return Some(Note::Other) };
-        if cause.ee_origin != libc::SO_EE_ORIGIN_TIMESTAMPING {
-            let here = cause.ee_origin == libc::SO_EE_ORIGIN_LOCAL;
-            return Some(match cause.ee_errno as c_int {
-                libc::EMSGSIZE => Note::TooLong { mtu: cause.ee_info, here },
-                _ => Note::Other,
-            });
-        }
-        // What else is sent is not to be shown, nor received with its time.
-        let _ = self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0, "SO_TIMESTAMPING");
-        // Nothing follows the headers, so they are the last bytes, whatever stands in front.
-        let headers = frame[..len.min(frame.len())].last_chunk::<HEADERS>();
-        let udp = |headers: &&[u8; HEADERS]| headers[0] == 0x45 && headers[9] == 17;
-        let id = |headers: &[u8; HEADERS]| u16::from_be_bytes([headers[4], headers[5]]);
-        Some(Note::Sent(headers.filter(udp).map(id)))
     }
 
     pub fn as_raw_fd(&self) -> RawFd {
