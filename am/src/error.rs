@@ -38,10 +38,13 @@ pub enum Undeliverable {
     /// The endpoint has gone, or the way there.
     #[error("the peer has gone")]
     PeerGone,
+    /// Too many asynchronous handlers of the endpoint are under way, of peers that have gone, too.
+    #[error("the endpoint has too many asynchronous handlers under way")]
+    Busy,
 }
 
 impl Undeliverable {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::WrongTag,
         Self::NoHandler,
         Self::Arguments,
@@ -51,6 +54,7 @@ impl Undeliverable {
         Self::LongReply,
         Self::Segment,
         Self::PeerGone,
+        Self::Busy,
     ];
 
     /// In a message.

@@ -111,6 +111,23 @@ impl<T> Expected<T> {
         }
     }
 
+    /// Whether it is still to come.
+    pub fn is_to_come(&self, number: u16) -> bool {
+        let place = usize::from(number).checked_sub(1).and_then(|at| self.places.get(at));
+        matches!(place, Some(Place::Awaited(_) | Place::Abandoned))
+    }
+
+    /// Whether it is still to come, and nobody waits for it any more.
+    pub fn is_abandoned(&self, number: u16) -> bool {
+        let place = usize::from(number).checked_sub(1).and_then(|at| self.places.get(at));
+        matches!(place, Some(Place::Abandoned))
+    }
+
+    /// How many are still to come that nobody waits for any more.
+    pub fn abandoned(&self) -> usize {
+        self.places.iter().filter(|place| matches!(place, Place::Abandoned)).count()
+    }
+
     /// Nothing comes any more: who waits is to see why.
     #[cold]
     pub fn end(&mut self) {
@@ -160,6 +177,10 @@ mod tests {
         expected.abandon(number);
         let other = expected.begin();
         assert_ne!(other, number, "it may still come");
+        assert!(expected.is_abandoned(number) && !expected.is_abandoned(other));
+        assert!([number, other].iter().all(|&number| expected.is_to_come(number)));
+        assert!(!expected.is_to_come(0) && !expected.is_to_come(other + 1));
+        assert_eq!(expected.abandoned(), 1);
         assert_eq!((expected.came(number, ()), expected.take(number)), (Some(false), None));
         assert_eq!(expected.begin(), number);
         expected.came(other, ());

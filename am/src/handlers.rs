@@ -4,9 +4,9 @@ use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 
-use crate::message::{Kept, Replied, Request, Returned};
+use crate::message::{Replied, Request, Returned};
+use crate::owed::Kept;
 use crate::wire::MOST_HANDLERS;
 use crate::words::{Arguments, Shape, Words};
 
@@ -71,8 +71,6 @@ pub(crate) type OnRequest = Box<dyn FnMut(Request<'_>, &[u64]) + Send>;
 /// What runs for a reply. Whether the words were its arguments.
 pub(crate) type OnReply = Box<dyn FnMut(Replied<'_>, &[u64]) -> bool + Send>;
 pub(crate) type OnReturned = Box<dyn FnMut(Returned<'_>) + Send>;
-/// A handler that goes on by itself.
-pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// One side's handlers: a table for requests, one for replies, and one for what was not delivered.
 ///
@@ -161,6 +159,14 @@ impl Handlers {
     /// Adds a handler that goes on as a task, which may wait, and send requests. As many run at a time
     /// as the endpoint [is to have](crate::EndpointConfig::tasks).
     ///
+    /// Its request is under way until it has replied, or its future ends: then a caller is told that
+    /// nothing was replied, or that the handler panicked. If nobody waits for the answer of a *call* any
+    /// more, the future is dropped at its next await: when the caller has dropped the call or its
+    /// [deadline](crate::Peer::within) is over, which is known here within about a second; when the
+    /// requester's [`patience`](crate::EndpointConfig::patience) is over; when the requester has gone. What
+    /// is to be done to its end all the same belongs into a task of its own. A request that is no call is
+    /// handled to its end.
+    ///
     /// # Panics
     /// As [`request`](Self::request).
     #[must_use]
@@ -175,7 +181,7 @@ impl Handlers {
         F: Future<Output = ()> + Send + 'static,
     {
         let run = move |request: Request<'_>, words: &[u64]| match A::take(words) {
-            Some(arguments) => request.spawn(|kept| Box::pin(handler(kept, arguments))),
+            Some(arguments) => request.spawn(|kept| handler(kept, arguments)),
             None => request.misfits(),
         };
         self.requests.put(id.0, Box::new(run));
@@ -219,9 +225,19 @@ impl Handlers {
     }
 }
 
-/// Runs what may panic. What it panicked with, if it did.
-pub(crate) fn contained<R>(run: impl FnOnce() -> R) -> Result<R, Box<dyn Any + Send>> {
+/// Runs what may panic. What it gave, if it did not: what it panicked with is dropped, and may panic at
+/// that once more.
+pub(crate) fn contained<R>(run: impl FnOnce() -> R) -> Option<R> {
     // Handlers that are called again see whatever state a panic left them: their own, and no one
     // else's.
-    std::panic::catch_unwind(AssertUnwindSafe(run))
+    let ran = std::panic::catch_unwind(AssertUnwindSafe(run));
+    ran.map_err(drop_contained).ok()
+}
+
+#[cold]
+fn drop_contained(panicked: Box<dyn Any + Send>) {
+    if let Err(again) = std::panic::catch_unwind(AssertUnwindSafe(|| drop(panicked))) {
+        // Whoever does that on and on is not followed.
+        std::mem::forget(again);
+    }
 }

@@ -18,7 +18,7 @@ use crate::name::Tag;
 use crate::outbox::Content;
 use crate::pack::{self, Message};
 use crate::poller::{Looked, Looking};
-use crate::wire::{Ask, Header, Kind, Placement, SYSTEM};
+use crate::wire::{Ask, Header, Kind, Placement, SYSTEM, awaits};
 use crate::words::Room;
 
 /// What was counted, for whoever asks.
@@ -108,7 +108,7 @@ impl Handling {
         self.early.retain(|(link, _)| link.endpoint.number != number);
         self.deferred.retain(|(link, _)| link.endpoint.number != number);
         // None is there behind the end.
-        self.tables.get_mut(number).into_iter().for_each(|table| *table = None);
+        drop_table(self.tables.get_mut(number).and_then(Option::take));
     }
 
     /// A link is open: what came before is handled now, but requests of others in their turn.
@@ -143,7 +143,7 @@ impl Handling {
     }
 
     pub fn close(&mut self) {
-        self.tables.clear();
+        self.tables.drain(..).for_each(drop_table);
         self.deferred.clear();
         self.early.clear();
     }
@@ -336,10 +336,7 @@ impl Handling {
             Kind::Returned => self.returned(link, arrival, looking),
             Kind::Done => looking.looked.woke |= link.credited(arrival.header.call),
             Kind::Grant => looking.looked.woke |= link.granted(arrival.header.call),
-            Kind::Unanswered => {
-                let unanswered = || Err(Undeliverable::Unanswered);
-                looking.answered(link, arrival.header.call, unanswered);
-            }
+            Kind::Unanswered => self.unanswered(link, arrival, looking),
         }
         arrival.leave(buffers)
     }
@@ -459,6 +456,25 @@ impl Handling {
         }
     }
 
+    /// A call has no answer; or it is asked, or told, whether calls are still awaited.
+    #[cold]
+    fn unanswered(&mut self, link: &Arc<Link>, arrival: &Arrival, looking: &mut Looking<'_>) {
+        let mut room = Room::new();
+        let (call, words) = (arrival.header.call, room.read(arrival.words()));
+        let sound = match (arrival.header.handler, words) {
+            (awaits::ENDS, _) => {
+                looking.answered(link, call, || Err(Undeliverable::Unanswered));
+                true
+            }
+            (awaits::ASKED, calls) => link.tells_awaited(call, calls),
+            (awaits::TOLD, &[given_up]) => link.hears_awaited(call, given_up),
+            _ => false,
+        };
+        if !sound {
+            count(&self.counters.malformed);
+        }
+    }
+
     #[cold]
     fn returned(&mut self, link: &Arc<Link>, arrival: &Arrival, looking: &mut Looking<'_>) {
         count(&self.counters.returned);
@@ -495,10 +511,16 @@ fn run_contained<R>(counters: &Counters, runs: Runs, run: impl FnOnce() -> R) ->
     RUNS.with(|now| now.set(runs));
     let ran = contained(run);
     RUNS.with(|now| now.set(Runs::Nothing));
-    if ran.is_err() {
+    if ran.is_none() {
         counters.panics.fetch_add(1, Ordering::Relaxed);
     }
-    ran.ok()
+    ran
+}
+
+/// Drops handlers, and what they hold, which may panic at that.
+#[cold]
+fn drop_table(table: Option<Handlers>) {
+    contained(|| drop(table));
 }
 
 /// Takes the place of the payload out of the words. Whether it was there.

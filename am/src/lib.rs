@@ -80,6 +80,7 @@ mod name;
 mod news;
 mod numbered;
 mod outbox;
+mod owed;
 mod pack;
 mod peer;
 mod poller;
@@ -98,8 +99,9 @@ pub use endpoint::{Endpoint, EndpointConfig, Flow, Policy, SegmentMemory};
 pub use error::{CallError, MapError, OpenError, SendError, Undeliverable};
 pub use event::Event;
 pub use handlers::{Handlers, ReplyId, RequestId};
-pub use message::{Kept, Replied, Reply, Request, Returned};
+pub use message::{Replied, Reply, Request, Returned};
 pub use name::{Name, NameError, Tag};
+pub use owed::Kept;
 pub use peer::{Credit, Peer, Placing};
 pub use words::{Arguments, MOST_WORDS, Shape, Word, Words};
 

@@ -6,6 +6,7 @@
 
 mod answers;
 mod credits;
+mod kept;
 mod requests;
 
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ use std::task::Waker;
 use doorbell_verbs::{
     AtHand, Buf, Connection, Data, Ending, Mapped, Memory, Qpn, Queues, RemoteMemory, Stand,
 };
+use tokio::task::AbortHandle;
 
 use crate::buffers::{Buffers, locked};
 use crate::carried::Carrying;
@@ -512,10 +514,11 @@ impl Link {
         let waiting = std::mem::take(&mut out.waiting);
         out.calls.end();
         out.sources.iter_mut().for_each(|sources| sources.end());
-        out.kept.iter_mut().for_each(|kept| kept.end());
+        let tasks = out.kept.as_mut().map(|kept| kept.end());
         self.changed(&mut out);
         drop(out);
         drop((outbox, mapped));
+        tasks.iter().flatten().for_each(AbortHandle::abort);
         self.own.iter().for_each(|own| own.close());
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
         Some(lost.into())

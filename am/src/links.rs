@@ -130,7 +130,7 @@ impl Core {
             number: shared.number(),
             buffers: Arc::new(Buffers::new(queue, len, config.receives)),
             shorter: Mutex::default(),
-            tasks: Tasks::new(shared.runtime.clone(), config.tasks),
+            tasks: Tasks::new(shared.runtime.clone(), config.tasks, most_requests(&config)),
             tag: AtomicU64::new(config.tag.0),
             domain,
             name: Name::at(shared.nic.address().to_string(), service),
@@ -628,6 +628,14 @@ pub(crate) async fn ask(
 /// The bytes of a listing of handlers, of which one has a name of 255 at the most: every endpoint takes
 /// payloads as long.
 pub(crate) const LISTED: usize = 512;
+
+/// How many requests peers may have under way to an endpoint, all together.
+fn most_requests(config: &EndpointConfig) -> usize {
+    match config.flow {
+        Flow::Credits => 3 * config.receives,
+        Flow::Nic { .. } => config.places.saturating_mul(MOST_CREDITS),
+    }
+}
 
 /// How long a buffer is that takes such payloads.
 pub(crate) fn room(payload: usize) -> usize {

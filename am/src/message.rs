@@ -3,16 +3,16 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use doorbell_verbs::{AtHand, Buf, Inline};
 
 use crate::buffers::Buffers;
 use crate::error::{CallError, SendError, Undeliverable};
-use crate::handlers::{ReplyId, Task};
-use crate::kept::KeptId;
+use crate::handlers::ReplyId;
+use crate::kept::Owes;
 use crate::link::{Link, To};
 use crate::outbox::Content;
+use crate::owed::{Kept, TaskDebt, unanswered};
 use crate::peer::Peer;
 use crate::wire::Header;
 use crate::words::{Arguments, MOST_WORDS, Room, each_word};
@@ -221,6 +221,10 @@ impl<'r> Request<'r> {
     /// Keeps it, with its payload, for an answer later. Another buffer takes the place of the one in
     /// which it was received.
     pub fn keep(self) -> Kept {
+        self.keep_by(Owes::Holder)
+    }
+
+    fn keep_by(self, owes: Owes) -> Kept {
         self.0.settled = true;
         let Arrival { header, data, whole, placed, .. } = &*self.0.arrival;
         let words = 8 * header.words;
@@ -228,13 +232,26 @@ impl<'r> Request<'r> {
         let payload = start..start + data.len() - words;
         let (header, placed) = (*header, placed.clone());
         let buffer = self.0.arrival.detach(&self.0.link.buffers);
-        let owed = Some((header, self.0.link.keep(header)));
-        Kept { link: self.0.link.clone(), owed, buffer, payload, placed }
+        let id = self.0.link.keep(header, owes);
+        Kept::new(self.0.link.clone(), (header, id), buffer, payload, placed)
     }
 
-    pub(crate) fn spawn(self, task: impl FnOnce(Kept) -> Task) {
-        let endpoint = &self.0.link.endpoint;
-        endpoint.tasks.spawn(task(self.keep()), endpoint);
+    /// Has a task answer it, or say when it ends that there is no answer.
+    pub(crate) fn spawn<F>(self, handler: impl FnOnce(Kept) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let link = self.0.link;
+        let Some(begun) = link.endpoint.tasks.reserve(&link.endpoint) else {
+            self.0.settled = true;
+            return link.give_back(self.0.arrival.header, Undeliverable::Busy, &[]);
+        };
+        let (header, kept) = (self.0.arrival.header, self.keep_by(Owes::HolderAndTask));
+        let Some(id) = kept.id() else { return };
+        // It tells the caller, too, if there is never a future.
+        let debt = TaskDebt::new(link.clone(), (header, id));
+        let task = link.endpoint.tasks.spawn(begun, handler(kept), debt);
+        link.runs(id, task);
     }
 
     /// The words are not the handler's.
@@ -250,96 +267,7 @@ impl Drop for Request<'_> {
     #[inline]
     fn drop(&mut self) {
         if !self.0.settled {
-            unanswered(self.0.link, self.0.arrival.header);
-        }
-    }
-}
-
-/// A request goes without an answer.
-fn unanswered(link: &Arc<Link>, header: Header) {
-    if std::thread::panicking() {
-        link.give_back(header, Undeliverable::Panicked, &[]);
-    } else {
-        link.done(header.call);
-    }
-}
-
-/// A request that was kept, to be answered later: from wherever, once, and within the time that its
-/// sender gives it. An answer that is too late goes nowhere.
-pub struct Kept {
-    link: Arc<Link>,
-    /// There until it is answered.
-    owed: Option<(Header, KeptId)>,
-    /// There until it is answered.
-    buffer: Option<Buf>,
-    payload: Range<usize>,
-    placed: Option<Range<u64>>,
-}
-
-impl Kept {
-    /// Who sent it.
-    pub fn peer(&self) -> Peer {
-        Peer::of(self.link.clone())
-    }
-
-    /// The payload, where it was received.
-    pub fn payload(&self) -> &[u8] {
-        self.buffer.as_deref().map_or(&[], |buffer| &buffer[self.payload.clone()])
-    }
-
-    /// Where in the endpoint's segment the payload was placed, if it was.
-    pub fn placed(&self) -> Option<Range<u64>> {
-        self.placed.clone()
-    }
-
-    /// Replies with words. If they are more than the peer takes, it is told that.
-    pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
-        let mut room = Room::new();
-        self.answer(id.index(), Content { words: room.of(&arguments), payload: &[] });
-    }
-
-    /// Replies with words and a payload, of which a copy is sent.
-    ///
-    /// # Errors
-    /// As [`Request::reply_with`].
-    pub fn reply_with<A: Arguments>(
-        self,
-        id: ReplyId<A>,
-        arguments: A,
-        payload: &[u8],
-    ) -> Result<(), SendError> {
-        let mut room = Room::new();
-        let content = Content { words: room.of(&arguments), payload };
-        self.link.takes(content)?;
-        self.answer(id.index(), content);
-        Ok(())
-    }
-
-    fn answer(mut self, handler: u16, content: Content<'_>) {
-        if let Some(Header { call, .. }) = self.settle() {
-            self.link.reply(To { handler, call }, content, AtHand::nothing());
-        }
-    }
-
-    /// Gives the buffer back, and says what is still owed an answer: nothing if its time is over.
-    fn settle(&mut self) -> Option<Header> {
-        let (header, id) = self.owed.take()?;
-        let endpoint = &self.link.endpoint;
-        if let Some(buffer) = self.buffer.take() {
-            self.link.buffers.give(buffer);
-        }
-        let in_time = self.link.out().kept.as_mut().is_some_and(|kept| kept.release(id));
-        if !in_time {
-            endpoint.shared.counters.late.fetch_add(1, Ordering::Relaxed);
-        }
-        in_time.then_some(header)
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        if let Some(header) = self.settle() {
-            unanswered(&self.link, header);
+            unanswered(self.0.link, self.0.arrival.header, std::thread::panicking());
         }
     }
 }

@@ -1,69 +1,78 @@
-//! Asynchronous handlers: tasks, so many at a time.
+//! Asynchronous handlers: tasks, of which so many run at a time.
 
-use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
 
-use crate::buffers::locked;
-use crate::handlers::Task;
+use crate::handlers::contained;
 use crate::links::Core;
+use crate::owed::TaskDebt;
 
+/// The asynchronous handlers of an endpoint.
 pub(crate) struct Tasks {
     runtime: Handle,
+    /// How many more may run.
+    slots: Semaphore,
+    /// How many run or wait until they may, and the most of them.
+    begun: AtomicUsize,
     most: usize,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    running: usize,
-    /// Those that wait until another is done: no more than requests may come.
-    waiting: VecDeque<Task>,
 }
 
 impl Tasks {
-    pub fn new(runtime: Handle, most: usize) -> Self {
-        Self { runtime, most, state: Mutex::default() }
+    /// With so many that run at a time, and so many besides that wait.
+    pub fn new(runtime: Handle, running: usize, waiting: usize) -> Self {
+        let slots = Semaphore::new(running.min(Semaphore::MAX_PERMITS));
+        let most = running.saturating_add(waiting);
+        Self { runtime, slots, begun: AtomicUsize::new(0), most }
     }
 
-    /// Starts a task, now or when there is room.
-    pub fn spawn(&self, task: Task, endpoint: &Arc<Core>) {
-        let mut state = locked(&self.state);
-        if state.running == self.most {
-            state.waiting.push_back(task);
-            return;
-        }
-        state.running += 1;
-        drop(state);
-        self.start(task, endpoint.clone());
+    /// Makes room for a task, if there is some. Peers that are connected have no more requests under
+    /// way than there is room for: but what tasks of others still do counts, too.
+    pub fn reserve(&self, endpoint: &Arc<Core>) -> Option<Begun> {
+        let begun = Begun(endpoint.clone());
+        (self.begun.fetch_add(1, Ordering::Relaxed) < self.most).then_some(begun)
     }
 
-    fn start(&self, task: Task, endpoint: Arc<Core>) {
-        let running = Running(endpoint);
-        self.runtime.spawn(async move {
-            let _running = running;
-            task.await;
-        });
+    /// Starts a task, which runs when there is a slot for it.
+    pub fn spawn(
+        &self,
+        begun: Begun,
+        task: impl Future<Output = ()> + Send + 'static,
+        debt: TaskDebt,
+    ) -> AbortHandle {
+        let run = async move {
+            let Core { tasks, shared, .. } = &*begun.0;
+            let _slot = tasks.slots.acquire().await;
+            if !ends(task).await {
+                shared.counters.panics.fetch_add(1, Ordering::Relaxed);
+                debt.panicked();
+            }
+        };
+        self.runtime.spawn(run).abort_handle()
     }
 }
 
-/// A task that runs. When it is over, however that came, another may begin.
-struct Running(Arc<Core>);
+/// Runs a task to its end, and drops it. Whether it did not panic: what it panicked with is dropped here,
+/// since that may panic again.
+async fn ends(task: impl Future<Output = ()>) -> bool {
+    let mut task = std::pin::pin!(task);
+    let ended = poll_fn(|context| match contained(|| task.as_mut().poll(context)) {
+        Some(poll) => poll.map(|()| true),
+        None => Poll::Ready(false),
+    });
+    ended.await
+}
 
-impl Drop for Running {
+/// The room of a task that runs or waits, until it is over, however that came.
+pub(crate) struct Begun(Arc<Core>);
+
+impl Drop for Begun {
     fn drop(&mut self) {
-        let Core { tasks, shared, .. } = &*self.0;
-        if std::thread::panicking() {
-            shared.counters.panics.fetch_add(1, Ordering::Relaxed);
-        }
-        let mut state = locked(&tasks.state);
-        let next = state.waiting.pop_front();
-        state.running -= usize::from(next.is_none());
-        drop(state);
-        if let Some(task) = next {
-            tasks.start(task, self.0.clone());
-        }
+        self.0.tasks.begun.fetch_sub(1, Ordering::Relaxed);
     }
 }

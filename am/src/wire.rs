@@ -22,6 +22,7 @@ use doorbell_verbs::{Imm, Metadata, RemoteMemory};
 
 use crate::name::Tag;
 use crate::sizes::Size;
+use crate::words::MOST_WORDS;
 
 /// The most handlers of a table. One more index is for what endpoints say to each other.
 pub const MOST_HANDLERS: usize = (1 << 12) - 1;
@@ -45,7 +46,7 @@ pub enum Kind {
     Returned,
     /// Answers as many requests as the field of the call says, to which nothing was replied.
     Done,
-    /// Answers a call to which nothing was replied.
+    /// Answers a call to which nothing was replied; or [asks](awaits) whether calls are still awaited.
     Unanswered,
     /// Allows as many requests more as the field of the call says.
     Grant,
@@ -143,6 +144,31 @@ pub enum Ask {
     Lend = 5,
 }
 
+/// What a message of [`Kind::Unanswered`] says of a call, in the field of the handler.
+pub mod awaits {
+    /// Nothing is replied.
+    pub const ENDS: u16 = 0;
+    /// Are the [calls](super::packed) in the words still awaited? It is asked by whoever handles them.
+    pub const ASKED: u16 = 1;
+    /// The answer: a bit for each of them, from the lowest on, which is set if nobody awaits it.
+    pub const TOLD: u16 = 2;
+}
+
+/// How many calls one question is about: as many as words allow that go in any message.
+pub const CALLS_ASKED: usize = 4 * MOST_WORDS;
+
+/// The numbers of calls as words, four in each, lowest first, and zeros behind them.
+pub fn packed(calls: &[u16]) -> impl Iterator<Item = u64> {
+    let word = |four: &[u16]| four.iter().rev().fold(0, |word, &call| word << 16 | u64::from(call));
+    calls.chunks(4).map(word)
+}
+
+/// The numbers of calls that [`packed`] has put into words.
+pub fn unpacked(words: &[u64]) -> impl Iterator<Item = u16> {
+    let four = |&word: &u64| [0, 16, 32, 48].map(|shift| (word >> shift) as u16);
+    words.iter().flat_map(four).take(CALLS_ASKED)
+}
+
 impl Ask {
     pub fn from_word(word: u64) -> Option<Self> {
         [Self::Compare, Self::Show, Self::Leave, Self::Recall, Self::Lend]
@@ -211,7 +237,7 @@ pub struct Nature {
 }
 
 impl Hello {
-    const MAGIC: [u8; 3] = *b"AM\x02";
+    const MAGIC: [u8; 3] = *b"AM\x03";
     const UNIQUE: u8 = 1;
     const METADATA: u8 = 2;
     /// Behind those, of two bits.
@@ -284,6 +310,17 @@ mod tests {
     fn every_immediate_is_a_header_that_gives_it_again() {
         for imm in (0..=u32::MAX).step_by(4093) {
             assert_eq!(Header::from_imm(Imm(imm)).imm(), Imm(imm));
+        }
+    }
+
+    #[test]
+    fn the_numbers_of_calls_are_read_as_they_were_packed() {
+        for count in 1..=CALLS_ASKED {
+            let calls: Vec<u16> = (1..=count as u16).map(|call| call * 60).collect();
+            let words: Vec<u64> = packed(&calls).collect();
+            assert!(words.len() <= MOST_WORDS);
+            let read: Vec<u16> = unpacked(&words).filter(|&call| call != 0).collect();
+            assert_eq!(read, calls);
         }
     }
 

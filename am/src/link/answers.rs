@@ -5,15 +5,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use doorbell_verbs::{AtHand, Registered};
-use tokio::time::Instant;
+use tokio::task::AbortHandle;
 
-use super::{Link, Out, To};
+use super::{Link, Out, To, kept};
 use crate::buffers::locked;
 use crate::carried::Carried;
 use crate::error::Undeliverable;
 use crate::event::Event;
 use crate::handling::handles_several;
-use crate::kept::KeptId;
+use crate::kept::{KeptId, Later, Owes, Release};
 use crate::links::{left, room};
 use crate::message::Arrival;
 use crate::outbox::Content;
@@ -156,34 +156,33 @@ impl Link {
     }
 
     /// A handler keeps a request, for as long as its sender waits for the answer.
-    pub fn keep(self: &Arc<Self>, header: Header) -> KeptId {
+    pub fn keep(self: &Arc<Self>, header: Header, owes: Owes) -> KeptId {
         let patience = self.peer().map_or(0, |peer| peer.patience);
-        let until = Instant::now() + Duration::from_millis(patience.into());
         let out = &mut *self.out();
         let kept = out.kept.get_or_insert_default();
         // Where it is over, nobody is answered any more.
         if out.ending.is_none() {
             let runtime = &self.endpoint.shared.runtime;
-            kept.time(|| runtime.spawn(time_out(self.clone())).abort_handle());
+            kept.time(|| runtime.spawn(kept::attend(self.clone())).abort_handle());
         }
-        kept.keep(header, until)
+        kept.keep(header, Duration::from_millis(patience.into()), owes)
     }
-}
 
-/// Sends requests back that handlers have kept too long, until none is kept.
-async fn time_out(link: Arc<Link>) {
-    loop {
-        let next = {
-            let out = &mut *link.out();
-            let kept = out.kept.as_mut().filter(|_| out.ending.is_none());
-            kept.and_then(|kept| kept.timed())
-        };
-        let Some(next) = next else { return };
-        tokio::time::sleep_until(next).await;
-        loop {
-            let overdue = link.out().kept.as_mut().and_then(|kept| kept.overdue(Instant::now()));
-            let Some(header) = overdue else { break };
-            link.give_back(header, Undeliverable::NoReply, &[]);
-        }
+    /// A kept request is answered. Whether that may be now.
+    pub fn released(&self, id: KeptId, answer: impl FnOnce() -> Later) -> Release {
+        let mut out = self.out();
+        out.kept.as_mut().map_or(Release::Never, |kept| kept.release(id, answer))
+    }
+
+    /// A kept request gets no answer from its holder, or from the task. Whether its sender is to be told
+    /// now, since nobody else answers it.
+    pub fn nothing_from(&self, id: KeptId, who: Owes, answer: impl FnOnce() -> Later) -> Release {
+        let mut out = self.out();
+        out.kept.as_mut().map_or(Release::Never, |kept| kept.ends(id, who, answer))
+    }
+
+    /// Notes the task of an asynchronous handler that was started for a kept request.
+    pub fn runs(&self, id: KeptId, task: AbortHandle) {
+        self.out().kept.iter_mut().for_each(|kept| kept.runs(id, task.clone()));
     }
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use doorbell_am::{
-    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Peer, ReplyId, RequestId, Tag,
+    Bundle, BundleConfig, CallError, Endpoint, EndpointConfig, Handlers, Peer, Reply, ReplyId,
+    RequestId, Tag, Undeliverable,
 };
 use doorbell_kit::PATIENCE;
 use doorbell_verbs::{Config, Nic};
@@ -55,6 +56,15 @@ pub async fn endpoint(over: Over, handlers: Handlers) -> Endpoint {
 
 pub async fn endpoint_with(over: Over, handlers: Handlers, config: EndpointConfig) -> Endpoint {
     bundle(over).endpoint(handlers, config).await.expect("nobody else has that name")
+}
+
+/// Why a call was not delivered, or not answered.
+#[track_caller]
+pub fn undeliverable(answer: Result<Reply, CallError>) -> Undeliverable {
+    match answer {
+        Err(CallError::Undeliverable(why)) => why,
+        other => panic!("not as it should be: {other:?}"),
+    }
 }
 
 /// Two endpoints, of which one has mapped the other at 0.

@@ -1,8 +1,10 @@
 //! Active Messages, as programs use them: real devices, both kinds of runtime.
 
+mod cancelling;
 mod common;
 mod flow;
 mod links;
 mod messages;
+mod panics;
 mod passing;
 mod polling;

@@ -1,0 +1,175 @@
+//! Requests that were kept, and who owes them an answer.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use doorbell_verbs::{AtHand, Buf};
+
+use crate::error::{SendError, Undeliverable};
+use crate::handlers::ReplyId;
+use crate::kept::{KeptId, Later, Owes, Release};
+use crate::link::{Link, To};
+use crate::outbox::Content;
+use crate::peer::Peer;
+use crate::wire::Header;
+use crate::words::{Arguments, Room};
+
+/// A request that was kept, to be answered later: from wherever, once, and within the time that its
+/// sender gives it, its endpoint's [`patience`](crate::EndpointConfig::patience). An answer that is too
+/// late goes nowhere.
+///
+/// One that is dropped says to its caller that nothing was replied. That of an asynchronous handler says so
+/// when the handler ends, unless it was given away and is still held then.
+pub struct Kept {
+    link: Arc<Link>,
+    /// The request's header and its place in the link's table, until it is answered.
+    owed: Option<(Header, KeptId)>,
+    /// There until it is answered.
+    buffer: Option<Buf>,
+    payload: Range<usize>,
+    placed: Option<Range<u64>>,
+}
+
+impl Kept {
+    pub(crate) fn new(
+        link: Arc<Link>,
+        owed: (Header, KeptId),
+        buffer: Option<Buf>,
+        payload: Range<usize>,
+        placed: Option<Range<u64>>,
+    ) -> Self {
+        Self { link, owed: Some(owed), buffer, payload, placed }
+    }
+
+    /// Its place in the link's table, until it is answered.
+    pub(crate) fn id(&self) -> Option<KeptId> {
+        self.owed.map(|(_, id)| id)
+    }
+
+    /// Whether somebody still waits for the answer. Nobody does when the sender's
+    /// [`patience`](crate::EndpointConfig::patience) is over, when the sender has gone, or when it has given
+    /// its call up, which is known here within about a second.
+    pub fn is_awaited(&self) -> bool {
+        let Some(id) = self.id() else { return false };
+        let out = &mut *self.link.out();
+        out.gone().is_none() && out.kept.as_mut().is_some_and(|kept| kept.is_awaited(id))
+    }
+
+    /// Who sent it.
+    pub fn peer(&self) -> Peer {
+        Peer::of(self.link.clone())
+    }
+
+    /// The payload, where it was received.
+    pub fn payload(&self) -> &[u8] {
+        self.buffer.as_deref().map_or(&[], |buffer| &buffer[self.payload.clone()])
+    }
+
+    /// Where in the endpoint's segment the payload was placed, if it was.
+    pub fn placed(&self) -> Option<Range<u64>> {
+        self.placed.clone()
+    }
+
+    /// Replies with words. If they are more than the peer takes, it is told that.
+    pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
+        let mut room = Room::new();
+        self.answer(id.index(), Content { words: room.of(&arguments), payload: &[] });
+    }
+
+    /// Replies with words and a payload, of which a copy is sent.
+    ///
+    /// # Errors
+    /// As [`Request::reply_with`].
+    pub fn reply_with<A: Arguments>(
+        self,
+        id: ReplyId<A>,
+        arguments: A,
+        payload: &[u8],
+    ) -> Result<(), SendError> {
+        let mut room = Room::new();
+        let content = Content { words: room.of(&arguments), payload };
+        self.link.takes(content)?;
+        self.answer(id.index(), content);
+        Ok(())
+    }
+
+    fn answer(mut self, handler: u16, content: Content<'_>) {
+        let Some((Header { call, .. }, id)) = self.settle() else { return };
+        let to = To { handler, call };
+        let later = || -> Later {
+            let (words, payload) = (content.words.to_vec(), content.payload.to_vec());
+            Box::new(move |link| {
+                let content = Content { words: &words, payload: &payload };
+                link.reply(to, content, AtHand::nothing());
+            })
+        };
+        match self.link.released(id, later) {
+            Release::Now => self.link.reply(to, content, AtHand::nothing()),
+            Release::Later => {}
+            Release::Never => {
+                self.link.endpoint.shared.counters.late.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Gives the buffer back, and says what was owed an answer.
+    fn settle(&mut self) -> Option<(Header, KeptId)> {
+        if let Some(buffer) = self.buffer.take() {
+            self.link.buffers.give(buffer);
+        }
+        self.owed.take()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some((header, id)) = self.settle() {
+            let panics = std::thread::panicking();
+            ends_without_answer(&self.link, (header, id), Owes::Holder, panics);
+        }
+    }
+}
+
+/// What the task of an asynchronous handler owes to the request that it runs for: to say, when it ends,
+/// that there is no answer, if nobody has given one or will.
+pub(crate) struct TaskDebt {
+    link: Arc<Link>,
+    owed: (Header, KeptId),
+    panicked: bool,
+}
+
+impl TaskDebt {
+    pub fn new(link: Arc<Link>, owed: (Header, KeptId)) -> Self {
+        Self { link, owed, panicked: false }
+    }
+
+    /// Its end is a panic.
+    pub fn panicked(mut self) {
+        self.panicked = true;
+    }
+}
+
+impl Drop for TaskDebt {
+    fn drop(&mut self) {
+        let panics = self.panicked || std::thread::panicking();
+        ends_without_answer(&self.link, self.owed, Owes::Task, panics);
+    }
+}
+
+/// Whoever is said to owe an answer ends without one: its requester is told, if nobody else owes it.
+fn ends_without_answer(link: &Arc<Link>, (header, id): (Header, KeptId), who: Owes, panics: bool) {
+    let later = || -> Later { Box::new(move |link| unanswered(link, header, panics)) };
+    if link.nothing_from(id, who, later) == Release::Now {
+        unanswered(link, header, panics);
+    }
+}
+
+/// Tells a requester that its request goes without an answer, perhaps because its handler panicked.
+pub(crate) fn unanswered(link: &Arc<Link>, header: Header, panicked: bool) {
+    if panicked {
+        link.give_back(header, Undeliverable::Panicked, &[]);
+    } else {
+        link.done(header.call);
+    }
+}
