@@ -16,6 +16,7 @@ mod mapped;
 mod messages;
 mod partition;
 mod posting;
+mod probing;
 mod random;
 mod reads;
 mod receivers;

@@ -73,6 +73,7 @@
 //! | `receives` | where receives are taken from |
 //! | `unreliable`, `datagrams`, `management` | the other services, and queue pair 1 |
 //! | `hosts` | whether peers' hosts are still there |
+//! | `probe` | whether the peer of one queue pair is, asked on demand |
 //! | `common`, `timers`, `doorbells` | what queue pairs share |
 //! | `device` | what a device must do, and is told |
 //! | `around` | how one full link keeps nobody else waiting |
@@ -95,6 +96,7 @@ mod mapped;
 mod notices;
 mod numbering;
 mod pair;
+mod probe;
 mod queues;
 pub(crate) mod random;
 mod reads;

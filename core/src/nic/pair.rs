@@ -13,6 +13,7 @@ use super::completion::{Cause, Completion, Failure};
 use super::device::Flow;
 use super::hosts::HostId;
 use super::keys::{Domain, Rights};
+use super::probe::Probe;
 use super::queues::{Purpose, Shared};
 use super::requester::{MOST_UNDER_WAY, Requester, Turn};
 use super::responder::{Due, Responder};
@@ -54,7 +55,9 @@ pub(super) struct QueuePair {
     /// The peer's host.
     pub host: HostId,
     /// When it was last noted that something had come from there.
-    heard: Time,
+    pub heard: Time,
+    /// The question whether the peer is there, if it was [demanded](super::Nic::probe).
+    pub probe: Option<Probe>,
     /// The number of the flow whose addresses were last found to be the peer's and ours, or 0,
     /// which is none's.
     known_flow: u64,
@@ -100,6 +103,7 @@ impl QueuePair {
             receive_completions,
             host: HostId::NONE,
             heard: Time::ZERO,
+            probe: None,
             known_flow: 0,
             path: None,
             requester,
@@ -218,6 +222,7 @@ impl QueuePair {
         self.forget_events(common);
         self.leave_peer(common);
         self.last_receive = false;
+        self.probe = None;
         self.requester.forget();
         self.responder.forget();
         self.enter(State::Reset);
@@ -272,7 +277,7 @@ impl QueuePair {
         self.enter(State::Error);
         self.requester.stop();
         common.leave(&mut self.host);
-        (self.responder.ack_at, self.responder.asks) = (None, false);
+        (self.responder.ack_at, self.responder.asks, self.probe) = (None, false, None);
         // What was asked for before a request was refused is answered before the refusal.
         if !self.responder.due.is_fatal() {
             self.leave_unanswered(common);
@@ -436,13 +441,15 @@ impl QueuePair {
             common.owe(self, Due::Ack);
         }
         self.requester_expire(common);
+        self.probe_expire(common);
         self.arm(common);
     }
 
     /// Has the timer go off at the next moment that matters.
     #[inline]
     pub fn arm(&self, common: &mut Common) {
-        let times = [self.responder.ack_at, self.requester.retry_at, self.requester.resume_at];
+        let (r, asks_at) = (&self.requester, self.probe.map(|probe| probe.again));
+        let times = [self.responder.ack_at, r.retry_at, r.resume_at, asks_at];
         if let Some(at) = times.into_iter().flatten().min() {
             common.timers.arm(self.shared.place, at);
         }

@@ -76,6 +76,43 @@ impl Connection {
         attend(self.nic.shared(), self.link.ended()).await
     }
 
+    /// Demands a sign of life from the peer: if nothing comes by this connection within
+    /// [`KeepAlive::busy`](crate::KeepAlive::busy), it is over, with
+    /// [`Cause::PeerSilent`](crate::Cause::PeerSilent), as it is when the peer dies under a request.
+    ///
+    /// This is for a program that waits for the peer's *program*, for an answer to a message that was
+    /// sent and acknowledged long ago: nothing is under way then, and that the peer has died would be
+    /// noticed only after [`KeepAlive::idle`](crate::KeepAlive::idle). Who waits for long probes again and
+    /// again, each half of `busy`, say. It is the peer's NIC that answers: a program that is slow but alive
+    /// is not taken for dead.
+    ///
+    /// This returns at once, and may be called from anywhere. It has no effect on a connection that is
+    /// over, not made yet, or without answers, nor where a probe is under way; nor on a device that
+    /// tells itself when a peer has ended, as `shm` does.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use doorbell_verbs::{Buf, QueuePair};
+    /// # async fn asks(pair: QueuePair) -> Result<(), Box<dyn std::error::Error>> {
+    /// pair.send(Buf::from(b"how much is it?".to_vec())).await?;
+    /// let mut answer = std::pin::pin!(pair.recv(Buf::with_capacity(64)));
+    /// let price = loop {
+    ///     match tokio::time::timeout(Duration::from_millis(500), &mut answer).await {
+    ///         // If the peer has died, this is the error that says so.
+    ///         Ok(answered) => break answered?,
+    ///         Err(_) => pair.connection().probe(),
+    ///     }
+    /// };
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cold]
+    pub fn probe(&self) {
+        if self.link.ask_probe() {
+            self.nic.shared().run(Errand::Probe(self.link.clone()));
+        }
+    }
+
     /// Ends it, with up to 224 bytes for the peer, and waits until the peer knows, or does not answer.
     /// What is posted and not done is flushed on both sides: await before what is to be carried out. One
     /// that is over says again why. Of one whose terms were [exchanged](Unconnected::exchange)

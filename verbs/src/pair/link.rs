@@ -71,6 +71,8 @@ pub(crate) struct Link {
     stand: Mutex<Stand>,
     /// Whether it takes no more receives from the queue that it shares.
     had_last: AtomicBool,
+    /// Whether a probe of the peer was asked for, and has not begun yet.
+    asks_probe: AtomicBool,
     /// Who waits for that to change.
     watchers: Wakers,
     ways: Mutex<Ways>,
@@ -125,6 +127,7 @@ impl Link {
             unreliable: false,
             stand: Mutex::new(Stand::Unconnected),
             had_last: AtomicBool::new(false),
+            asks_probe: AtomicBool::new(false),
             watchers: Wakers::default(),
             ways: Mutex::new(Ways::default()),
         }
@@ -169,6 +172,16 @@ impl Link {
 
     pub fn had_last_receive(&self) -> bool {
         self.had_last.load(Ordering::Acquire)
+    }
+
+    /// Notes that a probe of the peer is asked for. Whether none was waiting to begin before.
+    pub fn ask_probe(&self) -> bool {
+        !self.asks_probe.swap(true, Ordering::AcqRel)
+    }
+
+    /// Notes that the probe begins: who asks from here on asks for another.
+    pub fn probe_begins(&self) {
+        self.asks_probe.store(false, Ordering::Release);
     }
 
     /// Waits until it is over.

@@ -408,6 +408,10 @@ impl Control {
             match errand {
                 Errand::Arm(queue) => self.arm(queue),
                 Errand::Deregister(lkey) => drop(self.nic.deregister(lkey)),
+                Errand::Probe(link) => {
+                    link.probe_begins();
+                    self.nic.probe(link.qpn);
+                }
                 Errand::Unmap(id) => drop(self.nic.unmap(id)),
                 Errand::Leave(leaving) => self.leave(leaving),
                 Errand::DropCompletions(queue, end) => {

@@ -18,6 +18,8 @@ pub(crate) enum Errand {
     Arm(CompletionQueueId),
     /// A registration was dropped.
     Deregister(Lkey),
+    /// A program wants to know whether the peer of a connection is still there.
+    Probe(Arc<Link>),
     /// Memory of a peer's is not to be mapped any more.
     Unmap(MappingId),
     /// A queue pair was dropped.
@@ -41,8 +43,8 @@ pub(crate) struct Leaving {
     pub ends: Box<dyn Any + Send>,
 }
 
-/// Errands that wait, as many as there are objects that they can be of: each is dropped once, and
-/// each reader sleeps once.
+/// Errands that wait, as many as there are objects that they can be of: each is dropped once, each
+/// reader sleeps once, and of each connection one probe at most waits to begin.
 #[derive(Default)]
 pub(crate) struct Errands {
     any: AtomicBool,

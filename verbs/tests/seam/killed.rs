@@ -146,3 +146,34 @@ fn over_shared_memory_a_peer_that_is_killed_is_told_of_and_can_come_again() {
 fn over_udp_a_peer_that_is_killed_is_told_of_and_can_come_again() {
     kills("killed::over_udp_a_peer_that_is_killed_is_told_of_and_can_come_again", Over::Udp);
 }
+
+/// Nothing was under way, and so the end of the peer was told of only after the idle time of half a
+/// minute.
+#[test]
+fn a_peer_that_is_killed_while_nothing_is_under_way_is_told_of_soon_to_who_probes() {
+    let test =
+        "killed::a_peer_that_is_killed_while_nothing_is_under_way_is_told_of_soon_to_who_probes";
+    if let Some(at) = child::part() {
+        return serves(at);
+    }
+    run(Runs::MultiThread, move || async move {
+        let nic = Nic::open("udp:127.0.0.1:0", brief()).expect("any port will do");
+        let mut child = Child::start(test, "udp:127.0.0.4:0", None);
+        let to = child.hear();
+        let pair = connect(&nic.domain(), &to).await;
+        pair.send(buf(0, 64)).await.expect("the peer is there");
+        pair.connection().probe();
+        assert!(!child.kill().success());
+        let killed = Instant::now();
+        let ending = loop {
+            let soon = Duration::from_millis(500);
+            match tokio::time::timeout(soon, pair.connection().ended()).await {
+                Ok(ending) => break ending,
+                Err(_) => pair.connection().probe(),
+            }
+        };
+        assert_eq!(ending, Ending::Broken(Cause::PeerSilent { millis: 1000 }));
+        let took = killed.elapsed();
+        assert!(took < Duration::from_secs(15), "{took:?}");
+    });
+}

@@ -66,7 +66,7 @@ impl QueuePair {
 
     /// Sends the oldest packet again. It asks whether the peer is there, and what it has: to send all
     /// of the window again at once would often be for nothing.
-    fn probe(&mut self, common: &mut Common) {
+    fn send_oldest_again(&mut self, common: &mut Common) {
         let oldest = self.requester.oldest;
         let open = self.requester.probe.map_or(self.requester.open, |(_, before)| before);
         self.return_to(oldest, common);
@@ -142,7 +142,7 @@ impl QueuePair {
                     self.requester.chased = None;
                     self.requester.rto.back_off(patience / 8);
                     // The timer is set again when that is sent.
-                    self.probe(common);
+                    self.send_oldest_again(common);
                 }
             }
         }
