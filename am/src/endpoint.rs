@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
 use crate::bundle::{Bundle, Owner};
-use crate::error::{CallError, MapError, OpenError, SendError};
+use crate::error::{CallError, Called, MapError, OpenError, SendError};
 use crate::event::Event;
 use crate::handlers::{Handlers, RequestId};
 use crate::links::{Core, LISTED, accept, watch};
@@ -111,8 +111,15 @@ pub struct EndpointConfig {
     /// answers; after that, for one request, and for more as it sends them. By [`Policy::PerSize`] there
     /// are so many for messages of each size.
     pub receives: usize,
-    /// How long handlers of peers have to reply.
+    /// How long handlers of peers have to reply to what this endpoint sends: the peers see to it, and send
+    /// back what is not answered by then, as [`NoReply`](crate::Undeliverable::NoReply). So a handler
+    /// that is stuck holds no credit for ever. Callers that have less time have a
+    /// [deadline](Self::deadline).
     pub patience: Duration,
+    /// How long a call of this endpoint's waits for its answer, and whoever waits for a credit, unless
+    /// [`Peer::within`] says otherwise. Without it, as long as the peer is there: a handler has no longer
+    /// than [`patience`](Self::patience).
+    pub deadline: Option<Duration>,
     /// How messages are carried.
     pub policy: Policy,
     /// Who sees to it that peers do not send too much.
@@ -121,7 +128,7 @@ pub struct EndpointConfig {
 
 impl Default for EndpointConfig {
     /// Eight credits, payloads of 4096 bytes, no segment, 64 asynchronous handlers, 1024 peers, half a
-    /// minute.
+    /// minute of patience, no deadline.
     fn default() -> Self {
         Self {
             service: None,
@@ -133,6 +140,7 @@ impl Default for EndpointConfig {
             places: 1024,
             receives: 4096,
             patience: Duration::from_secs(30),
+            deadline: None,
             policy: Policy::Together,
             flow: Flow::Credits,
         }
@@ -310,7 +318,13 @@ impl Endpoint {
         id: RequestId<A>,
         arguments: A,
     ) -> Result<Reply, CallError> {
-        self.peer(to)?.call(id, arguments).await
+        match self.peer(to) {
+            Ok(peer) => peer.call(id, arguments).await,
+            Err(why) => {
+                let call = Called::new(format!("place {to}").into(), id.index(), id.name());
+                Err(CallError::NotSent { call, why })
+            }
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! What goes wrong, and why.
 
+use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use doorbell_verbs::{ConnectError, Ending, ListenRefused, RegisterError, ResourceError};
 use thiserror::Error;
@@ -15,31 +17,39 @@ pub enum Undeliverable {
     #[error("the endpoint has another tag than it was mapped with")]
     WrongTag = 1,
     /// The endpoint has no such handler.
-    #[error("the endpoint has no handler of this index")]
+    #[error("the endpoint has no handler of this index: it must declare the same as its peers")]
     NoHandler,
     /// The words are not the arguments of the handler.
-    #[error("the handler of this index has other arguments")]
+    #[error(
+        "the endpoint's handler of this index has other arguments: both sides must declare the same"
+    )]
     Arguments,
     /// The handler panicked.
-    #[error("the handler panicked, and has not replied")]
+    #[error("the handler panicked, and has not replied: the peer's process has said why")]
     Panicked,
     /// The handler has not replied in time.
-    #[error("the handler has not replied within the time that it has")]
+    #[error(
+        "the handler has not replied within the patience of this endpoint \
+         (`EndpointConfig::patience`)"
+    )]
     NoReply,
     /// The handler has ended without a reply to a call.
     #[error("the handler has ended without a reply")]
     Unanswered,
     /// What the handler replied is more than the requester takes.
-    #[error("the handler's reply is longer than this side takes in a message")]
+    #[error(
+        "the handler's reply is longer than this endpoint takes in a message \
+         (`EndpointConfig::payload`)"
+    )]
     LongReply,
     /// What was to be placed in the endpoint's segment does not fit.
     #[error("the endpoint's segment has no room for it there")]
     Segment,
     /// The endpoint has gone, or the way there.
-    #[error("the peer has gone")]
+    #[error("the peer has gone: whether the handler has run is not known")]
     PeerGone,
     /// Too many asynchronous handlers of the endpoint are under way, of peers that have gone, too.
-    #[error("the endpoint has too many asynchronous handlers under way")]
+    #[error("the endpoint has too many asynchronous handlers under way: it may be tried again")]
     Busy,
 }
 
@@ -107,28 +117,168 @@ pub enum SendError {
         /// How many there are.
         room: u64,
     },
-    /// There was no credit by the time that was given.
-    #[error("no credit came back in time: the peer's handlers are slow, or stuck")]
-    NoCredit,
+    /// There was no credit within the time that was given for it.
+    #[error(
+        "no credit for another request to {peer} came back within {within:?}: of {credits}. The \
+         handlers of those are slow, or stuck; the peer's `EndpointConfig::credits` says how many may be \
+         under way"
+    )]
+    NoCredit {
+        /// The peer.
+        peer: Box<str>,
+        /// How long it was waited for.
+        within: Duration,
+        /// Who has the credits.
+        credits: Credits,
+    },
+}
+
+/// Who has the credits of a peer when there is none for another request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Credits {
+    /// How many requests are under way, calls among them.
+    pub under_way: u16,
+    /// How many of them are calls that were dropped, or whose time was over, and whose handlers go on.
+    pub given_up: u16,
+}
+
+impl fmt::Display for Credits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { under_way, given_up } = self;
+        write!(
+            f,
+            "{under_way} requests that are under way, {given_up} are calls that were given up"
+        )
+    }
+}
+
+/// Which call an error is about. It reads as "`add` (request handler 0) of udp:127.0.0.1:4000#2a".
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Called(Box<Which>);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Which {
+    peer: Box<str>,
+    index: u16,
+    handler: &'static str,
+}
+
+impl Called {
+    #[cold]
+    pub(crate) fn new(peer: Box<str>, index: u16, handler: &'static str) -> Self {
+        Self(Box::new(Which { peer, index, handler }))
+    }
+
+    /// The peer: its name, where this side has mapped it.
+    pub fn peer(&self) -> &str {
+        &self.0.peer
+    }
+
+    /// The index of the handler that was called.
+    pub fn index(&self) -> u16 {
+        self.0.index
+    }
+
+    /// The name of the handler that was called.
+    pub fn handler(&self) -> &'static str {
+        self.0.handler
+    }
+}
+
+impl fmt::Display for Called {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Which { peer, index, handler } = &*self.0;
+        write!(f, "`{handler}` (request handler {index}) of {peer}")
+    }
+}
+
+/// What a call waited for when its time was over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WaitedFor {
+    /// For a credit: its request was not sent.
+    Credit(Credits),
+    /// For the answer: its request was sent, and its handler may have run, or may run still.
+    Answer,
+}
+
+impl fmt::Display for WaitedFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Credit(credits) => {
+                write!(f, "the request was not sent, for no credit came back: of {credits}")
+            }
+            Self::Answer => {
+                write!(f, "the request was sent, and whether its handler has run is not known")
+            }
+        }
+    }
 }
 
 /// Why a call has no answer.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
 pub enum CallError {
-    /// It was not sent.
-    #[error("{0}")]
-    NotSent(#[from] SendError),
-    /// It was not delivered, or not answered.
-    #[error("{0}")]
-    Undeliverable(#[from] Undeliverable),
+    /// Its request was not sent.
+    #[error("calling {call}: the request was not sent: {why}")]
+    NotSent {
+        /// Which call.
+        call: Called,
+        /// Why.
+        why: SendError,
+    },
+    /// Its request was not delivered, or not answered.
+    #[error("calling {call}: {why}")]
+    Undeliverable {
+        /// Which call.
+        call: Called,
+        /// Why.
+        why: Undeliverable,
+    },
+    /// The peer has gone before it answered.
+    #[error(
+        "calling {call}: the peer has gone, and whether the handler has run is not known: {ending}"
+    )]
+    PeerGone {
+        /// Which call.
+        call: Called,
+        /// How its connection ended.
+        ending: Ending,
+    },
+    /// The caller's time was over: that of [`Peer::within`](crate::Peer::within), or of the endpoint's
+    /// [configuration](crate::EndpointConfig::deadline).
+    #[error("calling {call}: no answer within {within:?}, the caller's deadline: {waited_for}")]
+    Deadline {
+        /// Which call.
+        call: Called,
+        /// How long it had.
+        within: Duration,
+        /// What it waited for in the end.
+        waited_for: WaitedFor,
+    },
     /// What was replied is not what was expected.
-    #[error("the reply is of handler {found}, and not `{expected}`, or has other arguments")]
+    #[error(
+        "the reply is for reply handler {found}, and `{expected}` (reply handler {index}) was expected, \
+         or its arguments are others: both sides must declare the same"
+    )]
     OtherReply {
         /// The handler that it was for.
         found: u16,
+        /// The index of the one that was expected.
+        index: u16,
         /// The one that was expected.
         expected: &'static str,
     },
+}
+
+impl CallError {
+    /// Why the request was not delivered or not answered by the peer, if it was sent and that is known.
+    pub fn undeliverable(&self) -> Option<Undeliverable> {
+        match self {
+            Self::Undeliverable { why, .. } => Some(*why),
+            Self::PeerGone { .. } => Some(Undeliverable::PeerGone),
+            _ => None,
+        }
+    }
 }
 
 /// Why a peer was not mapped.

@@ -72,6 +72,7 @@ mod expected;
 mod handlers;
 mod handling;
 mod kept;
+mod limit;
 mod link;
 mod links;
 mod listing;
@@ -96,7 +97,9 @@ mod words;
 
 pub use bundle::{Bundle, BundleConfig, Statistics};
 pub use endpoint::{Endpoint, EndpointConfig, Flow, Policy, SegmentMemory};
-pub use error::{CallError, MapError, OpenError, SendError, Undeliverable};
+pub use error::{
+    CallError, Called, Credits, MapError, OpenError, SendError, Undeliverable, WaitedFor,
+};
 pub use event::Event;
 pub use handlers::{Handlers, ReplyId, RequestId};
 pub use message::{Replied, Reply, Request, Returned};

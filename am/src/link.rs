@@ -4,6 +4,7 @@
 //! to an endpoint is bounded: by the credits that it gave, and by the requests that it sent. It posts
 //! as many receives.
 
+mod alive;
 mod answers;
 mod credits;
 mod kept;
@@ -29,7 +30,7 @@ use crate::expected::Expected;
 use crate::kept::KeptRequests;
 use crate::links::{Core, NOWHERE};
 use crate::message::Reply;
-use crate::name::Tag;
+use crate::name::{Name, Tag};
 use crate::outbox::{Content, Outbox};
 use crate::proofs::Taken;
 use crate::receives::OwnReceives;
@@ -79,6 +80,11 @@ pub(crate) struct Link {
     worth: Option<NonZeroU16>,
     /// Counts what may end somebody's waiting: answers, credits, the end.
     changes: AtomicU32,
+    /// How many sleep until the peer does something, and whether it is asked for signs of life meanwhile.
+    waiters: AtomicU32,
+    probed: AtomicBool,
+    /// The peer's name, where this side has mapped it.
+    name: OnceLock<Box<Name>>,
     out: Mutex<Out>,
     /// The peer's receives, if it has its own.
     own: Option<Box<OwnReceives>>,
@@ -187,6 +193,9 @@ impl Link {
             proved: AtomicU16::new(0),
             worth,
             changes: AtomicU32::new(0),
+            waiters: AtomicU32::new(0),
+            probed: AtomicBool::new(false),
+            name: OnceLock::new(),
             out: Mutex::new(Out {
                 outbox: None,
                 ending: None,
@@ -269,6 +278,19 @@ impl Link {
     #[inline]
     pub fn qpn(&self) -> Qpn {
         self.connection.qpn()
+    }
+
+    /// It is this endpoint that is at the other end.
+    pub fn is_to(&self, name: &Name) {
+        self.name.get_or_init(|| Box::new(name.clone()));
+    }
+
+    /// The peer, for errors: by its name, or, if it has only mapped this endpoint, by its number.
+    #[cold]
+    pub fn peer_text(&self) -> Box<str> {
+        let service = || self.peer().map_or(0, |peer| peer.service);
+        let number = || format!("the endpoint #{:016x}, which has mapped this one", service());
+        self.name.get().map_or_else(number, |name| name.to_string()).into()
     }
 
     /// Whether no message takes one of the endpoint's receives by it any more, and all that did are in their

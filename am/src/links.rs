@@ -467,6 +467,7 @@ impl Core {
         let hello = Hello::from_bytes(&private).filter(|hello| hello.size == size);
         let hello = hello.ok_or_else(|| MapError::NoEndpoint(text()))?;
         fresh.link.hears(hello);
+        fresh.link.is_to(name);
         self.opens(&fresh.link, queues);
         Ok(fresh)
     }
@@ -489,6 +490,7 @@ impl Core {
             return self.map_per_size(index, name, tag).await;
         }
         if let Some(link) = self.link_of(name) {
+            link.is_to(name);
             let lost = |why| MapError::Lost { name: name.to_string(), why };
             self.shows(&link, tag).await.map_err(lost)?;
             self.compare(&link, name).await?;
@@ -622,7 +624,7 @@ pub(crate) async fn ask(
     words: &[u64],
     payload: &[u8],
 ) -> Result<Reply, CallError> {
-    peer::call(link, SYSTEM, Content { words, payload }).await
+    peer::ask(link, SYSTEM, Content { words, payload }).await
 }
 
 /// The bytes of a listing of handlers, of which one has a name of 255 at the most: every endpoint takes

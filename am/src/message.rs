@@ -375,7 +375,8 @@ impl Reply {
     /// When it is of another, or the words are none of that.
     #[inline]
     pub fn arguments<A: Arguments>(&self, id: ReplyId<A>) -> Result<A, CallError> {
-        let other = CallError::OtherReply { found: self.handler, expected: id.name() };
+        let (found, index) = (self.handler, id.index());
+        let other = CallError::OtherReply { found, index, expected: id.name() };
         if self.handler != id.index() {
             return Err(other);
         }
@@ -433,8 +434,9 @@ impl Returned<'_> {
 impl fmt::Display for Returned<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.handler() {
-            Some(handler) => write!(f, "a request for handler {handler} came back: {}", self.why),
-            None => write!(f, "a request came back: {}", self.why),
+            Some(handler) => write!(f, "a request for handler {handler}")?,
+            None => write!(f, "a request")?,
         }
+        write!(f, " of {} came back: {}", self.link.peer_text(), self.why)
     }
 }

@@ -1,14 +1,15 @@
 //! Peers: sending to them.
 
-use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorbell_verbs::{Data, Ending, Memory};
 
 use crate::carried;
-use crate::error::{CallError, SendError};
+use crate::error::{CallError, Called, SendError, Undeliverable, WaitedFor};
 use crate::handlers::RequestId;
 use crate::handling::handles;
+use crate::limit::Limit;
 use crate::link::{Answer, Link};
 use crate::message::Reply;
 use crate::outbox::Content;
@@ -17,7 +18,11 @@ use crate::words::{Arguments, MOST_WORDS, Room};
 
 /// An endpoint's peer, to send requests to. Clones are handles to the same.
 #[derive(Clone)]
-pub struct Peer(Arc<Link>);
+pub struct Peer {
+    link: Arc<Link>,
+    /// How long whoever waits for it by this handle does so.
+    within: Option<Duration>,
+}
 
 /// The right to have one more request under way to a peer. If it is dropped, another may use it.
 #[must_use = "it is given back if nothing is sent by it"]
@@ -28,17 +33,49 @@ pub struct Credit<'p> {
 
 impl Peer {
     pub(crate) fn of(link: Arc<Link>) -> Self {
-        Self(link)
+        let within = link.endpoint.config.deadline;
+        Self { link, within }
+    }
+
+    /// A handle by which calls wait so long for their answers, and requests and payloads for credits,
+    /// whatever the endpoint's [`deadline`](crate::EndpointConfig::deadline) is: for one call, or for many.
+    /// The time of each counts from when it begins to sleep. With [`Duration::MAX`] they wait as long as the
+    /// peer is there.
+    ///
+    /// When the time is over a call ends with [`CallError::Deadline`], and what else needs a credit with
+    /// [`SendError::NoCredit`]. A call that was sent is given up then, as one that is dropped: its
+    /// answer, if one comes, goes nowhere.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use doorbell_am::{CallError, Peer, ReplyId, RequestId};
+    ///
+    /// const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
+    /// const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
+    ///
+    /// async fn add(peer: &Peer) -> Result<u64, CallError> {
+    ///     peer.within(Duration::from_secs(2)).call(ADD, (2, 3)).await?.arguments(SUM)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn within(&self, within: Duration) -> Self {
+        Self { link: self.link.clone(), within: Some(within) }
+    }
+
+    #[inline]
+    fn limit(&self) -> Limit<'_> {
+        Limit::of(self.within)
     }
 
     /// Why it has gone, if it has.
     pub fn ending(&self) -> Option<Ending> {
-        self.0.ending()
+        self.link.ending()
     }
 
     /// The longest payload that it takes in a message.
     pub fn longest_payload(&self) -> usize {
-        self.0.longest()
+        self.link.longest()
     }
 
     /// Sends a request, when there is a credit for it. This does not wait until it is handled.
@@ -70,15 +107,21 @@ impl Peer {
     ) -> Result<(), SendError> {
         let mut room = Room::new();
         let content = Content { words: room.of(&arguments), payload };
-        let link = self.0.lane(content);
+        let link = self.link.lane(content);
         link.allows(content)?;
         if link.try_request(id.index(), content)? {
             return Ok(());
         }
-        credit(link).await?.send(id.index(), content)
+        credit(link, &mut self.limit()).await?.send(id.index(), content)
     }
 
-    /// Sends a request, and waits for what its handler replies.
+    /// Sends a request, and waits for what its handler replies, for no longer than
+    /// [that](Self::within) if there is a bound.
+    ///
+    /// A call that is dropped, by `select!` or `timeout`, is given up. Its asynchronous handler is ended at
+    /// its next await, within about a second, which gives the call's credit back. Other handlers run to
+    /// their end, and a request that they [keep](crate::Request::keep) has its credit until it is answered
+    /// or the [`patience`](crate::EndpointConfig::patience) is over.
     ///
     /// # Errors
     /// When it was not sent, not delivered, or not answered.
@@ -104,15 +147,23 @@ impl Peer {
     ) -> Result<Reply, CallError> {
         let mut room = Room::new();
         let content = Content { words: room.of(&arguments), payload };
-        let link = self.0.lane(content);
-        // As `call`, of which the arguments would be stored only to be loaded again.
-        let begun = match begin(link, id.index(), content)? {
-            Some(begun) => begun,
-            None => begin_later(link, id.index(), content).await?,
+        let link = self.link.lane(content);
+        let (mut limit, mut answer) = (self.limit(), None);
+        // The arguments go out before anything is waited for: what is awaited would be stored.
+        let begun = match begin(link, id.index(), content) {
+            Ok(Some(begun)) => Ok(begun),
+            Ok(None) => begin_later(link, id.index(), content, &mut limit).await,
+            Err(why) => Err(why),
         };
-        let mut answer = None;
-        begun.answered(link, &mut answer).await;
-        Ok(answer.expect("it was found")?)
+        match begun {
+            Ok(begun) => begun.answered(link, &mut answer, &mut limit).await,
+            Err(why) => return Err(not_sent(link, (id.index(), id.name()), why)),
+        }
+        match answer {
+            Some(Ok(reply)) => Ok(reply),
+            Some(Err(why)) => Err(undelivered(link, (id.index(), id.name()), why)),
+            None => Err(too_late(link, (id.index(), id.name()), &limit)),
+        }
     }
 
     /// Places data in the peer's segment, and runs a handler there behind it. What this gives may be
@@ -134,57 +185,41 @@ impl Peer {
     ) -> Result<Placing, SendError> {
         let mut room = Room::new();
         let words = room.of(&arguments);
-        self.0.allows(Content::encoded(&[]))?;
+        self.link.allows(Content::encoded(&[]))?;
         if words.len() > MOST_WORDS {
             return Err(SendError::Words(words.len()));
         }
         /// The most that the NIC takes at once.
         const MOST: u64 = 1 << 31;
-        let (data, link) = (data.into(), &self.0);
+        let (data, link) = (data.into(), &self.link);
         if data.len() > MOST {
             return Err(SendError::Payload { len: data.len() as usize, most: MOST as usize });
         }
         if let Some(right) = link.carries() {
             link.out().locate(offset, data.len())?;
             let _right = right.lock().await;
-            return carry(link, id.index(), words, offset, data).await;
+            return carry(link, id.index(), words, offset, data, self.within).await;
         }
         let source = match link.try_place(id.index(), words, offset, data)? {
             Ok(source) => source,
             Err(placed) => {
-                let credit = credit(link).await?;
+                let credit = credit(link, &mut self.limit()).await?;
                 credit.uses(|| link.place(&mut link.out(), id.index(), words, placed))?
             }
         };
         Ok(Placing { link: link.clone(), coming: Coming::by(source), whole: None })
     }
 
-    /// Waits for the right to have one more request under way. To give it up in time, see
-    /// [`credit_by`](Self::credit_by).
+    /// Waits for the right to have one more request under way, for no longer than
+    /// [that](Self::within) if there is a bound.
     ///
     /// # Errors
-    /// When the peer has gone, or this is a handler.
+    /// When the peer has gone, the time is over, or this is a handler.
     pub async fn credit(&self) -> Result<Credit<'_>, SendError> {
         if handles() {
             return Err(SendError::InHandler);
         }
-        credit(&self.0).await
-    }
-
-    /// The same until something else is done: a timer, as a rule.
-    ///
-    /// # Errors
-    /// As [`credit`](Self::credit), and when the other is done first.
-    pub async fn credit_by(&self, deadline: impl Future) -> Result<Credit<'_>, SendError> {
-        let mut deadline = std::pin::pin!(deadline);
-        let mut credit = std::pin::pin!(self.credit());
-        std::future::poll_fn(|context| {
-            if let credit @ std::task::Poll::Ready(_) = credit.as_mut().poll(context) {
-                return credit;
-            }
-            deadline.as_mut().poll(context).map(|_| Err(SendError::NoCredit))
-        })
-        .await
+        credit(&self.link, &mut self.limit()).await
     }
 
     /// The right to have one more request under way, if there is one now.
@@ -195,8 +230,8 @@ impl Peer {
         if handles() {
             return Err(SendError::InHandler);
         }
-        let admitted = self.0.admit(&mut self.0.out())?;
-        Ok(admitted.then(|| Credit { link: &self.0, used: false }))
+        let admitted = self.link.admit(&mut self.link.out())?;
+        Ok(admitted.then(|| Credit { link: &self.link, used: false }))
     }
 }
 
@@ -208,10 +243,16 @@ struct Begun {
 }
 
 impl Begun {
-    /// Waits for the answer, which is put where the caller is to have it.
+    /// Waits for the answer, which is put where the caller is to have it, if it comes in time.
     #[inline]
-    async fn answered(self, link: &Arc<Link>, answer: &mut Option<Answer>) {
-        found_since(link, Some(self.seen), Coming::<Answer>::by(self.call), answer).await;
+    async fn answered<'l>(
+        self,
+        link: &'l Arc<Link>,
+        answer: &mut Option<Answer>,
+        limit: &mut Limit<'l>,
+    ) {
+        let coming = Coming::<Answer>::by(self.call);
+        found_since(link, Some(self.seen), coming, answer, limit).await;
     }
 }
 
@@ -223,35 +264,80 @@ fn begin(link: &Arc<Link>, handler: u16, content: Content<'_>) -> Result<Option<
     Ok(link.try_call(handler, content)?.map(|call| Begun { call, seen }))
 }
 
-/// The same when there is one.
-async fn begin_later(
-    link: &Arc<Link>,
+/// Sends a request that is answered by a link when there is a credit.
+async fn begin_later<'l>(
+    link: &'l Arc<Link>,
     handler: u16,
     content: Content<'_>,
+    limit: &mut Limit<'l>,
 ) -> Result<Begun, SendError> {
-    let credit = credit(link).await?;
+    let credit = credit(link, limit).await?;
     let seen = link.changes();
     Ok(Begun { call: credit.send_call(handler, content)?, seen })
 }
 
-/// Sends a request by a link, and waits for the answer.
-pub(crate) async fn call(
+/// What an endpoint asks another by a link, and the answer.
+pub(crate) async fn ask(
     link: &Arc<Link>,
     handler: u16,
     content: Content<'_>,
 ) -> Result<Reply, CallError> {
-    let begun = match begin(link, handler, content)? {
-        Some(begun) => begun,
-        None => begin_later(link, handler, content).await?,
+    let which = (handler, "a question between endpoints");
+    let (mut limit, mut answer) = (Limit::of(None), None);
+    let begun = match begin(link, handler, content) {
+        Ok(Some(begun)) => Ok(begun),
+        Ok(None) => begin_later(link, handler, content, &mut limit).await,
+        Err(why) => Err(why),
     };
-    let mut answer = None;
-    begun.answered(link, &mut answer).await;
-    Ok(answer.expect("it was found")?)
+    let begun = begun.map_err(|why| not_sent(link, which, why))?;
+    begun.answered(link, &mut answer, &mut limit).await;
+    let answer = answer.unwrap_or(Err(Undeliverable::PeerGone));
+    answer.map_err(|why| undelivered(link, which, why))
+}
+
+/// The index and the name of a handler.
+type Handler = (u16, &'static str);
+
+/// The error of a call that was not sent.
+#[cold]
+fn not_sent(link: &Arc<Link>, (index, name): Handler, why: SendError) -> CallError {
+    let call = Called::new(link.peer_text(), index, name);
+    match why {
+        SendError::NoCredit { within, credits, .. } => {
+            let waited_for = WaitedFor::Credit(credits);
+            CallError::Deadline { call, within, waited_for }
+        }
+        why => CallError::NotSent { call, why },
+    }
+}
+
+/// The error of a call that was sent, and has no answer but a reason for that.
+#[cold]
+fn undelivered(link: &Arc<Link>, (index, name): Handler, why: Undeliverable) -> CallError {
+    let call = Called::new(link.peer_text(), index, name);
+    match link.ending() {
+        Some(ending) if why == Undeliverable::PeerGone => CallError::PeerGone { call, ending },
+        _ => CallError::Undeliverable { call, why },
+    }
+}
+
+/// The error of a call that was sent, and whose time is over.
+#[cold]
+fn too_late(link: &Arc<Link>, (index, name): Handler, limit: &Limit<'_>) -> CallError {
+    let call = Called::new(link.peer_text(), index, name);
+    CallError::Deadline { call, within: limit.within(), waited_for: WaitedFor::Answer }
 }
 
 /// Waits for a credit.
-async fn credit(link: &Arc<Link>) -> Result<Credit<'_>, SendError> {
-    found(link, Admission::default()).await?;
+async fn credit<'l>(link: &'l Arc<Link>, limit: &mut Limit<'l>) -> Result<Credit<'l>, SendError> {
+    match found(link, Admission::default(), limit).await {
+        Some(admitted) => admitted?,
+        None => {
+            let (peer, within) = (link.peer_text(), limit.within());
+            let credits = link.out().who_has_credits();
+            return Err(SendError::NoCredit { peer, within, credits });
+        }
+    }
     Ok(Credit { link, used: false })
 }
 
@@ -262,14 +348,17 @@ async fn carry(
     words: &[u64],
     offset: u64,
     data: Data,
+    within: Option<Duration>,
 ) -> Result<Placing, SendError> {
     let place = [offset, data.len()];
-    credit(link).await?.uses(|| link.carry(handler, words, place))?;
+    credit(link, &mut Limit::of(within)).await?.uses(|| link.carry(handler, words, place))?;
     let mut pieces = carried::pieces(&data, link.longest(), &link.buffers).peekable();
     let mut source = None;
     while let Some(piece) = pieces.next() {
         let is_last = pieces.peek().is_none();
-        source = credit(link).await?.uses(|| link.carry_piece(piece, is_last))?;
+        source = credit(link, &mut Limit::of(within))
+            .await?
+            .uses(|| link.carry_piece(piece, is_last))?;
     }
     drop(pieces);
     let whole = match data {
@@ -302,7 +391,11 @@ impl Placing {
         let here = self.coming.find(&self.link, &mut self.link.out());
         let memory = match here {
             Some(found) => found?,
-            None => found(&self.link, self.coming.hand_on()).await?,
+            None => {
+                let limit = &mut Limit::of(None);
+                let found = found(&self.link, self.coming.hand_on(), limit).await;
+                found.expect("its time is not bounded")?
+            }
         };
         Ok(whole.unwrap_or(memory))
     }

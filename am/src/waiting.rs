@@ -1,13 +1,16 @@
 //! Waiting for what a link brings.
 
+use std::future::Future;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
-use doorbell_verbs::{AtHand, Look, Memory};
+use doorbell_verbs::{AtHand, Look, Memory, WaitFor};
 
 use crate::error::{SendError, Undeliverable};
 use crate::expected::Expected;
+use crate::limit::Limit;
 use crate::link::{Answer, Link, Out};
 use crate::poller::Awaiting;
 
@@ -43,38 +46,84 @@ pub(crate) trait Awaited {
     fn leave(&mut self, out: &mut Out);
 }
 
-/// Waits until something has come by a link.
+/// Waits until something has come by a link, or the time for that is over.
 #[inline]
-pub(crate) async fn found<A: Awaited>(link: &Arc<Link>, awaited: A) -> A::Found {
+pub(crate) async fn found<'l, A: Awaited>(
+    link: &'l Arc<Link>,
+    awaited: A,
+    limit: &mut Limit<'l>,
+) -> Option<A::Found> {
     let mut kept = None;
-    found_since(link, None, awaited, &mut kept).await;
-    kept.expect("it was found")
+    found_since(link, None, awaited, &mut kept, limit).await;
+    kept
 }
 
-/// The same of what had not come when the link had changed so often. It is kept where the caller says, and
-/// not handed through all that waits for it.
+/// As [`found`], of what had not come when the link had changed so often. It is kept where the caller says,
+/// and not handed through all that waits for it.
 #[inline]
-pub(crate) async fn found_since<A: Awaited>(
-    link: &Arc<Link>,
+pub(crate) async fn found_since<'l, A: Awaited>(
+    link: &'l Arc<Link>,
     seen: Option<u32>,
     awaited: A,
     kept: &mut Option<A::Found>,
+    limit: &mut Limit<'l>,
 ) {
-    let look = OnLink { link, awaited, seen, woke: false, kept };
-    link.endpoint.shared.nic.wait_for(look).await;
+    let look = OnLink { link, awaited, seen, sleeps: false, woke: false, kept };
+    let wait = link.endpoint.shared.nic.wait_for(look);
+    InTime { wait, link, limit, pended: 0 }.await;
+}
+
+/// Somebody's waiting, while there is time for it.
+struct InTime<'a, 'l, 'k, A: Awaited> {
+    wait: WaitFor<'l, OnLink<'l, 'k, A>>,
+    link: &'l Arc<Link>,
+    limit: &'a mut Limit<'l>,
+    /// How often it let other tasks run.
+    pended: u8,
+}
+
+impl<A: Awaited> Unpin for InTime<'_, '_, '_, A> {}
+
+impl<A: Awaited> Future for InTime<'_, '_, '_, A> {
+    type Output = ();
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        match Pin::new(&mut this.wait).poll(context) {
+            Poll::Pending => this.pends(context),
+            found => found,
+        }
+    }
+}
+
+impl<A: Awaited> InTime<'_, '_, '_, A> {
+    /// The time of one that only spins is not looked at, unless it spins on and on, since other things
+    /// come all the time.
+    #[cold]
+    fn pends(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        const SPINS: u8 = 64;
+        self.pended = (self.pended + 1).min(SPINS);
+        if self.pended == SPINS || self.wait.look().sleeps {
+            return self.limit.poll(self.link, context);
+        }
+        Poll::Pending
+    }
 }
 
 /// Looks for it, and handles meanwhile what comes.
-struct OnLink<'l, A: Awaited> {
+struct OnLink<'l, 'k, A: Awaited> {
     link: &'l Arc<Link>,
     awaited: A,
     /// What the link had changed when it was looked at last.
     seen: Option<u32>,
+    /// Whether it has slept, or was about to.
+    sleeps: bool,
     woke: bool,
-    kept: &'l mut Option<A::Found>,
+    kept: &'k mut Option<A::Found>,
 }
 
-impl<A: Awaited> Look for OnLink<'_, A> {
+impl<A: Awaited> Look for OnLink<'_, '_, A> {
     type Found = ();
 
     #[inline]
@@ -96,6 +145,7 @@ impl<A: Awaited> Look for OnLink<'_, A> {
 
     fn register(&mut self, waker: &Waker) {
         self.seen = None;
+        self.sleeps = true;
         self.awaited.wait(&mut self.link.out(), waker);
     }
 
@@ -104,7 +154,7 @@ impl<A: Awaited> Look for OnLink<'_, A> {
     }
 }
 
-impl<A: Awaited> Drop for OnLink<'_, A> {
+impl<A: Awaited> Drop for OnLink<'_, '_, A> {
     #[inline]
     fn drop(&mut self) {
         if self.awaited.is_due() {

@@ -133,6 +133,11 @@ impl<'n, L> WaitFor<'n, L> {
     pub(crate) fn new(shared: &'n Shared, look: L) -> Self {
         Self { look, waiting: Waiting::new(shared) }
     }
+
+    /// What looks for it.
+    pub fn look(&mut self) -> &mut L {
+        &mut self.look
+    }
 }
 
 impl<L> Unpin for WaitFor<'_, L> {}

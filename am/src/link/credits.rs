@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use super::{Answer, Link, Out};
 use crate::costs::{Cost, span};
-use crate::error::SendError;
+use crate::error::{Credits, SendError};
 use crate::wire::MOST_CREDITS;
 
 impl Link {
@@ -186,6 +186,12 @@ impl Link {
 }
 
 impl Out {
+    /// Who has the credits.
+    #[cold]
+    pub fn who_has_credits(&self) -> Credits {
+        Credits { under_way: self.taken, given_up: self.calls.abandoned() as u16 }
+    }
+
     /// Gives up all credits but one, which are wanted elsewhere. How many those were.
     pub fn yields(&mut self) -> usize {
         let kept = u16::from(self.taken == 0);

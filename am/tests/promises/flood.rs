@@ -175,9 +175,9 @@ async fn sends(flood: Flood, own: usize, endpoint: Endpoint) -> Model {
                 assert_eq!(reply.arguments(TOLD), Ok(sent));
                 assert!(reply.payload() == payload(sent, reply.payload().len()));
             }
-            (0..24, Err(CallError::Undeliverable(Undeliverable::Unanswered)))
-            | (61..63, Err(CallError::Undeliverable(Undeliverable::Panicked)))
-            | (63, Err(CallError::Undeliverable(Undeliverable::NoHandler))) => {}
+            (0..24, Err(CallError::Undeliverable { why: Undeliverable::Unanswered, .. }))
+            | (61..63, Err(CallError::Undeliverable { why: Undeliverable::Panicked, .. }))
+            | (63, Err(CallError::Undeliverable { why: Undeliverable::NoHandler, .. })) => {}
             (kind, other) => panic!("a request of kind {kind} is answered {other:?}"),
         }
     }

@@ -39,8 +39,8 @@ async fn what_is_under_way_to_a_peer_that_goes_comes_back() {
         all.extend(kept.recv().await);
     }
     drop(far);
-    let gone = Undeliverable::PeerGone.into();
-    assert_eq!(call.await.expect("it does not fail"), Some(gone));
+    let gone = call.await.expect("it does not fail").expect("nobody answers");
+    assert_eq!(gone.undeliverable(), Some(Undeliverable::PeerGone));
     while lost.load(Ordering::Relaxed) < 5 {
         tokio::task::yield_now().await;
     }

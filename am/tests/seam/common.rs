@@ -62,7 +62,7 @@ pub async fn endpoint_with(over: Over, handlers: Handlers, config: EndpointConfi
 #[track_caller]
 pub fn undeliverable(answer: Result<Reply, CallError>) -> Undeliverable {
     match answer {
-        Err(CallError::Undeliverable(why)) => why,
+        Err(CallError::Undeliverable { why, .. }) => why,
         other => panic!("not as it should be: {other:?}"),
     }
 }

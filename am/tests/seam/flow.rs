@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorbell_am::{
-    Bundle, BundleConfig, CallError, EndpointConfig, Event, Flow, Handlers, Kept, MapError, Policy,
-    ReplyId, RequestId, SegmentMemory, SendError, Tag, Undeliverable, Words,
+    Bundle, BundleConfig, CallError, Credits, EndpointConfig, Event, Flow, Handlers, Kept,
+    MapError, Policy, ReplyId, RequestId, SegmentMemory, SendError, Tag, Undeliverable, Words,
 };
 use doorbell_verbs::{Buf, Config, Memory, Nic, Region, SharedMemory};
 
-use crate::common::{Over, endpoint, endpoint_with, everywhere, mapped};
+use crate::common::{Over, endpoint, endpoint_with, everywhere, mapped, undeliverable};
 
 const NOTE: RequestId<Words> = RequestId::new(0, "note");
 const ASK: RequestId<u64> = RequestId::new(1, "ask");
@@ -125,8 +125,11 @@ fn a_credit_can_be_tried_awaited_and_given_up() {
             credit.request(KEEP, number).expect("a word");
         }
         assert!(peer.try_credit().expect("it is there").is_none());
-        let soon = tokio::time::sleep(Duration::from_millis(20));
-        assert_eq!(peer.credit_by(soon).await.err(), Some(SendError::NoCredit));
+        let within = Duration::from_millis(20);
+        let Err(SendError::NoCredit { credits, .. }) = peer.within(within).credit().await else {
+            panic!("there is none")
+        };
+        assert_eq!(credits, Credits { under_way: 8, given_up: 0 });
         while kept.lock().expect("nobody failed").len() < 8 {
             tokio::task::yield_now().await;
         }
@@ -199,8 +202,8 @@ fn who_has_mapped_is_mapped_over_the_same_connection() {
         for peer in [peer, back] {
             // Whoever has not heard of it yet does by this.
             let gone = peer.call(ASK, 1).await.err();
-            let sent = gone == Some(CallError::Undeliverable(Undeliverable::PeerGone));
-            let unsent = matches!(gone, Some(CallError::NotSent(SendError::Gone(_))));
+            let sent = matches!(gone, Some(CallError::PeerGone { .. }));
+            let unsent = matches!(gone, Some(CallError::NotSent { why: SendError::Gone(_), .. }));
             assert!(sent || unsent, "{gone:?}");
         }
     });
@@ -355,7 +358,7 @@ fn a_handler_that_never_replies_costs_a_time_and_no_credit() {
         for round in 0..3 {
             let calls = tokio::join!(peer.call(KEEP, round), peer.call(KEEP, round));
             for call in [calls.0, calls.1] {
-                assert_eq!(call.err(), Some(CallError::Undeliverable(Undeliverable::NoReply)));
+                assert_eq!(undeliverable(call), Undeliverable::NoReply);
             }
         }
         let told = peer.call(ASK, 1).await.expect("there are credits");

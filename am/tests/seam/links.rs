@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use doorbell_am::{
-    Bundle, BundleConfig, CallError, Endpoint, EndpointConfig, Event, Handlers, Name, Peer,
-    Request, Tag, Undeliverable,
+    Bundle, BundleConfig, Endpoint, EndpointConfig, Event, Handlers, Name, Peer, Request, Tag,
+    Undeliverable,
 };
 use doorbell_kit::{PATIENCE, until};
 use doorbell_verbs::{Buf, Config, Nic, Progress, Region};
@@ -290,7 +290,8 @@ fn what_came_by_a_number_that_serves_again_is_of_who_had_it_then() {
             ends.send(()).expect("it waits");
         };
         let (refused, ()) = tokio::join!(refused, ends);
-        assert_eq!(refused, Err(CallError::Undeliverable(Undeliverable::WrongTag)));
+        let why = refused.err().and_then(|why| why.undeliverable());
+        assert_eq!(why, Some(Undeliverable::WrongTag));
         assert_eq!(added.try_iter().collect::<Vec<_>>(), Vec::from_iter(0..8));
     });
 }

@@ -2,7 +2,9 @@
 
 mod cancelling;
 mod common;
+mod deadlines;
 mod flow;
+mod killed;
 mod links;
 mod messages;
 mod panics;

@@ -8,7 +8,7 @@ use doorbell_am::{
     Words,
 };
 
-use crate::common::{ADD, SUM, endpoint_with, everywhere, mapped};
+use crate::common::{ADD, SUM, endpoint_with, everywhere, mapped, undeliverable};
 
 const ECHO: RequestId<Words> = RequestId::new(1, "echo");
 const PANIC: RequestId<()> = RequestId::new(2, "panic");
@@ -92,7 +92,7 @@ fn words_beyond_sixteen_take_the_place_of_payload() {
             }
             let more = peer.call_with(LONG, words.clone(), &vec![0; room + 1]).await;
             let refused = SendError::Payload { len: most + 1, most };
-            assert_eq!(more.map(drop), Err(CallError::NotSent(refused)));
+            assert!(matches!(more, Err(CallError::NotSent { why, .. }) if why == refused));
         }
     });
 }
@@ -101,23 +101,19 @@ fn words_beyond_sixteen_take_the_place_of_payload() {
 fn what_is_not_delivered_says_why() {
     everywhere(|over| async move {
         let (_near, peer, far) = mapped(over, Handlers::new(), server()).await;
-        let why = |answer: Result<_, CallError>| match answer {
-            Err(CallError::Undeliverable(why)) => why,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(why(peer.call(PANIC, ()).await), Undeliverable::Panicked);
-        assert_eq!(why(peer.call(NOBODYS, 1).await), Undeliverable::NoHandler);
+        assert_eq!(undeliverable(peer.call(PANIC, ()).await), Undeliverable::Panicked);
+        assert_eq!(undeliverable(peer.call(NOBODYS, 1).await), Undeliverable::NoHandler);
         const OTHER: RequestId<u64> = RequestId::new(0, "add");
-        assert_eq!(why(peer.call(OTHER, 1).await), Undeliverable::Arguments);
+        assert_eq!(undeliverable(peer.call(OTHER, 1).await), Undeliverable::Arguments);
         far.set_tag(Tag(2));
-        assert_eq!(why(peer.call(ADD, (1, 2)).await), Undeliverable::WrongTag);
+        assert_eq!(undeliverable(peer.call(ADD, (1, 2)).await), Undeliverable::WrongTag);
         far.set_tag(Tag(1));
         assert!(peer.call(ADD, (1, 2)).await.is_ok());
         drop(far);
         // Known before it is sent, or not.
         match peer.call(ADD, (1, 2)).await {
-            Err(CallError::Undeliverable(Undeliverable::PeerGone)) => {}
-            Err(CallError::NotSent(SendError::Gone(_))) => {}
+            Err(CallError::PeerGone { .. }) => {}
+            Err(CallError::NotSent { why: SendError::Gone(_), .. }) => {}
             other => panic!("{other:?}"),
         }
     });

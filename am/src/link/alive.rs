@@ -1,0 +1,52 @@
+//! Whether the peer is alive for which somebody waits.
+//!
+//! What was sent and acknowledged is nothing that a NIC waits for: of a peer that dies then it hears when the
+//! connection has been idle for long. So the peer is asked for a sign of life while somebody waits for it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Link;
+
+/// How long somebody waits before the peer is asked for a sign of life, and after that again and again.
+const EVERY: Duration = Duration::from_millis(500);
+
+impl Link {
+    /// Somebody waits for what the peer is to do.
+    pub fn begins_to_wait(self: &Arc<Self>) {
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        // Such devices tell themselves of the peer's end.
+        if !self.endpoint.shared.nic.capabilities().lossless
+            && !self.probed.load(Ordering::SeqCst)
+            && !self.probed.swap(true, Ordering::SeqCst)
+        {
+            self.endpoint.shared.runtime.spawn(probe(self.clone()));
+        }
+    }
+
+    pub fn ends_to_wait(&self) {
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether there is nobody who waits, and it was not asked of another since.
+    fn ends_to_be_probed(&self) -> bool {
+        let nobody = || self.waiters.load(Ordering::SeqCst) == 0 || self.ending().is_some();
+        if !nobody() {
+            return false;
+        }
+        self.probed.store(false, Ordering::SeqCst);
+        nobody() || self.probed.swap(true, Ordering::SeqCst)
+    }
+}
+
+/// Asks a peer for signs of life for as long as somebody waits for it.
+async fn probe(link: Arc<Link>) {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        if link.ends_to_be_probed() {
+            return;
+        }
+        link.connection.probe();
+    }
+}
