@@ -230,8 +230,13 @@ impl Handlers {
 pub(crate) fn contained<R>(run: impl FnOnce() -> R) -> Option<R> {
     // Handlers that are called again see whatever state a panic left them: their own, and no one
     // else's.
-    let ran = std::panic::catch_unwind(AssertUnwindSafe(run));
-    ran.map_err(drop_contained).ok()
+    match std::panic::catch_unwind(AssertUnwindSafe(run)) {
+        Ok(gave) => Some(gave),
+        Err(panicked) => {
+            drop_contained(panicked);
+            None
+        }
+    }
 }
 
 #[cold]

@@ -14,24 +14,37 @@ use crate::link::Link;
 /// spins, no clock is read and there is no timer.
 pub(crate) struct Limit<'l> {
     within: Option<Duration>,
-    sleep: Option<Pin<Box<Sleep>>>,
-    waits: Option<Waits<'l>>,
+    /// There when it has begun to sleep.
+    sleeper: Option<Box<Sleeper<'l>>>,
 }
 
-/// Somebody who waits for a peer, which is to show meanwhile that it is alive.
-struct Waits<'l>(&'l Arc<Link>);
+/// Somebody who sleeps until a peer does something. The peer is to show meanwhile that it is alive.
+struct Sleeper<'l> {
+    link: &'l Arc<Link>,
+    until: Option<Pin<Box<Sleep>>>,
+}
 
-impl Drop for Waits<'_> {
+impl<'l> Sleeper<'l> {
+    fn new(link: &'l Arc<Link>, within: Option<Duration>) -> Self {
+        link.begins_to_wait();
+        let until = within.and_then(|within| Instant::now().checked_add(within));
+        // Who waits may have no runtime, or one that has no timers.
+        let _here = until.map(|_| link.endpoint.shared.runtime.enter());
+        Self { link, until: until.map(|until| Box::pin(sleep_until(until))) }
+    }
+}
+
+impl Drop for Sleeper<'_> {
     fn drop(&mut self) {
-        self.0.ends_to_wait();
+        self.link.ends_to_wait();
     }
 }
 
 impl<'l> Limit<'l> {
-    /// As long, or as long as the peer is there.
+    /// So long, or as long as the peer is there.
     #[inline]
     pub const fn of(within: Option<Duration>) -> Self {
-        Self { within, sleep: None, waits: None }
+        Self { within, sleeper: None }
     }
 
     /// How long that is, if it is bounded.
@@ -41,19 +54,9 @@ impl<'l> Limit<'l> {
 
     /// Whether the time is over; if it is not, who waits is woken then.
     pub fn poll(&mut self, link: &'l Arc<Link>, context: &mut Context<'_>) -> Poll<()> {
-        self.waits.get_or_insert_with(|| {
-            link.begins_to_wait();
-            Waits(link)
-        });
-        if self.sleep.is_none() {
-            let until = self.within.and_then(|within| Instant::now().checked_add(within));
-            let Some(until) = until else { return Poll::Pending };
-            // Who waits may have no runtime, or one that has no timers.
-            let _here = link.endpoint.shared.runtime.enter();
-            self.sleep = Some(Box::pin(sleep_until(until)));
-        }
-        match &mut self.sleep {
-            Some(sleep) => sleep.as_mut().poll(context),
+        let new = || Box::new(Sleeper::new(link, self.within));
+        match &mut self.sleeper.get_or_insert_with(new).until {
+            Some(until) => until.as_mut().poll(context),
             None => Poll::Pending,
         }
     }

@@ -192,8 +192,8 @@ impl<'r> Request<'r> {
     /// Replies with words and a payload, of which a copy is sent.
     ///
     /// # Errors
-    /// When the payload is longer than the peer takes, or there are too many words. Nothing is replied
-    /// then.
+    /// When the payload is longer than the peer takes, or there are too many words. The peer is told that,
+    /// as [`LongReply`](Undeliverable::LongReply).
     #[inline]
     pub fn reply_with<A: Arguments>(
         self,
@@ -203,9 +203,19 @@ impl<'r> Request<'r> {
     ) -> Result<(), SendError> {
         let mut room = Room::new();
         let content = Content { words: room.of(&arguments), payload };
-        self.0.link.takes(content)?;
+        if let Err(why) = self.0.link.takes(content) {
+            self.gives_back(Undeliverable::LongReply);
+            return Err(why);
+        }
         self.answer(id.index(), content);
         Ok(())
+    }
+
+    /// Says to the peer why there is no reply.
+    #[cold]
+    fn gives_back(self, why: Undeliverable) {
+        self.0.settled = true;
+        self.0.link.give_back(self.0.arrival.header, why, &[]);
     }
 
     #[inline]
@@ -243,8 +253,7 @@ impl<'r> Request<'r> {
     {
         let link = self.0.link;
         let Some(begun) = link.endpoint.tasks.reserve(&link.endpoint) else {
-            self.0.settled = true;
-            return link.give_back(self.0.arrival.header, Undeliverable::Busy, &[]);
+            return self.gives_back(Undeliverable::Busy);
         };
         let (header, kept) = (self.0.arrival.header, self.keep_by(Owes::HolderAndTask));
         let Some(id) = kept.id() else { return };

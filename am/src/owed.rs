@@ -89,11 +89,12 @@ impl Kept {
     ) -> Result<(), SendError> {
         let mut room = Room::new();
         let content = Content { words: room.of(&arguments), payload };
-        self.link.takes(content)?;
+        let taken = self.link.takes(content);
         self.answer(id.index(), content);
-        Ok(())
+        taken
     }
 
+    /// Replies, or says to the peer that the reply is longer than it takes.
     fn answer(mut self, handler: u16, content: Content<'_>) {
         let Some((Header { call, .. }, id)) = self.settle() else { return };
         let to = To { handler, call };

@@ -149,16 +149,16 @@ impl Peer {
         let content = Content { words: room.of(&arguments), payload };
         let link = self.link.lane(content);
         let (mut limit, mut answer) = (self.limit(), None);
-        // The arguments go out before anything is waited for: what is awaited would be stored.
+        // As `ask`, of which the arguments would be stored only to be loaded again.
         let begun = match begin(link, id.index(), content) {
-            Ok(Some(begun)) => Ok(begun),
-            Ok(None) => begin_later(link, id.index(), content, &mut limit).await,
-            Err(why) => Err(why),
-        };
-        match begun {
-            Ok(begun) => begun.answered(link, &mut answer, &mut limit).await,
+            Ok(Some(begun)) => begun,
+            Ok(None) => match begin_later(link, id.index(), content, &mut limit).await {
+                Ok(begun) => begun,
+                Err(why) => return Err(not_sent(link, (id.index(), id.name()), why)),
+            },
             Err(why) => return Err(not_sent(link, (id.index(), id.name()), why)),
-        }
+        };
+        begun.answered(link, &mut answer, &mut limit).await;
         match answer {
             Some(Ok(reply)) => Ok(reply),
             Some(Err(why)) => Err(undelivered(link, (id.index(), id.name()), why)),
@@ -245,14 +245,14 @@ struct Begun {
 impl Begun {
     /// Waits for the answer, which is put where the caller is to have it, if it comes in time.
     #[inline]
-    async fn answered<'l>(
+    fn answered<'l>(
         self,
         link: &'l Arc<Link>,
         answer: &mut Option<Answer>,
         limit: &mut Limit<'l>,
-    ) {
+    ) -> impl Future<Output = ()> {
         let coming = Coming::<Answer>::by(self.call);
-        found_since(link, Some(self.seen), coming, answer, limit).await;
+        found_since(link, Some(self.seen), coming, answer, limit)
     }
 }
 

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use doorbell_verbs::{AtHand, Look, Memory, WaitFor};
+use doorbell_verbs::{AtHand, Look, Memory};
 
 use crate::error::{SendError, Undeliverable};
 use crate::expected::Expected;
@@ -69,46 +69,29 @@ pub(crate) async fn found_since<'l, A: Awaited>(
     limit: &mut Limit<'l>,
 ) {
     let look = OnLink { link, awaited, seen, sleeps: false, woke: false, kept };
-    let wait = link.endpoint.shared.nic.wait_for(look);
-    InTime { wait, link, limit, pended: 0 }.await;
+    let mut wait = link.endpoint.shared.nic.wait_for(look);
+    let mut pended = 0;
+    // Not a future of its own, which all of this would have to be moved into.
+    std::future::poll_fn(|context| match Pin::new(&mut wait).poll(context) {
+        Poll::Pending => pends(&mut pended, wait.look().sleeps, link, limit, context),
+        found => found,
+    })
+    .await;
 }
 
-/// Somebody's waiting, while there is time for it.
-struct InTime<'a, 'l, 'k, A: Awaited> {
-    wait: WaitFor<'l, OnLink<'l, 'k, A>>,
+/// Whether the time is over of somebody who lets others run. It is not looked at for one who only spins,
+/// unless that goes on and on, since other things come all the time.
+#[cold]
+fn pends<'l>(
+    pended: &mut u8,
+    sleeps: bool,
     link: &'l Arc<Link>,
-    limit: &'a mut Limit<'l>,
-    /// How often it let other tasks run.
-    pended: u8,
-}
-
-impl<A: Awaited> Unpin for InTime<'_, '_, '_, A> {}
-
-impl<A: Awaited> Future for InTime<'_, '_, '_, A> {
-    type Output = ();
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        match Pin::new(&mut this.wait).poll(context) {
-            Poll::Pending => this.pends(context),
-            found => found,
-        }
-    }
-}
-
-impl<A: Awaited> InTime<'_, '_, '_, A> {
-    /// The time of one that only spins is not looked at, unless it spins on and on, since other things
-    /// come all the time.
-    #[cold]
-    fn pends(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        const SPINS: u8 = 64;
-        self.pended = (self.pended + 1).min(SPINS);
-        if self.pended == SPINS || self.wait.look().sleeps {
-            return self.limit.poll(self.link, context);
-        }
-        Poll::Pending
-    }
+    limit: &mut Limit<'l>,
+    context: &mut Context<'_>,
+) -> Poll<()> {
+    const SPINS: u8 = 64;
+    *pended = (*pended + 1).min(SPINS);
+    if sleeps || *pended == SPINS { limit.poll(link, context) } else { Poll::Pending }
 }
 
 /// Looks for it, and handles meanwhile what comes.

@@ -21,7 +21,9 @@ pub trait Case {
 
 /// Two NICs in this process.
 pub fn nics() -> (Nic, Nic) {
-    let name = |end| format!("shm:messages-{}/{end}", std::process::id());
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let (own, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let name = |end| format!("shm:messages-{own}-{count}/{end}");
     let open = |end| Nic::open(&name(end), Config::default()).expect("a name");
     (open(0), open(1))
 }
@@ -66,6 +68,37 @@ impl Case for Messages {
         self.bundles[0].poll(true);
         self.expected += 1;
         assert_eq!(self.replies.load(Ordering::Relaxed), self.expected);
+    }
+}
+
+/// A call of two words to an endpoint of the same NIC, and its answer.
+pub struct Calls {
+    bundle: Bundle,
+    peer: Peer,
+    _endpoints: [Endpoint; 2],
+}
+
+impl Calls {
+    pub async fn new() -> Self {
+        let bundle = Bundle::new(&nics().0, &BundleConfig::default()).expect("room");
+        let asked = Handlers::new().request(PING, |request, words| request.reply(PONG, words));
+        let config = EndpointConfig::default;
+        let here = bundle.endpoint(Handlers::new(), config()).await.expect("room");
+        let there = bundle.endpoint(asked, config()).await.expect("room");
+        let peer = here.map(0, there.name(), Tag(1)).await.expect("it is there");
+        Self { bundle, peer, _endpoints: [here, there] }
+    }
+}
+
+impl Case for Calls {
+    const NAME: &'static str = "a call and its answer on one NIC, two words";
+
+    #[inline(never)]
+    fn once(&mut self) {
+        // Where it is, as one that is awaited: to move it costs as well.
+        let call = std::pin::pin!(self.peer.call(PING, (1, 2)));
+        let told = self.bundle.block_on(call);
+        assert_eq!(told.expect("it is answered").arguments(PONG), Ok((1, 2)));
     }
 }
 

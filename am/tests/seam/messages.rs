@@ -164,3 +164,24 @@ fn requests_without_replies_are_all_handled_in_their_order() {
         assert_eq!(far.bundle().statistics().panics, 0, "each came in its turn");
     });
 }
+
+#[test]
+fn a_caller_is_told_that_the_reply_was_longer_than_it_takes() {
+    const LONG: RequestId<bool> = RequestId::new(8, "long");
+    everywhere(|over| async move {
+        let too_long = [7; 4097];
+        let far = Handlers::new()
+            .request(LONG, move |request, _| {
+                let refused = request.reply_with(BACK, Words::NONE, &too_long);
+                assert_eq!(refused, Err(SendError::Payload { len: 4097, most: 4096 }));
+            })
+            .request_async(LATER, move |request, _| async move {
+                let refused = request.reply_with(BACK, Words::NONE, &too_long);
+                assert_eq!(refused, Err(SendError::Payload { len: 4097, most: 4096 }));
+            });
+        let (_near, peer, far) = mapped(over, Handlers::new(), far).await;
+        assert_eq!(undeliverable(peer.call(LONG, true).await), Undeliverable::LongReply);
+        assert_eq!(undeliverable(peer.call(LATER, 1).await), Undeliverable::LongReply);
+        assert_eq!(far.bundle().statistics().panics, 0);
+    });
+}
