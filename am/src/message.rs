@@ -378,18 +378,21 @@ impl Reply {
         &self.data()[self.words..]
     }
 
+    #[cold]
+    fn is_other(&self, index: u16, expected: &'static str) -> CallError {
+        CallError::OtherReply { found: self.handler, index, expected }
+    }
+
     /// Its arguments, if it is of this kind.
     ///
     /// # Errors
     /// When it is of another, or the words are none of that.
     #[inline]
     pub fn arguments<A: Arguments>(&self, id: ReplyId<A>) -> Result<A, CallError> {
-        let (found, index) = (self.handler, id.index());
-        let other = CallError::OtherReply { found, index, expected: id.name() };
-        if self.handler != id.index() {
-            return Err(other);
-        }
-        A::take(Room::new().read(&self.data()[..self.words])).ok_or(other)
+        let mut room = Room::new();
+        let is = self.handler == id.index();
+        let found = if is { A::take(room.read(&self.data()[..self.words])) } else { None };
+        found.ok_or_else(|| self.is_other(id.index(), id.name()))
     }
 }
 

@@ -159,11 +159,10 @@ impl Peer {
             Err(why) => return Err(not_sent(link, (id.index(), id.name()), why)),
         };
         begun.answered(link, &mut answer, &mut limit).await;
-        match answer {
-            Some(Ok(reply)) => Ok(reply),
-            Some(Err(why)) => Err(undelivered(link, (id.index(), id.name()), why)),
-            None => Err(too_late(link, (id.index(), id.name()), &limit)),
-        }
+        let Some(answer) = answer else {
+            return Err(too_late(link, (id.index(), id.name()), &limit));
+        };
+        answer.map_err(|why| undelivered(link, (id.index(), id.name()), why))
     }
 
     /// Places data in the peer's segment, and runs a handler there behind it. What this gives may be

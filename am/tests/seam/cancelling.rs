@@ -145,6 +145,27 @@ fn a_handler_whose_caller_has_no_more_patience_is_ended() {
     });
 }
 
+/// Three times the receives may wait, beside the one that runs.
+#[test]
+fn handlers_that_peers_leave_behind_are_not_heaped_up_without_bound() {
+    everywhere(|over| async move {
+        let running = Running::default();
+        let few = EndpointConfig { receives: 4, tasks: 1, ..EndpointConfig::default() };
+        let far = endpoint_with(over, handlers(&running), few).await;
+        for number in 0..13 {
+            let near = endpoint(over, Handlers::new()).await;
+            let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+            peer.request(SLOW, number).await.expect("it is there");
+            peer.call(FAST, number).await.expect("it is behind that");
+        }
+        let near = endpoint(over, Handlers::new()).await;
+        let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
+        assert_eq!(undeliverable(peer.call(SLOW, 13).await), Undeliverable::Busy);
+        peer.call(FAST, 13).await.expect("it goes on");
+        running.comes_to(13).await;
+    });
+}
+
 /// It may be anywhere, and cannot be taken away: but it can be asked.
 #[test]
 fn whoever_keeps_the_request_of_a_dropped_call_can_see_that_and_holds_its_credit() {

@@ -285,10 +285,12 @@ impl QueuePair {
     }
 
     /// Posts a buffer, and awaits the next message, which is in a buffer that was posted before, if
-    /// there was one.
+    /// there was one. If as many buffers are posted as may be, that is no error here: the next message makes
+    /// room for this one.
     ///
     /// # Errors
-    /// As [`post_receive`](Self::post_receive) and [`receive`](Self::receive).
+    /// When receives come from a shared queue, or the connection is over, and all that came before was
+    /// received.
     #[inline]
     pub async fn recv(&self, buffer: impl Into<Memory>) -> Result<Message, Failed> {
         let held = match self.post_receive(buffer) {
