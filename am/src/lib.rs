@@ -50,6 +50,7 @@
 //! | buffers beside | as many, and those that handlers and callers keep: of handlers, no more than requests may be under way |
 //! | requests under way to a peer | its credits, and no more than this side's |
 //! | asynchronous handlers that run | [`tasks`](EndpointConfig::tasks); others wait, and hold their requests' credits |
+//! | those that wait, of peers that have gone, too | three times [`receives`](EndpointConfig::receives); more are refused as [`Busy`](Undeliverable::Busy) |
 //!
 //! # The wire
 //!

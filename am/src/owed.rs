@@ -80,7 +80,7 @@ impl Kept {
     /// Replies with words and a payload, of which a copy is sent.
     ///
     /// # Errors
-    /// As [`Request::reply_with`].
+    /// As [`Request::reply_with`](crate::Request::reply_with).
     pub fn reply_with<A: Arguments>(
         self,
         id: ReplyId<A>,
