@@ -15,6 +15,7 @@ mod lossless;
 mod mapped;
 mod messages;
 mod partition;
+mod pauses;
 mod posting;
 mod probing;
 mod random;

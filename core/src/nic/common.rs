@@ -14,6 +14,7 @@ use super::counters::Counters;
 use super::device::Flow;
 use super::hosts::{HostId, Hosts};
 use super::keys::Keys;
+use super::leaps::Leaps;
 use super::management::Mailbox;
 use super::mapped::Mappings;
 use super::notices::Notices;
@@ -122,6 +123,8 @@ const STARVED_FOR: Duration = Duration::from_millis(5);
 pub(super) struct Common {
     /// The time when it was last told.
     pub now: Time,
+    /// Where it was told late.
+    pub leaps: Leaps,
     /// What tells its queues from those of others.
     pub nic: u32,
     pub lossless: bool,

@@ -74,7 +74,7 @@
 //! | `unreliable`, `datagrams`, `management` | the other services, and queue pair 1 |
 //! | `hosts` | whether peers' hosts are still there |
 //! | `probe` | whether the peer of one queue pair is, asked on demand |
-//! | `common`, `timers`, `doorbells` | what queue pairs share |
+//! | `common`, `timers`, `leaps`, `doorbells` | what queue pairs share |
 //! | `device` | what a device must do, and is told |
 //! | `around` | how one full link keeps nobody else waiting |
 //! | `notices` | what a link is told of packets that nobody took |
@@ -91,6 +91,7 @@ mod doorbells;
 mod gather;
 mod hosts;
 mod keys;
+mod leaps;
 mod management;
 mod mapped;
 mod notices;
@@ -237,11 +238,12 @@ fn serve<O: Outbox>(pair: &mut QueuePair, common: &mut Common, outbox: &mut O) -
 
 /// Progress.
 impl Nic {
-    /// Tells the time, and does what it has come for. The time that packets are sent and received
-    /// at is the last that was told: let it not be much older than what matters to time-outs.
+    /// Tells the time, and does what the time has come for: what waited too long for an answer is sent
+    /// again or given up. So whoever may find answers that have come already [tells](Self::tell) the
+    /// time, takes those in, and calls this afterwards.
     pub fn advance(&mut self, now: Time) {
+        self.tell(now);
         let Self { common, pairs, fired, .. } = self;
-        common.now = common.now.max(now);
         common.timers.expire(common.now, fired);
         for timer in fired.drain(..) {
             match HostId::of_timer(timer, pairs.len()) {
@@ -253,6 +255,22 @@ impl Nic {
                 }
             }
         }
+    }
+
+    /// Tells the time, and does nothing yet. Packets are sent and received at the time that was told
+    /// last: let that not be much older than what matters to time-outs, or [say](Self::leap) so
+    /// afterwards.
+    #[inline]
+    pub fn tell(&mut self, now: Time) {
+        self.common.now = self.common.now.max(now);
+    }
+
+    /// [Tells](Self::tell) the time where it was not told for a while, in which requests may have been
+    /// posted and packets taken in, nobody knows when. Their time-outs count from now.
+    pub fn leap(&mut self, now: Time) {
+        let common = &mut self.common;
+        common.leaps.note(common.now, now);
+        self.tell(now);
     }
 
     /// The next moment at which to [advance](Self::advance), if nothing happens before.

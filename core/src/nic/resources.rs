@@ -17,6 +17,7 @@ use super::counters::Counters;
 use super::doorbells::Doorbells;
 use super::hosts::Hosts;
 use super::keys::{Domain, KeyError, Keys, Lkey, Registration, Rights, TableFull};
+use super::leaps::Leaps;
 use super::management::Mailbox;
 use super::mapped::{MappingId, Mappings};
 use super::notices::Notices;
@@ -61,6 +62,7 @@ impl Nic {
         Ok(Self {
             common: Common {
                 now: Time::ZERO,
+                leaps: Leaps::default(),
                 nic,
                 lossless: config.lossless,
                 runs: config.runs && !config.lossless,

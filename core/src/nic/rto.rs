@@ -8,6 +8,8 @@ use std::time::Duration;
 use crate::time::{Time, nanos};
 use crate::wire::Psn;
 
+use super::leaps::Leaps;
+
 /// With less than this beyond the round trip, a turn of the peer that came late would count as a
 /// loss.
 const SHORTEST: Duration = Duration::from_micros(1500);
@@ -83,15 +85,19 @@ impl Rto {
         self.time = self.settled;
     }
 
-    /// Everything up to `psn` was acknowledged.
+    /// Everything up to `psn` was acknowledged. Where the clock leapt after the sample was sent, the
+    /// round trip is only known to be from this to that long, and what was learned before is corrected
+    /// no further than that.
     #[inline]
-    pub fn acknowledged(&mut self, psn: Psn, now: Time) {
+    pub fn acknowledged(&mut self, psn: Psn, now: Time, leaps: &Leaps) {
         self.time = self.settled;
         if let Some(sampled) = self.sampled
             && psn.distance_from(sampled) >= 0
         {
             self.sampled = None;
-            self.learn(now.since(self.sent).as_nanos() as u64);
+            let [least, most] =
+                [leaps.latest(self.sent), self.sent].map(|sent| nanos(now.since(sent)));
+            self.learn(self.smoothed.map_or(least, |(smoothed, _)| smoothed.clamp(least, most)));
         }
     }
 
@@ -126,14 +132,14 @@ mod tests {
         assert_eq!(rto.time(), Duration::from_millis(10));
         rto.sample(Psn::new(5), at(0));
         rto.sample(Psn::new(6), at(500));
-        rto.acknowledged(Psn::new(4), at(900));
+        rto.acknowledged(Psn::new(4), at(900), &Leaps::default());
         assert_eq!(rto.time(), Duration::from_millis(10), "the sample was not answered yet");
-        rto.acknowledged(Psn::new(6), at(1000));
+        rto.acknowledged(Psn::new(6), at(1000), &Leaps::default());
         assert_eq!(rto.time(), Duration::from_millis(3), "1 ms and four times half of it");
         rto.back_off(Duration::ZERO);
         rto.back_off(Duration::ZERO);
         assert_eq!(rto.time(), Duration::from_millis(20), "from what it was at first");
-        rto.acknowledged(Psn::new(7), at(2000));
+        rto.acknowledged(Psn::new(7), at(2000), &Leaps::default());
         assert_eq!(rto.time(), Duration::from_millis(3));
     }
 
@@ -142,9 +148,28 @@ mod tests {
         let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
         for number in 0..100 {
             rto.sample(Psn::new(number), at(0));
-            rto.acknowledged(Psn::new(number), at(150));
+            rto.acknowledged(Psn::new(number), at(150), &Leaps::default());
         }
         assert_eq!(rto.time(), Duration::from_micros(150) + SHORTEST);
+    }
+
+    #[test]
+    fn a_sample_that_was_sent_within_a_leap_of_the_clock_teaches_no_more_than_is_known() {
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
+        let mut leaps = Leaps::default();
+        for round in 0..100 {
+            // It may have been sent at once, or after the pause of a millisecond.
+            let [sent, read, answered] = [0, 1000, 1020].map(|micros| at(round * 10_000 + micros));
+            rto.sample(Psn::new(5), sent);
+            leaps.note(sent, read);
+            rto.acknowledged(Psn::new(5), answered, &leaps);
+        }
+        assert_eq!(rto.time(), Duration::from_micros(20) + SHORTEST);
+        for _ in 0..100 {
+            rto.sample(Psn::new(6), at(0));
+            rto.acknowledged(Psn::new(6), at(3000), &Leaps::default());
+        }
+        assert!(rto.time() >= Duration::from_micros(3000) + SHORTEST);
     }
 
     #[test]
@@ -160,7 +185,7 @@ mod tests {
         let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
         rto.sample(Psn::new(5), at(0));
         rto.abandon();
-        rto.acknowledged(Psn::new(5), at(50));
+        rto.acknowledged(Psn::new(5), at(50), &Leaps::default());
         assert_eq!(rto.time(), Duration::from_millis(10));
     }
 

@@ -46,6 +46,10 @@ pub(crate) struct Node {
     /// Its device, if the fabric is over real ones.
     pub(crate) real: Option<Real>,
     starts: u64,
+    /// Whether it has worked since its clock was read.
+    late: bool,
+    /// Frames that have come since it was stopped, if it is.
+    waiting: Option<Vec<Vec<u8>>>,
 }
 
 /// How long a full device takes to have room again.
@@ -74,7 +78,16 @@ impl Fabric {
         let (node, station) = (self.nodes.len(), self.network.station());
         let nic = self.new_nic(node, 0);
         let port = Port::new(node, self.version, self.lossless);
-        self.nodes.push(Node { nic, manager: None, station, port, real: None, starts: 0 });
+        self.nodes.push(Node {
+            nic,
+            manager: None,
+            station,
+            port,
+            real: None,
+            starts: 0,
+            late: false,
+            waiting: None,
+        });
         node
     }
 
@@ -172,7 +185,8 @@ impl Fabric {
         let port = Port::new(node, self.version, self.lossless);
         let seed = self.seed_of(node, starts) ^ 1;
         let manager = self.nodes[node].manager.take().map(|old| Manager::new(old.config, seed));
-        self.nodes[node] = Node { nic, manager, station, port, real: None, starts };
+        self.nodes[node] =
+            Node { nic, manager, station, port, real: None, starts, late: false, waiting: None };
         self.network.restart(station);
     }
 
@@ -207,10 +221,13 @@ impl Fabric {
         if self.world.is_some() {
             return self.turn_over(node);
         }
+        if self.nodes[node].waiting.is_some() {
+            return;
+        }
+        self.advance(node);
         let now = self.network.now();
         let Node { nic, manager, station, port, .. } = &mut self.nodes[node];
         port.room = self.room.max(1);
-        nic.advance(now);
         loop {
             if let Some(manager) = manager {
                 manager.turn(nic, now, number);
@@ -243,7 +260,10 @@ impl Fabric {
         let (station, event) = self.network.step(until)?;
         let node = self.nodes.iter().position(|node| node.station == station)?;
         if let Event::Frame(frame) = event {
-            self.arrive(node, &frame);
+            match &mut self.nodes[node].waiting {
+                Some(waiting) => waiting.push(frame),
+                None => self.arrive(node, &frame),
+            }
         }
         self.turn(node);
         Some(node)
@@ -251,10 +271,50 @@ impl Fabric {
 
     /// Takes a frame in at a node, as if it had come by the network.
     pub fn arrive(&mut self, node: NodeId, frame: &[u8]) {
-        let now = self.network.now();
+        self.advance(node);
         let Node { nic, port, .. } = &mut self.nodes[node];
-        nic.advance(now);
         port.arrive(frame, nic);
+    }
+
+    fn advance(&mut self, node: NodeId) {
+        let now = self.network.now();
+        let Node { nic, late, .. } = &mut self.nodes[node];
+        if std::mem::take(late) {
+            nic.leap(now);
+        }
+        nic.advance(now);
+    }
+
+    /// Stops a node, as a process is that gets no processor: what comes to it waits, and nothing is
+    /// done that is due.
+    pub fn stop(&mut self, node: NodeId) {
+        self.nodes[node].waiting = Some(Vec::new());
+    }
+
+    /// Lets a node that was stopped go on as a program does: it takes in what has come, and does what
+    /// is due afterwards. The clock is read before, unless the node has [sent](Self::send_late)
+    /// something since it was stopped.
+    pub fn resume(&mut self, node: NodeId) {
+        let now = self.network.now();
+        let Node { nic, port, waiting, late, .. } = &mut self.nodes[node];
+        if !*late {
+            nic.tell(now);
+        }
+        for frame in waiting.take().into_iter().flatten() {
+            port.arrive(&frame, nic);
+        }
+        self.turn(node);
+    }
+
+    /// Has a node's NIC send what was posted without a look at the clock, as a program does that posts
+    /// after a pause in which nobody took turns. Its next turn reads the clock.
+    pub fn send_late(&mut self, node: NodeId) {
+        let Node { nic, station, port, late, .. } = &mut self.nodes[node];
+        *late = true;
+        nic.transmit(port);
+        for frame in port.frames.drain(..) {
+            self.network.send(*station, frame);
+        }
     }
 
     /// Runs until `done`, or until a time has passed in which it was not. Whether it was.

@@ -41,7 +41,8 @@ pub(crate) trait Machine: Send {
     /// Sends what was posted, and what bursts called for. What it found is whether anything went.
     fn settle(&mut self) -> Turned;
 
-    /// Looks at the clock if nobody has for long: what is begun then is to be timed from now.
+    /// Reads the clock if the device is watched, so that nobody has read it for long: what is begun
+    /// then is timed from now.
     fn catch_up(&mut self);
 
     /// Sends what was posted to a queue last, before anything else.
@@ -90,17 +91,46 @@ pub(crate) struct Engine<D> {
     now: Time,
     /// Whether the device is watched, and until when.
     armed: Option<Option<Time>>,
+    /// While it is watched, whether nothing was received since the clock was read, and so nothing bears
+    /// a time that was long past.
+    asleep: bool,
 }
 
 impl<D: Device> Engine<D> {
     pub fn new(control: Control, device: D) -> Self {
         let lossless = device.capabilities().lossless;
-        Self { control, device, lossless, idle: 0, busy: 0, now: Time::ZERO, armed: None }
+        Self {
+            control,
+            device,
+            lossless,
+            idle: 0,
+            busy: 0,
+            now: Time::ZERO,
+            armed: None,
+            asleep: false,
+        }
     }
 
-    /// Tells the time to all that go by it.
+    /// Reads the clock where the device was watched. What the time has come for waits until what has
+    /// arrived is received: it may be what was waited for, if this process had no processor, or was
+    /// stopped, for longer than that.
+    fn awake(&mut self) {
+        self.now = self.device.now();
+        match self.asleep {
+            true => self.control.nic.tell(self.now),
+            false => self.control.nic.leap(self.now),
+        }
+        self.asleep = true;
+        self.control.manager.advance(self.now);
+        // The first turn that finds nothing reads the clock.
+        self.idle = 0;
+    }
+
+    /// Tells the time to all that go by it. A program may have posted at any moment since that was
+    /// done last.
     fn tick(&mut self) {
         self.now = self.device.now();
+        self.control.nic.leap(self.now);
         self.control.advance(self.now);
         // To look for them takes a system call.
         while self.control.grants.are_awaited()
@@ -130,6 +160,7 @@ impl<D: Device> Machine for Engine<D> {
         if found {
             self.idle = 0;
             self.busy += 1;
+            self.asleep = false;
         }
         let gone = self.control.nic.has_gone();
         if self.lossless && (!found || gone || self.busy.is_multiple_of(TURNS_TO_COLLECT)) {
@@ -173,9 +204,8 @@ impl<D: Device> Machine for Engine<D> {
 
     #[inline]
     fn catch_up(&mut self) {
-        // While the device is watched, nobody takes turns, and time goes on.
         if self.armed.is_some() {
-            self.tick();
+            self.awake();
         }
     }
 
@@ -213,6 +243,7 @@ impl<D: Device> Machine for Engine<D> {
     fn arm(&mut self) -> std::io::Result<()> {
         let until = self.control.next_timeout();
         self.device.arm(until)?;
+        self.asleep |= self.armed.is_none();
         self.armed = Some(until);
         // What came of theirs before wakes nobody.
         self.control.hear_others();
@@ -224,7 +255,7 @@ impl<D: Device> Machine for Engine<D> {
         if was {
             self.device.disarm();
             self.control.share_soon();
-            self.tick();
+            self.awake();
         }
         was
     }

@@ -404,3 +404,21 @@ fn a_thread_of_the_nics_own_runs_on_the_processor_that_is_named_or_wherever_this
 fn pid() -> String {
     std::process::id().to_string()
 }
+
+/// What was written after a pause bore the time of the last turn before it, and so it was taken for lost
+/// at the first look at the clock, and sent again: each of these.
+#[test]
+fn over_udp_what_is_written_after_a_pause_of_the_program_is_not_sent_again() {
+    run(Runs::CurrentThread, || async {
+        let (near, far) = nics(Over::Udp, &brief());
+        let (one, _other) = connected(&near, &far).await;
+        for _ in 0..50 {
+            // Nobody reads the clock meanwhile, for all of it happens on this thread.
+            thread::sleep(Duration::from_millis(3));
+            one.pair.write(buf(1, 100), one.peer).await.expect("it may");
+        }
+        // Some may be where the machine does much else.
+        let again = near.statistics().nic.retransmitted;
+        assert!(again < 15, "{again} of 50 were sent again");
+    });
+}

@@ -93,7 +93,9 @@ pub(super) struct Requester {
     /// When the oldest packet was sent first.
     since: Time,
     pub rto: Rto,
+    /// When to take what is under way for lost, and when that was decided.
     pub retry_at: Option<Time>,
+    watched: Time,
     /// When to come back to a peer that had no receive.
     pub resume_at: Option<Time>,
     /// Whether the device can't lose, and its tickets say what was delivered.
@@ -158,6 +160,7 @@ impl Requester {
             rnr_tries: 0,
             since: Time::ZERO,
             retry_at: None,
+            watched: Time::ZERO,
             resume_at: None,
             by_ticket: false,
             mark: None,
@@ -586,7 +589,7 @@ impl QueuePair {
                 let since = common.hosts.silent_since(self.host, r.since);
                 at = at.min(since + common.hosts.limits.busy);
             }
-            r.retry_at = Some(at);
+            (r.retry_at, r.watched) = (Some(at), common.now);
             self.arm_by(at, common);
         }
     }

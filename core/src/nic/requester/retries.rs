@@ -33,6 +33,20 @@ impl Requester {
         self.rto.abandon();
     }
 
+    /// Whether the time-out that has passed began before what it is for was sent, since the clock was
+    /// not read between: then it begins anew when it was.
+    #[cold]
+    fn was_watched_too_early(&mut self, common: &Common) -> bool {
+        let from = common.leaps.latest(self.watched);
+        if from == self.watched {
+            return false;
+        }
+        let at = from + self.patience(common);
+        self.since = common.leaps.latest(self.since);
+        (self.watched, self.retry_at) = (from, Some(at));
+        at > common.now
+    }
+
     /// Whether there is something at the cursor, and neither waits for what is under way nor for the
     /// peer's receives.
     fn may_go_on(&mut self) -> bool {
@@ -119,7 +133,9 @@ impl QueuePair {
             self.requester.resume_at = None;
             common.activate(self);
         }
-        if self.requester.retry_at.is_some_and(|at| at <= common.now) {
+        if self.requester.retry_at.is_some_and(|at| at <= common.now)
+            && !self.requester.was_watched_too_early(common)
+        {
             self.requester.retry_at = None;
             if self.requester.waits() && self.state.requests() {
                 common.counters.timeouts += 1;
@@ -208,11 +224,11 @@ impl QueuePair {
             r.seek(r.oldest, self.mtu);
         }
         r.chased = None;
-        r.rto.acknowledged(psn, common.now);
+        r.rto.acknowledged(psn, common.now, &common.leaps);
         // What came from the peer ends the wait that it asked for.
         r.resume_at = None;
         let waits = r.under_way() > 0 && !common.lossless;
-        r.retry_at = waits.then(|| common.now + r.patience(common));
+        (r.retry_at, r.watched) = (waits.then(|| common.now + r.patience(common)), common.now);
         if let Some(at) = r.retry_at {
             self.arm_by(at, common);
         }
