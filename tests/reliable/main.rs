@@ -2,6 +2,7 @@
 
 mod absent;
 mod acks;
+mod adversary;
 mod answers;
 mod common;
 mod connections;

@@ -91,6 +91,17 @@ pub enum Cause {
         /// How often it was sent.
         tries: u8,
     },
+    /// Something comes from the peer, but it takes nothing of what is under way: the path loses too
+    /// much, or the two sides do not agree on what was sent any more, as when somebody else has sent
+    /// something in this side's name.
+    #[error(
+        "the peer is there, but has taken nothing of it in {tries} tries: the path loses too much, or the \
+         two sides do not agree on what was sent any more; connect anew"
+    )]
+    NoProgress {
+        /// How often it was sent.
+        tries: u8,
+    },
     /// Nothing at all comes from the peer's host.
     #[error("nothing has come from the peer's host for {millis} ms; is it there?")]
     PeerSilent {

@@ -192,8 +192,8 @@ pub struct Sending {
     pub peer_delay: Duration,
     /// How often to send again without an answer before giving up.
     pub retries: u8,
-    /// How long nothing must have come from the peer before giving up, however often it was tried: a
-    /// peer in software may not have had a processor.
+    /// For how long the peer must have taken nothing before it is given up, however often it was tried:
+    /// a peer in software may not have had a processor.
     pub patience: Duration,
     /// How often to come back to a peer without receives; 7 is for ever.
     pub rnr_retries: u8,

@@ -206,7 +206,9 @@ impl Link {
         let may_be = match cause {
             Cause::Told => self.closing,
             // The peer had left.
-            Cause::NoAnswer { .. } => self.excused || self.done.contains(&Posted::Add),
+            Cause::NoAnswer { .. } | Cause::NoProgress { .. } => {
+                self.excused || self.done.contains(&Posted::Add)
+            }
             Cause::PeerSilent { .. } => self.excused,
             _ => false,
         };

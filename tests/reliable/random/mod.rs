@@ -24,7 +24,7 @@
 //! | `planted` | bugs that all this must find |
 
 pub mod coverage;
-mod dice;
+pub mod dice;
 mod expected;
 mod failure;
 mod many;

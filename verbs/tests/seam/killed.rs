@@ -72,7 +72,13 @@ async fn streams(
 
 /// Whether that is how the silence or the end of a peer's host is told.
 fn is_gone(why: Cause) -> bool {
-    matches!(why, Cause::NoAnswer { .. } | Cause::PeerSilent { .. } | Cause::LinkGone)
+    matches!(
+        why,
+        Cause::NoAnswer { .. }
+            | Cause::NoProgress { .. }
+            | Cause::PeerSilent { .. }
+            | Cause::LinkGone
+    )
 }
 
 fn kills(test: &'static str, over: Over) {

@@ -90,7 +90,7 @@ pub(super) struct Requester {
     unasked: u32,
     tries: u8,
     rnr_tries: u8,
-    /// When the oldest packet was sent first.
+    /// When the peer last took something, or else the oldest packet was sent first.
     since: Time,
     pub rto: Rto,
     /// When to take what is under way for lost, and when that was decided.

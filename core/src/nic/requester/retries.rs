@@ -95,14 +95,22 @@ impl QueuePair {
         Blamed::Request(self.requester.place_of(psn, self.mtu).0)
     }
 
-    /// Counts a try that failed. Whether it was the last.
+    /// Counts a try that failed. Whether it was the last: the tries are used up, and the patience is
+    /// over, which counts from when the peer last took something. What comes from the peer meanwhile,
+    /// and acknowledges nothing that is under way, does not prolong it: a peer that lives and takes
+    /// nothing would be waited for without end.
     pub fn gave_up(&mut self, common: &mut Common) -> bool {
         let r = &mut self.requester;
-        if r.tries < r.insists.retries {
-            r.tries += 1;
+        let (tries, Insistence { retries, patience, .. }) = (r.tries, &r.insists);
+        let patient = common.now < r.since.after(*patience);
+        r.tries = tries.saturating_add(1);
+        if tries < *retries || patient {
             return false;
         }
-        let cause = Cause::NoAnswer { tries: r.tries.saturating_add(1) };
+        let cause = match self.heard > r.since {
+            true => Cause::NoProgress { tries: r.tries },
+            false => Cause::NoAnswer { tries: r.tries },
+        };
         self.break_with(cause, Blamed::Request(0), common);
         true
     }
@@ -150,12 +158,9 @@ impl QueuePair {
                         common,
                     );
                 }
-                // Not before it has had its time.
-                let Insistence { retries, patience, .. } = self.requester.insists;
-                let patience = Duration::from_nanos(patience);
-                let patient = self.requester.tries >= retries && common.now < since + patience;
-                if patient || !self.gave_up(common) {
+                if !self.gave_up(common) {
                     self.requester.chased = None;
+                    let patience = Duration::from_nanos(self.requester.insists.patience);
                     self.requester.rto.back_off(patience / 8);
                     // The timer is set again when that is sent.
                     self.send_oldest_again(common);
@@ -228,7 +233,8 @@ impl QueuePair {
         // What came from the peer ends the wait that it asked for.
         r.resume_at = None;
         let waits = r.under_way() > 0 && !common.lossless;
-        (r.retry_at, r.watched) = (waits.then(|| common.now + r.patience(common)), common.now);
+        r.retry_at = waits.then(|| common.now + r.patience(common));
+        (r.watched, r.since) = (common.now, common.now);
         if let Some(at) = r.retry_at {
             self.arm_by(at, common);
         }

@@ -164,7 +164,7 @@ impl Run<'_> {
         let impatient = self.program.mood == Mood::Impatient;
         let reason = match cause {
             Cause::Told => true,
-            Cause::NoAnswer { tries } => {
+            Cause::NoAnswer { tries } | Cause::NoProgress { tries } => {
                 let all = if lossless { 1 } else { own.retries + 1 };
                 tries == all && (impatient && !lossless || peer_broke)
             }

@@ -155,7 +155,7 @@ impl Run<'_> {
         match (cause, self.flows[pair][end].breaks) {
             (Cause::Told, _) => side.told && blamed.is_none(),
             (cause, Some((index, breaks))) if cause == breaks => blamed == Some(index),
-            (Cause::NoAnswer { tries }, _) => {
+            (Cause::NoAnswer { tries } | Cause::NoProgress { tries }, _) => {
                 let all = if lossless { 1 } else { self.end(place).own.retries + 1 };
                 reliable && gone && tries == all && blamed.is_some()
             }
