@@ -10,7 +10,7 @@ use doorbell_kit::{Fabric, Faults, LinkConfig};
 use crate::common::{End, Setup, Two, lossless, outcomes, short};
 
 /// What a silent peer ends a connection with.
-const SILENT: Cause = Cause::PeerSilent { millis: 1000 };
+const SILENT: Cause = Cause::PeerSilent { millis: 1000, limit: Silence::Busy };
 
 fn events(fabric: &mut Fabric, end: &End) -> Vec<Event> {
     std::iter::from_fn(|| fabric.nic(end.node).event()).collect()
@@ -52,7 +52,7 @@ fn the_busy_time_that_is_configured_is_that_of_a_probe() {
         two.fabric.network.partition(&[station]);
         two.fabric.nic(two.a.node).probe(two.a.qpn);
         let (took, event) = first_event(&mut two.fabric, &two.a).expect("it is noticed");
-        let cause = Cause::PeerSilent { millis: millis as u32 };
+        let cause = Cause::PeerSilent { millis: millis as u32, limit: Silence::Busy };
         assert_eq!(event, Event::Broken(two.a.qpn, cause));
         assert!((busy..busy + Duration::from_millis(10)).contains(&took), "{took:?}");
     }

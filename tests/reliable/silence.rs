@@ -45,7 +45,7 @@ fn a_host_that_vanishes_while_nothing_is_sent_is_noticed_in_time_on_every_connec
     fabric.run_until(Duration::from_secs(14), |_| false);
     assert_eq!(events(fabric.nic(0)), []);
     fabric.run_until(Duration::from_secs(17), |_| false);
-    let cause = Cause::PeerSilent { millis: 30_000 };
+    let cause = Cause::PeerSilent { millis: 30_000, limit: Silence::Idle };
     for node in [0, 1] {
         let mut broken = events(fabric.nic(node));
         assert_eq!(broken.len(), 5);
@@ -107,7 +107,7 @@ fn a_host_that_vanishes_under_a_request_is_noticed_within_a_second() {
     let before = two.fabric.now();
     two.a.post(short(1));
     let (done, _) = two.run(1, 0);
-    let cause = Cause::PeerSilent { millis: 1000 };
+    let cause = Cause::PeerSilent { millis: 1000, limit: Silence::Busy };
     assert_eq!(outcomes(&done), [(1, Err(Failure::Broke(cause)))]);
     let took = two.fabric.now().since(before);
     let range = Duration::from_millis(1000)..Duration::from_millis(1010);

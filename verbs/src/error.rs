@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 
 use doorbell_core::cm::{ConfigError, ConnectionError, ListenError, Why};
 use doorbell_core::memory::Buf;
@@ -25,6 +26,8 @@ pub struct Failed(Box<Details>);
 struct Details {
     why: FailedWhy,
     ending: Option<Ending>,
+    /// Where the peer is, if its device has an address there.
+    peer: Option<SocketAddr>,
     memory: Memory,
 }
 
@@ -74,7 +77,7 @@ pub enum FailedWhy {
 
 impl Failed {
     fn new(why: FailedWhy, memory: Memory) -> Self {
-        Self(Box::new(Details { why, ending: None, memory }))
+        Self(Box::new(Details { why, ending: None, peer: None, memory }))
     }
 
     pub(crate) fn of(why: Failure, memory: Memory) -> Self {
@@ -109,8 +112,9 @@ impl Failed {
         Self::new(FailedWhy::Over, Memory::None).because(connection)
     }
 
-    /// With the reason why the connection is over, if it is.
+    /// With the peer's address, and the reason why the connection is over, if it is.
     pub(crate) fn because(mut self, connection: &Connection) -> Self {
+        self.0.peer = connection.link().peer_address();
         if let Stand::Ended(ending) = connection.stand() {
             self.0.ending = Some(ending);
         }
@@ -133,15 +137,21 @@ impl Failed {
     }
 }
 
+/// What is said of a request that was posted before the connection ended, for no fault of its own.
+const UNKNOWN: &str = "given up, and not known to have been carried out";
+
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(peer) = self.0.peer {
+            write!(f, "connection to {peer}: ")?;
+        }
         // It is the end of the connection that tells a queue pair to stop, and nobody else.
         let told = FailedWhy::Carried(Failure::Flushed(Cause::Told));
         match (&self.0.ending, self.0.why) {
-            (Some(ending), why) if why == told => write!(f, "flushed unfinished: {ending}"),
+            (Some(ending), why) if why == told => write!(f, "{UNKNOWN}: {ending}"),
             // Until the peer has agreed.
             (None, why) if why == told => {
-                f.write_str("flushed unfinished: the connection is being ended")
+                write!(f, "{UNKNOWN}: this side is ending the connection")
             }
             // A cause that the request broke upon is the connection's, too.
             (Some(Ending::Broken(_)) | None, why) => write!(f, "{why}"),

@@ -135,7 +135,7 @@ pub use doorbell_core::memory::{AccessError, Buf, Private as PrivateRegion, Regi
 pub use doorbell_core::nic::{
     Attachment, Cause, Completion, CompletionGauge, CompletionQueueId, Copied, DATAGRAM_HEADER,
     Data, Done, Failure, Inline, KeepAlive, Memory, Polled, PostError, Refused, ResourceError,
-    Segment, SharedReceiveQueueId, WorkRequest,
+    Segment, SharedReceiveQueueId, Silence, WorkRequest,
 };
 pub use doorbell_core::wire::cm::{CmPort, RnrRetryCount};
 pub use doorbell_core::wire::{Imm, Metadata, PathMtu, Qkey, Qpn, RemoteAddr, Rkey, ServiceId};

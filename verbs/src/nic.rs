@@ -63,8 +63,9 @@ pub struct Config {
     /// The most completions of queue pairs whose requests are futures that wait for a turn; at
     /// least one more than there are queue pairs.
     pub completions: usize,
-    /// How long hosts of peers may be silent: with requests under way, a second, which is how soon
-    /// the end of a peer is noticed whose end nobody tells.
+    /// How long peers may be silent before the connections to them break: with requests under way, a
+    /// second, which is how soon the end of a peer is noticed whose end nobody tells. It decides too how
+    /// long a peer may be stopped: see [`KeepAlive`].
     pub keep_alive: KeepAlive,
     /// For how long the numbers of a connection that is over are not used again.
     pub time_wait: Duration,

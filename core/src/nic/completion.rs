@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use crate::wire::{Qpn, RnrTimer};
 
+use super::hosts::Silence;
 use super::keys::KeyError;
 use super::work::{Attachment, Memory};
 
@@ -60,7 +61,7 @@ pub enum Failure {
     Broke(Cause),
     /// The queue pair was broken before, or told to stop. What of the request reached the peer is
     /// unknown.
-    #[error("flushed unfinished: {0}")]
+    #[error("given up, and not known to have been carried out: {0}")]
     Flushed(Cause),
 }
 
@@ -86,7 +87,10 @@ pub enum Cause {
     },
     /// The peer does not answer; or, on a lossless device, its NIC answers that it is not there, or
     /// not connected to this queue pair.
-    #[error("no answer from the peer after {tries} tries; is it there, and is the path right?")]
+    #[error(
+        "no answer from the peer to {tries} tries: its queue pair has ended, or what is sent does not \
+         reach it"
+    )]
     NoAnswer {
         /// How often it was sent.
         tries: u8,
@@ -102,11 +106,16 @@ pub enum Cause {
         /// How often it was sent.
         tries: u8,
     },
-    /// Nothing at all comes from the peer's host.
-    #[error("nothing has come from the peer's host for {millis} ms; is it there?")]
+    /// Nothing at all comes from the peer, for as long as [`KeepAlive`](super::KeepAlive) allows.
+    #[error(
+        "the peer has been silent for {millis} ms {limit}: it has ended, was stopped, or is not reached \
+         any more"
+    )]
     PeerSilent {
         /// For how long.
         millis: u32,
+        /// Which limit that is.
+        limit: Silence,
     },
     /// The link to the peer, a lossless device's, is no more.
     #[error("the peer has left the link to it, or its process has ended")]
@@ -126,7 +135,11 @@ pub enum Cause {
     #[error("the peer took it for an invalid request; is it longer than the peer's receive?")]
     PeerInvalidRequest,
     /// The peer says that key, bounds or rights do not allow it.
-    #[error("the peer refused access: check key, address, length, and the rights given there")]
+    #[error(
+        "the peer refused access to its memory: its key may have been revoked or be another domain's, the \
+         request may reach beyond the memory of that key, or the key or the peer's queue pair may lack the \
+         right to read, write or do atomics"
+    )]
     PeerAccess,
     /// The peer could not carry it out.
     #[error("the peer could not carry it out")]

@@ -8,26 +8,62 @@
 //! speaks is noticed when something is sent to it, and not before.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use crate::encap::Host;
 use crate::planted::{Bug, planted};
 use crate::time::Time;
 
+use super::completion::Cause;
+use super::leaps::Leaps;
+
 /// The least that a host may be silent.
 const SHORTEST: Duration = Duration::from_millis(10);
 
-/// How long a peer's host may be silent: 10 ms at least, whatever is asked for.
+/// How long peers may be silent before the connections to them break with
+/// [`Cause::PeerSilent`](super::Cause::PeerSilent). Each is 10 ms at least, whatever is asked for.
+///
+/// It is the patience of the side that *waits* that decides. A process that is stopped (by `SIGSTOP`, a
+/// debugger, or a machine that has no processor for it) for longer than its peers are patient loses the
+/// connections that they wait on: after `busy` those with something under way to it, after `idle` the
+/// others. To survive a stop of ten seconds, configure `busy` to be longer than that in its *peers*. The
+/// stopped process itself, when it goes on, takes in what has come meanwhile before it judges any peer, and
+/// gives a peer from which nothing came an eighth of the time anew.
+///
+/// A longer `busy` delays nothing but the news that a peer is gone: what is lost is sent again within
+/// milliseconds, whatever it is. With devices that lose nothing neither time is used: `shm`, say,
+/// tells at once that a peer has ended, and waits for as long as it takes for one that is stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeepAlive {
-    /// When nothing is under way to it. It is asked from half of this time on.
+    /// How long a peer's host may be silent while nothing is under way to it: 30 seconds by default. The host
+    /// is asked whether it is there from half of this time on, once for all connections to it.
     pub idle: Duration,
-    /// When something is.
+    /// How long a peer may be silent while it is waited for: one second by default. It is waited for
+    /// while a request is under way, which is sent again meanwhile, and while it is
+    /// [probed](super::Nic::probe).
     pub busy: Duration,
 }
 
+/// Which of the times of [`KeepAlive`] has decided that a peer is gone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Silence {
+    /// [`KeepAlive::idle`].
+    Idle,
+    /// [`KeepAlive::busy`].
+    Busy,
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Idle => "while nothing was under way to it (keep_alive.idle)",
+            Self::Busy => "while it was waited for (keep_alive.busy)",
+        })
+    }
+}
+
 impl Default for KeepAlive {
-    /// 30 seconds, and one.
     fn default() -> Self {
         Self { idle: Duration::from_secs(30), busy: Duration::from_secs(1) }
     }
@@ -150,8 +186,17 @@ impl Hosts {
         self.hosts.get(host.0 as usize).map_or(asked, |host| host.heard.max(asked))
     }
 
+    /// What ends the connections to a peer that has been silent for so long.
+    pub fn silent(&self, limit: Silence) -> Cause {
+        let time = match limit {
+            Silence::Idle => self.limits.idle,
+            Silence::Busy => self.limits.busy,
+        };
+        Cause::PeerSilent { millis: u32::try_from(time.as_millis()).unwrap_or(u32::MAX), limit }
+    }
+
     /// What is to be done about a host.
-    pub fn due(&mut self, host: HostId, now: Time) -> Due {
+    pub fn due(&mut self, host: HostId, now: Time, leaps: &Leaps) -> Due {
         let idle = self.limits.idle;
         let Some(host) = self.hosts.get_mut(host.0 as usize).filter(|host| host.users > 0) else {
             return Due::Nobody;
@@ -159,7 +204,7 @@ impl Hosts {
         if now < host.heard + idle / 2 {
             return Due::Wait(host.heard + idle / 2);
         }
-        let silent = now >= host.heard + idle && host.asked >= LEAST_ASKED;
+        let silent = now >= leaps.end_of(idle, host.heard) && host.asked >= LEAST_ASKED;
         if silent && !planted(Bug::AsksForEver) {
             return Due::Gone;
         }

@@ -5,6 +5,9 @@
 //! one after another, and may be long past where a program posts after a pause. A timer that is set
 //! from such a stamp goes off too early. Leaps are noted when the clock is read again, and say how late
 //! that what bears a stamp may have happened: a timer that goes off looks there, and nothing else does.
+//!
+//! A process that was stopped, or had no processor, oversleeps its timers. It cannot say that its peers
+//! were silent meanwhile, since nobody listened: before it judges one, it gives it some time more.
 
 use std::time::Duration;
 
@@ -22,6 +25,8 @@ pub(super) struct Leaps {
     /// From where to where, in a circle.
     leaps: [(Time, Time); REMEMBERED],
     newest: usize,
+    /// When timers were last found to be overslept.
+    returned: Option<Time>,
 }
 
 impl Leaps {
@@ -31,6 +36,25 @@ impl Leaps {
             self.newest = (self.newest + 1) % REMEMBERED;
             self.leaps[self.newest] = (from, to);
         }
+    }
+
+    /// Notes that timers which were `due` are seen to only now: by an eighth of the `patience` with peers
+    /// too late, they were overslept. That is forgiven once within such a time: where it happens all the
+    /// time, peers that are gone are noticed nevertheless.
+    #[inline]
+    pub fn sees_to(&mut self, due: Option<Time>, now: Time, patience: Duration) {
+        if due.is_some_and(|due| now >= due + patience / 8)
+            && self.returned.is_none_or(|returned| now >= returned + patience)
+        {
+            self.returned = Some(now);
+        }
+    }
+
+    /// When a peer that was silent `since` then has been so for as long as the patience with it. After
+    /// timers were overslept, an eighth of the patience is left in any case.
+    pub fn end_of(&self, patience: Duration, since: Time) -> Time {
+        let end = since + patience;
+        self.returned.map_or(end, |returned| end.max(returned + patience / 8))
     }
 
     /// When what is stamped with a time that was told may have happened at the latest.
@@ -70,6 +94,22 @@ mod tests {
         let mut leaps = Leaps::default();
         leaps.note(at(100), at(299));
         assert_eq!(leaps.latest(at(100)), at(100));
+    }
+
+    #[test]
+    fn who_oversleeps_its_timers_gives_its_peers_an_eighth_of_their_time_more_once() {
+        let (mut leaps, patience) = (Leaps::default(), Duration::from_micros(800));
+        leaps.sees_to(Some(at(1000)), at(1099), patience);
+        assert_eq!(leaps.end_of(patience, at(200)), at(1000));
+        leaps.sees_to(None, at(5000), patience);
+        assert_eq!(leaps.end_of(patience, at(200)), at(1000));
+        leaps.sees_to(Some(at(1000)), at(5000), patience);
+        assert_eq!(leaps.end_of(patience, at(200)), at(5100));
+        assert_eq!(leaps.end_of(patience, at(4900)), at(5700));
+        leaps.sees_to(Some(at(5100)), at(5700), patience);
+        assert_eq!(leaps.end_of(patience, at(200)), at(5100), "that is not forgiven again so soon");
+        leaps.sees_to(Some(at(5100)), at(5800), patience);
+        assert_eq!(leaps.end_of(patience, at(200)), at(5900));
     }
 
     #[test]

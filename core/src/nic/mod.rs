@@ -119,7 +119,7 @@ pub use config::{Config, Objects, QueuePairConfig, QueuePairEnds, Transport};
 pub use counters::Counters;
 pub use datagrams::DATAGRAM_HEADER;
 pub use device::{Flow, Inbox, Outbox};
-pub use hosts::KeepAlive;
+pub use hosts::{KeepAlive, Silence};
 pub use keys::{Domain, KeyError, Lkey, Registration, Rights, TableFull};
 pub use management::{Management, TooMany, Way};
 pub use mapped::MappingId;
@@ -191,7 +191,7 @@ fn find(
 /// Asks a host that was silent whether it is there, or breaks all connections to it.
 #[cold]
 fn look_after(host: HostId, pairs: &mut [Option<Box<QueuePair>>], common: &mut Common) {
-    let again = match common.hosts.due(host, common.now) {
+    let again = match common.hosts.due(host, common.now, &common.leaps) {
         hosts::Due::Wait(until) => until,
         hosts::Due::Ask(speaker, again) => {
             // Whoever heard of it last, and then the others in turn: the peer of one may have gone,
@@ -207,9 +207,9 @@ fn look_after(host: HostId, pairs: &mut [Option<Box<QueuePair>>], common: &mut C
             again
         }
         hosts::Due::Gone => {
-            let millis = common.hosts.limits.idle.as_millis() as u32;
+            let cause = common.hosts.silent(Silence::Idle);
             for pair in pairs.iter_mut().flatten().filter(|pair| pair.host == host) {
-                pair.break_with(Cause::PeerSilent { millis }, Blamed::Request(0), common);
+                pair.break_with(cause, Blamed::Request(0), common);
             }
             return;
         }
@@ -244,6 +244,7 @@ impl Nic {
     pub fn advance(&mut self, now: Time) {
         self.tell(now);
         let Self { common, pairs, fired, .. } = self;
+        common.leaps.sees_to(common.timers.next(), common.now, common.hosts.limits.busy);
         common.timers.expire(common.now, fired);
         for timer in fired.drain(..) {
             match HostId::of_timer(timer, pairs.len()) {

@@ -9,8 +9,7 @@ use crate::time::Time;
 use crate::wire::{Qpn, Service};
 
 use super::common::Common;
-use super::completion::Cause;
-use super::hosts::LEAST_ASKED;
+use super::hosts::{LEAST_ASKED, Silence};
 use super::pair::{Blamed, QueuePair};
 use super::{Nic, find};
 
@@ -34,7 +33,7 @@ pub(super) struct Probe {
 impl Nic {
     /// Demands a sign of life from the peer of a reliable connection: the peer is asked whether it is
     /// there, sixteen times within [`KeepAlive::busy`](super::KeepAlive::busy), and if nothing at all
-    /// comes by this queue pair until then, the connection breaks with [`Cause::PeerSilent`].
+    /// comes by this queue pair until then, the connection breaks with [`Cause::PeerSilent`](super::Cause::PeerSilent).
     ///
     /// This is for a program that waits for something that only the peer's program can send: the
     /// peer's NIC has acknowledged the request, so nothing is under way, and the peer's host would
@@ -82,9 +81,9 @@ impl QueuePair {
             probe.since = common.now;
         }
         let busy = common.hosts.limits.busy;
-        if common.now >= probe.since + busy && probe.asked >= LEAST_ASKED {
-            let millis = busy.as_millis() as u32;
-            return self.break_with(Cause::PeerSilent { millis }, Blamed::Request(0), common);
+        if common.now >= common.leaps.end_of(busy, probe.since) && probe.asked >= LEAST_ASKED {
+            let cause = common.hosts.silent(Silence::Busy);
+            return self.break_with(cause, Blamed::Request(0), common);
         }
         probe.asked = probe.asked.saturating_add(1);
         // The judgement comes when the time is over, and not an interval later.

@@ -1,8 +1,10 @@
 //! What a queue pair of either kind knows of its connection.
 
+use std::net::{IpAddr, SocketAddr};
+
 use doorbell_core::cm::{ConnectionId, Why};
 use doorbell_core::encap::PathId;
-use doorbell_core::nic::{Cause, Rights, SharedReceiveQueueId};
+use doorbell_core::nic::{self, Cause, Rights, SharedReceiveQueueId};
 use doorbell_core::wire::Qpn;
 use doorbell_core::wire::cm::RnrRetryCount;
 
@@ -191,6 +193,18 @@ impl Link {
             _ => None,
         };
         self.watchers.until(ended).await
+    }
+
+    /// The address of the peer's NIC, and the port that it is spoken to at; none of a device without.
+    pub fn peer_address(&self) -> Option<SocketAddr> {
+        let way = self.ways(|ways| ways.path.as_ref().map(|(way, _)| way.clone()))?;
+        let nic::Way::Network(outer) = way.way() else { return None };
+        let (_, peer) = outer.hosts();
+        let address = match peer.gid.to_ipv4() {
+            Some(address) => IpAddr::V4(address),
+            None => IpAddr::V6(peer.gid.into()),
+        };
+        Some(SocketAddr::new(address, peer.port.0))
     }
 
     pub fn ways<R>(&self, does: impl FnOnce(&mut Ways) -> R) -> R {

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use doorbell_kit::child::{self, Child};
 use doorbell_verbs::{
     Buf, Cause, Config, ConnectError, Domain, Ending, Failed, FailedWhy, Failure, KeepAlive, Nic,
-    QueuePair,
+    QueuePair, Silence,
 };
 
 use tokio::task::JoinHandle;
 
 use crate::common::{Over, Runs, SERVICE, address, brief, buf, lent, names, run};
+use crate::errors::says;
 
 fn config() -> Config {
     let keep_alive = KeepAlive { idle: Duration::from_secs(2), busy: Duration::from_secs(1) };
@@ -178,7 +179,14 @@ fn a_peer_that_is_killed_while_nothing_is_under_way_is_told_of_soon_to_who_probe
                 Err(_) => pair.connection().probe(),
             }
         };
-        assert_eq!(ending, Ending::Broken(Cause::PeerSilent { millis: 1000 }));
+        let failed = pair.send(buf(1, 64)).await.expect_err("it is over");
+        let limit = "silent for 1000 ms while it was waited for (keep_alive.busy)";
+        let peer = to.trim_start_matches("udp:");
+        says(&failed, &[&format!("connection to {peer}: "), limit]);
+        assert_eq!(
+            ending,
+            Ending::Broken(Cause::PeerSilent { millis: 1000, limit: Silence::Busy })
+        );
         let took = killed.elapsed();
         assert!(took < Duration::from_secs(15), "{took:?}");
     });

@@ -587,7 +587,7 @@ impl QueuePair {
             } else if r.tries >= LEAST_ASKED {
                 // Its host is taken for gone when it has been silent for so long, and not later.
                 let since = common.hosts.silent_since(self.host, r.since);
-                at = at.min(since + common.hosts.limits.busy);
+                at = at.min(common.leaps.end_of(common.hosts.limits.busy, since));
             }
             (r.retry_at, r.watched) = (Some(at), common.now);
             self.arm_by(at, common);

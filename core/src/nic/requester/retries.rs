@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::nic::common::{Common, Event, in_use};
 use crate::nic::completer::complete_next;
 use crate::nic::completion::Cause;
-use crate::nic::hosts::LEAST_ASKED;
+use crate::nic::hosts::{LEAST_ASKED, Silence};
 use crate::nic::pair::{Blamed, QueuePair};
 use crate::nic::states::State;
 use crate::planted::{Bug, planted};
@@ -102,12 +102,14 @@ impl QueuePair {
     pub fn gave_up(&mut self, common: &mut Common) -> bool {
         let r = &mut self.requester;
         let (tries, Insistence { retries, patience, .. }) = (r.tries, &r.insists);
-        let patient = common.now < r.since.after(*patience);
+        let patience = Duration::from_nanos(*patience);
+        let patient = common.now < common.leaps.end_of(patience, r.since);
         r.tries = tries.saturating_add(1);
         if tries < *retries || patient {
             return false;
         }
-        let cause = match self.heard > r.since {
+        // Whether something has come since the last try.
+        let cause = match self.heard > r.watched {
             true => Cause::NoProgress { tries: r.tries },
             false => Cause::NoAnswer { tries: r.tries },
         };
@@ -149,14 +151,10 @@ impl QueuePair {
                 common.counters.timeouts += 1;
                 tracing::debug!(qpn = self.number().get(), tries = self.requester.tries, "timeout");
                 let since = common.hosts.silent_since(self.host, self.requester.since);
-                let silent = common.now >= since + common.hosts.limits.busy;
+                let silent = common.now >= common.leaps.end_of(common.hosts.limits.busy, since);
                 if silent && self.requester.tries >= LEAST_ASKED {
-                    let millis = common.hosts.limits.busy.as_millis() as u32;
-                    return self.break_with(
-                        Cause::PeerSilent { millis },
-                        Blamed::Request(0),
-                        common,
-                    );
+                    let cause = common.hosts.silent(Silence::Busy);
+                    return self.break_with(cause, Blamed::Request(0), common);
                 }
                 if !self.gave_up(common) {
                     self.requester.chased = None;
