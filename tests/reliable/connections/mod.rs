@@ -248,7 +248,7 @@ fn a_peer_that_dies_is_noticed_and_its_connection_ends() {
     meeting.connect();
     meeting.ends[0].receive(1, Buf::with_capacity(8));
     meeting.fabric.network.cut(meeting.link);
-    let cause = Cause::PeerSilent { millis: 30_000 };
+    let cause = Cause::PeerSilent { millis: 30_000, limit: Silence::Idle };
     assert_eq!(meeting.hear_nic(0), nic::Event::Broken(meeting.ends[0].qpn, cause));
     let flushed = meeting.completions(0, 1);
     assert_eq!(outcomes(&flushed), [(1, Err(Failure::Flushed(cause)))]);
