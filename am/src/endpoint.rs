@@ -226,10 +226,16 @@ impl Endpoint {
         self.0.core.segment()
     }
 
-    /// Maps a peer at a place of the translation table: requests may be sent there from then on. Its
-    /// endpoint must have the same handlers, as far as both have them.
+    /// Maps a peer at a place of the translation table: requests may be sent there until that place is
+    /// [unmapped](Self::unmap) or the peer is gone, whatever is mapped and unmapped elsewhere meanwhile. The
+    /// peer's endpoint must have the same handlers, as far as both have them.
     ///
-    /// If the peer has mapped this endpoint before, the two have a connection, which serves both.
+    /// If there is a connection to the peer, because the peer has mapped this endpoint, or this endpoint maps
+    /// the peer by the same tag elsewhere, the connection serves all of them. Otherwise a new one is made. If
+    /// the NIC has no queue pair left because the numbers of connections that are over
+    /// [rest](doorbell_verbs::Config::time_wait), this waits until one has rested, for up to 5 s.
+    ///
+    /// A future that is dropped has mapped nothing, and takes nothing from others.
     ///
     /// # Errors
     /// When the peer is not reached, is no endpoint, or has other handlers; or something is mapped
@@ -255,8 +261,10 @@ impl Endpoint {
     }
 
     /// Takes a peer off the translation table, and waits until it has handled what was sent there before. If
-    /// it has not mapped this endpoint either, the connection ends, and what others send meanwhile comes
-    /// back.
+    /// the peer is mapped at no other place, and has not mapped this endpoint either, the connection ends,
+    /// and what handles to the peer that were kept send meanwhile comes back.
+    ///
+    /// If the future is dropped, the connection is ended in the background all the same.
     ///
     /// # Errors
     /// When none is mapped there.

@@ -419,8 +419,8 @@ impl Handling {
                 link.reply(to, Content { words: &[lends], payload: &[] }, nothing);
             }
             (Some(Ask::Leave), _) => {
-                let maps = link.endpoint.maps(link).into();
-                link.reply(to, Content { words: &[maps], payload: &[] }, nothing);
+                let in_use = link.life.is_asked().into();
+                link.reply(to, Content { words: &[in_use], payload: &[] }, nothing);
             }
             _ => link.give_back(arrival.header, Undeliverable::NoHandler, &[]),
         }

@@ -73,6 +73,7 @@ mod expected;
 mod handlers;
 mod handling;
 mod kept;
+mod life;
 mod limit;
 mod link;
 mod links;

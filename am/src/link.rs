@@ -28,6 +28,7 @@ use crate::endpoint::{Flow, Policy};
 use crate::error::{SendError, Undeliverable};
 use crate::expected::Expected;
 use crate::kept::KeptRequests;
+use crate::life::Life;
 use crate::links::{Core, NOWHERE};
 use crate::message::Reply;
 use crate::name::{Name, Tag};
@@ -47,6 +48,8 @@ pub(crate) struct Link {
     pub size: Size,
     /// The receives of such, and buffers as long.
     pub buffers: Arc<Buffers>,
+    /// Who uses the link on this side, and whether it may end.
+    pub life: Life,
     /// What there is besides, if sizes have their own.
     beside: OnceLock<Box<Beside>>,
     /// What the peer is just placing by messages; only the poller takes it up.
@@ -174,6 +177,7 @@ impl Link {
             own,
             size,
             buffers,
+            life: Life::default(),
             beside: OnceLock::new(),
             carrying: Mutex::default(),
             limit: lease.max(1) as u16,
@@ -324,10 +328,11 @@ impl Link {
         self.limit.into()
     }
 
-    /// Whether it is ending, and what is promised for it will be others'.
+    /// Whether the link is ending, or may be soon: then the receives that are promised for it will be others'.
     pub fn leaves(&self) -> bool {
-        // Nothing is promised for one that is over.
-        self.grants() == 0 || matches!(self.connection.stand(), Stand::Ended(_))
+        // Nothing is promised for a link that is over.
+        let ended = self.grants() == 0 || matches!(self.connection.stand(), Stand::Ended(_));
+        ended || !self.life.is_open()
     }
 
     /// How many requests the peer may have under way.

@@ -1,23 +1,26 @@
-//! An endpoint's links: made, found, and ended.
+//! An endpoint, as its links see it: what it holds for them, and how they are prepared and end.
+
+mod mapping;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use doorbell_verbs::{
-    AsyncEvent, Domain, Ending, Incoming, Listener, Private, Queues, QueuesConfig, Registered,
-    RemoteAddr, RemoteMemory, Rights, Rkey, ServiceId, Stand, Unconnected,
+    AsyncEvent, Domain, Ending, Listener, Private, Queues, QueuesConfig, Registered, RemoteAddr,
+    RemoteMemory, ResourceError, Rights, Rkey, ServiceId, Stand, Unconnected,
 };
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, timeout};
 
 use crate::buffers::{Buffers, locked};
 use crate::bundle::Shared;
-use crate::endpoint::{EndpointConfig, Flow, Policy, SegmentMemory};
-use crate::error::{CallError, MapError, OpenError, SendError};
+use crate::endpoint::{EndpointConfig, Flow, SegmentMemory};
+use crate::error::{CallError, OpenError};
 use crate::event::Event;
 use crate::handlers::Handlers;
+use crate::life::User;
 use crate::link::Link;
-use crate::listing::Difference;
 use crate::message::Reply;
 use crate::name::{Name, Tag};
 use crate::news::{News, Parting};
@@ -26,14 +29,19 @@ use crate::pack;
 use crate::peer::{self, Peer};
 use crate::recall::{BETWEEN_RECALLS, PATIENCE, recall};
 use crate::sizes::Size;
+pub(crate) use mapping::accept;
+
 use crate::tasks::Tasks;
-use crate::wire::{Ask, Hello, MOST_CREDITS, Nature, SYSTEM};
+use crate::wire::{Ask, MOST_CREDITS, SYSTEM};
 use crate::words::MOST_WORDS;
 
 /// How many events are kept for who listens.
 const EVENTS: usize = 256;
 
-/// No memory.
+/// How long a new link waits for a queue pair, while there are some whose numbers still rest.
+const REST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A zero-length remote memory, for endpoints that offer no segment.
 pub(crate) const NOWHERE: RemoteMemory = RemoteMemory::new(RemoteAddr(0), Rkey(0), 0);
 
 /// Memory as a message's words, and back.
@@ -54,7 +62,7 @@ pub(crate) fn left() -> Ending {
     Ending::Left { private: Private::default() }
 }
 
-/// A link that is just being made: if nobody has it stay, it is over.
+/// A link whose connection is just being made. If that does not come about, the link is over.
 struct Fresh {
     link: Arc<Link>,
     stays: bool,
@@ -69,8 +77,7 @@ impl Fresh {
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        // Another may have found it, and mapped it meanwhile.
-        if !self.stays && !self.link.endpoint.maps(&self.link) {
+        if !self.stays {
             self.link.endpoint.ends(&self.link, left());
         }
     }
@@ -92,7 +99,7 @@ pub(crate) struct Core {
     /// What its handlers are, for others to compare.
     listing: Vec<Vec<u8>>,
     segment: Option<Registered>,
-    translation: RwLock<Vec<Option<Arc<Link>>>>,
+    translation: RwLock<Vec<Option<User>>>,
     /// All links, of those who mapped this, too; none when it is closed.
     links: Mutex<Option<Vec<Arc<Link>>>>,
     /// Those that have credits, and no receive for an answer.
@@ -171,22 +178,6 @@ impl Core {
         self.tag.store(tag.0, Ordering::Relaxed);
     }
 
-    /// What is said to whom it maps by a tag, or who maps it.
-    fn hello(&self, tag: Tag, link: &Link) -> Hello {
-        let nature = Nature {
-            // By one that is for some messages only, the other way is not for all.
-            unique: self.config.service.is_none() && link.size == Size::Any,
-            metadata: true,
-            service: self.name.service().0,
-            credits: link.grants() as u16,
-            limit: link.limit() as u16,
-            payload: link.payload() as u32,
-            handlers: self.digest,
-            patience: u32::try_from(self.config.patience.as_millis()).unwrap_or(u32::MAX),
-        };
-        Hello { size: link.size, tag, segment: self.segment_for(link), nature }
-    }
-
     /// Where a peer may place payloads: nowhere, unless it shows the tag.
     pub fn segment_for(&self, link: &Link) -> RemoteMemory {
         let segment = self.segment.as_ref().filter(|_| self.tag().admits(link.shown()));
@@ -229,10 +220,10 @@ impl Core {
         let send_depth = (credits + late.saturating_sub(FEW)).max(2);
         let config = QueuesConfig { send_depth, ..self.shared.queues.clone() };
         let unconnected = match self.config.flow {
-            Flow::Credits => self.domain.queues(&config.share(buffers.queue()))?,
+            Flow::Credits => self.queues(&config.share(buffers.queue())).await?,
             Flow::Nic { receives } => {
                 let own = QueuesConfig { receive_depth: receives, ..config };
-                let mut unconnected = self.domain.queues(&own)?;
+                let mut unconnected = self.queues(&own).await?;
                 for _ in 0..receives {
                     let posted = unconnected.post_receive(0, buffers.take());
                     debug_assert!(posted.is_ok(), "it has room for so many");
@@ -251,6 +242,28 @@ impl Core {
         self.shared.tell_of(link);
         drop(links);
         Ok((unconnected, fresh))
+    }
+
+    /// A queue pair. If all are taken, some by connections that are over, this waits until the numbers of one
+    /// have rested.
+    async fn queues(&self, config: &QueuesConfig) -> Result<Unconnected<Queues>, ResourceError> {
+        let deadline = Instant::now() + REST_PATIENCE;
+        let mut hope = true;
+        loop {
+            let full = match self.domain.queues(config) {
+                Err(full @ ResourceError::QueuePairsFull(_)) => full,
+                found => return found,
+            };
+            if !hope || Instant::now() >= deadline {
+                return Err(full);
+            }
+            // Behind this is another try, for one may have become free since the last.
+            let rests = self.shared.nic.resting_queue_pairs() > 0;
+            hope = rests || self.all().iter().any(|link| link.leaves());
+            if hope {
+                tokio::time::sleep(BETWEEN_RECALLS).await;
+            }
+        }
     }
 
     /// The receives of a new link, for which others may have to give up some, or to be done with theirs.
@@ -422,199 +435,15 @@ impl Core {
     pub fn close(&self) {
         let links = locked(&self.links).take();
         self.shared.tell(News::EndpointGone(self.number));
-        self.translation.write().unwrap_or_else(PoisonError::into_inner).clear();
         links.into_iter().flatten().for_each(|link| self.ends(&link, left()));
+        // Of links that are over, no peer is asked.
+        let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
+        let users = std::mem::take(&mut *table);
+        drop(table);
+        drop(users);
         // They would keep this.
         let starving = std::mem::take(&mut *locked(&self.starving));
         drop(starving);
-    }
-
-    async fn accept(self: Arc<Self>, incoming: Incoming) {
-        let Some(hello) = Hello::from_bytes(incoming.private()) else {
-            let _ = incoming.reject(b"no hello of Active Messages of this version");
-            return;
-        };
-        if (hello.size == Size::Any) == (self.config.policy == Policy::PerSize) {
-            let _ =
-                incoming.reject(b"of connections per size, both or neither is to have a policy");
-            return;
-        }
-        let Ok((unconnected, fresh)) = self.prepare(hello.size).await else { return };
-        // Whoever maps the peer from here on finds this, and no second connection is made.
-        fresh.link.hears(hello);
-        let hello = self.hello(Tag::NONE, &fresh.link).to_bytes();
-        match unconnected.accept(incoming, &hello).await {
-            Ok((queues, _)) => self.opens(&fresh.stays(), queues),
-            Err(why) => tracing::debug!(qpn = %fresh.link.qpn(), %why, "a peer was not accepted"),
-        }
-    }
-
-    async fn connect(
-        self: &Arc<Self>,
-        name: &Name,
-        tag: Tag,
-        size: Size,
-    ) -> Result<Fresh, MapError> {
-        let text = || name.to_string();
-        let (unconnected, fresh) = self.prepare(size).await.map_err(|why| match why {
-            OpenError::Resources(why) => MapError::Resources { name: text(), why },
-            other => MapError::Receives { name: text(), why: other.to_string() },
-        })?;
-        let hello = self.hello(tag, &fresh.link).to_bytes();
-        let connected = unconnected.connect(name.address(), name.service(), &hello).await;
-        let refused = |why| MapError::Connect { name: text(), why };
-        let (queues, private) = connected.map_err(refused)?;
-        let hello = Hello::from_bytes(&private).filter(|hello| hello.size == size);
-        let hello = hello.ok_or_else(|| MapError::NoEndpoint(text()))?;
-        fresh.link.hears(hello);
-        fresh.link.is_to(name);
-        self.opens(&fresh.link, queues);
-        Ok(fresh)
-    }
-
-    /// Maps a peer at a place: by the connection that there is, or by a new one.
-    pub async fn map(
-        self: &Arc<Self>,
-        index: usize,
-        name: &Name,
-        tag: Tag,
-    ) -> Result<Arc<Link>, MapError> {
-        let most = self.config.places;
-        if index >= most {
-            return Err(MapError::Place { index, most });
-        }
-        if self.is_taken(index) {
-            return Err(MapError::Taken(index));
-        }
-        if self.config.policy == Policy::PerSize {
-            return self.map_per_size(index, name, tag).await;
-        }
-        if let Some(link) = self.link_of(name) {
-            link.is_to(name);
-            let lost = |why| MapError::Lost { name: name.to_string(), why };
-            self.shows(&link, tag).await.map_err(lost)?;
-            self.compare(&link, name).await?;
-            return self.put(index, link);
-        }
-        let fresh = self.connect(name, tag, Size::Any).await?;
-        self.compare(&fresh.link, name).await?;
-        self.put(index, fresh.link.clone())?;
-        Ok(fresh.stays())
-    }
-
-    /// By three new connections, in any case.
-    async fn map_per_size(
-        self: &Arc<Self>,
-        index: usize,
-        name: &Name,
-        tag: Tag,
-    ) -> Result<Arc<Link>, MapError> {
-        let fresh = self.connect(name, tag, Size::Long).await?;
-        self.compare(&fresh.link, name).await?;
-        let [short, medium] = Size::LESS;
-        let short = self.connect(name, tag, short).await?;
-        let medium = self.connect(name, tag, medium).await?;
-        fresh.link.has_lanes([short.link.clone(), medium.link.clone()]);
-        self.put(index, fresh.link.clone())?;
-        short.stays();
-        medium.stays();
-        Ok(fresh.stays())
-    }
-
-    /// Takes a peer off its place. If that leaves it mapped by neither side, the connection ends.
-    pub async fn unmap(self: &Arc<Self>, index: usize) -> Result<(), SendError> {
-        let link = {
-            let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
-            table.get_mut(index).and_then(Option::take).ok_or(SendError::NotMapped(index))?
-        };
-        if !self.maps(&link) {
-            // It goes on to its end, whatever becomes of who waits for it.
-            let _ = self.shared.runtime.spawn(self.clone().leaves(link)).await;
-        }
-        Ok(())
-    }
-
-    /// Takes all peers off. That others take one off meanwhile is all the same.
-    pub async fn unmap_all(self: &Arc<Self>) {
-        let places = self.translation.read().unwrap_or_else(PoisonError::into_inner).len();
-        for index in 0..places {
-            let _ = self.unmap(index).await;
-        }
-    }
-
-    /// Ends the connection to a peer that is not mapped any more, if that does not map this either. What
-    /// was sent there before is handled then, for it answers in turn.
-    async fn leaves(self: Arc<Self>, link: Arc<Link>) {
-        let all = || link.lanes().iter().chain([&link]);
-        for link in all() {
-            let answer = ask(link, &[Ask::Leave as u64], &[]).await;
-            if answer.is_ok_and(|reply| reply.words().eq([1])) {
-                return;
-            }
-        }
-        for link in all() {
-            let ended = link.connection.disconnect(&[]).await;
-            self.ends(link, ended.unwrap_or(left()));
-        }
-    }
-
-    fn put(&self, index: usize, link: Arc<Link>) -> Result<Arc<Link>, MapError> {
-        let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
-        if table.len() <= index {
-            table.resize(index + 1, None);
-        }
-        match &mut table[index] {
-            Some(there) if there.ending().is_none() => Err(MapError::Taken(index)),
-            free => Ok(free.insert(link).clone()),
-        }
-    }
-
-    /// Whether there is somebody at a place who has not gone.
-    fn is_taken(&self, index: usize) -> bool {
-        self.place(index).is_some_and(|link| link.ending().is_none())
-    }
-
-    /// Whether that peer is mapped.
-    pub fn maps(&self, link: &Arc<Link>) -> bool {
-        let table = self.translation.read().unwrap_or_else(PoisonError::into_inner);
-        table.iter().flatten().any(|there| Arc::ptr_eq(there, link))
-    }
-
-    /// Whom a message to a place goes to.
-    #[inline]
-    pub fn place(&self, index: usize) -> Option<Arc<Link>> {
-        let table = self.translation.read().unwrap_or_else(PoisonError::into_inner);
-        table.get(index)?.clone()
-    }
-
-    /// The link to an endpoint that has mapped this one, if nobody else can have its name.
-    fn link_of(&self, name: &Name) -> Option<Arc<Link>> {
-        let is = |peer: &Nature| peer.unique && peer.service == name.service().0;
-        let there = |link: &&Arc<Link>| link.peer().is_some_and(is) && link.ending().is_none();
-        locked(&self.links).iter().flatten().find(there).cloned()
-    }
-
-    /// Tells a peer by which tag it is called from now on, and hears where payloads may be placed.
-    async fn shows(&self, link: &Arc<Link>, tag: Tag) -> Result<(), CallError> {
-        let reply = ask(link, &[Ask::Show as u64, tag.0], &[]).await?;
-        link.out().segment = memory(reply.words()).unwrap_or(NOWHERE);
-        Ok(())
-    }
-
-    /// Makes sure that a peer has the same handlers, as far as both have them.
-    async fn compare(&self, link: &Arc<Link>, name: &Name) -> Result<(), MapError> {
-        if link.peer().is_some_and(|peer| peer.handlers == self.digest) {
-            return Ok(());
-        }
-        for piece in &self.listing {
-            let answer = ask(link, &[Ask::Compare as u64], piece).await;
-            let lost = |why| MapError::Lost { name: name.to_string(), why };
-            if let Some(found) = Difference::from_bytes(answer.map_err(lost)?.payload()) {
-                let Difference { which, index, name: there } = found;
-                return Err(MapError::Handlers { table: which.name(), index, there });
-            }
-        }
-        Ok(())
     }
 }
 
@@ -669,13 +498,5 @@ pub(crate) async fn watch(core: Arc<Core>, mut events: broadcast::Receiver<Async
             }
             Err(RecvError::Closed) => return,
         }
-    }
-}
-
-/// Takes up whoever maps the endpoint.
-pub(crate) async fn accept(core: Arc<Core>, mut listener: Listener) {
-    loop {
-        let incoming = listener.accept().await;
-        core.shared.runtime.spawn(core.clone().accept(incoming));
     }
 }

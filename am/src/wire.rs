@@ -136,7 +136,8 @@ pub enum Ask {
     /// That the tag in the second word is shown from now on. The answer says where payloads may be
     /// placed: an address, a key, a length.
     Show = 2,
-    /// That the other is not mapped any more. The answer is 1 if it goes on mapping the one.
+    /// That the link has no users on this side any more. The answer is 1 if it has on the other side; 0 if
+    /// not, and the link is to be ended: see [`life`](crate::life).
     Leave = 3,
     /// That credits are wanted back which are not used. The answer says how many come back.
     Recall = 4,

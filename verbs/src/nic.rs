@@ -56,7 +56,8 @@ pub struct Config {
     /// Whether packets may go in runs that the interface or the kernel cuts, where it can. Without,
     /// each is sent in a frame of its own: slower by far, and what a network without that would carry.
     pub offload: bool,
-    /// The most queue pairs.
+    /// The most queue pairs, with those whose connection is over and whose numbers
+    /// [rest](Self::time_wait).
     pub queue_pairs: usize,
     /// The most registrations of memory.
     pub registrations: usize,
@@ -256,6 +257,13 @@ impl Nic {
     /// Where peers reach it: what they pass to [`Domain::connect`], as text.
     pub fn address(&self) -> &Address {
         &self.shared().address
+    }
+
+    /// How many queue pairs were let go and still take a place: their connections are being ended, or their
+    /// numbers rest for the [time-wait](Config::time_wait). Each of them frees its place without anybody's
+    /// doing.
+    pub fn resting_queue_pairs(&self) -> usize {
+        self.shared().with(|machine| machine.control().leaving())
     }
 
     /// What its device can do.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use doorbell_am::{
     Bundle, BundleConfig, CallError, Credits, EndpointConfig, Event, Flow, Handlers, Kept,
-    MapError, Policy, ReplyId, RequestId, SegmentMemory, SendError, Tag, Undeliverable, Words,
+    MapError, Peer, Policy, ReplyId, RequestId, SegmentMemory, SendError, Tag, Undeliverable,
+    Words,
 };
 use doorbell_verbs::{Buf, Config, Memory, Nic, Region, SharedMemory};
 
@@ -317,11 +318,12 @@ fn who_shows_another_tag_does_not_learn_where_the_segment_is() {
         let far = endpoint_with(over, Handlers::new().request(ASK, |_, _| {}), config).await;
         let near = endpoint(over, Handlers::new()).await;
         let peer = near.map(0, far.name(), Tag(2)).await.expect("it is there");
-        let place = || peer.place(ASK, 1, 0, Buf::from(vec![1; 8]));
-        let nowhere = SendError::Segment { offset: 0, len: 8, room: 0 };
-        assert_eq!(place().await.err(), Some(nowhere));
-        near.map(1, far.name(), Tag(1)).await.expect("it is there");
-        place().await.expect("it is shown now").done().await.expect("it is there");
+        let place = async |peer: &Peer| peer.place(ASK, 1, 0, Buf::from(vec![1; 8])).await;
+        let nowhere = || Some(SendError::Segment { offset: 0, len: 8, room: 0 });
+        assert_eq!(place(&peer).await.err(), nowhere());
+        let admitted = near.map(1, far.name(), Tag(1)).await.expect("it is there");
+        place(&admitted).await.expect("it is shown").done().await.expect("it is there");
+        assert_eq!(place(&peer).await.err(), nowhere(), "each entry has its own tag");
     });
 }
 

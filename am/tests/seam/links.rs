@@ -328,3 +328,30 @@ fn nothing_is_left_of_a_nic_whose_endpoint_is_closed_while_it_is_mapped() {
         }
     });
 }
+
+/// A map found the link of which an unmap had asked the peer whether it may end, and had only its end.
+#[test]
+fn a_map_while_an_unmap_waits_for_its_peer_has_a_link_that_stays() {
+    let name = format!("shm:am-waits-{}", std::process::id());
+    let adds = Handlers::new().request(ADD, |request, (a, b)| request.reply(SUM, a + b));
+    beside_a_handler(async move {
+        let held = held_up(&name, adds, (restless(), EndpointConfig::default())).await;
+        let HeldUp { near: _near, endpoint, asks: (asks, peer), ends } = held;
+        let unmaps = tokio::spawn({
+            let asks = asks.clone();
+            async move { asks.unmap(0).await }
+        });
+        // From then on no peer is there; whether the endpoint was asked by then is all the same.
+        while asks.peer(0).is_ok() {
+            tokio::task::yield_now().await;
+        }
+        let again = asks.map(0, endpoint.name(), Tag(1)).await.expect("it is there");
+        ends.send(()).expect("it waits");
+        unmaps.await.expect("it ends").expect("it was mapped");
+        while peer.ending().is_none() {
+            tokio::task::yield_now().await;
+        }
+        let sum = again.call(ADD, (20, 2)).await.expect("its link stays");
+        assert_eq!(sum.arguments(SUM), Ok(22));
+    });
+}

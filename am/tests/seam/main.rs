@@ -6,6 +6,7 @@ mod deadlines;
 mod flow;
 mod killed;
 mod links;
+mod mapping;
 mod messages;
 mod panics;
 mod passing;

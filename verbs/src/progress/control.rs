@@ -496,6 +496,11 @@ impl Control {
         });
     }
 
+    /// How many queue pairs that programs have let go of still take a place.
+    pub fn leaving(&self) -> usize {
+        self.leaving.len()
+    }
+
     /// Whether nothing is left of what programs have let go of.
     pub fn is_clear(&self) -> bool {
         self.leaving.is_empty() && self.left.is_empty() && self.left_shared.is_empty()

@@ -1,0 +1,262 @@
+//! The life of a link: who uses it, and when it may end.
+//!
+//! Both endpoints of a link may use it. The *users* of one side are the entries of its translation
+//! table that lead to the link, and the calls of `map` under way that have found it or made it. Each
+//! side counts its own users. The rules:
+//!
+//! 1. Whoever makes a connection is its first user. Whoever accepts one is none.
+//! 2. When the last user of a side goes, that side *asks* the other whether the link may end.
+//!    While it asks, the link takes no new user on that side: a `map` makes a new connection.
+//! 3. A side that is asked and has users answers "in use". The link stays, and the other side may use it
+//!    again.
+//! 4. A side that is asked and has no users answers "unused", and has *given up* the link with that: it
+//!    takes no user any more. The side that asked then ends the connection.
+//!
+//! So a link ends only when both sides have no users and neither can get a new one, and what `map` has
+//! returned works until its entry is unmapped. And a link that nobody uses always ends: of two sides
+//! without users, the one that lost its last user later has asked after that, and the other answers
+//! "unused".
+//!
+//! All users of a side show the same tag. A `map` with another tag makes a new connection, so that it
+//! does not take away what the peer has admitted.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::task::JoinHandle;
+
+use crate::buffers::locked;
+use crate::link::Link;
+use crate::name::Tag;
+
+/// Who uses a link on this side, and whether it may end.
+#[derive(Default, Debug)]
+pub(crate) struct Life(Mutex<State>);
+
+impl Life {
+    /// Whether the link takes users.
+    pub fn is_open(&self) -> bool {
+        locked(&self.0).stage == Stage::Open
+    }
+
+    /// Whether the peer is asked just now whether the link may end.
+    pub fn is_asking(&self) -> bool {
+        locked(&self.0).stage == Stage::Asking
+    }
+
+    /// The peer asks whether this side uses the link. If the answer is no, the link is given up.
+    pub fn is_asked(&self) -> bool {
+        locked(&self.0).is_asked()
+    }
+
+    /// The peer has answered whether it uses the link. Whether this side is to end the connection.
+    pub fn is_answered(&self, in_use: bool) -> bool {
+        locked(&self.0).is_answered(in_use)
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+struct State {
+    stage: Stage,
+    /// Entries of the translation table, and maps under way. While there are any, the stage is open.
+    users: usize,
+    /// The tag that the users show.
+    shows: Tag,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+enum Stage {
+    /// The link takes users.
+    #[default]
+    Open,
+    /// This side asks the peer whether the link may end.
+    Asking,
+    /// This side has told the peer that it does not use the link any more, or the other way round.
+    GivenUp,
+}
+
+impl State {
+    /// Adds a user that shows a tag. Whether the link takes one.
+    fn join(&mut self, tag: Tag) -> bool {
+        let joins = self.stage == Stage::Open && (self.users == 0 || self.shows == tag);
+        if joins {
+            self.users += 1;
+            self.shows = tag;
+        }
+        joins
+    }
+
+    /// Removes a user. Whether that was the last one, so that the peer is to be asked.
+    fn leave(&mut self) -> bool {
+        debug_assert!(self.users > 0 && self.stage == Stage::Open, "a user leaves once");
+        self.users -= 1;
+        if self.users == 0 {
+            self.stage = Stage::Asking;
+        }
+        self.users == 0
+    }
+
+    fn is_asked(&mut self) -> bool {
+        if self.users == 0 {
+            self.stage = Stage::GivenUp;
+        }
+        self.users > 0
+    }
+
+    /// A link that this side has given up since it asked is ended by the peer, which was told so.
+    fn is_answered(&mut self, in_use: bool) -> bool {
+        match (in_use, self.stage) {
+            (false, _) => self.stage = Stage::GivenUp,
+            (true, Stage::Asking) => self.stage = Stage::Open,
+            (true, _) => {}
+        }
+        !in_use
+    }
+}
+
+/// One user of a link: an entry of the translation table, or a map under way.
+pub(crate) struct User {
+    link: Arc<Link>,
+    has_left: bool,
+}
+
+impl User {
+    /// A new user of a link that shows a tag, if the link takes one.
+    pub fn of(link: &Arc<Link>, tag: Tag) -> Option<Self> {
+        locked(&link.life.0).join(tag).then(|| Self { link: link.clone(), has_left: false })
+    }
+
+    #[inline]
+    pub fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    /// Removes the user from the link. If it was the last one, the peer is asked whether the link may end:
+    /// the task that does so goes on to its end, whether it is waited for or not.
+    pub fn leave(mut self) -> Option<JoinHandle<()>> {
+        self.leave_once()
+    }
+
+    /// Makes the user one that never leaves, for a link that ends with another: see
+    /// [`has_lanes`](Link::has_lanes).
+    pub fn becomes_lane(mut self) -> Arc<Link> {
+        self.has_left = true;
+        self.link.clone()
+    }
+
+    fn leave_once(&mut self) -> Option<JoinHandle<()>> {
+        let leaves = !std::mem::replace(&mut self.has_left, true);
+        let asks = leaves && locked(&self.link.life.0).leave() && self.link.ending().is_none();
+        asks.then(|| {
+            let (core, link) = (self.link.endpoint.clone(), self.link.clone());
+            core.shared.runtime.clone().spawn(async move { core.ask_to_end(&link).await })
+        })
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.leave_once();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashSet, VecDeque};
+
+    use super::*;
+
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    enum Message {
+        Question,
+        Answer(bool),
+    }
+
+    /// One side of a link, what is on its way to it, and the answer that has come and that the task that
+    /// asked has not taken yet.
+    #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+    struct Side {
+        life: State,
+        coming: VecDeque<Message>,
+        answer: Option<bool>,
+        ends: bool,
+        /// Users that may still come.
+        left: usize,
+    }
+
+    type Sides = [Side; 2];
+
+    /// All that can happen next.
+    fn next(sides: &Sides) -> Vec<Sides> {
+        let mut all = Vec::new();
+        for (near, far) in [(0, 1), (1, 0)] {
+            let mut with = |step: &dyn Fn(&mut Sides) -> bool| {
+                let mut sides = sides.clone();
+                if step(&mut sides) {
+                    all.push(sides);
+                }
+            };
+            with(&|sides| {
+                let side = &mut sides[near];
+                let joins = side.left > 0 && side.life.join(Tag(1));
+                side.left -= usize::from(joins);
+                joins
+            });
+            with(&|sides| {
+                let leaves = sides[near].life.users > 0;
+                if leaves && sides[near].life.leave() {
+                    sides[far].coming.push_back(Message::Question);
+                }
+                leaves
+            });
+            with(&|sides| match sides[near].coming.pop_front() {
+                Some(Message::Question) => {
+                    let in_use = sides[near].life.is_asked();
+                    sides[far].coming.push_back(Message::Answer(in_use));
+                    true
+                }
+                Some(Message::Answer(in_use)) => sides[near].answer.replace(in_use).is_none(),
+                None => false,
+            });
+            with(&|sides| {
+                let answer = sides[near].answer.take();
+                let ends = answer.is_some_and(|in_use| sides[near].life.is_answered(in_use));
+                sides[near].ends |= ends;
+                answer.is_some()
+            });
+        }
+        all
+    }
+
+    /// Each order in which users of both sides come and go, questions and answers arrive, and answers are
+    /// taken.
+    #[test]
+    fn a_link_ends_when_nobody_uses_it_on_either_side_and_not_before_in_every_order_of_events() {
+        let mut sides = Sides::default();
+        sides.iter_mut().for_each(|side| side.left = 3);
+        // Who makes the connection.
+        assert!(sides[0].life.join(Tag(1)));
+        let (mut seen, mut new) = (HashSet::new(), vec![sides]);
+        while let Some(sides) = new.pop() {
+            let users = sides.iter().map(|side| side.life.users).sum::<usize>();
+            let ends = sides.iter().any(|side| side.ends);
+            assert!(users == 0 || !ends, "a link ends that has users: {sides:?}");
+            let over = |side: &Side| side.life.stage == Stage::GivenUp;
+            assert!(!ends || sides.iter().all(over), "a side may use a link that ends: {sides:?}");
+            let mut after = next(&sides);
+            let rests = sides.iter().all(|side| side.coming.is_empty() && side.answer.is_none());
+            assert!(users > 0 || ends || !rests, "a link stays that nobody uses: {sides:?}");
+            after.retain(|sides| seen.insert(sides.clone()));
+            new.extend(after);
+        }
+        assert!(seen.len() > 500, "{} states", seen.len());
+    }
+
+    #[test]
+    fn a_user_that_shows_another_tag_than_those_there_are_takes_another_link() {
+        let mut life = State::default();
+        assert!(life.join(Tag(1)) && !life.join(Tag(2)) && life.join(Tag(1)));
+        assert!(!life.leave() && life.leave());
+        assert!(!life.is_answered(true), "the peer uses the link");
+        assert!(life.join(Tag(2)) && !life.join(Tag(1)));
+    }
+}

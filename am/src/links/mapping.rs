@@ -1,0 +1,272 @@
+//! Mapping peers: connections that are made, found, taken up and given up.
+
+use std::sync::{Arc, PoisonError};
+
+use doorbell_verbs::{Incoming, Listener};
+
+use super::{Core, NOWHERE, ask, left, memory};
+use crate::buffers::locked;
+use crate::endpoint::Policy;
+use crate::error::{CallError, MapError, OpenError, SendError};
+use crate::life::User;
+use crate::link::Link;
+use crate::listing::Difference;
+use crate::name::{Name, Tag};
+use crate::sizes::Size;
+use crate::wire::{Ask, Hello, Nature};
+
+/// Mapping.
+impl Core {
+    /// Maps a peer at a place: by the connection that there is, or by a new one.
+    pub async fn map(
+        self: &Arc<Self>,
+        index: usize,
+        name: &Name,
+        tag: Tag,
+    ) -> Result<Arc<Link>, MapError> {
+        let most = self.config.places;
+        if index >= most {
+            return Err(MapError::Place { index, most });
+        }
+        if self.is_taken(index) {
+            return Err(MapError::Taken(index));
+        }
+        if self.config.policy == Policy::PerSize {
+            let user = self.connect_per_size(name, tag).await?;
+            return self.put(index, user);
+        }
+        let user = match self.find(name, tag).await? {
+            Some(user) => user,
+            None => self.connect_alike(name, tag, Size::Any).await?,
+        };
+        self.put(index, user)
+    }
+
+    /// Uses a link to the peer that is there already, and shows the tag there. `None` if there is none, or
+    /// the link ended meanwhile: a new connection shows then whether the peer is still there.
+    async fn find(&self, name: &Name, tag: Tag) -> Result<Option<User>, MapError> {
+        let Some(user) = self.user_of(name, tag) else { return Ok(None) };
+        user.link().is_to(name);
+        let lost = |why| MapError::Lost { name: name.to_string(), why };
+        let shown = self.show(user.link(), tag).await.map_err(lost);
+        let alike = match shown {
+            Ok(()) => self.compare(user.link(), name).await,
+            Err(why) => Err(why),
+        };
+        match alike {
+            Ok(()) => Ok(Some(user)),
+            Err(MapError::Lost { .. }) if user.link().ending().is_some() => Ok(None),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Becomes a user of a link to an endpoint that takes one with that tag, if nobody else can have the
+    /// endpoint's name.
+    fn user_of(&self, name: &Name, tag: Tag) -> Option<User> {
+        let is = |peer: &Nature| peer.unique && peer.service == name.service().0;
+        let there = |link: &&Arc<Link>| link.peer().is_some_and(is) && link.ending().is_none();
+        let links = locked(&self.links);
+        links.iter().flatten().filter(there).find_map(|link| User::of(link, tag))
+    }
+
+    /// Makes a connection to a peer, and a link of which this is the first user.
+    async fn connect(
+        self: &Arc<Self>,
+        name: &Name,
+        tag: Tag,
+        size: Size,
+    ) -> Result<User, MapError> {
+        let text = || name.to_string();
+        let (unconnected, fresh) = self.prepare(size).await.map_err(|why| match why {
+            OpenError::Resources(why) => MapError::Resources { name: text(), why },
+            other => MapError::Receives { name: text(), why: other.to_string() },
+        })?;
+        let hello = self.hello(tag, &fresh.link).to_bytes();
+        let connected = unconnected.connect(name.address(), name.service(), &hello).await;
+        let refused = |why| MapError::Connect { name: text(), why };
+        let (queues, private) = connected.map_err(refused)?;
+        let hello = Hello::from_bytes(&private).filter(|hello| hello.size == size);
+        let hello = hello.ok_or_else(|| MapError::NoEndpoint(text()))?;
+        // Before others can find it.
+        let user = User::of(&fresh.link, tag).expect("nobody has used the link before");
+        fresh.link.hears(hello);
+        fresh.link.is_to(name);
+        self.opens(&fresh.stays(), queues);
+        Ok(user)
+    }
+
+    /// The same to a peer that has the same handlers, as far as both have them.
+    async fn connect_alike(
+        self: &Arc<Self>,
+        name: &Name,
+        tag: Tag,
+        size: Size,
+    ) -> Result<User, MapError> {
+        let user = self.connect(name, tag, size).await?;
+        self.compare(user.link(), name).await?;
+        Ok(user)
+    }
+
+    /// Makes three connections, one for each size of messages.
+    async fn connect_per_size(self: &Arc<Self>, name: &Name, tag: Tag) -> Result<User, MapError> {
+        let long = self.connect_alike(name, tag, Size::Long).await?;
+        let [short, medium] = Size::LESS;
+        let short = self.connect(name, tag, short).await?;
+        let medium = self.connect(name, tag, medium).await?;
+        long.link().has_lanes([short, medium].map(User::becomes_lane));
+        Ok(long)
+    }
+
+    /// Tells a peer by which tag it is called from now on, and hears where payloads may be placed.
+    async fn show(&self, link: &Arc<Link>, tag: Tag) -> Result<(), CallError> {
+        let reply = ask(link, &[Ask::Show as u64, tag.0], &[]).await?;
+        link.out().segment = memory(reply.words()).unwrap_or(NOWHERE);
+        Ok(())
+    }
+
+    /// Makes sure that a peer has the same handlers, as far as both have them.
+    async fn compare(&self, link: &Arc<Link>, name: &Name) -> Result<(), MapError> {
+        if link.peer().is_some_and(|peer| peer.handlers == self.digest) {
+            return Ok(());
+        }
+        for piece in &self.listing {
+            let answer = ask(link, &[Ask::Compare as u64], piece).await;
+            let lost = |why| MapError::Lost { name: name.to_string(), why };
+            if let Some(found) = Difference::from_bytes(answer.map_err(lost)?.payload()) {
+                let Difference { which, index, name: there } = found;
+                return Err(MapError::Handlers { table: which.name(), index, there });
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&self, index: usize, user: User) -> Result<Arc<Link>, MapError> {
+        let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
+        if table.len() <= index {
+            table.resize_with(index + 1, || None);
+        }
+        let link = user.link().clone();
+        let before = match &mut table[index] {
+            Some(there) if there.link().ending().is_none() => Err(user),
+            free => Ok(free.replace(user)),
+        };
+        // Whoever goes does so without the lock.
+        drop(table);
+        before.map(|_| link).map_err(|_| MapError::Taken(index))
+    }
+
+    /// Whether there is somebody at a place who has not gone.
+    fn is_taken(&self, index: usize) -> bool {
+        self.place(index).is_some_and(|link| link.ending().is_none())
+    }
+
+    /// Whom a message to a place goes to.
+    #[inline]
+    pub fn place(&self, index: usize) -> Option<Arc<Link>> {
+        let table = self.translation.read().unwrap_or_else(PoisonError::into_inner);
+        table.get(index)?.as_ref().map(|user| user.link().clone())
+    }
+}
+
+/// Unmapping.
+impl Core {
+    /// Takes a peer off its place, and waits until what was sent there is handled. If that leaves the link
+    /// without users on both sides, the connection ends.
+    pub async fn unmap(&self, index: usize) -> Result<(), SendError> {
+        let user = {
+            let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
+            table.get_mut(index).and_then(Option::take).ok_or(SendError::NotMapped(index))?
+        };
+        let link = user.link().clone();
+        match user.leave() {
+            Some(asks) => drop(asks.await),
+            // The link has other users, and stays.
+            None => settle(&link).await,
+        }
+        Ok(())
+    }
+
+    /// Takes all peers off. That others take one off meanwhile is all the same.
+    pub async fn unmap_all(&self) {
+        let places = self.translation.read().unwrap_or_else(PoisonError::into_inner).len();
+        for index in 0..places {
+            let _ = self.unmap(index).await;
+        }
+        // Some may go on whose future was dropped.
+        for link in self.all().iter().filter(|link| link.life.is_asking()) {
+            settle(link).await;
+        }
+    }
+
+    /// Asks the peer at the end of a link that has lost its last user on this side whether the link may end,
+    /// and ends it then. What was sent there before is handled by then, for the peer answers in turn.
+    pub async fn ask_to_end(&self, link: &Arc<Link>) {
+        let mut in_use = false;
+        for link in link.lanes().iter().chain([link]) {
+            let answer = ask(link, &[Ask::Leave as u64], &[]).await;
+            in_use = answer.is_ok_and(|reply| reply.words().eq([1]));
+        }
+        if !link.life.is_answered(in_use) {
+            return;
+        }
+        for link in link.lanes().iter().chain([link]) {
+            let ended = link.connection.disconnect(&[]).await;
+            self.ends(link, ended.unwrap_or(left()));
+        }
+    }
+}
+
+/// Waits until a peer has handled what was sent to it by a link, or has gone: it answers in turn.
+async fn settle(link: &Arc<Link>) {
+    for link in link.lanes().iter().chain([link]) {
+        // Of no handlers all are the same.
+        let _ = ask(link, &[Ask::Compare as u64], &[]).await;
+    }
+}
+
+/// Being mapped.
+impl Core {
+    /// What this endpoint says of itself when a connection is made, and the tag that it shows.
+    fn hello(&self, tag: Tag, link: &Link) -> Hello {
+        let nature = Nature {
+            // A link for messages of one size does not serve a map of the other side.
+            unique: self.config.service.is_none() && link.size == Size::Any,
+            metadata: true,
+            service: self.name.service().0,
+            credits: link.grants() as u16,
+            limit: link.limit() as u16,
+            payload: link.payload() as u32,
+            handlers: self.digest,
+            patience: u32::try_from(self.config.patience.as_millis()).unwrap_or(u32::MAX),
+        };
+        Hello { size: link.size, tag, segment: self.segment_for(link), nature }
+    }
+
+    async fn accept(self: Arc<Self>, incoming: Incoming) {
+        let Some(hello) = Hello::from_bytes(incoming.private()) else {
+            let _ = incoming.reject(b"no hello of Active Messages of this version");
+            return;
+        };
+        if (hello.size == Size::Any) == (self.config.policy == Policy::PerSize) {
+            let _ =
+                incoming.reject(b"of connections per size, both or neither is to have a policy");
+            return;
+        }
+        let Ok((unconnected, fresh)) = self.prepare(hello.size).await else { return };
+        // Whoever maps the peer from here on finds this, and no second connection is made.
+        fresh.link.hears(hello);
+        let hello = self.hello(Tag::NONE, &fresh.link).to_bytes();
+        match unconnected.accept(incoming, &hello).await {
+            Ok((queues, _)) => self.opens(&fresh.stays(), queues),
+            Err(why) => tracing::debug!(qpn = %fresh.link.qpn(), %why, "a peer was not accepted"),
+        }
+    }
+}
+
+/// Takes up whoever maps the endpoint.
+pub(crate) async fn accept(core: Arc<Core>, mut listener: Listener) {
+    loop {
+        let incoming = listener.accept().await;
+        core.shared.runtime.spawn(core.clone().accept(incoming));
+    }
+}
