@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use doorbell::am::{Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Kept, Peer, Tag};
+use doorbell::am::{Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Kept, Peer};
 use doorbell::am::{ReplyId, RequestId};
 use doorbell::verbs::{Config, Nic};
 use tokio::process::{Child, Command};
@@ -61,10 +61,10 @@ async fn work(which: u64, device: &str, feeder: &str, next: Option<&str>) -> Res
         .request(END, move |_, ()| ends.notify_one());
     let endpoint = endpoint(device, handlers).await?;
     if let Some(next) = next {
-        let _ = behind.set(endpoint.map(1, &next.parse()?, Tag(1)).await?);
+        let _ = behind.set(endpoint.map(1, &next.parse()?, None).await?);
     }
     let name = endpoint.name().to_string();
-    let feeder = endpoint.map(0, &feeder.parse()?, Tag(1)).await?;
+    let feeder = endpoint.map(0, &feeder.parse()?, None).await?;
     feeder.call_with(JOIN, which, name.as_bytes()).await?;
     ended.notified().await;
     Ok(())
@@ -91,7 +91,7 @@ async fn feed() -> Result<()> {
         names.push(joined.recv().await.context("each stage joins")?);
     }
     for (place, name) in names.iter().rev().enumerate() {
-        endpoint.map(place, &name.parse()?, Tag(1)).await?;
+        endpoint.map(place, &name.parse()?, None).await?;
     }
     let start = Instant::now();
     let first = endpoint.peer(0)?;

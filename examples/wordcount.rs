@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use anyhow::{Context, Result};
-use doorbell::am::{Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Kept, Name, Tag};
+use doorbell::am::{Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Kept, Name};
 use doorbell::am::{ReplyId, RequestId};
 use doorbell::verbs::{Config, Nic};
 use tokio::process::{Child, Command};
@@ -62,7 +62,7 @@ fn place(worker: u64) -> usize {
 async fn meet(worker: Arc<Mutex<Option<Endpoint>>>, request: Kept) -> Result<()> {
     let endpoint = worker.lock().expect("nobody panics").clone().context("it is open")?;
     for (number, name) in (0..).zip(std::str::from_utf8(request.payload())?.lines()) {
-        endpoint.map(place(number), &name.parse()?, Tag(1)).await?;
+        endpoint.map(place(number), &name.parse()?, None).await?;
     }
     request.reply(YES, ());
     Ok(())
@@ -138,7 +138,7 @@ async fn work(device: &str, coordinator: &Name) -> Result<()> {
     let endpoint = endpoint(device, handlers).await?;
     *slot.lock().expect("nobody panics") = Some(endpoint.clone());
     let name = endpoint.name().to_string();
-    endpoint.map(0, coordinator, Tag(1)).await?.call_with(JOIN, (), name.as_bytes()).await?;
+    endpoint.map(0, coordinator, None).await?.call_with(JOIN, (), name.as_bytes()).await?;
     worker.ended.notified().await;
     Ok(())
 }
@@ -182,7 +182,7 @@ async fn coordinate(file: &str, workers: u64) -> Result<()> {
     let mut names = String::new();
     for number in 0..workers {
         let name: String = joined.recv().await.context("all workers join")?;
-        endpoint.map(place(number), &name.parse()?, Tag(1)).await?;
+        endpoint.map(place(number), &name.parse()?, None).await?;
         names += &format!("{name}\n");
     }
     for number in 0..workers {

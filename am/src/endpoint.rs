@@ -13,8 +13,9 @@ use crate::event::Event;
 use crate::handlers::{Handlers, RequestId};
 use crate::links::{Core, LISTED, accept, watch};
 use crate::message::Reply;
-use crate::name::{Name, Tag};
+use crate::name::Name;
 use crate::peer::Peer;
+use crate::tag::{Admits, Tag};
 use crate::wire::MOST_CREDITS;
 use crate::words::Arguments;
 
@@ -59,7 +60,7 @@ pub enum Flow {
 pub enum SegmentMemory {
     /// Of this process alone: peers write there by NICs.
     Own(Region),
-    /// Shared: peers on the same machine that show the [tag](EndpointConfig::tag) map it when they first
+    /// Shared: peers on the same machine that are [admitted](EndpointConfig::admits) map it when they first
     /// place something, and what they place is one copy from then on. Each of them can read and alter
     /// all of it, for as long as it likes, whatever becomes of the tag: it is for peers that are trusted
     /// like oneself. See [`Connection::grant`](doorbell_verbs::Connection::grant).
@@ -94,8 +95,9 @@ pub struct EndpointConfig {
     /// The number by which others know it at its NIC's address. One that nobody can guess, if none is
     /// said.
     pub service: Option<u64>,
-    /// What peers must show.
-    pub tag: Tag,
+    /// Whom it admits: everybody, peers that show a [tag](Tag), or nobody. A [`map`](Endpoint::map) by others
+    /// fails unless they are admitted.
+    pub admits: Admits,
     /// The most requests that each peer may have under way to it: at least 1, at most 4095.
     pub credits: usize,
     /// The longest payload of a message that it takes: 512 at least.
@@ -132,7 +134,7 @@ impl Default for EndpointConfig {
     fn default() -> Self {
         Self {
             service: None,
-            tag: Tag::ANY,
+            admits: Admits::Everybody,
             credits: 8,
             payload: 4096,
             segment: None,
@@ -185,15 +187,17 @@ impl Endpoint {
         self.0.core.name()
     }
 
-    /// What peers must show.
-    pub fn tag(&self) -> Tag {
-        self.0.core.tag()
+    /// Whom it admits.
+    pub fn admits(&self) -> Admits {
+        self.0.core.admits()
     }
 
-    /// Changes what peers must show, from the next message on that is handled. Who was told of the
-    /// segment goes on writing there.
-    pub fn set_tag(&self, tag: Tag) {
-        self.0.core.set_tag(tag);
+    /// Changes whom it admits, from the next message on that is handled: what comes from peers that are not
+    /// admitted any more goes back to them as [`WrongTag`](crate::Undeliverable::WrongTag). A peer that was
+    /// told where the [segment](EndpointConfig::segment) is goes on writing there. What has come of a peer that
+    /// has gone by now is handled as it was admitted then.
+    pub fn set_admits(&self, admits: impl Into<Admits>) {
+        self.0.core.set_admits(admits.into());
     }
 
     /// What happens to it from here on: peers that come and go. Of a program that does not take them,
@@ -237,11 +241,19 @@ impl Endpoint {
     ///
     /// A future that is dropped has mapped nothing, and takes nothing from others.
     ///
+    /// The tag is what the peer [admits](EndpointConfig::admits) this endpoint by: a [`Tag`], or `None` for an
+    /// endpoint that admits everybody. It is shown with every message that is sent there.
+    ///
     /// # Errors
-    /// When the peer is not reached, is no endpoint, or has other handlers; or something is mapped
-    /// there already.
-    pub async fn map(&self, index: usize, name: &Name, tag: Tag) -> Result<Peer, MapError> {
-        self.0.core.map(index, name, tag).await.map(Peer::of)
+    /// When the peer is not reached, is no endpoint, does not admit the tag, or has other handlers; or
+    /// something is mapped there already.
+    pub async fn map(
+        &self,
+        index: usize,
+        name: &Name,
+        tag: impl Into<Option<Tag>>,
+    ) -> Result<Peer, MapError> {
+        self.0.core.map(index, name, tag.into()).await.map(Peer::of)
     }
 
     /// Maps one peer after the other, at places in a row.
@@ -252,8 +264,9 @@ impl Endpoint {
         &self,
         from: usize,
         names: impl IntoIterator<Item = &'n Name>,
-        tag: Tag,
+        tag: impl Into<Option<Tag>>,
     ) -> Result<(), MapError> {
+        let tag = tag.into();
         for (index, name) in (from..).zip(names) {
             self.map(index, name, tag).await?;
         }

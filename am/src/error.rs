@@ -7,6 +7,7 @@ use std::time::Duration;
 use doorbell_verbs::{ConnectError, Ending, ListenRefused, RegisterError, ResourceError};
 use thiserror::Error;
 
+use crate::tag::Tag;
 use crate::words::MOST_WORDS;
 
 /// Why a request was not delivered, or not answered.
@@ -310,6 +311,26 @@ pub enum MapError {
         name: String,
         /// Why.
         why: String,
+    },
+    /// The peer's endpoint refuses this one.
+    #[error("mapping {name}: the endpoint refuses: {why}")]
+    Refused {
+        /// Who.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// The peer's endpoint does not admit the tag that was shown.
+    #[error(
+        "mapping {name}: the endpoint does not admit {}: map it with the tag that it wants, or have it \
+         admit this one (`EndpointConfig::admits`, `Endpoint::set_admits`)",
+        shown.map_or_else(|| "a peer without a tag".to_owned(), |tag| tag.to_string())
+    )]
+    Tag {
+        /// Who.
+        name: String,
+        /// The tag that was shown.
+        shown: Option<Tag>,
     },
     /// Whoever answers there is no endpoint.
     #[error("mapping {0}: what answers there is no endpoint of Active Messages of this version")]

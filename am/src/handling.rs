@@ -14,10 +14,10 @@ use crate::handlers::{Handlers, contained};
 use crate::link::{Link, To};
 use crate::links;
 use crate::message::{Arrival, Asked, Replied, Reply, Request, Returned};
-use crate::name::Tag;
 use crate::outbox::Content;
 use crate::pack::{self, Message};
 use crate::poller::{Looked, Looking};
+use crate::tag::Tag;
 use crate::wire::{Ask, Header, Kind, Placement, SYSTEM, awaits};
 use crate::words::Room;
 
@@ -362,7 +362,7 @@ impl Handling {
         }
         let table = self.tables.get_mut(endpoint.number).and_then(Option::as_mut);
         let handler = table.and_then(|table| table.requests.get_mut(header.handler));
-        let (true, Some(run)) = (endpoint.tag().admits(link.shown()), handler) else {
+        let (true, Some(run)) = (link.is_admitted(), handler) else {
             return self.refuse(link, arrival);
         };
         let mut room = Room::new();
@@ -405,10 +405,11 @@ impl Handling {
                 let payload = difference.as_deref().unwrap_or_default();
                 link.reply(to, Content { words: &[], payload }, nothing);
             }
-            (Some(Ask::Show), _) if words.len() == 2 => {
-                link.shows(Tag(words[1]));
+            (Some(Ask::Show), _) if words.len() <= 2 => {
+                let admitted = link.endpoint.admits_anew(link, words.get(1).copied().map(Tag));
                 let segment = links::words(link.endpoint.segment_for(link));
-                link.reply(to, Content { words: &segment, payload: &[] }, nothing);
+                let words = if admitted { &segment[..] } else { &[] };
+                link.reply(to, Content { words, payload: &[] }, nothing);
             }
             (Some(Ask::Recall), _) => {
                 let count = link.out().yields() as u64;
@@ -430,8 +431,8 @@ impl Handling {
     #[cold]
     fn refuse(&self, link: &Arc<Link>, arrival: &Arrival) {
         count(&self.counters.undelivered);
-        let admitted = link.endpoint.tag().admits(link.shown());
-        let why = if admitted { Undeliverable::NoHandler } else { Undeliverable::WrongTag };
+        let why =
+            if link.is_admitted() { Undeliverable::NoHandler } else { Undeliverable::WrongTag };
         link.give_back(arrival.header, why, arrival.data());
     }
 

@@ -1,7 +1,7 @@
 //! Active Messages for Tokio: a message names the handler that it runs.
 //!
 //! ```
-//! use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, ReplyId, RequestId, Tag};
+//! use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, ReplyId, RequestId};
 //! # use doorbell_verbs::{Config, Nic};
 //!
 //! const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
@@ -17,7 +17,7 @@
 //!
 //! let client = Bundle::new(&here, &BundleConfig::default())?;
 //! let client = client.endpoint(Handlers::new(), EndpointConfig::default()).await?;
-//! let peer = client.map(0, server.name(), Tag(1)).await?;
+//! let peer = client.map(0, server.name(), None).await?;
 //! assert_eq!(peer.call(ADD, (2, 3)).await?.arguments(SUM)?, 5);
 //! # Ok(())
 //! # }
@@ -28,7 +28,7 @@
 //! | | |
 //! |---|---|
 //! | [`Bundle`] | the endpoints of a NIC, which one poll serves |
-//! | [`Endpoint`] | a [name](Name), a [tag](Tag), [handlers](Handlers), a translation table, a segment |
+//! | [`Endpoint`] | a [name](Name), whom it [admits](Admits), [handlers](Handlers), a translation table, a segment |
 //! | [`Peer`] | what is mapped: [requests](Peer::request), [calls](Peer::call), [placed payloads](Peer::place), [credits](Credit) |
 //! | [`Request`], [`Kept`] | what a handler gets, and answers at most once |
 //! | [`Event`] | what happens to an endpoint: peers come and go |
@@ -90,7 +90,9 @@ mod poller;
 mod proofs;
 mod recall;
 mod receives;
+mod refusal;
 mod sizes;
+mod tag;
 mod tasks;
 mod telling;
 mod waiting;
@@ -105,9 +107,10 @@ pub use error::{
 pub use event::Event;
 pub use handlers::{Handlers, ReplyId, RequestId};
 pub use message::{Replied, Reply, Request, Returned};
-pub use name::{Name, NameError, Tag};
+pub use name::{Name, NameError};
 pub use owed::Kept;
 pub use peer::{Credit, Peer, Placing};
+pub use tag::{Admits, Tag};
 pub use words::{Arguments, MOST_WORDS, Shape, Word, Words};
 
 /// The examples of the tutorial are compiled and run with the tests.

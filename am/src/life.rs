@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 
 use crate::buffers::locked;
 use crate::link::Link;
-use crate::name::Tag;
+use crate::tag::Tag;
 
 /// Who uses a link on this side, and whether it may end.
 #[derive(Default, Debug)]
@@ -59,8 +59,8 @@ struct State {
     stage: Stage,
     /// Entries of the translation table, and maps under way. While there are any, the stage is open.
     users: usize,
-    /// The tag that the users show.
-    shows: Tag,
+    /// The tag that the users show, if they show one.
+    shows: Option<Tag>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -76,7 +76,7 @@ enum Stage {
 
 impl State {
     /// Adds a user that shows a tag. Whether the link takes one.
-    fn join(&mut self, tag: Tag) -> bool {
+    fn join(&mut self, tag: Option<Tag>) -> bool {
         let joins = self.stage == Stage::Open && (self.users == 0 || self.shows == tag);
         if joins {
             self.users += 1;
@@ -121,7 +121,7 @@ pub(crate) struct User {
 
 impl User {
     /// A new user of a link that shows a tag, if the link takes one.
-    pub fn of(link: &Arc<Link>, tag: Tag) -> Option<Self> {
+    pub fn of(link: &Arc<Link>, tag: Option<Tag>) -> Option<Self> {
         locked(&link.life.0).join(tag).then(|| Self { link: link.clone(), has_left: false })
     }
 
@@ -197,7 +197,7 @@ mod tests {
             };
             with(&|sides| {
                 let side = &mut sides[near];
-                let joins = side.left > 0 && side.life.join(Tag(1));
+                let joins = side.left > 0 && side.life.join(Some(Tag(1)));
                 side.left -= usize::from(joins);
                 joins
             });
@@ -234,7 +234,7 @@ mod tests {
         let mut sides = Sides::default();
         sides.iter_mut().for_each(|side| side.left = 3);
         // Who makes the connection.
-        assert!(sides[0].life.join(Tag(1)));
+        assert!(sides[0].life.join(Some(Tag(1))));
         let (mut seen, mut new) = (HashSet::new(), vec![sides]);
         while let Some(sides) = new.pop() {
             let users = sides.iter().map(|side| side.life.users).sum::<usize>();
@@ -254,9 +254,9 @@ mod tests {
     #[test]
     fn a_user_that_shows_another_tag_than_those_there_are_takes_another_link() {
         let mut life = State::default();
-        assert!(life.join(Tag(1)) && !life.join(Tag(2)) && life.join(Tag(1)));
+        assert!(life.join(Some(Tag(1))) && !life.join(None) && life.join(Some(Tag(1))));
         assert!(!life.leave() && life.leave());
         assert!(!life.is_answered(true), "the peer uses the link");
-        assert!(life.join(Tag(2)) && !life.join(Tag(1)));
+        assert!(life.join(None) && !life.join(Some(Tag(1))));
     }
 }

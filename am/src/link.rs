@@ -12,7 +12,7 @@ mod requests;
 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
 
@@ -31,11 +31,12 @@ use crate::kept::KeptRequests;
 use crate::life::Life;
 use crate::links::{Core, NOWHERE};
 use crate::message::Reply;
-use crate::name::{Name, Tag};
+use crate::name::Name;
 use crate::outbox::{Content, Outbox};
 use crate::proofs::Taken;
 use crate::receives::OwnReceives;
 use crate::sizes::Size;
+use crate::tag::Admission;
 use crate::wire::{Header, Hello, MOST_CREDITS, Nature};
 
 /// What answers a call.
@@ -56,8 +57,8 @@ pub(crate) struct Link {
     carrying: Mutex<Carrying>,
     /// What the peer said of itself, when the link is open.
     peer: OnceLock<Nature>,
-    /// The tag that the peer shows.
-    shown: AtomicU64,
+    /// The tag that the peer shows, and whether the endpoint admits it.
+    pub admission: Admission,
     open: AtomicBool,
     /// Whether it was cut off, and nothing is handled any more.
     cut_off: AtomicBool,
@@ -184,7 +185,7 @@ impl Link {
             endpoint,
             connection,
             peer: OnceLock::new(),
-            shown: AtomicU64::new(Tag::NONE.0),
+            admission: Admission::default(),
             open: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
             grants: AtomicUsize::new(grants),
@@ -226,7 +227,7 @@ impl Link {
 
     /// The peer has said what it is.
     pub fn hears(&self, hello: Hello) {
-        self.shows(hello.tag);
+        self.endpoint.admits_as(self, hello.tag);
         self.out().segment = hello.segment;
         let _ = self.peer.set(hello.nature);
     }
@@ -397,14 +398,10 @@ impl Link {
         self.peer().map_or(0, |peer| own.min(peer.payload as usize))
     }
 
-    /// The tag that the peer shows.
+    /// Whether the endpoint admits the tag that the peer shows.
     #[inline]
-    pub fn shown(&self) -> Tag {
-        Tag(self.shown.load(Ordering::Relaxed))
-    }
-
-    pub fn shows(&self, tag: Tag) {
-        self.shown.store(tag.0, Ordering::Relaxed);
+    pub fn is_admitted(&self) -> bool {
+        self.admission.is_admitted()
     }
 
     #[inline]

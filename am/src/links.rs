@@ -2,7 +2,7 @@
 
 mod mapping;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::handlers::Handlers;
 use crate::life::User;
 use crate::link::Link;
 use crate::message::Reply;
-use crate::name::{Name, Tag};
+use crate::name::Name;
 use crate::news::{News, Parting};
 use crate::outbox::Content;
 use crate::pack;
@@ -31,6 +31,7 @@ use crate::recall::{BETWEEN_RECALLS, PATIENCE, recall};
 use crate::sizes::Size;
 pub(crate) use mapping::accept;
 
+use crate::tag::{Admits, Tag};
 use crate::tasks::Tasks;
 use crate::wire::{Ask, MOST_CREDITS, SYSTEM};
 use crate::words::MOST_WORDS;
@@ -92,7 +93,8 @@ pub(crate) struct Core {
     buffers: Arc<Buffers>,
     shorter: Mutex<[Option<Arc<Buffers>>; 2]>,
     pub tasks: Tasks,
-    tag: AtomicU64,
+    /// Whom it admits, and the lock under which it is decided whether that is the peer of a link.
+    admits: Mutex<Admits>,
     domain: Domain,
     name: Name,
     digest: u64,
@@ -138,7 +140,7 @@ impl Core {
             buffers: Arc::new(Buffers::new(queue, len, config.receives)),
             shorter: Mutex::default(),
             tasks: Tasks::new(shared.runtime.clone(), config.tasks, most_requests(&config)),
-            tag: AtomicU64::new(config.tag.0),
+            admits: Mutex::new(config.admits),
             domain,
             name: Name::at(shared.nic.address().to_string(), service),
             digest: handlers.digest(),
@@ -169,18 +171,36 @@ impl Core {
         self.segment.as_ref()
     }
 
-    #[inline]
-    pub fn tag(&self) -> Tag {
-        Tag(self.tag.load(Ordering::Relaxed))
+    pub fn admits(&self) -> Admits {
+        *locked(&self.admits)
     }
 
-    pub fn set_tag(&self, tag: Tag) {
-        self.tag.store(tag.0, Ordering::Relaxed);
+    pub fn set_admits(&self, admits: Admits) {
+        let mut now = locked(&self.admits);
+        *now = admits;
+        self.all().iter().for_each(|link| link.admission.decide(admits));
     }
 
-    /// Where a peer may place payloads: nowhere, unless it shows the tag.
+    /// The peer of a link that this endpoint knows of shows a tag, or none.
+    pub fn admits_as(&self, link: &Link, tag: Option<Tag>) {
+        let admits = locked(&self.admits);
+        link.admission.show(tag, *admits);
+    }
+
+    /// The peer of a link shows another tag, or none, from now on, if this endpoint admits that. Whether it
+    /// does; if not, the peer goes on with what it showed before.
+    pub fn admits_anew(&self, link: &Link, tag: Option<Tag>) -> bool {
+        let admits = locked(&self.admits);
+        let admitted = admits.admits(tag);
+        if admitted {
+            link.admission.show(tag, *admits);
+        }
+        admitted
+    }
+
+    /// Where the peer of a link may place payloads: nowhere, unless this endpoint admits it.
     pub fn segment_for(&self, link: &Link) -> RemoteMemory {
-        let segment = self.segment.as_ref().filter(|_| self.tag().admits(link.shown()));
+        let segment = self.segment.as_ref().filter(|_| link.is_admitted());
         segment.map_or(NOWHERE, Registered::remote)
     }
 
@@ -400,7 +420,7 @@ impl Core {
     /// Lets the peer at the end of a link map the segment, if it may. Whether it may.
     pub fn lends(&self, link: &Arc<Link>) -> bool {
         let shared = matches!(self.config.segment, Some(SegmentMemory::Shared(_)));
-        let admitted = self.tag().admits(link.shown());
+        let admitted = link.is_admitted();
         let segment = self.segment.clone().filter(|_| shared && admitted && self.shared.maps());
         let Some(segment) = segment else { return false };
         let connection = link.connection.clone();

@@ -1,4 +1,4 @@
-//! What endpoints are called, and what lets messages in.
+//! What endpoints are called.
 
 use std::fmt;
 use std::str::FromStr;
@@ -64,23 +64,6 @@ impl FromStr for Name {
     }
 }
 
-/// What a peer must show for its messages to be taken: the same as the endpoint has.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
-pub struct Tag(pub u64);
-
-impl Tag {
-    /// As an endpoint's: whatever peers show.
-    pub const ANY: Self = Self(u64::MAX);
-    /// As an endpoint's: nobody gets in.
-    pub const NONE: Self = Self(0);
-
-    /// Whether an endpoint that has this lets in who shows the other.
-    #[inline]
-    pub(crate) fn admits(self, shown: Self) -> bool {
-        self == Self::ANY || (self == shown && self != Self::NONE)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,12 +77,5 @@ mod tests {
         for text in ["", "#1", "shm:a", "shm:a#", "shm:a#x"] {
             assert!(text.parse::<Name>().is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn a_tag_admits_itself_any_admits_all_and_none_nobody() {
-        assert!(Tag(1).admits(Tag(1)) && !Tag(1).admits(Tag(2)));
-        assert!(Tag::ANY.admits(Tag(2)) && Tag::ANY.admits(Tag::NONE));
-        assert!(!Tag::NONE.admits(Tag::NONE));
     }
 }

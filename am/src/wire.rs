@@ -20,8 +20,8 @@
 
 use doorbell_verbs::{Imm, Metadata, RemoteMemory};
 
-use crate::name::Tag;
 use crate::sizes::Size;
+use crate::tag::Tag;
 use crate::words::MOST_WORDS;
 
 /// The most handlers of a table. One more index is for what endpoints say to each other.
@@ -133,8 +133,9 @@ impl Header {
 pub enum Ask {
     /// Whether the handlers in the payload are the same as the other's, as far as both have them.
     Compare = 1,
-    /// That the tag in the second word is shown from now on. The answer says where payloads may be
-    /// placed: an address, a key, a length.
+    /// That the tag in the second word is shown from now on; without a second word, none. The answer says
+    /// where payloads may be placed: an address, a key, a length. It has no words if the tag is not admitted:
+    /// then what was shown before is shown still.
     Show = 2,
     /// That the link has no users on this side any more. The answer is 1 if it has on the other side; 0 if
     /// not, and the link is to be ended: see [`life`](crate::life).
@@ -209,8 +210,8 @@ impl Placement {
 pub struct Hello {
     /// Which messages the connection is for.
     pub size: Size,
-    /// The tag by which it names the other.
-    pub tag: Tag,
+    /// The tag that is shown, if one is.
+    pub tag: Option<Tag>,
     /// Memory in which others may place payloads.
     pub segment: RemoteMemory,
     pub nature: Nature,
@@ -241,6 +242,8 @@ impl Hello {
     const MAGIC: [u8; 3] = *b"AM\x03";
     const UNIQUE: u8 = 1;
     const METADATA: u8 = 2;
+    /// A tag is shown.
+    const TAGGED: u8 = 16;
     /// Behind those, of two bits.
     const SIZE: u32 = 2;
     const LEN: usize = 40 + RemoteMemory::ENCODED;
@@ -251,12 +254,13 @@ impl Hello {
         let Self { nature, .. } = self;
         let flags = flag(nature.unique, Self::UNIQUE)
             | flag(nature.metadata, Self::METADATA)
+            | flag(self.tag.is_some(), Self::TAGGED)
             | (self.size as u8) << Self::SIZE;
         let parts: [&[u8]; 10] = [
             &Self::MAGIC,
             &[flags],
             &nature.service.to_be_bytes(),
-            &self.tag.0.to_be_bytes(),
+            &self.tag.map_or(0, |Tag(tag)| tag).to_be_bytes(),
             &nature.credits.to_be_bytes(),
             &nature.limit.to_be_bytes(),
             &nature.payload.to_be_bytes(),
@@ -286,6 +290,7 @@ impl Hello {
         let size = Size::ALL[usize::from(flags >> Self::SIZE & 3)];
         let service = u64::from_be_bytes(take(bytes)?);
         let tag = Tag(u64::from_be_bytes(take(bytes)?));
+        let tag = (flags & Self::TAGGED != 0).then_some(tag);
         let nature = Nature {
             unique: flags & Self::UNIQUE != 0,
             metadata: flags & Self::METADATA != 0,
@@ -338,9 +343,11 @@ mod tests {
             patience: 4,
         };
         let segment = "10+4096@0000000b".parse().expect("memory");
-        let hello = Hello { size: Size::Medium, tag: Tag(2), segment, nature };
-        let mut bytes = hello.to_bytes().to_vec();
-        assert_eq!(Hello::from_bytes(&bytes), Some(hello));
+        let hello = |tag| Hello { size: Size::Medium, tag, segment, nature };
+        for tag in [None, Some(Tag(0)), Some(Tag(u64::MAX))] {
+            assert_eq!(Hello::from_bytes(&hello(tag).to_bytes()), Some(hello(tag)));
+        }
+        let mut bytes = hello(None).to_bytes().to_vec();
         assert_eq!(Hello::from_bytes(&bytes[..bytes.len() - 1]), None);
         bytes[20..22].fill(0);
         assert_eq!(Hello::from_bytes(&bytes), None, "without credits");

@@ -46,7 +46,7 @@ impl Link {
     /// Takes what the peer carries here, if it shows the tag.
     pub fn carried(&self, arrival: &mut Arrival) -> Carried {
         let core = &self.endpoint;
-        let admitted = core.tag().admits(self.shown());
+        let admitted = self.is_admitted();
         let segment = core.segment().map(Registered::region);
         locked(&self.carrying).take(arrival, admitted, segment)
     }

@@ -2,17 +2,19 @@
 
 use std::sync::{Arc, PoisonError};
 
-use doorbell_verbs::{Incoming, Listener};
+use doorbell_verbs::{ConnectError, Incoming, Listener};
 
-use super::{Core, NOWHERE, ask, left, memory};
+use super::{Core, ask, left, memory};
 use crate::buffers::locked;
 use crate::endpoint::Policy;
-use crate::error::{CallError, MapError, OpenError, SendError};
+use crate::error::{MapError, OpenError, SendError};
 use crate::life::User;
 use crate::link::Link;
 use crate::listing::Difference;
-use crate::name::{Name, Tag};
+use crate::name::Name;
+use crate::refusal::Refusal;
 use crate::sizes::Size;
+use crate::tag::Tag;
 use crate::wire::{Ask, Hello, Nature};
 
 /// Mapping.
@@ -22,7 +24,7 @@ impl Core {
         self: &Arc<Self>,
         index: usize,
         name: &Name,
-        tag: Tag,
+        tag: Option<Tag>,
     ) -> Result<Arc<Link>, MapError> {
         let most = self.config.places;
         if index >= most {
@@ -44,12 +46,10 @@ impl Core {
 
     /// Uses a link to the peer that is there already, and shows the tag there. `None` if there is none, or
     /// the link ended meanwhile: a new connection shows then whether the peer is still there.
-    async fn find(&self, name: &Name, tag: Tag) -> Result<Option<User>, MapError> {
+    async fn find(&self, name: &Name, tag: Option<Tag>) -> Result<Option<User>, MapError> {
         let Some(user) = self.user_of(name, tag) else { return Ok(None) };
         user.link().is_to(name);
-        let lost = |why| MapError::Lost { name: name.to_string(), why };
-        let shown = self.show(user.link(), tag).await.map_err(lost);
-        let alike = match shown {
+        let alike = match self.show(user.link(), name, tag).await {
             Ok(()) => self.compare(user.link(), name).await,
             Err(why) => Err(why),
         };
@@ -62,7 +62,7 @@ impl Core {
 
     /// Becomes a user of a link to an endpoint that takes one with that tag, if nobody else can have the
     /// endpoint's name.
-    fn user_of(&self, name: &Name, tag: Tag) -> Option<User> {
+    fn user_of(&self, name: &Name, tag: Option<Tag>) -> Option<User> {
         let is = |peer: &Nature| peer.unique && peer.service == name.service().0;
         let there = |link: &&Arc<Link>| link.peer().is_some_and(is) && link.ending().is_none();
         let links = locked(&self.links);
@@ -73,7 +73,7 @@ impl Core {
     async fn connect(
         self: &Arc<Self>,
         name: &Name,
-        tag: Tag,
+        tag: Option<Tag>,
         size: Size,
     ) -> Result<User, MapError> {
         let text = || name.to_string();
@@ -83,7 +83,14 @@ impl Core {
         })?;
         let hello = self.hello(tag, &fresh.link).to_bytes();
         let connected = unconnected.connect(name.address(), name.service(), &hello).await;
-        let refused = |why| MapError::Connect { name: text(), why };
+        let refused = |why| match why {
+            ConnectError::Refused { ref private, .. } => match Refusal::from_private(private) {
+                Some(Refusal::Tag) => MapError::Tag { name: text(), shown: tag },
+                Some(why) => MapError::Refused { name: text(), why: why.text() },
+                None => MapError::Connect { name: text(), why },
+            },
+            why => MapError::Connect { name: text(), why },
+        };
         let (queues, private) = connected.map_err(refused)?;
         let hello = Hello::from_bytes(&private).filter(|hello| hello.size == size);
         let hello = hello.ok_or_else(|| MapError::NoEndpoint(text()))?;
@@ -99,7 +106,7 @@ impl Core {
     async fn connect_alike(
         self: &Arc<Self>,
         name: &Name,
-        tag: Tag,
+        tag: Option<Tag>,
         size: Size,
     ) -> Result<User, MapError> {
         let user = self.connect(name, tag, size).await?;
@@ -108,7 +115,11 @@ impl Core {
     }
 
     /// Makes three connections, one for each size of messages.
-    async fn connect_per_size(self: &Arc<Self>, name: &Name, tag: Tag) -> Result<User, MapError> {
+    async fn connect_per_size(
+        self: &Arc<Self>,
+        name: &Name,
+        tag: Option<Tag>,
+    ) -> Result<User, MapError> {
         let long = self.connect_alike(name, tag, Size::Long).await?;
         let [short, medium] = Size::LESS;
         let short = self.connect(name, tag, short).await?;
@@ -117,10 +128,15 @@ impl Core {
         Ok(long)
     }
 
-    /// Tells a peer by which tag it is called from now on, and hears where payloads may be placed.
-    async fn show(&self, link: &Arc<Link>, tag: Tag) -> Result<(), CallError> {
-        let reply = ask(link, &[Ask::Show as u64, tag.0], &[]).await?;
-        link.out().segment = memory(reply.words()).unwrap_or(NOWHERE);
+    /// Shows a peer a tag, or none, from now on, and hears where payloads may be placed.
+    async fn show(&self, link: &Arc<Link>, name: &Name, tag: Option<Tag>) -> Result<(), MapError> {
+        let words = [Ask::Show as u64, tag.map_or(0, |Tag(tag)| tag)];
+        let words = &words[..1 + usize::from(tag.is_some())];
+        let lost = |why| MapError::Lost { name: name.to_string(), why };
+        let reply = ask(link, words, &[]).await.map_err(lost)?;
+        let segment = memory(reply.words());
+        let refused = || MapError::Tag { name: name.to_string(), shown: tag };
+        link.out().segment = segment.ok_or_else(refused)?;
         Ok(())
     }
 
@@ -227,7 +243,7 @@ async fn settle(link: &Arc<Link>) {
 /// Being mapped.
 impl Core {
     /// What this endpoint says of itself when a connection is made, and the tag that it shows.
-    fn hello(&self, tag: Tag, link: &Link) -> Hello {
+    fn hello(&self, tag: Option<Tag>, link: &Link) -> Hello {
         let nature = Nature {
             // A link for messages of one size does not serve a map of the other side.
             unique: self.config.service.is_none() && link.size == Size::Any,
@@ -243,19 +259,25 @@ impl Core {
     }
 
     async fn accept(self: Arc<Self>, incoming: Incoming) {
+        let refuse = |incoming: Incoming, why: Refusal| {
+            tracing::debug!(%why, "a peer is refused");
+            let _ = incoming.reject(why.text().as_bytes());
+        };
         let Some(hello) = Hello::from_bytes(incoming.private()) else {
-            let _ = incoming.reject(b"no hello of Active Messages of this version");
-            return;
+            return refuse(incoming, Refusal::NoHello);
         };
         if (hello.size == Size::Any) == (self.config.policy == Policy::PerSize) {
-            let _ =
-                incoming.reject(b"of connections per size, both or neither is to have a policy");
-            return;
+            return refuse(incoming, Refusal::Policy);
         }
-        let Ok((unconnected, fresh)) = self.prepare(hello.size).await else { return };
+        if !self.admits().admits(hello.tag) {
+            return refuse(incoming, Refusal::Tag);
+        }
+        let Ok((unconnected, fresh)) = self.prepare(hello.size).await else {
+            return refuse(incoming, Refusal::NoRoom);
+        };
         // Whoever maps the peer from here on finds this, and no second connection is made.
         fresh.link.hears(hello);
-        let hello = self.hello(Tag::NONE, &fresh.link).to_bytes();
+        let hello = self.hello(None, &fresh.link).to_bytes();
         match unconnected.accept(incoming, &hello).await {
             Ok((queues, _)) => self.opens(&fresh.stays(), queues),
             Err(why) => tracing::debug!(qpn = %fresh.link.qpn(), %why, "a peer was not accepted"),

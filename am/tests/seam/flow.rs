@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorbell_am::{
-    Bundle, BundleConfig, CallError, Credits, EndpointConfig, Event, Flow, Handlers, Kept,
+    Admits, Bundle, BundleConfig, CallError, Credits, EndpointConfig, Event, Flow, Handlers, Kept,
     MapError, Peer, Policy, ReplyId, RequestId, SegmentMemory, SendError, Tag, Undeliverable,
     Words,
 };
@@ -177,7 +177,7 @@ fn replies_run_their_handlers_and_what_comes_back_another() {
         assert_eq!(came.recv().await, Some((5, None)));
         peer.request(PUT, 4).await.expect("it is there");
         assert_eq!(came.recv().await, Some((4, Some(Undeliverable::NoHandler))));
-        far.set_tag(Tag::NONE);
+        far.set_admits(Admits::Nobody);
         peer.request(ASK, 6).await.expect("it is there");
         assert_eq!(came.recv().await, Some((6, Some(Undeliverable::WrongTag))));
     });
@@ -189,8 +189,8 @@ fn who_has_mapped_is_mapped_over_the_same_connection() {
         let serve =
             || Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));
         let (near, peer, far) = mapped(over, serve(), serve()).await;
-        far.set_tag(Tag(1));
-        near.set_tag(Tag(2));
+        far.set_admits(Tag(1));
+        near.set_admits(Tag(2));
         let back = far.map(3, near.name(), Tag(2)).await.expect("it is there");
         let (there, here) = tokio::join!(peer.call(ASK, 1), back.call(ASK, 10));
         assert_eq!(there.expect("it is answered").arguments(TOLD), Ok(2));
@@ -263,7 +263,7 @@ async fn not_needed(over: Over, policy: Policy) {
     assert!(server.most_receives() <= most, "{} receives", server.most_receives());
     let other = endpoint_with(over, Handlers::new(), with()).await;
     let none = other.map(0, server.name(), Tag(1)).await.err();
-    assert!(matches!(none, Some(MapError::Connect { .. })), "{none:?}");
+    assert!(matches!(none, Some(MapError::Refused { .. })), "{none:?}");
 }
 
 /// Each that is left behind would have kept a receive, of which there are four.
@@ -308,22 +308,24 @@ async fn given_up(over: Over, policy: Policy) {
 }
 
 #[test]
-fn who_shows_another_tag_does_not_learn_where_the_segment_is() {
+fn who_shows_no_tag_does_not_learn_where_the_segment_is() {
     everywhere(|over| async move {
         let config = EndpointConfig {
             segment: Some(Region::new(64).into()),
-            tag: Tag(1),
+            admits: Tag(1).into(),
             ..EndpointConfig::default()
         };
         let far = endpoint_with(over, Handlers::new().request(ASK, |_, _| {}), config).await;
         let near = endpoint(over, Handlers::new()).await;
-        let peer = near.map(0, far.name(), Tag(2)).await.expect("it is there");
+        let mut events = near.events();
+        let back = far.map(0, near.name(), None).await.expect("it is there");
+        let Ok(Event::Linked(peer)) = events.recv().await else { panic!("it is mapped") };
         let place = async |peer: &Peer| peer.place(ASK, 1, 0, Buf::from(vec![1; 8])).await;
         let nowhere = || Some(SendError::Segment { offset: 0, len: 8, room: 0 });
         assert_eq!(place(&peer).await.err(), nowhere());
-        let admitted = near.map(1, far.name(), Tag(1)).await.expect("it is there");
-        place(&admitted).await.expect("it is shown").done().await.expect("it is there");
-        assert_eq!(place(&peer).await.err(), nowhere(), "each entry has its own tag");
+        near.map(1, far.name(), Tag(1)).await.expect("it is admitted");
+        place(&peer).await.expect("the connection is the same").done().await.expect("it is there");
+        drop(back);
     });
 }
 

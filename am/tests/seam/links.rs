@@ -277,8 +277,7 @@ fn what_came_by_a_number_that_serves_again_is_of_who_had_it_then() {
     beside_a_handler(async move {
         // One is the handler's.
         let nic = Config { queue_pairs: 2, ..restless() };
-        let config = EndpointConfig { tag: Tag(1), ..EndpointConfig::default() };
-        let held = held_up(&name, handlers, (nic, config)).await;
+        let held = held_up(&name, handlers, (nic, EndpointConfig::default())).await;
         let HeldUp { near, endpoint, asks: _asks, ends } = held;
         comes_and_goes(&format!("{name}/first"), &endpoint, &near).await;
         let second = Nic::open(&format!("{name}/second"), restless()).expect("a name");
@@ -287,6 +286,7 @@ fn what_came_by_a_number_that_serves_again_is_of_who_had_it_then() {
         let refused = async { peer.call_with(ADD, (8, 2), &[0; 2048]).await.map(|_| ()) };
         let ends = async {
             have_come(&near, before, 1).await;
+            endpoint.set_admits(Tag(1));
             ends.send(()).expect("it waits");
         };
         let (refused, ()) = tokio::join!(refused, ends);

@@ -11,3 +11,4 @@ mod messages;
 mod panics;
 mod passing;
 mod polling;
+mod tags;

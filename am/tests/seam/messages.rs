@@ -105,9 +105,9 @@ fn what_is_not_delivered_says_why() {
         assert_eq!(undeliverable(peer.call(NOBODYS, 1).await), Undeliverable::NoHandler);
         const OTHER: RequestId<u64> = RequestId::new(0, "add");
         assert_eq!(undeliverable(peer.call(OTHER, 1).await), Undeliverable::Arguments);
-        far.set_tag(Tag(2));
+        far.set_admits(Tag(2));
         assert_eq!(undeliverable(peer.call(ADD, (1, 2)).await), Undeliverable::WrongTag);
-        far.set_tag(Tag(1));
+        far.set_admits(Tag(1));
         assert!(peer.call(ADD, (1, 2)).await.is_ok());
         drop(far);
         // Known before it is sent, or not.

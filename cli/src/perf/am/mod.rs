@@ -77,7 +77,7 @@ async fn play<A: Said>(
     };
     let bundle = Bundle::new(&nic, &BundleConfig::default())?;
     let config = EndpointConfig {
-        tag: TAG,
+        admits: TAG.into(),
         credits: plan.credits,
         payload: plan.size.clamp(4096, 1 << 20),
         places: 1 + plan.connections,
@@ -133,7 +133,7 @@ async fn neighbour(
     }
     let config = EndpointConfig {
         service: Some(beside(endpoint.name()).service().0),
-        tag: TAG,
+        admits: TAG.into(),
         receives: 64 + 2 * plan.connections,
         ..EndpointConfig::default()
     };

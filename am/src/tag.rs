@@ -1,0 +1,98 @@
+//! Tags: what a peer shows, and whom an endpoint admits.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::buffers::locked;
+
+/// A number that a peer shows when it maps an endpoint, and that the endpoint may demand: see [`Admits`].
+/// Every number is a tag like any other. Who shows none passes `None` to
+/// [`Endpoint::map`](crate::Endpoint::map).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Tag(pub u64);
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tag {:#x}", self.0)
+    }
+}
+
+/// Whom an endpoint admits: whose messages it takes, and who may map it.
+///
+/// ```
+/// use doorbell_am::{Admits, EndpointConfig, Tag};
+///
+/// let open = EndpointConfig::default();
+/// assert_eq!(open.admits, Admits::Everybody);
+/// let for_some = EndpointConfig { admits: Tag(7).into(), ..open };
+/// assert_eq!(for_some.admits, Admits::Tagged(Tag(7)));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub enum Admits {
+    /// Every peer, whichever tag it shows, and without one.
+    #[default]
+    Everybody,
+    /// Peers that show this tag.
+    Tagged(Tag),
+    /// No peer: an endpoint that only asks others, and is answered.
+    Nobody,
+}
+
+impl Admits {
+    pub(crate) fn admits(self, shown: Option<Tag>) -> bool {
+        match self {
+            Self::Everybody => true,
+            Self::Tagged(tag) => shown == Some(tag),
+            Self::Nobody => false,
+        }
+    }
+}
+
+impl From<Tag> for Admits {
+    fn from(tag: Tag) -> Self {
+        Self::Tagged(tag)
+    }
+}
+
+/// The tag that the peer of a link shows, and whether the endpoint admits it. That is looked at with every
+/// message, and so it is decided once, when either changes.
+#[derive(Default, Debug)]
+pub(crate) struct Admission {
+    shown: Mutex<Option<Tag>>,
+    admitted: AtomicBool,
+}
+
+impl Admission {
+    #[inline]
+    pub fn is_admitted(&self) -> bool {
+        self.admitted.load(Ordering::Relaxed)
+    }
+
+    /// The peer shows a tag from now on. Whoever calls this holds the lock of what the endpoint admits.
+    pub fn show(&self, shown: Option<Tag>, admits: Admits) {
+        *locked(&self.shown) = shown;
+        self.decide(admits);
+    }
+
+    /// The endpoint admits others from now on. Whoever calls this holds the lock of what it admits.
+    pub fn decide(&self, admits: Admits) {
+        self.admitted.store(admits.admits(*locked(&self.shown)), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_is_a_tag_that_admits_itself_alone() {
+        for number in [0, 1, u64::MAX] {
+            let (tag, other) = (Tag(number), Tag(number ^ 2));
+            assert!(Admits::Tagged(tag).admits(Some(tag)), "{tag}");
+            assert!(!Admits::Tagged(tag).admits(Some(other)) && !Admits::Tagged(tag).admits(None));
+            assert!(Admits::Everybody.admits(Some(tag)) && !Admits::Nobody.admits(Some(tag)));
+        }
+        assert!(Admits::Everybody.admits(None) && !Admits::Nobody.admits(None));
+    }
+}

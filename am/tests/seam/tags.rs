@@ -1,0 +1,91 @@
+//! Whom endpoints admit, where peers map them.
+
+use doorbell_am::{
+    Admits, CallError, EndpointConfig, Handlers, MapError, SendError, Tag, Undeliverable,
+};
+
+use crate::common::{ADD, SUM, endpoint, endpoint_with, everywhere};
+
+fn adds() -> Handlers {
+    Handlers::new().request(ADD, |request, (a, b)| request.reply(SUM, a + b))
+}
+
+fn admitting(admits: impl Into<Admits>) -> EndpointConfig {
+    EndpointConfig { admits: admits.into(), ..EndpointConfig::default() }
+}
+
+/// Zero and the largest number had another meaning: an endpoint and a peer that both named them did not
+/// meet.
+#[test]
+fn an_endpoint_is_mapped_by_its_tag_whatever_number_that_is() {
+    everywhere(|over| async move {
+        let near = endpoint(over, Handlers::new()).await;
+        for (index, tag) in [0, 1, u64::MAX].map(Tag).into_iter().enumerate() {
+            let far = endpoint_with(over, adds(), admitting(tag)).await;
+            let peer = near.map(index, far.name(), tag).await.expect("it is admitted");
+            assert_eq!(peer.call(ADD, (2, 3)).await.expect("it is").arguments(SUM), Ok(5));
+        }
+    });
+}
+
+#[test]
+fn an_endpoint_that_admits_everybody_is_mapped_by_any_tag_and_without() {
+    everywhere(|over| async move {
+        let (near, far) = (endpoint(over, Handlers::new()).await, endpoint(over, adds()).await);
+        for (index, tag) in [None, Some(Tag(0)), Some(Tag(7))].into_iter().enumerate() {
+            let peer = near.map(index, far.name(), tag).await.expect("it is admitted");
+            assert_eq!(peer.call(ADD, (2, 3)).await.expect("it is").arguments(SUM), Ok(5));
+        }
+    });
+}
+
+/// It was mapped, and its calls failed.
+#[test]
+fn a_map_by_a_tag_that_is_not_admitted_fails_and_says_what_to_do() {
+    everywhere(|over| async move {
+        let near = endpoint(over, Handlers::new()).await;
+        for admits in [Admits::Tagged(Tag(1)), Admits::Nobody] {
+            let far = endpoint_with(over, adds(), admitting(admits)).await;
+            for shown in [None, Some(Tag(0)), Some(Tag(2))] {
+                let refused = near.map(0, far.name(), shown).await.err().expect("it is refused");
+                assert!(matches!(refused, MapError::Tag { shown: of, .. } if of == shown));
+                let text = refused.to_string();
+                assert!(text.contains(&far.name().to_string()), "{text}");
+                assert!(text.contains("EndpointConfig::admits"), "{text}");
+            }
+        }
+        assert_eq!(near.peer(0).err(), Some(SendError::NotMapped(0)));
+    });
+}
+
+#[test]
+fn a_map_over_the_connection_that_the_peer_has_made_is_refused_all_the_same() {
+    everywhere(|over| async move {
+        let near = endpoint_with(over, adds(), admitting(Tag(1))).await;
+        let far = endpoint_with(over, adds(), admitting(Tag(2))).await;
+        let peer = near.map(0, far.name(), Tag(2)).await.expect("it is admitted");
+        let refused = far.map(0, near.name(), Tag(2)).await.err();
+        assert!(matches!(refused, Some(MapError::Tag { .. })), "{refused:?}");
+        let back = far.map(0, near.name(), Tag(1)).await.expect("it is admitted");
+        for peer in [peer, back] {
+            assert_eq!(peer.call(ADD, (2, 3)).await.expect("it is").arguments(SUM), Ok(5));
+        }
+    });
+}
+
+/// A second entry with another tag changed what the first had shown.
+#[test]
+fn entries_with_different_tags_do_not_take_from_each_other_what_is_admitted() {
+    everywhere(|over| async move {
+        let (near, far) = (endpoint(over, Handlers::new()).await, endpoint(over, adds()).await);
+        let first = near.map(0, far.name(), Tag(1)).await.expect("it is admitted");
+        let other = near.map(1, far.name(), Tag(2)).await.expect("it is admitted");
+        far.set_admits(Tag(1));
+        assert!(first.call(ADD, (2, 3)).await.is_ok());
+        match other.call(ADD, (2, 3)).await {
+            Err(CallError::Undeliverable { why: Undeliverable::WrongTag, .. }) => {}
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(near.map(2, far.name(), Tag(2)).await.err(), Some(MapError::Tag { .. })));
+    });
+}
