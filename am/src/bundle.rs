@@ -27,9 +27,9 @@ use crate::poller::{Awaiting, Looked, Looking, Poller};
 #[derive(Clone, Debug)]
 pub struct BundleConfig {
     /// Receives that may be done and not handled yet, of all endpoints together: as many as they have
-    /// receives, or peers are held up.
+    /// receives, or peers are held up. At least 4, and one for each peer of the endpoints.
     pub receives: usize,
-    /// Sends that may be done and not looked at.
+    /// Sends that may be done and not looked at: at least 1.
     pub sends: usize,
 }
 
@@ -130,8 +130,9 @@ impl Bundle {
     /// one.
     ///
     /// # Errors
-    /// When the NIC has no room for its completion queues.
+    /// When the NIC has no room for its completion queues, or the configuration can't be.
     pub fn new(nic: &Nic, config: &BundleConfig) -> Result<Self, OpenError> {
+        config.check()?;
         let receives = nic.completion_queue(config.receives)?;
         let sends = nic.completion_queue(config.sends)?;
         let counters = Arc::new(Counters::default());

@@ -11,12 +11,11 @@ use crate::bundle::{Bundle, Owner};
 use crate::error::{CallError, Called, MapError, OpenError, SendError};
 use crate::event::Event;
 use crate::handlers::{Handlers, RequestId};
-use crate::links::{Core, LISTED, accept, watch};
+use crate::links::{Core, accept, watch};
 use crate::message::Reply;
 use crate::name::Name;
 use crate::peer::Peer;
 use crate::tag::{Admits, Tag};
-use crate::wire::MOST_CREDITS;
 use crate::words::Arguments;
 
 /// How the messages that an endpoint sends are carried.
@@ -100,15 +99,17 @@ pub struct EndpointConfig {
     pub admits: Admits,
     /// The most requests that each peer may have under way to it: at least 1, at most 4095.
     pub credits: usize,
-    /// The longest payload of a message that it takes: 512 at least.
+    /// The longest payload of a message that it takes: from 512 bytes, which is what endpoints say to each
+    /// other when they meet, to a MiB. It takes up to seven bytes more, for buffers are multiples of eight.
     pub payload: usize,
     /// Memory in which peers may place payloads.
     pub segment: Option<SegmentMemory>,
-    /// The most asynchronous handlers that run at a time.
+    /// The most asynchronous handlers that run at a time: at least 1.
     pub tasks: usize,
-    /// The most peers that it maps, and so the places of its translation table.
+    /// The most peers that it maps, and so the places of its translation table: none for an endpoint that
+    /// others map and that maps nobody.
     pub places: usize,
-    /// The most receives, which bounds what it holds, each as long as a payload and some. While half of
+    /// The most receives, which bounds what it holds, each as long as a payload and some: at least 4. While half of
     /// them are free, a new peer has receives for all its [credits](Self::credits), and for as many
     /// answers; after that, for one request, and for more as it sends them. By [`Policy::PerSize`] there
     /// are so many for messages of each size.
@@ -172,8 +173,8 @@ impl Endpoint {
         handlers: Handlers,
         config: EndpointConfig,
     ) -> Result<Self, OpenError> {
-        check(&config)?;
-        let payload = config.payload.max(LISTED).next_multiple_of(8);
+        config.check()?;
+        let payload = config.payload.next_multiple_of(8);
         let config = EndpointConfig { payload, ..config };
         let (core, listener) = Core::open(bundle.shared.clone(), handlers, config).await?;
         let (runtime, mut tasks) = (&core.shared.runtime, JoinSet::new());
@@ -346,21 +347,6 @@ impl Endpoint {
                 Err(CallError::NotSent { call, why })
             }
         }
-    }
-}
-
-fn check(config: &EndpointConfig) -> Result<(), OpenError> {
-    let &EndpointConfig { credits, payload, tasks, receives, flow, .. } = config;
-    let wrong = |what, found, expected| Err(OpenError::Config { what, found, expected });
-    match () {
-        () if !(1..=MOST_CREDITS).contains(&credits) => {
-            wrong("EndpointConfig::credits", credits, "from 1 to 4095")
-        }
-        () if payload > 1 << 20 => wrong("EndpointConfig::payload", payload, "a MiB at the most"),
-        () if tasks == 0 => wrong("EndpointConfig::tasks", tasks, "at least 1"),
-        () if flow == (Flow::Nic { receives: 0 }) => wrong("Flow::Nic::receives", 0, "at least 1"),
-        () if receives < 4 => wrong("EndpointConfig::receives", receives, "at least 4"),
-        () => Ok(()),
     }
 }
 

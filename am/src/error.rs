@@ -390,13 +390,21 @@ pub enum OpenError {
     #[error("starting a thread for what runs beside: {0}")]
     Runtime(#[from] io::Error),
     /// The configuration can't be.
-    #[error("{what} is {found}, and must be {expected}")]
+    #[error("{field} is {found}, and must be {expected}: {why}")]
     Config {
-        /// What of it.
-        what: &'static str,
+        /// Which field.
+        field: &'static str,
         /// What it is.
-        found: usize,
+        found: String,
         /// What it may be.
-        expected: &'static str,
+        expected: String,
+        /// Why.
+        why: &'static str,
     },
+    /// There are no receives for another peer.
+    #[error(
+        "the {0} receives of the endpoint (`EndpointConfig::receives`) are promised to its peers, and \
+         none gives one up: unmap some, or configure more"
+    )]
+    Receives(usize),
 }

@@ -75,6 +75,7 @@ mod handling;
 mod kept;
 mod life;
 mod limit;
+mod limits;
 mod link;
 mod links;
 mod listing;

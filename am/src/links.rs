@@ -299,7 +299,7 @@ impl Core {
                 return Ok(found);
             }
             if !hope || Instant::now() >= deadline {
-                return Err(self.no_receives());
+                return Err(OpenError::Receives(self.config.receives));
             }
             // It goes on to its end, whatever becomes of who waits for it.
             let (core, buffers) = (self.clone(), buffers.clone());
@@ -320,15 +320,6 @@ impl Core {
         let grants = buffers.promise_to_peer(if plenty { most } else { 1 });
         let lease = if plenty { buffers.promise_for_answers(most) } else { 0 };
         (grants > 0).then_some((grants, lease))
-    }
-
-    fn no_receives(&self) -> OpenError {
-        let expected = "one for each peer, at least, and one more";
-        OpenError::Config {
-            what: "EndpointConfig::receives",
-            found: self.config.receives,
-            expected,
-        }
     }
 
     /// A peer could use more receives than there are: perhaps others do not need theirs.

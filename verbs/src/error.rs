@@ -175,6 +175,18 @@ pub struct PostReceiveError {
 /// A NIC that is not opened.
 #[derive(Debug, Error)]
 pub enum NicError {
+    /// The configuration says what can't be.
+    #[error("{field} is {found}, and must be {allowed}: {why}")]
+    Config {
+        /// The field, as in [`Config`](crate::Config).
+        field: &'static str,
+        /// What it is.
+        found: String,
+        /// What it may be.
+        allowed: String,
+        /// Why.
+        why: &'static str,
+    },
     /// It is not said of which device.
     #[error(transparent)]
     Spec(#[from] SpecError),

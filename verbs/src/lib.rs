@@ -97,6 +97,7 @@ mod events;
 mod hand;
 #[cfg(all(test, verbs_loom))]
 mod interleavings;
+mod limits;
 mod mapped;
 mod memory;
 mod nic;

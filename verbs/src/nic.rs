@@ -57,9 +57,9 @@ pub struct Config {
     /// each is sent in a frame of its own: slower by far, and what a network without that would carry.
     pub offload: bool,
     /// The most queue pairs, with those whose connection is over and whose numbers
-    /// [rest](Self::time_wait).
+    /// [rest](Self::time_wait): from 1 to 16,384, and fewer where several processes share the interface.
     pub queue_pairs: usize,
-    /// The most registrations of memory.
+    /// The most registrations of memory, rounded up to a power of two; at most 2²⁰.
     pub registrations: usize,
     /// The most completions of queue pairs whose requests are futures that wait for a turn; at
     /// least one more than there are queue pairs.
@@ -68,7 +68,8 @@ pub struct Config {
     /// second, which is how soon the end of a peer is noticed whose end nobody tells. It decides too how
     /// long a peer may be stopped: see [`KeepAlive`].
     pub keep_alive: KeepAlive,
-    /// For how long the numbers of a connection that is over are not used again.
+    /// For how long the numbers of a connection that is over are not used again: longer than any packet of
+    /// it may be on its way. None, on networks that keep no packet, is allowed.
     pub time_wait: Duration,
     /// Where numbers that nobody is to guess come from: the system, unless a test wants the same run
     /// again.
@@ -147,7 +148,8 @@ impl Nic {
     /// `packet-v2:INTERFACE[,IP/PREFIX]`. Called in a Tokio runtime, that runs it when nobody waits.
     ///
     /// # Errors
-    /// When it is no such name, or the device can't be opened; the error says what to do.
+    /// When it is no such name, the device can't be opened, or the configuration can't be; the error says
+    /// what to do.
     ///
     /// # Panics
     /// In a runtime that was built without I/O.
@@ -194,6 +196,7 @@ impl Nic {
         sharing: Option<Membership>,
         config: Config,
     ) -> Result<Self, NicError> {
+        config.check(numbering)?;
         let Capabilities { mtu, lossless, run, .. } = *device.capabilities();
         let owner = sharing.is_none();
         let seeds = Seeds::new(config.seed);
@@ -207,8 +210,7 @@ impl Nic {
             ..nic::Config::default()
         };
         let mut nic = nic::Nic::new(core, seeds.seed(0)?)?;
-        let capacity = config.completions.max(config.queue_pairs + 1);
-        let completions = nic.completion_queue(capacity)?;
+        let completions = nic.completion_queue(config.completions)?;
         let manager = cm::Config {
             tag: numbering.tag,
             tag_bits: TAG_BITS,

@@ -18,11 +18,9 @@ use crate::time::Time;
 use super::completion::Cause;
 use super::leaps::Leaps;
 
-/// The least that a host may be silent.
-const SHORTEST: Duration = Duration::from_millis(10);
-
 /// How long peers may be silent before the connections to them break with
-/// [`Cause::PeerSilent`](super::Cause::PeerSilent). Each is 10 ms at least, whatever is asked for.
+/// [`Cause::PeerSilent`](super::Cause::PeerSilent). Each is
+/// [`SHORTEST`](KeepAlive::SHORTEST) at least.
 ///
 /// It is the patience of the side that *waits* that decides. A process that is stopped (by `SIGSTOP`, a
 /// debugger, or a machine that has no processor for it) for longer than its peers are patient loses the
@@ -61,6 +59,11 @@ impl fmt::Display for Silence {
             Self::Busy => "while it was waited for (keep_alive.busy)",
         })
     }
+}
+
+impl KeepAlive {
+    /// The least that a host may be silent: what is shorter counts as this.
+    pub const SHORTEST: Duration = Duration::from_millis(10);
 }
 
 impl Default for KeepAlive {
@@ -129,7 +132,8 @@ pub(super) struct Hosts {
 impl Hosts {
     pub fn new(limits: KeepAlive) -> Self {
         let KeepAlive { idle, busy } = limits;
-        let limits = KeepAlive { idle: idle.max(SHORTEST), busy: busy.max(SHORTEST) };
+        let [idle, busy] = [idle, busy].map(|time| time.max(KeepAlive::SHORTEST));
+        let limits = KeepAlive { idle, busy };
         Self { hosts: Vec::new(), places: BTreeMap::new(), free: Vec::new(), limits }
     }
 
