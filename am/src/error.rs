@@ -83,11 +83,16 @@ impl Undeliverable {
 #[non_exhaustive]
 pub enum SendError {
     /// No peer is mapped there.
-    #[error("no peer is mapped at {0}: map one first")]
+    #[error("no peer is mapped at place {0}: map one first (`Endpoint::map`)")]
     NotMapped(usize),
     /// The peer has gone.
-    #[error("the peer has gone: {0}")]
-    Gone(Ending),
+    #[error("{peer} has gone: {ending}; it may be mapped again")]
+    Gone {
+        /// The peer.
+        peer: Box<str>,
+        /// How its connection ended.
+        ending: Ending,
+    },
     /// A handler of requests or replies wanted to send a request, or to wait.
     #[error(
         "a handler may only reply: what sends requests, or waits, belongs into an asynchronous \
@@ -109,13 +114,18 @@ pub enum SendError {
     #[error("{0} words are more than the {MOST_WORDS} that go with what is placed")]
     Words(usize),
     /// It does not fit into the peer's segment.
-    #[error("{len} bytes at {offset} are beyond the {room} of the peer's segment")]
+    #[error(
+        "placing {len} bytes at offset {offset} of the segment of {peer}: {}",
+        segment_text(*.room)
+    )]
     Segment {
+        /// The peer.
+        peer: Box<str>,
         /// Where.
         offset: u64,
         /// How many.
         len: u64,
-        /// How many there are.
+        /// How long the segment is; none if the peer offers none to this endpoint.
         room: u64,
     },
     /// There was no credit within the time that was given for it.
@@ -132,6 +142,15 @@ pub enum SendError {
         /// Who has the credits.
         credits: Credits,
     },
+}
+
+fn segment_text(room: u64) -> String {
+    match room {
+        0 => "it offers none to this endpoint: it has none (`EndpointConfig::segment`), or it wants a tag \
+              by which this endpoint has not mapped it"
+            .to_owned(),
+        room => format!("it ends at {room}"),
+    }
 }
 
 /// Who has the credits of a peer when there is none for another request.
@@ -286,48 +305,40 @@ impl CallError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MapError {
-    /// It was not reached, or refused.
-    #[error("mapping {name}: {why}")]
+    /// The peer was not reached, or its connection manager refuses.
+    #[error("mapping {name}: it can't be connected to")]
     Connect {
-        /// Who.
+        /// The peer.
         name: String,
         /// Why.
         #[source]
         why: ConnectError,
     },
-    /// There is no room for another peer.
-    #[error("mapping {name}: {why}")]
-    Resources {
-        /// Who.
+    /// There is no room for another peer here.
+    #[error("mapping {name}: this endpoint has no room for another peer")]
+    NoRoom {
+        /// The peer.
         name: String,
         /// Why.
         #[source]
-        why: ResourceError,
-    },
-    /// There are no receives for another peer.
-    #[error("mapping {name}: {why}")]
-    Receives {
-        /// Who.
-        name: String,
-        /// Why.
-        why: String,
+        why: OpenError,
     },
     /// The peer's endpoint refuses this one.
-    #[error("mapping {name}: the endpoint refuses: {why}")]
+    #[error("mapping {name}: its endpoint refuses: {why}")]
     Refused {
-        /// Who.
+        /// The peer.
         name: String,
         /// Why.
         why: &'static str,
     },
     /// The peer's endpoint does not admit the tag that was shown.
     #[error(
-        "mapping {name}: the endpoint does not admit {}: map it with the tag that it wants, or have it \
+        "mapping {name}: its endpoint does not admit {}: map it with the tag that it wants, or have it \
          admit this one (`EndpointConfig::admits`, `Endpoint::set_admits`)",
         shown.map_or_else(|| "a peer without a tag".to_owned(), |tag| tag.to_string())
     )]
     Tag {
-        /// Who.
+        /// The peer.
         name: String,
         /// The tag that was shown.
         shown: Option<Tag>,
@@ -335,12 +346,27 @@ pub enum MapError {
     /// Whoever answers there is no endpoint.
     #[error("mapping {0}: what answers there is no endpoint of Active Messages of this version")]
     NoEndpoint(String),
-    /// A peer is mapped there already.
-    #[error("a peer is mapped at {0} already: unmap it first, or take another place")]
-    Taken(usize),
+    /// A peer is mapped at the place already.
+    #[error(
+        "mapping {name}: {there} is mapped at place {index} already: unmap it first, or take another \
+         place"
+    )]
+    Taken {
+        /// The peer that was to be mapped.
+        name: String,
+        /// The place.
+        index: usize,
+        /// The peer that is mapped there.
+        there: String,
+    },
     /// The place is too far out.
-    #[error("place {index} is beyond the {most} of the table")]
+    #[error(
+        "mapping {name} at place {index}: this endpoint has the places below {most}: configure more of \
+         them (`EndpointConfig::places`), or take one of these"
+    )]
     Place {
+        /// The peer that was to be mapped.
+        name: String,
         /// The place.
         index: usize,
         /// How many there are.
@@ -348,10 +374,12 @@ pub enum MapError {
     },
     /// Both have a handler of the same index that is not the same.
     #[error(
-        "the endpoints' handlers differ: at {index} of the {table} the peer has `{there}`, and this \
-         side another, or one with other arguments: both must declare the same"
+        "mapping {name}: the endpoints' handlers differ: at {index} of the {table} it has `{there}`, and \
+         this side another, or one with other arguments: both must declare the same"
     )]
     Handlers {
+        /// The peer.
+        name: String,
         /// Of requests, or of replies.
         table: &'static str,
         /// Where.
@@ -359,10 +387,10 @@ pub enum MapError {
         /// What is there on the peer's.
         there: String,
     },
-    /// The peer has gone before its handlers were compared.
-    #[error("mapping {name}: {why}")]
+    /// The peer has gone, or does not answer what endpoints ask each other, before it was mapped.
+    #[error("mapping {name}: it was connected to, and then lost")]
     Lost {
-        /// Who.
+        /// The peer.
         name: String,
         /// Why.
         #[source]
@@ -375,19 +403,19 @@ pub enum MapError {
 #[non_exhaustive]
 pub enum OpenError {
     /// The NIC has no room.
-    #[error("{0}")]
+    #[error(transparent)]
     Resources(#[from] ResourceError),
     /// The segment was not registered.
-    #[error("registering the segment: {0}")]
+    #[error("registering the segment of the endpoint (`EndpointConfig::segment`)")]
     Segment(#[from] RegisterError),
     /// The name is taken.
-    #[error("{0}")]
+    #[error(transparent)]
     Listen(#[from] ListenRefused),
     /// The endpoint is closed.
     #[error("the endpoint is closed")]
     Closed,
     /// There is no runtime here, and none could be made.
-    #[error("starting a thread for what runs beside: {0}")]
+    #[error("starting a thread with a runtime for the bundle, where there is no runtime")]
     Runtime(#[from] io::Error),
     /// The configuration can't be.
     #[error("{field} is {found}, and must be {expected}: {why}")]
@@ -400,6 +428,15 @@ pub enum OpenError {
         expected: String,
         /// Why.
         why: &'static str,
+    },
+    /// A completion queue of the bundle has no entry for another peer.
+    #[error(
+        "the {has} entries of the bundle (`BundleConfig::receives`) are one each for as many peers: unmap \
+         some, or configure more"
+    )]
+    Completions {
+        /// How many there are.
+        has: usize,
     },
     /// There are no receives for another peer.
     #[error(

@@ -62,6 +62,7 @@
 mod buffers;
 mod bundle;
 mod carried;
+mod checks;
 #[cfg(feature = "costs")]
 pub mod costs;
 #[cfg(not(feature = "costs"))]
@@ -75,7 +76,7 @@ mod handling;
 mod kept;
 mod life;
 mod limit;
-mod limits;
+
 mod link;
 mod links;
 mod listing;

@@ -58,7 +58,7 @@ impl Life {
 struct State {
     stage: Stage,
     /// Entries of the translation table, and maps under way. While there are any, the stage is open.
-    users: usize,
+    users: u32,
     /// The tag that the users show, if they show one.
     shows: Option<Tag>,
 }
@@ -136,11 +136,15 @@ impl User {
         self.leave_once()
     }
 
-    /// Makes the user one that never leaves, for a link that ends with another: see
-    /// [`has_lanes`](Link::has_lanes).
-    pub fn becomes_lane(mut self) -> Arc<Link> {
+    /// Leaves the user on the link, as an entry of the translation table, or for as long as the link stands.
+    pub fn stays(mut self) -> Arc<Link> {
         self.has_left = true;
         self.link.clone()
+    }
+
+    /// Takes up a user again that [stayed](Self::stays).
+    pub fn that_stayed(link: Arc<Link>) -> Self {
+        Self { link, has_left: false }
     }
 
     fn leave_once(&mut self) -> Option<JoinHandle<()>> {
@@ -237,7 +241,7 @@ mod tests {
         assert!(sides[0].life.join(Some(Tag(1))));
         let (mut seen, mut new) = (HashSet::new(), vec![sides]);
         while let Some(sides) = new.pop() {
-            let users = sides.iter().map(|side| side.life.users).sum::<usize>();
+            let users = sides.iter().map(|side| side.life.users).sum::<u32>();
             let ends = sides.iter().any(|side| side.ends);
             assert!(users == 0 || !ends, "a link ends that has users: {sides:?}");
             let over = |side: &Side| side.life.stage == Stage::GivenUp;

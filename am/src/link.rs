@@ -87,8 +87,9 @@ pub(crate) struct Link {
     /// How many sleep until the peer does something, and whether it is asked for signs of life meanwhile.
     waiters: AtomicU32,
     probed: AtomicBool,
-    /// The peer's name, where this side has mapped it.
-    name: OnceLock<Box<Name>>,
+    /// The address in the peer's name, where this side has mapped it: shared with the name that the program
+    /// has.
+    address: OnceLock<Arc<str>>,
     out: Mutex<Out>,
     /// The peer's receives, if it has its own.
     own: Option<Box<OwnReceives>>,
@@ -200,7 +201,7 @@ impl Link {
             changes: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
             probed: AtomicBool::new(false),
-            name: OnceLock::new(),
+            address: OnceLock::new(),
             out: Mutex::new(Out {
                 outbox: None,
                 ending: None,
@@ -287,15 +288,17 @@ impl Link {
 
     /// It is this endpoint that is at the other end.
     pub fn is_to(&self, name: &Name) {
-        self.name.get_or_init(|| Box::new(name.clone()));
+        self.address.get_or_init(|| name.shared_address().clone());
     }
 
     /// The peer, for errors: by its name, or, if it has only mapped this endpoint, by its number.
     #[cold]
     pub fn peer_text(&self) -> Box<str> {
-        let service = || self.peer().map_or(0, |peer| peer.service);
-        let number = || format!("the endpoint #{:016x}, which has mapped this one", service());
-        self.name.get().map_or_else(number, |name| name.to_string()).into()
+        let service = self.peer().map_or(0, |peer| peer.service);
+        match self.address.get() {
+            Some(address) => Name::at(address.clone(), service).to_string().into(),
+            None => format!("the endpoint #{service:016x}, which has mapped this one").into(),
+        }
     }
 
     /// Whether no message takes one of the endpoint's receives by it any more, and all that did are in their
@@ -551,9 +554,35 @@ impl Link {
     pub fn ending(&self) -> Option<Ending> {
         self.out().ending.clone()
     }
+
+    /// That the peer has gone, if it has.
+    #[cold]
+    pub fn gone(&self, out: &Out) -> Option<SendError> {
+        let ending = out.ending.clone()?;
+        Some(SendError::Gone { peer: self.peer_text(), ending })
+    }
+
+    #[inline]
+    fn stands(&self, out: &Out) -> Result<(), SendError> {
+        if out.ending.is_none() { Ok(()) } else { self.gone(out).map_or(Ok(()), Err) }
+    }
+
+    /// Where so much is placed at an offset of the peer's segment.
+    #[inline]
+    pub fn locate(&self, out: &Out, offset: u64, len: u64) -> Result<RemoteMemory, SendError> {
+        out.segment.at(offset, len).map_err(|_| {
+            let (peer, room) = (self.peer_text(), out.segment.len());
+            SendError::Segment { peer, offset, len, room }
+        })
+    }
 }
 
 impl Out {
+    /// Whether the link is not over.
+    pub fn stands(&self) -> bool {
+        self.ending.is_none()
+    }
+
     /// This side's segment is to be lent to the peer. Whether it was not before.
     pub fn lends(&mut self) -> bool {
         !std::mem::replace(&mut self.lent, true)
@@ -564,23 +593,5 @@ impl Out {
         if self.ending.is_none() {
             self.mapped = Some(Box::new(mapped));
         }
-    }
-
-    /// That the link is over, if it is.
-    #[cold]
-    pub fn gone(&self) -> Option<SendError> {
-        self.ending.clone().map(SendError::Gone)
-    }
-
-    /// Where so much is placed at an offset of the peer's segment.
-    #[inline]
-    pub fn locate(&self, offset: u64, len: u64) -> Result<RemoteMemory, SendError> {
-        let room = self.segment.len();
-        self.segment.at(offset, len).map_err(|_| SendError::Segment { offset, len, room })
-    }
-
-    #[inline]
-    fn stands(&self) -> Result<(), SendError> {
-        if self.ending.is_none() { Ok(()) } else { self.gone().map_or(Ok(()), Err) }
     }
 }

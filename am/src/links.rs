@@ -19,7 +19,6 @@ use crate::endpoint::{EndpointConfig, Flow, SegmentMemory};
 use crate::error::{CallError, OpenError};
 use crate::event::Event;
 use crate::handlers::Handlers;
-use crate::life::User;
 use crate::link::Link;
 use crate::message::Reply;
 use crate::name::Name;
@@ -101,7 +100,8 @@ pub(crate) struct Core {
     /// What its handlers are, for others to compare.
     listing: Vec<Vec<u8>>,
     segment: Option<Registered>,
-    translation: RwLock<Vec<Option<User>>>,
+    /// Each entry is a user of its link.
+    translation: RwLock<Vec<Option<Arc<Link>>>>,
     /// All links, of those who mapped this, too; none when it is closed.
     links: Mutex<Option<Vec<Arc<Link>>>>,
     /// Those that have credits, and no receive for an answer.
@@ -266,16 +266,19 @@ impl Core {
 
     /// A queue pair. If all are taken, some by connections that are over, this waits until the numbers of one
     /// have rested.
-    async fn queues(&self, config: &QueuesConfig) -> Result<Unconnected<Queues>, ResourceError> {
+    async fn queues(&self, config: &QueuesConfig) -> Result<Unconnected<Queues>, OpenError> {
         let deadline = Instant::now() + REST_PATIENCE;
         let mut hope = true;
         loop {
             let full = match self.domain.queues(config) {
                 Err(full @ ResourceError::QueuePairsFull(_)) => full,
-                found => return found,
+                Err(ResourceError::QueueTooSmall { has, .. }) => {
+                    return Err(OpenError::Completions { has });
+                }
+                found => return Ok(found?),
             };
             if !hope || Instant::now() >= deadline {
-                return Err(full);
+                return Err(full.into());
             }
             // Behind this is another try, for one may have become free since the last.
             let rests = self.shared.nic.resting_queue_pairs() > 0;
@@ -447,11 +450,7 @@ impl Core {
         let links = locked(&self.links).take();
         self.shared.tell(News::EndpointGone(self.number));
         links.into_iter().flatten().for_each(|link| self.ends(&link, left()));
-        // Of links that are over, no peer is asked.
-        let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
-        let users = std::mem::take(&mut *table);
-        drop(table);
-        drop(users);
+        self.translation.write().unwrap_or_else(PoisonError::into_inner).clear();
         // They would keep this.
         let starving = std::mem::take(&mut *locked(&self.starving));
         drop(starving);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use doorbell_verbs::ServiceId;
 use thiserror::Error;
@@ -18,24 +19,32 @@ use thiserror::Error;
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Name {
-    address: String,
+    address: Arc<str>,
     service: u64,
 }
 
 /// Text that is no endpoint's name.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("`{0}` names no endpoint: that is ADDRESS#SERVICE, the service in hexadecimal")]
+#[error(
+    "`{0}` names no endpoint: a name is ADDRESS#SERVICE, with the service in hexadecimal, as in \
+     `udp:192.0.2.7:4791#2a`"
+)]
 pub struct NameError(String);
 
 impl Name {
     /// The endpoint that listens to a [number of its own](crate::EndpointConfig::service) at an
     /// address.
-    pub fn at(address: impl Into<String>, service: u64) -> Self {
+    pub fn at(address: impl Into<Arc<str>>, service: u64) -> Self {
         Self { address: address.into(), service }
     }
 
     /// Where its NIC is.
     pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The address, for whoever keeps it beside others.
+    pub(crate) fn shared_address(&self) -> &Arc<str> {
         &self.address
     }
 

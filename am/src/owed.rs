@@ -53,7 +53,7 @@ impl Kept {
     pub fn is_awaited(&self) -> bool {
         let Some(id) = self.id() else { return false };
         let out = &mut *self.link.out();
-        out.gone().is_none() && out.kept.as_mut().is_some_and(|kept| kept.is_awaited(id))
+        out.stands() && out.kept.as_mut().is_some_and(|kept| kept.is_awaited(id))
     }
 
     /// Who sent it.

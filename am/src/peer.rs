@@ -195,7 +195,7 @@ impl Peer {
             return Err(SendError::Payload { len: data.len() as usize, most: MOST as usize });
         }
         if let Some(right) = link.carries() {
-            link.out().locate(offset, data.len())?;
+            link.locate(&link.out(), offset, data.len())?;
             let _right = right.lock().await;
             return carry(link, id.index(), words, offset, data, self.within).await;
         }

@@ -1,10 +1,7 @@
 //! Tags: what a peer shows, and whom an endpoint admits.
 
 use std::fmt;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use crate::buffers::locked;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A number that a peer shows when it maps an endpoint, and that the endpoint may demand: see [`Admits`].
 /// Every number is a tag like any other. Who shows none passes `None` to
@@ -56,10 +53,13 @@ impl From<Tag> for Admits {
 }
 
 /// The tag that the peer of a link shows, and whether the endpoint admits it. That is looked at with every
-/// message, and so it is decided once, when either changes.
+/// message, and so it is decided once, when either changes. Whoever writes it holds the lock of what the
+/// endpoint admits.
 #[derive(Default, Debug)]
 pub(crate) struct Admission {
-    shown: Mutex<Option<Tag>>,
+    tag: AtomicU64,
+    /// Whether there is a tag.
+    tagged: AtomicBool,
     admitted: AtomicBool,
 }
 
@@ -69,15 +69,18 @@ impl Admission {
         self.admitted.load(Ordering::Relaxed)
     }
 
-    /// The peer shows a tag from now on. Whoever calls this holds the lock of what the endpoint admits.
+    /// The peer shows a tag, or none, from now on.
     pub fn show(&self, shown: Option<Tag>, admits: Admits) {
-        *locked(&self.shown) = shown;
+        self.tag.store(shown.map_or(0, |Tag(tag)| tag), Ordering::Relaxed);
+        self.tagged.store(shown.is_some(), Ordering::Relaxed);
         self.decide(admits);
     }
 
-    /// The endpoint admits others from now on. Whoever calls this holds the lock of what it admits.
+    /// The endpoint admits others from now on.
     pub fn decide(&self, admits: Admits) {
-        self.admitted.store(admits.admits(*locked(&self.shown)), Ordering::Relaxed);
+        let tag = Tag(self.tag.load(Ordering::Relaxed));
+        let shown = self.tagged.load(Ordering::Relaxed).then_some(tag);
+        self.admitted.store(admits.admits(shown), Ordering::Relaxed);
     }
 }
 

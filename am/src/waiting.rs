@@ -279,13 +279,13 @@ impl<T: Numbered> Awaited for Coming<T> {
     }
 
     #[inline]
-    fn find(&mut self, _: &Arc<Link>, out: &mut Out) -> Option<T::Found> {
+    fn find(&mut self, link: &Arc<Link>, out: &mut Out) -> Option<T::Found> {
         match T::expected(out).take(self.number?) {
             Some(what) => {
                 self.number = None;
                 Some(what.found())
             }
-            None => out.gone().map(T::lost),
+            None => link.gone(out).map(T::lost),
         }
     }
 

@@ -136,7 +136,7 @@ pub enum ReachError {
         most: usize,
     },
     /// The system refused.
-    #[error("reaching {address}: {source}")]
+    #[error("reaching {address} failed")]
     System {
         /// The address.
         address: Address,

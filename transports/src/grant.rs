@@ -96,7 +96,7 @@ pub enum GrantError {
         most: usize,
     },
     /// The system refused.
-    #[error("sending a grant: {0}")]
+    #[error("sending a grant failed")]
     System(#[from] io::Error),
 }
 

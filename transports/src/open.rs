@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// There is no such interface.
-    #[error("{device}: no interface `{interface}` ({source}); `ip link` lists what there is")]
+    #[error("{device}: no interface `{interface}`; `ip link` lists what there is")]
     NoInterface {
         /// The device.
         device: &'static str,
@@ -73,7 +73,7 @@ pub enum OpenError {
         least: u32,
     },
     /// The system does not let this process do it.
-    #[error("{device}: {what} is not allowed ({source}); {advice}")]
+    #[error("{device}: {what} is not allowed; {advice}")]
     Privilege {
         /// The device.
         device: &'static str,
@@ -85,7 +85,7 @@ pub enum OpenError {
         advice: &'static str,
     },
     /// The address or the name is taken.
-    #[error("{device}: {what} is taken ({source}); {advice}")]
+    #[error("{device}: {what} is taken; {advice}")]
     Taken {
         /// The device.
         device: &'static str,
@@ -97,7 +97,7 @@ pub enum OpenError {
         advice: &'static str,
     },
     /// The system refused.
-    #[error("{device}: {what}: {source}")]
+    #[error("{device} failed: {what}")]
     System {
         /// The device.
         device: &'static str,

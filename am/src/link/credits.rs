@@ -14,7 +14,7 @@ impl Link {
     #[inline]
     pub fn admit(self: &Arc<Self>, out: &mut Out) -> Result<bool, SendError> {
         let _flow = span(Cost::FlowControl);
-        out.stands()?;
+        self.stands(out)?;
         let admitted = out.credits > 0 && (out.taken < out.leases || self.leases(out));
         if admitted {
             out.credits -= 1;

@@ -79,7 +79,7 @@ impl Link {
         handler: u16,
         content: Content<'_>,
     ) -> Result<(), SendError> {
-        out.stands()?;
+        self.stands(out)?;
         out.plain += 1;
         self.send_request(out, To { handler, call: 0 }, content);
         Ok(())
@@ -93,7 +93,7 @@ impl Link {
         handler: u16,
         content: Content<'_>,
     ) -> Result<u16, SendError> {
-        out.stands()?;
+        self.stands(out)?;
         let call = out.calls.begin();
         self.send_request(out, To { handler, call }, content);
         Ok(call)
@@ -119,7 +119,7 @@ impl Link {
         data: Data,
     ) -> Result<Result<u16, Placed>, SendError> {
         let mut out = self.out();
-        let memory = out.locate(offset, data.len())?;
+        let memory = self.locate(&out, offset, data.len())?;
         let placed = Placed { offset, data, memory };
         if !self.admit(&mut out)? {
             return Ok(Err(placed));
@@ -139,7 +139,7 @@ impl Link {
         /// The most bytes of one. Metadata makes the last packet of several longer than the others, which a
         /// run of them may not have: it would end there, and the next begin.
         const ONE_PACKET: u64 = 4096;
-        out.stands()?;
+        self.stands(out)?;
         if !out.asked && !out.segment.is_empty() && self.endpoint.shared.maps() {
             out.asked = true;
             self.endpoint.borrows(self.clone());
@@ -186,7 +186,7 @@ impl Link {
         place: [u64; 2],
     ) -> Result<(), SendError> {
         let mut out = self.out();
-        out.stands()?;
+        self.stands(&out)?;
         out.plain += 1;
         let all = &mut [0; MOST_WORDS + 2];
         let words = placed_words(all, place, words);
@@ -200,7 +200,7 @@ impl Link {
     pub fn carry_piece(&self, piece: Send, is_last: bool) -> Result<Option<u16>, SendError> {
         let header = Header { kind: Kind::Carried, words: 0, handler: 0, call: 0 };
         let out = &mut *self.out();
-        out.stands()?;
+        self.stands(out)?;
         out.plain += 1;
         let source = is_last.then(|| out.sources.get_or_insert_default().begin());
         let piece = piece.imm(header.imm()).id(source.map_or(0, u64::from));

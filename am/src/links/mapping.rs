@@ -7,7 +7,7 @@ use doorbell_verbs::{ConnectError, Incoming, Listener};
 use super::{Core, ask, left, memory};
 use crate::buffers::locked;
 use crate::endpoint::Policy;
-use crate::error::{MapError, OpenError, SendError};
+use crate::error::{MapError, SendError};
 use crate::life::User;
 use crate::link::Link;
 use crate::listing::Difference;
@@ -28,20 +28,18 @@ impl Core {
     ) -> Result<Arc<Link>, MapError> {
         let most = self.config.places;
         if index >= most {
-            return Err(MapError::Place { index, most });
+            return Err(MapError::Place { name: name.to_string(), index, most });
         }
-        if self.is_taken(index) {
-            return Err(MapError::Taken(index));
-        }
+        self.is_free(index, name)?;
         if self.config.policy == Policy::PerSize {
             let user = self.connect_per_size(name, tag).await?;
-            return self.put(index, user);
+            return self.put(index, name, user);
         }
         let user = match self.find(name, tag).await? {
             Some(user) => user,
             None => self.connect_alike(name, tag, Size::Any).await?,
         };
-        self.put(index, user)
+        self.put(index, name, user)
     }
 
     /// Uses a link to the peer that is there already, and shows the tag there. `None` if there is none, or
@@ -77,10 +75,8 @@ impl Core {
         size: Size,
     ) -> Result<User, MapError> {
         let text = || name.to_string();
-        let (unconnected, fresh) = self.prepare(size).await.map_err(|why| match why {
-            OpenError::Resources(why) => MapError::Resources { name: text(), why },
-            other => MapError::Receives { name: text(), why: other.to_string() },
-        })?;
+        let no_room = |why| MapError::NoRoom { name: text(), why };
+        let (unconnected, fresh) = self.prepare(size).await.map_err(no_room)?;
         let hello = self.hello(tag, &fresh.link).to_bytes();
         let connected = unconnected.connect(name.address(), name.service(), &hello).await;
         let refused = |why| match why {
@@ -124,7 +120,7 @@ impl Core {
         let [short, medium] = Size::LESS;
         let short = self.connect(name, tag, short).await?;
         let medium = self.connect(name, tag, medium).await?;
-        long.link().has_lanes([short, medium].map(User::becomes_lane));
+        long.link().has_lanes([short, medium].map(User::stays));
         Ok(long)
     }
 
@@ -150,37 +146,42 @@ impl Core {
             let lost = |why| MapError::Lost { name: name.to_string(), why };
             if let Some(found) = Difference::from_bytes(answer.map_err(lost)?.payload()) {
                 let Difference { which, index, name: there } = found;
-                return Err(MapError::Handlers { table: which.name(), index, there });
+                return Err(MapError::Handlers {
+                    name: name.to_string(),
+                    table: which.name(),
+                    index,
+                    there,
+                });
             }
         }
         Ok(())
     }
 
-    fn put(&self, index: usize, user: User) -> Result<Arc<Link>, MapError> {
+    fn put(&self, index: usize, name: &Name, user: User) -> Result<Arc<Link>, MapError> {
         let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
         if table.len() <= index {
-            table.resize_with(index + 1, || None);
+            table.resize(index + 1, None);
         }
-        let link = user.link().clone();
-        let before = match &mut table[index] {
-            Some(there) if there.link().ending().is_none() => Err(user),
-            free => Ok(free.replace(user)),
-        };
-        // Whoever goes does so without the lock.
-        drop(table);
-        before.map(|_| link).map_err(|_| MapError::Taken(index))
+        match &mut table[index] {
+            Some(there) if there.ending().is_none() => Err(taken(index, name, there)),
+            // Of a link that is over, nobody counts the users.
+            free => Ok(free.insert(user.stays()).clone()),
+        }
     }
 
-    /// Whether there is somebody at a place who has not gone.
-    fn is_taken(&self, index: usize) -> bool {
-        self.place(index).is_some_and(|link| link.ending().is_none())
+    /// Fails if somebody is at a place who has not gone.
+    fn is_free(&self, index: usize, name: &Name) -> Result<(), MapError> {
+        match self.place(index) {
+            Some(there) if there.ending().is_none() => Err(taken(index, name, &there)),
+            _ => Ok(()),
+        }
     }
 
     /// Whom a message to a place goes to.
     #[inline]
     pub fn place(&self, index: usize) -> Option<Arc<Link>> {
         let table = self.translation.read().unwrap_or_else(PoisonError::into_inner);
-        table.get(index)?.as_ref().map(|user| user.link().clone())
+        table.get(index)?.clone()
     }
 }
 
@@ -189,12 +190,11 @@ impl Core {
     /// Takes a peer off its place, and waits until what was sent there is handled. If that leaves the link
     /// without users on both sides, the connection ends.
     pub async fn unmap(&self, index: usize) -> Result<(), SendError> {
-        let user = {
+        let link = {
             let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
             table.get_mut(index).and_then(Option::take).ok_or(SendError::NotMapped(index))?
         };
-        let link = user.link().clone();
-        match user.leave() {
+        match User::that_stayed(link.clone()).leave() {
             Some(asks) => drop(asks.await),
             // The link has other users, and stays.
             None => settle(&link).await,
@@ -230,6 +230,10 @@ impl Core {
             self.ends(link, ended.unwrap_or(left()));
         }
     }
+}
+
+fn taken(index: usize, name: &Name, there: &Link) -> MapError {
+    MapError::Taken { name: name.to_string(), index, there: there.peer_text().into() }
 }
 
 /// Waits until a peer has handled what was sent to it by a link, or has gone: it answers in turn.

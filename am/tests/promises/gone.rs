@@ -44,7 +44,7 @@ async fn what_is_under_way_to_a_peer_that_goes_comes_back() {
     while lost.load(Ordering::Relaxed) < 5 {
         tokio::task::yield_now().await;
     }
-    assert!(matches!(peer.request(KEEP, 6).await, Err(SendError::Gone(_))));
+    assert!(matches!(peer.request(KEEP, 6).await, Err(SendError::Gone { .. })));
     // Answers to nobody go nowhere.
     drop(all);
 }

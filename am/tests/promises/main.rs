@@ -3,6 +3,7 @@
 //! of a buffer; nobody waits for ever.
 
 mod devices;
+mod errors;
 mod flood;
 mod gone;
 mod hostile;

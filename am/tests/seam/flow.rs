@@ -195,7 +195,10 @@ fn who_has_mapped_is_mapped_over_the_same_connection() {
         let (there, here) = tokio::join!(peer.call(ASK, 1), back.call(ASK, 10));
         assert_eq!(there.expect("it is answered").arguments(TOLD), Ok(2));
         assert_eq!(here.expect("it is answered").arguments(TOLD), Ok(11));
-        assert!(matches!(far.map(3, near.name(), Tag(2)).await, Err(MapError::Taken(3))));
+        assert!(matches!(
+            far.map(3, near.name(), Tag(2)).await,
+            Err(MapError::Taken { index: 3, .. })
+        ));
         near.unmap(0).await.expect("it was mapped");
         assert_eq!(near.unmap(0).await, Err(SendError::NotMapped(0)));
         back.call(ASK, 1).await.expect("the connection is the other's, who goes on");
@@ -204,7 +207,8 @@ fn who_has_mapped_is_mapped_over_the_same_connection() {
             // Whoever has not heard of it yet does by this.
             let gone = peer.call(ASK, 1).await.err();
             let sent = matches!(gone, Some(CallError::PeerGone { .. }));
-            let unsent = matches!(gone, Some(CallError::NotSent { why: SendError::Gone(_), .. }));
+            let unsent =
+                matches!(gone, Some(CallError::NotSent { why: SendError::Gone { .. }, .. }));
             assert!(sent || unsent, "{gone:?}");
         }
     });
@@ -217,7 +221,10 @@ fn where_a_peer_was_that_has_gone_another_is_mapped() {
             || Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));
         let (near, peer, far) = mapped(over, Handlers::new(), serve()).await;
         let next = endpoint(over, serve()).await;
-        assert!(matches!(near.map(0, next.name(), Tag(1)).await, Err(MapError::Taken(0))));
+        assert!(matches!(
+            near.map(0, next.name(), Tag(1)).await,
+            Err(MapError::Taken { index: 0, .. })
+        ));
         drop(far);
         while peer.call(ASK, 1).await.is_ok() {}
         let next = near.map(0, next.name(), Tag(1)).await.expect("the place is free");
@@ -321,8 +328,8 @@ fn who_shows_no_tag_does_not_learn_where_the_segment_is() {
         let back = far.map(0, near.name(), None).await.expect("it is there");
         let Ok(Event::Linked(peer)) = events.recv().await else { panic!("it is mapped") };
         let place = async |peer: &Peer| peer.place(ASK, 1, 0, Buf::from(vec![1; 8])).await;
-        let nowhere = || Some(SendError::Segment { offset: 0, len: 8, room: 0 });
-        assert_eq!(place(&peer).await.err(), nowhere());
+        let refused = place(&peer).await.err();
+        assert!(matches!(refused, Some(SendError::Segment { room: 0, .. })), "{refused:?}");
         near.map(1, far.name(), Tag(1)).await.expect("it is admitted");
         place(&peer).await.expect("the connection is the same").done().await.expect("it is there");
         drop(back);
@@ -336,7 +343,7 @@ fn a_mismatch_of_handlers_is_named() {
         let near = endpoint(over, Handlers::new().request(OTHER, |_, _| {})).await;
         let far = endpoint(over, Handlers::new().request(ASK, |_, _| {})).await;
         match near.map(0, far.name(), Tag(1)).await.err() {
-            Some(MapError::Handlers { table: "requests", index: 1, there }) => {
+            Some(MapError::Handlers { table: "requests", index: 1, there, .. }) => {
                 assert_eq!(there, "ask");
             }
             other => panic!("{other:?}"),
@@ -453,7 +460,8 @@ async fn placed_and_handled(over: Over, policy: Policy, segment: SegmentMemory) 
     }
     let beyond = peer.place(NOTE, Words::NONE, (1 << 20) - 3, Buf::from(vec![0; 4])).await.err();
     let room = 1 << 20;
-    assert_eq!(beyond, Some(SendError::Segment { offset: room - 3, len: 4, room }));
+    let beyond = beyond.map(|why| why.to_string()).unwrap_or_default();
+    assert!(beyond.ends_with(&format!("it ends at {room}")), "{beyond}");
 }
 
 /// Who maps it writes there himself: what he places is there, and in order, before and after.

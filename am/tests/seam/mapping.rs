@@ -143,7 +143,7 @@ fn a_program_that_maps_and_unmaps_faster_than_queue_pairs_rest_waits_for_one() {
                 own.map(index, far.name(), Tag(1)).await.expect("there is a queue pair");
             }
             let refused = own.map(8, far.name(), Tag(1)).await.map(|_| ());
-            assert!(matches!(refused, Err(MapError::Resources { .. })), "{refused:?}");
+            assert!(matches!(refused, Err(MapError::NoRoom { .. })), "{refused:?}");
         });
     }
 }

@@ -113,7 +113,7 @@ fn what_is_not_delivered_says_why() {
         // Known before it is sent, or not.
         match peer.call(ADD, (1, 2)).await {
             Err(CallError::PeerGone { .. }) => {}
-            Err(CallError::NotSent { why: SendError::Gone(_), .. }) => {}
+            Err(CallError::NotSent { why: SendError::Gone { .. }, .. }) => {}
             other => panic!("{other:?}"),
         }
     });

@@ -60,6 +60,7 @@
 mod abandoned;
 mod agenda;
 mod allocated;
+mod causes;
 pub mod child;
 mod config;
 pub mod conformance;
@@ -91,6 +92,7 @@ mod ways;
 
 pub use abandoned::abandoned;
 pub use allocated::Allocated;
+pub use causes::chain;
 pub use config::{Bandwidth, LinkConfig, SwitchConfig};
 pub use counters::Counters;
 pub use doorbell_core::time::Time;

@@ -30,7 +30,7 @@ pub enum SharingError {
         key: Box<str>,
     },
     /// There is no such interface.
-    #[error("sharing: no interface `{interface}` ({source}); `ip link` lists what there is")]
+    #[error("sharing: there is no interface `{interface}`; `ip link` lists what there is")]
     NoInterface {
         /// What was to be shared.
         interface: Box<str>,
@@ -38,7 +38,7 @@ pub enum SharingError {
         source: io::Error,
     },
     /// The system refused.
-    #[error("sharing `{key}`: {what}: {source}")]
+    #[error("sharing `{key}`: {what} failed")]
     System {
         /// What was to be shared.
         key: Box<str>,

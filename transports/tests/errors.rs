@@ -1,0 +1,35 @@
+//! What errors say.
+
+use std::io;
+
+use doorbell_kit::chain;
+use doorbell_transports::sharing::SharingError;
+use doorbell_transports::{GrantError, OpenError, ReachError, Spec};
+
+fn refused() -> io::Error {
+    io::Error::from_raw_os_error(24)
+}
+
+/// Half of them did, so that a program that shows an error with its causes said everything twice.
+#[test]
+fn no_error_says_what_its_cause_says() {
+    let (device, interface) = ("packet", || "eth0".into());
+    let (what, advice) = (|| "a raw socket".to_owned(), "use another");
+    let source = refused;
+    for why in [
+        OpenError::NoInterface { device, interface: interface(), source: source() },
+        OpenError::Privilege { device, what: what(), source: source(), advice },
+        OpenError::Taken { device, what: what(), source: source(), advice },
+        OpenError::System { device, what: what(), source: source() },
+    ] {
+        let told = chain(&why);
+        assert!(told.ends_with(&refused().to_string()), "{told}");
+    }
+    let address = "udp:192.0.2.7:4791".parse().expect("an address");
+    let _ = chain(&ReachError::System { address, source: source() });
+    let _ = chain(&GrantError::System(source()));
+    let key = || "eth0".into();
+    let _ = chain(&SharingError::NoInterface { interface: key(), source: source() });
+    let _ = chain(&SharingError::System { key: key(), what: "taking a tag", source: source() });
+    let _ = chain(&"nonesuch".parse::<Spec>().expect_err("it is none"));
+}
