@@ -128,9 +128,17 @@ pub(crate) struct Out {
     pub sources: Option<Box<Expected<Memory>>>,
     /// What handlers keep. Both are apart, for most peers never had either; once there, they stay.
     pub kept: Option<Box<KeptRequests>>,
-    /// Who waits for a credit, longest first.
-    waiting: VecDeque<(u64, Waker)>,
-    next_place: u64,
+    /// The tasks that wait for a credit. They are allocated apart, since most links never have any.
+    waiting: Option<Box<Waiting>>,
+}
+
+/// The tasks that wait for a credit of a link.
+#[derive(Default)]
+struct Waiting {
+    /// The tasks, with the number by which each knows its place; who has waited for longest is first.
+    queue: VecDeque<(u64, Waker)>,
+    /// The number that was given last.
+    last: u64,
 }
 
 /// What there is beside a link whose peer has one for each size of messages.
@@ -220,8 +228,7 @@ impl Link {
                 calls: Expected::default(),
                 sources: None,
                 kept: None,
-                waiting: VecDeque::new(),
-                next_place: 0,
+                waiting: None,
             }),
         }
     }
@@ -547,7 +554,8 @@ impl Link {
         drop((outbox, mapped));
         tasks.iter().flatten().for_each(AbortHandle::abort);
         self.own.iter().for_each(|own| own.close());
-        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+        let queue = waiting.into_iter().flat_map(|waiting| waiting.queue);
+        queue.for_each(|(_, waker)| waker.wake());
         Some(lost.into())
     }
 

@@ -202,21 +202,23 @@ impl Out {
 
     /// Has the waker called when there is a credit.
     pub fn wait(&mut self, place: &mut Option<u64>, waker: &Waker) {
+        let waiting = self.waiting.get_or_insert_default();
         let number = *place.get_or_insert_with(|| {
-            self.next_place += 1;
-            self.next_place
+            waiting.last += 1;
+            waiting.last
         });
-        match self.waiting.iter_mut().find(|(place, _)| *place == number) {
+        match waiting.queue.iter_mut().find(|(place, _)| *place == number) {
             Some((_, there)) => there.clone_from(waker),
-            None => self.waiting.push_back((number, waker.clone())),
+            None => waiting.queue.push_back((number, waker.clone())),
         }
     }
 
     /// Waits no more. If it was called and did not come, another is called.
     pub fn leave(&mut self, place: u64) {
-        let before = self.waiting.len();
-        self.waiting.retain(|(number, _)| *number != place);
-        if self.waiting.len() == before && self.credits > 0 {
+        let Some(waiting) = &mut self.waiting else { return };
+        let before = waiting.queue.len();
+        waiting.queue.retain(|(number, _)| *number != place);
+        if waiting.queue.len() == before && self.credits > 0 {
             self.wake(1);
         }
     }
@@ -224,13 +226,14 @@ impl Out {
     /// Calls so many who wait.
     #[inline]
     pub(super) fn wake(&mut self, count: usize) -> bool {
-        !self.waiting.is_empty() && self.wake_some(count)
+        self.waiting.is_some() && self.wake_some(count)
     }
 
     #[cold]
     fn wake_some(&mut self, count: usize) -> bool {
-        let count = count.min(self.waiting.len());
-        self.waiting.drain(..count).for_each(|(_, waker)| waker.wake());
+        let Some(waiting) = &mut self.waiting else { return false };
+        let count = count.min(waiting.queue.len());
+        waiting.queue.drain(..count).for_each(|(_, waker)| waker.wake());
         count > 0
     }
 }
