@@ -5,10 +5,13 @@ use std::time::Duration;
 use doorbell::encap::Version;
 use doorbell::nic::*;
 use doorbell::time::Time;
-use doorbell::wire::{PathMtu, Pkey, Psn};
+use doorbell::wire::{CaGuid, PathMtu, Pkey, Psn};
 use doorbell_kit::{Fabric, LinkConfig};
 
 use crate::common::{End, Setup, Two, outcomes, short};
+
+/// The GUID of either node, which tells that all of its connections are of one peer.
+const SAME: CaGuid = CaGuid(7);
 
 /// Two nodes with so many connections.
 fn many(count: usize, config: Config) -> (Fabric, Vec<(End, End)>) {
@@ -18,7 +21,9 @@ fn many(count: usize, config: Config) -> (Fabric, Vec<(End, End)>) {
     fabric.network.link(stations[0], stations[1], LinkConfig::default());
     let pairs = (0..count).map(|_| {
         let [a, b] = nodes.map(|node| End::new(&mut fabric, node, 16, 64));
-        fabric.connect((a.node, a.qpn), (b.node, b.qpn), PathMtu::Mtu1024, |_, _| {});
+        fabric.connect((a.node, a.qpn), (b.node, b.qpn), PathMtu::Mtu1024, |connection, _| {
+            connection.peer_guid = Some(SAME);
+        });
         (a, b)
     });
     let pairs = pairs.collect();
@@ -80,7 +85,10 @@ fn a_host_on_which_one_queue_pair_has_gone_is_not_taken_for_silent() {
         let [a, b] = [0, 1].map(|node| End::new(&mut fabric, node, 16, 64));
         let [there, back] = [(0, 1), (1, 0)].map(|(from, to)| fabric.path(from, to));
         let first = Psn::new(5);
-        let sends = Connection::new(b.qpn, there, PathMtu::Mtu1024, Psn::new(0));
+        let sends = Connection {
+            peer_guid: Some(SAME),
+            ..Connection::new(b.qpn, there, PathMtu::Mtu1024, Psn::new(0))
+        };
         fabric.ready(0, a.qpn, sends, Sending::new(first));
         // The other end only answers, and asks nobody.
         let answers = Connection::new(a.qpn, back, PathMtu::Mtu1024, first);
@@ -139,9 +147,15 @@ fn a_peer_that_is_gone_is_not_taken_for_a_silent_host_while_others_there_speak()
     let (mut fabric, _) = many(0, config());
     let pairs = [(); 2].map(|()| {
         let [a, b] = [0, 1].map(|node| End::new(&mut fabric, node, 64, 64));
-        fabric.connect((a.node, a.qpn), (b.node, b.qpn), PathMtu::Mtu1024, |_, sending| {
-            (sending.timeout, sending.retries) = (Duration::from_secs(4), 7);
-        });
+        fabric.connect(
+            (a.node, a.qpn),
+            (b.node, b.qpn),
+            PathMtu::Mtu1024,
+            |connection, sending| {
+                connection.peer_guid = Some(SAME);
+                (sending.timeout, sending.retries) = (Duration::from_secs(4), 7);
+            },
+        );
         (a, b)
     });
     let [(mut gone, other), (mut speaks, mut hears)] = pairs;
@@ -168,6 +182,63 @@ fn who_was_not_looked_at_for_long_asks_before_giving_up() {
     nic.advance(Time::ZERO + Duration::from_secs(3600));
     assert_eq!(nic.event(), None);
     assert!(nic.has_work(), "it asks");
+}
+
+/// Two connections between two hosts, whose peers at the second have these GUIDs; the first of the two
+/// peers is no more.
+fn one_of_two_gone(guids: [Option<CaGuid>; 2]) -> (Fabric, [(End, End); 2]) {
+    let (mut fabric, _) = many(0, config());
+    let pairs = guids.map(|guid| {
+        let [a, b] = [0, 1].map(|node| End::new(&mut fabric, node, 64, 64));
+        fabric.connect((a.node, a.qpn), (b.node, b.qpn), PathMtu::Mtu1024, |connection, _| {
+            connection.peer_guid = guid;
+        });
+        (a, b)
+    });
+    fabric.nic(1).change(pairs[0].1.qpn, Change::Error).unwrap();
+    (fabric, pairs)
+}
+
+/// Silence was judged by host: a client that was killed and came back at the same address vouched for
+/// what it had been before, for as long as it lived.
+#[test]
+fn what_another_peer_at_the_same_host_says_does_not_vouch_for_one_that_is_gone() {
+    let [old, new] = [1, 2].map(CaGuid);
+    for guids in [[Some(old), Some(new)], [None, Some(new)], [None, None]] {
+        let (mut fabric, [gone, mut lives]) = one_of_two_gone(guids);
+        for id in 0..60 {
+            lives.1.receives(1, 10);
+            lives.0.post(short(id).awaited());
+            fabric.run_until(Duration::from_millis(500), |_| false);
+        }
+        fabric.run_until(Duration::from_secs(5), |_| false);
+        assert_eq!(lives.0.poll().len(), 60);
+        let cause = Cause::PeerSilent { millis: 30_000 };
+        assert_eq!(events(fabric.nic(0)), [Event::Broken(gone.0.qpn, cause)], "{guids:?}");
+    }
+}
+
+#[test]
+fn a_suspected_peer_that_is_gone_breaks_within_the_busy_time_and_others_stand() {
+    let [old, new] = [1, 2].map(CaGuid);
+    let (mut fabric, [gone, lives]) = one_of_two_gone([Some(old), Some(new)]);
+    fabric.run_until(Duration::from_secs(5), |_| false);
+    assert_eq!(events(fabric.nic(0)), []);
+    let path = fabric.path(0, 1);
+    let before = fabric.nic(0).counters().questions_sent;
+    // However often it is suspected, it is asked as often, and has as long.
+    for _ in 0..9 {
+        fabric.nic(0).suspect(&path);
+        fabric.run_until(Duration::from_millis(100), |_| false);
+    }
+    assert_eq!(events(fabric.nic(0)), []);
+    fabric.run_until(Duration::from_millis(110), |_| false);
+    let cause = Cause::PeerSilent { millis: 1000 };
+    assert_eq!(events(fabric.nic(0)), [Event::Broken(gone.0.qpn, cause)]);
+    assert_eq!(fabric.nic(0).state(lives.0.qpn), Some(State::ReadyToSend));
+    // Eight times it, and the other each time that it had answered the last.
+    let asked = fabric.nic(0).counters().questions_sent - before;
+    assert!((9..=19).contains(&asked), "{asked}");
 }
 
 #[test]

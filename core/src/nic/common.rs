@@ -12,7 +12,7 @@ use super::around::FullLinks;
 use super::completion::{Cause, Completion};
 use super::counters::Counters;
 use super::device::Flow;
-use super::hosts::{HostId, Hosts};
+use super::hosts::{HostId, Hosts, Peer};
 use super::keys::Keys;
 use super::leaps::Leaps;
 use super::management::Mailbox;
@@ -189,9 +189,9 @@ impl Common {
         self.owe_answer(pair);
     }
 
-    /// Counts a queue pair as connected to a host, which is then expected to be heard of.
-    pub fn join(&mut self, host: Host, place: u32) -> HostId {
-        let (host, first) = self.hosts.join(host, place, self.now);
+    /// Counts a queue pair as connected to a peer, which is then expected to be heard of.
+    pub fn join(&mut self, peer: (Host, Peer), place: u32) -> HostId {
+        let (host, first) = self.hosts.join(peer, place, self.now);
         if first {
             self.timers.arm(host.timer(self.places), self.now + self.hosts.limits.idle / 2);
         }

@@ -1,11 +1,19 @@
-//! The hosts that peers are on, and whether they are still there.
+//! Peers, and whether they are still there.
 //!
-//! Whatever comes from a host says that it is there, on whichever connection. When nothing has come
-//! for half of the time that it may be silent, it is asked: a write of nothing, with the number of
-//! a packet that was acknowledged long ago, which any peer acknowledges again. There is one timer
-//! and one question for a host, however many connections lead to it: each time by another of them,
-//! for the peer of one may have gone alone. So a process that is gone from a host on which another
-//! speaks is noticed when something is sent to it, and not before.
+//! A peer is what runs at a host with one GUID: a NIC from its opening to its end. Whatever comes from
+//! a peer says that it is there, on whichever connection. When nothing has come for half of the time
+//! that it may be silent, it is asked: a write of nothing, with the number of a packet that was
+//! acknowledged long ago, which any peer acknowledges again. There is one timer and one question for a
+//! peer, however many connections lead to it: each time by another of them, for the other end of one
+//! may have gone alone. What comes from another peer at the same host, as from one that has taken the
+//! place of a peer that was killed, does not count. An operating system's peer has one GUID for all
+//! processes of its host; it tells itself when one of them ends.
+//!
+//! A connection whose peer's GUID is not known, since no connection manager made it, has a peer of its
+//! own.
+//!
+//! A peer may be [suspected](super::Nic::suspect) of being gone. Then it is asked at once, and has as
+//! long to answer as when requests are under way to it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +22,7 @@ use std::time::Duration;
 use crate::encap::Host;
 use crate::planted::{Bug, planted};
 use crate::time::Time;
+use crate::wire::CaGuid;
 
 use super::completion::Cause;
 use super::leaps::Leaps;
@@ -72,17 +81,34 @@ impl Default for KeepAlive {
     }
 }
 
-/// Which host, in the table.
+/// A peer among those of a host.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Peer {
+    /// What has said that this is its GUID.
+    Guid(CaGuid),
+    /// What the queue pair at this place is connected to, of which no more is known.
+    Of(u32),
+}
+
+impl Peer {
+    /// The first and the last in their order.
+    const ALL: (Self, Self) = (Self::Guid(CaGuid(0)), Self::Of(u32::MAX));
+}
+
+/// How often a suspected peer is asked before it is taken for gone.
+const SUSPECT_ASKED: u32 = 8;
+
+/// Which peer, in the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct HostId(u32);
 
 impl HostId {
-    /// As timers number it, behind so many queue pairs.
+    /// As timers number it, behind those of so many queue pairs.
     pub fn timer(self, pairs: usize) -> u32 {
         pairs as u32 + self.0
     }
 
-    /// The host of a timer, if it is not a queue pair's.
+    /// The peer of a timer, if that is not a queue pair's.
     pub fn of_timer(timer: u32, pairs: usize) -> Option<Self> {
         timer.checked_sub(pairs as u32).map(Self)
     }
@@ -91,10 +117,24 @@ impl HostId {
     pub const NONE: Self = Self(u32::MAX);
 }
 
+/// Whether a peer is suspected of being gone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Suspicion {
+    None,
+    /// It is, and is to be asked when the clock is read next: the time that was told last may be long
+    /// ago.
+    New,
+    /// It was asked then for the first time. What has come since clears it.
+    Since(Time),
+    /// It has answered lately, and is suspected once more: it is to be asked again then.
+    Again(Time),
+}
+
 struct Watched {
-    host: Host,
+    key: (Host, Peer),
     /// When something came from it last.
     heard: Time,
+    suspicion: Suspicion,
     /// The place from which on to look for a queue pair to ask by: that which it was for.
     speaker: u32,
     /// How often it was asked since.
@@ -107,7 +147,7 @@ struct Watched {
 /// looks at what has come.
 pub(super) const LEAST_ASKED: u8 = 3;
 
-/// What is to be done about a host.
+/// What is to be done about a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
     /// Nothing until then.
@@ -115,16 +155,16 @@ pub(super) enum Due {
     /// To ask it, by the first queue pair from that place on that is connected to it, and to look
     /// again then.
     Ask(u32, Time),
-    /// It is gone.
-    Gone,
+    /// It is gone: nothing has come from it for as long as this allows.
+    Gone(Silence),
     /// Nobody is connected to it any more, since its timer went off.
     Nobody,
 }
 
-/// The hosts: as many as there are queue pairs at most.
+/// The peers: as many as there are queue pairs at most.
 pub(super) struct Hosts {
     hosts: Vec<Watched>,
-    places: BTreeMap<Host, u32>,
+    places: BTreeMap<(Host, Peer), u32>,
     free: Vec<u32>,
     pub limits: KeepAlive,
 }
@@ -137,19 +177,26 @@ impl Hosts {
         Self { hosts: Vec::new(), places: BTreeMap::new(), free: Vec::new(), limits }
     }
 
-    /// Counts a queue pair as connected to a host. Whether it is the first.
-    pub fn join(&mut self, host: Host, place: u32, now: Time) -> (HostId, bool) {
-        if let Some(&found) = self.places.get(&host) {
+    /// Counts a queue pair as connected to a peer. Whether it is the first.
+    pub fn join(&mut self, key: (Host, Peer), place: u32, now: Time) -> (HostId, bool) {
+        if let Some(&found) = self.places.get(&key) {
             self.hosts[found as usize].users += 1;
             return (HostId(found), false);
         }
-        let watched = Watched { host, heard: now, speaker: place, asked: 0, users: 1 };
+        let watched = Watched {
+            key,
+            heard: now,
+            suspicion: Suspicion::None,
+            speaker: place,
+            asked: 0,
+            users: 1,
+        };
         let index = self.free.pop().unwrap_or(self.hosts.len() as u32);
         match self.hosts.get_mut(index as usize) {
             Some(free) => *free = watched,
             None => self.hosts.push(watched),
         }
-        self.places.insert(host, index);
+        self.places.insert(key, index);
         (HostId(index), true)
     }
 
@@ -159,10 +206,38 @@ impl Hosts {
         found.users -= 1;
         let last = found.users == 0;
         if last {
-            self.places.remove(&found.host);
+            self.places.remove(&found.key);
             self.free.push(host.0);
         }
         last
+    }
+
+    /// Suspects all peers at a host of being gone, but those that are suspected already. Which those
+    /// are, and when each is [due](Self::due): when the clock is read next, or if it was asked less
+    /// than the busy time ago, when that is over. So whoever makes others suspected has each asked
+    /// no more often.
+    pub fn suspect(&mut self, host: Host, now: Time) -> Vec<(HostId, Time)> {
+        let (first, last) = Peer::ALL;
+        let busy = self.limits.busy;
+        let there = self.places.range((host, first)..=(host, last));
+        let mut suspects = Vec::new();
+        for (_, &index) in there {
+            let watched = &mut self.hosts[index as usize];
+            let at = match watched.suspicion {
+                Suspicion::Since(asked) if watched.heard > asked && now < asked + busy => {
+                    watched.suspicion = Suspicion::Again(asked + busy);
+                    asked + busy
+                }
+                Suspicion::Since(asked) if watched.heard <= asked => continue,
+                Suspicion::New | Suspicion::Again(_) => continue,
+                Suspicion::None | Suspicion::Since(_) => {
+                    watched.suspicion = Suspicion::New;
+                    now
+                }
+            };
+            suspects.push((HostId(index), at));
+        }
+        suspects
     }
 
     /// How many there are.
@@ -170,7 +245,7 @@ impl Hosts {
         self.places.len()
     }
 
-    /// Notes that something came from a host.
+    /// Notes that something came from a peer.
     #[inline]
     pub fn heard(&mut self, host: HostId, place: u32, now: Time) {
         if let Some(host) = self.hosts.get_mut(host.0 as usize) {
@@ -178,14 +253,14 @@ impl Hosts {
         }
     }
 
-    /// Notes by which queue pair a host is asked: next time it is another's turn.
+    /// Notes by which queue pair a peer is asked: next time it is another's turn.
     pub fn asked_by(&mut self, host: HostId, place: u32) {
         if let Some(host) = self.hosts.get_mut(host.0 as usize) {
             host.speaker = place + 1;
         }
     }
 
-    /// Since when nothing has come from a host that has been waited for since `asked`.
+    /// Since when nothing has come from a peer that has been waited for since `asked`.
     pub fn silent_since(&self, host: HostId, asked: Time) -> Time {
         self.hosts.get(host.0 as usize).map_or(asked, |host| host.heard.max(asked))
     }
@@ -199,18 +274,37 @@ impl Hosts {
         Cause::PeerSilent { millis: u32::try_from(time.as_millis()).unwrap_or(u32::MAX), limit }
     }
 
-    /// What is to be done about a host.
+    /// What is to be done about a peer.
     pub fn due(&mut self, host: HostId, now: Time, leaps: &Leaps) -> Due {
-        let idle = self.limits.idle;
+        let KeepAlive { idle, busy } = self.limits;
         let Some(host) = self.hosts.get_mut(host.0 as usize).filter(|host| host.users > 0) else {
             return Due::Nobody;
         };
+        match host.suspicion {
+            Suspicion::Again(at) if now < at => return Due::Wait(at),
+            Suspicion::New | Suspicion::Again(_) => {
+                (host.suspicion, host.asked) = (Suspicion::Since(now), 0);
+            }
+            Suspicion::None | Suspicion::Since(_) => {}
+        }
+        if let Suspicion::Since(since) = host.suspicion
+            && host.heard <= since
+        {
+            if now >= leaps.end_of(busy, since)
+                && host.asked >= LEAST_ASKED
+                && !planted(Bug::AsksForEver)
+            {
+                return Due::Gone(Silence::Busy);
+            }
+            host.asked = host.asked.saturating_add(1);
+            return Due::Ask(host.speaker, now + busy / SUSPECT_ASKED);
+        }
         if now < host.heard + idle / 2 {
             return Due::Wait(host.heard + idle / 2);
         }
         let silent = now >= leaps.end_of(idle, host.heard) && host.asked >= LEAST_ASKED;
         if silent && !planted(Bug::AsksForEver) {
-            return Due::Gone;
+            return Due::Gone(Silence::Idle);
         }
         host.asked = host.asked.saturating_add(1);
         Due::Ask(host.speaker, now + idle / 8)

@@ -166,8 +166,8 @@ const QUANTUM: u32 = 32;
 pub struct Nic {
     common: Common,
     pairs: Vec<Option<Box<QueuePair>>>,
-    /// Places in the order in which they were left, so that a number is long out of use before it
-    /// is used again.
+    /// Places in about the order in which they were left. One of the older half is taken at random:
+    /// so nobody can tell which, and a number is long out of use before it is used again.
     free: VecDeque<u32>,
     numbers: Numbers,
     random: Random,
@@ -185,10 +185,10 @@ fn find(
     numbers: Numbers,
     qpn: Qpn,
 ) -> Option<&mut QueuePair> {
-    pairs.get_mut(numbers.place(qpn)?)?.as_deref_mut()
+    pairs.get_mut(numbers.place(qpn))?.as_deref_mut().filter(|pair| pair.number() == qpn)
 }
 
-/// Asks a host that was silent whether it is there, or breaks all connections to it.
+/// Asks a peer that was silent whether it is there, or breaks all connections to it.
 #[cold]
 fn look_after(host: HostId, pairs: &mut [Option<Box<QueuePair>>], common: &mut Common) {
     let again = match common.hosts.due(host, common.now, &common.leaps) {
@@ -206,8 +206,8 @@ fn look_after(host: HostId, pairs: &mut [Option<Box<QueuePair>>], common: &mut C
             }
             again
         }
-        hosts::Due::Gone => {
-            let cause = common.hosts.silent(Silence::Idle);
+        hosts::Due::Gone(limit) => {
+            let cause = common.hosts.silent(limit);
             for pair in pairs.iter_mut().flatten().filter(|pair| pair.host == host) {
                 pair.break_with(cause, Blamed::Request(0), common);
             }
@@ -272,6 +272,24 @@ impl Nic {
         let common = &mut self.common;
         common.leaps.note(common.now, now);
         self.tell(now);
+    }
+
+    /// Has all peers at the end of a path asked whether they are there: because something there says
+    /// that it has taken the place of one of them, say. One that has given no sign of life within
+    /// [`KeepAlive::busy`] is gone, and all connections to it break. However often this is called, each
+    /// peer is asked once in that time, and again only if it does not answer. What one peer there says does not
+    /// count for another, as far as their GUIDs are [known](Connection::peer_guid).
+    ///
+    /// Nothing is done on a lossless device, which tells itself when a peer has gone.
+    pub fn suspect(&mut self, path: &Path) {
+        let common = &mut self.common;
+        if common.lossless {
+            return;
+        }
+        let (_, host) = path.outer().hosts();
+        for (peer, at) in common.hosts.suspect(host, common.now) {
+            common.timers.arm(peer.timer(common.places), at);
+        }
     }
 
     /// The next moment at which to [advance](Self::advance), if nothing happens before.

@@ -1,8 +1,7 @@
 //! Queue pair numbers: 24 bits, for the several processes and cores that share one interface.
 //!
 //! From the top: a tag that says which process, so that a filter in the kernel can pass each its
-//! own; a shard that says which core's NIC within it; and the place in that NIC's table, mixed with
-//! random bits so that a number does not tell how many there are.
+//! own; a shard that says which core's NIC within it; random bits; and the place in that NIC's table.
 
 use thiserror::Error;
 
@@ -46,17 +45,24 @@ pub enum NumberingError {
     },
 }
 
-/// A numbering with its random part.
+/// A numbering, and how its numbers are made of places in a table, and taken apart.
+///
+/// Behind the tag and the shard there are random bits, drawn for each use of a place, and then the
+/// place. Places are taken at random, too: so who knows some numbers of a NIC, because they are those
+/// of its own connections, knows nothing of the others but that they are different.
 #[derive(Clone, Copy)]
 pub(super) struct Numbers {
-    /// The number of the first place in the table: what stands above the place, and random bits.
-    first: u32,
-    /// The last place that there can be: ones for as many bits as the place has.
-    last: u32,
+    /// What stands above the random bits.
+    above: u32,
+    /// Ones for as many bits as are below the tag and the shard.
+    below: u32,
+    /// Ones for as many bits as a place has.
+    places: u32,
 }
 
 impl Numbers {
-    pub fn new(numbering: Numbering, mix: u32) -> Result<Self, NumberingError> {
+    /// The numbers of a table of `queue_pairs` places, or as many as there are numbers for.
+    pub fn new(numbering: Numbering, queue_pairs: usize) -> Result<Self, NumberingError> {
         let Numbering { tag, tag_bits, shard, shard_bits } = numbering;
         let used = tag_bits.saturating_add(shard_bits);
         if used > 20 {
@@ -66,27 +72,61 @@ impl Numbers {
             return Err(NumberingError::TooLarge { tag, shard });
         }
         let bits = 24 - used;
-        let (above, last) = (tag << shard_bits | shard, (1 << bits) - 1);
-        Ok(Self { first: above << bits | mix & last, last })
+        let (above, below) = ((tag << shard_bits | shard) << bits, (1 << bits) - 1);
+        let capacity = queue_pairs.clamp(1, below as usize + 1);
+        Ok(Self { above, below, places: capacity.next_power_of_two() as u32 - 1 })
     }
 
     /// How many queue pairs there can be.
     pub fn capacity(self) -> usize {
-        self.last as usize + 1
+        self.below as usize + 1
     }
 
-    /// The number of the queue pair at a place of the table, unless that is one that InfiniBand
-    /// keeps for itself.
-    pub fn number(self, place: u32) -> Option<Qpn> {
-        let number = Qpn::new(self.first ^ place);
+    /// A number for the queue pair at a place of the table, of which the bits that are neither above
+    /// nor the place are taken from `random`: unless it is one that InfiniBand keeps for itself.
+    pub fn number(self, place: u32, random: u32) -> Option<Qpn> {
+        let number = Qpn::new(self.above | random & self.below & !self.places | place);
         (number.get() > Qpn::GSI.get() && number != Qpn::MULTICAST).then_some(number)
     }
 
-    /// The place in the table that a number points to, if it is this NIC's.
+    /// Whether a place has a number at all that InfiniBand does not keep for itself.
+    pub fn can_number(self, place: u32) -> bool {
+        [0, u32::MAX].iter().any(|&random| self.number(place, random).is_some())
+    }
+
+    /// The place in the table that a number points to, if it is this NIC's: the queue pair there may
+    /// have another number.
     #[inline]
-    pub fn place(self, number: Qpn) -> Option<usize> {
-        // What does not stand above the place as it does in ours leaves bits there.
-        let place = number.get() ^ self.first;
-        (place <= self.last).then_some(place as usize)
+    pub fn place(self, number: Qpn) -> usize {
+        (number.get() & self.places) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_leads_to_its_place_whatever_its_random_bits() {
+        for (queue_pairs, tag_bits) in [(1, 0), (3, 6), (1024, 6), (1 << 14, 6), (1 << 20, 6)] {
+            let numbering = Numbering { tag: 0, tag_bits, shard: 3, shard_bits: 4 };
+            let numbers = Numbers::new(numbering, queue_pairs).unwrap();
+            let last = queue_pairs.min(numbers.capacity()) as u32 - 1;
+            for (place, random) in [(0, 0), (last, 0), (0, u32::MAX), (last, 0xDEAD_BEEF)] {
+                let number = numbers.number(place, random).unwrap();
+                assert_eq!(numbers.place(number), place as usize);
+                assert_eq!(number.get() >> (20 - tag_bits), 3, "{number}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_that_infiniband_keeps_for_itself_are_not_given() {
+        let least = Numbering { tag: 0, tag_bits: 6, shard: 0, shard_bits: 4 };
+        let numbers = Numbers::new(least, 16).unwrap();
+        assert_eq!((numbers.number(0, 0), numbers.number(1, 0)), (None, None));
+        assert!(numbers.can_number(0) && numbers.number(1, 1 << 4).is_some());
+        let full = Numbers::new(least, 1 << 14).unwrap();
+        assert!(!full.can_number(0) && !full.can_number(1) && full.can_number(2));
     }
 }

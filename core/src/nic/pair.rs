@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::encap::{Path, PathId};
 use crate::planted::{Bug, planted};
 use crate::time::Time;
-use crate::wire::{Likeness, PathMtu, Pkey, Qkey, Qpn, Service};
+use crate::wire::{CaGuid, Likeness, PathMtu, Pkey, Qkey, Qpn, Service};
 
 use super::common::{Common, Event};
 use super::completion::{Cause, Completion, Failure};
 use super::device::Flow;
-use super::hosts::HostId;
+use super::hosts::{HostId, Peer};
 use super::keys::{Domain, Rights};
 use super::probe::Probe;
 use super::queues::{Purpose, Shared};
@@ -52,7 +52,9 @@ pub(super) struct QueuePair {
     pub peer: Qpn,
     pub send_completions: u32,
     pub receive_completions: u32,
-    /// The peer's host.
+    /// The peer's GUID, if it is known.
+    peer_guid: Option<CaGuid>,
+    /// The peer, among those that are watched.
     pub host: HostId,
     /// When it was last noted that something had come from there.
     pub heard: Time,
@@ -101,6 +103,7 @@ impl QueuePair {
             peer: Qpn::new(0),
             send_completions,
             receive_completions,
+            peer_guid: None,
             host: HostId::NONE,
             heard: Time::ZERO,
             probe: None,
@@ -189,7 +192,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Has the peer's host watched. Not before it can be asked: who only receives waits for as long
+    /// Has the peer watched. Not before it can be asked: who only receives waits for as long
     /// as it takes.
     fn join_host(&mut self, common: &mut Common) {
         if common.lossless || self.service() != Service::Rc || self.host != HostId::NONE {
@@ -197,7 +200,8 @@ impl QueuePair {
         }
         if let Some(path) = &self.path {
             let (_, peer) = path.outer().hosts();
-            self.host = common.join(peer, self.shared.place);
+            let of = self.peer_guid.map_or(Peer::Of(self.shared.place), Peer::Guid);
+            self.host = common.join((peer, of), self.shared.place);
             self.heard = Time::ZERO;
         }
     }
@@ -205,6 +209,7 @@ impl QueuePair {
     fn connect(&mut self, connection: Connection) {
         self.met = false;
         self.peer = connection.peer;
+        self.peer_guid = connection.peer_guid;
         self.mtu = connection.mtu;
         self.known_flow = 0;
         self.responder.start(&connection);

@@ -1,7 +1,11 @@
-//! What must not be guessed: keys, addresses, queue pair numbers, first sequence numbers.
+//! What must not be guessed: keys, addresses, queue pair numbers, first sequence numbers, GUIDs.
+
+use std::collections::VecDeque;
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use crate::wire::CaGuid;
 
 /// Where a NIC's randomness begins: the operating system's in production, a test's seed on the
 /// fabric.
@@ -14,6 +18,16 @@ impl Seed {
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&number.to_le_bytes());
         Self(seed)
+    }
+
+    /// A GUID for a NIC and its connection manager, which tells this run from all others: of this
+    /// seed always the same, and nothing about it tells what else is drawn from the seed.
+    #[must_use]
+    pub fn guid(self) -> CaGuid {
+        let mut stream = ChaCha12Rng::from_seed(self.0);
+        stream.set_stream(1);
+        // Zero may stand for none.
+        CaGuid(stream.next_u64().max(1))
     }
 }
 
@@ -32,4 +46,14 @@ impl Random {
     pub fn u64(&mut self) -> u64 {
         self.0.next_u64()
     }
+}
+
+/// Takes one of the older half of the places that are free, the oldest of which is in front, and
+/// puts the front one where that was. So nobody can tell from one place which is next, and each
+/// rests for about as long as half of the others take to be used.
+pub(crate) fn take_at_random(free: &mut VecDeque<u32>, random: &mut Random) -> Option<u32> {
+    let older = free.len().div_ceil(2) as u64;
+    // The product of 32 random bits and the length, without the lower half: evenly spread.
+    let chosen = (u64::from(random.u32()) * older) >> 32;
+    free.swap_remove_front(chosen as usize)
 }

@@ -26,7 +26,7 @@ use super::pair::{Blamed, QueuePair};
 use super::queues::{
     CompletionQueue, Completions, ReceiveQueue, SendQueue, Shared, SharedReceiveQueue,
 };
-use super::random::{Random, Seed};
+use super::random::{Random, Seed, take_at_random};
 use super::receives::{Receives, SharedReceiveQueueId, SharedReceives};
 use super::refusals::ResourceError;
 use super::requester::{Requester, Turn};
@@ -54,7 +54,7 @@ impl Nic {
     /// When the numbering can't be.
     pub fn new(config: Config, seed: Seed) -> Result<Self, NumberingError> {
         let mut random = Random::new(seed);
-        let numbers = Numbers::new(config.numbering, random.u32())?;
+        let numbers = Numbers::new(config.numbering, config.queue_pairs)?;
         // Errors show it, so it tells nothing of the numbers.
         let nic = random.u32();
         let capacity = config.queue_pairs.clamp(1, numbers.capacity());
@@ -88,7 +88,7 @@ impl Nic {
                 management: Mailbox::default(),
             },
             pairs: (0..capacity).map(|_| None).collect(),
-            free: places.filter(|&place| numbers.number(place).is_some()).collect(),
+            free: places.filter(|&place| numbers.can_number(place)).collect(),
             numbers,
             random,
             doorbells: Arc::new(Doorbells::new(capacity)),
@@ -319,8 +319,8 @@ impl Nic {
         self.check_room(queues.0, 1, shared)?;
         self.check_room(queues.1, shared, 1)?;
         let full = ResourceError::QueuePairsFull(self.pairs.len());
-        let place = self.free.pop_front().ok_or(full)?;
-        let qpn = self.numbers.number(place).ok_or(full)?;
+        let place = take_at_random(&mut self.free, &mut self.random).ok_or(full)?;
+        let qpn = self.new_number(place);
         self.completions(queues.0)?.senders += 1;
         self.completions(queues.1)?.receivers += 1;
         let state = Arc::new(AtomicU8::new(State::Reset as u8));
@@ -345,6 +345,15 @@ impl Nic {
         Ok(QueuePairEnds { qpn, send, receive })
     }
 
+    /// Draws a number for a queue pair at a place.
+    fn new_number(&mut self, place: u32) -> Qpn {
+        loop {
+            if let Some(qpn) = self.numbers.number(place, self.random.u32()) {
+                return qpn;
+            }
+        }
+    }
+
     /// Takes a queue pair down whose ends were dropped: nobody can post any more, and all that was
     /// posted is flushed first.
     ///
@@ -352,9 +361,8 @@ impl Nic {
     /// When there is none, or one of its ends is still there; then nothing is changed. Or when its
     /// completion queues have no room for what must be flushed; then it is in the error state.
     pub fn drop_queue_pair(&mut self, qpn: Qpn) -> Result<(), ResourceError> {
-        let place = self.numbers.place(qpn).filter(|&place| place < self.pairs.len());
-        let found = place.and_then(|place| self.pairs[place].as_mut());
-        let (Some(place), Some(pair)) = (place, found) else {
+        let place = self.numbers.place(qpn);
+        let Some(pair) = find(&mut self.pairs, self.numbers, qpn) else {
             return Err(ResourceError::NoSuchQueuePair(qpn));
         };
         if !pair.is_deserted() {
@@ -445,7 +453,7 @@ impl Nic {
 
     /// The state of a queue pair.
     pub fn state(&self, qpn: Qpn) -> Option<State> {
-        let pair = self.numbers.place(qpn).and_then(|place| self.pairs.get(place)?.as_ref());
+        let pair = self.pairs.get(self.numbers.place(qpn)).and_then(Option::as_ref);
         pair.filter(|pair| pair.number() == qpn).map(|pair| pair.state)
     }
 

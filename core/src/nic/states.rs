@@ -5,7 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::encap::Path;
-use crate::wire::{PathMtu, Pkey, Psn, Qkey, Qpn, RnrTimer};
+use crate::wire::{CaGuid, PathMtu, Pkey, Psn, Qkey, Qpn, RnrTimer};
 
 use super::keys::Rights;
 
@@ -134,6 +134,10 @@ const MOST_READS: u8 = 16;
 pub struct Connection {
     /// The peer's queue pair.
     pub peer: Qpn,
+    /// The GUID that tells the peer's NIC from others at its host, and from what may take its place
+    /// there: the connection manager [knows it](crate::cm::ConnectionManager::peer). Without one,
+    /// nothing that comes by another connection says that this peer is there.
+    pub peer_guid: Option<CaGuid>,
     /// The way to it.
     pub path: Path,
     /// The most payload that a packet carries.
@@ -163,6 +167,7 @@ impl Connection {
     pub fn new(peer: Qpn, path: Path, mtu: PathMtu, expected: Psn) -> Self {
         Self {
             peer,
+            peer_guid: None,
             path,
             mtu,
             expected,

@@ -300,6 +300,7 @@ impl End {
         let (peer, metadata) = (qpn, peer.metadata);
         Connection {
             peer,
+            peer_guid: None,
             path,
             mtu,
             expected,
