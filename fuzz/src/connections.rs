@@ -25,6 +25,7 @@ use super::input::Input;
 const CONNECTIONS: usize = 6;
 const TIME_WAITS: usize = 4;
 const OUTGOING: usize = 8;
+const HALF_OPEN: usize = 3;
 const PORT: CmPort = CmPort(7174);
 const SERVICES: [ServiceId; 3] = [ServiceId(1), ServiceId(2), ServiceId::from_tcp_port(PORT)];
 /// How many datagrams are remembered, to come again.
@@ -76,6 +77,7 @@ impl World {
                 time_waits: TIME_WAITS,
                 services: 2,
                 outgoing: OUTGOING,
+                half_open: HALF_OPEN,
                 extensions: Extensions::WRITE_WITH_METADATA,
                 ..Config::new(CaGuid(u64::from(index)))
             };
@@ -290,6 +292,14 @@ impl Side {
                     assert_eq!(self.told.get(&id), Some(&Told::Stands), "it did not stand");
                     self.tell(id, Told::Over);
                 }
+                Event::Claimed { id } => {
+                    let told = self.told.get(&id);
+                    assert!(
+                        told.is_some_and(|&told| told > Told::Met),
+                        "it did not stand: {told:?}"
+                    );
+                }
+                Event::Newcomer { .. } => {}
                 Event::Released { id, .. } => {
                     let told = self.told.remove(&id).expect("released once");
                     assert_ne!(told, Told::Stands, "it stood, and nobody was told of its end");
@@ -306,9 +316,11 @@ impl Side {
     }
 
     fn check(&mut self) {
-        let Usage { live, places, names, services, events, outgoing } = self.manager.usage();
+        let Usage { live, places, names, half_open, ways, services, events, outgoing } =
+            self.manager.usage();
         assert!(live <= CONNECTIONS && live <= places && places <= CONNECTIONS + TIME_WAITS);
-        assert!(names <= 3 * places && events <= 4 * places, "{names} names, {events} events");
+        assert!(names <= 3 * places && events <= 6 * places, "{names} names, {events} events");
+        assert!(half_open <= HALF_OPEN && ways <= live, "{half_open} half-open, {ways} ways");
         assert!(services <= 2 && outgoing <= OUTGOING);
     }
 }

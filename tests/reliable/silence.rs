@@ -213,7 +213,7 @@ fn what_another_peer_at_the_same_host_says_does_not_vouch_for_one_that_is_gone()
         }
         fabric.run_until(Duration::from_secs(5), |_| false);
         assert_eq!(lives.0.poll().len(), 60);
-        let cause = Cause::PeerSilent { millis: 30_000 };
+        let cause = Cause::PeerSilent { millis: 30_000, limit: Silence::Idle };
         assert_eq!(events(fabric.nic(0)), [Event::Broken(gone.0.qpn, cause)], "{guids:?}");
     }
 }
@@ -233,7 +233,7 @@ fn a_suspected_peer_that_is_gone_breaks_within_the_busy_time_and_others_stand() 
     }
     assert_eq!(events(fabric.nic(0)), []);
     fabric.run_until(Duration::from_millis(110), |_| false);
-    let cause = Cause::PeerSilent { millis: 1000 };
+    let cause = Cause::PeerSilent { millis: 1000, limit: Silence::Busy };
     assert_eq!(events(fabric.nic(0)), [Event::Broken(gone.0.qpn, cause)]);
     assert_eq!(fabric.nic(0).state(lives.0.qpn), Some(State::ReadyToSend));
     // Eight times it, and the other each time that it had answered the last.

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use doorbell_core::cm::{ConfigError, ConnectionError, ListenError, Why};
+use doorbell_core::cm::{ConfigError, ConnectionError, ListenError, Silent, Why};
 use doorbell_core::memory::Buf;
 use doorbell_core::nic::{
     self, Cause, ChangeError, Failure, Memory, NumberingError, PostError, ReceiveRequest, Refused,
@@ -16,7 +17,7 @@ use doorbell_transports::sharing::{ServiceError, SharingError};
 use doorbell_transports::{AddressError, OpenError, ReachError, SpecError};
 use thiserror::Error;
 
-use crate::connect::{Connection, Private};
+use crate::connect::{Connection, Private, Whom};
 use crate::pair::{Ending, Stand, buf};
 
 /// A request that was not carried out, or not posted, and the memory that it had.
@@ -228,22 +229,63 @@ pub enum ConnectError {
     #[error(transparent)]
     Reach(#[from] ReachError),
     /// The peer's connection manager has refused it.
-    #[error("the peer refused the connection: {reason}{}", hint(*.reason))]
+    #[error("{peer} refused a connection to service {service}: {reason}{}", hint(*.reason))]
     Refused {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
         /// Why.
         reason: RejectReason,
         /// What the peer's program said to that.
         private: Private,
     },
-    /// Nobody has answered.
-    #[error("the peer's connection manager does not answer: is a NIC of its program open there?")]
-    TimedOut,
-    /// One of the two has begun anew meanwhile.
-    #[error("the peer has begun anew meanwhile: ask again")]
-    Stale,
+    /// Somebody has not answered in time.
+    #[error(
+        "{} for {waited:.1?} {}",
+        silent(*.silence, .peer, *.service),
+        advice(*.silence)
+    )]
+    TimedOut {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+        /// Who has not answered.
+        silence: Silent,
+        /// For how long that was waited for.
+        waited: Duration,
+    },
+    /// So many peers asked at a time that this one had to make room.
+    #[error(
+        "{peer} asked for service {service}, and had not confirmed the connection when it had to make \
+         room for others that ask: it may ask again"
+    )]
+    Crowded {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+    },
+    /// The peer answered with numbers that belong to another connection to it, which works.
+    #[error(
+        "{peer} answered for service {service} with a queue pair or a name that another connection to it \
+         has: ask again"
+    )]
+    Stale {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+    },
     /// The peer went while the connection was being made.
-    #[error("the peer ended the connection while it was being made")]
-    PeerLeft,
+    #[error("{peer} ended the connection to service {service} while it was being made")]
+    PeerLeft {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+    },
     /// This side has ended it.
     #[error("the queue pair broke, or was dropped, while the connection was being made")]
     GivenUp,
@@ -280,16 +322,59 @@ fn hint(reason: RejectReason) -> &'static str {
     }
 }
 
+/// Who has not answered, as the beginning of a sentence that goes on with the time.
+fn silent(silence: Silent, peer: &str, service: ServiceId) -> String {
+    match silence {
+        Silent::Peer => {
+            format!(
+                "nothing has come from the connection manager of {peer}, asked for service {service}"
+            )
+        }
+        Silent::PeersProgram => format!(
+            "the connection manager of {peer} answers, but its program has not decided about service \
+             {service}"
+        ),
+        Silent::OwnProgram => {
+            format!("this program has not decided about {peer}, which asks for service {service},")
+        }
+        Silent::Confirmation => {
+            format!(
+                "{peer} has not confirmed the connection to service {service} that was accepted"
+            )
+        }
+        Silent::End => format!("{peer} has not confirmed the end of a connection"),
+    }
+}
+
+/// What to do about that.
+fn advice(silence: Silent) -> &'static str {
+    match silence {
+        Silent::Peer => {
+            "(Config::connect_timeout): is a NIC of its program open there, and does the network carry \
+             packets both ways?"
+        }
+        Silent::PeersProgram => {
+            "(Config::accept_timeout): does it still take up those who ask, each in a task of its own?"
+        }
+        Silent::OwnProgram => "(Config::accept_timeout): decide sooner",
+        Silent::Confirmation => {
+            "(Config::connect_timeout): it is gone, its messages are lost, or the request was forged"
+        }
+        Silent::End => "(Config::connect_timeout): it is gone, or its messages are lost",
+    }
+}
+
 impl ConnectError {
-    pub(crate) fn of(why: Why) -> Self {
+    pub(crate) fn of(why: Why, Whom { peer, service }: Whom) -> Self {
         match why {
             Why::Refused { reason, private, .. } => {
-                Self::Refused { reason, private: private.into() }
+                Self::Refused { peer, service, reason, private: private.into() }
             }
-            Why::PeerLeft { .. } => Self::PeerLeft,
+            Why::PeerLeft { .. } => Self::PeerLeft { peer, service },
             Why::Agreed { .. } => Self::GivenUp,
-            Why::TimedOut => Self::TimedOut,
-            Why::Stale => Self::Stale,
+            Why::TimedOut { silence, waited } => Self::TimedOut { peer, service, silence, waited },
+            Why::Crowded => Self::Crowded { peer, service },
+            Why::Stale => Self::Stale { peer, service },
         }
     }
 }

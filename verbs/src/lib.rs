@@ -132,6 +132,7 @@ pub use statistics::Statistics;
 pub use waiting::{Until, UntilInHand, WaitFor};
 pub use work::{CompareSwap, Datagram, FetchAdd, Read, Send, Write};
 
+pub use doorbell_core::cm::Silent;
 pub use doorbell_core::memory::{AccessError, Buf, Private as PrivateRegion, Region};
 pub use doorbell_core::nic::{
     Attachment, Cause, Completion, CompletionGauge, CompletionQueueId, Copied, DATAGRAM_HEADER,

@@ -1,7 +1,6 @@
 //! A NIC: a device, opened.
 
 use std::future::Future;
-use std::hash::Hasher;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -68,18 +67,29 @@ pub struct Config {
     /// second, which is how soon the end of a peer is noticed whose end nobody tells. It decides too how
     /// long a peer may be stopped: see [`KeepAlive`].
     pub keep_alive: KeepAlive,
+    /// How long a peer's connection manager may take to answer: 4 seconds unless told otherwise. A
+    /// [connection](Domain::connect) that is asked for is given up after that time if nothing at all
+    /// comes back, an [accepted](crate::Incoming::accept) one if the peer does not confirm it, and the
+    /// [end](crate::Connection::disconnect) of one goes without the peer's answer then. It is told to
+    /// the peer with the request, as closely as that can say it: in 16 steps.
+    pub connect_timeout: Duration,
+    /// How long a program may take to accept a peer: 20 seconds unless told otherwise. Whoever asks
+    /// this side is given up after that time at the latest, be it accepted or not; and this side
+    /// waits so long for a peer whose connection manager says that its program has not decided.
+    pub accept_timeout: Duration,
     /// For how long the numbers of a connection that is over are not used again: longer than any packet of
     /// it may be on its way. None, on networks that keep no packet, is allowed.
     pub time_wait: Duration,
-    /// Where numbers that nobody is to guess come from: the system, unless a test wants the same run
-    /// again.
+    /// Where numbers that nobody is to guess come from, and the GUID that tells this NIC from any
+    /// other that is opened at the same address before or after: the system, unless a test wants the
+    /// same run again. No two NICs that meet the same peers are to have one seed.
     pub seed: Option<u64>,
 }
 
 impl Default for Config {
     /// Run inline, with 50 µs of spinning, and room for a thousand queue pairs.
     fn default() -> Self {
-        let time_wait = cm::Config::new(CaGuid(0)).time_wait;
+        let cm::Config { time_wait, unconfirmed, undecided, .. } = cm::Config::new(CaGuid(0));
         Self {
             progress: Progress::Inline,
             spin: Duration::from_micros(50),
@@ -88,6 +98,8 @@ impl Default for Config {
             registrations: 4096,
             completions: 4096,
             keep_alive: KeepAlive::default(),
+            connect_timeout: unconfirmed,
+            accept_timeout: undecided,
             time_wait,
             seed: None,
         }
@@ -218,11 +230,21 @@ impl Nic {
             connections: config.queue_pairs,
             time_waits: config.queue_pairs.max(1024),
             time_wait: config.time_wait,
+            unconfirmed: config.connect_timeout,
+            undecided: config.accept_timeout,
+            half_open: (config.queue_pairs / 4).max(1),
+            // The peer has the busy time to answer a probe; and the NIC's clock is read now and then.
+            verification: config.keep_alive.busy.saturating_mul(5) / 4,
             extensions: Extensions::WRITE_WITH_METADATA,
-            ..cm::Config::new(guid(device.address()))
+            ..cm::Config::new(seeds.seed(0)?.guid())
         };
         let manager = ConnectionManager::new(manager, seeds.seed(1)?)?;
-        let setting = Setting { sharing, mtu, patience: config.keep_alive.busy };
+        let setting = Setting {
+            sharing,
+            mtu,
+            patience: config.keep_alive.busy,
+            connect_timeout: config.connect_timeout,
+        };
         let control = Control::new(nic, manager, completions, setting);
         let errands = control.errands.clone();
         Self::start(Box::new(Engine::new(control, device)), errands, &config)
@@ -290,7 +312,7 @@ impl Nic {
         Ok(CompletionQueue::new(self.clone(), id, queue))
     }
 
-    /// Listens to a service, with room for 128 peers that are not decided upon.
+    /// Listens to a service, with room for 128 peers that are not decided about.
     ///
     /// # Errors
     /// When somebody does already, in this process or in another of the interface.
@@ -298,7 +320,13 @@ impl Nic {
         self.listen_with(service, 128).await
     }
 
-    /// The same with room for so many peers. Who asks beyond that asks again later, by itself.
+    /// The same with room for so many peers. Who asks beyond that asks again later, by itself; or
+    /// takes the place of one whose host has more of them, or who has waited for a while, and who then
+    /// asks again.
+    ///
+    /// Who says to ask may be anybody: the address of a request is not proven until its sender has
+    /// confirmed the connection, and a quarter of the [queue pairs](Config::queue_pairs) at most are
+    /// given to connections that are not confirmed.
     ///
     /// # Errors
     /// As [`listen`](Self::listen).
@@ -481,16 +509,6 @@ fn share(interface: &str) -> Result<Membership, NicError> {
             }
         }
     }
-}
-
-/// The adapter that queue pairs are said to belong to: the same for all processes of an interface.
-fn guid(address: &Address) -> CaGuid {
-    let mut hash = std::hash::DefaultHasher::new();
-    match address {
-        Address::Packet(mac) => hash.write(&mac.0),
-        other => hash.write(other.to_string().as_bytes()),
-    }
-    CaGuid(hash.finish() | 1)
 }
 
 /// What is not to be guessed.

@@ -214,7 +214,7 @@ fn refusal(session: &Session, at: At) -> Outcome {
             run(async {
                 let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
                 let asked = pair.connect(&peer(session, at), service(port), OURS.as_bytes()).await;
-                let Err(ConnectError::Refused { reason, private }) = asked.map(drop) else {
+                let Err(ConnectError::Refused { reason, private, .. }) = asked.map(drop) else {
                     anyhow::bail!("it was not refused");
                 };
                 let why = (reason, private.starts_with(THEIRS.as_bytes()));
@@ -314,7 +314,7 @@ fn silence(session: &Session, at: At) -> Outcome {
         let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
         let to = peer(session, at);
         match in_time("to give it up", pair.connect(&to, service(7), &[])).await? {
-            Err(ConnectError::TimedOut) => Ok(()),
+            Err(ConnectError::TimedOut { .. }) => Ok(()),
             other => anyhow::bail!("{:?}", other.map(drop)),
         }
     });

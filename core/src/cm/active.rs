@@ -6,10 +6,12 @@ use crate::wire::TransactionId;
 use crate::wire::cm::{AdditionalInfo, Answered, PrivateData, Rej, RejectReason, Rep, Rtu};
 
 use super::common::Common;
-use super::connection::{Connection, Pace, Peer, State};
+use super::connection::{Beginning, Connection, Pace, Peer, State};
 use super::error::ConnectionError;
 use super::event::{Event, Why};
+use super::extensions::too_long;
 use super::ids::ConnectionId;
+use super::standing::Claim;
 use super::terms::{Reply, Request};
 use super::{ConnectionManager, Whose};
 
@@ -29,8 +31,8 @@ impl<W: Clone> Connection<W> {
 impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// Asks a peer for a connection. Its outcome is [`Event::Replied`] or [`Event::Failed`].
     ///
-    /// The extensions that are configured are offered if the private data leaves room for them: 76
-    /// bytes of 92, or 40 of 56 if the service is a port.
+    /// There may be up to 92 bytes of private data, or 56 if the service is a port. The extensions that
+    /// are configured are offered if they leave room for that: if there are no more than 76, or 40.
     ///
     /// # Errors
     /// When the queue pair is another connection's, the private data is too long, all connections
@@ -46,31 +48,34 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         if service.ip_port().is_some() != addressing {
             return Err(ConnectionError::Addressing { service, addressing });
         }
-        let (private, offered) = request.private(private, common.config.extensions)?;
+        let message = if addressing { "request for a port" } else { "request" };
+        let (private, offered) = request
+            .private(private, common.config.extensions)
+            .map_err(|why| too_long(message, why))?;
         table.check_free(request.qpn)?;
         let (peer, ours) = (request.remote_timeout, request.local_timeout);
-        let connection = table.add(|id, place| Connection {
-            id,
-            place,
-            way,
-            state: State::RequestSent,
-            transaction: TransactionId(common.random.u64()),
-            pace: Pace::new(&common.config, peer, ours, request.retries),
-            peer: None,
-            qpn: None,
-            asked: None,
-            listener: None,
-            alternate: false,
-            extensions: offered,
-            last: None,
-            left: 0,
-            put_off: false,
-            deadline: None,
+        let pace = Pace::new(&common.config, peer, ours, request.retries);
+        let transaction = TransactionId(common.random.u64());
+        let (config, now) = (&common.config, common.now);
+        let connection = table.add(&mut common.random, |id, place| {
+            let beginning = Beginning {
+                id,
+                place,
+                way,
+                state: State::RequestSent,
+                transaction,
+                pace,
+                asked: None,
+                listener: None,
+                alternate: false,
+                extensions: offered,
+            };
+            Connection::new(beginning, config, now)
         })?;
         let (id, place) = (connection.id, connection.place);
         tracing::debug!(id = %id.comm_id(), %service, qpn = request.qpn.get(), "asks");
         connection.say(request.message(id.comm_id(), common.config.guid, &private), common);
-        connection.wait(connection.pace.answer(), common);
+        connection.wait_for_answer(common);
         table.hold(request.qpn, place);
         Ok(id)
     }
@@ -97,7 +102,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// # Errors
     /// When the connection is not there, no reply has come, or the private data is too long.
     pub fn ready(&mut self, id: ConnectionId, private: &[u8]) -> Result<(), ConnectionError> {
-        let Self { table, common, .. } = self;
+        let Self { table, common, standing, .. } = self;
         let connection = table.get(id)?;
         if connection.state != State::ReplyReceived {
             let (found, wanted) = (connection.state, "ReplyReceived");
@@ -105,8 +110,11 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         }
         let private = PrivateData::new(private)?;
         let (local, remote) = (connection.local(), connection.remote());
-        connection.enter(State::Established);
+        connection.enter(State::Established, common);
         connection.deadline = None;
+        if let Some(peer) = connection.peer {
+            standing.add(&connection.way, peer.guid);
+        }
         connection.say(Rtu { local, remote, private }, common);
         common.counters.established += 1;
         Ok(())
@@ -122,6 +130,10 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let Self { table, common, .. } = self;
         let Some(connection) = table.at(place) else { return };
         match connection.state {
+            // Who answers has seen the request.
+            State::RequestSent if connection.transaction != transaction => {
+                common.counters.stray += 1;
+            }
             State::RequestSent => self.first_rep(place, rep),
             _ if connection.asked.is_some() => common.counters.stray += 1,
             State::ReplyReceived => {
@@ -149,13 +161,16 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let way = connection.way.clone();
         let old = self.table.by_peer_id(&way, peer.guid, peer.id);
         if let Some(old) = old.or_else(|| self.table.by_peer_qpn(&way, peer.guid, peer.qpn)) {
-            self.stale(old);
-            return self.refuse_stale_rep(place, rep);
+            return match self.claimed(old) {
+                Claim::Drop => {}
+                Claim::Refuse => self.refuse_stale_rep(place, rep),
+            };
         }
+        self.note_newcomer(&way, peer.guid);
         self.table.meet(place, peer);
         let Self { table, common, .. } = self;
         let Some(connection) = table.at(place) else { return };
-        connection.enter(State::ReplyReceived);
+        connection.enter(State::ReplyReceived, common);
         let (reply, extensions, private) = Reply::read(rep);
         let extensions = extensions & connection.extensions;
         connection.prepare_mra(Answered::REP, common.config.patience);
@@ -164,7 +179,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         common.events.push_back(Event::Replied { id, reply, extensions, private });
     }
 
-    /// The peer takes the connection up with what belongs to an earlier one.
+    /// The peer takes the connection up with what belongs to another one, which works.
     fn refuse_stale_rep(&mut self, place: u32, rep: &Rep<'_>) {
         let Self { table, common, .. } = self;
         let Some(connection) = table.at(place) else { return };

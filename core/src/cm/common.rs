@@ -22,6 +22,7 @@ pub struct Datagram<W> {
     pub bytes: [u8; Mad::LEN],
 }
 
+/// What connections share.
 pub(super) struct Common<W> {
     pub config: Config,
     pub now: Time,

@@ -5,11 +5,13 @@ use std::time::Duration;
 use crate::planted::{Bug, planted};
 use crate::time::{Time, nanos};
 use crate::wire::cm::{Answered, CmRetries, CmTimeout, Mad, Message, Mra, Req};
-use crate::wire::{CaGuid, CommId, Psn, Qpn, ServiceId, TransactionId};
+use crate::wire::{CaGuid, CommId, Psn, Qpn, TransactionId};
 
 use super::common::{Common, Datagram};
 use super::config::Config;
+use super::event::Silent;
 use super::extensions::Extensions;
+use super::half_open::ListenerKey;
 use super::ids::ConnectionId;
 
 /// The state of a connection, named as the InfiniBand specification does.
@@ -87,12 +89,17 @@ impl Asked {
 /// How two managers wait for each other, as the request lays down.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// In nanoseconds, as what follows.
+    /// How long the peer's manager may take to answer, in nanoseconds.
     answer: u64,
+    /// How long the peer waits for us, in nanoseconds.
     patience: u64,
     /// How often to say a thing again.
     pub retries: u8,
 }
+
+/// A reply and an end are said at least so often within the time that a peer has to confirm them,
+/// unless the request wants fewer repetitions: whatever interval it names.
+const LEAST_SAID: u32 = 8;
 
 impl Pace {
     /// Of the time-outs for the peer and for us.
@@ -105,6 +112,29 @@ impl Pace {
     /// How long the peer's manager may take to answer.
     pub fn answer(&self) -> Duration {
         Duration::from_nanos(self.answer)
+    }
+
+    /// How long to wait until a request is said again, or a reply or an end, each of which the peer
+    /// has a limited time to confirm.
+    pub fn interval(&self, state: State, config: &Config) -> Duration {
+        match state {
+            State::ReplySent | State::EndSent => {
+                let most = config.unconfirmed / LEAST_SAID;
+                self.answer().min(most.max(*config.waits.start()))
+            }
+            _ => self.answer(),
+        }
+    }
+
+    /// The longest that a connection may stay in a state, if the state passes by time.
+    fn limit(&self, state: State, config: &Config) -> Option<Duration> {
+        let asks = || self.answer() * (u32::from(self.retries) + 1);
+        match state {
+            State::RequestSent => Some(config.undecided.max(asks())),
+            State::RequestReceived | State::ReplyReceived => Some(config.undecided),
+            State::ReplySent | State::EndSent => Some(config.unconfirmed),
+            State::Established | State::TimeWait => None,
+        }
     }
 
     /// How long the peer waits for us, with all its repetitions.
@@ -146,7 +176,7 @@ pub(super) struct Connection<W> {
     /// The request that it answers, where the peer asked.
     pub asked: Option<Asked>,
     /// Which listener's backlog it is counted in.
-    pub listener: Option<(ServiceId, u64)>,
+    pub listener: Option<ListenerKey>,
     /// Whether the peer proposed a second path, which it must be told is not taken.
     pub alternate: bool,
     /// What this side offered; or, where the peer asked, what both speak.
@@ -159,6 +189,72 @@ pub(super) struct Connection<W> {
     /// Whether the peer asked for patience since that was said last. It may once.
     pub put_off: bool,
     pub deadline: Option<Time>,
+    /// When it came to its state, by when it must have left it, and whether the peer has asked for
+    /// patience meanwhile.
+    since: Time,
+    until: Option<Time>,
+    patient: bool,
+    /// When somebody last claimed its name or queue pair, and the peer was asked about it; and
+    /// whether the program has still to hear of that.
+    pub claimed: Option<Time>,
+    pub untaken_claim: bool,
+}
+
+/// What a new connection is made of.
+pub(super) struct Beginning<W> {
+    pub id: ConnectionId,
+    pub place: u32,
+    pub way: W,
+    pub state: State,
+    pub transaction: TransactionId,
+    pub pace: Pace,
+    pub asked: Option<Asked>,
+    pub listener: Option<ListenerKey>,
+    pub alternate: bool,
+    pub extensions: Extensions,
+}
+
+impl<W> Connection<W> {
+    pub fn new(beginning: Beginning<W>, config: &Config, now: Time) -> Self {
+        let Beginning { id, place, way, state, transaction, pace, .. } = beginning;
+        let Beginning { asked, listener, alternate, extensions, .. } = beginning;
+        Self {
+            id,
+            place,
+            way,
+            state,
+            transaction,
+            pace,
+            peer: None,
+            qpn: None,
+            asked,
+            listener,
+            alternate,
+            extensions,
+            last: None,
+            left: 0,
+            put_off: false,
+            deadline: None,
+            since: now,
+            until: pace.limit(state, config).map(|limit| now + limit),
+            patient: false,
+            claimed: None,
+            untaken_claim: false,
+        }
+    }
+
+    /// Who did not answer, if nobody has until now; and for how long.
+    pub fn silence(&self, now: Time) -> (Silent, Duration) {
+        let silence = match self.state {
+            State::RequestSent if self.patient => Silent::PeersProgram,
+            State::RequestSent => Silent::Peer,
+            State::ReplySent => Silent::Confirmation,
+            State::EndSent => Silent::End,
+            State::RequestReceived | State::ReplyReceived => Silent::OwnProgram,
+            State::Established | State::TimeWait => Silent::Peer,
+        };
+        (silence, now.since(self.since))
+    }
 }
 
 impl<W: Clone> Connection<W> {
@@ -171,10 +267,24 @@ impl<W: Clone> Connection<W> {
         self.peer.map_or(CommId(0), |peer| peer.id)
     }
 
-    pub fn enter(&mut self, state: State) {
+    pub fn enter(&mut self, state: State, common: &Common<W>) {
         debug_assert!(self.state.may_become(state), "{:?} to {state:?}", self.state);
         tracing::debug!(id = %self.id.comm_id(), from = ?self.state, to = ?state, "state");
         self.state = state;
+        (self.since, self.patient) = (common.now, false);
+        self.until = self.pace.limit(state, &common.config).map(|limit| common.now + limit);
+    }
+
+    /// The peer has asked for patience: its program has as long to decide as it may.
+    pub fn be_patient(&mut self, config: &Config) {
+        self.patient = true;
+        let until = self.since + config.undecided;
+        self.until = self.until.map(|before| before.max(until));
+    }
+
+    /// Whether it has been in its state for as long as it may.
+    fn is_late(&self, now: Time) -> bool {
+        self.until.is_some_and(|until| now >= until)
     }
 
     /// Says something, and remembers it as what is to be said again.
@@ -211,15 +321,21 @@ impl<W: Clone> Connection<W> {
 
     /// Nothing was heard: says it again, unless that was done often enough. Whether it was.
     pub fn insist(&mut self, common: &mut Common<W>) -> bool {
-        let left = if planted(Bug::SaysNothingAgain) { 0 } else { self.left };
+        let is_over = planted(Bug::SaysNothingAgain) || self.is_late(common.now);
+        let left = if is_over { 0 } else { self.left };
         let Some(left) = left.checked_sub(1) else { return false };
         self.left = left;
         self.put_off = false;
         common.counters.resent += 1;
         tracing::debug!(id = %self.id.comm_id(), state = ?self.state, left, "said again");
         self.send_last(common);
-        self.wait(self.pace.answer(), common);
+        self.wait_for_answer(common);
         true
+    }
+
+    /// Waits until what was said is said again.
+    pub fn wait_for_answer(&mut self, common: &mut Common<W>) {
+        self.wait(self.pace.interval(self.state, &common.config), common);
     }
 
     /// Asks for patience if the peer repeats what it is to be answered.
@@ -228,8 +344,9 @@ impl<W: Clone> Connection<W> {
         self.prepare(Mra { local, remote, received, service_timeout, ..Mra::default() });
     }
 
+    /// Waits for so long, or until it has been in its state for as long as it may.
     pub fn wait(&mut self, delay: Duration, common: &mut Common<W>) {
-        let deadline = common.now + delay;
+        let deadline = self.until.map_or(common.now + delay, |until| until.min(common.now + delay));
         self.deadline = Some(deadline);
         common.timers.arm(self.place, deadline);
     }

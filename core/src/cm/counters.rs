@@ -33,7 +33,16 @@ pub struct Counters {
     pub table_full: u64,
     /// Requests dropped, so that the peer asks again: the listener's backlog was full.
     pub backlog_full: u64,
-    /// Requests and replies refused: the peer began anew, and an old connection was given up.
+    /// Requests dropped, so that the peer asks again: there were as many half-open connections as
+    /// there may be, or they took what was left of the table.
+    pub half_open_full: u64,
+    /// Half-open connections that gave their places to newer requests.
+    pub crowded: u64,
+    /// Requests and replies that claim the name or the queue pair of another connection: dropped, so
+    /// that the peer repeats them while that is verified, or while the numbers rest.
+    pub claims: u64,
+    /// Requests and replies refused: they claim the name or the queue pair of a connection whose peer
+    /// still answered when it was asked.
     pub stale: u64,
 
     /// Connections that stood.

@@ -28,9 +28,9 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         };
         let (local, remote, remote_qpn) = (connection.local(), peer.id, peer.qpn);
         let private = PrivateData::new(private)?;
-        connection.enter(State::EndSent);
+        connection.enter(State::EndSent, common);
         connection.say(Dreq { local, remote, remote_qpn, private }, common);
-        connection.wait(connection.pace.answer(), common);
+        connection.wait_for_answer(common);
         Ok(())
     }
 

@@ -56,7 +56,22 @@ pub enum ConnectionError {
         /// Whether there is IP addressing.
         addressing: bool,
     },
-    /// Its private data is too long.
+    /// The private data of a request or a reply is too long.
+    #[error(
+        "{given} bytes of private data do not go into a {message}: it takes {limit}, of which {beside} \
+         leave room for agreeing on extensions"
+    )]
+    Private {
+        /// The message: a request, a request for a port, or a reply.
+        message: &'static str,
+        /// How many bytes there are.
+        given: usize,
+        /// The most that the message takes.
+        limit: usize,
+        /// The most beside which the two sides can agree on extensions of the protocol.
+        beside: usize,
+    },
+    /// The private data of another message is too long.
     #[error(transparent)]
     TooLong(#[from] TooLong),
 }

@@ -1,5 +1,7 @@
 //! What a program hears of its connections, and why they come to an end.
 
+use std::time::Duration;
+
 use crate::wire::Qpn;
 use crate::wire::cm::RejectReason;
 
@@ -10,7 +12,8 @@ use super::terms::{Reply, Request};
 /// Something that a program, or whoever drives its queue pairs, must hear of.
 ///
 /// A connection's events come in this order: `Asked` or `Replied`, `Established`, `Failed` or
-/// `Ended`, `Released`. Any but the last may be missing.
+/// `Ended`, `Released`. Any but the last may be missing. `Claimed` may come at any time while it
+/// stands.
 ///
 /// Private data is what the peer's application said, with zeros behind it as far as there was room:
 /// the wire does not tell how long it was.
@@ -65,10 +68,27 @@ pub enum Event<W> {
         /// Why.
         why: Why,
     },
+    /// A message claims that the peer of a connection, which stands, has begun anew: it names the
+    /// connection's name or queue pair for another one. That may be a stranger's lie, so nothing has
+    /// changed: find out whether the peer still answers on this connection (as with
+    /// [`Nic::probe`](crate::nic::Nic::probe)), and if it does not, end the connection as one that
+    /// broke. What claims it is left unanswered meanwhile, to be repeated.
+    Claimed {
+        /// The connection.
+        id: ConnectionId,
+    },
+    /// A peer with a GUID of its own has sent a request or a reply by a way on which connections with
+    /// other GUIDs stand. It may be another process there, or what has taken the place of those: find
+    /// out whether they are still there (as with [`Nic::suspect`](crate::nic::Nic::suspect)). For a
+    /// way it is not told again before the event was taken.
+    Newcomer {
+        /// The way to the peer.
+        way: W,
+    },
     /// Nothing of a connection is left, and its queue pair may be used again.
     ///
     /// It is the last event of every connection. Until it is taken, the connection's place in the
-    /// table is not used again, so that no more events wait than four for each place.
+    /// table is not used again, so that no more events wait than six for each place.
     Released {
         /// The connection, whose name now means nothing.
         id: ConnectionId,
@@ -99,9 +119,32 @@ pub enum Why {
         /// Private data.
         private: Vec<u8>,
     },
-    /// The peer did not answer, however often it was asked; or the program did not decide while the
-    /// peer would wait.
-    TimedOut,
-    /// The peer began anew: it uses the connection's name, or its queue pair, for another one.
+    /// Somebody did not answer in time.
+    TimedOut {
+        /// Who did not.
+        silence: Silent,
+        /// How long the connection waited in the state that it was in.
+        waited: Duration,
+    },
+    /// It was half-open, and gave its place to a newer request: peers ask for
+    /// [more](super::Config::half_open) at a time than are held.
+    Crowded,
+    /// The peer took a connection up that was asked for, but with a name or a queue pair that belongs
+    /// to another connection of its own, which still works.
     Stale,
+}
+
+/// Who has not answered, when a connection [timed out](Why::TimedOut).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Silent {
+    /// The peer's manager: it never answered the request with anything.
+    Peer,
+    /// The peer's program: its manager has asked for patience, and the program did not decide.
+    PeersProgram,
+    /// The program here: it did not decide about what the peer asked or answered.
+    OwnProgram,
+    /// The peer: it did not confirm a connection that was accepted here, and sent no data on it.
+    Confirmation,
+    /// The peer: it did not answer that the connection is ended.
+    End,
 }

@@ -19,6 +19,10 @@
 use std::fmt;
 use std::ops::{BitAnd, BitOr};
 
+use crate::wire::cm::TooLong;
+
+use super::error::ConnectionError;
+
 /// Extensions of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Extensions(u32);
@@ -64,6 +68,12 @@ impl fmt::Debug for Extensions {
         let given = names.iter().filter(|(bit, _)| self.include(*bit)).map(|(_, name)| name);
         f.debug_set().entries(given).finish()
     }
+}
+
+/// The error for private data of a request or a reply that is too long.
+pub(super) const fn too_long(message: &'static str, why: TooLong) -> ConnectionError {
+    let TooLong { given, limit } = why;
+    ConnectionError::Private { message, given, limit, beside: limit - LEN }
 }
 
 const LEN: usize = 16;

@@ -1,8 +1,9 @@
 //! Names of connections: 32 bits, for the several processes that share one interface.
 //!
-//! From the top: the tag that says which process, as in its queue pair numbers; how often the place
-//! in the table was used; and the place. The last two are mixed with random bits, so that a name
-//! does not tell how many there are, and what is left of an earlier run is not taken for this one's.
+//! From the top: the tag that says which process, as in its queue pair numbers; random bits, drawn
+//! for each use of a place in the table; and the place. Places are taken at random, too, so all bits
+//! below the tag are random, and who knows some names of a process knows nothing of the others but
+//! that they are different.
 
 use std::fmt;
 
@@ -10,7 +11,8 @@ use crate::wire::CommId;
 
 use super::config::{Config, ConfigError};
 
-/// A connection's name, as its own manager knows it: its local communication id.
+/// A connection's name, as its own manager knows it: its local communication id. The bits below the
+/// process's tag are random, and tell nothing of another connection's name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub(super) CommId);
 
@@ -33,8 +35,8 @@ impl fmt::Debug for ConnectionId {
     }
 }
 
-/// The bits that at least tell one use of a place from the next.
-const LEAST_USES: u32 = 8;
+/// The least number of random bits that tell one use of a place from the next.
+const LEAST_RANDOM: u32 = 8;
 
 /// How names are made of places, and taken apart.
 ///
@@ -45,32 +47,30 @@ pub(super) struct Ids {
     /// The bits below the tag.
     below: u32,
     place_bits: u32,
-    mix: u64,
 }
 
 impl Ids {
-    pub fn new(config: &Config, slots: usize, mix: u32) -> Result<Self, ConfigError> {
+    pub fn new(config: &Config, slots: usize) -> Result<Self, ConfigError> {
         let (tag, tag_bits) = (config.tag, config.tag_bits);
         let place_bits = slots.next_power_of_two().trailing_zeros();
-        if tag_bits.saturating_add(place_bits).saturating_add(LEAST_USES) > u32::BITS {
+        if tag_bits.saturating_add(place_bits).saturating_add(LEAST_RANDOM) > u32::BITS {
             return Err(ConfigError::Names { connections: slots, needed: place_bits, tag_bits });
         }
         if u64::from(tag) >> tag_bits != 0 {
             return Err(ConfigError::Tag { tag, tag_bits });
         }
-        let below = u32::BITS - tag_bits;
-        Ok(Self { tag: tag.into(), below, place_bits, mix: u64::from(mix) & ((1 << below) - 1) })
+        Ok(Self { tag: tag.into(), below: u32::BITS - tag_bits, place_bits })
     }
 
-    /// The name of a place at its `uses`th use, of which the low bits count.
-    pub fn name(self, place: u32, uses: u32) -> CommId {
-        let low = u64::from(uses) << self.place_bits | u64::from(place);
-        CommId((self.tag << self.below | (low ^ self.mix) & ((1 << self.below) - 1)) as u32)
+    /// A name for a place, of which the bits that are neither tag nor place are taken from `random`.
+    pub fn name(self, place: u32, random: u32) -> CommId {
+        let low = u64::from(random) << self.place_bits | u64::from(place);
+        CommId((self.tag << self.below | low & ((1 << self.below) - 1)) as u32)
     }
 
     /// The place that a name of this process points to.
     pub fn place(self, name: CommId) -> usize {
-        ((u64::from(name.0) ^ self.mix) & ((1 << self.place_bits) - 1)) as usize
+        (u64::from(name.0) & ((1 << self.place_bits) - 1)) as usize
     }
 
     /// The tag in a name.
@@ -93,9 +93,9 @@ mod tests {
     fn a_name_leads_to_its_place_and_to_its_process_however_many_bits_those_have() {
         for (tag, tag_bits, slots) in [(1, 6, 2048), (0, 0, 1), (0, 0, 3), (9, 4, 1 << 20)] {
             let config = Config { tag, tag_bits, ..Config::new(CaGuid(1)) };
-            let ids = Ids::new(&config, slots, 0xDEAD_BEEF).unwrap();
+            let ids = Ids::new(&config, slots).unwrap();
             for place in [0, slots - 1] {
-                let names = [0, 1, 255].map(|uses| ids.name(place as u32, uses));
+                let names = [0, 1, u32::MAX].map(|random| ids.name(place as u32, random));
                 assert!(names.iter().all(|&name| ids.place(name) == place));
                 assert!(names.iter().all(|&name| ids.tag(name) == tag && ids.is_ours(name)));
                 assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2]);
@@ -107,7 +107,7 @@ mod tests {
     fn a_configuration_that_cannot_name_its_connections_is_refused() {
         let refused = |tag, tag_bits, slots| {
             let config = Config { tag, tag_bits, ..Config::new(CaGuid(1)) };
-            Ids::new(&config, slots, 0).err()
+            Ids::new(&config, slots).err()
         };
         assert_eq!(refused(64, 6, 1), Some(ConfigError::Tag { tag: 64, tag_bits: 6 }));
         let names = |connections, needed, tag_bits| {

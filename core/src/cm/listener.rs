@@ -31,7 +31,8 @@ struct Listener {
 pub(super) enum Room {
     /// Nobody listens here.
     NotHere,
-    Full,
+    /// The number of the listener whose backlog is full.
+    Full(u64),
     /// The number of the listener.
     Yes(u64),
 }
@@ -54,7 +55,7 @@ impl Services {
     pub fn room(&self, service: ServiceId) -> Room {
         match self.listeners.get(&service) {
             None => Room::NotHere,
-            Some(listener) if listener.undecided >= listener.backlog => Room::Full,
+            Some(listener) if listener.undecided >= listener.backlog => Room::Full(listener.number),
             Some(listener) => Room::Yes(listener.number),
         }
     }
@@ -100,8 +101,10 @@ impl<W> ConnectionManager<W> {
     /// Listens to a service. Peers that ask for it are told of by
     /// [`Event::Asked`](super::Event::Asked), as many at a time as the backlog says.
     ///
-    /// A request beyond that is dropped, so that its sender repeats it and may find room then; one
-    /// that finds no room in the manager's table is refused for good.
+    /// A request beyond that takes the place of an undecided one, if that came by a way which has
+    /// asked for more, or has had its [grace](super::Config::grace). Otherwise it is dropped. Who
+    /// sent the one that goes hears nothing, repeats it, and may find room then. A request that finds
+    /// the manager's table full of connections that stand is refused for good.
     ///
     /// # Errors
     /// When it is listened to already, the backlog is 0, or there are too many services.

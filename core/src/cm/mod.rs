@@ -15,6 +15,8 @@
 //! | [`Replied`](Event::Replied) | makes it ready to send, then says [ready](ConnectionManager::ready) |
 //! | [`Established`](Event::Established) | makes it ready to send |
 //! | [`Failed`](Event::Failed), [`Ended`](Event::Ended) | flushes it |
+//! | [`Claimed`](Event::Claimed) | asks its peer whether it is there; ends the connection if it is not |
+//! | [`Newcomer`](Event::Newcomer) | asks all other peers at that address the same |
 //! | [`Released`](Event::Released) | uses it again, or takes it down |
 //!
 //! # States and messages
@@ -22,24 +24,50 @@
 //! | state | waits for | what ends it | the peer repeats itself |
 //! |---|---|---|---|
 //! | `RequestSent` | REP | REP; REJ; given up after so many REQs | |
-//! | `RequestReceived` | the program | REP or REJ is sent; the peer has given up | MRA |
-//! | `ReplySent` | RTU, or data | RTU, data; REJ, DREQ; given up after so many REPs | REP |
+//! | `RequestReceived` | the program | REP or REJ is sent; the peer has given up; crowded out | MRA |
+//! | `ReplySent` | RTU, or data | RTU, data; REJ, DREQ; given up in time; crowded out | REP |
 //! | `ReplyReceived` | the program | RTU or REJ is sent; the peer has given up | MRA |
 //! | `Established` | | DREQ is sent or received; REJ | RTU |
-//! | `EndSent` | DREP | DREP; DREQ, which crossed; given up after so many DREQs | |
+//! | `EndSent` | DREP | DREP; DREQ, which crossed; given up in time | |
 //! | `TimeWait` | time | time | REJ or DREP, whichever it was |
 //!
 //! Whatever ends a connection, it enters `TimeWait`. Until that is over neither its name nor its
 //! queue pair is used again, so that a message that was on its way for long is not taken for one of
 //! another connection.
 //!
-//! In any state but the first, a peer that began anew ends what it had before: a REQ or REP that
-//! has the connection's name, or its queue pair, for another one is refused as stale, and the old
-//! connection is reported as gone. The peer's next try succeeds once the time-wait is over, or at
-//! once if it had not been accepted before.
+//! Each state but `Established` passes by time. A request is repeated as often as
+//! [it says](Request::within). What was accepted, and what is being ended, is given up when the peer
+//! has not confirmed it for [`unconfirmed`](Config::unconfirmed), whatever its request says. A
+//! program, here or at the peer, has at most [`undecided`](Config::undecided) to decide: an MRA
+//! lengthens a wait once for each message that it answers, and not beyond that.
 //!
-//! An MRA lengthens a wait once for each message that it answers, and no wait is longer than the
-//! [configuration](Config::waits) allows, so that each of them ends.
+//! # Peers that begin anew, and strangers
+//!
+//! A peer that begins anew has another [GUID](Config::guid), so that nothing it says is taken for
+//! what it had said before. That connections of the GUID before it are gone is not believed on its
+//! word. The driver [is told](Event::Newcomer) that another peer speaks where some of its
+//! connections lead, asks their peers, and ends those that are not answered.
+//!
+//! Some peers keep their GUID when they begin anew, as the Linux kernel does. A REQ or a REP may then
+//! have the name or the queue pair of a connection that stands for another one. Such a
+//! [claim](Event::Claimed) ends nothing either: it is dropped, to be repeated, until the driver has
+//! asked the connection's peer. If that has answered, the claim is refused as stale.
+//!
+//! Nothing else that a message says ends a connection without what only its two ends know, and
+//! whoever sees their packets. From off the path, a stranger who forges the peer's address must guess
+//!
+//! | to | it must guess | random bits |
+//! |---|---|---|
+//! | end a connection that stands by DREQ | both names, our queue pair's number | 26, 26, 14 |
+//! | end it by REJ | both names, the transaction | 26, 26, 64 |
+//! | refuse or answer a request of ours | our name, the transaction | 26, 64 |
+//! | withdraw a request of the peer's before it is confirmed | its GUID, its name, the transaction | 64, 26, 64 |
+//! | have a connection's peer asked whether it is there | its GUID, and its name or its queue pair's number | 64, 26 or 14 |
+//!
+//! with 6 bits of tag, and a peer of this kind; how random a kernel's numbers are is its own affair.
+//! Who has connections of its own learns the GUID of either side, and the numbers of those
+//! connections, which [tell nothing](ConnectionId) of any other. Who sees the packets of a
+//! connection needs to guess nothing, and can end it: against that only encryption helps.
 //!
 //! # What it promises
 //!
@@ -55,10 +83,12 @@
 //! |---|---|---|
 //! | connections made, standing, ending | [`connections`](Config::connections) | REJ: no resources |
 //! | the same and those in time-wait | [`time_waits`](Config::time_waits) more | REJ: no resources |
-//! | undecided requests of a service | its backlog | dropped, to be repeated |
+//! | connections that peers ask for and that do not stand | [`half_open`](Config::half_open) | the oldest from the way that has the most goes, or the new one is dropped, to be repeated |
+//! | the same of a service, undecided | its backlog | as before |
+//! | those that were refused or given up, in time-wait | `half_open` more | the oldest is released early |
 //! | services, here and of others | [`services`](Config::services) each | an error |
 //! | datagrams to be sent | [`outgoing`](Config::outgoing) | lost, to be repeated |
-//! | events | four for each place | |
+//! | events | six for each place | |
 //!
 //! # Several processes
 //!
@@ -78,6 +108,8 @@
 //! | `terms`, `extensions` | what two ends agree upon |
 //! | `ids`, `table`, `connection` | names; where connections are found; their states |
 //! | `listener` | who listens to what |
+//! | `half_open` | how many peers may ask at a time, and who has to go |
+//! | `standing` | whose connections stand, and who claims their places |
 //! | `active`, `passive` | making a connection, asking and asked |
 //! | `refusal` | refusing, and asking for patience |
 //! | `ending`, `waiting` | ending, and everything that time does |
@@ -129,10 +161,12 @@ mod ending;
 mod error;
 mod event;
 mod extensions;
+mod half_open;
 mod ids;
 mod listener;
 mod passive;
 mod refusal;
+mod standing;
 mod table;
 mod terms;
 mod waiting;
@@ -142,7 +176,7 @@ pub use config::{Config, ConfigError};
 pub use connection::State;
 pub use counters::Counters;
 pub use error::{ConnectionError, ListenError};
-pub use event::{Event, Why};
+pub use event::{Event, Silent, Why};
 pub use extensions::Extensions;
 pub use ids::ConnectionId;
 pub use terms::{Reply, Request};
@@ -154,12 +188,14 @@ use crate::nic::Seed;
 use crate::nic::random::Random;
 use crate::nic::timers::Timers;
 use crate::time::Time;
-use crate::wire::CommId;
 use crate::wire::cm::{Mad, Message};
+use crate::wire::{CaGuid, CommId};
 
 use common::Common;
 use connection::Connection;
+use half_open::HalfOpen;
 use listener::Services;
+use standing::Standing;
 use table::Table;
 
 /// A connection manager. See the [module](self).
@@ -169,6 +205,10 @@ use table::Table;
 pub struct ConnectionManager<W> {
     table: Table<W>,
     services: Services,
+    half_open: HalfOpen<W>,
+    standing: Standing<W>,
+    /// Places of connections that peers asked for, that never stood, and that rest.
+    resting: VecDeque<u32>,
     common: Common<W>,
     /// Places whose timers went off, while they are seen to.
     fired: Vec<u32>,
@@ -184,6 +224,10 @@ pub struct Usage {
     pub places: usize,
     /// Names of peers and queue pairs by which connections are found, at most three for each.
     pub names: usize,
+    /// Connections that peers have asked for and that do not stand yet.
+    pub half_open: usize,
+    /// Ways by which connections stand.
+    pub ways: usize,
     /// Services that are listened to.
     pub services: usize,
     /// Events that wait to be taken.
@@ -210,14 +254,17 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// When the configuration can't be.
     pub fn new(config: Config, seed: Seed) -> Result<Self, ConfigError> {
         let mut random = Random::new(seed);
-        let table = Table::new(&config, random.u32(), random.u64())?;
+        let table = Table::new(&config, random.u64())?;
+        let half_open = HalfOpen::new(random.u64());
+        let standing = Standing::new(random.u64());
+        let resting = VecDeque::new();
         let services = Services::new(config.owner);
         let timers = Timers::new(table.capacity());
         let fired = Vec::with_capacity(table.capacity());
         let (events, outgoing) = (VecDeque::new(), VecDeque::new());
         let (now, counters) = (Time::ZERO, Counters::default());
         let common = Common { config, now, random, timers, events, outgoing, counters };
-        Ok(Self { table, services, common, fired })
+        Ok(Self { table, services, half_open, standing, resting, common, fired })
     }
 
     /// Tells the time, and does what it has come for. What is sent and received waits from the last
@@ -250,7 +297,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         match message {
             Message::Req(req) => self.req(way, transaction, &req),
             Message::Mra(mra) => self.mra(way, &mra),
-            Message::Rej(rej) => self.rej(way, &rej),
+            Message::Rej(rej) => self.rej(way, transaction, &rej),
             Message::Rep(rep) => self.rep(way, transaction, &rep),
             Message::Rtu(rtu) => self.rtu(way, &rtu),
             Message::Dreq(dreq) => self.dreq(way, transaction, &dreq),
@@ -270,10 +317,23 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// The next event, if there is one.
     pub fn event(&mut self) -> Option<Event<W>> {
         let event = self.common.events.pop_front()?;
-        if let Event::Released { id, .. } = event {
-            self.table.leave(id);
+        match &event {
+            Event::Released { id, .. } => self.table.leave(*id),
+            Event::Claimed { id } => {
+                if let Some(connection) = self.table.find(id.comm_id()) {
+                    connection.untaken_claim = false;
+                }
+            }
+            Event::Newcomer { way } => self.standing.taken(way),
+            _ => {}
         }
         Some(event)
+    }
+
+    /// The GUID of a connection's peer, once a message has told it, and until it is released: what
+    /// tells one run of the peer's program from the next.
+    pub fn peer(&self, id: ConnectionId) -> Option<CaGuid> {
+        self.table.look(id.comm_id())?.peer.map(|peer| peer.guid)
     }
 
     /// The state of a connection, unless it is released.
@@ -292,6 +352,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
             live: self.table.live,
             places: self.table.taken(),
             names: self.table.names(),
+            half_open: self.half_open.len(),
+            ways: self.standing.len(),
             services: self.services.len(),
             events: self.common.events.len(),
             outgoing: self.common.outgoing.len(),

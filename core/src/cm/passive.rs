@@ -7,12 +7,13 @@ use crate::wire::TransactionId;
 use crate::wire::cm::{Answered, Failover, Path, Rej, RejectReason, Rep, Req, Rtu};
 
 use super::ConnectionManager;
-use super::connection::{Asked, Connection, Pace, Peer, State};
+use super::connection::{Asked, Beginning, Connection, Pace, Peer, State};
 use super::error::ConnectionError;
 use super::event::Event;
-use super::extensions::{Extensions, offer};
+use super::extensions::{Extensions, offer, too_long};
 use super::ids::ConnectionId;
 use super::listener::Room;
+use super::standing::Claim;
 use super::terms::{Reply, Request, padded};
 
 /// Being asked for a connection.
@@ -20,8 +21,9 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// Takes a connection up. The queue pair must be ready to receive: the peer may send as soon as
     /// it has the reply. What follows is [`Event::Established`] or [`Event::Failed`].
     ///
-    /// It returns the extensions that are agreed upon: those that both speak, or none if the
-    /// private data is longer than 180 bytes of 196 and leaves no room to say so.
+    /// There may be up to 196 bytes of private data. It returns the extensions that are agreed upon:
+    /// those that both speak, or none if there are more than 180 bytes, which leave no room to say
+    /// so.
     ///
     /// # Errors
     /// When the connection is not there or was decided, the queue pair is another connection's, or
@@ -32,7 +34,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         reply: &Reply,
         private: &[u8],
     ) -> Result<Extensions, ConnectionError> {
-        let Self { table, common, services, .. } = self;
+        let Self { table, common, services, half_open, .. } = self;
         let connection = table.get(id)?;
         if connection.state != State::RequestReceived {
             let (found, wanted) = (connection.state, "RequestReceived");
@@ -42,15 +44,16 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let (speak, names) = (connection.extensions, (connection.local(), connection.remote()));
         let failover =
             if connection.alternate { Failover::UNSUPPORTED } else { Failover::ACCEPTED };
-        let mut room = padded(private)?;
+        let mut room = padded(private).map_err(|why| too_long("reply", why))?;
         let agreed = offer(&mut room, private.len(), speak);
         table.check_free(reply.qpn)?;
         table.hold(reply.qpn, place);
         let connection = table.get(id)?;
         connection.listener.take().into_iter().for_each(|listener| services.decided(listener));
-        connection.enter(State::ReplySent);
+        half_open.decided(place);
+        connection.enter(State::ReplySent, common);
         connection.say(reply.message(names, common.config.guid, failover, &room), common);
-        connection.wait(connection.pace.answer(), common);
+        connection.wait_for_answer(common);
         Ok(agreed)
     }
 
@@ -75,9 +78,13 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     }
 
     fn establish(&mut self, place: u32, private: &[u8]) {
-        let Self { table, common, .. } = self;
+        let Self { table, common, half_open, standing, .. } = self;
         let Some(connection) = table.at(place) else { return };
-        connection.enter(State::Established);
+        half_open.remove(place);
+        if let Some(peer) = connection.peer.filter(|_| connection.state == State::ReplySent) {
+            standing.add(&connection.way, peer.guid);
+        }
+        connection.enter(State::Established, common);
         connection.deadline = None;
         connection.last = None;
         common.counters.established += 1;
@@ -109,17 +116,23 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
             if connection.asked == Some(asked) && !planted(Bug::TakesRepetitionsForNew) {
                 return self.req_again(place);
             }
-            self.stale(place);
-            return self.refuse_req(way, transaction, req, RejectReason::STALE_CONNECTION);
+            return self.claim_by_req(place, way, transaction, req);
         }
         if let Some(place) = self.table.by_peer_qpn(way, req.ca_guid, req.qpn) {
-            self.stale(place);
-            return self.refuse_req(way, transaction, req, RejectReason::STALE_CONNECTION);
+            return self.claim_by_req(place, way, transaction, req);
         }
+        self.note_newcomer(way, req.ca_guid);
+        let room = self.services.room(req.service);
+        let room = match room {
+            Room::Full(number) if self.make_room(Some((req.service, number)), way) => {
+                Room::Yes(number)
+            }
+            room => room,
+        };
         let counters = &mut self.common.counters;
-        let number = match self.services.room(req.service) {
+        let number = match room {
             Room::Yes(number) => number,
-            Room::Full => return counters.backlog_full += 1,
+            Room::Full(_) => return counters.backlog_full += 1,
             Room::NotHere if self.services.is_nobodys(req.service) => {
                 counters.no_such_service += 1;
                 return self.refuse_req(way, transaction, req, RejectReason::INVALID_SERVICE_ID);
@@ -132,6 +145,13 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
                 counters.unsupported += 1;
                 self.refuse_req(way, transaction, req, reason);
             }
+        }
+    }
+
+    /// A request names what is another connection's.
+    fn claim_by_req(&mut self, place: u32, way: &W, transaction: TransactionId, req: &Req<'_>) {
+        if self.claimed(place) == Claim::Refuse {
+            self.refuse_req(way, transaction, req, RejectReason::STALE_CONNECTION);
         }
     }
 
@@ -156,26 +176,32 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         number: u64,
         (request, offered, private): (Request, Extensions, &[u8]),
     ) {
-        let Self { table, common, services, .. } = self;
+        let crowded = self.half_open.len() >= self.common.config.half_open;
+        if crowded && !self.make_room(None, way) {
+            return self.common.counters.half_open_full += 1;
+        }
+        if self.table.is_full() && self.half_open.len() > 0 && !self.make_room(None, way) {
+            return self.common.counters.half_open_full += 1;
+        }
+        let Self { table, common, services, half_open, .. } = self;
         let extensions = offered & common.config.extensions;
         let (peer, ours) = (request.local_timeout, request.remote_timeout);
-        let added = table.add(|id, place| Connection {
-            id,
-            place,
-            way: way.clone(),
-            state: State::RequestReceived,
-            transaction,
-            pace: Pace::new(&common.config, peer, ours, request.retries),
-            peer: None,
-            qpn: None,
-            asked: Some(Asked::of(transaction, req)),
-            listener: Some((req.service, number)),
-            alternate: req.alternate != Path::default(),
-            extensions,
-            last: None,
-            left: 0,
-            put_off: false,
-            deadline: None,
+        let pace = Pace::new(&common.config, peer, ours, request.retries);
+        let (config, now, listener) = (&common.config, common.now, (req.service, number));
+        let added = table.add(&mut common.random, |id, place| {
+            let beginning = Beginning {
+                id,
+                place,
+                way: way.clone(),
+                state: State::RequestReceived,
+                transaction,
+                pace,
+                asked: Some(Asked::of(transaction, req)),
+                listener: Some(listener),
+                alternate: req.alternate != Path::default(),
+                extensions,
+            };
+            Connection::new(beginning, config, now)
         });
         let Ok(connection) = added else {
             common.counters.table_full += 1;
@@ -186,6 +212,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         connection.wait(connection.pace.patience(), common);
         table.meet(place, Peer { guid: req.ca_guid, id: req.local, qpn: req.qpn });
         services.begin(req.service);
+        half_open.add(place, way, listener, common.now);
         if let Some(connection) = table.at(place) {
             connection.prepare_mra(Answered::REQ, common.config.patience);
         }

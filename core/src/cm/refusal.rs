@@ -3,8 +3,8 @@
 use std::hash::Hash;
 
 use crate::planted::{Bug, planted};
-use crate::wire::CaGuid;
 use crate::wire::cm::{AdditionalInfo, Answered, CmTimeout, Mra, PrivateData, Rej, RejectReason};
+use crate::wire::{CaGuid, TransactionId};
 
 use super::ConnectionManager;
 use super::common::Common;
@@ -17,7 +17,7 @@ impl<W: Clone> Connection<W> {
     /// The message that a refusal now would refuse, and the name of ours that the peer knows. One
     /// for want of time says which adapter it comes from, too: by that the Linux kernel's manager
     /// finds the connection.
-    fn refusal<'a>(&self, reason: RejectReason, guid: &'a [u8; 8]) -> Option<Rej<'a>> {
+    pub(super) fn refusal<'a>(&self, reason: RejectReason, guid: &'a [u8; 8]) -> Option<Rej<'a>> {
         let (local, remote) = (self.local(), self.remote());
         let info = AdditionalInfo::new(guid).ok().filter(|_| reason == RejectReason::TIMEOUT);
         let rej = Rej { local, remote, reason, info: info.unwrap_or_default(), ..Rej::default() };
@@ -51,6 +51,7 @@ impl<W: Clone> Connection<W> {
         if std::mem::replace(&mut self.put_off, true) || planted(Bug::GrantsNoPatience) {
             return common.counters.duplicates += 1;
         }
+        self.be_patient(&common.config);
         self.wait(common.config.wait(service_timeout) + self.pace.answer(), common);
     }
 }
@@ -92,7 +93,9 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// Asks the peer for patience: the answer to its request, or to its reply, will take up to
     /// `service_timeout` longer. A peer that repeats itself meanwhile is told the same again.
     ///
-    /// A peer that repeats itself without this is asked for the patience that is configured.
+    /// A peer that repeats itself without this is asked for the patience that is configured. However
+    /// often it is asked, the program has no longer in all than
+    /// [`undecided`](super::Config::undecided) says.
     ///
     /// # Errors
     /// When the connection is not there, or nothing of it is to be decided.
@@ -131,8 +134,9 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     }
 
     /// A peer refuses a connection, or gives it up.
-    pub(super) fn rej(&mut self, way: &W, rej: &Rej<'_>) {
-        let place = match self.withdrawn(way, rej) {
+    pub(super) fn rej(&mut self, way: &W, transaction: TransactionId, rej: &Rej<'_>) {
+        let withdrawn = self.withdrawn(way, rej);
+        let place = match withdrawn {
             Some(place) => Some(place),
             None => self.known(way, rej.remote, rej.local),
         };
@@ -141,6 +145,12 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let Some(connection) = table.at(place) else { return };
         if connection.state == State::TimeWait {
             return common.counters.duplicates += 1;
+        }
+        // All messages by which a connection is made bear the number of the first. And who has
+        // confirmed a connection had the reply, and does not withdraw the request.
+        let is_meant = connection.transaction == transaction;
+        if !is_meant || withdrawn.is_some() && connection.state.stands() {
+            return common.counters.stray += 1;
         }
         let reason = rej.reason;
         tracing::debug!(id = %connection.id.comm_id(), %reason, "refused by the peer");

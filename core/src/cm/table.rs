@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 
+use crate::nic::random::{Random, take_at_random};
 use crate::wire::{CaGuid, CommId, Qpn};
 
 use super::config::{Config, ConfigError};
@@ -25,8 +26,8 @@ impl BuildHasher for Keyed {
 }
 
 struct Slot<W> {
-    /// How often it was used, by which one use's name differs from the next.
-    uses: u32,
+    /// The name of the connection that had the place last, which the next one must not have.
+    last: CommId,
     connection: Option<Box<Connection<W>>>,
 }
 
@@ -36,8 +37,8 @@ struct Slot<W> {
 /// adapter is thus a peer of its own, and can't have the other's connections taken for stale.
 pub(super) struct Table<W> {
     slots: Vec<Slot<W>>,
-    /// Places in the order in which they were left, so that a name is long out of use before it
-    /// comes again.
+    /// Places in about the order in which they were left. One of the older half is taken at random:
+    /// so nobody can tell which, and a name is long out of use before it comes again.
     free: VecDeque<u32>,
     pub ids: Ids,
     by_peer_id: HashMap<(W, CaGuid, CommId), u32, Keyed>,
@@ -49,14 +50,14 @@ pub(super) struct Table<W> {
 }
 
 impl<W: Clone + Eq + Hash> Table<W> {
-    pub fn new(config: &Config, mix: u32, secret: u64) -> Result<Self, ConfigError> {
+    pub fn new(config: &Config, secret: u64) -> Result<Self, ConfigError> {
         if config.connections == 0 {
             return Err(ConfigError::NoConnections);
         }
         let slots = config.connections.saturating_add(config.time_waits);
-        let ids = Ids::new(config, slots, mix)?;
+        let ids = Ids::new(config, slots)?;
         Ok(Self {
-            slots: (0..slots).map(|_| Slot { uses: 0, connection: None }).collect(),
+            slots: (0..slots).map(|_| Slot { last: CommId(0), connection: None }).collect(),
             free: (0..slots as u32).collect(),
             ids,
             by_peer_id: HashMap::with_hasher(Keyed(secret)),
@@ -82,23 +83,31 @@ impl<W: Clone + Eq + Hash> Table<W> {
         self.by_peer_id.len() + self.by_peer_qpn.len() + self.by_qpn.len()
     }
 
+    /// Whether there is no room for another connection that is not over.
+    pub fn is_full(&self) -> bool {
+        self.live >= self.most_live
+    }
+
     /// Puts a connection at a free place, and gives it its name.
     pub fn add(
         &mut self,
+        random: &mut Random,
         make: impl FnOnce(ConnectionId, u32) -> Connection<W>,
     ) -> Result<&mut Connection<W>, ConnectionError> {
-        if self.live >= self.most_live {
+        if self.is_full() {
             return Err(ConnectionError::Full(self.most_live));
         }
         let full = ConnectionError::TimeWaits(self.slots.len());
-        let place = self.free.pop_front().ok_or(full)?;
+        let place = take_at_random(&mut self.free, random).ok_or(full)?;
         let slot = &mut self.slots[place as usize];
-        let mut next = || {
-            slot.uses = slot.uses.wrapping_add(1);
-            self.ids.name(place, slot.uses)
-        };
         // Zero stands for no name.
-        let name = Some(next()).filter(|name| name.0 != 0).unwrap_or_else(next);
+        let name = loop {
+            let name = self.ids.name(place, random.u32());
+            if name.0 != 0 && name != slot.last {
+                break name;
+            }
+        };
+        slot.last = name;
         self.live += 1;
         let connection = make(ConnectionId(name), place);
         Ok(slot.connection.insert(Box::new(connection)))

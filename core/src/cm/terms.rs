@@ -1,5 +1,7 @@
 //! What two ends agree upon: the terms of a request, and those of the reply.
 
+use std::time::Duration;
+
 use crate::wire::cm::{
     AckDelay, AckTimeout, CmPort, CmRetries, CmTimeout, Failover, HopLimit, InitiatorDepth, IpCm,
     Path, PrivateData, RejectReason, Rep, Req, ResponderResources, RetryCount, RnrRetryCount,
@@ -81,6 +83,21 @@ impl Request {
             local_timeout: CmTimeout::new(16),
             retries: CmRetries::MAX,
         }
+    }
+
+    /// The same, to be given up about `total` after it is first said, if nothing comes back. The wire
+    /// has room for an interval of 4.096 µs times a power of two, and for 15 repetitions: it takes
+    /// the shortest interval with which they suffice, and so may take one interval more than `total`.
+    /// Both managers are to wait so.
+    #[must_use]
+    pub fn within(self, total: Duration) -> Self {
+        let said = u32::from(CmRetries::MAX.get()) + 1;
+        let mut codes = (0..CmTimeout::MAX.get()).map(CmTimeout::new);
+        let suffices = |code: &CmTimeout| code.duration() * said >= total;
+        let timeout = codes.find(suffices).unwrap_or(CmTimeout::MAX);
+        let times = total.as_nanos().div_ceil(timeout.duration().as_nanos()).clamp(1, said.into());
+        let retries = CmRetries::new(times as u8 - 1);
+        Self { remote_timeout: timeout, local_timeout: timeout, retries, ..self }
     }
 
     /// The same as `rdma_cm` asks for it: for a port, between two IP addresses.
@@ -271,4 +288,28 @@ pub(super) fn padded<const ROOM: usize>(application: &[u8]) -> Result<[u8; ROOM]
     PrivateData::<ROOM>::new(application)?;
     private[..application.len()].copy_from_slice(application);
     Ok(private)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_repeated_for_as_long_as_it_is_to_be_tried() {
+        let tried = |total| {
+            let (gid, qpn) = (Gid::default(), Qpn::new(5));
+            let request = Request::new(ServiceId(1), qpn, Psn::new(0), gid, gid).within(total);
+            assert_eq!(request.local_timeout, request.remote_timeout);
+            let interval = request.remote_timeout.duration();
+            (interval, interval * (u32::from(request.retries.get()) + 1))
+        };
+        for millis in [1, 10, 100, 250, 1000, 4000, 10_000, 60_000, 1_000_000] {
+            let total = Duration::from_millis(millis);
+            let (interval, tried) = tried(total);
+            assert!(total <= tried && tried < total + interval, "{total:?}: {tried:?}");
+            assert!(interval * 7 <= total, "repeated often enough: {interval:?} in {total:?}");
+        }
+        assert_eq!(tried(Duration::ZERO).1, Duration::from_nanos(4096));
+        assert!(tried(Duration::MAX).1 > Duration::from_secs(2000), "as long as can be said");
+    }
 }

@@ -29,24 +29,15 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         match connection.state {
             State::Established => {}
             State::TimeWait => self.release(place),
-            waited => {
-                match waited {
+            state => {
+                let (silence, waited) = connection.silence(common.now);
+                match state {
                     State::RequestSent => connection.withdraw(common),
                     _ => connection.refuse_late(common),
                 }
                 common.counters.timed_out += 1;
-                self.finish(place, Why::TimedOut);
+                self.finish(place, Why::TimedOut { silence, waited });
             }
-        }
-    }
-
-    /// A peer began anew: what was between us before is no more.
-    pub(super) fn stale(&mut self, place: u32) {
-        self.common.counters.stale += 1;
-        let Some(connection) = self.table.at(place) else { return };
-        if connection.state != State::TimeWait {
-            connection.last = None;
-            self.finish(place, Why::Stale);
         }
     }
 
@@ -64,10 +55,16 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
 
     /// Lets a connection's numbers rest. What it said last is said again if the peer repeats itself.
     pub(super) fn rest(&mut self, place: u32) {
-        let Self { table, common, services, .. } = self;
+        let Self { table, common, services, half_open, standing, resting, .. } = self;
         let Some(connection) = table.at(place) else { return };
         let was = connection.state;
-        connection.enter(State::TimeWait);
+        connection.enter(State::TimeWait, common);
+        half_open.remove(place);
+        match connection.peer {
+            Some(peer) if was.stands() => standing.remove(&connection.way, peer.guid),
+            _ if connection.asked.is_some() => resting.push_back(place),
+            _ => {}
+        }
         connection.listener.take().into_iter().for_each(|listener| services.decided(listener));
         let rest =
             if planted(Bug::RestsNoNames) { Duration::ZERO } else { common.config.time_wait };
@@ -77,13 +74,15 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         if was == State::RequestReceived {
             table.forget_peer_qpn(place);
         }
+        self.bound_rests();
     }
 
     /// Nothing is left of a connection.
     pub(super) fn release(&mut self, place: u32) {
-        let Self { table, common, .. } = self;
+        let Self { table, common, resting, .. } = self;
         let Some(connection) = table.take(place) else { return };
         common.timers.disarm(place);
+        resting.retain(|&other| other != place);
         tracing::debug!(id = %connection.id.comm_id(), "released");
         let (id, qpn) = (connection.id, connection.qpn);
         common.events.push_back(Event::Released { id, qpn });

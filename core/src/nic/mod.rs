@@ -277,8 +277,8 @@ impl Nic {
     /// Has all peers at the end of a path asked whether they are there: because something there says
     /// that it has taken the place of one of them, say. One that has given no sign of life within
     /// [`KeepAlive::busy`] is gone, and all connections to it break. However often this is called, each
-    /// peer is asked once in that time, and again only if it does not answer. What one peer there says does not
-    /// count for another, as far as their GUIDs are [known](Connection::peer_guid).
+    /// peer is asked once in that time, and again only if it does not answer. What one peer there says
+    /// does not count for another, as far as their GUIDs are [known](Connection::peer_guid).
     ///
     /// Nothing is done on a lossless device, which tells itself when a peer has gone.
     pub fn suspect(&mut self, path: &Path) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorbell_core::cm::{
-    Config, ConnectionId, ConnectionManager, Event, Reply, Request, Usage, Why,
+    Config, ConnectionId, ConnectionManager, Event, Reply, Request, Silent, Usage, Why,
 };
 use doorbell_core::nic::Seed;
 use doorbell_core::time::Time;
@@ -17,10 +17,11 @@ pub const SERVICE: ServiceId = ServiceId(0x1234);
 pub const ANSWER: CmTimeout = CmTimeout::new(10);
 pub const RETRIES: u8 = 3;
 
-/// A station's configuration: what it takes to be distinct, and a short time-wait.
+/// A station's configuration: a GUID of its own, and short waits.
 pub fn config(station: usize) -> Config {
     let guid = CaGuid(100 + station as u64);
-    Config { time_wait: Duration::from_millis(30), ..Config::new(guid) }
+    let (time_wait, verification) = (millis(30), millis(20));
+    Config { time_wait, verification, ..Config::new(guid) }
 }
 
 /// A request from a station's queue pair, on terms that tell it from others.
@@ -168,6 +169,14 @@ impl World {
         }
     }
 
+    /// The connection at a station that somebody claims.
+    pub fn claimed(&mut self, station: usize) -> ConnectionId {
+        match self.event(station) {
+            Event::Claimed { id } => id,
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub fn ended(&mut self, station: usize) -> (ConnectionId, Why) {
         match self.event(station) {
             Event::Ended { id, why } => (id, why),
@@ -209,6 +218,11 @@ impl World {
     pub fn said(&mut self) -> Vec<(usize, Kind)> {
         std::mem::take(&mut self.sent)
     }
+}
+
+/// Whether that is how a connection ends for which somebody did not answer.
+pub fn timed_out(why: &Why, who: Silent) -> bool {
+    matches!(why, Why::TimedOut { silence, .. } if *silence == who)
 }
 
 pub fn manager(config: Config, seed: u64) -> Manager {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use doorbell_core::cm::{Config, ConnectionId, Event, Extensions, Reply, Request, State, Why};
 use doorbell_core::time::Time;
 use doorbell_core::wire::cm::{CmRetries, CmTimeout, Mad, RejectReason};
-use doorbell_core::wire::{Psn, Qpn};
+use doorbell_core::wire::{CaGuid, Psn, Qpn};
 
 use crate::common::*;
 
@@ -273,6 +273,8 @@ impl Crowd {
         let index = self.luck.below(4) as usize;
         let process = &mut self.processes[index];
         self.restarted += 1;
+        // Its numbers are those of another run, and its GUID is, too.
+        process.config.guid = CaGuid(self.luck.draw());
         process.manager = manager(process.config.clone(), self.luck.draw());
         process.manager.advance(self.now);
         process.ledger.clear();
@@ -471,6 +473,8 @@ impl Crowd {
                 assert!(entry.stood && entry.ended.is_none(), "{entry:?}");
                 entry.ended = Some(why);
             }
+            // The peers of what stands are not asked here: the rest is ended when the run is over.
+            Event::Claimed { .. } | Event::Newcomer { .. } => {}
             Event::Released { id, qpn } => {
                 let entry = process.ledger.remove(&id).expect("released once");
                 assert_eq!(qpn, entry.qpn);
@@ -501,7 +505,7 @@ impl Crowd {
                 let key = match (entry.active, entry.stood, &entry.failed) {
                     (true, true, _) => "asked for, stood",
                     (true, _, Some(Why::Refused { .. })) => "asked for, refused",
-                    (true, _, Some(Why::TimedOut)) => "asked for, timed out",
+                    (true, _, Some(Why::TimedOut { .. })) => "asked for, timed out",
                     (true, _, Some(Why::Stale)) => "asked for, stale",
                     (true, _, Some(_)) => "asked for, failed otherwise",
                     (true, false, None) => "asked for, given up",
@@ -525,7 +529,9 @@ impl Crowd {
         let one_sided = requesters.keys().filter(|psns| !responders.contains_key(psns));
         for psns in one_sided {
             match self.fell.get(psns) {
-                Some(None | Some(Why::TimedOut | Why::PeerLeft { .. } | Why::Refused { .. })) => {}
+                Some(
+                    None | Some(Why::TimedOut { .. } | Why::PeerLeft { .. } | Why::Refused { .. }),
+                ) => {}
                 // The responder is no more, or has heard that the requester is.
                 None | Some(Some(Why::Stale)) if self.faults.restarts > 0 => {}
                 other => panic!("a connection stands at its requester, and here {other:?}"),

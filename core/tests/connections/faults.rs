@@ -1,6 +1,6 @@
 //! What is lost, comes twice, or comes late, one message at a time.
 
-use doorbell_core::cm::{Event, Why};
+use doorbell_core::cm::{Event, Silent, Why};
 use doorbell_core::wire::cm::{CmTimeout, RejectReason};
 
 use crate::common::Kind::*;
@@ -57,7 +57,8 @@ fn a_request_that_is_never_answered_is_given_up() {
     world.pass_but(millis(16), |_, _| true);
     world.no_event();
     world.pass_but(millis(1), |_, _| true);
-    assert_eq!(world.failed(0), (asking, Why::TimedOut));
+    let (id, why) = world.failed(0);
+    assert!(id == asking && timed_out(&why, Silent::Peer), "{why:?}");
     assert_eq!(count(&world, Req), usize::from(RETRIES) + 1);
     world.pass(LONG);
     world.released(0);
@@ -75,7 +76,8 @@ fn a_reply_that_is_never_answered_is_given_up_and_the_peer_is_told() {
     world.replied(0);
     world.managers[0].ready(asking, b"").unwrap();
     world.pass_but(millis(17), |_, kind| kind == Rtu);
-    assert_eq!(world.failed(1), (asked, Why::TimedOut));
+    let (id, why) = world.failed(1);
+    assert!(id == asked && timed_out(&why, Silent::Confirmation), "{why:?}");
     // Which believed that the connection stood.
     let (id, Why::Refused { reason, .. }) = world.ended(0) else { panic!() };
     assert_eq!((id, reason), (asking, RejectReason::TIMEOUT));
@@ -128,7 +130,8 @@ fn an_end_that_is_never_answered_is_given_up() {
     world.said();
     world.managers[0].disconnect(id, b"").unwrap();
     world.pass_but(millis(17), |_, _| true);
-    assert_eq!(world.ended(0), (id, Why::TimedOut));
+    let (id, why) = world.ended(0);
+    assert!(id == id && timed_out(&why, Silent::End), "{why:?}");
     assert_eq!(count(&world, Dreq), usize::from(RETRIES) + 1);
     world.pass(LONG);
     world.released(0);
@@ -145,7 +148,8 @@ fn a_program_that_never_decides_is_not_waited_for_for_ever() {
     world.pass(LONG);
     let asked = world.asked(1);
     // The requester gives up first, and tells.
-    assert_eq!(world.failed(0), (asking, Why::TimedOut));
+    let (id, why) = world.failed(0);
+    assert!(id == asking && timed_out(&why, Silent::PeersProgram), "{why:?}");
     assert!(matches!(world.failed(1), (id, Why::Refused { .. }) if id == asked));
     world.released(0);
     world.released(1);
@@ -158,7 +162,8 @@ fn a_program_that_never_decides_is_not_waited_for_for_ever() {
     world.pass(LONG);
     world.replied(0);
     assert!(matches!(world.failed(0), (id, Why::Refused { .. }) if id == asking));
-    assert_eq!(world.failed(1), (asked, Why::TimedOut));
+    let (id, why) = world.failed(1);
+    assert!(id == asked && timed_out(&why, Silent::Confirmation), "{why:?}");
     world.released(0);
     world.released(1);
     world.nothing_left();
@@ -172,7 +177,8 @@ fn a_requester_that_vanished_is_not_waited_for_for_ever() {
     let asked = world.asked(1);
     world.managers[0] = manager(config(0), 99);
     world.pass(LONG);
-    assert_eq!(world.failed(1), (asked, Why::TimedOut));
+    let (id, why) = world.failed(1);
+    assert!(id == asked && timed_out(&why, Silent::OwnProgram), "{why:?}");
     world.released(1);
     world.nothing_left();
 }
@@ -213,7 +219,8 @@ fn a_peer_that_pleads_for_patience_again_and_again_is_granted_it_once_a_message(
         world.pass_but(millis(30), |_, kind| kind == Rep);
     }
     // Four requests, and 71 ms for each.
-    assert_eq!(world.failed(0), (asking, Why::TimedOut));
+    let (id, why) = world.failed(0);
+    assert!(id == asking && timed_out(&why, Silent::PeersProgram), "{why:?}");
     assert_eq!(count(&world, Req), usize::from(RETRIES) + 1);
 }
 

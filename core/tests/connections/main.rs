@@ -6,6 +6,7 @@ mod crowd;
 mod exchange;
 mod extensions;
 mod faults;
+mod floods;
 mod golden;
 mod processes;
 mod restarts;

@@ -53,10 +53,9 @@ fn a_table_that_is_full_refuses_for_good() {
     small.connections = 1;
     let mut world = World::with(vec![config(0), small]);
     world.managers[1].listen(SERVICE, 8).unwrap();
-    world.managers[0].connect(1, &request(5), b"").unwrap();
+    world.connect((5, 15));
     world.managers[0].connect(1, &request(6), b"").unwrap();
     world.carry();
-    world.asked(1);
     assert_eq!(refusal(&mut world), RejectReason::NO_RESOURCES);
     assert_eq!(world.managers[1].counters().table_full, 1);
     let full = world.managers[1].connect(0, &request(9), b"").unwrap_err();

@@ -184,7 +184,7 @@ impl Fabric {
         let station = self.nodes[node].station;
         let port = Port::new(node, self.version, self.lossless);
         let seed = self.seed_of(node, starts) ^ 1;
-        let manager = self.nodes[node].manager.take().map(|old| Manager::new(old.config, seed));
+        let manager = self.nodes[node].manager.take().map(|old| old.anew(seed));
         self.nodes[node] =
             Node { nic, manager, station, port, real: None, starts, late: false, waiting: None };
         self.network.restart(station);

@@ -23,6 +23,12 @@ impl Manager {
         Self { own: own.expect("a configuration that can be"), config, waits: None }
     }
 
+    /// What begins anew in its place: as it was made, but for a GUID of its own.
+    pub(crate) fn anew(self, seed: u64) -> Self {
+        let guid = CaGuid(self.config.guid.0.wrapping_add(1 << 32));
+        Self::new(Config { guid, ..self.config }, seed)
+    }
+
     /// Tells the time, and hands over what has come and what is to be sent, as far as there is
     /// room. Paths are numbered as `number` says.
     pub(crate) fn turn(&mut self, nic: &mut Nic, now: Time, number: impl Fn(&Route) -> PathId) {

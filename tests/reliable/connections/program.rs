@@ -392,6 +392,14 @@ impl Program {
                 self.flush(fabric, id);
                 self.links.get_mut(&id).expect("it stood").ended = Some(why);
             }
+            Event::Claimed { id } => {
+                let qpn = self.links[&id].pair.qpn;
+                fabric.nic(self.node).probe(qpn);
+            }
+            Event::Newcomer { way } => {
+                let path = fabric.path_along(&way);
+                fabric.nic(self.node).suspect(&path);
+            }
             Event::Released { id, qpn } => self.released(fabric, id, qpn, luck),
         }
     }
@@ -429,7 +437,9 @@ impl Program {
     /// Makes a queue pair ready to receive.
     fn receives(&mut self, fabric: &mut Fabric, id: ConnectionId, path: Path) {
         let link = &self.links[&id];
-        let connection = Box::new(link.agreement().connection(path, link.extensions));
+        let peer_guid = fabric.manager(self.node).peer(id);
+        let agreed = link.agreement().connection(path, link.extensions);
+        let connection = Box::new(Connection { peer_guid, ..agreed });
         let change = Change::ReadyToReceive(connection);
         fabric.nic(self.node).change(link.pair.qpn, change).expect("it was init");
     }

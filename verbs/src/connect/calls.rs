@@ -6,11 +6,10 @@ use std::sync::Arc;
 use doorbell_core::cm::{ConnectionId, Extensions, Reply, Request, Why};
 use doorbell_core::connect::{Agreement, Route};
 use doorbell_core::nic::{self, Change, ChangeError, Sending};
-use doorbell_core::wire::ServiceId;
 use doorbell_core::wire::cm::RejectReason;
 use tokio::sync::oneshot;
 
-use super::{Answer, Answered, Asked, Private, proposal};
+use super::{Answer, Answered, Asked, Private, Whom, proposal};
 use crate::error::ConnectError;
 use crate::pair::{Ending, Link, Stand};
 use crate::progress::{Control, Manager, Way};
@@ -36,12 +35,14 @@ enum Stage {
 struct Outgoing {
     request: Request,
     way: Way,
+    whom: Whom,
     answer: Answer,
 }
 
 struct Accepted {
     agreement: Agreement,
     extensions: Extensions,
+    whom: Whom,
     answer: Answer,
 }
 
@@ -60,8 +61,8 @@ impl Calls {
         let Some(call) = self.0.get_mut(&id) else { return };
         tracing::debug!(qpn = %call.link.qpn, ?why, "no connection");
         call.link.end(Ending::of(why.clone()));
-        if let Some(answer) = call.decide() {
-            let _ = answer.send(Err(ConnectError::of(why)));
+        if let Some((answer, whom)) = call.decide() {
+            let _ = answer.send(Err(ConnectError::of(why, whom)));
         }
     }
 
@@ -73,17 +74,18 @@ impl Calls {
             .disconnect(id, &[])
             .or_else(|_| manager.cancel(id))
             .or_else(|_| manager.reject(id, RejectReason::CONSUMER, &[]));
-        if let Some(answer) = self.0.get_mut(&id).and_then(Call::decide) {
+        if let Some((answer, _)) = self.0.get_mut(&id).and_then(Call::decide) {
             let _ = answer.send(Err(ConnectError::GivenUp));
         }
     }
 }
 
 impl Call {
-    fn decide(&mut self) -> Option<Answer> {
+    /// Who waits for the connection, and with whom it was to be.
+    fn decide(&mut self) -> Option<(Answer, Whom)> {
         match std::mem::replace(&mut self.stage, Stage::Decided) {
-            Stage::Asked(outgoing) => Some(outgoing.answer),
-            Stage::Accepted(accepted) => Some(accepted.answer),
+            Stage::Asked(outgoing) => Some((outgoing.answer, outgoing.whom)),
+            Stage::Accepted(accepted) => Some((accepted.answer, accepted.whom)),
             Stage::Decided => None,
         }
     }
@@ -95,18 +97,18 @@ impl Control {
         &mut self,
         link: &Arc<Link>,
         way: nic::Way,
-        service: ServiceId,
+        whom: Whom,
         private: &[u8],
     ) -> Result<Answered, ConnectError> {
         let psn = self.nic.first_psn();
-        let mut request = proposal(link, &way, service, psn);
+        let mut request = proposal(link, &way, whom.service, psn).within(self.connect_timeout);
         request.mtu = self.mtu;
         let way = self.way(Route::new(way));
         let id = self.manager.connect(way.clone(), &request, private)?;
         link.ways(|ways| ways.id = Some(id));
         link.now_stands(Stand::Connecting);
         let (answer, answered) = oneshot::channel();
-        let stage = Stage::Asked(Box::new(Outgoing { request, way, answer }));
+        let stage = Stage::Asked(Box::new(Outgoing { request, way, whom, answer }));
         self.calls.0.insert(id, Call { link: link.clone(), stage });
         Ok(answered)
     }
@@ -116,6 +118,7 @@ impl Control {
         &mut self,
         link: &Arc<Link>,
         asked: Asked,
+        peer: String,
         private: &[u8],
     ) -> Result<Answered, ConnectError> {
         let Asked { id, way, request, extensions, .. } = asked;
@@ -126,8 +129,9 @@ impl Control {
             ..Reply::to(&request, link.qpn, self.nic.first_psn(), link.terms.reads)
         };
         let agreement = Agreement::responders(&request, &reply);
-        let path = self.path(link, &way);
-        let receives = Change::ReadyToReceive(Box::new(agreement.connection(path, extensions)));
+        let whom = Whom { peer, service: request.service };
+        let connection = self.connection(link, (&agreement, id), &way, extensions);
+        let receives = Change::ReadyToReceive(Box::new(connection));
         let changed = self
             .nic
             .change(link.qpn, agreement.init(link.terms.rights))
@@ -142,7 +146,7 @@ impl Control {
         link.ways(|ways| ways.id = Some(id));
         link.now_stands(Stand::Connecting);
         let (answer, answered) = oneshot::channel();
-        let stage = Stage::Accepted(Box::new(Accepted { agreement, extensions, answer }));
+        let stage = Stage::Accepted(Box::new(Accepted { agreement, extensions, whom, answer }));
         self.calls.0.insert(id, Call { link: link.clone(), stage });
         Ok(answered)
     }
@@ -172,17 +176,29 @@ impl Control {
     fn ready(
         &mut self,
         link: &Link,
-        agreement: &Agreement,
+        (agreement, id): (&Agreement, ConnectionId),
         way: &Way,
         extensions: Extensions,
     ) -> Result<(), ChangeError> {
-        let path = self.path(link, way);
-        let connection = agreement.connection(path, extensions);
+        let connection = self.connection(link, (agreement, id), way, extensions);
         self.nic.change(link.qpn, agreement.init(link.terms.rights))?;
         self.nic.change(link.qpn, Change::ReadyToReceive(Box::new(connection)))?;
         self.nic.change(link.qpn, self.sending(agreement, extensions))?;
         link.ways(|ways| ways.peer = Some(agreement.peer));
         Ok(())
+    }
+
+    /// What a queue pair must know of a peer, as far as the manager has agreed upon it.
+    fn connection(
+        &mut self,
+        link: &Link,
+        (agreement, id): (&Agreement, ConnectionId),
+        way: &Way,
+        extensions: Extensions,
+    ) -> nic::Connection {
+        let path = self.path(link, way);
+        let peer_guid = self.manager.peer(id);
+        nic::Connection { peer_guid, ..agreement.connection(path, extensions) }
     }
 
     /// How a queue pair insists: for as long as hosts may be silent.
@@ -205,9 +221,10 @@ pub(crate) fn replied(
         return;
     };
     let Stage::Asked(outgoing) = stage else { return };
-    let Outgoing { request, way, answer } = *outgoing;
+    let Outgoing { request, way, answer, .. } = *outgoing;
     let agreement = Agreement::requesters(&request, reply);
-    let ready = control.ready(&link, &agreement, &way, extensions).map_err(ConnectError::from);
+    let ready =
+        control.ready(&link, (&agreement, id), &way, extensions).map_err(ConnectError::from);
     let ready = ready.and_then(|()| Ok(control.manager.ready(id, &[])?));
     let _ = match ready {
         Ok(()) => {
@@ -227,7 +244,7 @@ pub(crate) fn established(control: &mut Control, id: ConnectionId, private: Vec<
     let Some(call) = control.calls.0.get_mut(&id) else { return };
     let (link, stage) = (call.link.clone(), std::mem::replace(&mut call.stage, Stage::Decided));
     let Stage::Accepted(accepted) = stage else { return };
-    let Accepted { agreement, extensions, answer } = *accepted;
+    let Accepted { agreement, extensions, answer, .. } = *accepted;
     let sending = control.sending(&agreement, extensions);
     let _ = match control.nic.change(link.qpn, sending) {
         Ok(()) => {

@@ -151,7 +151,8 @@ impl<K: Kind> Unconnected<K> {
     /// Connects with a peer by the exchange that `ibv_rc_pingpong` uses, over a TCP connection of
     /// which this is one end. The packets' size is not exchanged: both sides must be told the same,
     /// which customarily is 1024. There is no connection manager then: nobody tells when the peer goes,
-    /// but by its silence. It takes as long as the peer does.
+    /// but by its silence: and since nobody has told which NIC it is, nothing that comes by another
+    /// connection from its host says that it is there. It takes as long as the peer does.
     ///
     /// # Errors
     /// When the peer says something else, or can't be reached, or packets of that size can't be sent.

@@ -195,7 +195,8 @@ impl Incoming {
     }
 
     /// Takes it up with a queue pair of a domain, which is made for it: see
-    /// [`Unconnected::accept`](super::Unconnected::accept) for one that is there already.
+    /// [`Unconnected::accept`](super::Unconnected::accept) for one that is there already. Have it
+    /// awaited in a task of its own, as is said there.
     ///
     /// # Errors
     /// As there, and when there is no room for a queue pair.

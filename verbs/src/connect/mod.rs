@@ -6,9 +6,11 @@ mod listener;
 mod private;
 
 use std::any::Any;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use doorbell_core::cm::Request;
+use doorbell_core::encap::Host;
 use doorbell_core::nic::{Memory, QueuePairEnds, ReceiveRequest, Refused, Way};
 use doorbell_core::wire::cm::{CmPort, InitiatorDepth, IpCm, IpPair, ResponderResources};
 use doorbell_core::wire::{Gid, Qpn, ServiceId};
@@ -113,7 +115,7 @@ impl Connection {
         }
     }
 
-    /// Ends it, with up to 224 bytes for the peer, and waits until the peer knows, or does not answer.
+    /// Ends it, with up to 220 bytes for the peer, and waits until the peer knows, or does not answer.
     /// What is posted and not done is flushed on both sides: await before what is to be carried out. One
     /// that is over says again why. Of one whose terms were [exchanged](Unconnected::exchange)
     /// elsewhere, the peer is to be told there: by the end of a TCP connection that was kept, say.
@@ -269,14 +271,22 @@ impl<K: Kind> Unconnected<K> {
         K::join(ends, self.connection.clone())
     }
 
-    /// Asks whoever listens to a service at an address for a connection, with up to 76 bytes for it.
+    /// Asks whoever listens to a service at an address for a connection, with up to 92 bytes for it.
     /// What it answers comes with the queue pair.
     ///
-    /// A program that uses `rdma_cm` listens to [a port](ServiceId::from_tcp_port); it gets 56 bytes,
-    /// what is not said of them zero.
+    /// With more than 76 bytes there is no room left in the request to agree on what two NICs of this
+    /// kind can do beyond the standard, and each takes the other for a standard one: writes carry no
+    /// metadata then, and more is acknowledged than need be.
+    ///
+    /// A program that uses `rdma_cm` listens to [a port](ServiceId::from_tcp_port). A request for a
+    /// port carries up to 56 bytes, and up to 40 beside an agreement; the program gets 56, of which
+    /// those that are not said are zero.
     ///
     /// # Errors
-    /// When the address can't be reached, nobody answers, or the peer refuses.
+    /// When the address can't be reached; when nothing comes back from there for
+    /// [`connect_timeout`](crate::Config::connect_timeout), or the program there does not decide for
+    /// [`accept_timeout`](crate::Config::accept_timeout); when the peer refuses, or there are more
+    /// bytes. To give up earlier, drop the future: the peer is told.
     pub async fn connect(
         self,
         to: &str,
@@ -292,11 +302,19 @@ impl<K: Kind> Unconnected<K> {
         Ok((self.joined(), told))
     }
 
-    /// Takes up a connection that a peer asks for, with up to 180 bytes for it. It stands when this
-    /// returns, with what the peer said last.
+    /// Takes up a connection that a peer asks for, with up to 196 bytes for it; more than 180 leave
+    /// no room to agree on what goes beyond the standard, as with [`connect`](Self::connect). It
+    /// stands when this returns, with what the peer said last.
+    ///
+    /// The peer has yet to confirm it, and one that does not, as if the request came from a stranger
+    /// who is not where it says, is waited for for a while. A server that takes up one peer after the
+    /// other in a single task keeps the others waiting meanwhile: have each awaited in a task of its
+    /// own.
     ///
     /// # Errors
-    /// When the peer has given it up, or does not answer any more.
+    /// When the peer has given it up, or has not confirmed it within
+    /// [`connect_timeout`](crate::Config::connect_timeout); when so many peers ask at a time that it
+    /// had to make room for others; or when there are more bytes.
     pub async fn accept(
         self,
         incoming: Incoming,
@@ -320,16 +338,17 @@ impl Connection {
     ) -> Result<Private, ConnectError> {
         let (shared, link) = (self.nic.shared(), &self.link);
         let way = reach(&self.nic, &to.parse()?).await?;
-        let answered =
-            shared.with(|machine| machine.control().call(link, way, service, private))?;
+        let whom = Whom { peer: to.to_owned(), service };
+        let answered = shared.with(|machine| machine.control().call(link, way, whom, private))?;
         tracing::debug!("connects");
         attend(shared, answered).await.unwrap_or(Err(ConnectError::GivenUp))
     }
 
     async fn take_up(&self, incoming: Incoming, private: &[u8]) -> Result<Private, ConnectError> {
         let (shared, asked) = (self.nic.shared(), incoming.decide());
-        let answered =
-            shared.with(|machine| machine.control().accept(&self.link, asked, private))?;
+        let peer = peer_of(&shared.address, asked.way.way());
+        let accept = |control: &mut Control| control.accept(&self.link, asked, peer, private);
+        let answered = shared.with(|machine| accept(machine.control()))?;
         attend(shared, answered).await.unwrap_or(Err(ConnectError::GivenUp))
     }
 }
@@ -384,6 +403,28 @@ pub(crate) async fn reach(nic: &Nic, to: &Address) -> Result<Way, ConnectError> 
             })
             .await;
         }
+    }
+}
+
+/// With whom a connection is to be, for errors: the address, and the service that is asked for.
+pub(crate) struct Whom {
+    pub peer: String,
+    pub service: ServiceId,
+}
+
+/// The address of the peer at the end of a way that leads there, as text, on a device of the same kind
+/// as the one of this address.
+fn peer_of(own: &Address, way: &Way) -> String {
+    let outer = match way {
+        Way::Link(link) => return format!("the end of link {}", link.0),
+        Way::Network(outer) => outer,
+    };
+    let (_, Host { gid, port }) = outer.hosts();
+    let ip = gid.to_ipv4().map_or(IpAddr::V6(gid.into()), IpAddr::V4);
+    match own {
+        Address::Udp(_) => Address::Udp(SocketAddr::new(ip, port.0)).to_string(),
+        Address::Packet(_) => Address::Packet(outer.ethernet().destination).to_string(),
+        _ => Address::PacketV2(ip).to_string(),
     }
 }
 

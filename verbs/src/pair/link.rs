@@ -42,9 +42,6 @@ pub enum Ending {
         /// What it said.
         private: Private,
     },
-    /// The peer began anew, and has forgotten it.
-    #[error("the peer has begun anew, and has forgotten the connection")]
-    Forgotten,
     /// A request could not be carried out, or the peer is not there any more.
     #[error("{0}")]
     Broken(Cause),
@@ -58,8 +55,10 @@ impl Ending {
                 Self::PeerLeft { private: private.into() }
             }
             Why::Agreed { private } => Self::Left { private: private.into() },
-            Why::TimedOut => Self::Left { private: Private::default() },
-            Why::Stale => Self::Forgotten,
+            // Of one that does not stand yet, whoever waits is told more.
+            Why::TimedOut { .. } | Why::Crowded | Why::Stale => {
+                Self::Left { private: Private::default() }
+            }
         }
     }
 }

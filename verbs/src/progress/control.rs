@@ -41,6 +41,8 @@ pub(crate) struct Control {
     pub mtu: PathMtu,
     /// For how long peers that do not answer are waited for.
     pub patience: Duration,
+    /// For how long connections are asked for that nobody answers.
+    pub connect_timeout: Duration,
     /// Whether programs may want something done.
     pub errands: Arc<Errands>,
     /// Of all queue pairs whose requests are futures.
@@ -113,6 +115,8 @@ pub(crate) struct Setting {
     pub mtu: PathMtu,
     /// For how long peers that do not answer are waited for.
     pub patience: Duration,
+    /// For how long connections are asked for that nobody answers.
+    pub connect_timeout: Duration,
 }
 
 impl Control {
@@ -120,7 +124,7 @@ impl Control {
         nic: Nic,
         manager: Manager,
         completions: (CompletionQueueId, CompletionQueue),
-        Setting { sharing, mtu, patience }: Setting,
+        Setting { sharing, mtu, patience, connect_timeout }: Setting,
     ) -> Self {
         Self {
             nic,
@@ -128,6 +132,7 @@ impl Control {
             sharing,
             mtu,
             patience,
+            connect_timeout,
             errands: Arc::default(),
             completions,
             pairs: HashMap::new(),
@@ -318,6 +323,12 @@ impl Control {
                     let _ = self.nic.change(link.qpn, Change::Error);
                 }
             }
+            cm::Event::Claimed { id } => {
+                if let Some(link) = self.calls.link(id) {
+                    self.nic.probe(link.qpn);
+                }
+            }
+            cm::Event::Newcomer { way } => self.nic.suspect(&way.path(PathId(0))),
             cm::Event::Released { id, .. } => {
                 self.listeners.forget(id);
                 if let Some(link) = self.calls.release(id) {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use doorbell_kit::child::{self, Child};
 use doorbell_verbs::{
-    Buf, Cause, Config, ConnectError, Domain, Ending, Failed, FailedWhy, Failure, KeepAlive, Nic,
-    QueuePair, Silence,
+    Buf, Cause, Config, Domain, Ending, Failed, FailedWhy, Failure, KeepAlive, Nic, QueuePair,
+    Silence,
 };
 
 use tokio::task::JoinHandle;
@@ -42,14 +42,10 @@ fn serves(at: String) {
 }
 
 async fn connect(domain: &Domain, to: &str) -> QueuePair {
-    loop {
-        match domain.connect(to, SERVICE).await {
-            Ok(pair) => return pair,
-            // It still has connections of the one that was killed.
-            Err(ConnectError::Stale) => {}
-            Err(why) => panic!("{why}"),
-        }
-    }
+    domain
+        .connect(to, SERVICE)
+        .await
+        .expect("it is there, and nothing of one that was killed bars it")
 }
 
 /// Sends, writes and reads until something fails.

@@ -44,7 +44,7 @@ async fn visits(pair: Result<QueuePair, ConnectError>, number: usize) -> bool {
     let len = [1, 64, 3000][number % 3];
     let pair = match pair {
         Ok(pair) => pair,
-        Err(ConnectError::TimedOut) => return false,
+        Err(ConnectError::TimedOut { .. }) => return false,
         Err(why) => panic!("{why}"),
     };
     let (sent, answer) =
@@ -83,7 +83,7 @@ fn thousands_of_connections_are_opened_and_closed_on_a_bad_network() {
                         let mut pair = asks.connect(&to, SERVICE).await;
                         // The end of an earlier one is still being told, and the peer's number for
                         // this one is that one's.
-                        while let Err(ConnectError::Stale) = pair {
+                        while let Err(ConnectError::Stale { .. }) = pair {
                             pair = asks.connect(&to, SERVICE).await;
                         }
                         done += usize::from(visits(pair, task * each + number).await);

@@ -7,6 +7,7 @@ mod dropping;
 mod errors;
 mod events;
 mod exchange;
+mod floods;
 #[cfg(feature = "serde")]
 mod keys;
 mod killed;
@@ -16,6 +17,7 @@ mod meddled;
 mod opening;
 mod operations;
 mod progress;
+mod restarts;
 mod revoking;
 mod spans;
 mod threads;

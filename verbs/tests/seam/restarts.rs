@@ -1,0 +1,77 @@
+//! Clients that are killed, and come back at the same address.
+
+use std::time::Duration;
+
+use doorbell_core::encap::Version;
+use doorbell_kit::{Ether, LinkConfig, Network};
+use doorbell_verbs::{Buf, Config, Domain, Nic, QueuePair};
+
+use crate::common::{Runs, SERVICE, address, run, sleepy};
+use crate::virtual_time::{passes, passing};
+
+/// Takes up whoever asks, and has each connection until it ends.
+async fn serve(mut listener: doorbell_verbs::Listener, domain: Domain) {
+    loop {
+        let (incoming, domain) = (listener.accept().await, domain.clone());
+        tokio::spawn(async move {
+            let Ok(pair) = incoming.accept(&domain).await else { return };
+            let pair: QueuePair = pair;
+            while pair.recv(Buf::with_capacity(8)).await.is_ok() {}
+            pair.connection().ended().await;
+        });
+    }
+}
+
+/// The server kept the queue pairs of 48 clients of 50 for as long as the last of them lived, since
+/// what it said was taken for a sign of all; and two were refused as stale.
+#[test]
+fn a_server_is_rid_of_killed_clients_soon_after_they_come_back() {
+    run(Runs::CurrentThread, || async {
+        let mut network = Network::new(30);
+        let [here, there] = [network.station(), network.station()];
+        let cable = network.link(here, there, LinkConfig { mtu: 4200, ..LinkConfig::default() });
+        let ether = Ether::new(network, Version::V2Ipv6, false);
+        let open = |station, seed| {
+            let config = Config { seed: Some(seed), ..sleepy() };
+            Nic::over(ether.station(station).expect("descriptors"), config).expect("a NIC")
+        };
+        let server = open(here, 1);
+        let listener = server.listen(SERVICE).await.expect("nobody else does");
+        let serves = tokio::spawn(serve(listener, server.domain()));
+        let to = address(&server);
+        let mut last = None;
+        for seed in 0..50 {
+            // As a process that is killed: nobody hears of its end.
+            if let Some((pair, nic)) = last.take() {
+                ether.with(|network| network.cut(cable));
+                drop::<(QueuePair, Nic)>((pair, nic));
+                passing(&ether, passes(&ether, Duration::from_millis(1))).await;
+                ether.with(|network| network.heal(cable));
+            }
+            let nic = open(there, 1000 + seed);
+            let asked = nic.domain();
+            let connects = async {
+                let pair: QueuePair = asked.connect(&to, SERVICE).await.expect("nothing is stale");
+                pair.send_inline(b"hello").await.expect("it stands");
+                pair
+            };
+            let pair = passing(&ether, connects).await;
+            last = Some((pair, nic));
+        }
+        // What the last one says goes on meanwhile.
+        let (pair, _nic) = last.expect("fifty of them");
+        let before = ether.now();
+        let left = async {
+            while server.statistics().objects.queue_pairs > 1 {
+                pair.send_inline(b"hello").await.expect("it stands");
+                passes(&ether, Duration::from_millis(10)).await;
+            }
+        };
+        passing(&ether, left).await;
+        let took = ether.now() - before;
+        // A second until they are missed, and as long as their numbers rest.
+        println!("{took:?}");
+        assert!(took < Duration::from_secs(3), "{took:?}");
+        serves.abort();
+    });
+}
