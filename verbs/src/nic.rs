@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use doorbell_core::cm::{self, ConnectionManager, Extensions};
 use doorbell_core::nic::{self, KeepAlive, Numbering, ResourceError, Seed};
+use doorbell_core::wire::cm::CmTimeout;
 use doorbell_core::wire::{CaGuid, ServiceId};
 use doorbell_transports::naming_limits;
 use doorbell_transports::packet::Packet;
@@ -152,6 +153,10 @@ impl Drop for Nic {
     }
 }
 
+/// How often a peer is asked for patience at least, within the time that a program has to decide: each
+/// time that it repeats its request, which most do 14 or 15 times.
+const PLEAS: u32 = 14;
+
 /// How long the other processes of an interface have to answer.
 const SHARING: Duration = Duration::from_secs(3);
 
@@ -232,6 +237,7 @@ impl Nic {
             time_wait: config.time_wait,
             unconfirmed: config.connect_timeout,
             undecided: config.accept_timeout,
+            patience: CmTimeout::at_least(config.accept_timeout / PLEAS),
             half_open: (config.queue_pairs / 4).max(1),
             // The peer has the busy time to answer a probe; and the NIC's clock is read now and then.
             verification: config.keep_alive.busy.saturating_mul(5) / 4,

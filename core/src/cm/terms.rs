@@ -92,9 +92,7 @@ impl Request {
     #[must_use]
     pub fn within(self, total: Duration) -> Self {
         let said = u32::from(CmRetries::MAX.get()) + 1;
-        let mut codes = (0..CmTimeout::MAX.get()).map(CmTimeout::new);
-        let suffices = |code: &CmTimeout| code.duration() * said >= total;
-        let timeout = codes.find(suffices).unwrap_or(CmTimeout::MAX);
+        let timeout = CmTimeout::at_least(total / said);
         let times = total.as_nanos().div_ceil(timeout.duration().as_nanos()).clamp(1, said.into());
         let retries = CmRetries::new(times as u8 - 1);
         Self { remote_timeout: timeout, local_timeout: timeout, retries, ..self }

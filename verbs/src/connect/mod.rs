@@ -129,7 +129,10 @@ impl Connection {
     }
 
     async fn parts(&self, private: &[u8]) -> Result<Ending, ConnectError> {
-        self.nic.shared().with(|machine| machine.control().disconnect(&self.link, private))?;
+        self.nic.shared().with(|machine| {
+            machine.catch_up();
+            machine.control().disconnect(&self.link, private)
+        })?;
         Ok(self.ended().await)
     }
 
@@ -339,7 +342,10 @@ impl Connection {
         let (shared, link) = (self.nic.shared(), &self.link);
         let way = reach(&self.nic, &to.parse()?).await?;
         let whom = Whom { peer: to.to_owned(), service };
-        let answered = shared.with(|machine| machine.control().call(link, way, whom, private))?;
+        let answered = shared.with(|machine| {
+            machine.catch_up();
+            machine.control().call(link, way, whom, private)
+        })?;
         tracing::debug!("connects");
         attend(shared, answered).await.unwrap_or(Err(ConnectError::GivenUp))
     }
@@ -347,8 +353,10 @@ impl Connection {
     async fn take_up(&self, incoming: Incoming, private: &[u8]) -> Result<Private, ConnectError> {
         let (shared, asked) = (self.nic.shared(), incoming.decide());
         let peer = peer_of(&shared.address, asked.way.way());
-        let accept = |control: &mut Control| control.accept(&self.link, asked, peer, private);
-        let answered = shared.with(|machine| accept(machine.control()))?;
+        let answered = shared.with(|machine| {
+            machine.catch_up();
+            machine.control().accept(&self.link, asked, peer, private)
+        })?;
         attend(shared, answered).await.unwrap_or(Err(ConnectError::GivenUp))
     }
 }

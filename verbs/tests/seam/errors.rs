@@ -283,7 +283,7 @@ fn a_connection_that_does_not_come_about_says_why() {
             let (near, far) = nics(over, &brief());
             let (domain, to) = (near.domain(), address(&far));
             let why = asked(&domain, &to).await;
-            says(&why, &["the peer refused the connection", "listen to that service?"]);
+            says(&why, &[" refused a connection to service ", "listen to that service?"]);
 
             let mut listener = far.listen(SERVICE).await.expect("nobody else does");
             let taken = far.listen(SERVICE).await.err().expect("it is listened to");
@@ -298,14 +298,14 @@ fn a_connection_that_does_not_come_about_says_why() {
             };
             let (answer, ()) = tokio::join!(pair.connect(&to, SERVICE, b"please  "), rejects);
             let why = answer.expect_err("it is rejected");
-            says(&why, &["the peer refused the connection"]);
+            says(&why, &[&to, " refused a connection to service "]);
             let ConnectError::Refused { private, .. } = why else { panic!("{why:?}") };
             assert_eq!(&private[..9], b"not today");
 
             // An incoming one that is dropped is refused, and so are those that a listener had.
             let drops = async { drop(listener.accept().await) };
             let (why, ()) = tokio::join!(asked(&domain, &to), drops);
-            says(&why, &["the peer refused the connection"]);
+            says(&why, &[&to, " refused a connection to service "]);
             let waits = async {
                 while far.statistics().connections.received < 4 {
                     tokio::task::yield_now().await;
@@ -313,7 +313,7 @@ fn a_connection_that_does_not_come_about_says_why() {
                 drop(listener);
             };
             let (why, ()) = tokio::join!(asked(&domain, &to), waits);
-            says(&why, &["the peer refused the connection"]);
+            says(&why, &[&to, " refused a connection to service "]);
         });
     }
 }
@@ -341,7 +341,7 @@ fn packets_that_the_peer_does_not_take_are_refused() {
         let far = Nic::over(device, brief()).expect("a NIC");
         let _listener = far.listen(SERVICE).await.expect("nobody else does");
         let why = asked(&near.domain(), &address(&far)).await;
-        says(&why, &["the peer refused the connection", "its device takes smaller packets"]);
+        says(&why, &[" refused a connection to service ", "its device takes smaller packets"]);
     });
 }
 

@@ -267,3 +267,58 @@ fn who_asks_where_nobody_is_is_told_that_nobody_answers() {
         assert!(text.contains(&to) && text.contains(" for 4.0s "), "{text}");
     });
 }
+
+/// Every time-out of a connection had one text, and nobody could tell what was waited for.
+#[test]
+fn a_connection_that_times_out_says_who_was_silent_and_for_how_long() {
+    run(Runs::CurrentThread, || async {
+        let (ether, near, far, cable) = cabled(31, Faults::NONE, false);
+        let mut listener = far.listen(SERVICE).await.expect("nobody else does");
+        let (asks, takes, to) = (near.domain(), far.domain(), address(&far));
+
+        // The program there does not decide.
+        let asked = passing(&ether, asks.connect(&to, SERVICE)).await;
+        let why = asked.expect_err("nobody accepts");
+        let text = why.to_string();
+        let silent = matches!(why, ConnectError::TimedOut { silence: Silent::PeersProgram, .. });
+        assert!(silent && text.contains(&to) && text.contains(" for 20.0s "), "{text}");
+
+        // Who asks is gone when it is accepted.
+        let accepts = async {
+            let incoming = listener.accept().await;
+            ether.with(|network| network.cut(cable));
+            incoming.accept(&takes).await
+        };
+        let both = async { tokio::join!(asks.connect(&to, SERVICE), accepts) };
+        let (asked, accepted) = passing(&ether, both).await;
+        let why = accepted.expect_err("nobody confirms");
+        let text = why.to_string();
+        let silent = matches!(why, ConnectError::TimedOut { silence: Silent::Confirmation, .. });
+        assert!(silent && text.contains(" for 4.0s "), "{text}");
+        let why = asked.expect_err("nothing comes back");
+        assert!(matches!(why, ConnectError::TimedOut { silence: Silent::Peer, .. }), "{why}");
+    });
+}
+
+#[test]
+fn a_connect_is_given_up_after_the_time_that_is_configured() {
+    run(Runs::CurrentThread, || async {
+        for (number, millis) in [(1, 100), (2, 30_000)] {
+            let mut network = Network::new(32);
+            let [here, there] = [network.station(), network.station()];
+            let cable = network.link(here, there, LinkConfig::default());
+            network.cut(cable);
+            let ether = Ether::new(network, Version::V2Ipv6, false);
+            let connect_timeout = Duration::from_millis(millis);
+            let config = Config { seed: Some(number), connect_timeout, ..sleepy() };
+            let nic = Nic::over(ether.station(here).expect("descriptors"), config).expect("a NIC");
+            let before = ether.now();
+            let to = format!("fabric:{}", there.index());
+            let asked = passing(&ether, nic.domain().connect(&to, SERVICE)).await;
+            assert!(matches!(asked, Err(ConnectError::TimedOut { .. })));
+            // What the wire can say is a little more.
+            let took = ether.now() - before;
+            assert!(connect_timeout <= took && took < connect_timeout * 8 / 7, "{took:?}");
+        }
+    });
+}

@@ -52,6 +52,12 @@ const fn exponential(code: u8) -> Duration {
 }
 
 impl CmTimeout {
+    /// The shortest that is no shorter than `duration`, or the longest that there is.
+    pub fn at_least(duration: Duration) -> Self {
+        let mut codes = (0..Self::MAX.get()).map(Self::new);
+        codes.find(|code| code.duration() >= duration).unwrap_or(Self::MAX)
+    }
+
     /// The time that it stands for.
     pub const fn duration(self) -> Duration {
         exponential(self.get())
