@@ -56,7 +56,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let (peer, ours) = (request.remote_timeout, request.local_timeout);
         let pace = Pace::new(&common.config, peer, ours, request.retries);
         let transaction = TransactionId(common.random.u64());
-        let (config, now) = (&common.config, common.now);
+        let now = common.now;
         let connection = table.add(&mut common.random, |id, place| {
             let beginning = Beginning {
                 id,
@@ -66,11 +66,10 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
                 transaction,
                 pace,
                 asked: None,
-                listener: None,
                 alternate: false,
                 extensions: offered,
             };
-            Connection::new(beginning, config, now)
+            Connection::new(beginning, now)
         })?;
         let (id, place) = (connection.id, connection.place);
         tracing::debug!(id = %id.comm_id(), %service, qpn = request.qpn.get(), "asks");

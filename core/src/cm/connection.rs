@@ -11,7 +11,6 @@ use super::common::{Common, Datagram};
 use super::config::Config;
 use super::event::Silent;
 use super::extensions::Extensions;
-use super::half_open::ListenerKey;
 use super::ids::ConnectionId;
 
 /// The state of a connection, named as the InfiniBand specification does.
@@ -175,8 +174,6 @@ pub(super) struct Connection<W> {
     pub qpn: Option<Qpn>,
     /// The request that it answers, where the peer asked.
     pub asked: Option<Asked>,
-    /// Which listener's backlog it is counted in.
-    pub listener: Option<ListenerKey>,
     /// Whether the peer proposed a second path, which it must be told is not taken.
     pub alternate: bool,
     /// What this side offered; or, where the peer asked, what both speak.
@@ -189,10 +186,8 @@ pub(super) struct Connection<W> {
     /// Whether the peer asked for patience since that was said last. It may once.
     pub put_off: bool,
     pub deadline: Option<Time>,
-    /// When it came to its state, by when it must have left it, and whether the peer has asked for
-    /// patience meanwhile.
+    /// When it came to its state, and whether the peer has asked for patience meanwhile.
     since: Time,
-    until: Option<Time>,
     patient: bool,
     /// When somebody last claimed its name or queue pair, and the peer was asked about it; and
     /// whether the program has still to hear of that.
@@ -209,15 +204,14 @@ pub(super) struct Beginning<W> {
     pub transaction: TransactionId,
     pub pace: Pace,
     pub asked: Option<Asked>,
-    pub listener: Option<ListenerKey>,
     pub alternate: bool,
     pub extensions: Extensions,
 }
 
 impl<W> Connection<W> {
-    pub fn new(beginning: Beginning<W>, config: &Config, now: Time) -> Self {
+    pub fn new(beginning: Beginning<W>, now: Time) -> Self {
         let Beginning { id, place, way, state, transaction, pace, .. } = beginning;
-        let Beginning { asked, listener, alternate, extensions, .. } = beginning;
+        let Beginning { asked, alternate, extensions, .. } = beginning;
         Self {
             id,
             place,
@@ -228,7 +222,6 @@ impl<W> Connection<W> {
             peer: None,
             qpn: None,
             asked,
-            listener,
             alternate,
             extensions,
             last: None,
@@ -236,7 +229,6 @@ impl<W> Connection<W> {
             put_off: false,
             deadline: None,
             since: now,
-            until: pace.limit(state, config).map(|limit| now + limit),
             patient: false,
             claimed: None,
             untaken_claim: false,
@@ -272,19 +264,18 @@ impl<W: Clone> Connection<W> {
         tracing::debug!(id = %self.id.comm_id(), from = ?self.state, to = ?state, "state");
         self.state = state;
         (self.since, self.patient) = (common.now, false);
-        self.until = self.pace.limit(state, &common.config).map(|limit| common.now + limit);
     }
 
     /// The peer has asked for patience: its program has as long to decide as it may.
-    pub fn be_patient(&mut self, config: &Config) {
+    pub fn be_patient(&mut self) {
         self.patient = true;
-        let until = self.since + config.undecided;
-        self.until = self.until.map(|before| before.max(until));
     }
 
-    /// Whether it has been in its state for as long as it may.
-    fn is_late(&self, now: Time) -> bool {
-        self.until.is_some_and(|until| now >= until)
+    /// When it must have left its state, if that passes by time.
+    fn until(&self, config: &Config) -> Option<Time> {
+        let limit = self.pace.limit(self.state, config)?;
+        let limit = if self.patient { limit.max(config.undecided) } else { limit };
+        Some(self.since + limit)
     }
 
     /// Says something, and remembers it as what is to be said again.
@@ -321,7 +312,8 @@ impl<W: Clone> Connection<W> {
 
     /// Nothing was heard: says it again, unless that was done often enough. Whether it was.
     pub fn insist(&mut self, common: &mut Common<W>) -> bool {
-        let is_over = planted(Bug::SaysNothingAgain) || self.is_late(common.now);
+        let is_late = self.until(&common.config).is_some_and(|until| common.now >= until);
+        let is_over = planted(Bug::SaysNothingAgain) || is_late;
         let left = if is_over { 0 } else { self.left };
         let Some(left) = left.checked_sub(1) else { return false };
         self.left = left;
@@ -346,7 +338,8 @@ impl<W: Clone> Connection<W> {
 
     /// Waits for so long, or until it has been in its state for as long as it may.
     pub fn wait(&mut self, delay: Duration, common: &mut Common<W>) {
-        let deadline = self.until.map_or(common.now + delay, |until| until.min(common.now + delay));
+        let end = common.now + delay;
+        let deadline = self.until(&common.config).map_or(end, |until| until.min(end));
         self.deadline = Some(deadline);
         common.timers.arm(self.place, deadline);
     }

@@ -88,24 +88,25 @@ impl<W: Clone + Eq + Hash> HalfOpen<W> {
         free as u32
     }
 
-    /// Notes that the program has decided.
-    pub fn decided(&mut self, place: u32) {
-        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.place == place) {
-            entry.listener = None;
-        }
+    /// Notes that the program has decided. In which listener's backlog that had been counted.
+    pub fn decided(&mut self, place: u32) -> Option<ListenerKey> {
+        self.entries.iter_mut().find(|entry| entry.place == place)?.listener.take()
     }
 
-    /// Takes off the list what stands, or is over. Nothing happens to what is not there.
-    pub fn remove(&mut self, place: u32) {
-        let at = self.entries.iter().position(|entry| entry.place == place);
-        let Some(entry) = at.and_then(|at| self.entries.remove(at)) else { return };
+    /// Takes off the list what stands, or is over. In which listener's backlog that was counted, if
+    /// it was on the list, and the program had not decided.
+    pub fn remove(&mut self, place: u32) -> Option<ListenerKey> {
+        let at = self.entries.iter().position(|entry| entry.place == place)?;
+        let entry = self.entries.remove(at)?;
         let counted = &mut self.ways[entry.way as usize];
-        let Some(way) = counted else { return };
-        way.count -= 1;
-        if way.count == 0 {
-            self.numbers.remove(&way.way);
-            *counted = None;
+        if let Some(way) = counted {
+            way.count -= 1;
+            if way.count == 0 {
+                self.numbers.remove(&way.way);
+                *counted = None;
+            }
         }
+        entry.listener
     }
 
     /// Which of them has to go so that there is room for a request that came by `way`: of all, or of

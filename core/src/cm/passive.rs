@@ -49,8 +49,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         table.check_free(reply.qpn)?;
         table.hold(reply.qpn, place);
         let connection = table.get(id)?;
-        connection.listener.take().into_iter().for_each(|listener| services.decided(listener));
-        half_open.decided(place);
+        half_open.decided(place).into_iter().for_each(|listener| services.decided(listener));
         connection.enter(State::ReplySent, common);
         connection.say(reply.message(names, common.config.guid, failover, &room), common);
         connection.wait_for_answer(common);
@@ -187,7 +186,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let extensions = offered & common.config.extensions;
         let (peer, ours) = (request.local_timeout, request.remote_timeout);
         let pace = Pace::new(&common.config, peer, ours, request.retries);
-        let (config, now, listener) = (&common.config, common.now, (req.service, number));
+        let (now, listener) = (common.now, (req.service, number));
         let added = table.add(&mut common.random, |id, place| {
             let beginning = Beginning {
                 id,
@@ -197,11 +196,10 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
                 transaction,
                 pace,
                 asked: Some(Asked::of(transaction, req)),
-                listener: Some(listener),
                 alternate: req.alternate != Path::default(),
                 extensions,
             };
-            Connection::new(beginning, config, now)
+            Connection::new(beginning, now)
         });
         let Ok(connection) = added else {
             common.counters.table_full += 1;

@@ -51,7 +51,7 @@ impl<W: Clone> Connection<W> {
         if std::mem::replace(&mut self.put_off, true) || planted(Bug::GrantsNoPatience) {
             return common.counters.duplicates += 1;
         }
-        self.be_patient(&common.config);
+        self.be_patient();
         self.wait(common.config.wait(service_timeout) + self.pace.answer(), common);
     }
 }

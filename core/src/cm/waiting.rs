@@ -59,13 +59,12 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let Some(connection) = table.at(place) else { return };
         let was = connection.state;
         connection.enter(State::TimeWait, common);
-        half_open.remove(place);
+        half_open.remove(place).into_iter().for_each(|listener| services.decided(listener));
         match connection.peer {
             Some(peer) if was.stands() => standing.remove(&connection.way, peer.guid),
             _ if connection.asked.is_some() => resting.push_back(place),
             _ => {}
         }
-        connection.listener.take().into_iter().for_each(|listener| services.decided(listener));
         let rest =
             if planted(Bug::RestsNoNames) { Duration::ZERO } else { common.config.time_wait };
         connection.wait(rest, common);

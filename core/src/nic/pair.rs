@@ -52,8 +52,8 @@ pub(super) struct QueuePair {
     pub peer: Qpn,
     pub send_completions: u32,
     pub receive_completions: u32,
-    /// The peer's GUID, if it is known.
-    peer_guid: Option<CaGuid>,
+    /// The peer's GUID, or zero if it is not known.
+    peer_guid: CaGuid,
     /// The peer, among those that are watched.
     pub host: HostId,
     /// When it was last noted that something had come from there.
@@ -103,7 +103,7 @@ impl QueuePair {
             peer: Qpn::new(0),
             send_completions,
             receive_completions,
-            peer_guid: None,
+            peer_guid: CaGuid(0),
             host: HostId::NONE,
             heard: Time::ZERO,
             probe: None,
@@ -200,7 +200,10 @@ impl QueuePair {
         }
         if let Some(path) = &self.path {
             let (_, peer) = path.outer().hosts();
-            let of = self.peer_guid.map_or(Peer::Of(self.shared.place), Peer::Guid);
+            let of = match self.peer_guid {
+                CaGuid(0) => Peer::Of(self.shared.place),
+                guid => Peer::Guid(guid),
+            };
             self.host = common.join((peer, of), self.shared.place);
             self.heard = Time::ZERO;
         }
@@ -209,7 +212,7 @@ impl QueuePair {
     fn connect(&mut self, connection: Connection) {
         self.met = false;
         self.peer = connection.peer;
-        self.peer_guid = connection.peer_guid;
+        self.peer_guid = connection.peer_guid.unwrap_or(CaGuid(0));
         self.mtu = connection.mtu;
         self.known_flow = 0;
         self.responder.start(&connection);
