@@ -10,6 +10,10 @@ use crate::nic::Config;
 
 /// The most registrations: a key has so many places in front of the bits that nobody can guess.
 const MOST_REGISTRATIONS: usize = 1 << 20;
+/// The times that a connection manager may take: a request can't say more, and what is shorter would be
+/// over before a program that is scheduled late has answered.
+const TIMEOUTS: (Shown, Shown) =
+    (Shown(Duration::from_millis(10)), Shown(Duration::from_secs(600)));
 /// The most entries of a completion queue.
 const MOST_COMPLETIONS: usize = 1 << 24;
 
@@ -43,6 +47,13 @@ impl Config {
         ] {
             let why = "a host that is only scheduled late would be taken for dead";
             within(field, Shown(time), (Shown(KeepAlive::SHORTEST), Shown(longest)), why)?;
+        }
+        for (field, time) in [
+            ("Config::connect_timeout", self.connect_timeout),
+            ("Config::accept_timeout", self.accept_timeout),
+        ] {
+            let why = "a peer is told of it in a request, which can't say more, or in its answers";
+            within(field, Shown(time), TIMEOUTS, why)?;
         }
         Ok(())
     }
@@ -110,6 +121,14 @@ mod tests {
             (
                 Config { keep_alive: idle(short), ..good() },
                 "Config::keep_alive.idle is 9ms, and must be at least 10ms",
+            ),
+            (
+                Config { connect_timeout: Duration::ZERO, ..good() },
+                "Config::connect_timeout is 0ns, and must be at least 10ms",
+            ),
+            (
+                Config { accept_timeout: Duration::MAX, ..good() },
+                "Config::accept_timeout is 18446744073709551615.999999999s, and must be at most 600s",
             ),
             (
                 Config { keep_alive: busy(Duration::ZERO), ..good() },

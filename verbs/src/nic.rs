@@ -72,11 +72,12 @@ pub struct Config {
     /// [connection](Domain::connect) that is asked for is given up after that time if nothing at all
     /// comes back, an [accepted](crate::Incoming::accept) one if the peer does not confirm it, and the
     /// [end](crate::Connection::disconnect) of one goes without the peer's answer then. It is told to
-    /// the peer with the request, as closely as that can say it: in 16 steps.
+    /// the peer with the request, as closely as that can say it. From 10 ms to 10 minutes.
     pub connect_timeout: Duration,
     /// How long a program may take to accept a peer: 20 seconds unless told otherwise. Whoever asks
     /// this side is given up after that time at the latest, be it accepted or not; and this side
-    /// waits so long for a peer whose connection manager says that its program has not decided.
+    /// waits so long for a peer whose connection manager says that its program has not decided. From
+    /// 10 ms to 10 minutes.
     pub accept_timeout: Duration,
     /// For how long the numbers of a connection that is over are not used again: longer than any packet of
     /// it may be on its way. None, on networks that keep no packet, is allowed.

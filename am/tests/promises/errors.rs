@@ -52,7 +52,7 @@ fn of_opening() -> Vec<OpenError> {
 fn of_mapping() -> Vec<MapError> {
     let lost = || CallError::OtherReply { found: 1, index: 2, expected: "sum" };
     vec![
-        MapError::Connect { name: name(), why: ConnectError::TimedOut },
+        MapError::Connect { name: name(), why: ConnectError::GivenUp },
         MapError::NoRoom { name: name(), why: OpenError::Receives(4) },
         MapError::NoRoom { name: name(), why: ResourceError::QueuePairsFull(8).into() },
         MapError::Refused { name: name(), why: "it has no room" },
