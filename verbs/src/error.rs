@@ -42,10 +42,10 @@ impl fmt::Debug for Details {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum FailedWhy {
     /// It was posted, and broke the queue pair, or was flushed when that was broken.
-    #[error("{0}")]
+    #[error(transparent)]
     Carried(#[from] Failure),
     /// It was not posted.
-    #[error("{0}")]
+    #[error(transparent)]
     Refused(#[from] PostError),
     /// It names more memory of the peer's than that is of.
     #[error("{len} bytes are more than the {room} of the peer's memory that was named")]
@@ -207,7 +207,7 @@ pub enum NicError {
     #[error(transparent)]
     Resource(#[from] ResourceError),
     /// The system refused.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     System {
         /// What was tried.
         what: &'static str,

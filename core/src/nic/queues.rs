@@ -26,7 +26,8 @@ use super::work::{LONGEST_MESSAGE, Memory, Plain, ReceiveRequest, WorkRequest};
 pub enum PostError {
     /// As many requests as the queue holds are outstanding.
     #[error(
-        "the queue of {qpn} holds {depth} requests, and all are outstanding: poll for completions"
+        "the queue of {qpn} holds {depth} requests, and all are outstanding: await some of them, or take \
+         their completions, before posting more; or configure a deeper queue"
     )]
     Full {
         /// The queue pair.
@@ -35,7 +36,10 @@ pub enum PostError {
         depth: usize,
     },
     /// As many receives as a shared queue holds are posted.
-    #[error("the shared queue holds {depth} receives, and all are posted: poll for completions")]
+    #[error(
+        "the shared queue holds {depth} receives, and all are posted: post more when messages have \
+         come and their completions were taken, or make a longer queue"
+    )]
     SharedFull {
         /// How many receives it holds.
         depth: usize,

@@ -217,7 +217,7 @@ fn a_queue_pair_that_shares_its_receives_takes_none_of_its_own_and_the_shared_qu
         says(&refused, &[&far.pair.qpn().to_string(), "shared queue: post them there"]);
         (0..2).for_each(|id| shared.post(id, Buf::with_capacity(8)).expect("room"));
         let full = shared.post(2, Buf::with_capacity(8)).expect_err("all are posted");
-        says(&full, &["holds 2 receives, and all are posted: poll for completions"]);
+        says(&full, &["holds 2 receives, and all are posted: post more when"]);
         drop((near, far));
     });
 }

@@ -231,7 +231,7 @@ fn a_full_send_queue_is_an_error_of_posting_and_futures_wait() {
         }
         let refused = one.pair.send.post(Send::inline(b"full").expect("short").id(4));
         let refused = refused.expect_err("all are outstanding");
-        says(&refused, &["holds 4 requests, and all are outstanding: poll for completions"]);
+        says(&refused, &["holds 4 requests, and all are outstanding: await some of them"]);
         assert_eq!((refused.request.id, one.pair.send.room()), (4, 0));
         let mut other = other;
         for id in 0..4 {

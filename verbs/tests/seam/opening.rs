@@ -1,7 +1,7 @@
 //! NICs that are not opened, and tables of theirs that are full: what was tried, what was found, and
 //! what to do.
 
-use doorbell_kit::{child, lab, limit_descriptors};
+use doorbell_kit::{chain, child, lab, limit_descriptors};
 use doorbell_transports::OpenError;
 use doorbell_transports::sharing::{Membership, SERVICES, SharingError};
 use doorbell_verbs::{
@@ -60,7 +60,9 @@ fn a_nic_for_which_there_is_no_descriptor_names_the_limit() {
                 let opened = Nic::open(name, brief());
                 drop(all);
                 opened
-                    .map_err(|why| says(&why, &["all of the 256 file descriptors", "ulimit -n"]))
+                    .map_err(|why| {
+                        says(&chain(&why), &["all of the 256 file descriptors", "ulimit -n"])
+                    })
                     .ok()
             });
             assert!(opened.is_some(), "32 are not enough for {name}");
