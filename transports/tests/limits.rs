@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use doorbell_kit::{child, lab, limit_descriptors, limit_file_size};
+use doorbell_kit::{chain, child, lab, limit_descriptors, limit_file_size};
 use doorbell_transports::shm::Shm;
 use doorbell_transports::{Address, Device, SharedMemory, Spec};
 
@@ -36,10 +36,10 @@ fn all_but(spare: usize) -> Vec<File> {
 
 /// Opens something with more and more descriptors to spare until it succeeds. Each error names the
 /// limit.
-fn until_enough<T, E: std::fmt::Display>(open: impl Fn() -> Result<T, E>) {
+fn until_enough<T, E: std::error::Error>(open: impl Fn() -> Result<T, E>) {
     for spare in 0..ENOUGH {
         let all = all_but(spare);
-        let opened = open().map(drop).map_err(|why| why.to_string());
+        let opened = open().map(drop).map_err(|why| chain(&why));
         drop(all);
         match opened {
             Ok(()) if spare > 0 => return,
@@ -98,7 +98,7 @@ fn reach([a, b]: &mut [Shm; 2], between: impl FnOnce()) -> Result<(), String> {
     loop {
         match a.reach(&to) {
             Ok(Some(_)) => return Ok(()),
-            Err(why) => return Err(why.to_string()),
+            Err(why) => return Err(chain(&why)),
             Ok(None) => {}
         }
         b.arm(None).expect("it can be slept on");
@@ -144,14 +144,14 @@ fn two_devices_for_whose_link_there_is_no_descriptor_name_the_limit() {
 fn memory_that_is_larger_than_files_may_be_is_an_error_that_names_the_limit() {
     child::alone(|| {
         limit_file_size(Some(64 << 10));
-        let why = SharedMemory::new(1 << 20).expect_err("it is too large").to_string();
+        let why = chain(&SharedMemory::new(1 << 20).expect_err("it is too large"));
         assert!(why.contains("RLIMIT_FSIZE") && why.contains("65536"), "{why}");
         SharedMemory::new(4096).expect("it is not too large");
-        let why = Shm::pair().map(drop).expect_err("its rings are too large").to_string();
+        let why = chain(&Shm::pair().map(drop).expect_err("its rings are too large"));
         assert!(why.contains("RLIMIT_FSIZE"), "{why}");
         let mut two = two();
         let own: Address = two[0].address().clone();
-        let why = two[0].reach(&own).expect_err("its ring is too large").to_string();
+        let why = chain(&two[0].reach(&own).expect_err("its ring is too large"));
         assert!(why.contains("RLIMIT_FSIZE"), "{why}");
         let why = reach(&mut two, || {}).expect_err("the other side may not make rings");
         assert!(why.contains("ulimit -f"), "{why}");
