@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -26,7 +27,7 @@ pub(crate) struct KeptId {
 pub(crate) enum Owes {
     /// Whoever holds the [`Kept`](crate::Kept).
     Holder,
-    /// The same, and behind it the task of an asynchronous handler.
+    /// Whoever holds the [`Kept`](crate::Kept), and behind it the task of an asynchronous handler.
     HolderAndTask,
     /// The task: its `Kept` was dropped without a reply.
     Task,
@@ -39,8 +40,11 @@ pub(crate) struct KeptRequests {
     places: Vec<Place>,
     /// The free place that is next, which knows the one behind it.
     free: Option<u16>,
-    /// The task that ends their time, if one runs.
-    timed: Option<AbortHandle>,
+    /// The task that looks at the requests when their time has come, if it runs, and what has it look
+    /// before it meant to.
+    timed: Option<(AbortHandle, Arc<Notify>)>,
+    /// When that task looks next.
+    looks_at: Option<Instant>,
     question: Option<Question>,
     /// The place from which on calls are asked about next.
     next_asked: usize,
@@ -95,31 +99,42 @@ impl KeptRequests {
         }
         let since = Instant::now();
         let until = since + patience;
+        // The task may sleep for what is left of the patience of requests that are no calls.
+        if header.call != 0 && self.looks_at.is_some_and(|at| at > since + LATEST) {
+            self.looks_at = None;
+            self.timed.iter().for_each(|(_, sooner)| sooner.notify_one());
+        }
         let Place { round, kept, next } = &mut self.places[place];
         self.free = next.take();
         *kept = Some(Request { header, since, until, owes, task: None, given_up: false });
         KeptId { place, round: *round }
     }
 
-    /// Has a task end their time, if none does.
-    pub fn time(&mut self, starts: impl FnOnce() -> AbortHandle) {
-        self.timed.get_or_insert_with(starts);
+    /// Starts the task that looks at the requests when their time has come, unless it runs. It is given
+    /// what it is notified by when it is to look sooner.
+    pub fn time(&mut self, starts: impl FnOnce(Arc<Notify>) -> AbortHandle) {
+        self.timed.get_or_insert_with(|| {
+            let sooner = Arc::new(Notify::new());
+            (starts(sooner.clone()), sooner)
+        });
     }
 
-    /// When to look at them next. If none is kept, the task that asks this is over.
+    /// When the task is to look at the requests next. If none is kept, the task is over.
     pub fn next_look(&mut self, now: Instant) -> Option<Instant> {
         let Some(first) = self.all().map(|(_, kept)| kept.until).min() else {
-            self.timed = None;
+            (self.timed, self.looks_at) = (None, None);
             return None;
         };
         let oldest = self.calls().map(|(_, kept)| kept.since).min();
         let ask = oldest.map(|since| now + (now - since).clamp(SOON, LATEST));
-        Some(ask.map_or(first, |ask| ask.min(first)))
+        self.looks_at = Some(ask.map_or(first, |ask| ask.min(first)));
+        self.looks_at
     }
 
-    /// Nothing of them is looked at any more. The tasks of calls, which nobody awaits now.
+    /// Ends the task that looks at the requests, since the link is over. Returns the tasks of the calls'
+    /// handlers, whose answers nobody awaits any more.
     pub fn end(&mut self) -> Vec<AbortHandle> {
-        self.timed.take().iter().for_each(AbortHandle::abort);
+        self.timed.take().iter().for_each(|(task, _)| task.abort());
         let calls = self.places.iter_mut().filter_map(|place| place.kept.as_mut());
         calls.filter(|kept| kept.header.call != 0).filter_map(|kept| kept.task.take()).collect()
     }
@@ -131,7 +146,7 @@ impl KeptRequests {
         })
     }
 
-    /// Those that somebody may have given up.
+    /// The calls among the requests that their callers have not given up, as far as is known.
     fn calls(&self) -> impl Iterator<Item = (KeptId, &Request)> {
         self.all().filter(|(_, kept)| kept.header.call != 0 && !kept.given_up)
     }

@@ -163,7 +163,8 @@ impl Link {
         // Where it is over, nobody is answered any more.
         if out.ending.is_none() {
             let runtime = &self.endpoint.shared.runtime;
-            kept.time(|| runtime.spawn(kept::attend(self.clone())).abort_handle());
+            let attend = |sooner| kept::attend(self.clone(), sooner);
+            kept.time(|sooner| runtime.spawn(attend(sooner)).abort_handle());
         }
         kept.keep(header, Duration::from_millis(patience.into()), owes)
     }

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use doorbell_verbs::AtHand;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -19,8 +20,9 @@ use crate::kept::Release;
 use crate::outbox::Content;
 use crate::wire::{Header, Kind, awaits, packed, unpacked};
 
-/// Sees to the kept requests of a link until there are none.
-pub(super) async fn attend(link: Arc<Link>) {
+/// Sees to the kept requests of a link until there are none: at the times that they ask for, and when
+/// it is notified that there is one that asks for less.
+pub(super) async fn attend(link: Arc<Link>, sooner: Arc<Notify>) {
     loop {
         let next = {
             let out = &mut *link.out();
@@ -28,7 +30,10 @@ pub(super) async fn attend(link: Arc<Link>) {
             kept.and_then(|kept| kept.next_look(Instant::now()))
         };
         let Some(next) = next else { return };
-        tokio::time::sleep_until(next).await;
+        tokio::select! {
+            () = tokio::time::sleep_until(next) => {}
+            () = sooner.notified() => continue,
+        }
         link.sends_overdue_back();
         link.asks_what_is_awaited();
     }

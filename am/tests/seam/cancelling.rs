@@ -97,6 +97,32 @@ fn a_dropped_call_ends_its_asynchronous_handler_and_gives_its_credit_back() {
     });
 }
 
+/// Whoever asks about calls slept for as long as the handler of a request that is no call may take, and
+/// heard of no call that came meanwhile.
+#[test]
+fn a_dropped_call_gives_its_credit_back_beside_a_request_that_is_kept_for_long() {
+    everywhere(|over| async move {
+        let running = Running::default();
+        let (_near, peer, _far) = mapped(over, Handlers::new(), handlers(&running)).await;
+        peer.request(SLOW, 0).await.expect("it is there");
+        running.comes_to(1).await;
+        // The task that asks about calls has begun to sleep by then, or is about to.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let tasks: Vec<_> = (1..8)
+            .map(|number| {
+                let peer = peer.clone();
+                tokio::spawn(async move { peer.call(SLOW, number).await.map(drop) })
+            })
+            .collect();
+        running.comes_to(8).await;
+        tasks.iter().for_each(tokio::task::JoinHandle::abort);
+        // Less than the patience, in which the request without an answer would come back.
+        let told = peer.within(Duration::from_secs(15)).call(FAST, 7).await;
+        assert_eq!(told.expect("a credit comes back").arguments(TOLD), Ok(7));
+        running.comes_to(1).await;
+    });
+}
+
 /// One runs, and the others wait until it is done.
 #[test]
 fn a_dropped_call_is_taken_off_those_that_wait_for_a_task() {

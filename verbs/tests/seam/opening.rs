@@ -61,7 +61,7 @@ fn a_nic_for_which_there_is_no_descriptor_names_the_limit() {
                 drop(all);
                 opened
                     .map_err(|why| {
-                        says(&chain(&why), &["all of the 256 file descriptors", "ulimit -n"])
+                        says(&chain(&why), &["all of the 256 file descriptors", "ulimit -n"]);
                     })
                     .ok()
             });
