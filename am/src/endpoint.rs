@@ -274,11 +274,11 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes a peer off the translation table, and waits until it has handled what was sent there before. If
-    /// the peer is mapped at no other place, and has not mapped this endpoint either, the connection ends,
-    /// and what handles to the peer that were kept send meanwhile comes back.
+    /// Takes a peer off the translation table, and waits until it has handled what was sent there before, as
+    /// long as its handlers take. If the peer is mapped at no other place, and has not mapped this endpoint
+    /// either, the connection ends, and what handles to the peer that were kept send meanwhile comes back.
     ///
-    /// If the future is dropped, the connection is ended in the background all the same.
+    /// Whoever has less time than that drops the future: the unmap goes on in the background.
     ///
     /// # Errors
     /// When none is mapped there.

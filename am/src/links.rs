@@ -457,13 +457,23 @@ impl Core {
     }
 }
 
-/// Asks the endpoint at the other end of a link.
+/// Asks the endpoint at the other end of a link, and waits for the answer as long as the link stands.
 pub(crate) async fn ask(
     link: &Arc<Link>,
     words: &[u64],
     payload: &[u8],
 ) -> Result<Reply, CallError> {
-    peer::ask(link, SYSTEM, Content { words, payload }).await
+    ask_within(link, words, payload, None).await
+}
+
+/// Asks the endpoint at the other end of a link, and waits for the answer no longer than that.
+pub(crate) async fn ask_within(
+    link: &Arc<Link>,
+    words: &[u64],
+    payload: &[u8],
+    within: Option<Duration>,
+) -> Result<Reply, CallError> {
+    peer::ask(link, SYSTEM, Content { words, payload }, within).await
 }
 
 /// The bytes of a listing of handlers, of which one has a name of 255 at the most: every endpoint takes

@@ -275,14 +275,16 @@ async fn begin_later<'l>(
     Ok(Begun { call: credit.send_call(handler, content)?, seen })
 }
 
-/// What an endpoint asks another by a link, and the answer.
+/// Asks the endpoint at the other end of a link something, and waits for the answer: for so long, or for
+/// as long as the peer is there.
 pub(crate) async fn ask(
     link: &Arc<Link>,
     handler: u16,
     content: Content<'_>,
+    within: Option<Duration>,
 ) -> Result<Reply, CallError> {
     let which = (handler, "a question between endpoints");
-    let (mut limit, mut answer) = (Limit::of(None), None);
+    let (mut limit, mut answer) = (Limit::of(within), None);
     let begun = match begin(link, handler, content) {
         Ok(Some(begun)) => Ok(begun),
         Ok(None) => begin_later(link, handler, content, &mut limit).await,
@@ -290,7 +292,7 @@ pub(crate) async fn ask(
     };
     let begun = begun.map_err(|why| not_sent(link, which, why))?;
     begun.answered(link, &mut answer, &mut limit).await;
-    let answer = answer.unwrap_or(Err(Undeliverable::PeerGone));
+    let Some(answer) = answer else { return Err(too_late(link, which, &limit)) };
     answer.map_err(|why| undelivered(link, which, why))
 }
 

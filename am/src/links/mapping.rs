@@ -1,13 +1,14 @@
 //! Mapping peers: connections that are made, found, taken up and given up.
 
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use doorbell_verbs::{ConnectError, Incoming, Listener};
 
-use super::{Core, ask, left, memory};
+use super::{Core, ask, ask_within, left, memory};
 use crate::buffers::locked;
 use crate::endpoint::Policy;
-use crate::error::{MapError, SendError};
+use crate::error::{CallError, MapError, SendError};
 use crate::life::User;
 use crate::link::Link;
 use crate::listing::Difference;
@@ -16,6 +17,9 @@ use crate::refusal::Refusal;
 use crate::sizes::Size;
 use crate::tag::Tag;
 use crate::wire::{Ask, Hello, Nature};
+
+/// How long an answer is waited for by a link that is there already, before a connection is made instead.
+const FOUND_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Mapping.
 impl Core {
@@ -42,17 +46,19 @@ impl Core {
         self.put(index, name, user)
     }
 
-    /// Uses a link to the peer that is there already, and shows the tag there. `None` if there is none, or
-    /// the link ended meanwhile: a new connection shows then whether the peer is still there.
+    /// Uses a link to the peer that is there already, and shows the tag there. `None` if there is none, the
+    /// link ended meanwhile, or the peer does not answer soon, because its handlers hold all credits or a
+    /// thread: a new connection needs none of those, and shows whether the peer is still there.
     async fn find(&self, name: &Name, tag: Option<Tag>) -> Result<Option<User>, MapError> {
         let Some(user) = self.user_of(name, tag) else { return Ok(None) };
         user.link().is_to(name);
         let alike = match self.show(user.link(), name, tag).await {
-            Ok(()) => self.compare(user.link(), name).await,
+            Ok(()) => self.compare(user.link(), name, Some(FOUND_PATIENCE)).await,
             Err(why) => Err(why),
         };
         match alike {
             Ok(()) => Ok(Some(user)),
+            Err(MapError::Lost { why: CallError::Deadline { .. }, .. }) => Ok(None),
             Err(MapError::Lost { .. }) if user.link().ending().is_some() => Ok(None),
             Err(why) => Err(why),
         }
@@ -106,7 +112,7 @@ impl Core {
         size: Size,
     ) -> Result<User, MapError> {
         let user = self.connect(name, tag, size).await?;
-        self.compare(user.link(), name).await?;
+        self.compare(user.link(), name, None).await?;
         Ok(user)
     }
 
@@ -129,20 +135,26 @@ impl Core {
         let words = [Ask::Show as u64, tag.map_or(0, |Tag(tag)| tag)];
         let words = &words[..1 + usize::from(tag.is_some())];
         let lost = |why| MapError::Lost { name: name.to_string(), why };
-        let reply = ask(link, words, &[]).await.map_err(lost)?;
+        let reply = ask_within(link, words, &[], Some(FOUND_PATIENCE)).await.map_err(lost)?;
         let segment = memory(reply.words());
         let refused = || MapError::Tag { name: name.to_string(), shown: tag };
         link.out().segment = segment.ok_or_else(refused)?;
         Ok(())
     }
 
-    /// Makes sure that a peer has the same handlers, as far as both have them.
-    async fn compare(&self, link: &Arc<Link>, name: &Name) -> Result<(), MapError> {
+    /// Makes sure that a peer has the same handlers, as far as both have them. Each of its answers is waited
+    /// for no longer than that.
+    async fn compare(
+        &self,
+        link: &Arc<Link>,
+        name: &Name,
+        within: Option<Duration>,
+    ) -> Result<(), MapError> {
         if link.peer().is_some_and(|peer| peer.handlers == self.digest) {
             return Ok(());
         }
         for piece in &self.listing {
-            let answer = ask(link, &[Ask::Compare as u64], piece).await;
+            let answer = ask_within(link, &[Ask::Compare as u64], piece, within).await;
             let lost = |why| MapError::Lost { name: name.to_string(), why };
             if let Some(found) = Difference::from_bytes(answer.map_err(lost)?.payload()) {
                 let Difference { which, index, name: there } = found;
@@ -187,8 +199,8 @@ impl Core {
 
 /// Unmapping.
 impl Core {
-    /// Takes a peer off its place, and waits until what was sent there is handled. If that leaves the link
-    /// without users on both sides, the connection ends.
+    /// Takes a peer off its place, and waits until what was sent there is handled, as long as that takes. If
+    /// that leaves the link without users on both sides, the connection ends.
     pub async fn unmap(&self, index: usize) -> Result<(), SendError> {
         let link = {
             let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);

@@ -15,6 +15,9 @@ const SLOW: RequestId<u64> = RequestId::new(1, "slow");
 const KEEP: RequestId<u64> = RequestId::new(2, "keep");
 const TOLD: ReplyId<u64> = ReplyId::new(0, "told");
 
+/// Less than the patience of endpoints, and more than anything takes that waits for no handler.
+const BOUND: Duration = Duration::from_secs(15);
+
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(600);
 
@@ -117,9 +120,32 @@ fn a_dropped_call_gives_its_credit_back_beside_a_request_that_is_kept_for_long()
         running.comes_to(8).await;
         tasks.iter().for_each(tokio::task::JoinHandle::abort);
         // Less than the patience, in which the request without an answer would come back.
-        let told = peer.within(Duration::from_secs(15)).call(FAST, 7).await;
+        let told = peer.within(BOUND).call(FAST, 7).await;
         assert_eq!(told.expect("a credit comes back").arguments(TOLD), Ok(7));
         running.comes_to(1).await;
+    });
+}
+
+/// A map asked by the link that there was, and waited for a credit until one of the handlers had ended.
+#[test]
+fn a_peer_whose_handlers_hold_all_credits_is_mapped_at_another_place() {
+    everywhere(|over| async move {
+        let running = Running::default();
+        let (near, peer, far) = mapped(over, Handlers::new(), handlers(&running)).await;
+        let calls: Vec<_> = (0..8)
+            .map(|number| {
+                let peer = peer.clone();
+                tokio::spawn(async move { peer.call(SLOW, number).await.map(drop) })
+            })
+            .collect();
+        running.comes_to(8).await;
+        for place in [1, 2] {
+            // By the same tag, as the peer is mapped already, and by none.
+            let tag = (place == 1).then_some(Tag(1));
+            let mapped = tokio::time::timeout(BOUND, near.map(place, far.name(), tag)).await;
+            mapped.expect("it needs no credit of the calls'").expect("it is there");
+        }
+        calls.iter().for_each(tokio::task::JoinHandle::abort);
     });
 }
 
