@@ -120,8 +120,8 @@ pub struct EndpointConfig {
     /// [deadline](Self::deadline).
     pub patience: Duration,
     /// How long a call of this endpoint's waits for its answer, and whoever waits for a credit, unless
-    /// [`Peer::within`] says otherwise. Without it, as long as the peer is there: a handler has no longer
-    /// than [`patience`](Self::patience).
+    /// [`Peer::within`] says otherwise. Without it a call waits until the [`patience`](Self::patience) is
+    /// over, which is all the time that handlers have.
     pub deadline: Option<Duration>,
     /// How messages are carried.
     pub policy: Policy,
