@@ -112,7 +112,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         connection.enter(State::Established, common);
         connection.deadline = None;
         if let Some(peer) = connection.peer {
-            standing.add(&connection.way, peer.guid);
+            standing.add(&connection.way, peer);
         }
         connection.say(Rtu { local, remote, private }, common);
         common.counters.established += 1;
@@ -165,7 +165,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
                 Claim::Refuse => self.refuse_stale_rep(place, rep),
             };
         }
-        self.note_newcomer(&way, peer.guid);
+        self.note_newcomer(&way, peer.guid, peer.qpn);
         self.table.meet(place, peer);
         let Self { table, common, .. } = self;
         let Some(connection) = table.at(place) else { return };

@@ -78,12 +78,15 @@ pub enum Event<W> {
         id: ConnectionId,
     },
     /// A peer with a GUID of its own has sent a request or a reply by a way on which connections with
-    /// other GUIDs stand. It may be another process there, or what has taken the place of those: find
-    /// out whether they are still there (as with [`Nic::suspect`](crate::nic::Nic::suspect)). For a
-    /// way it is not told again before the event was taken.
+    /// other GUIDs stand, and its queue pair's number bears the process tag of their peers' numbers. It
+    /// may have taken the place of those: find out whether they are still there (as with
+    /// [`Nic::suspect`](crate::nic::Nic::suspect)). For a way and a tag it is not told again before the
+    /// event was taken.
     Newcomer {
         /// The way to the peer.
         way: W,
+        /// The newcomer's queue pair.
+        qpn: Qpn,
     },
     /// Nothing of a connection is left, and its queue pair may be used again.
     ///

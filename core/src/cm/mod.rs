@@ -16,7 +16,7 @@
 //! | [`Established`](Event::Established) | makes it ready to send |
 //! | [`Failed`](Event::Failed), [`Ended`](Event::Ended) | flushes it |
 //! | [`Claimed`](Event::Claimed) | asks its peer whether it is there; ends the connection if it is not |
-//! | [`Newcomer`](Event::Newcomer) | asks all other peers at that address the same |
+//! | [`Newcomer`](Event::Newcomer) | asks the peers at that address that it can have replaced the same |
 //! | [`Released`](Event::Released) | uses it again, or takes it down |
 //!
 //! # States and messages
@@ -46,7 +46,9 @@
 //! A peer that begins anew has another [GUID](Config::guid), so that nothing it says is taken for
 //! what it had said before. That connections of the GUID before it are gone is not believed on its
 //! word. The driver [is told](Event::Newcomer) that another peer speaks where some of its
-//! connections lead, asks their peers, and ends those that are not answered.
+//! connections lead, with the process tag that those have in their queue pair numbers. It asks their
+//! peers, and ends those that are not answered. Only a message that is otherwise acceptable tells of
+//! such a newcomer.
 //!
 //! Some peers keep their GUID when they begin anew, as the Linux kernel does. A REQ or a REP may then
 //! have the name or the queue pair of a connection that stands for another one. Such a
@@ -256,7 +258,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let mut random = Random::new(seed);
         let table = Table::new(&config, random.u64())?;
         let half_open = HalfOpen::new(random.u64());
-        let standing = Standing::new(random.u64());
+        let standing = Standing::new(random.u64(), config.tag_bits);
         let resting = VecDeque::new();
         let services = Services::new(config.owner);
         let timers = Timers::new(table.capacity());
@@ -324,7 +326,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
                     connection.untaken_claim = false;
                 }
             }
-            Event::Newcomer { way } => self.standing.taken(way),
+            Event::Newcomer { way, qpn } => self.standing.taken(way, *qpn),
             _ => {}
         }
         Some(event)

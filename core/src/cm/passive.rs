@@ -81,7 +81,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let Some(connection) = table.at(place) else { return };
         half_open.remove(place);
         if let Some(peer) = connection.peer.filter(|_| connection.state == State::ReplySent) {
-            standing.add(&connection.way, peer.guid);
+            standing.add(&connection.way, peer);
         }
         connection.enter(State::Established, common);
         connection.deadline = None;
@@ -120,31 +120,29 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         if let Some(place) = self.table.by_peer_qpn(way, req.ca_guid, req.qpn) {
             return self.claim_by_req(place, way, transaction, req);
         }
-        self.note_newcomer(way, req.ca_guid);
         let room = self.services.room(req.service);
-        let room = match room {
-            Room::Full(number) if self.make_room(Some((req.service, number)), way) => {
-                Room::Yes(number)
-            }
-            room => room,
-        };
         let counters = &mut self.common.counters;
         let number = match room {
-            Room::Yes(number) => number,
-            Room::Full(_) => return counters.backlog_full += 1,
+            Room::Yes(number) | Room::Full(number) => number,
             Room::NotHere if self.services.is_nobodys(req.service) => {
                 counters.no_such_service += 1;
                 return self.refuse_req(way, transaction, req, RejectReason::INVALID_SERVICE_ID);
             }
             Room::NotHere => return counters.of_others += 1,
         };
-        match Request::read(req) {
-            Ok(terms) => self.first_req(way, transaction, req, number, terms),
+        let terms = match Request::read(req) {
+            Ok(terms) => terms,
             Err(reason) => {
                 counters.unsupported += 1;
-                self.refuse_req(way, transaction, req, reason);
+                return self.refuse_req(way, transaction, req, reason);
             }
+        };
+        self.note_newcomer(way, req.ca_guid, req.qpn);
+        let full = matches!(room, Room::Full(_));
+        if full && !self.make_room(Some((req.service, number)), way) {
+            return self.common.counters.backlog_full += 1;
         }
+        self.first_req(way, transaction, req, number, terms);
     }
 
     /// A request names what is another connection's.

@@ -61,7 +61,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         connection.enter(State::TimeWait, common);
         half_open.remove(place).into_iter().for_each(|listener| services.decided(listener));
         match connection.peer {
-            Some(peer) if was.stands() => standing.remove(&connection.way, peer.guid),
+            Some(peer) if was.stands() => standing.remove(&connection.way, peer),
             _ if connection.asked.is_some() => resting.push_back(place),
             _ => {}
         }

@@ -134,7 +134,7 @@ pub(super) struct Common {
     pub mapped: Mappings,
     pub completions: Vec<Option<Completions>>,
     pub counters: Counters,
-    /// A timer for each queue pair, and behind them one for each host.
+    /// A timer for each queue pair, and behind them one for each peer.
     pub timers: Timers,
     pub hosts: Hosts,
     /// How many queue pairs there may be.
@@ -190,8 +190,8 @@ impl Common {
     }
 
     /// Counts a queue pair as connected to a peer, which is then expected to be heard of.
-    pub fn join(&mut self, peer: (Host, Peer), place: u32) -> HostId {
-        let (host, first) = self.hosts.join(peer, place, self.now);
+    pub fn join(&mut self, peer: (Host, Peer), remote: Qpn, place: u32) -> HostId {
+        let (host, first) = self.hosts.join(peer, remote, place, self.now);
         if first {
             self.timers.arm(host.timer(self.places), self.now + self.hosts.limits.idle / 2);
         }

@@ -20,7 +20,7 @@ pub struct Config {
     pub addresses: usize,
     /// Which queue pair numbers are this NIC's.
     pub numbering: Numbering,
-    /// How long the hosts of peers may be silent. A device that can't lose sees to that itself.
+    /// How long peers may be silent. A device that can't lose sees to that itself.
     pub keep_alive: KeepAlive,
     /// Whether the device can't lose, repeat or reorder, and tells how far packets were taken. Its
     /// packets come [by links](super::Flow::Link).

@@ -52,7 +52,7 @@ pub struct Counters {
     pub acks_sent: u64,
     /// Packets of what peers read, and results of their atomic operations, sent.
     pub answers_sent: u64,
-    /// Times that a silent host was asked whether it is there.
+    /// Times that a silent peer was asked whether it is there.
     pub questions_sent: u64,
     /// Notices sent: a link was told of packets that no queue pair took.
     pub notices_sent: u64,

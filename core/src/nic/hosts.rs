@@ -12,8 +12,10 @@
 //! A connection whose peer's GUID is not known, since no connection manager made it, has a peer of its
 //! own.
 //!
-//! A peer may be [suspected](super::Nic::suspect) of being gone. Then it is asked at once, and has as
-//! long to answer as when requests are under way to it.
+//! A peer may be [suspected](super::Nic::suspect) of being gone, when a newcomer at its host has a queue
+//! pair number with the same process tag. Then it is asked at once, as often as a
+//! [probe](super::probe) asks, and has as long to answer as when requests are under way to it. The tag
+//! of a peer is that of the queue pair by which it was met first.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,10 +24,11 @@ use std::time::Duration;
 use crate::encap::Host;
 use crate::planted::{Bug, planted};
 use crate::time::Time;
-use crate::wire::CaGuid;
+use crate::wire::{CaGuid, Qpn};
 
 use super::completion::Cause;
 use super::leaps::Leaps;
+use super::probe::QUESTIONS;
 
 /// How long peers may be silent before the connections to them break with
 /// [`Cause::PeerSilent`](super::Cause::PeerSilent). Each is
@@ -43,8 +46,13 @@ use super::leaps::Leaps;
 /// tells at once that a peer has ended, and waits for as long as it takes for one that is stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeepAlive {
-    /// How long a peer's host may be silent while nothing is under way to it: 30 seconds by default. The host
-    /// is asked whether it is there from half of this time on, once for all connections to it.
+    /// How long a peer may be silent while nothing is under way to it: 30 seconds by default. From half
+    /// of this time on the peer is asked whether it is there, once for all connections to it. A peer
+    /// is judged by its host and its CA GUID: what another process of the same host says does not
+    /// count for it.
+    ///
+    /// A peer that a newcomer at its host can have replaced has only [`busy`](Self::busy) to answer:
+    /// see [`Nic::suspect`](super::Nic::suspect).
     pub idle: Duration,
     /// How long a peer may be silent while it is waited for: one second by default. It is waited for
     /// while a request is under way, which is sent again meanwhile, and while it is
@@ -71,7 +79,7 @@ impl fmt::Display for Silence {
 }
 
 impl KeepAlive {
-    /// The least that a host may be silent: what is shorter counts as this.
+    /// The least that a peer may be silent: what is shorter counts as this.
     pub const SHORTEST: Duration = Duration::from_millis(10);
 }
 
@@ -94,9 +102,6 @@ impl Peer {
     /// The first and the last in their order.
     const ALL: (Self, Self) = (Self::Guid(CaGuid(0)), Self::Of(u32::MAX));
 }
-
-/// How often a suspected peer is asked before it is taken for gone.
-const SUSPECT_ASKED: u32 = 8;
 
 /// Which peer, in the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,6 +137,8 @@ enum Suspicion {
 
 struct Watched {
     key: (Host, Peer),
+    /// The peer's queue pair in the first of the connections to it, whose number has its tag.
+    remote: Qpn,
     /// When something came from it last.
     heard: Time,
     suspicion: Suspicion,
@@ -143,7 +150,7 @@ struct Watched {
     users: u32,
 }
 
-/// As often a host is asked at least before it is taken for gone: time may pass in which nobody
+/// How often a peer is asked at least before it is taken for gone: time may pass in which nobody
 /// looks at what has come.
 pub(super) const LEAST_ASKED: u8 = 3;
 
@@ -178,13 +185,20 @@ impl Hosts {
     }
 
     /// Counts a queue pair as connected to a peer. Whether it is the first.
-    pub fn join(&mut self, key: (Host, Peer), place: u32, now: Time) -> (HostId, bool) {
+    pub fn join(
+        &mut self,
+        key: (Host, Peer),
+        remote: Qpn,
+        place: u32,
+        now: Time,
+    ) -> (HostId, bool) {
         if let Some(&found) = self.places.get(&key) {
             self.hosts[found as usize].users += 1;
             return (HostId(found), false);
         }
         let watched = Watched {
             key,
+            remote,
             heard: now,
             suspicion: Suspicion::None,
             speaker: place,
@@ -212,17 +226,25 @@ impl Hosts {
         last
     }
 
-    /// Suspects all peers at a host of being gone, but those that are suspected already. Which those
-    /// are, and when each is [due](Self::due): when the clock is read next, or if it was asked less
+    /// Suspects of being gone those peers at a host whose queue pair number says that they can have
+    /// been replaced, but those that are suspected already. Which those are, and when each is [due](Self::due): when the clock is read next, or if it was asked less
     /// than the busy time ago, when that is over. So whoever makes others suspected has each asked
     /// no more often.
-    pub fn suspect(&mut self, host: Host, now: Time) -> Vec<(HostId, Time)> {
+    pub fn suspect(
+        &mut self,
+        host: Host,
+        replaced: impl Fn(Qpn) -> bool,
+        now: Time,
+    ) -> Vec<(HostId, Time)> {
         let (first, last) = Peer::ALL;
         let busy = self.limits.busy;
         let there = self.places.range((host, first)..=(host, last));
         let mut suspects = Vec::new();
         for (_, &index) in there {
             let watched = &mut self.hosts[index as usize];
+            if !replaced(watched.remote) {
+                continue;
+            }
             let at = match watched.suspicion {
                 Suspicion::Since(asked) if watched.heard > asked && now < asked + busy => {
                     watched.suspicion = Suspicion::Again(asked + busy);
@@ -297,7 +319,7 @@ impl Hosts {
                 return Due::Gone(Silence::Busy);
             }
             host.asked = host.asked.saturating_add(1);
-            return Due::Ask(host.speaker, now + busy / SUSPECT_ASKED);
+            return Due::Ask(host.speaker, now + busy / QUESTIONS);
         }
         if now < host.heard + idle / 2 {
             return Due::Wait(host.heard + idle / 2);

@@ -72,7 +72,7 @@
 //! | `responder`, `reads` | what the peer requests, and asks of this side's memory |
 //! | `receives` | where receives are taken from |
 //! | `unreliable`, `datagrams`, `management` | the other services, and queue pair 1 |
-//! | `hosts` | whether peers' hosts are still there |
+//! | `hosts` | whether peers are still there |
 //! | `probe` | whether the peer of one queue pair is, asked on demand |
 //! | `common`, `timers`, `leaps`, `doorbells` | what queue pairs share |
 //! | `device` | what a device must do, and is told |
@@ -123,6 +123,7 @@ pub use hosts::{KeepAlive, Silence};
 pub use keys::{Domain, KeyError, Lkey, Registration, Rights, TableFull};
 pub use management::{Management, TooMany, Way};
 pub use mapped::MappingId;
+pub(crate) use numbering::tag_of;
 pub use numbering::{Numbering, NumberingError};
 pub use queues::{
     CompletionGauge, CompletionQueue, Notify, Polled, PostError, ReceiveQueue, Refused, SendQueue,
@@ -195,7 +196,7 @@ fn look_after(host: HostId, pairs: &mut [Option<Box<QueuePair>>], common: &mut C
         hosts::Due::Wait(until) => until,
         hosts::Due::Ask(speaker, again) => {
             // Whoever heard of it last, and then the others in turn: the peer of one may have gone,
-            // and not its host.
+            // and not its whole process.
             let (before, from) = pairs.split_at_mut(speaker as usize);
             let mut others = from.iter_mut().chain(before).flatten();
             let asks = others.find(|pair| pair.host == host && pair.state.requests());
@@ -274,20 +275,26 @@ impl Nic {
         self.tell(now);
     }
 
-    /// Has all peers at the end of a path asked whether they are there: because something there says
-    /// that it has taken the place of one of them, say. One that has given no sign of life within
-    /// [`KeepAlive::busy`] is gone, and all connections to it break. However often this is called, each
-    /// peer is asked once in that time, and again only if it does not answer. What one peer there says
-    /// does not count for another, as far as their GUIDs are [known](Connection::peer_guid).
+    /// Has the peers asked whether they are there that a newcomer at the end of a path can have
+    /// replaced: those at its host whose queue pair numbers bear the same [tag](Numbering::tag) as the
+    /// newcomer's queue pair, since no two living processes of an interface share one. A peer that
+    /// gives no sign of life within [`KeepAlive::busy`] is gone, and all connections to it break. Until
+    /// then it is asked sixteen times, as by a [probe](Self::probe). However often this is called, a
+    /// peer that answers is asked once in that time. What one peer there says does not count for
+    /// another, as far as their GUIDs are [known](Connection::peer_guid).
+    ///
+    /// Peers of other tags are other processes, which the newcomer leaves alone: one that is stopped
+    /// while nothing is under way to it keeps its connections for [`KeepAlive::idle`].
     ///
     /// Nothing is done on a lossless device, which tells itself when a peer has gone.
-    pub fn suspect(&mut self, path: &Path) {
-        let common = &mut self.common;
+    pub fn suspect(&mut self, path: &Path, newcomer: Qpn) {
+        let Self { common, numbers, .. } = self;
         if common.lossless {
             return;
         }
         let (_, host) = path.outer().hosts();
-        for (peer, at) in common.hosts.suspect(host, common.now) {
+        let replaced = |peer| numbers.same_process(peer, newcomer);
+        for (peer, at) in common.hosts.suspect(host, replaced, common.now) {
             common.timers.arm(peer.timer(common.places), at);
         }
     }

@@ -45,6 +45,11 @@ pub enum NumberingError {
     },
 }
 
+/// The tag of the process that a queue pair number belongs to, where tags have so many bits.
+pub(crate) fn tag_of(qpn: Qpn, tag_bits: u32) -> u32 {
+    qpn.get() >> 24_u32.saturating_sub(tag_bits)
+}
+
 /// A numbering, and how its numbers are made of places in a table, and taken apart.
 ///
 /// Behind the tag and the shard there are random bits, drawn for each use of a place, and then the
@@ -58,6 +63,8 @@ pub(super) struct Numbers {
     below: u32,
     /// Ones for as many bits as a place has.
     places: u32,
+    /// How many bits the tag has.
+    tag_bits: u32,
 }
 
 impl Numbers {
@@ -74,7 +81,12 @@ impl Numbers {
         let bits = 24 - used;
         let (above, below) = ((tag << shard_bits | shard) << bits, (1 << bits) - 1);
         let capacity = queue_pairs.clamp(1, below as usize + 1);
-        Ok(Self { above, below, places: capacity.next_power_of_two() as u32 - 1 })
+        Ok(Self { above, below, places: capacity.next_power_of_two() as u32 - 1, tag_bits })
+    }
+
+    /// Whether two queue pair numbers of one host bear the same process's tag.
+    pub fn same_process(self, one: Qpn, other: Qpn) -> bool {
+        tag_of(one, self.tag_bits) == tag_of(other, self.tag_bits)
     }
 
     /// How many queue pairs there can be.

@@ -204,7 +204,7 @@ impl QueuePair {
                 CaGuid(0) => Peer::Of(self.shared.place),
                 guid => Peer::Guid(guid),
             };
-            self.host = common.join((peer, of), self.shared.place);
+            self.host = common.join((peer, of), self.peer, self.shared.place);
             self.heard = Time::ZERO;
         }
     }
@@ -410,7 +410,7 @@ impl QueuePair {
         }
     }
 
-    /// Notes that something came from the peer's host: once for all that came at a time.
+    /// Notes that something came from the peer: once for all that came at a time.
     #[inline(always)]
     pub fn hear(&mut self, common: &mut Common) {
         if self.heard != common.now {

@@ -1,8 +1,8 @@
 //! Probes: whether the peer of one queue pair is still there, asked on demand.
 //!
-//! The keep-alive of [`hosts`](super::hosts) judges a host, and anything that comes from the host
-//! satisfies it. A probe judges the peer of a single queue pair: another process on the same host, or
-//! a new one at the same address, does not answer for it.
+//! The keep-alive of [`hosts`](super::hosts) judges a peer, that is a host and a GUID, and anything
+//! that comes from that peer on any connection satisfies it. A probe judges the other end of a single
+//! queue pair: what comes by another connection of the same peer does not answer for it.
 
 use crate::planted::{Bug, planted};
 use crate::time::Time;
@@ -16,7 +16,7 @@ use super::{Nic, find};
 /// How many questions a probe asks within [`KeepAlive::busy`](super::KeepAlive::busy), evenly spread.
 /// Where three of ten packets are lost, each way, a peer that lives fails to answer all of them
 /// about twice in 100,000 probes.
-const QUESTIONS: u32 = 16;
+pub(super) const QUESTIONS: u32 = 16;
 
 /// A probe that is under way.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ impl Nic {
     /// comes by this queue pair until then, the connection breaks with [`Cause::PeerSilent`](super::Cause::PeerSilent).
     ///
     /// This is for a program that waits for something that only the peer's program can send: the
-    /// peer's NIC has acknowledged the request, so nothing is under way, and the peer's host would
+    /// peer's NIC has acknowledged the request, so nothing is under way, and the peer would
     /// be missed only after [`KeepAlive::idle`](super::KeepAlive::idle). To probe again while a probe is
     /// under way changes nothing. A probe costs about a packet each way if the peer is there, and
     /// nothing on the way of messages.

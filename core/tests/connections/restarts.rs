@@ -2,7 +2,7 @@
 
 use doorbell_core::cm::{Config, Event, Reply, Request, State, Why};
 use doorbell_core::wire::cm::{CmRetries, RejectReason};
-use doorbell_core::wire::{CaGuid, Psn, Qpn};
+use doorbell_core::wire::{CaGuid, Psn, Qpn, ServiceId};
 
 use crate::common::Kind::*;
 use crate::common::*;
@@ -117,7 +117,7 @@ fn a_newcomer_at_a_peers_address_is_told_of_and_taken_as_any_other() {
     // The same numbers mean nothing under another GUID.
     let asking = world.managers[0].connect(1, &request(5), b"").unwrap();
     world.carry();
-    assert_eq!(world.event(1), Event::Newcomer { way: 0 });
+    assert_eq!(world.event(1), Event::Newcomer { way: 0, qpn: Qpn::new(5) });
     let asked = world.asked(1);
     world.managers[1].accept(asked, &reply(7), b"").unwrap();
     world.carry();
@@ -135,6 +135,40 @@ fn a_newcomer_at_a_peers_address_is_told_of_and_taken_as_any_other() {
     world.managers[0].connect(1, &request(9), b"").unwrap();
     world.carry();
     world.asked(1);
+    world.no_event();
+}
+
+/// A queue pair number of the process with this tag.
+fn of_process(tag: u32) -> u32 {
+    tag << (24 - config(0).tag_bits) | 5
+}
+
+#[test]
+fn a_newcomer_of_another_tag_has_replaced_nobody() {
+    let mut world = World::pair();
+    world.connect((of_process(1), 6));
+    for (tag, told) in [(2, false), (1, true)] {
+        begin_anew(&mut world, 0, 99 + u64::from(tag));
+        world.managers[0].connect(1, &request(of_process(tag)), b"").unwrap();
+        world.carry();
+        if told {
+            let qpn = Qpn::new(of_process(tag));
+            assert_eq!(world.event(1), Event::Newcomer { way: 0, qpn });
+        }
+        world.asked(1);
+        world.no_event();
+    }
+}
+
+#[test]
+fn who_asks_for_what_is_not_here_is_no_newcomer() {
+    let mut world = World::pair();
+    world.connect((5, 6));
+    begin_anew(&mut world, 0, 99);
+    let elsewhere = Request { service: ServiceId(0x5678), ..request(5) };
+    world.managers[0].connect(1, &elsewhere, b"").unwrap();
+    world.carry();
+    assert!(matches!(world.failed(0), (_, Why::Refused { .. })));
     world.no_event();
 }
 

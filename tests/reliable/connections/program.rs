@@ -396,9 +396,9 @@ impl Program {
                 let qpn = self.links[&id].pair.qpn;
                 fabric.nic(self.node).probe(qpn);
             }
-            Event::Newcomer { way } => {
+            Event::Newcomer { way, qpn } => {
                 let path = fabric.path_along(&way);
-                fabric.nic(self.node).suspect(&path);
+                fabric.nic(self.node).suspect(&path, qpn);
             }
             Event::Released { id, qpn } => self.released(fabric, id, qpn, luck),
         }

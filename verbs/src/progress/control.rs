@@ -328,7 +328,7 @@ impl Control {
                     self.nic.probe(link.qpn);
                 }
             }
-            cm::Event::Newcomer { way } => self.nic.suspect(&way.path(PathId(0))),
+            cm::Event::Newcomer { way, qpn } => self.nic.suspect(&way.path(PathId(0)), qpn),
             cm::Event::Released { id, .. } => {
                 self.listeners.forget(id);
                 if let Some(link) = self.calls.release(id) {

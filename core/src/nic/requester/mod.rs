@@ -275,7 +275,7 @@ impl Requester {
         })
     }
 
-    /// How long to wait for an answer: not so long that its host is taken for gone before several
+    /// How long to wait for an answer: not so long that the peer is taken for gone before several
     /// tries were made.
     fn patience(&self, common: &Common) -> Duration {
         self.rto.time().min(common.hosts.limits.busy / 4)
@@ -585,7 +585,7 @@ impl QueuePair {
             if r.tries == 0 {
                 r.since = common.now;
             } else if r.tries >= LEAST_ASKED {
-                // Its host is taken for gone when it has been silent for so long, and not later.
+                // The peer is taken for gone when it has been silent for so long, and not later.
                 let since = common.hosts.silent_since(self.host, r.since);
                 at = at.min(common.leaps.end_of(common.hosts.limits.busy, since));
             }
