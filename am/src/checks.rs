@@ -15,49 +15,66 @@ const DEEPEST: usize = 1 << 24;
 /// The longest payload of a message.
 const LONGEST: usize = 1 << 20;
 
+/// The reason for the greatest number of entries of a queue.
+const LONGEST_QUEUE: &str = "no queue may be longer";
+
 impl BundleConfig {
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         let &Self { receives, sends } = self;
-        let why = "each peer takes one of them, and what is beyond holds messages up";
+        let why =
+            ("each peer takes one of them, and what is beyond holds messages up", LONGEST_QUEUE);
         within("BundleConfig::receives", receives, 4..=DEEPEST, why)?;
-        within("BundleConfig::sends", sends, 1..=DEEPEST, "what is sent completes there")
+        let why = ("without any, nothing that is sent could complete", LONGEST_QUEUE);
+        within("BundleConfig::sends", sends, 1..=DEEPEST, why)
     }
 }
 
 impl EndpointConfig {
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         let &Self { credits, payload, tasks, receives, patience, flow, .. } = self;
-        let why = "the wire counts them in 12 bits";
+        let why =
+            ("without any, no peer could ever send a request", "the wire counts them in 12 bits");
         within("EndpointConfig::credits", credits, 1..=MOST_CREDITS, why)?;
-        let why = "endpoints that meet send each other lists of their handlers, in messages of 512";
+        let why = (
+            "endpoints that meet send each other lists of their handlers, in messages of 512",
+            "each receive has a buffer of this length",
+        );
         within("EndpointConfig::payload", payload, LISTED..=LONGEST, why)?;
-        let why = "without any, no asynchronous handler would ever run";
+        let why = ("without any, no asynchronous handler would ever run", LONGEST_QUEUE);
         within("EndpointConfig::tasks", tasks, 1..=usize::MAX, why)?;
-        let why = "two peers have one each, for a request, and there are two more for answers";
+        let why = (
+            "two peers have one each, for a request, and there are two more for answers",
+            LONGEST_QUEUE,
+        );
         within("EndpointConfig::receives", receives, 4..=DEEPEST, why)?;
         let times = Duration::from_millis(1)..=Duration::from_millis(u32::MAX.into());
-        within("EndpointConfig::patience", patience, times, "peers are told it in milliseconds")?;
+        let why = (
+            "peers are told it in whole milliseconds",
+            "peers are told it in milliseconds, in 32 bits",
+        );
+        within("EndpointConfig::patience", patience, times, why)?;
         if let Flow::Nic { receives } = flow {
-            let why = "without any, no message of a peer would ever arrive";
+            let why = ("without any, no message of a peer would ever arrive", LONGEST_QUEUE);
             within("Flow::Nic::receives", receives, 1..=DEEPEST, why)?;
         }
         Ok(())
     }
 }
 
+/// Refuses what is not allowed, with the reason for the least, or with that for the most.
 fn within<T: PartialOrd + Debug>(
     field: &'static str,
     found: T,
     allowed: RangeInclusive<T>,
-    why: &'static str,
+    (why_least, why_most): (&'static str, &'static str),
 ) -> Result<(), OpenError> {
     if allowed.contains(&found) {
         return Ok(());
     }
     let (least, most) = (allowed.start(), allowed.end());
-    let expected = match found < *least {
-        true => format!("at least {least:?}"),
-        false => format!("at most {most:?}"),
+    let (expected, why) = match found < *least {
+        true => (format!("at least {least:?}"), why_least),
+        false => (format!("at most {most:?}"), why_most),
     };
     Err(OpenError::Config { field, found: format!("{found:?}"), expected, why })
 }
@@ -77,11 +94,11 @@ mod tests {
         for (wrong, begins) in [
             (
                 EndpointConfig { credits: 0, ..good() },
-                "EndpointConfig::credits is 0, and must be at least 1",
+                "EndpointConfig::credits is 0, and must be at least 1: without any,",
             ),
             (
                 EndpointConfig { credits: 4096, ..good() },
-                "EndpointConfig::credits is 4096, and must be at most 4095",
+                "EndpointConfig::credits is 4096, and must be at most 4095: the wire counts",
             ),
             (
                 EndpointConfig { payload: 0, ..good() },
@@ -89,11 +106,11 @@ mod tests {
             ),
             (
                 EndpointConfig { payload: 100, ..good() },
-                "EndpointConfig::payload is 100, and must be at least 512",
+                "EndpointConfig::payload is 100, and must be at least 512: endpoints that meet",
             ),
             (
                 EndpointConfig { payload: 1 << 21, ..good() },
-                "EndpointConfig::payload is 2097152, and must be at most 1048576",
+                "EndpointConfig::payload is 2097152, and must be at most 1048576: each receive",
             ),
             (
                 EndpointConfig { tasks: 0, ..good() },

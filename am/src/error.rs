@@ -14,8 +14,12 @@ use crate::words::MOST_WORDS;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
 #[non_exhaustive]
 pub enum Undeliverable {
-    /// The endpoint has another tag.
-    #[error("the endpoint has another tag than it was mapped with")]
+    /// The endpoint does not admit this side: it wants another tag than this side shows, or this side
+    /// shows none, or the endpoint admits nobody.
+    #[error(
+        "the endpoint does not admit this side: it wants a tag that this side does not show, or it admits \
+         nobody"
+    )]
     WrongTag = 1,
     /// The endpoint has no such handler.
     #[error("the endpoint has no handler of this index: it must declare the same as its peers")]
@@ -130,7 +134,7 @@ pub enum SendError {
     },
     /// There was no credit within the time that was given for it.
     #[error(
-        "no credit for another request to {peer} came back within {within:?}: of {credits}. The \
+        "no credit for another request to {peer} came back within {within:?}: {credits}. The \
          handlers of those are slow, or stuck; the peer's `EndpointConfig::credits` says how many may be \
          under way"
     )]
@@ -165,9 +169,11 @@ pub struct Credits {
 impl fmt::Display for Credits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { under_way, given_up } = self;
+        let requests = if *under_way == 1 { "request is" } else { "requests are" };
+        let calls = if *given_up == 1 { "is a call" } else { "are calls" };
         write!(
             f,
-            "{under_way} requests that are under way, {given_up} are calls that were given up"
+            "{under_way} {requests} under way, of which {given_up} {calls} that this side has given up"
         )
     }
 }
@@ -224,12 +230,8 @@ pub enum WaitedFor {
 impl fmt::Display for WaitedFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Credit(credits) => {
-                write!(f, "the request was not sent, for no credit came back: of {credits}")
-            }
-            Self::Answer => {
-                write!(f, "the request was sent, and whether its handler has run is not known")
-            }
+            Self::Credit(credits) => write!(f, "a credit: {credits}"),
+            Self::Answer => write!(f, "the answer: whether the handler has run is not known"),
         }
     }
 }
@@ -239,7 +241,7 @@ impl fmt::Display for WaitedFor {
 #[non_exhaustive]
 pub enum CallError {
     /// Its request was not sent.
-    #[error("calling {call}: the request was not sent: {why}")]
+    #[error("calling {call}: the request was not sent: {}", told_without_peer(.why))]
     NotSent {
         /// Which call.
         call: Called,
@@ -266,7 +268,7 @@ pub enum CallError {
     },
     /// The caller's time was over: that of [`Peer::within`](crate::Peer::within), or of the endpoint's
     /// [configuration](crate::EndpointConfig::deadline).
-    #[error("calling {call}: no answer within {within:?}, the caller's deadline: {waited_for}")]
+    #[error("calling {call}: {}", deadline_text(*.within, .waited_for))]
     Deadline {
         /// Which call.
         call: Called,
@@ -288,6 +290,27 @@ pub enum CallError {
         /// The one that was expected.
         expected: &'static str,
     },
+}
+
+/// Why a request was not sent, in an error that has named the peer already.
+fn told_without_peer(why: &SendError) -> String {
+    match why {
+        SendError::Gone { ending, .. } => format!("{ending}; the peer may be mapped again"),
+        why => why.to_string(),
+    }
+}
+
+fn deadline_text(within: Duration, waited_for: &WaitedFor) -> String {
+    match waited_for {
+        WaitedFor::Credit(credits) => format!(
+            "the request was not sent, since no credit came back within {within:?}, the caller's \
+             deadline: {credits}"
+        ),
+        WaitedFor::Answer => format!(
+            "no answer within {within:?}, the caller's deadline: the request was sent, and whether its \
+             handler has run is not known"
+        ),
+    }
 }
 
 impl CallError {
@@ -331,10 +354,11 @@ pub enum MapError {
         /// Why.
         why: &'static str,
     },
-    /// The peer's endpoint does not admit the tag that was shown.
+    /// The peer's endpoint does not admit the tag that was shown, or a peer that shows none, or anybody.
     #[error(
-        "mapping {name}: its endpoint does not admit {}: map it with the tag that it wants, or have it \
-         admit this one (`EndpointConfig::admits`, `Endpoint::set_admits`)",
+        "mapping {name}: its endpoint does not admit {}: if it wants a tag, map it with that one; if it \
+         admits nobody, or others, have it admit this side (`EndpointConfig::admits`, \
+         `Endpoint::set_admits`)",
         shown.map_or_else(|| "a peer without a tag".to_owned(), |tag| tag.to_string())
     )]
     Tag {
@@ -348,8 +372,8 @@ pub enum MapError {
     NoEndpoint(String),
     /// A peer is mapped at the place already.
     #[error(
-        "mapping {name}: {there} is mapped at place {index} already: unmap it first, or take another \
-         place"
+        "mapping {name}: place {index} is taken by {}: unmap that first, or take another place",
+        if .there == .name { "this same peer" } else { .there.as_str() }
     )]
     Taken {
         /// The peer that was to be mapped.

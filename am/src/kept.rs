@@ -38,7 +38,7 @@ pub(crate) enum Owes {
 #[derive(Default)]
 pub(crate) struct KeptRequests {
     places: Vec<Place>,
-    /// The free place that is next, which knows the one behind it.
+    /// The first place of the list of free ones.
     free: Option<u16>,
     /// The task that looks at the requests when their time has come, if it runs, and what has it look
     /// before it meant to.

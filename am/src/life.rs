@@ -189,7 +189,7 @@ mod tests {
 
     type Sides = [Side; 2];
 
-    /// All that can happen next.
+    /// The states that can follow, one for each event that can happen next.
     fn next(sides: &Sides) -> Vec<Sides> {
         let mut all = Vec::new();
         for (near, far) in [(0, 1), (1, 0)] {

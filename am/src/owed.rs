@@ -25,7 +25,7 @@ pub struct Kept {
     link: Arc<Link>,
     /// The request's header and its place in the link's table, until it is answered.
     owed: Option<(Header, KeptId)>,
-    /// There until it is answered.
+    /// The buffer that the request came in, until it is answered.
     buffer: Option<Buf>,
     payload: Range<usize>,
     placed: Option<Range<u64>>,
@@ -145,7 +145,7 @@ impl TaskDebt {
         Self { link, owed, panicked: false }
     }
 
-    /// Its end is a panic.
+    /// Notes that the task has ended by a panic, and pays the debt.
     pub fn panicked(mut self) {
         self.panicked = true;
     }

@@ -1,5 +1,6 @@
 //! Peers: sending to them.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,12 @@ pub struct Peer {
 pub struct Credit<'p> {
     link: &'p Arc<Link>,
     used: bool,
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Peer").field(&self.link.peer_text()).finish()
+    }
 }
 
 impl Peer {

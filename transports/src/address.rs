@@ -82,7 +82,7 @@ pub enum ReachError {
         why: &'static str,
     },
     /// Nobody answered.
-    #[error("nobody at {address} answers ({why}): is the peer running, and on this network?")]
+    #[error("nobody at {address} answers ({why}): {}", whether_there(.address))]
     Nobody {
         /// The address.
         address: Address,
@@ -143,6 +143,14 @@ pub enum ReachError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// What to look at when nobody answers at an address.
+fn whether_there(address: &Address) -> &'static str {
+    match address {
+        Address::Shm(_) => "is its program running on this machine, under this name?",
+        _ => "is the peer running, and on this network?",
+    }
 }
 
 impl fmt::Display for Address {

@@ -33,3 +33,15 @@ fn no_error_says_what_its_cause_says() {
     let _ = chain(&SharingError::System { key: key(), what: "taking a tag", source: source() });
     let _ = chain(&"nonesuch".parse::<Spec>().expect_err("it is none"));
 }
+
+#[test]
+fn what_to_look_at_where_nobody_answers_fits_the_device() {
+    let nobody = |address: &str| {
+        let address = address.parse().expect("an address");
+        ReachError::Nobody { address, why: "it was asked for" }.to_string()
+    };
+    let shm = nobody("shm:job/0");
+    assert!(shm.ends_with("is its program running on this machine, under this name?"), "{shm}");
+    let packet = nobody("packet-v2:192.0.2.7");
+    assert!(packet.ends_with("is the peer running, and on this network?"), "{packet}");
+}

@@ -286,9 +286,17 @@ pub enum ConnectError {
         /// The service that was asked for.
         service: ServiceId,
     },
-    /// This side has ended it.
-    #[error("the queue pair broke, or was dropped, while the connection was being made")]
-    GivenUp,
+    /// The queue pair broke, or this side has dropped it, before the connection stood.
+    #[error(
+        "the queue pair broke, or was dropped, while its connection with {peer} for service {service} was \
+         being made"
+    )]
+    GivenUp {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+    },
     /// Nothing is there yet to be ended.
     #[error("{0} is not connected, or not yet: to give it up, drop what connects it")]
     NotConnected(Qpn),
@@ -371,7 +379,7 @@ impl ConnectError {
                 Self::Refused { peer, service, reason, private: private.into() }
             }
             Why::PeerLeft { .. } => Self::PeerLeft { peer, service },
-            Why::Agreed { .. } => Self::GivenUp,
+            Why::Agreed { .. } => Self::GivenUp { peer, service },
             Why::TimedOut { silence, waited } => Self::TimedOut { peer, service, silence, waited },
             Why::Crowded => Self::Crowded { peer, service },
             Why::Stale => Self::Stale { peer, service },

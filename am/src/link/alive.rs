@@ -1,7 +1,8 @@
 //! Whether the peer is alive for which somebody waits.
 //!
-//! What was sent and acknowledged is nothing that a NIC waits for: of a peer that dies then it hears when the
-//! connection has been idle for long. So the peer is asked for a sign of life while somebody waits for it.
+//! A NIC does not wait for anything of a peer that has acknowledged all that was sent. If such a peer dies,
+//! the NIC notices only when the connection has been idle for long. So the peer is asked for a sign of life
+//! while somebody waits for its answers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,10 +14,10 @@ use super::Link;
 const EVERY: Duration = Duration::from_millis(500);
 
 impl Link {
-    /// Somebody waits for what the peer is to do.
+    /// Counts one more that waits for the peer, and starts the task that probes the peer if none runs.
     pub fn begins_to_wait(self: &Arc<Self>) {
         self.waiters.fetch_add(1, Ordering::SeqCst);
-        // Such devices tell themselves of the peer's end.
+        // A device that loses nothing tells of the peer's end by itself.
         if !self.endpoint.shared.nic.capabilities().lossless
             && !self.probed.load(Ordering::SeqCst)
             && !self.probed.swap(true, Ordering::SeqCst)
@@ -25,11 +26,12 @@ impl Link {
         }
     }
 
+    /// Counts one fewer that waits for the peer.
     pub fn ends_to_wait(&self) {
         self.waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether there is nobody who waits, and it was not asked of another since.
+    /// Whether the task that probes the peer ends: nobody waits for it, and no other such task has begun.
     fn ends_to_be_probed(&self) -> bool {
         let nobody = || self.waiters.load(Ordering::SeqCst) == 0 || self.ending().is_some();
         if !nobody() {

@@ -51,8 +51,12 @@ fn of_opening() -> Vec<OpenError> {
 
 fn of_mapping() -> Vec<MapError> {
     let lost = || CallError::OtherReply { found: 1, index: 2, expected: "sum" };
+    let given_up = || ConnectError::GivenUp {
+        peer: "udp:192.0.2.7:4791".to_owned(),
+        service: doorbell_core::wire::ServiceId(42),
+    };
     vec![
-        MapError::Connect { name: name(), why: ConnectError::GivenUp },
+        MapError::Connect { name: name(), why: given_up() },
         MapError::NoRoom { name: name(), why: OpenError::Receives(4) },
         MapError::NoRoom { name: name(), why: ResourceError::QueuePairsFull(8).into() },
         MapError::Refused { name: name(), why: "it has no room" },
@@ -84,6 +88,8 @@ fn an_error_of_mapping_names_the_peer_and_one_of_sending_says_what_to_do() {
         .map(|room| SendError::Segment { peer: PEER.into(), offset: 60, len: 8, room }.to_string());
     assert!(none.contains("EndpointConfig::segment") && none.contains("tag"), "{none}");
     assert!(beyond.contains(PEER) && beyond.ends_with("it ends at 64"), "{beyond}");
+    let taken = MapError::Taken { name: name(), index: 3, there: name() }.to_string();
+    assert_eq!(taken.matches(PEER).count(), 1, "{taken}");
     let place = MapError::Place { name: name(), index: 5000, most: 1024 }.to_string();
     assert!(place.contains("EndpointConfig::places"), "{place}");
 }

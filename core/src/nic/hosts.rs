@@ -125,13 +125,14 @@ impl HostId {
 /// Whether a peer is suspected of being gone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Suspicion {
+    /// The peer is not suspected.
     None,
-    /// It is, and is to be asked when the clock is read next: the time that was told last may be long
-    /// ago.
+    /// The peer is suspected, and is to be asked for a sign of life when the clock is read next: the time
+    /// that was told last may be long ago.
     New,
-    /// It was asked then for the first time. What has come since clears it.
+    /// The peer was first asked for a sign of life at this time. Whatever has come from it since clears it.
     Since(Time),
-    /// It has answered lately, and is suspected once more: it is to be asked again then.
+    /// The peer has answered lately, and is suspected once more: it is to be asked again at this time.
     Again(Time),
 }
 

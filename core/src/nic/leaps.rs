@@ -22,8 +22,9 @@ const REMEMBERED: usize = 16;
 /// The latest leaps of the clock. See the [module](self).
 #[derive(Default)]
 pub(super) struct Leaps {
-    /// From where to where, in a circle.
+    /// When each leap began and ended. A new one takes the place of the oldest.
     leaps: [(Time, Time); REMEMBERED],
+    /// Where the latest leap is.
     newest: usize,
     /// When timers were last found to be overslept.
     returned: Option<Time>,
@@ -50,14 +51,14 @@ impl Leaps {
         }
     }
 
-    /// When a peer that was silent `since` then has been so for as long as the patience with it. After
-    /// timers were overslept, an eighth of the patience is left in any case.
+    /// The time at which the patience with a peer is over that has been silent since `since`. After timers
+    /// were overslept, an eighth of the patience is left in any case.
     pub fn end_of(&self, patience: Duration, since: Time) -> Time {
         let end = since + patience;
         self.returned.map_or(end, |returned| end.max(returned + patience / 8))
     }
 
-    /// When what is stamped with a time that was told may have happened at the latest.
+    /// The latest time at which an event with this stamp may have happened.
     #[inline]
     pub fn latest(&self, stamp: Time) -> Time {
         let (from, _) = self.leaps[self.newest];

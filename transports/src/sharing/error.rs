@@ -12,7 +12,7 @@ use super::{SERVICES, TAGS};
 pub enum SharingError {
     /// The interface has another user's processes on it.
     #[error(
-        "sharing `{key}`: its owner is another user's process; run all of an interface's processes \
+        "joining the processes that share `{key}`: its owner is another user's process; run all of an interface's processes \
          as one user (`ss -xlp src @doorbell-owner/{key}` shows whose it is)"
     )]
     Stranger {
@@ -21,8 +21,8 @@ pub enum SharingError {
     },
     /// There are as many processes as can be told apart.
     #[error(
-        "sharing `{key}`: all {} tags are taken, one by each process; end some, or use another \
-         interface",
+        "joining the processes that share `{key}`: all {} tags are taken, one by each process; end \
+         some, or use another interface",
         TAGS.end()
     )]
     Full {
@@ -30,7 +30,10 @@ pub enum SharingError {
         key: Box<str>,
     },
     /// There is no such interface.
-    #[error("sharing: there is no interface `{interface}`; `ip link` lists what there is")]
+    #[error(
+        "joining the processes that share interface `{interface}`: there is no such interface; \
+         `ip link` lists what there is"
+    )]
     NoInterface {
         /// What was to be shared.
         interface: Box<str>,
@@ -38,7 +41,7 @@ pub enum SharingError {
         source: io::Error,
     },
     /// The system refused.
-    #[error("sharing `{key}`: {what} failed")]
+    #[error("joining the processes that share `{key}`: {what} failed")]
     System {
         /// What was to be shared.
         key: Box<str>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use doorbell_core::cm::{ConnectionId, Extensions, Reply, Request, Why};
 use doorbell_core::connect::{Agreement, Route};
-use doorbell_core::nic::{self, Change, ChangeError, Sending};
+use doorbell_core::nic::{self, Change, ChangeError, Sending, State};
 use doorbell_core::wire::cm::RejectReason;
 use tokio::sync::oneshot;
 
@@ -74,8 +74,9 @@ impl Calls {
             .disconnect(id, &[])
             .or_else(|_| manager.cancel(id))
             .or_else(|_| manager.reject(id, RejectReason::CONSUMER, &[]));
-        if let Some((answer, _)) = self.0.get_mut(&id).and_then(Call::decide) {
-            let _ = answer.send(Err(ConnectError::GivenUp));
+        if let Some((answer, whom)) = self.0.get_mut(&id).and_then(Call::decide) {
+            let Whom { peer, service } = whom;
+            let _ = answer.send(Err(ConnectError::GivenUp { peer, service }));
         }
     }
 }
@@ -221,10 +222,11 @@ pub(crate) fn replied(
         return;
     };
     let Stage::Asked(outgoing) = stage else { return };
-    let Outgoing { request, way, answer, .. } = *outgoing;
+    let Outgoing { request, way, whom, answer } = *outgoing;
     let agreement = Agreement::requesters(&request, reply);
-    let ready =
-        control.ready(&link, (&agreement, id), &way, extensions).map_err(ConnectError::from);
+    let ready = control
+        .ready(&link, (&agreement, id), &way, extensions)
+        .map_err(|why| not_ready(&link, why, whom));
     let ready = ready.and_then(|()| Ok(control.manager.ready(id, &[])?));
     let _ = match ready {
         Ok(()) => {
@@ -244,7 +246,7 @@ pub(crate) fn established(control: &mut Control, id: ConnectionId, private: Vec<
     let Some(call) = control.calls.0.get_mut(&id) else { return };
     let (link, stage) = (call.link.clone(), std::mem::replace(&mut call.stage, Stage::Decided));
     let Stage::Accepted(accepted) = stage else { return };
-    let Accepted { agreement, extensions, answer, .. } = *accepted;
+    let Accepted { agreement, extensions, whom, answer } = *accepted;
     let sending = control.sending(&agreement, extensions);
     let _ = match control.nic.change(link.qpn, sending) {
         Ok(()) => {
@@ -252,10 +254,25 @@ pub(crate) fn established(control: &mut Control, id: ConnectionId, private: Vec<
             link.now_stands(Stand::Connected);
             answer.send(Ok(private.into()))
         }
-        // It broke before.
+        // The queue pair broke before its connection stood.
         Err(why) => {
             let _ = control.manager.disconnect(id, &[]);
-            answer.send(Err(why.into()))
+            answer.send(Err(not_ready(&link, why, whom)))
         }
     };
+}
+
+/// Why a queue pair was not made ready for a connection: if it is in the error state, or was dropped, how
+/// its connection ended tells more than that it can't change.
+fn not_ready(link: &Link, why: ChangeError, Whom { peer, service }: Whom) -> ConnectError {
+    let is_over = match why {
+        ChangeError::NoSuchQueuePair(_) => true,
+        ChangeError::Transition { from, .. } => from == State::Error,
+        _ => false,
+    };
+    match link.stand() {
+        _ if !is_over => why.into(),
+        Stand::Ended(Ending::PeerLeft { .. }) => ConnectError::PeerLeft { peer, service },
+        _ => ConnectError::GivenUp { peer, service },
+    }
 }

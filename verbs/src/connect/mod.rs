@@ -347,17 +347,20 @@ impl Connection {
             machine.control().call(link, way, whom, private)
         })?;
         tracing::debug!("connects");
-        attend(shared, answered).await.unwrap_or(Err(ConnectError::GivenUp))
+        let given_up = |_| Err(ConnectError::GivenUp { peer: to.to_owned(), service });
+        attend(shared, answered).await.unwrap_or_else(given_up)
     }
 
     async fn take_up(&self, incoming: Incoming, private: &[u8]) -> Result<Private, ConnectError> {
         let (shared, asked) = (self.nic.shared(), incoming.decide());
+        let service = asked.request.service;
         let peer = peer_of(&shared.address, asked.way.way());
         let answered = shared.with(|machine| {
             machine.catch_up();
-            machine.control().accept(&self.link, asked, peer, private)
+            machine.control().accept(&self.link, asked, peer.clone(), private)
         })?;
-        attend(shared, answered).await.unwrap_or(Err(ConnectError::GivenUp))
+        let given_up = |_| Err(ConnectError::GivenUp { peer, service });
+        attend(shared, answered).await.unwrap_or_else(given_up)
     }
 }
 

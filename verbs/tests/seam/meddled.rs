@@ -246,8 +246,9 @@ fn a_queue_pair_that_breaks_before_its_connection_stands_is_not_connected_and_sa
             // The end of the connection may be told before the refusal.
             assert!(failed.ending().is_some(), "{failed}");
             let why = accepted.map(drop).expect_err("it is broken");
-            assert!(matches!(why, ConnectError::Change(_)), "{why:?}");
-            says(&why, &["0x", "can't go from Error to ReadyToSend"]);
+            assert!(matches!(why, ConnectError::GivenUp { .. }), "{why:?}");
+            let (peer, service) = (address(&far), SERVICE.to_string());
+            says(&why, &["the queue pair broke", "while its connection", &peer, &service]);
         });
     }
 }
@@ -274,8 +275,8 @@ fn a_connection_whose_peer_is_gone_before_it_stands_is_given_up_and_says_so() {
             };
             let (accepted, _) = tokio::join!(accepts, asks.connect(&here, SERVICE));
             let why = accepted.map(drop).expect_err("nobody is there");
-            assert!(matches!(why, ConnectError::GivenUp), "{why:?}");
-            says(&why, &["the queue pair broke", "while the connection was being made"]);
+            assert!(matches!(why, ConnectError::GivenUp { .. }), "{why:?}");
+            says(&why, &["the queue pair broke", "while its connection", "was being made"]);
         });
     }
 }

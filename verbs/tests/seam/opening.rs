@@ -38,7 +38,7 @@ fn an_interface_or_address_that_this_machine_lacks_is_named_with_how_to_find_wha
                 | NicError::Sharing(SharingError::NoInterface { .. })
         );
         assert!(missing, "{why:?}");
-        says(&why, &["no interface `nonesuch0`", "`ip link` lists what there is"]);
+        says(&why, &["interface", "`nonesuch0`", "`ip link` lists what there is"]);
     }
     // For documentation, and so nobody's.
     let why = refused("udp:192.0.2.7");
