@@ -47,7 +47,7 @@ fn a_map_by_a_tag_that_is_not_admitted_fails_and_says_what_to_do() {
         for admits in [Admits::Tagged(Tag(1)), Admits::Nobody] {
             let far = endpoint_with(over, adds(), admitting(admits)).await;
             for shown in [None, Some(Tag(0)), Some(Tag(2))] {
-                let refused = near.map(0, far.name(), shown).await.err().expect("it is refused");
+                let refused = near.map(0, far.name(), shown).await.expect_err("it is refused");
                 assert!(matches!(refused, MapError::Tag { shown: of, .. } if of == shown));
                 let text = refused.to_string();
                 assert!(text.contains(&far.name().to_string()), "{text}");
