@@ -122,6 +122,8 @@ impl<D: Device> Engine<D> {
         }
         self.asleep = true;
         self.control.manager.advance(self.now);
+        // A grant may be what has ended the sleep, and nothing else tells of it.
+        self.take_grants();
         // The first turn that finds nothing reads the clock.
         self.idle = 0;
     }
@@ -132,7 +134,11 @@ impl<D: Device> Engine<D> {
         self.now = self.device.now();
         self.control.nic.leap(self.now);
         self.control.advance(self.now);
-        // To look for them takes a system call.
+        self.take_grants();
+    }
+
+    /// Takes in what peers have granted, if somebody waits for that: to look for it takes a system call.
+    fn take_grants(&mut self) {
         while self.control.grants.are_awaited()
             && let Some(granted) = self.device.granted()
         {
