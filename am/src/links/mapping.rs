@@ -104,7 +104,7 @@ impl Core {
         Ok(user)
     }
 
-    /// The same to a peer that has the same handlers, as far as both have them.
+    /// Makes a connection to a peer that has the same handlers, as far as both have them.
     async fn connect_alike(
         self: &Arc<Self>,
         name: &Name,
@@ -248,10 +248,11 @@ fn taken(index: usize, name: &Name, there: &Link) -> MapError {
     MapError::Taken { name: name.to_string(), index, there: there.peer_text().into() }
 }
 
-/// Waits until a peer has handled what was sent to it by a link, or has gone: it answers in turn.
+/// Waits until a peer has handled what was sent to it by a link, or has gone. It answers a question in
+/// its turn, behind what was sent before.
 async fn settle(link: &Arc<Link>) {
     for link in link.lanes().iter().chain([link]) {
-        // Of no handlers all are the same.
+        // An empty listing is compared with success, so the answer says only that its turn has come.
         let _ = ask(link, &[Ask::Compare as u64], &[]).await;
     }
 }

@@ -1,12 +1,16 @@
 //! Calls that are dropped, and what becomes of their handlers.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use doorbell_am::{EndpointConfig, Handlers, Kept, Peer, ReplyId, RequestId, Tag, Undeliverable};
+use doorbell_am::{
+    CallError, EndpointConfig, Handlers, Kept, Peer, ReplyId, RequestId, Tag, Undeliverable,
+};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::JoinHandle;
 
 use crate::common::{endpoint, endpoint_with, everywhere, mapped, undeliverable};
 
@@ -71,17 +75,25 @@ async fn all_credits_are_back(peer: &Peer, count: usize) {
     assert!(peer.try_credit().expect("it is there").is_none(), "more than {count} credits");
 }
 
+/// Calls a slow handler with some numbers, each in a task of its own.
+fn calls(
+    peer: &Peer,
+    id: RequestId<u64>,
+    numbers: Range<u64>,
+) -> Vec<JoinHandle<Result<(), CallError>>> {
+    let call = |number| {
+        let peer = peer.clone();
+        tokio::spawn(async move { peer.call(id, number).await.map(drop) })
+    };
+    numbers.map(call).collect()
+}
+
 /// Drops as many calls as there are credits, when their handlers run.
 async fn drop_eight(peer: &Peer, id: RequestId<u64>, running: &Running) {
-    let tasks: Vec<_> = (0..8)
-        .map(|number| {
-            let peer = peer.clone();
-            tokio::spawn(async move { peer.call(id, number).await.map(drop) })
-        })
-        .collect();
+    let tasks = calls(peer, id, 0..8);
     running.comes_to(8).await;
     assert!(peer.try_credit().expect("it is there").is_none());
-    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    tasks.iter().for_each(JoinHandle::abort);
     for task in tasks {
         assert!(task.await.is_err_and(|end| end.is_cancelled()));
     }
@@ -109,16 +121,9 @@ fn a_dropped_call_gives_its_credit_back_beside_a_request_that_is_kept_for_long()
         let (_near, peer, _far) = mapped(over, Handlers::new(), handlers(&running)).await;
         peer.request(SLOW, 0).await.expect("it is there");
         running.comes_to(1).await;
-        // The task that asks about calls has begun to sleep by then, or is about to.
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        let tasks: Vec<_> = (1..8)
-            .map(|number| {
-                let peer = peer.clone();
-                tokio::spawn(async move { peer.call(SLOW, number).await.map(drop) })
-            })
-            .collect();
+        let calls = calls(&peer, SLOW, 1..8);
         running.comes_to(8).await;
-        tasks.iter().for_each(tokio::task::JoinHandle::abort);
+        calls.iter().for_each(JoinHandle::abort);
         // Less than the patience, in which the request without an answer would come back.
         let told = peer.within(BOUND).call(FAST, 7).await;
         assert_eq!(told.expect("a credit comes back").arguments(TOLD), Ok(7));
@@ -132,12 +137,7 @@ fn a_peer_whose_handlers_hold_all_credits_is_mapped_at_another_place() {
     everywhere(|over| async move {
         let running = Running::default();
         let (near, peer, far) = mapped(over, Handlers::new(), handlers(&running)).await;
-        let calls: Vec<_> = (0..8)
-            .map(|number| {
-                let peer = peer.clone();
-                tokio::spawn(async move { peer.call(SLOW, number).await.map(drop) })
-            })
-            .collect();
+        let calls = calls(&peer, SLOW, 0..8);
         running.comes_to(8).await;
         for place in [1, 2] {
             // By the same tag, as the peer is mapped already, and by none.
@@ -145,7 +145,7 @@ fn a_peer_whose_handlers_hold_all_credits_is_mapped_at_another_place() {
             let mapped = tokio::time::timeout(BOUND, near.map(place, far.name(), tag)).await;
             mapped.expect("it needs no credit of the calls'").expect("it is there");
         }
-        calls.iter().for_each(tokio::task::JoinHandle::abort);
+        calls.iter().for_each(JoinHandle::abort);
     });
 }
 

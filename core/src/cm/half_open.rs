@@ -54,7 +54,7 @@ impl<W: Clone + Eq + Hash> HalfOpen<W> {
         Self { entries: VecDeque::new(), ways: Vec::new(), numbers }
     }
 
-    /// How many there are.
+    /// The number of half-open connections.
     pub fn len(&self) -> usize {
         self.entries.len()
     }

@@ -59,7 +59,7 @@ impl<W: Clone + Eq + Hash> Standing<W> {
         }
     }
 
-    /// Counts it no more.
+    /// Stops counting a connection, which stands no more.
     pub fn remove(&mut self, way: &W, Peer { guid, qpn, .. }: Peer) {
         let key = self.key(way, qpn);
         let Some(there) = self.there.get_mut(&key) else { return };
@@ -72,12 +72,12 @@ impl<W: Clone + Eq + Hash> Standing<W> {
         }
     }
 
-    /// How many ways there are, each once for each tag.
+    /// The number of ways by which connections stand; a way counts once for each tag.
     pub fn len(&self) -> usize {
         self.there.len()
     }
 
-    /// The event about a newcomer with this queue pair was taken.
+    /// Notes that the program has taken the event about a newcomer with this queue pair.
     pub fn taken(&mut self, way: &W, qpn: Qpn) {
         let key = self.key(way, qpn);
         if let Some(there) = self.there.get_mut(&key) {
