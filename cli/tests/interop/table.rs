@@ -3,12 +3,13 @@
 use std::fmt;
 use std::time::Instant;
 
-use doorbell_kit::effort;
+use doorbell_kit::is_thorough;
 
 use crate::pingpongs::At;
 use crate::session::{Asks, Device, Family, Outcome};
 
-/// The rows of a quick run: each kind of connection, one with faults, and `rdma_cm`.
+/// The rows of a quick run: each kind of connection, one with faults, and `rdma_cm`. Each device tries
+/// them by one of the two families.
 const QUICK: [&str; 4] = ["`ibv_", "with 1 % of each", "`rping`", "private data"];
 
 /// A row for each thing that is tried with each device, a column for each way.
@@ -16,6 +17,8 @@ const QUICK: [&str; 4] = ["`ibv_", "with 1 % of each", "`rping`", "private data"
 pub struct Table {
     /// Of rows that contain none of these, nothing is tried; where there are none, all are.
     only: Vec<String>,
+    /// Whether each device tries one family only.
+    quick: bool,
     rows: Vec<String>,
     failures: Vec<String>,
 }
@@ -31,9 +34,10 @@ impl Table {
     /// A table of the rows whose names contain what the variable `ROWS` has. Where it is not set,
     /// of [some rows](QUICK), or of all in a thorough run.
     pub fn new() -> Self {
-        let quick = || effort(QUICK.map(str::to_owned).to_vec(), Vec::new());
-        let only = std::env::var("ROWS").map_or_else(|_| quick(), |row| vec![row]);
-        Self { only, ..Self::default() }
+        let asked = std::env::var("ROWS").ok();
+        let quick = asked.is_none() && !is_thorough();
+        let some = || if quick { QUICK.map(str::to_owned).to_vec() } else { Vec::new() };
+        Self { only: asked.map_or_else(some, |row| vec![row]), quick, ..Self::default() }
     }
 
     /// Tries something with both devices, by both families, both ways round.
@@ -46,12 +50,13 @@ impl Table {
         if !self.only.is_empty() && !self.only.iter().any(|only| what.contains(only)) {
             return;
         }
-        for device in Device::ALL {
+        for (number, device) in Device::ALL.into_iter().enumerate() {
             let mut row = format!("| {what} | {} |", device.name());
             let start = Instant::now();
-            for family in Family::BOTH {
+            for (other, family) in Family::BOTH.into_iter().enumerate() {
+                let passed_over = self.quick && number != other;
                 for asks in Asks::BOTH {
-                    if !who.contains(&asks) {
+                    if passed_over || !who.contains(&asks) {
                         row += " – |";
                         continue;
                     }
