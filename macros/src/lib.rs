@@ -1,0 +1,196 @@
+//! Derives for Doorbell's Active Messages. Programs import them from `doorbell::am`, together with
+//! the traits of the same names.
+//!
+//! * [`Arguments`](macro@Arguments) makes a struct what a message carries: words, of which the last
+//!   may be a payload.
+//! * [`Word`](macro@Word) makes a struct of one word, or an `enum` whose variants have no fields,
+//!   one word of a message.
+//! * [`Plain`](macro@Plain) makes a struct of numbers an element of a payload, and a payload by
+//!   itself.
+//!
+//! # Where the traits are
+//!
+//! The code that a derive makes names the traits by the path `::doorbell::am`. A program in which
+//! they are elsewhere, because it depends on `doorbell-am` alone or renames `doorbell`, says so at
+//! the type: `#[doorbell(crate = "doorbell_am")]`.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod attributes;
+mod field;
+mod plain;
+mod refusal;
+mod text;
+mod word;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, parse_macro_input};
+
+/// Makes a struct what a message carries: implements the trait `Arguments`.
+///
+/// Every field but the last is a word: an integer of up to 64 bits, a float, a `bool`, a `char`, or
+/// a type with [`#[derive(Word)]`](macro@Word). The last field is a word too, or the payload of the
+/// message: `Bytes`, `BytesMut`, `String`, `Vec<T>`, `Box<[T]>`, or a type with
+/// [`#[derive(Plain)]`](macro@Plain). Structs with named fields, with numbered fields and without
+/// fields are all supported. Of more than sixteen words, those beyond take the place of payload.
+///
+/// ```
+/// # extern crate self as doorbell;
+/// # pub mod am { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in/am.rs")); }
+/// use bytes::Bytes;
+/// use doorbell::am::Arguments;
+///
+/// #[derive(Arguments)]
+/// struct Put {
+///     key: u64,
+///     lifetime: f64,
+///     value: Bytes,
+/// }
+///
+/// # fn main() {
+/// let put = Put { key: 7, lifetime: 0.5, value: Bytes::from_static(b"seven") };
+/// assert_eq!(put.count(), 2);
+/// assert_eq!(put.payload(), b"seven");
+/// assert_eq!(Put::type_name(), "Put { key: u64, lifetime: f64, value: Bytes }");
+/// # }
+/// ```
+///
+/// # What endpoints compare
+///
+/// Two endpoints agree about a struct if its name, the names of its fields in their order, and the
+/// types of its fields are the same on both sides. The module that the struct is in does not matter.
+///
+/// # Parameters
+///
+/// A struct may have type parameters. Each field whose type has a parameter in it becomes a
+/// condition: `struct Pair<T> { left: T, right: T }` is what a message carries if `T` is a word.
+/// Endpoints tell `Pair<u8>` and `Pair<u16>` apart. Lifetimes are refused, because a struct that is
+/// made from a message has nothing to borrow from.
+///
+/// # Errors
+///
+/// The compiler reports a field that can't travel at the type of this field:
+///
+/// ```text
+/// error[E0277]: `String` is no word of a message
+///   |
+/// 4 |     name: String,
+///   |           ^^^^^^ this is not one word
+///   |
+///   = note: a word is an integer of up to 64 bits, a float, a `bool`, or a type with
+///           `#[derive(Word)]`
+///   = note: only the last field may be a payload: `Bytes`, `String`, `Vec<T>`, `Box<[T]>`
+/// ```
+///
+/// An `enum` and a `union` are refused with the reason. A type with `#[derive(Word)]` or
+/// `#[derive(Plain)]` can be what a message carries as it is: if it derives `Arguments` too, the
+/// compiler reports conflicting implementations.
+#[proc_macro_derive(Arguments, attributes(doorbell))]
+pub fn derive_arguments(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    arguments::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a type one word of a message: implements the trait `Word`.
+///
+/// The type is one of these, and derives `Clone` and `Copy` too:
+///
+/// * A struct of exactly one field that is a word. It travels as this word.
+/// * An `enum` whose variants have no fields. A value travels as its discriminant, which may be
+///   negative and of any `repr`. A word that is the discriminant of no variant is refused where it
+///   is received.
+///
+/// ```
+/// # extern crate self as doorbell;
+/// # pub mod am { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in/am.rs")); }
+/// use doorbell::am::Word;
+///
+/// #[derive(Word, Clone, Copy)]
+/// struct Key(u64);
+///
+/// #[derive(Word, Clone, Copy, PartialEq, Debug)]
+/// enum Colour {
+///     Red,
+///     Green = 7,
+/// }
+///
+/// # fn main() {
+/// assert_eq!(Key(3).word(), 3);
+/// assert_eq!(Colour::Green.word(), 7);
+/// assert_eq!(Colour::from_word(0), Some(Colour::Red));
+/// assert_eq!(Colour::from_word(1), None);
+/// # }
+/// ```
+///
+/// # What endpoints compare
+///
+/// Two endpoints agree about a word if its type has the same name on both sides. They do not compare
+/// the field of a struct or the variants of an `enum`. So if a new version of a program gives a type
+/// another meaning, it should also give it another name.
+///
+/// # Errors
+///
+/// The compiler reports a field that is no word at the type of this field, and a type that does not
+/// derive `Copy` at the name of the type:
+///
+/// ```text
+/// error[E0277]: the trait bound `Key: Copy` is not satisfied
+///   |
+/// 4 | struct Key(u64);
+///   |        ^^^ the trait `Copy` is not implemented for `Key`
+/// ```
+///
+/// A struct of several fields or of none, an `enum` whose variants have fields, and types with
+/// parameters are refused with the reason.
+#[proc_macro_derive(Word, attributes(doorbell))]
+pub fn derive_word(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    word::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a struct plain data, which is sent as its bytes lie in memory: implements the traits
+/// `Plain` and `Field`.
+///
+/// `Vec<T>` and `Box<[T]>` of such a struct are payloads, and so is the struct by itself. The
+/// struct has `#[repr(C)]` or `#[repr(transparent)]`, and derives `Clone`, `Copy` and zerocopy's
+/// `FromBytes`, `IntoBytes` and `Immutable` too, which check that it has no gaps and that any bytes
+/// are a value. So the program depends on the crate `zerocopy`, with its feature `derive`.
+///
+/// ```
+/// # extern crate self as doorbell;
+/// # pub mod am { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in/am.rs")); }
+/// use doorbell::am::{Arguments, Plain};
+/// use zerocopy::{FromBytes, Immutable, IntoBytes};
+///
+/// #[derive(Plain, FromBytes, IntoBytes, Immutable, Clone, Copy)]
+/// #[repr(C)]
+/// struct Point {
+///     x: f64,
+///     y: f64,
+/// }
+///
+/// # fn main() {
+/// let line = vec![Point { x: 0.0, y: 0.0 }, Point { x: 3.0, y: 4.0 }];
+/// assert_eq!(Arguments::payload(&line).len(), 32);
+/// assert_eq!(Point::KIND, "Point { x: f64, y: f64 }");
+/// # }
+/// ```
+///
+/// # What endpoints compare
+///
+/// Two endpoints agree about plain data if the struct's name, the names of its fields in their
+/// order, and the types of its fields as they are written are the same on both sides, and if both
+/// machines have the same order of bytes. Of a field whose type is itself a struct, they compare the
+/// name of this struct, and not its fields.
+///
+/// # Errors
+///
+/// The compiler reports each of these traits that is missing at the name of the struct. Fields of
+/// type `usize` and `isize`, whose size depends on the machine, are refused with the reason, and so
+/// are structs without fields or with parameters, enums and unions.
+#[proc_macro_derive(Plain, attributes(doorbell))]
+pub fn derive_plain(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    plain::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
