@@ -1,0 +1,7 @@
+//! What the derives refuse, and with which words. A compiler that says it otherwise is followed by
+//! `TRYBUILD=overwrite cargo test -p doorbell-macros --test refused`, and a look at the difference.
+
+#[test]
+fn types_that_cant_travel_are_refused_in_the_words_of_the_program() {
+    trybuild::TestCases::new().compile_fail("tests/refused/*.rs");
+}

@@ -1,0 +1,16 @@
+extern crate self as doorbell;
+#[path = "../stand_in/am.rs"]
+#[allow(unused_imports)]
+mod am;
+
+use std::collections::HashMap;
+
+use doorbell::am::Arguments;
+
+#[derive(Arguments)]
+struct Put {
+    key: u64,
+    values: HashMap<u64, u64>,
+}
+
+fn main() {}

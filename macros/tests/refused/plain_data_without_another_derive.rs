@@ -1,0 +1,16 @@
+extern crate self as doorbell;
+#[path = "../stand_in/am.rs"]
+#[allow(unused_imports)]
+mod am;
+
+use doorbell::am::Plain;
+use zerocopy::{FromBytes, IntoBytes};
+
+#[derive(Plain, FromBytes, IntoBytes, Clone, Copy)]
+#[repr(C)]
+struct Point {
+    x: f64,
+    y: f64,
+}
+
+fn main() {}

@@ -1,0 +1,20 @@
+extern crate self as doorbell;
+#[path = "../stand_in/am.rs"]
+#[allow(unused_imports)]
+mod am;
+
+use doorbell::am::Word;
+
+#[derive(Word)]
+struct Key(u64);
+
+#[derive(Word)]
+enum Colour {
+    Red,
+    Green,
+}
+
+#[derive(Word, Clone, Copy)]
+struct Name(&'static str);
+
+fn main() {}
