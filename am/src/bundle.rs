@@ -169,12 +169,12 @@ impl Bundle {
     ///
     /// # Errors
     /// When its name is taken, the NIC has no room for it, or the configuration can't be.
-    pub async fn endpoint(
+    pub async fn endpoint<S>(
         &self,
-        handlers: Handlers,
+        handlers: Handlers<S>,
         config: EndpointConfig,
     ) -> Result<Endpoint, OpenError> {
-        Endpoint::open(self.0.clone(), handlers, config).await
+        Endpoint::open_in(self.0.clone(), handlers.tables, config).await
     }
 
     /// Handles what has come to any of the endpoints, for which the NIC takes a turn if nothing has yet;

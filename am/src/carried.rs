@@ -9,9 +9,9 @@ use std::ops::Range;
 
 use doorbell_verbs::{Buf, Data, Memory, Region, Segment, Send};
 
+use crate::arrival::Arrival;
 use crate::buffers::Buffers;
 use crate::error::Undeliverable;
-use crate::message::Arrival;
 use crate::wire::{Header, Kind};
 
 /// What a peer carries here.

@@ -1,5 +1,6 @@
 //! Endpoints: a process's places in virtual networks.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,16 +8,17 @@ use doorbell_verbs::{Region, RegisterError, Registered, Rights, SharedMemory};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
+use crate::arguments::Arguments;
+use crate::builder::EndpointBuilder;
 use crate::bundle::{Bundle, Owner};
 use crate::error::{CallError, Called, MapError, OpenError, SendError};
 use crate::event::Event;
-use crate::handlers::{Handlers, RequestId};
+use crate::handlers::{Handlers, RequestId, Tables};
+use crate::kinds::{Callable, Notice};
 use crate::links::{Core, accept, watch};
-use crate::message::Reply;
-use crate::name::Name;
+use crate::name::{Name, NameError};
 use crate::peer::Peer;
 use crate::tag::{Admits, Tag};
-use crate::words::Arguments;
 
 /// How the messages that an endpoint sends are carried.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -97,6 +99,8 @@ pub struct EndpointConfig {
     /// Whom it admits: everybody, peers that show a [tag](Tag), or nobody. A [`map`](Endpoint::map) by others
     /// fails unless they are admitted.
     pub admits: Admits,
+    /// The tag that it shows to the peers that it [connects](Endpoint::connect) to, if any.
+    pub shows: Option<Tag>,
     /// The most requests that each peer may have under way to it: at least 1, at most 4095.
     pub credits: usize,
     /// The longest payload of a message that it takes: from 512 bytes, which is what endpoints say to each
@@ -136,6 +140,7 @@ impl Default for EndpointConfig {
         Self {
             service: None,
             admits: Admits::Everybody,
+            shows: None,
             credits: 8,
             payload: 4096,
             segment: None,
@@ -168,9 +173,42 @@ struct Place {
 }
 
 impl Endpoint {
-    pub(crate) async fn open(
+    /// Opens an endpoint of its own: a NIC on a device, and a bundle of that, as
+    /// [configured](Self::builder) by default. All of it is gone when the last handle to the endpoint is.
+    ///
+    /// The device is `shm` for processes of the same machine, `udp:192.0.2.7` or a host's name for any
+    /// network, `packet:eth0` or `packet-v2:eth0` for raw Ethernet: see [`Nic::open`].
+    ///
+    /// ```
+    /// use doorbell::am::{Call, Endpoint, Handlers};
+    ///
+    /// const ADD: Call<(u64, u64), u64> = Call::new("add");
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let adds = Handlers::new().on(ADD, |_, (a, b)| a + b);
+    /// let server = Endpoint::open("shm", adds).await?;
+    /// let client = Endpoint::open("shm", Handlers::new()).await?;
+    /// let peer = client.connect(server.name()).await?;
+    /// assert_eq!(peer.call(ADD, (2, 3)).await?, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When the device can't be opened.
+    pub async fn open<S>(device: &str, handlers: Handlers<S>) -> Result<Self, OpenError> {
+        Self::builder().open(device, handlers).await
+    }
+
+    /// What an endpoint can be configured to be, from its credits to its NIC.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
+
+    pub(crate) async fn open_in(
         bundle: Arc<Owner>,
-        handlers: Handlers,
+        handlers: Tables,
         config: EndpointConfig,
     ) -> Result<Self, OpenError> {
         config.check()?;
@@ -257,6 +295,31 @@ impl Endpoint {
         self.0.core.map(index, name, tag.into()).await.map(Peer::of)
     }
 
+    /// Maps a peer at the first place of the translation table that is free, and learns which handlers it
+    /// has. It shows the tag that the endpoint is [configured](EndpointConfig::shows) to show, if any.
+    ///
+    /// The name is what the peer's [`name`](Self::name) says, as a [`Name`] or as text.
+    ///
+    /// ```no_run
+    /// # use doorbell::am::{Endpoint, MapError};
+    /// # async fn connects(endpoint: Endpoint) -> Result<(), MapError> {
+    /// let peer = endpoint.connect("udp:node7:5000#2a").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`map`](Self::map), and when the name is none.
+    pub async fn connect<N>(&self, name: N) -> Result<Peer, MapError>
+    where
+        N: TryInto<Name>,
+        N::Error: Into<NameError>,
+    {
+        let name = name.try_into().map_err(|why| MapError::Name(why.into()))?;
+        let tag = self.0.core.config.shows;
+        self.0.core.map_anywhere(&name, tag).await.map(Peer::of)
+    }
+
     /// Maps one peer after the other, at places in a row.
     ///
     /// # Errors
@@ -324,9 +387,23 @@ impl Endpoint {
         to: usize,
         id: RequestId<A>,
         arguments: A,
-        payload: &[u8],
+        payload: impl AsRef<[u8]>,
     ) -> Result<(), SendError> {
         self.peer(to)?.request_with(id, arguments, payload).await
+    }
+
+    /// Sends a notice to the peer at a place: see [`Peer::notify`].
+    ///
+    /// # Errors
+    /// As there, and when none is mapped there.
+    #[inline]
+    pub async fn notify<A: Arguments>(
+        &self,
+        to: usize,
+        notice: Notice<A>,
+        arguments: A,
+    ) -> Result<(), SendError> {
+        self.peer(to)?.notify(notice, arguments).await
     }
 
     /// Calls a handler of the peer at a place: see [`Peer::call`].
@@ -334,19 +411,25 @@ impl Endpoint {
     /// # Errors
     /// As there, and when none is mapped there.
     #[inline]
-    pub async fn call<A: Arguments>(
+    pub async fn call<K: Callable>(
         &self,
         to: usize,
-        id: RequestId<A>,
-        arguments: A,
-    ) -> Result<Reply, CallError> {
+        kind: K,
+        arguments: K::Arguments,
+    ) -> Result<K::Answer, CallError> {
         match self.peer(to) {
-            Ok(peer) => peer.call(id, arguments).await,
+            Ok(peer) => peer.call(kind, arguments).await,
             Err(why) => {
-                let call = Called::new(format!("place {to}").into(), id.index(), id.name());
+                let call = Called::new(format!("place {to}").into(), kind.index(), kind.name());
                 Err(CallError::NotSent { call, why })
             }
         }
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("name", &format_args!("{}", self.name())).finish()
     }
 }
 

@@ -4,9 +4,10 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use doorbell_verbs::{ConnectError, Ending, ListenRefused, RegisterError, ResourceError};
+use doorbell_verbs::{ConnectError, Ending, ListenRefused, NicError, RegisterError, ResourceError};
 use thiserror::Error;
 
+use crate::name::NameError;
 use crate::tag::Tag;
 use crate::words::MOST_WORDS;
 
@@ -132,6 +133,45 @@ pub enum SendError {
         /// How long the segment is; none if the peer offers none to this endpoint.
         room: u64,
     },
+    /// The peer has no handler of the name of the kind of message.
+    #[error("{peer} has no handler `{name}`: {}", known_text(.known))]
+    NoHandler {
+        /// The peer.
+        peer: Box<str>,
+        /// The name of the kind of message.
+        name: &'static str,
+        /// The names of the handlers that the peer has.
+        known: Box<[String]>,
+    },
+    /// The peer's handler of that name has other types.
+    #[error(
+        "`{name}` is {here} in this program, and {there} at {peer}: both must declare the same types, \
+         and have the same order of bytes"
+    )]
+    OtherTypes {
+        /// The peer.
+        peer: Box<str>,
+        /// The name of the kind of message.
+        name: &'static str,
+        /// The types that this program has declared.
+        here: Box<str>,
+        /// The types that the peer has declared.
+        there: Box<str>,
+    },
+    /// The peer was asked which handlers it has, and what it said is no listing of handlers.
+    #[error("{peer} was asked which handlers it has, and its answer is no listing of handlers")]
+    NoListing {
+        /// The peer.
+        peer: Box<str>,
+    },
+    /// The peer was asked which handlers it has, and has not answered.
+    #[error("{peer} was asked which handlers it has, and has not answered: {why}")]
+    NotListed {
+        /// The peer.
+        peer: Box<str>,
+        /// Why.
+        why: Box<str>,
+    },
     /// There was no credit within the time that was given for it.
     #[error(
         "no credit for another request to {peer} came back within {within:?}: {credits}. The \
@@ -146,6 +186,19 @@ pub enum SendError {
         /// Who has the credits.
         credits: Credits,
     },
+}
+
+/// The most names that an error lists.
+const MOST_NAMES: usize = 10;
+
+fn known_text(known: &[String]) -> String {
+    if known.is_empty() {
+        return "it has no handler that has a name (`Handlers::on`)".to_owned();
+    }
+    let names: Vec<_> = known.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
+    let more = known.len() - names.len();
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    format!("it has {}{more}", names.join(", "))
 }
 
 fn segment_text(room: u64) -> String {
@@ -178,20 +231,21 @@ impl fmt::Display for Credits {
     }
 }
 
-/// Which call an error is about. It reads as "`add` (request handler 0) of udp:127.0.0.1:4000#2a".
+/// Which call an error is about. It reads as "`add` of udp:127.0.0.1:4000#2a"; with the index of the
+/// handler, if the program has chosen that.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Called(Box<Which>);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Which {
     peer: Box<str>,
-    index: u16,
+    index: Option<u16>,
     handler: &'static str,
 }
 
 impl Called {
     #[cold]
-    pub(crate) fn new(peer: Box<str>, index: u16, handler: &'static str) -> Self {
+    pub(crate) fn new(peer: Box<str>, index: Option<u16>, handler: &'static str) -> Self {
         Self(Box::new(Which { peer, index, handler }))
     }
 
@@ -200,8 +254,8 @@ impl Called {
         &self.0.peer
     }
 
-    /// The index of the handler that was called.
-    pub fn index(&self) -> u16 {
+    /// The index of the handler that was called, if the program has chosen it.
+    pub fn index(&self) -> Option<u16> {
         self.0.index
     }
 
@@ -214,7 +268,10 @@ impl Called {
 impl fmt::Display for Called {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Which { peer, index, handler } = &*self.0;
-        write!(f, "`{handler}` (request handler {index}) of {peer}")
+        match index {
+            Some(index) => write!(f, "`{handler}` (request handler {index}) of {peer}"),
+            None => write!(f, "`{handler}` of {peer}"),
+        }
     }
 }
 
@@ -277,6 +334,20 @@ pub enum CallError {
         /// What it waited for in the end.
         waited_for: WaitedFor,
     },
+    /// The handler has returned an error.
+    #[error("calling {call}: its handler failed: {text}")]
+    Failed {
+        /// Which call.
+        call: Called,
+        /// The text of the error, and those of its sources.
+        text: Box<str>,
+    },
+    /// What came back is no value of the type that both sides have declared.
+    #[error("calling {call}: what came back is no value of the type of its answer")]
+    NoAnswer {
+        /// Which call.
+        call: Called,
+    },
     /// What was replied is not what was expected.
     #[error(
         "the reply is for reply handler {found}, and `{expected}` (reply handler {index}) was expected, \
@@ -296,6 +367,13 @@ pub enum CallError {
 fn told_without_peer(why: &SendError) -> String {
     match why {
         SendError::Gone { ending, .. } => format!("{ending}; the peer may be mapped again"),
+        SendError::NoHandler { known, .. } => {
+            format!("the peer has no handler of that name: {}", known_text(known))
+        }
+        SendError::OtherTypes { here, there, .. } => format!(
+            "it is {here} in this program, and {there} at the peer: both must declare the same types, \
+             and have the same order of bytes"
+        ),
         why => why.to_string(),
     }
 }
@@ -314,6 +392,39 @@ fn deadline_text(within: Duration, waited_for: &WaitedFor) -> String {
 }
 
 impl CallError {
+    /// The same about another call.
+    #[cold]
+    pub(crate) fn about(mut self, of: Called) -> Self {
+        match &mut self {
+            Self::NotSent { call, .. }
+            | Self::Undeliverable { call, .. }
+            | Self::PeerGone { call, .. }
+            | Self::Deadline { call, .. }
+            | Self::Failed { call, .. }
+            | Self::NoAnswer { call } => *call = of,
+            Self::OtherReply { .. } => {}
+        }
+        self
+    }
+
+    /// Why something that is no call was not sent, since this question of it has no answer.
+    #[cold]
+    pub(crate) fn of_a_question(self, peer: Box<str>) -> SendError {
+        match self {
+            Self::NotSent { why, .. } => why,
+            Self::PeerGone { ending, .. } => SendError::Gone { peer, ending },
+            why => SendError::NotListed { peer, why: why.to_string().into() },
+        }
+    }
+
+    /// The text of the error that the handler has returned, if that is why there is no answer.
+    pub fn failure(&self) -> Option<&str> {
+        match self {
+            Self::Failed { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
     /// Why the request was not delivered or not answered by the peer, if it was sent and that is known.
     pub fn undeliverable(&self) -> Option<Undeliverable> {
         match self {
@@ -367,6 +478,9 @@ pub enum MapError {
         /// The tag that was shown.
         shown: Option<Tag>,
     },
+    /// The text names no endpoint.
+    #[error(transparent)]
+    Name(#[from] NameError),
     /// Whoever answers there is no endpoint.
     #[error("mapping {0}: what answers there is no endpoint of Active Messages of this version")]
     NoEndpoint(String),
@@ -426,6 +540,9 @@ pub enum MapError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
+    /// The device can't be opened, or the NIC's configuration can't be.
+    #[error(transparent)]
+    Nic(#[from] NicError),
     /// The NIC has no room.
     #[error(transparent)]
     Resources(#[from] ResourceError),

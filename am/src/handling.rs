@@ -7,16 +7,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorbell_verbs::{AtHand, Attachment, Buf, Completion, Done, Memory};
 
+use crate::arrival::Arrival;
 use crate::carried::Carried;
+use crate::contained::contained;
 use crate::costs::{Cost, span};
 use crate::error::Undeliverable;
-use crate::handlers::{Handlers, contained};
+use crate::handlers::Tables;
 use crate::link::{Link, To};
 use crate::links;
-use crate::message::{Arrival, Asked, Replied, Reply, Request, Returned};
+use crate::message::{Asked, Replied, Request, Returned};
 use crate::outbox::Content;
 use crate::pack::{self, Message};
 use crate::poller::{Looked, Looking};
+use crate::reply::Reply;
 use crate::tag::Tag;
 use crate::wire::{Ask, Header, Kind, Placement, SYSTEM, awaits};
 use crate::words::Room;
@@ -66,7 +69,7 @@ pub(crate) fn handles_several() -> bool {
 }
 
 pub(crate) struct Handling {
-    tables: Vec<Option<Handlers>>,
+    tables: Vec<Option<Tables>>,
     /// Whether requests are to run.
     requests: bool,
     /// Those that wait until they are.
@@ -91,7 +94,7 @@ impl Handling {
     }
 
     /// There is an endpoint.
-    pub fn put(&mut self, number: usize, handlers: Handlers) {
+    pub fn put(&mut self, number: usize, handlers: Tables) {
         if self.tables.len() <= number {
             self.tables.resize_with(number + 1, || None);
         }
@@ -419,6 +422,13 @@ impl Handling {
                 let lends = link.endpoint.lends(link).into();
                 link.reply(to, Content { words: &[lends], payload: &[] }, nothing);
             }
+            (Some(Ask::Names), _) => {
+                let known = words.get(1).map_or(usize::MAX, |&known| known as usize);
+                let names = link.endpoint.names();
+                let more = names.get(known..).unwrap_or_default();
+                let payload = &more[..more.len().min(link.longest())];
+                link.reply(to, Content { words: &[names.len() as u64], payload }, nothing);
+            }
             (Some(Ask::Leave), _) => {
                 let in_use = link.life.is_asked().into();
                 link.reply(to, Content { words: &[in_use], payload: &[] }, nothing);
@@ -520,7 +530,7 @@ fn run_contained<R>(counters: &Counters, runs: Runs, run: impl FnOnce() -> R) ->
 
 /// Drops handlers, and what they hold, which may panic at that.
 #[cold]
-fn drop_table(table: Option<Handlers>) {
+fn drop_table(table: Option<Tables>) {
     contained(|| drop(table));
 }
 

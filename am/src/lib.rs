@@ -59,10 +59,14 @@
 
 #![forbid(unsafe_code)]
 
+mod arguments;
+mod arrival;
 mod buffers;
+mod builder;
 mod bundle;
 mod carried;
 mod checks;
+mod contained;
 #[cfg(feature = "costs")]
 pub mod costs;
 #[cfg(not(feature = "costs"))]
@@ -74,14 +78,16 @@ mod expected;
 mod handlers;
 mod handling;
 mod kept;
+mod kinds;
 mod life;
 mod limit;
-
 mod link;
 mod links;
 mod listing;
+mod lookup;
 mod message;
 mod name;
+mod names;
 mod news;
 mod numbered;
 mod outbox;
@@ -91,8 +97,10 @@ mod peer;
 mod poller;
 mod proofs;
 mod recall;
+mod received;
 mod receives;
 mod refusal;
+mod reply;
 mod sizes;
 mod tag;
 mod tasks;
@@ -101,21 +109,24 @@ mod waiting;
 mod wire;
 mod words;
 
+#[doc(hidden)]
+pub use arguments::single;
+pub use arguments::{Arguments, Field, Payload, Plain, Shape, Word};
+pub use builder::EndpointBuilder;
 pub use bundle::{Bundle, BundleConfig, Statistics};
+pub use doorbell_macros::{Arguments, Plain, Word};
 pub use endpoint::{Endpoint, EndpointConfig, Flow, Policy, SegmentMemory};
 pub use error::{
     CallError, Called, Credits, MapError, OpenError, SendError, Undeliverable, WaitedFor,
 };
 pub use event::Event;
-pub use handlers::{Handlers, ReplyId, RequestId};
-pub use message::{Replied, Reply, Request, Returned};
+pub use handlers::{Handlers, ReplyId, RequestId, Stateless, WithState};
+pub use kinds::{Call, Callable, Handled, IntoAnswer, Kind, Notice, OneWay};
+pub use message::{Replied, Request, Returned};
 pub use name::{Name, NameError};
 pub use owed::Kept;
 pub use peer::{Credit, Peer, Placing};
+pub use received::Received;
+pub use reply::Reply;
 pub use tag::{Admits, Tag};
-pub use words::{Arguments, MOST_WORDS, Shape, Word, Words};
-
-/// The examples of the tutorial are compiled and run with the tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/active-messages.md")]
-struct Tutorial;
+pub use words::{MOST_WORDS, ManyWords, Words};

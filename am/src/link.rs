@@ -12,7 +12,7 @@ mod requests;
 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
 
@@ -30,11 +30,12 @@ use crate::expected::Expected;
 use crate::kept::KeptRequests;
 use crate::life::Life;
 use crate::links::{Core, NOWHERE};
-use crate::message::Reply;
 use crate::name::Name;
+use crate::names::Names;
 use crate::outbox::{Content, Outbox};
 use crate::proofs::Taken;
 use crate::receives::OwnReceives;
+use crate::reply::Reply;
 use crate::sizes::Size;
 use crate::tag::Admission;
 use crate::wire::{Header, Hello, MOST_CREDITS, Nature};
@@ -57,6 +58,10 @@ pub(crate) struct Link {
     carrying: Mutex<Carrying>,
     /// What the peer said of itself, when the link is open.
     peer: OnceLock<Nature>,
+    /// Whether the peer's handlers are the endpoint's, as far as programs have chosen their places.
+    same_handlers: AtomicBool,
+    /// What the peer's named handlers are, if one was ever called.
+    names: OnceLock<Arc<Names>>,
     /// The tag that the peer shows, and whether the endpoint admits it.
     pub admission: Admission,
     open: AtomicBool,
@@ -66,7 +71,7 @@ pub(crate) struct Link {
     /// give them up; at least one, even if that has to be waited for.
     limit: u16,
     /// How many requests the peer may have under way: no more receives are promised for them.
-    grants: AtomicUsize,
+    grants: AtomicU16,
     /// Requests that came, which only the poller counts, and those of them that are answered, which
     /// whoever has `out` does.
     came: AtomicU32,
@@ -194,10 +199,13 @@ impl Link {
             endpoint,
             connection,
             peer: OnceLock::new(),
+            same_handlers: AtomicBool::new(false),
+            names: OnceLock::new(),
             admission: Admission::default(),
             open: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
-            grants: AtomicUsize::new(grants),
+            // No more than credits, of which there are few enough.
+            grants: AtomicU16::new(grants as u16),
             came: AtomicU32::new(0),
             answered: AtomicU32::new(0),
             marked: AtomicU32::new(0),
@@ -236,6 +244,8 @@ impl Link {
     /// The peer has said what it is.
     pub fn hears(&self, hello: Hello) {
         self.endpoint.admits_as(self, hello.tag);
+        let same = hello.handlers == self.endpoint.digest();
+        self.same_handlers.store(same, Ordering::Relaxed);
         self.out().segment = hello.segment;
         let _ = self.peer.set(hello.nature);
     }
@@ -285,6 +295,28 @@ impl Link {
     #[inline]
     pub fn peer(&self) -> Option<&Nature> {
         self.peer.get()
+    }
+
+    /// Whether the peer's handlers are the endpoint's, as far as programs have chosen their places.
+    pub fn has_same_handlers(&self) -> bool {
+        self.same_handlers.load(Ordering::Relaxed)
+    }
+
+    /// What the peer's named handlers are, once it was [asked](Self::learns).
+    #[inline]
+    pub fn names(&self) -> Option<&Names> {
+        self.names.get().map(Arc::as_ref)
+    }
+
+    /// The peer has told what its named handlers are.
+    pub fn learns(&self, names: Arc<Names>) {
+        let _ = self.names.set(names);
+    }
+
+    /// As much of a text as the peer takes in a message.
+    pub fn shortened<'t>(&self, text: &'t str) -> &'t [u8] {
+        let most = text.floor_char_boundary(self.longest());
+        &text.as_bytes()[..most]
     }
 
     /// The number of its queue pair, which another's may be when it is over.
@@ -348,7 +380,7 @@ impl Link {
 
     /// How many requests the peer may have under way.
     pub fn grants(&self) -> usize {
-        self.grants.load(Ordering::Relaxed)
+        self.grants.load(Ordering::Relaxed).into()
     }
 
     /// Messages to the same peer that are shorter go by others from here on.

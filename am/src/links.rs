@@ -3,7 +3,7 @@
 mod mapping;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use doorbell_verbs::{
@@ -18,10 +18,10 @@ use crate::bundle::Shared;
 use crate::endpoint::{EndpointConfig, Flow, SegmentMemory};
 use crate::error::{CallError, OpenError};
 use crate::event::Event;
-use crate::handlers::Handlers;
+use crate::handlers::Tables;
 use crate::link::Link;
-use crate::message::Reply;
 use crate::name::Name;
+use crate::names::Names;
 use crate::news::{News, Parting};
 use crate::outbox::Content;
 use crate::pack;
@@ -30,6 +30,7 @@ use crate::recall::{BETWEEN_RECALLS, PATIENCE, recall};
 use crate::sizes::Size;
 pub(crate) use mapping::accept;
 
+use crate::reply::Reply;
 use crate::tag::{Admits, Tag};
 use crate::tasks::Tasks;
 use crate::wire::{Ask, MOST_CREDITS, SYSTEM};
@@ -97,8 +98,12 @@ pub(crate) struct Core {
     domain: Domain,
     name: Name,
     digest: u64,
-    /// What its handlers are, for others to compare.
+    /// What its handlers are whose places the program has chosen, for others to compare.
     listing: Vec<Vec<u8>>,
+    /// What its named handlers are, for others to find.
+    names: Vec<u8>,
+    /// What the named handlers of its peers are: once for all that have the same.
+    peer_names: Mutex<Vec<Weak<Names>>>,
     segment: Option<Registered>,
     /// Each entry is a user of its link.
     translation: RwLock<Vec<Option<Arc<Link>>>>,
@@ -117,7 +122,7 @@ impl Core {
     /// An endpoint's, which the poller knows from here on; and who maps it.
     pub async fn open(
         shared: Arc<Shared>,
-        handlers: Handlers,
+        mut handlers: Tables,
         config: EndpointConfig,
     ) -> Result<(Arc<Self>, Listener), OpenError> {
         let domain = shared.nic.domain();
@@ -145,6 +150,8 @@ impl Core {
             name: Name::at(shared.nic.address().to_string(), service),
             digest: handlers.digest(),
             listing: handlers.listing(LISTED),
+            names: handlers.place_named(),
+            peer_names: Mutex::default(),
             segment,
             translation: RwLock::default(),
             links: Mutex::new(Some(Vec::new())),
@@ -157,6 +164,29 @@ impl Core {
         };
         core.shared.tell(News::Endpoint(core.number, handlers));
         Ok((Arc::new(core), listener))
+    }
+
+    /// What tells its handlers from others, as far as the program has chosen their places.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// The listing of its named handlers.
+    pub fn names(&self) -> &[u8] {
+        &self.names
+    }
+
+    /// The named handlers of a peer, from its listing; `None` if that is none.
+    pub fn names_of_peer(&self, listing: Vec<u8>) -> Option<Arc<Names>> {
+        let mut known = locked(&self.peer_names);
+        known.retain(|names| names.strong_count() > 0);
+        let same = known.iter().filter_map(Weak::upgrade).find(|names| names.is(&listing));
+        if let Some(names) = same {
+            return Some(names);
+        }
+        let names = Arc::new(Names::of(listing)?);
+        known.push(Arc::downgrade(&names));
+        Some(names)
     }
 
     pub fn name(&self) -> &Name {

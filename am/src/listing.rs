@@ -1,6 +1,6 @@
 //! What an endpoint says of its handlers to another, and what that finds different.
 
-use crate::handlers::{Handlers, Id};
+use crate::handlers::{Id, Tables};
 
 /// Which table a handler is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,7 +80,7 @@ impl Difference {
     }
 }
 
-impl Handlers {
+impl Tables {
     fn ids(&self) -> impl Iterator<Item = (Which, Id)> {
         let requests = self.requests.ids().map(|id| (Which::Requests, id));
         requests.chain(self.replies.ids().map(|id| (Which::Replies, id)))
@@ -120,21 +120,21 @@ impl Handlers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handlers::{ReplyId, RequestId};
+    use crate::handlers::{Handlers, ReplyId, RequestId};
 
     const LONG: &str =
         "a name that is longer than what is customary, so that a few of them fill a piece";
 
-    fn handlers(others: &'static str, from: u16) -> Handlers {
+    fn handlers(others: &'static str, from: u16) -> Tables {
         let add = |handlers: Handlers, index: u16| {
             let name = if index == 7 { others } else { LONG };
             handlers.request(RequestId::<u64>::new(index, name), |_, _| {})
         };
         let handlers = (from..20).fold(Handlers::new(), add);
-        handlers.reply(ReplyId::<()>::new(3, "reply"), |_, ()| {})
+        handlers.reply(ReplyId::<()>::new(3, "reply"), |_, ()| {}).tables
     }
 
-    fn compared(near: &Handlers, far: &Handlers) -> Option<Difference> {
+    fn compared(near: &Tables, far: &Tables) -> Option<Difference> {
         near.listing(300).iter().find_map(|piece| far.differs(piece))
     }
 
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(Difference::from_bytes(&found.to_bytes()), Some(found));
         let later = handlers("seven", 8);
         assert_eq!((compared(&later, &other), compared(&other, &later)), (None, None));
-        let words = Handlers::new().reply(ReplyId::<u8>::new(3, "reply"), |_, _| {});
+        let words = Handlers::new().reply(ReplyId::<u8>::new(3, "reply"), |_, _| {}).tables;
         let found = compared(&words, &one).expect("it has other arguments");
         assert_eq!((found.which, found.index), (Which::Replies, 3));
     }

@@ -1,102 +1,23 @@
-//! Messages, as handlers and callers see them.
+//! Requests, replies, and requests that came back, as handlers see them.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use doorbell_verbs::{AtHand, Buf, Inline};
+use bytes::Bytes;
+use doorbell_verbs::AtHand;
 
-use crate::buffers::Buffers;
-use crate::error::{CallError, SendError, Undeliverable};
+use crate::arguments::{Arguments, Payload};
+use crate::arrival::Arrival;
+use crate::error::{SendError, Undeliverable};
 use crate::handlers::ReplyId;
 use crate::kept::Owes;
 use crate::link::{Link, To};
 use crate::outbox::Content;
 use crate::owed::{Kept, TaskDebt, unanswered};
 use crate::peer::Peer;
-use crate::wire::Header;
-use crate::words::{Arguments, MOST_WORDS, Room, each_word};
-
-/// What came for a handler, in the buffer in which it was received.
-pub(crate) struct Arrival {
-    pub header: Header,
-    /// There, unless a handler has kept it.
-    pub buffer: Option<Buf>,
-    /// Where in it the words are, and the payload behind them.
-    pub data: Range<usize>,
-    /// Whether there is nothing else in the buffer.
-    pub whole: bool,
-    /// Whether the buffer was posted, and is to be again.
-    pub posted: bool,
-    /// Where in the segment a payload was placed.
-    pub placed: Option<Range<u64>>,
-}
-
-impl Arrival {
-    /// One that has its buffer for itself.
-    #[inline]
-    pub fn alone(header: Header, buffer: Buf, data: Range<usize>) -> Self {
-        Self { header, buffer: Some(buffer), data, whole: true, posted: true, placed: None }
-    }
-
-    /// The words and the payload.
-    #[inline]
-    pub fn data(&self) -> &[u8] {
-        self.buffer.as_deref().map_or(&[], |buffer| &buffer[self.data.clone()])
-    }
-
-    #[inline]
-    pub fn words(&self) -> &[u8] {
-        &self.data()[..8 * self.header.words]
-    }
-
-    #[inline]
-    pub fn payload(&self) -> &[u8] {
-        &self.data()[8 * self.header.words..]
-    }
-
-    /// Whether it is no longer than a message with such a payload: words beyond sixteen, and one more
-    /// then, are in the place of some.
-    #[inline]
-    pub fn fits(&self, payload: usize) -> bool {
-        let Header { kind, words, .. } = self.header;
-        let few = MOST_WORDS + kind.own_words();
-        let more = if words > few { 8 } else { 0 };
-        self.data.len() + more <= 8 * words.min(few) + payload
-    }
-
-    /// Takes the buffer, if the message has it for itself; or else a copy.
-    pub fn detach(&mut self, buffers: &Buffers) -> Option<Buf> {
-        if self.whole {
-            return self.buffer.take();
-        }
-        let mut copy = buffers.take();
-        let copied = copy.extend_from_slice(self.data());
-        debug_assert!(copied.is_ok(), "it came in a buffer of that size");
-        Some(copy)
-    }
-
-    /// It is handled: the buffer that goes on where this one was, if one does.
-    #[inline]
-    pub fn leave(&mut self, buffers: &Buffers) -> Option<Buf> {
-        let buffer = self.buffer.take();
-        // With others in it, it goes on to them; and it is to be posted if it was.
-        if self.posted || !self.whole {
-            return Some(buffer.unwrap_or_else(|| buffers.take()));
-        }
-        buffer.into_iter().for_each(|buffer| buffers.give(buffer));
-        None
-    }
-
-    /// The same, which may be kept: in a buffer of its own.
-    pub fn detached(&mut self, buffers: &Buffers) -> (Self, Option<Buf>) {
-        let data = if self.whole { self.data.clone() } else { 0..self.data.len() };
-        let buffer = self.detach(buffers);
-        let rest = self.buffer.take();
-        let Self { header, posted, ref placed, .. } = *self;
-        (Self { header, buffer, data, whole: true, posted, placed: placed.clone() }, rest)
-    }
-}
+use crate::wire::{ANSWER, FAILED, Header};
+use crate::words::{Room, each_word};
 
 /// A request, for the handler that it runs: it may be answered once.
 ///
@@ -104,7 +25,7 @@ impl Arrival {
 /// replied. Once:
 ///
 /// ```
-/// # use doorbell_am::{Handlers, ReplyId, RequestId};
+/// # use doorbell::am::{Handlers, ReplyId, RequestId};
 /// # const ADD: RequestId<u64> = RequestId::new(0, "add");
 /// # const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
 /// Handlers::new().request(ADD, |request, number| {
@@ -115,7 +36,7 @@ impl Arrival {
 /// And not twice:
 ///
 /// ```compile_fail,E0382
-/// # use doorbell_am::{Handlers, ReplyId, RequestId};
+/// # use doorbell::am::{Handlers, ReplyId, RequestId};
 /// # const ADD: RequestId<u64> = RequestId::new(0, "add");
 /// # const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
 /// Handlers::new().request(ADD, |request, number| {
@@ -127,7 +48,7 @@ impl Arrival {
 /// Later only by what was [kept](Self::keep) of it:
 ///
 /// ```
-/// # use doorbell_am::{Handlers, RequestId};
+/// # use doorbell::am::{Handlers, RequestId};
 /// # const ADD: RequestId<u64> = RequestId::new(0, "add");
 /// let (requests, _) = std::sync::mpsc::channel();
 /// Handlers::new().request(ADD, move |request, _| requests.send(request.keep()).unwrap());
@@ -136,7 +57,7 @@ impl Arrival {
 /// And not by itself:
 ///
 /// ```compile_fail,E0277
-/// # use doorbell_am::{Handlers, RequestId};
+/// # use doorbell::am::{Handlers, RequestId};
 /// # const ADD: RequestId<u64> = RequestId::new(0, "add");
 /// let (requests, _) = std::sync::mpsc::channel();
 /// Handlers::new().request(ADD, move |request, _| requests.send(request).unwrap());
@@ -182,14 +103,27 @@ impl<'r> Request<'r> {
         self.0.arrival.placed.clone()
     }
 
-    /// Replies with words. If they are more than the peer takes, it is told that.
+    /// The words and the payload, to make arguments of.
+    #[inline]
+    pub(crate) fn parts(&mut self) -> Payload<'_> {
+        Payload::of_request(self.0.arrival, &self.0.link.buffers)
+    }
+
+    /// Takes the payload, which is not copied if it is more than 64 bytes and came in a packet of its own.
+    /// [`payload`](Self::payload) is empty then.
+    pub fn take_payload(&mut self) -> Bytes {
+        self.parts().take()
+    }
+
+    /// Replies. If the reply is more than the peer takes, the peer is told that, as
+    /// [`LongReply`](Undeliverable::LongReply).
     #[inline]
     pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
         let mut room = Room::new();
-        self.answer(id.index(), Content { words: room.of(&arguments), payload: &[] });
+        self.answer(id.index(), room.content(&arguments));
     }
 
-    /// Replies with words and a payload, of which a copy is sent.
+    /// Replies with a payload beside the arguments, of which a copy is sent.
     ///
     /// # Errors
     /// When the payload is longer than the peer takes, or there are too many words. The peer is told that,
@@ -199,16 +133,30 @@ impl<'r> Request<'r> {
         self,
         id: ReplyId<A>,
         arguments: A,
-        payload: &[u8],
+        payload: impl AsRef<[u8]>,
     ) -> Result<(), SendError> {
         let mut room = Room::new();
-        let content = Content { words: room.of(&arguments), payload };
-        if let Err(why) = self.0.link.takes(content) {
-            self.gives_back(Undeliverable::LongReply);
-            return Err(why);
-        }
+        let content = room.content_with(&arguments, payload.as_ref());
+        let taken = self.0.link.takes(content);
         self.answer(id.index(), content);
-        Ok(())
+        taken
+    }
+
+    /// Replies with what a handler has returned.
+    #[inline]
+    pub(crate) fn answers<A: Arguments>(self, answer: &A) {
+        let mut room = Room::new();
+        self.answer(ANSWER, room.content(answer));
+    }
+
+    /// Replies that the handler has failed.
+    #[cold]
+    pub(crate) fn fails(self, text: &str) {
+        if self.0.arrival.header.call == 0 {
+            return failed_unheard(self.0.link, text);
+        }
+        let text = self.0.link.shortened(text);
+        self.answer(FAILED, Content { words: &[], payload: text });
     }
 
     /// Says to the peer why there is no reply.
@@ -272,6 +220,23 @@ impl<'r> Request<'r> {
     }
 }
 
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Asked { link, arrival, .. } = &*self.0;
+        f.debug_struct("Request")
+            .field("peer", &link.peer_text())
+            .field("payload", &arrival.payload().len())
+            .field("placed", &arrival.placed)
+            .finish()
+    }
+}
+
+/// Traces that the handler of a message has failed, for nobody waits for its answer.
+#[cold]
+pub(crate) fn failed_unheard(link: &Link, text: &str) {
+    tracing::warn!(peer = %link.peer_text(), "the handler of a notice has failed: {text}");
+}
+
 impl Drop for Request<'_> {
     #[inline]
     fn drop(&mut self) {
@@ -302,107 +267,6 @@ impl<'r> Replied<'r> {
     #[inline]
     pub fn payload(&self) -> &[u8] {
         self.arrival.payload()
-    }
-}
-
-/// A reply, for the caller who awaited it. One of more bytes than [travel in a
-/// request](doorbell_verbs::Inline), 64, keeps the buffer in which it was received.
-pub struct Reply {
-    handler: u16,
-    /// How many of the bytes are words.
-    words: usize,
-    data: ReplyData,
-}
-
-/// The words and the payload of a reply.
-enum ReplyData {
-    /// So few bytes that the buffer is left to others.
-    Few(Inline),
-    Buffered(Buffered),
-}
-
-/// What lies in the buffer in which it was received.
-struct Buffered {
-    buffer: Buf,
-    data: Range<usize>,
-    link: Arc<Link>,
-}
-
-impl Buffered {
-    fn of(arrival: &mut Arrival, link: &Arc<Link>) -> Self {
-        let data = if arrival.whole { arrival.data.clone() } else { 0..arrival.data.len() };
-        let buffer = arrival.detach(&link.buffers).unwrap_or_default();
-        Self { buffer, data, link: link.clone() }
-    }
-}
-
-impl Drop for Buffered {
-    fn drop(&mut self) {
-        self.link.buffers.give(std::mem::take(&mut self.buffer));
-    }
-}
-
-impl Reply {
-    /// Takes the buffer along only if there is much in it.
-    #[inline]
-    pub(crate) fn of(arrival: &mut Arrival, link: &Arc<Link>) -> Self {
-        let Header { words, handler, .. } = arrival.header;
-        // What is moved with each costs less than to get another buffer.
-        let data = match Inline::new(arrival.data()) {
-            Some(few) => ReplyData::Few(few),
-            None => ReplyData::Buffered(Buffered::of(arrival, link)),
-        };
-        Self { handler, words: 8 * words, data }
-    }
-
-    #[inline]
-    fn data(&self) -> &[u8] {
-        match &self.data {
-            ReplyData::Few(few) => few.bytes(),
-            ReplyData::Buffered(Buffered { buffer, data, .. }) => &buffer[data.clone()],
-        }
-    }
-
-    /// The index of the handler that it is for.
-    pub fn handler(&self) -> u16 {
-        self.handler
-    }
-
-    /// Its words.
-    pub fn words(&self) -> impl ExactSizeIterator<Item = u64> {
-        each_word(&self.data()[..self.words])
-    }
-
-    /// Its payload.
-    pub fn payload(&self) -> &[u8] {
-        &self.data()[self.words..]
-    }
-
-    #[cold]
-    fn is_other(&self, index: u16, expected: &'static str) -> CallError {
-        CallError::OtherReply { found: self.handler, index, expected }
-    }
-
-    /// Its arguments, if it is of this kind.
-    ///
-    /// # Errors
-    /// When it is of another, or the words are none of that.
-    #[inline]
-    pub fn arguments<A: Arguments>(&self, id: ReplyId<A>) -> Result<A, CallError> {
-        let mut room = Room::new();
-        let is = self.handler == id.index();
-        let found = if is { A::take(room.read(&self.data()[..self.words])) } else { None };
-        found.ok_or_else(|| self.is_other(id.index(), id.name()))
-    }
-}
-
-impl fmt::Debug for Reply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply")
-            .field("handler", &self.handler)
-            .field("words", &self.words().collect::<Vec<_>>())
-            .field("payload", &self.payload().len())
-            .finish()
     }
 }
 
@@ -440,6 +304,25 @@ impl Returned<'_> {
     pub fn payload(&self) -> &[u8] {
         let payload = self.what.and_then(|(header, data)| data.get(8 * header.words..));
         payload.unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Replied<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replied")
+            .field("peer", &self.link.peer_text())
+            .field("payload", &self.payload().len())
+            .finish()
+    }
+}
+
+impl fmt::Debug for Returned<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Returned")
+            .field("peer", &self.link.peer_text())
+            .field("handler", &self.handler())
+            .field("why", &self.why)
+            .finish()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What endpoints are called.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -70,6 +71,42 @@ impl FromStr for Name {
             (!address.is_empty()).then(|| Self::at(address, service))
         };
         parsed().ok_or_else(|| NameError(text.to_owned()))
+    }
+}
+
+impl From<&Name> for Name {
+    fn from(name: &Name) -> Self {
+        name.clone()
+    }
+}
+
+impl TryFrom<&str> for Name {
+    type Error = NameError;
+
+    fn try_from(text: &str) -> Result<Self, NameError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = NameError;
+
+    fn try_from(text: String) -> Result<Self, NameError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<&String> for Name {
+    type Error = NameError;
+
+    fn try_from(text: &String) -> Result<Self, NameError> {
+        text.parse()
+    }
+}
+
+impl From<Infallible> for NameError {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 

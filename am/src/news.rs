@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use doorbell_verbs::CompletionQueue;
 
 use crate::buffers::locked;
-use crate::handlers::Handlers;
+use crate::handlers::Tables;
 use crate::link::Link;
 
 pub(crate) enum News {
-    Endpoint(usize, Handlers),
+    Endpoint(usize, Tables),
     EndpointGone(usize),
     /// Of whose number completions are another link's, as far as so many had come to each queue.
     Link(Arc<Link>, [usize; 2]),

@@ -1,19 +1,24 @@
 //! Requests that were kept, and who owes them an answer.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use doorbell_verbs::{AtHand, Buf};
 
+use crate::arguments::{Arguments, FEW, ReceivedBuffer};
 use crate::error::{SendError, Undeliverable};
 use crate::handlers::ReplyId;
 use crate::kept::{KeptId, Later, Owes, Release};
 use crate::link::{Link, To};
+use crate::message::failed_unheard;
 use crate::outbox::Content;
 use crate::peer::Peer;
-use crate::wire::Header;
-use crate::words::{Arguments, Room};
+use crate::received::Received;
+use crate::wire::{ANSWER, FAILED, Header};
+use crate::words::Room;
 
 /// A request that was kept, to be answered later: from wherever, once, and within the time that its
 /// sender gives it, its endpoint's [`patience`](crate::EndpointConfig::patience). An answer that is too
@@ -51,9 +56,7 @@ impl Kept {
     /// [`patience`](crate::EndpointConfig::patience) is over, when the sender has gone, or when it has given
     /// its call up, which is known here within about a second.
     pub fn is_awaited(&self) -> bool {
-        let Some(id) = self.id() else { return false };
-        let out = &mut *self.link.out();
-        out.stands() && out.kept.as_mut().is_some_and(|kept| kept.is_awaited(id))
+        self.id().is_some_and(|id| self.link.awaits(id))
     }
 
     /// Who sent it.
@@ -71,13 +74,32 @@ impl Kept {
         self.placed.clone()
     }
 
-    /// Replies with words. If they are more than the peer takes, it is told that.
-    pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
-        let mut room = Room::new();
-        self.answer(id.index(), Content { words: room.of(&arguments), payload: &[] });
+    /// Takes the payload, which is not copied if it is more than 64 bytes. [`payload`](Self::payload) is
+    /// empty then.
+    pub fn take_payload(&mut self) -> Bytes {
+        let range = std::mem::replace(&mut self.payload, 0..0);
+        let Some(buffer) = self.buffer.take() else { return Bytes::new() };
+        let received = ReceivedBuffer { buffer, range, buffers: self.link.buffers.clone() };
+        match received.as_ref() {
+            few if few.len() <= FEW => Bytes::copy_from_slice(few),
+            _ => Bytes::from_owner(received),
+        }
     }
 
-    /// Replies with words and a payload, of which a copy is sent.
+    /// What an asynchronous handler is told of the request, with the payload.
+    pub(crate) fn received(&mut self) -> Received {
+        let (payload, placed) = (self.take_payload(), self.placed.take());
+        Received::new(self.link.clone(), self.id(), payload, placed)
+    }
+
+    /// Replies. If the reply is more than the peer takes, the peer is told that, as
+    /// [`LongReply`](Undeliverable::LongReply).
+    pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
+        let mut room = Room::new();
+        self.answer(id.index(), room.content(&arguments));
+    }
+
+    /// Replies with a payload beside the arguments, of which a copy is sent.
     ///
     /// # Errors
     /// As [`Request::reply_with`](crate::Request::reply_with).
@@ -85,13 +107,29 @@ impl Kept {
         self,
         id: ReplyId<A>,
         arguments: A,
-        payload: &[u8],
+        payload: impl AsRef<[u8]>,
     ) -> Result<(), SendError> {
         let mut room = Room::new();
-        let content = Content { words: room.of(&arguments), payload };
+        let content = room.content_with(&arguments, payload.as_ref());
         let taken = self.link.takes(content);
         self.answer(id.index(), content);
         taken
+    }
+
+    /// Replies with what a handler has returned.
+    pub(crate) fn answers<A: Arguments>(self, answer: &A) {
+        let mut room = Room::new();
+        self.answer(ANSWER, room.content(answer));
+    }
+
+    /// Replies that the handler has failed.
+    #[cold]
+    pub(crate) fn fails(self, text: &str) {
+        if self.owed.is_some_and(|(header, _)| header.call == 0) {
+            return failed_unheard(&self.link, text);
+        }
+        let link = self.link.clone();
+        self.answer(FAILED, Content { words: &[], payload: link.shortened(text) });
     }
 
     /// Replies, or says to the peer that the reply is longer than it takes.
@@ -120,6 +158,16 @@ impl Kept {
             self.link.buffers.give(buffer);
         }
         self.owed.take()
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept")
+            .field("peer", &self.link.peer_text())
+            .field("payload", &self.payload.len())
+            .field("placed", &self.placed)
+            .finish()
     }
 }
 

@@ -6,16 +6,20 @@ use std::time::Duration;
 
 use doorbell_verbs::{Data, Ending, Memory};
 
+use crate::arguments::Arguments;
 use crate::carried;
 use crate::error::{CallError, Called, SendError, Undeliverable, WaitedFor};
 use crate::handlers::RequestId;
 use crate::handling::handles;
+use crate::kinds::sealed::Failure;
+use crate::kinds::{Callable, Kind, Notice, OneWay, place};
 use crate::limit::Limit;
 use crate::link::{Answer, Link};
-use crate::message::Reply;
+use crate::lookup::place_of;
 use crate::outbox::Content;
+use crate::reply::Reply;
 use crate::waiting::{Admission, Awaited, Coming, found, found_since};
-use crate::words::{Arguments, MOST_WORDS, Room};
+use crate::words::{MOST_WORDS, Room};
 
 /// An endpoint's peer, to send requests to. Clones are handles to the same.
 #[derive(Clone)]
@@ -56,13 +60,12 @@ impl Peer {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use doorbell_am::{CallError, Peer, ReplyId, RequestId};
+    /// use doorbell::am::{Call, CallError, Peer};
     ///
-    /// const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
-    /// const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
+    /// const ADD: Call<(u64, u64), u64> = Call::new("add");
     ///
     /// async fn add(peer: &Peer) -> Result<u64, CallError> {
-    ///     peer.within(Duration::from_secs(2)).call(ADD, (2, 3)).await?.arguments(SUM)
+    ///     peer.within(Duration::from_secs(2)).call(ADD, (2, 3)).await
     /// }
     /// ```
     #[must_use]
@@ -85,23 +88,150 @@ impl Peer {
         self.link.longest()
     }
 
-    /// Sends a request, when there is a credit for it. This does not wait until it is handled.
+    /// Calls a handler of the peer, and waits for its answer, for no longer than [that](Self::within) if
+    /// there is a bound. Of a [`Call`](crate::Call) this gives what the handler has returned, of a
+    /// [`RequestId`] the [`Reply`](crate::Reply).
+    ///
+    /// ```
+    /// use doorbell::am::{Call, CallError, Peer};
+    ///
+    /// const ADD: Call<(u64, u64), u64> = Call::new("add");
+    ///
+    /// async fn add(peer: &Peer) -> Result<u64, CallError> {
+    ///     peer.call(ADD, (2, 3)).await
+    /// }
+    /// ```
+    ///
+    /// A call that is dropped, by `select!` or `timeout`, is given up. Its asynchronous handler is ended at
+    /// its next await, within about a second, which gives the call's credit back. Other handlers run to
+    /// their end, and a request that they [keep](crate::Request::keep) has its credit until it is answered
+    /// or the [`patience`](crate::EndpointConfig::patience) is over.
+    ///
+    /// # Errors
+    /// When the call was not sent, not delivered, or not answered, or the handler has failed.
+    #[inline]
+    pub async fn call<K: Callable>(
+        &self,
+        kind: K,
+        arguments: K::Arguments,
+    ) -> Result<K::Answer, CallError> {
+        let mut room = Room::new();
+        self.call_content(kind, room.content(&arguments)).await
+    }
+
+    /// Calls a handler of the peer with a payload beside the arguments, of which a copy is sent. The handler
+    /// finds it in its [request](crate::Request::payload).
+    ///
+    /// # Errors
+    /// As [`call`](Self::call), and when the peer does not take so long a payload.
+    #[inline]
+    pub async fn call_with<K: Callable>(
+        &self,
+        kind: K,
+        arguments: K::Arguments,
+        payload: impl AsRef<[u8]>,
+    ) -> Result<K::Answer, CallError> {
+        let mut room = Room::new();
+        self.call_content(kind, room.content_with(&arguments, payload.as_ref())).await
+    }
+
+    #[inline]
+    async fn call_content<K: Callable>(
+        &self,
+        kind: K,
+        content: Content<'_>,
+    ) -> Result<K::Answer, CallError> {
+        let place = match place(kind, &self.link) {
+            Some(place) => place,
+            None => self.look_up(kind).await?,
+        };
+        let link = self.link.lane(content);
+        let (mut limit, mut answer) = (self.limit(), None);
+        // As `ask`, of which the arguments would be stored only to be loaded again.
+        let begun = match begin(link, place, content) {
+            Ok(Some(begun)) => begun,
+            Ok(None) => match begin_later(link, place, content, &mut limit).await {
+                Ok(begun) => begun,
+                Err(why) => return Err(not_sent(link, called(kind), why)),
+            },
+            Err(why) => return Err(not_sent(link, called(kind), why)),
+        };
+        begun.answered(link, &mut answer, &mut limit).await;
+        match answer {
+            Some(Ok(reply)) => {
+                kind.answer(reply).map_err(|failure| failed(link, called(kind), failure))
+            }
+            Some(Err(why)) => Err(undelivered(link, called(kind), why)),
+            None => Err(too_late(link, called(kind), &limit)),
+        }
+    }
+
+    /// Asks the peer for the place of a handler.
+    #[cold]
+    async fn look_up<K: Callable>(&self, kind: K) -> Result<u16, CallError> {
+        let found = Box::pin(place_of(kind, &self.link, self.within)).await;
+        found.map_err(|why| why.about(Called::new(self.link.peer_text(), None, kind.name())))
+    }
+
+    /// Sends a notice, when there is a credit for it. This does not wait until the notice is handled.
     ///
     /// If others are under way to the peer, it goes in company: with what is sent before this task lets
     /// other tasks run, at the latest then. A task that blocks its thread instead keeps it back.
     ///
+    /// ```
+    /// use doorbell::am::{Notice, Peer, SendError};
+    ///
+    /// const MOVED: Notice<(u64, f64, f64)> = Notice::new("moved");
+    ///
+    /// async fn tell(peer: &Peer) -> Result<(), SendError> {
+    ///     peer.notify(MOVED, (7, 0.5, -2.0)).await
+    /// }
+    /// ```
+    ///
     /// # Errors
-    /// When the peer has gone, or this is a handler.
+    /// When the peer has gone, has no such handler, or this is a handler that does not wait.
+    #[inline]
+    pub async fn notify<A: Arguments>(
+        &self,
+        notice: Notice<A>,
+        arguments: A,
+    ) -> Result<(), SendError> {
+        let mut room = Room::new();
+        self.send(notice, room.content(&arguments)).await
+    }
+
+    /// Sends a notice with a payload beside the arguments, of which a copy is sent.
+    ///
+    /// # Errors
+    /// As [`notify`](Self::notify), and when the peer does not take so long a payload.
+    #[inline]
+    pub async fn notify_with<A: Arguments>(
+        &self,
+        notice: Notice<A>,
+        arguments: A,
+        payload: impl AsRef<[u8]>,
+    ) -> Result<(), SendError> {
+        let mut room = Room::new();
+        self.send(notice, room.content_with(&arguments, payload.as_ref())).await
+    }
+
+    /// Sends a request to a handler whose place the program has chosen, when there is a credit for it. This
+    /// does not wait until the request is handled; what is replied runs a [reply
+    /// handler](crate::Handlers::reply) here. It goes in company as [`notify`](Self::notify) does.
+    ///
+    /// # Errors
+    /// When the peer has gone, or this is a handler that does not wait.
     #[inline]
     pub async fn request<A: Arguments>(
         &self,
         id: RequestId<A>,
         arguments: A,
     ) -> Result<(), SendError> {
-        self.request_with(id, arguments, &[]).await
+        let mut room = Room::new();
+        self.send(id, room.content(&arguments)).await
     }
 
-    /// The same with a payload, of which a copy is sent.
+    /// Sends a request with a payload beside the arguments, of which a copy is sent.
     ///
     /// # Errors
     /// As [`request`](Self::request), and when the peer does not take so long a payload.
@@ -110,66 +240,31 @@ impl Peer {
         &self,
         id: RequestId<A>,
         arguments: A,
-        payload: &[u8],
+        payload: impl AsRef<[u8]>,
     ) -> Result<(), SendError> {
         let mut room = Room::new();
-        let content = Content { words: room.of(&arguments), payload };
+        self.send(id, room.content_with(&arguments, payload.as_ref())).await
+    }
+
+    #[inline]
+    async fn send<K: OneWay>(&self, kind: K, content: Content<'_>) -> Result<(), SendError> {
+        let place = self.place_for(kind).await?;
         let link = self.link.lane(content);
         link.allows(content)?;
-        if link.try_request(id.index(), content)? {
+        if link.try_request(place, content)? {
             return Ok(());
         }
-        credit(link, &mut self.limit()).await?.send(id.index(), content)
+        credit(link, &mut self.limit()).await?.send(place, content)
     }
 
-    /// Sends a request, and waits for what its handler replies, for no longer than
-    /// [that](Self::within) if there is a bound.
-    ///
-    /// A call that is dropped, by `select!` or `timeout`, is given up. Its asynchronous handler is ended at
-    /// its next await, within about a second, which gives the call's credit back. Other handlers run to
-    /// their end, and a request that they [keep](crate::Request::keep) has its credit until it is answered
-    /// or the [`patience`](crate::EndpointConfig::patience) is over.
-    ///
-    /// # Errors
-    /// When it was not sent, not delivered, or not answered.
+    /// The place of the handler of a kind of message.
     #[inline]
-    pub async fn call<A: Arguments>(
-        &self,
-        id: RequestId<A>,
-        arguments: A,
-    ) -> Result<Reply, CallError> {
-        self.call_with(id, arguments, &[]).await
-    }
-
-    /// The same with a payload, of which a copy is sent.
-    ///
-    /// # Errors
-    /// As [`call`](Self::call), and when the peer does not take so long a payload.
-    #[inline]
-    pub async fn call_with<A: Arguments>(
-        &self,
-        id: RequestId<A>,
-        arguments: A,
-        payload: &[u8],
-    ) -> Result<Reply, CallError> {
-        let mut room = Room::new();
-        let content = Content { words: room.of(&arguments), payload };
-        let link = self.link.lane(content);
-        let (mut limit, mut answer) = (self.limit(), None);
-        // As `ask`, of which the arguments would be stored only to be loaded again.
-        let begun = match begin(link, id.index(), content) {
-            Ok(Some(begun)) => begun,
-            Ok(None) => match begin_later(link, id.index(), content, &mut limit).await {
-                Ok(begun) => begun,
-                Err(why) => return Err(not_sent(link, (id.index(), id.name()), why)),
-            },
-            Err(why) => return Err(not_sent(link, (id.index(), id.name()), why)),
-        };
-        begun.answered(link, &mut answer, &mut limit).await;
-        let Some(answer) = answer else {
-            return Err(too_late(link, (id.index(), id.name()), &limit));
-        };
-        answer.map_err(|why| undelivered(link, (id.index(), id.name()), why))
+    async fn place_for<K: OneWay>(&self, kind: K) -> Result<u16, SendError> {
+        if let Some(place) = place(kind, &self.link) {
+            return Ok(place);
+        }
+        let found = Box::pin(place_of(kind, &self.link, self.within)).await;
+        found.map_err(|why| why.of_a_question(self.link.peer_text()))
     }
 
     /// Places data in the peer's segment, and runs a handler there behind it. What this gives may be
@@ -182,15 +277,16 @@ impl Peer {
     /// # Errors
     /// When the data does not fit there, or there are more than sixteen words; the peer has gone, or this
     /// is a handler.
-    pub async fn place<A: Arguments>(
+    pub async fn place<K: OneWay>(
         &self,
-        id: RequestId<A>,
-        arguments: A,
+        kind: K,
+        arguments: K::Arguments,
         offset: u64,
         data: impl Into<Data>,
     ) -> Result<Placing, SendError> {
         let mut room = Room::new();
-        let words = room.of(&arguments);
+        let words = room.content_with(&arguments, &[]).words;
+        let place = self.place_for(kind).await?;
         self.link.allows(Content::encoded(&[]))?;
         if words.len() > MOST_WORDS {
             return Err(SendError::Words(words.len()));
@@ -204,13 +300,13 @@ impl Peer {
         if let Some(right) = link.carries() {
             link.locate(&link.out(), offset, data.len())?;
             let _right = right.lock().await;
-            return carry(link, id.index(), words, offset, data, self.within).await;
+            return carry(link, place, words, offset, data, self.within).await;
         }
-        let source = match link.try_place(id.index(), words, offset, data)? {
+        let source = match link.try_place(place, words, offset, data)? {
             Ok(source) => source,
             Err(placed) => {
                 let credit = credit(link, &mut self.limit()).await?;
-                credit.uses(|| link.place(&mut link.out(), id.index(), words, placed))?
+                credit.uses(|| link.place(&mut link.out(), place, words, placed))?
             }
         };
         Ok(Placing { link: link.clone(), coming: Coming::by(source), whole: None })
@@ -290,7 +386,7 @@ pub(crate) async fn ask(
     content: Content<'_>,
     within: Option<Duration>,
 ) -> Result<Reply, CallError> {
-    let which = (handler, "a question between endpoints");
+    let which = (None, "a question between endpoints");
     let (mut limit, mut answer) = (Limit::of(within), None);
     let begun = match begin(link, handler, content) {
         Ok(Some(begun)) => Ok(begun),
@@ -303,8 +399,24 @@ pub(crate) async fn ask(
     answer.map_err(|why| undelivered(link, which, why))
 }
 
-/// The index and the name of a handler.
-type Handler = (u16, &'static str);
+/// The index of a handler, if the program has chosen it, and the name.
+type Handler = (Option<u16>, &'static str);
+
+/// The handler of a kind of message.
+#[cold]
+fn called<K: Kind>(kind: K) -> Handler {
+    (kind.index(), kind.name())
+}
+
+/// The error of a call whose reply is no answer.
+#[cold]
+fn failed(link: &Arc<Link>, (index, name): Handler, failure: Failure) -> CallError {
+    let call = Called::new(link.peer_text(), index, name);
+    match failure {
+        Failure::Handler(text) => CallError::Failed { call, text },
+        Failure::Other => CallError::NoAnswer { call },
+    }
+}
 
 /// The error of a call that was not sent.
 #[cold]
@@ -423,10 +535,13 @@ impl Credit<'_> {
     /// # Errors
     /// When there are more words than the peer takes.
     pub fn request<A: Arguments>(self, id: RequestId<A>, arguments: A) -> Result<(), SendError> {
-        self.request_with(id, arguments, &[])
+        let mut room = Room::new();
+        let content = room.content(&arguments);
+        self.link.allows(content)?;
+        self.send(id.index(), content)
     }
 
-    /// The same with a payload, of which a copy is sent.
+    /// Sends a request, now, with a payload beside the arguments, of which a copy is sent.
     ///
     /// # Errors
     /// As [`request`](Self::request), and when the peer does not take so long a payload.
@@ -434,10 +549,10 @@ impl Credit<'_> {
         self,
         id: RequestId<A>,
         arguments: A,
-        payload: &[u8],
+        payload: impl AsRef<[u8]>,
     ) -> Result<(), SendError> {
         let mut room = Room::new();
-        let content = Content { words: room.of(&arguments), payload };
+        let content = room.content_with(&arguments, payload.as_ref());
         self.link.allows(content)?;
         self.send(id.index(), content)
     }

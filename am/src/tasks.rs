@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
-use crate::handlers::contained;
+use crate::contained::contained;
 use crate::links::Core;
 use crate::owed::TaskDebt;
 

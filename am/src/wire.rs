@@ -24,10 +24,14 @@ use crate::sizes::Size;
 use crate::tag::Tag;
 use crate::words::MOST_WORDS;
 
-/// The most handlers of a table. One more index is for what endpoints say to each other.
-pub const MOST_HANDLERS: usize = (1 << 12) - 1;
+/// The most handlers of a table. Two more indices are for what endpoints say to each other.
+pub const MOST_HANDLERS: usize = (1 << 12) - 2;
 /// The handler of what endpoints say to each other.
-pub const SYSTEM: u16 = MOST_HANDLERS as u16;
+pub const SYSTEM: u16 = MOST_HANDLERS as u16 + 1;
+/// What a reply says, in the field of the handler, that is the answer to a call by name.
+pub const ANSWER: u16 = SYSTEM;
+/// What a reply says there that is the text of an error with which the handler of a call has failed.
+pub const FAILED: u16 = MOST_HANDLERS as u16;
 /// The most requests that may be under way to a peer.
 pub const MOST_CREDITS: usize = (1 << 12) - 1;
 
@@ -144,6 +148,9 @@ pub enum Ask {
     Recall = 4,
     /// That the segment is to be mapped. The answer is 1 if it is granted for that.
     Lend = 5,
+    /// What the [named](crate::names) handlers are. The second word is how many bytes of the listing are
+    /// known. The answer says how many there are in all, and has those that follow.
+    Names = 6,
 }
 
 /// What a message of [`Kind::Unanswered`] says of a call, in the field of the handler.
@@ -173,7 +180,7 @@ pub fn unpacked(words: &[u64]) -> impl Iterator<Item = u16> {
 
 impl Ask {
     pub fn from_word(word: u64) -> Option<Self> {
-        [Self::Compare, Self::Show, Self::Leave, Self::Recall, Self::Lend]
+        [Self::Compare, Self::Show, Self::Leave, Self::Recall, Self::Lend, Self::Names]
             .into_iter()
             .find(|&ask| ask as u64 == word)
     }
@@ -214,6 +221,8 @@ pub struct Hello {
     pub tag: Option<Tag>,
     /// Memory in which others may place payloads.
     pub segment: RemoteMemory,
+    /// What tells the endpoint's handlers from others, as far as its program has chosen their places.
+    pub handlers: u64,
     pub nature: Nature,
 }
 
@@ -232,14 +241,12 @@ pub struct Nature {
     pub limit: u16,
     /// The longest payload that it takes in a message.
     pub payload: u32,
-    /// What its handlers are.
-    pub handlers: u64,
     /// How long it waits for a reply.
     pub patience: u32,
 }
 
 impl Hello {
-    const MAGIC: [u8; 3] = *b"AM\x03";
+    const MAGIC: [u8; 3] = *b"AM\x04";
     const UNIQUE: u8 = 1;
     const METADATA: u8 = 2;
     /// A tag is shown.
@@ -264,7 +271,7 @@ impl Hello {
             &nature.credits.to_be_bytes(),
             &nature.limit.to_be_bytes(),
             &nature.payload.to_be_bytes(),
-            &nature.handlers.to_be_bytes(),
+            &self.handlers.to_be_bytes(),
             &nature.patience.to_be_bytes(),
             &self.segment.to_bytes(),
         ];
@@ -298,13 +305,14 @@ impl Hello {
             credits: u16::from_be_bytes(take(bytes)?),
             limit: u16::from_be_bytes(take(bytes)?),
             payload: u32::from_be_bytes(take(bytes)?),
-            handlers: u64::from_be_bytes(take(bytes)?),
-            patience: u32::from_be_bytes(take(bytes)?),
+            patience: 0,
         };
+        let handlers = u64::from_be_bytes(take(bytes)?);
+        let nature = Nature { patience: u32::from_be_bytes(take(bytes)?), ..nature };
         let segment = RemoteMemory::from_bytes(take(bytes)?);
         let takes = nature.payload as usize >= size.least_payload();
         let sound = takes && (1..=MOST_CREDITS).contains(&nature.credits.into());
-        sound.then_some(Self { size, tag, segment, nature })
+        sound.then_some(Self { size, tag, segment, handlers, nature })
     }
 }
 
@@ -339,11 +347,10 @@ mod tests {
             credits: 8,
             limit: 9,
             payload: 4096,
-            handlers: 3,
             patience: 4,
         };
         let segment = "10+4096@0000000b".parse().expect("memory");
-        let hello = |tag| Hello { size: Size::Medium, tag, segment, nature };
+        let hello = |tag| Hello { size: Size::Medium, tag, segment, handlers: 3, nature };
         for tag in [None, Some(Tag(0)), Some(Tag(u64::MAX))] {
             assert_eq!(Hello::from_bytes(&hello(tag).to_bytes()), Some(hello(tag)));
         }

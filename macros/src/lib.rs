@@ -36,8 +36,6 @@ use syn::{DeriveInput, parse_macro_input};
 /// fields are all supported. Of more than sixteen words, those beyond take the place of payload.
 ///
 /// ```
-/// # extern crate self as doorbell;
-/// # pub mod am { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in/am.rs")); }
 /// use bytes::Bytes;
 /// use doorbell::am::Arguments;
 ///
@@ -48,12 +46,10 @@ use syn::{DeriveInput, parse_macro_input};
 ///     value: Bytes,
 /// }
 ///
-/// # fn main() {
 /// let put = Put { key: 7, lifetime: 0.5, value: Bytes::from_static(b"seven") };
 /// assert_eq!(put.count(), 2);
 /// assert_eq!(put.payload(), b"seven");
 /// assert_eq!(Put::type_name(), "Put { key: u64, lifetime: f64, value: Bytes }");
-/// # }
 /// ```
 ///
 /// # What endpoints compare
@@ -102,8 +98,6 @@ pub fn derive_arguments(input: TokenStream) -> TokenStream {
 ///   is received.
 ///
 /// ```
-/// # extern crate self as doorbell;
-/// # pub mod am { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in/am.rs")); }
 /// use doorbell::am::Word;
 ///
 /// #[derive(Word, Clone, Copy)]
@@ -115,12 +109,10 @@ pub fn derive_arguments(input: TokenStream) -> TokenStream {
 ///     Green = 7,
 /// }
 ///
-/// # fn main() {
 /// assert_eq!(Key(3).word(), 3);
 /// assert_eq!(Colour::Green.word(), 7);
 /// assert_eq!(Colour::from_word(0), Some(Colour::Red));
 /// assert_eq!(Colour::from_word(1), None);
-/// # }
 /// ```
 ///
 /// # What endpoints compare
@@ -158,8 +150,6 @@ pub fn derive_word(input: TokenStream) -> TokenStream {
 /// are a value. So the program depends on the crate `zerocopy`, with its feature `derive`.
 ///
 /// ```
-/// # extern crate self as doorbell;
-/// # pub mod am { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in/am.rs")); }
 /// use doorbell::am::{Arguments, Plain};
 /// use zerocopy::{FromBytes, Immutable, IntoBytes};
 ///
@@ -170,11 +160,9 @@ pub fn derive_word(input: TokenStream) -> TokenStream {
 ///     y: f64,
 /// }
 ///
-/// # fn main() {
 /// let line = vec![Point { x: 0.0, y: 0.0 }, Point { x: 3.0, y: 4.0 }];
 /// assert_eq!(Arguments::payload(&line).len(), 32);
 /// assert_eq!(Point::KIND, "Point { x: f64, y: f64 }");
-/// # }
 /// ```
 ///
 /// # What endpoints compare

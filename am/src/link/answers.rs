@@ -8,6 +8,7 @@ use doorbell_verbs::{AtHand, Registered};
 use tokio::task::AbortHandle;
 
 use super::{Link, Out, To, kept};
+use crate::arrival::Arrival;
 use crate::buffers::locked;
 use crate::carried::Carried;
 use crate::error::Undeliverable;
@@ -15,7 +16,6 @@ use crate::event::Event;
 use crate::handling::handles_several;
 use crate::kept::{KeptId, Later, Owes, Release};
 use crate::links::{left, room};
-use crate::message::Arrival;
 use crate::outbox::Content;
 use crate::pack;
 use crate::peer::Peer;
@@ -134,7 +134,7 @@ impl Link {
             return self.send(out, header, content, (!handles_several()).then(AtHand::nothing));
         }
         let Some(outbox) = self.outbox(out) else { return };
-        self.grants.fetch_add(more, Ordering::Relaxed);
+        self.grants.fetch_add(more as u16, Ordering::Relaxed);
         // What is held may be so much that the two would go apart.
         outbox.flush();
         let grant = Header { kind: Kind::Grant, words: 0, handler: 0, call: more as u16 };
@@ -167,6 +167,12 @@ impl Link {
             kept.time(|sooner| runtime.spawn(attend(sooner)).abort_handle());
         }
         kept.keep(header, Duration::from_millis(patience.into()), owes)
+    }
+
+    /// Whether somebody still waits for the answer to a kept request.
+    pub fn awaits(&self, id: KeptId) -> bool {
+        let out = &mut *self.out();
+        out.stands() && out.kept.as_mut().is_some_and(|kept| kept.is_awaited(id))
     }
 
     /// A kept request is answered. Whether that may be now.

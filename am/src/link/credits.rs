@@ -154,8 +154,8 @@ impl Link {
     pub fn gives_up(self: &Arc<Self>, count: usize) -> usize {
         let mut given = 0;
         let _ = self.grants.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |grants| {
-            given = count.min(grants.saturating_sub(1));
-            Some(grants - given)
+            given = count.min(usize::from(grants.saturating_sub(1)));
+            Some(grants - given as u16)
         });
         let mut out = self.out();
         if out.owed > 0 {
@@ -180,7 +180,7 @@ impl Link {
         let out = &mut *self.out();
         out.lease = 0;
         let leases = usize::from(std::mem::take(&mut out.leases));
-        let all = self.grants.swap(0, Ordering::Relaxed) + leases;
+        let all = usize::from(self.grants.swap(0, Ordering::Relaxed)) + leases;
         if self.own.is_some() { 0 } else { all }
     }
 }

@@ -12,6 +12,7 @@ use crate::error::{CallError, MapError, SendError};
 use crate::life::User;
 use crate::link::Link;
 use crate::listing::Difference;
+use crate::lookup::learn;
 use crate::name::Name;
 use crate::refusal::Refusal;
 use crate::sizes::Size;
@@ -31,19 +32,38 @@ impl Core {
         tag: Option<Tag>,
     ) -> Result<Arc<Link>, MapError> {
         let most = self.config.places;
-        if index >= most {
-            return Err(MapError::Place { name: name.to_string(), index, most });
-        }
+        is_place((index, most), name)?;
         self.is_free(index, name)?;
+        let user = self.reach(name, tag).await?;
+        let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
+        put(&mut table, (index, most), name, user)
+    }
+
+    /// Maps a peer at the first place that is free, and learns what its named handlers are.
+    pub async fn map_anywhere(
+        self: &Arc<Self>,
+        name: &Name,
+        tag: Option<Tag>,
+    ) -> Result<Arc<Link>, MapError> {
+        let user = self.reach(name, tag).await?;
+        let lost = |why| MapError::Lost { name: name.to_string(), why };
+        learn(user.link(), None).await.map_err(lost)?;
+        let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
+        let is_free =
+            |place: &Option<Arc<Link>>| place.as_ref().is_none_or(|link| link.ending().is_some());
+        let index = table.iter().position(is_free).unwrap_or(table.len());
+        put(&mut table, (index, self.config.places), name, user)
+    }
+
+    /// A link to a peer: the one that there is, or a new one.
+    async fn reach(self: &Arc<Self>, name: &Name, tag: Option<Tag>) -> Result<User, MapError> {
         if self.config.policy == Policy::PerSize {
-            let user = self.connect_per_size(name, tag).await?;
-            return self.put(index, name, user);
+            return self.connect_per_size(name, tag).await;
         }
-        let user = match self.find(name, tag).await? {
-            Some(user) => user,
-            None => self.connect_alike(name, tag, Size::Any).await?,
-        };
-        self.put(index, name, user)
+        match self.find(name, tag).await? {
+            Some(user) => Ok(user),
+            None => self.connect_alike(name, tag, Size::Any).await,
+        }
     }
 
     /// Uses a link to the peer that is there already, and shows the tag there. `None` if there is none, the
@@ -150,7 +170,7 @@ impl Core {
         name: &Name,
         within: Option<Duration>,
     ) -> Result<(), MapError> {
-        if link.peer().is_some_and(|peer| peer.handlers == self.digest) {
+        if link.has_same_handlers() {
             return Ok(());
         }
         for piece in &self.listing {
@@ -169,18 +189,6 @@ impl Core {
         Ok(())
     }
 
-    fn put(&self, index: usize, name: &Name, user: User) -> Result<Arc<Link>, MapError> {
-        let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
-        if table.len() <= index {
-            table.resize(index + 1, None);
-        }
-        match &mut table[index] {
-            Some(there) if there.ending().is_none() => Err(taken(index, name, there)),
-            // Of a link that is over, nobody counts the users.
-            free => Ok(free.insert(user.stays()).clone()),
-        }
-    }
-
     /// Fails if somebody is at a place who has not gone.
     fn is_free(&self, index: usize, name: &Name) -> Result<(), MapError> {
         match self.place(index) {
@@ -194,6 +202,32 @@ impl Core {
     pub fn place(&self, index: usize) -> Option<Arc<Link>> {
         let table = self.translation.read().unwrap_or_else(PoisonError::into_inner);
         table.get(index)?.clone()
+    }
+}
+
+/// Fails if a translation table of so many places does not have a place.
+fn is_place((index, most): (usize, usize), name: &Name) -> Result<(), MapError> {
+    if index < most {
+        return Ok(());
+    }
+    Err(MapError::Place { name: name.to_string(), index, most })
+}
+
+/// Puts a peer at a place of a translation table of so many places.
+fn put(
+    table: &mut Vec<Option<Arc<Link>>>,
+    (index, most): (usize, usize),
+    name: &Name,
+    user: User,
+) -> Result<Arc<Link>, MapError> {
+    is_place((index, most), name)?;
+    if table.len() <= index {
+        table.resize(index + 1, None);
+    }
+    match &mut table[index] {
+        Some(there) if there.ending().is_none() => Err(taken(index, name, there)),
+        // Of a link that is over, nobody counts the users.
+        free => Ok(free.insert(user.stays()).clone()),
     }
 }
 
@@ -269,10 +303,10 @@ impl Core {
             credits: link.grants() as u16,
             limit: link.limit() as u16,
             payload: link.payload() as u32,
-            handlers: self.digest,
             patience: u32::try_from(self.config.patience.as_millis()).unwrap_or(u32::MAX),
         };
-        Hello { size: link.size, tag, segment: self.segment_for(link), nature }
+        let segment = self.segment_for(link);
+        Hello { size: link.size, tag, segment, handlers: self.digest, nature }
     }
 
     async fn accept(self: Arc<Self>, incoming: Incoming) {

@@ -50,11 +50,15 @@ pub fn bundle(over: Over) -> Bundle {
 }
 
 /// An endpoint of a bundle of its own.
-pub async fn endpoint(over: Over, handlers: Handlers) -> Endpoint {
+pub async fn endpoint<S>(over: Over, handlers: Handlers<S>) -> Endpoint {
     endpoint_with(over, handlers, EndpointConfig::default()).await
 }
 
-pub async fn endpoint_with(over: Over, handlers: Handlers, config: EndpointConfig) -> Endpoint {
+pub async fn endpoint_with<S>(
+    over: Over,
+    handlers: Handlers<S>,
+    config: EndpointConfig,
+) -> Endpoint {
     bundle(over).endpoint(handlers, config).await.expect("nobody else has that name")
 }
 

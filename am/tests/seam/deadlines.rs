@@ -47,7 +47,7 @@ fn a_call_that_has_no_answer_within_its_time_says_so_and_is_given_up() {
             for number in 0..8 {
                 match peer.within(SOON).call(KEEP, number).await {
                     Err(CallError::Deadline { call, within, waited_for: WaitedFor::Answer }) => {
-                        assert_eq!((call.index(), call.handler(), within), (1, "keep", SOON));
+                        assert_eq!((call.index(), call.handler(), within), (Some(1), "keep", SOON));
                         assert_eq!(call.peer(), far.name().to_string());
                     }
                     other => panic!("{other:?}"),

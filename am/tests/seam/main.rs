@@ -12,3 +12,4 @@ mod panics;
 mod passing;
 mod polling;
 mod tags;
+mod typed;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorbell_am::{
-    CallError, EndpointConfig, Handlers, Policy, ReplyId, RequestId, SendError, Tag, Undeliverable,
-    Words,
+    CallError, EndpointConfig, Handlers, ManyWords, Policy, ReplyId, RequestId, SendError, Tag,
+    Undeliverable, Words,
 };
 
 use crate::common::{ADD, SUM, endpoint_with, everywhere, mapped, undeliverable};
@@ -62,9 +62,9 @@ fn words_and_payloads_of_every_length_come_and_come_back() {
 
 #[test]
 fn words_beyond_sixteen_take_the_place_of_payload() {
-    const LONG: RequestId<Vec<u64>> = RequestId::new(6, "long");
-    const LONG_BACK: ReplyId<Vec<u64>> = ReplyId::new(2, "long back");
-    const LONG_NOBODYS: RequestId<Vec<u64>> = RequestId::new(7, "long and nobody's");
+    const LONG: RequestId<ManyWords> = RequestId::new(6, "long");
+    const LONG_BACK: ReplyId<ManyWords> = ReplyId::new(2, "long back");
+    const LONG_NOBODYS: RequestId<ManyWords> = RequestId::new(7, "long and nobody's");
     everywhere(|over| async move {
         let far = Handlers::new().request(LONG, |request, words| {
             let payload = request.payload().to_vec();
@@ -78,7 +78,7 @@ fn words_beyond_sixteen_take_the_place_of_payload() {
         let most = peer.longest_payload();
         // All but 16, and their number.
         for count in [17, 29, 30, 31, 32, 100, most / 8 + 15] {
-            let words: Vec<u64> = (0..count as u64).map(|word| word * word).collect();
+            let words = ManyWords((0..count as u64).map(|word| word * word).collect());
             let room = most - 8 * (count - 15);
             for len in [0, 1, room / 2, room].map(|len| len.min(room)) {
                 let payload: Vec<u8> = (0..len).map(|at| (at * 7 + count) as u8).collect();
@@ -88,7 +88,7 @@ fn words_beyond_sixteen_take_the_place_of_payload() {
                 assert!(reply.payload() == payload, "{count} words, {len} bytes");
                 let sent = peer.request_with(LONG_NOBODYS, words.clone(), &payload).await;
                 sent.expect("there is a credit");
-                assert!(returned.recv().await == Some((words.clone(), payload)));
+                assert!(returned.recv().await == Some((words.0.clone(), payload)));
             }
             let more = peer.call_with(LONG, words.clone(), &vec![0; room + 1]).await;
             let refused = SendError::Payload { len: most + 1, most };

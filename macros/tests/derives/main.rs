@@ -1,12 +1,6 @@
 //! What the derives make of structs and enums: the words and the payload that travel, and what
 //! endpoints compare.
 
-extern crate self as doorbell;
-
-#[path = "../stand_in/am.rs"]
-#[allow(missing_docs, unused_imports)]
-pub mod am;
-
 mod arguments;
 mod hygiene;
 mod parameters;

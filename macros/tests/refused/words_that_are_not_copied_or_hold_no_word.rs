@@ -1,8 +1,3 @@
-extern crate self as doorbell;
-#[path = "../stand_in/am.rs"]
-#[allow(unused_imports)]
-mod am;
-
 use doorbell::am::Word;
 
 #[derive(Word)]

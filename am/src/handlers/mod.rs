@@ -1,0 +1,88 @@
+//! Handlers: what messages run, by their names or their places.
+
+mod id;
+mod placed;
+mod returning;
+mod table;
+
+pub(crate) use id::Id;
+pub use id::{ReplyId, RequestId};
+pub use returning::{Stateless, WithState};
+pub(crate) use table::Tables;
+
+/// The handlers of an endpoint.
+///
+/// A handler of a [`Call`](crate::Call) is a function that returns the answer, one of a
+/// [`Notice`](crate::Notice) returns nothing. It is called with the request and its arguments:
+///
+/// ```
+/// use doorbell::am::{Call, Handlers, Notice};
+///
+/// const DIVIDE: Call<(u64, u64), u64> = Call::new("divide");
+/// const LOG: Notice<String> = Notice::new("log");
+///
+/// let handlers = Handlers::new()
+///     .on(DIVIDE, |_, (a, b)| a.checked_div(b).ok_or("there is no quotient by zero"))
+///     .on(LOG, |request, line| println!("{:?}: {line}", request.peer()));
+/// ```
+///
+/// Handlers of [`with`](Self::with) share a state, which is their first argument.
+///
+/// Programs that choose the places of their handlers themselves, as the paper of Active Messages has it,
+/// add [requests](Self::request) and [replies](Self::reply):
+///
+/// ```
+/// # use doorbell::am::{Handlers, ReplyId, RequestId};
+/// # const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
+/// # const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
+/// let handlers = Handlers::new()
+///     .request(ADD, |request, (a, b)| request.reply(SUM, a + b))
+///     .reply(SUM, |_, sum| println!("{sum}"))
+///     .returned(|returned| eprintln!("{returned}"));
+/// ```
+///
+/// An ordinary handler runs to its end while the NIC waits: what takes long, waits for anything, or
+/// sends requests of its own is [asynchronous](Self::on_async).
+pub struct Handlers<S = Stateless> {
+    pub(crate) tables: Tables,
+    pub(crate) state: S,
+}
+
+impl Default for Handlers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Handlers {
+    /// Handlers without a state; none yet.
+    pub fn new() -> Self {
+        Self { tables: Tables::default(), state: Stateless }
+    }
+}
+
+impl<S> Handlers<S> {
+    /// Adds all handlers of another set, which may have another state.
+    ///
+    /// # Panics
+    /// When both have a handler of the same name or index.
+    #[must_use]
+    #[track_caller]
+    pub fn merge<T>(mut self, other: Handlers<T>) -> Self {
+        self.tables.merge(other.tables);
+        self
+    }
+}
+
+impl<S> From<Handlers<WithState<S>>> for Handlers {
+    /// The same handlers, which keep their state; what is added from here on has none.
+    fn from(handlers: Handlers<WithState<S>>) -> Self {
+        Self { tables: handlers.tables, state: Stateless }
+    }
+}
+
+impl<S> std::fmt::Debug for Handlers<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.tables.fmt(f)
+    }
+}

@@ -1,0 +1,224 @@
+//! Handlers that return their answers.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use super::Handlers;
+use crate::arguments::Arguments;
+use crate::kinds::{Handled, IntoAnswer, Named};
+use crate::message::Request;
+use crate::received::Received;
+
+/// Says that [`Handlers`] have no state.
+#[derive(Clone, Copy, Debug)]
+pub struct Stateless;
+
+/// Says that [`Handlers`] share a state.
+#[derive(Debug)]
+pub struct WithState<S>(Arc<S>);
+
+impl Handlers {
+    /// Adds the handler of a kind of message: a function of the request and its arguments that returns the
+    /// answer, or a `Result`, whose error reaches the caller as
+    /// [`CallError::Failed`](crate::CallError::Failed) with its text.
+    ///
+    /// It runs to its end whenever such a message is found, no other handler at the same time, and the NIC
+    /// waits for it: what takes longer than some microseconds, waits for anything, or sends messages
+    /// of its own is [asynchronous](Self::on_async).
+    ///
+    /// ```
+    /// use doorbell::am::{Call, Handlers};
+    ///
+    /// const ADD: Call<(u64, u64), u64> = Call::new("add");
+    /// const PARSE: Call<String, i64> = Call::new("parse");
+    ///
+    /// let handlers = Handlers::new()
+    ///     .on(ADD, |_, (a, b)| a + b)
+    ///     .on(PARSE, |_, text| text.parse::<i64>());
+    /// ```
+    ///
+    /// # Panics
+    /// When there is a handler of that name already.
+    #[must_use]
+    #[track_caller]
+    pub fn on<K, T>(
+        mut self,
+        kind: K,
+        handler: impl FnMut(&Request<'_>, K::Arguments) -> T + Send + 'static,
+    ) -> Self
+    where
+        K: Handled,
+        T: IntoAnswer<K::Answer>,
+    {
+        self.add(kind, handler);
+        self
+    }
+
+    /// Adds the handler of a kind of message that goes on as a task of the runtime, which may wait, and
+    /// send messages. As many run at a time as the endpoint [is to have](crate::EndpointConfig::tasks).
+    ///
+    /// The call is under way until the future has its output. If nobody waits for the answer of a call any
+    /// more, the future is dropped at its next await: when the caller has dropped the call or its
+    /// [deadline](crate::Peer::within) is over, which is known here within about a second; when the
+    /// caller's [`patience`](crate::EndpointConfig::patience) is over; when the caller has gone. What
+    /// is to be done to its end all the same belongs into a task of its own. A notice is handled to its
+    /// end.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use doorbell::am::{Call, Handlers};
+    ///
+    /// const LATER: Call<u64, u64> = Call::new("later");
+    ///
+    /// let handlers = Handlers::new().on_async(LATER, |_, millis| async move {
+    ///     tokio::time::sleep(Duration::from_millis(millis)).await;
+    ///     millis
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    /// When there is a handler of that name already.
+    #[must_use]
+    #[track_caller]
+    pub fn on_async<K, F>(
+        mut self,
+        kind: K,
+        handler: impl FnMut(Received, K::Arguments) -> F + Send + 'static,
+    ) -> Self
+    where
+        K: Handled,
+        F: Future<Output: IntoAnswer<K::Answer>> + Send + 'static,
+    {
+        self.add_async(kind, handler);
+        self
+    }
+}
+
+impl<S: Send + Sync + 'static> Handlers<WithState<S>> {
+    /// Handlers that share a state, which is the first argument of each: a reference to it for those that
+    /// run to their end at once, a clone for asynchronous ones.
+    ///
+    /// ```
+    /// use std::collections::HashMap;
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// use bytes::Bytes;
+    /// use doorbell::am::{Call, Handlers};
+    ///
+    /// const PUT: Call<(u64, Bytes)> = Call::new("put");
+    /// const GET: Call<u64, Option<Bytes>> = Call::new("get");
+    ///
+    /// type Table = Arc<Mutex<HashMap<u64, Bytes>>>;
+    ///
+    /// let handlers = Handlers::with(Table::default())
+    ///     .on(PUT, |table, _, (key, value)| {
+    ///         table.lock().unwrap().insert(key, value);
+    ///     })
+    ///     .on_async(GET, |table, _, key| async move { table.lock().unwrap().get(&key).cloned() });
+    /// ```
+    pub fn with(state: S) -> Self {
+        Self { tables: Default::default(), state: WithState(Arc::new(state)) }
+    }
+
+    /// Adds the handler of a kind of message, as [`Handlers::on`] of handlers without a state does.
+    ///
+    /// # Panics
+    /// When there is a handler of that name already.
+    #[must_use]
+    #[track_caller]
+    pub fn on<K, T>(
+        mut self,
+        kind: K,
+        mut handler: impl FnMut(&S, &Request<'_>, K::Arguments) -> T + Send + 'static,
+    ) -> Self
+    where
+        K: Handled,
+        T: IntoAnswer<K::Answer>,
+    {
+        let state = self.state.0.clone();
+        self.add(kind, move |request: &Request<'_>, arguments: K::Arguments| {
+            handler(&state, request, arguments)
+        });
+        self
+    }
+
+    /// Adds an asynchronous handler of a kind of message, as [`Handlers::on_async`] of handlers without a
+    /// state does. It gets a clone of the state.
+    ///
+    /// # Panics
+    /// When there is a handler of that name already.
+    #[must_use]
+    #[track_caller]
+    pub fn on_async<K, F>(
+        mut self,
+        kind: K,
+        mut handler: impl FnMut(S, Received, K::Arguments) -> F + Send + 'static,
+    ) -> Self
+    where
+        S: Clone,
+        K: Handled,
+        F: Future<Output: IntoAnswer<K::Answer>> + Send + 'static,
+    {
+        let state = self.state.0.clone();
+        self.add_async(kind, move |request: Received, arguments: K::Arguments| {
+            handler(S::clone(&state), request, arguments)
+        });
+        self
+    }
+}
+
+impl<S> Handlers<S> {
+    #[track_caller]
+    fn add<K, T>(
+        &mut self,
+        kind: K,
+        mut handler: impl FnMut(&Request<'_>, K::Arguments) -> T + Send + 'static,
+    ) where
+        K: Handled,
+        T: IntoAnswer<K::Answer>,
+    {
+        let run = move |mut request: Request<'_>, words: &[u64]| {
+            let Some(arguments) = K::Arguments::take(words, &mut request.parts()) else {
+                return request.misfits();
+            };
+            match handler(&request, arguments).into_answer() {
+                Ok(answer) if K::ANSWERS => request.answers(&answer),
+                Ok(_) => {}
+                Err(why) => request.fails(&why),
+            }
+        };
+        self.tables.put_named(named(kind), K::types(), Box::new(run));
+    }
+
+    #[track_caller]
+    fn add_async<K, F>(
+        &mut self,
+        kind: K,
+        mut handler: impl FnMut(Received, K::Arguments) -> F + Send + 'static,
+    ) where
+        K: Handled,
+        F: Future<Output: IntoAnswer<K::Answer>> + Send + 'static,
+    {
+        let run = move |mut request: Request<'_>, words: &[u64]| {
+            let Some(arguments) = K::Arguments::take(words, &mut request.parts()) else {
+                return request.misfits();
+            };
+            request.spawn(|mut kept| {
+                let answers = handler(kept.received(), arguments);
+                async move {
+                    match answers.await.into_answer() {
+                        Ok(answer) if K::ANSWERS => kept.answers(&answer),
+                        Ok(_) => {}
+                        Err(why) => kept.fails(&why),
+                    }
+                }
+            });
+        };
+        self.tables.put_named(named(kind), K::types(), Box::new(run));
+    }
+}
+
+fn named<K: Handled>(kind: K) -> Named {
+    kind.named().expect("what has a handler that returns has a name")
+}
