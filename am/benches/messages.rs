@@ -12,7 +12,7 @@ use std::time::Instant;
 use doorbell_verbs::{Buf, CompletionQueue, Memory, Nic, Queues, QueuesConfig, Send, ServiceId};
 use tokio::runtime::{Builder, Runtime};
 
-use cases::{Calls, Case, Messages, ROUNDS, counted, nics};
+use cases::{Calls, Case, Messages, ROUNDS, TypedCalls, counted, nics};
 
 mod cases;
 
@@ -143,12 +143,14 @@ fn main() -> io::Result<()> {
         Ok("sends") => counted(&mut runtime.block_on(Sends::new())),
         Ok("in hand") => counted(&mut InHand(runtime.block_on(Sends::new()))),
         Ok("calls") => counted(&mut runtime.block_on(Calls::new())),
+        Ok("typed calls") => counted(&mut runtime.block_on(TypedCalls::new())),
         Ok(_) => counted(&mut runtime.block_on(Messages::new())),
         Err(_) => {
             measure(&runtime, Sends::new(), "sends")?;
             measure(&runtime, async { InHand(Sends::new().await) }, "in hand")?;
             measure(&runtime, Messages::new(), "messages")?;
             measure(&runtime, Calls::new(), "calls")?;
+            measure(&runtime, TypedCalls::new(), "typed calls")?;
         }
     }
     Ok(())

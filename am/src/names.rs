@@ -82,7 +82,7 @@ impl Names {
         for entry in entries {
             let mut at = entry.0 as usize & mask;
             while places[at].is_some() {
-                at = at + 1 & mask;
+                at = (at + 1) & mask;
             }
             places[at] = Some(entry);
         }

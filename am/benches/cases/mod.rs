@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorbell_am::{
-    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Peer, ReplyId, RequestId, Tag,
+    Bundle, BundleConfig, Call, Endpoint, EndpointConfig, Handlers, Peer, ReplyId, RequestId, Tag,
 };
 use doorbell_verbs::{Config, Nic};
 
 pub const ROUNDS: u64 = 20_000;
 
 const PING: RequestId<(u64, u64)> = RequestId::new(0, "ping");
+const ECHO: Call<(u64, u64), (u64, u64)> = Call::new("echo");
 const PONG: ReplyId<(u64, u64)> = ReplyId::new(0, "pong");
 
 /// What is done once.
@@ -99,6 +100,31 @@ impl Case for Calls {
         let call = std::pin::pin!(self.peer.call(PING, (1, 2)));
         let told = self.bundle.block_on(call);
         assert_eq!(told.expect("it is answered").arguments(PONG), Ok((1, 2)));
+    }
+}
+
+/// A typed call of two words to an endpoint of the same NIC, and its answer.
+pub struct TypedCalls(Calls);
+
+impl TypedCalls {
+    pub async fn new() -> Self {
+        let bundle = Bundle::new(&nics().0, &BundleConfig::default()).expect("room");
+        let asked = Handlers::new().on(ECHO, |_, words| words);
+        let config = EndpointConfig::default;
+        let here = bundle.endpoint(Handlers::new(), config()).await.expect("room");
+        let there = bundle.endpoint(asked, config()).await.expect("room");
+        let peer = here.connect(there.name()).await.expect("it is there");
+        Self(Calls { bundle, peer, _endpoints: [here, there] })
+    }
+}
+
+impl Case for TypedCalls {
+    const NAME: &'static str = "a typed call and its answer on one NIC";
+
+    #[inline(never)]
+    fn once(&mut self) {
+        let call = std::pin::pin!(self.0.peer.call(ECHO, (1, 2)));
+        assert_eq!(self.0.bundle.block_on(call), Ok((1, 2)));
     }
 }
 

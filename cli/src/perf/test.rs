@@ -49,6 +49,8 @@ pub enum Verb {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Am {
     Lat,
+    /// A typed call, whose handler returns the answer.
+    CallLat,
     MediumLat,
     Bw,
     /// Of all sizes up to one.
@@ -56,7 +58,7 @@ pub enum Am {
     BulkBw,
 }
 
-const TODAY: [(Test, &str, &str); 27] = [
+const TODAY: [(Test, &str, &str); 28] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -88,6 +90,11 @@ const TODAY: [(Test, &str, &str); 27] = [
         "the share of a processor that a program takes which is connected, and waits",
     ),
     (Test::Am(Am::Lat), "am_lat", "a call and its reply, of words: half a round trip"),
+    (
+        Test::Am(Am::CallLat),
+        "call_lat",
+        "a typed call and the answer that its handler returns: half of it",
+    ),
     (Test::Am(Am::MediumLat), "am_medium_lat", "a call and its reply, with payloads: half of it"),
     (Test::Am(Am::Bw), "am_bw", "requests without replies: a stream"),
     (Test::Am(Am::MixedBw), "am_mixed_bw", "the same, of all sizes from 8 bytes up to that"),

@@ -4,8 +4,9 @@ use doorbell_kit::{effort, lab};
 
 use super::{check, figures, run, said};
 
-const TESTS: [(&str, &[u64]); 5] = [
+const TESTS: [(&str, &[u64]); 6] = [
     ("am_lat", &[0, 8, 16, 128, 129, 4096]),
+    ("call_lat", &[0, 8, 16, 136, 4096]),
     ("am_medium_lat", &[1, 64, 4096]),
     ("am_bw", &[0, 8, 64, 100, 1500, 4096]),
     ("am_mixed_bw", &[8, 512, 4096]),

@@ -1,6 +1,7 @@
 //! A call and its answer, again and again.
 
 use anyhow::bail;
+use bytes::Bytes;
 use doorbell_am::Peer;
 
 use super::messages::{COUNTED, END, Messages, Said};
@@ -9,6 +10,7 @@ use crate::perf::latencies::Latencies;
 use crate::perf::report::Found;
 use crate::perf::verbs::Beat;
 
+/// Calls a handler by its place, which replies.
 pub async fn run<A: Said>(
     peer: &Peer,
     messages: &Messages<A>,
@@ -32,6 +34,46 @@ pub async fn run<A: Said>(
         }
         beat.count();
     }
+    ended(peer, times).await
+}
+
+/// Calls a handler by its name, which returns the answer.
+pub async fn run_typed<A: Said>(
+    peer: &Peer,
+    messages: &Messages<A>,
+    plan: &Plan,
+    beat: &Beat,
+) -> anyhow::Result<(u64, Found)> {
+    let mut times = Latencies::new(plan.amount, plan.meter());
+    let mut next = messages.words(0);
+    for round in 0.. {
+        if round > 0 && plan.amount.is_over(round, || times.passed()) {
+            break;
+        }
+        let (words, payload) = (next, messages.payload(round));
+        next = messages.words(round + 1);
+        let right = if payload.is_empty() {
+            times.resume();
+            let answer = peer.call(Messages::<A>::CALL, words).await?;
+            times.lap();
+            messages.are(round, answer.words().iter().copied(), &[])
+        } else {
+            let payload = Bytes::copy_from_slice(payload);
+            times.resume();
+            let answer = peer.call(Messages::<A>::CALL_BYTES, payload).await?;
+            times.lap();
+            messages.are(round, std::iter::empty(), &answer)
+        };
+        if !right {
+            bail!("the answer to call {round} is not what it should be");
+        }
+        beat.count();
+    }
+    ended(peer, times).await
+}
+
+/// Asks the other end whether all of that came, and as it should.
+async fn ended(peer: &Peer, mut times: Latencies) -> anyhow::Result<(u64, Found)> {
     let (count, wrong) = peer.call(END, ()).await?.arguments(COUNTED)?;
     if (count, wrong) != (times.len(), 0) {
         bail!("of {} calls {count} came, and {wrong} of them were wrong", times.len());

@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell_am::{Arguments, Handlers, MOST_WORDS, ReplyId, RequestId, Words};
+use bytes::Bytes;
+use doorbell_am::{Arguments, Call, Handlers, MOST_WORDS, ReplyId, RequestId, Words};
 use tokio::sync::Notify;
 
 use super::count;
@@ -67,7 +68,7 @@ const fn fits_words(size: usize) -> bool {
 
 /// How many words all messages of a test have, if they have no payload.
 pub fn words_of_each(test: Am, size: usize) -> Option<usize> {
-    (matches!(test, Am::Lat | Am::Bw) && fits_words(size)).then_some(size / 8)
+    (matches!(test, Am::Lat | Am::CallLat | Am::Bw) && fits_words(size)).then_some(size / 8)
 }
 
 /// What messages of a test carry, whose words are arguments of a type.
@@ -87,6 +88,10 @@ impl<A: Said> Messages<A> {
     pub const PING: RequestId<A> = RequestId::new(0, "ping");
     /// A message to be checked.
     pub const NOTE: RequestId<A> = RequestId::new(1, "note");
+    /// A message of words that is returned as it is.
+    pub const CALL: Call<A, A> = Call::new("call");
+    /// A payload that is returned as it is.
+    pub const CALL_BYTES: Call<Bytes, Bytes> = Call::new("call with bytes");
     /// What a ping is answered with.
     pub const PONG: ReplyId<A> = ReplyId::new(0, "pong");
 
@@ -129,7 +134,15 @@ impl<A: Said> Messages<A> {
     ) -> bool {
         words.len() == self.shape(number).0
             && words.enumerate().all(|(at, word)| word == word_of(number, at))
-            && payload == self.payload(number)
+            && self.is_payload(number, payload)
+    }
+
+    /// Whether this is the payload of the message of a number.
+    #[inline]
+    fn is_payload(&self, number: u64, payload: &[u8]) -> bool {
+        let expected = self.payload(number);
+        // To compare nothing that lies nowhere takes a processor longer than a message does.
+        payload.len() == expected.len() && (payload.is_empty() || payload == expected)
     }
 
     /// The same of one of a stream, of which not all are looked at [wholly].
@@ -150,18 +163,35 @@ impl<A: Said> Messages<A> {
             && payload.last_chunk::<8>() == expected.last_chunk()
     }
 
+    /// Counts a message that has come, and whether it is wrong. Which number it has.
+    #[inline]
+    fn checks(&self, told: &Told, words: &[u64], payload: &[u8]) -> u64 {
+        let number = told.count.load(Ordering::Relaxed);
+        if !self.are(number, words.iter().copied(), payload) {
+            count(&told.wrong);
+        }
+        told.count.store(number + 1, Ordering::Relaxed);
+        number
+    }
+
     /// The handlers of the end that follows.
     pub fn handlers(&self, told: &Arc<Told>) -> Handlers {
         let (checks, noted) = (self.clone(), told.clone());
         let (pings, pinged) = (self.clone(), told.clone());
+        let (calls, called) = (self.clone(), told.clone());
+        let (bytes_calls, bytes_called) = (self.clone(), told.clone());
         let told = told.clone();
         Handlers::new()
+            .on(Self::CALL, move |_, said| {
+                calls.checks(&called, said.words(), &[]);
+                said
+            })
+            .on(Self::CALL_BYTES, move |_, bytes| {
+                bytes_calls.checks(&bytes_called, &[], &bytes);
+                bytes
+            })
             .request(Self::PING, move |request, said| {
-                let number = pinged.count.load(Ordering::Relaxed);
-                if !pings.are(number, said.words().iter().copied(), request.payload()) {
-                    count(&pinged.wrong);
-                }
-                pinged.count.store(number + 1, Ordering::Relaxed);
+                let number = pings.checks(&pinged, said.words(), request.payload());
                 let payload = pings.payload(number);
                 if payload.is_empty() {
                     request.reply(Self::PONG, said);

@@ -107,6 +107,7 @@ async fn play<A: Said>(
         surround(&endpoint, &name, plan, &beat).await?;
         match test {
             Am::Lat | Am::MediumLat => call::run(&mapped, &messages, plan, &beat).await,
+            Am::CallLat => call::run_typed(&mapped, &messages, plan, &beat).await,
             Am::Bw | Am::MixedBw => stream::run(&mapped, &messages, plan, &beat).await,
             Am::BulkBw => bulk::run(&mapped, plan, run, &beat).await,
         }
