@@ -3,12 +3,12 @@
 //! This crate is the whole of Doorbell under one name. Most programs need [`verbs`] only:
 //!
 //! ```no_run
-//! use doorbell::verbs::{Buf, Config, Nic, RemoteMemory, ServiceId};
+//! use doorbell::verbs::{Config, Nic, RemoteMemory, ServiceId};
 //!
 //! # async fn write(remote: RemoteMemory) -> Result<(), Box<dyn std::error::Error>> {
 //! let nic = Nic::open("udp:192.0.2.7", Config::default())?;
 //! let pair = nic.domain().connect("udp:192.0.2.8:4791", ServiceId(7)).await?;
-//! pair.write(Buf::from(&b"hello"[..]), remote).await?;
+//! pair.write(b"hello", remote).await?;
 //! # Ok(())
 //! # }
 //! ```

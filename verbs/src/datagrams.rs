@@ -73,7 +73,7 @@ impl DatagramsConfig {
 /// other.receive.post(1, Buf::with_capacity(DATAGRAM_HEADER + 64))?;
 ///
 /// let to = nic.destination(&nic.address().to_string(), other.qpn(), Qkey(7)).await?;
-/// one.send.post(Datagram::new(Buf::from(&b"hello"[..]), &to).unsignalled())?;
+/// one.send.post(Datagram::new(b"hello", &to).unsignalled())?;
 /// let received = completions.completion().await;
 /// let Memory::Buf(bytes) = received.memory else { return Err("no buffer".into()) };
 /// assert_eq!(&bytes[DATAGRAM_HEADER..], b"hello");

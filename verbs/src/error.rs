@@ -18,7 +18,7 @@ use doorbell_transports::{AddressError, OpenError, ReachError, SpecError};
 use thiserror::Error;
 
 use crate::connect::{Connection, Private, Whom};
-use crate::pair::{Ending, Stand, buf};
+use crate::pair::{Ending, Stand};
 
 /// A request that was not carried out, or not posted, and the memory that it had.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl Failed {
 
     /// The buffer that the request had, or an empty one.
     pub fn into_buf(self) -> Buf {
-        buf(self.0.memory)
+        self.0.memory.into_buf()
     }
 }
 

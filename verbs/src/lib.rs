@@ -1,7 +1,7 @@
 //! InfiniBand verbs for Tokio: a program writes to another's memory, and awaits that it is there.
 //!
 //! ```
-//! # use doorbell_verbs::{Buf, Config, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId};
+//! # use doorbell_verbs::{Config, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId};
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let name = |end| format!("shm:front-page/{}/{end}", std::process::id());
@@ -22,7 +22,7 @@
 //! let (asked, lent) = tokio::join!(pair.connect(there, ServiceId(7), &[]), lends);
 //! let ((pair, key), _lent) = (asked?, lent?);
 //! let remote = RemoteMemory::from_prefix(&key).ok_or("no key")?;
-//! pair.write(Buf::from(&b"hello"[..]), remote).await?;
+//! pair.write(b"hello", remote).await?;
 //! assert_eq!(pair.fetch_add(remote.at(8, 8)?, 2).await?, 0);
 //! assert_eq!(memory.load(8)?, 2);
 //! # Ok(())
@@ -47,8 +47,10 @@
 //!
 //! # Memory
 //!
-//! A [`Buf`] is owned bytes: a request takes it along, and its completion brings it back. A
-//! [`Region`] is memory that may be lent: [registered](Domain::register), it has a key that peers may
+//! A [`Buf`] is owned bytes: a request takes it along, and its completion brings it back. A `Vec<u8>`,
+//! `Bytes`, `BytesMut`, `Box<[u8]>` or `String` becomes one without a copy where a request is given it,
+//! and what comes back becomes a `Vec<u8>` or `Bytes` without a copy; `b"hello"` or `"hello"` may be
+//! sent as they are. A [`Region`] is memory that may be lent: [registered](Domain::register), it has a key that peers may
 //! be told ([`RemoteMemory`], a value of 20 bytes), until that is [revoked](Registered::revoke): from
 //! then on no byte of it is read or changed by anybody else. It never lends a slice meanwhile.
 //! Whatever future, queue pair, registration or NIC is dropped, and when, nothing is freed that a peer

@@ -112,7 +112,7 @@ impl Default for Config {
 /// them, and of all that was made with it, is dropped, it is gone.
 ///
 /// ```
-/// use doorbell_verbs::{Buf, Config, Nic, ServiceId};
+/// use doorbell_verbs::{Config, Nic, ServiceId};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -127,10 +127,10 @@ impl Default for Config {
 /// let (asked, accepted) = tokio::join!(one.connect(&there, ServiceId(7)), accepted);
 /// let (asked, accepted) = (asked?, accepted?);
 ///
-/// let (sent, message) =
-///     tokio::join!(asked.send(Buf::from(&b"hello"[..])), accepted.recv(Buf::with_capacity(64)));
+/// let receives = accepted.recv(Vec::with_capacity(64));
+/// let (sent, message) = tokio::join!(asked.send(b"hello"), receives);
 /// sent?;
-/// assert_eq!(&message?.data[..], b"hello");
+/// assert_eq!(message?.data, b"hello");
 /// # Ok(())
 /// # }
 /// ```

@@ -4,8 +4,8 @@
 //! use doorbell_verbs::{Buf, Imm, Read, RemoteMemory, Send, Write};
 //!
 //! let memory: RemoteMemory = "7f0012345000+4096@8c0ffee1".parse()?;
-//! let _ = Send::new(Buf::from(&b"hello"[..])).imm(Imm(7)).solicited();
-//! let _ = Write::new(Buf::from(&b"hello"[..]), memory)?.unsignalled();
+//! let _ = Send::new(b"hello").imm(Imm(7)).solicited();
+//! let _ = Write::new(b"hello", memory)?.unsignalled();
 //! let _ = Read::new(Buf::with_capacity(4096), memory)?.fenced();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

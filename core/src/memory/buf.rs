@@ -1,14 +1,23 @@
 //! Memory that no peer can name.
 
-use std::fmt;
+mod conversions;
+
 use std::ops::{Deref, DerefMut};
+use std::{fmt, io};
+
+use bytes::Bytes;
 use thiserror::Error;
 
 /// Owned bytes, for send and receive.
 ///
 /// It is moved into a work request and comes back with the completion, so that a program cannot
 /// touch it while the NIC does. Its capacity is fixed: for a receive, that is what the NIC may
-/// fill. As a slice, it is the bytes that are filled.
+/// fill. As a slice, it is the bytes that are filled; those are what is compared, hashed, and turned
+/// into other types.
+///
+/// A `Buf` is made of a `Vec<u8>`, a `Box<[u8]>`, a `String`, a [`BytesMut`](bytes::BytesMut) or a
+/// [`Bytes`], and becomes a `Vec<u8>`, a `Bytes` or a `BytesMut`, with the same allocation: nothing is
+/// copied. (`Bytes` and `BytesMut` that share their allocation with others are copied from.)
 ///
 /// ```
 /// use doorbell_core::memory::Buf;
@@ -19,7 +28,7 @@ use thiserror::Error;
 /// assert!(buf.extend_from_slice(&[0; 60]).is_err());
 /// # Ok::<(), doorbell_core::memory::BufFull>(())
 /// ```
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Buf {
     bytes: Box<[u8]>,
     /// Invariant: at most `bytes.len()`.
@@ -98,21 +107,10 @@ impl Buf {
         vec.truncate(self.len);
         vec
     }
-}
 
-/// Takes over the vector's allocation, spare capacity included, without a copy.
-impl From<Vec<u8>> for Buf {
-    fn from(mut vec: Vec<u8>) -> Self {
-        let len = vec.len();
-        vec.resize(vec.capacity(), 0);
-        Self { bytes: vec.into(), len }
-    }
-}
-
-/// A copy of the bytes, with no room for more.
-impl From<&[u8]> for Buf {
-    fn from(bytes: &[u8]) -> Self {
-        Self { bytes: bytes.into(), len: bytes.len() }
+    /// The filled bytes as [`Bytes`], without a copy.
+    pub fn into_bytes(self) -> Bytes {
+        self.into_vec().into()
     }
 }
 
@@ -135,6 +133,22 @@ impl DerefMut for Buf {
 impl fmt::Debug for Buf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Buf({} of {} bytes)", self.len, self.capacity())
+    }
+}
+
+/// Appends what there is room for. `write_all` and `write!` fail with
+/// [`WriteZero`](io::ErrorKind::WriteZero) when there is no more room, having filled it.
+impl io::Write for Buf {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let fits = bytes.len().min(self.capacity() - self.len);
+        let (start, end) = (self.len, self.len + fits);
+        self.bytes[start..end].copy_from_slice(&bytes[..fits]);
+        self.len = end;
+        Ok(fits)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -176,16 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_goes_in_and_out_without_a_copy() {
-        let mut vec = Vec::with_capacity(100);
-        vec.extend_from_slice(b"abc");
-        let address = vec.as_ptr();
-        let buf = Buf::from(vec);
-        assert_eq!((buf.len(), buf.capacity()), (3, 100));
-        let vec = buf.into_vec();
-        assert_eq!(vec, b"abc");
-        assert_eq!(vec.as_ptr(), address);
-        assert_eq!(*Buf::from(&b"abc"[..]), *b"abc");
+    fn a_buffer_is_written_to_until_it_is_full() {
+        use std::io::Write as _;
+        let mut buf = Buf::with_capacity(4);
+        write!(buf, "{}", 123).unwrap();
+        assert_eq!(buf, b"123");
+        let full = write!(buf, "{}", 45).unwrap_err();
+        assert_eq!((full.kind(), &*buf), (io::ErrorKind::WriteZero, &b"1234"[..]));
     }
 
     #[test]

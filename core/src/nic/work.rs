@@ -1,5 +1,7 @@
 //! What a program asks of the NIC: work requests, receives, and the memory they name.
 
+mod conversions;
+
 use std::fmt;
 
 use crate::memory::{Buf, Few};
@@ -27,6 +29,10 @@ pub struct Segment {
 }
 
 /// Memory that a request takes with it, and its completion brings back.
+///
+/// It is made of a [`Buf`], of whatever a `Buf` takes over without a copy (`Vec<u8>`, `Box<[u8]>`,
+/// `BytesMut`), of a [`Segment`], or of a list of those. Of a vector to be received or read into, it
+/// is the capacity that counts, as of a `Buf`, and not the length.
 #[derive(Default)]
 pub enum Memory {
     /// None.
@@ -45,6 +51,10 @@ pub enum Memory {
 pub struct Inline(Few);
 
 /// What a request sends.
+///
+/// It is made of any [`Memory`], or of what that is made of; of `Bytes` and `String`, without a copy
+/// where nobody else has the bytes; and of bytes and text that are in the program itself (`b"hello"`),
+/// which travel in the request if they are not more than [`MOST_INLINE`], and are copied otherwise.
 pub enum Data {
     /// A copy of a few bytes, made when it was posted.
     Inline(Inline),
@@ -318,6 +328,15 @@ impl Memory {
         }
     }
 
+    /// The buffer, or an empty one if it is something else.
+    #[inline]
+    pub fn into_buf(self) -> Buf {
+        match self {
+            Self::Buf(buf) => buf,
+            _ => Buf::default(),
+        }
+    }
+
     /// The parts of registered memory that it consists of.
     #[inline]
     pub(super) fn segments(&self) -> &[Segment] {
@@ -487,41 +506,6 @@ impl Data {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-}
-
-impl From<Inline> for Data {
-    #[inline]
-    fn from(inline: Inline) -> Self {
-        Self::Inline(inline)
-    }
-}
-
-impl<M: Into<Memory>> From<M> for Data {
-    #[inline]
-    fn from(memory: M) -> Self {
-        Self::Memory(memory.into())
-    }
-}
-
-impl From<Buf> for Memory {
-    #[inline]
-    fn from(buf: Buf) -> Self {
-        Self::Buf(buf)
-    }
-}
-
-impl From<Segment> for Memory {
-    #[inline]
-    fn from(segment: Segment) -> Self {
-        Self::Segment(segment)
-    }
-}
-
-impl From<Box<[Segment]>> for Memory {
-    #[inline]
-    fn from(list: Box<[Segment]>) -> Self {
-        Self::List(list)
     }
 }
 

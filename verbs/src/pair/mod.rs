@@ -91,7 +91,7 @@ pub struct QueuePair {
 #[derive(Debug)]
 pub struct Message {
     /// The bytes; none of a write, which are where the peer has written them. After them comes the
-    /// buffer's room.
+    /// buffer's room. They [become `Bytes`](Buf::into_bytes) or a `Vec<u8>` without a copy.
     pub data: Buf,
     /// How many bytes were received, or written.
     pub len: u32,
@@ -112,18 +112,10 @@ impl Message {
         match outcome {
             Ok(done) => {
                 let is_write = matches!(done, Done::ReceivedWrite);
-                Ok(Self { data: buf(memory), len, attached, is_write })
+                Ok(Self { data: memory.into_buf(), len, attached, is_write })
             }
             Err(why) => Err(Failed::of(why, memory)),
         }
-    }
-}
-
-/// The buffer that memory is, or an empty one if it is something else.
-pub(crate) fn buf(memory: Memory) -> Buf {
-    match memory {
-        Memory::Buf(buf) => buf,
-        _ => Buf::default(),
     }
 }
 
@@ -165,14 +157,18 @@ impl QueuePair {
         Operation::new(self.nic().shared(), &self.pair, &self.connection, request)
     }
 
-    /// Sends a message into the next buffer that the peer has posted. The buffer comes back.
+    /// Sends a message into the next buffer that the peer has posted.
+    ///
+    /// The bytes are sent from where they lie, if they are a `Vec<u8>`, a `Bytes`, or whatever else is
+    /// made [`Data`] without a copy, and come back as a buffer. Data without a buffer of its own, such as
+    /// `b"hello"`, comes back as an empty one.
     ///
     /// # Errors
     /// As [`perform`](Self::perform).
     #[inline]
     pub async fn send(&self, data: impl Into<Data>) -> Result<Buf, Failed> {
         let done = self.perform(WorkRequest::send(0, data).awaited()).await?;
-        Ok(buf(done.memory))
+        Ok(done.memory.into_buf())
     }
 
     /// Sends a copy of a few bytes: 64 at most.
@@ -184,7 +180,8 @@ impl QueuePair {
         self.perform(Send::inline(bytes)?.awaited()).await.map(drop)
     }
 
-    /// Writes to the peer's memory: when this is done, it is there. The buffer comes back.
+    /// Writes to the peer's memory: when this is done, it is there. The bytes come back as with
+    /// [`send`](Self::send).
     ///
     /// # Errors
     /// As [`perform`](Self::perform), and when there is more data than remote memory.
@@ -220,10 +217,13 @@ impl QueuePair {
     async fn put(&self, data: Data, to: RemoteMemory, attached: Attachment) -> Result<Buf, Failed> {
         let data = to.check(data)?;
         let request = WorkRequest::write(0, to.address(), to.rkey(), data).awaited();
-        Ok(buf(self.perform(WorkRequest { attached, ..request }).await?.memory))
+        Ok(self.perform(WorkRequest { attached, ..request }).await?.memory.into_buf())
     }
 
     /// Reads the peer's memory, as much as `into` has room for; a buffer comes back filled.
+    ///
+    /// The room of a `Vec<u8>`, as of a [`Buf`], is its capacity, and not its length: what it held is
+    /// replaced.
     ///
     /// # Errors
     /// As [`perform`](Self::perform), and when there is more room than remote memory.
@@ -231,7 +231,7 @@ impl QueuePair {
     pub async fn read(&self, into: impl Into<Memory>, from: RemoteMemory) -> Result<Buf, Failed> {
         let memory = from.check_room(into.into())?;
         let request = WorkRequest::read(0, from.address(), from.rkey(), memory);
-        Ok(buf(self.perform(request.awaited()).await?.memory))
+        Ok(self.perform(request.awaited()).await?.memory.into_buf())
     }
 
     /// Replaces a word of the peer's with `swap` if it is `compare`. What it was comes back.
@@ -262,7 +262,7 @@ impl QueuePair {
         self.perform(request).await.map(before)
     }
 
-    /// Posts a buffer for a message to come.
+    /// Posts a buffer for a message to come: a [`Buf`], or a `Vec<u8>`, of either the whole capacity.
     ///
     /// # Errors
     /// When as many as configured are posted, or receives come from a shared queue.

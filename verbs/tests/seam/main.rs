@@ -2,6 +2,7 @@
 
 mod causes;
 mod common;
+mod data;
 mod datagrams;
 mod dropping;
 mod errors;
