@@ -58,6 +58,7 @@
 //! bytes that a peer may send are handled, sent back, or counted as [malformed](Statistics::malformed).
 
 #![forbid(unsafe_code)]
+#![allow(missing_debug_implementations)]
 
 mod arguments;
 mod arrival;

@@ -5,6 +5,7 @@
 //! looked at, so nobody is lent a `&[u8]` of them: a payload has a length and copies itself to
 //! where it is wanted, once.
 
+use std::fmt;
 use std::ops::Range;
 
 use crate::memory::words;
@@ -86,6 +87,12 @@ fn copy_any(from: &[u8], to: &mut [u8]) {
 #[derive(Clone, Copy)]
 pub struct Chain<'a>(pub &'a [u8], pub &'a [u8]);
 
+impl fmt::Debug for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chain({} and {} bytes)", self.0.len(), self.1.len())
+    }
+}
+
 impl Payload for Chain<'_> {
     #[inline]
     fn len(&self) -> usize {
@@ -127,6 +134,13 @@ impl<'a> WordBytes<'a> {
     pub fn new(words: &'a [AtomicU64], range: Range<usize>) -> Option<Self> {
         let len = range.end.checked_sub(range.start)?;
         (range.end <= words.len() * 8).then_some(Self { words, at: range.start, len })
+    }
+}
+
+impl fmt::Debug for WordBytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { words, at, len } = self;
+        write!(f, "WordBytes({len} bytes at {at} of {})", size_of_val(*words))
     }
 }
 

@@ -35,6 +35,7 @@ mod address;
 mod any;
 mod burst;
 mod clock;
+mod debug;
 mod device;
 pub mod discover;
 mod grant;

@@ -1,5 +1,6 @@
 //! A completion queue with one reader, and the NIC in hand.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -78,6 +79,16 @@ impl Look for Head<'_> {
     fn register(&mut self, waker: &Waker) {
         self.bell.set(waker);
         self.shared.errands.add(Errand::Arm(self.id));
+    }
+}
+
+impl fmt::Debug for CompletionQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompletionQueue")
+            .field("id", &self.id)
+            .field("waiting", &self.waiting())
+            .field("nic", &self.nic)
+            .finish_non_exhaustive()
     }
 }
 
@@ -209,6 +220,12 @@ pub struct NextCompletion<'q> {
     waiting: Waiting<'q>,
 }
 
+impl fmt::Debug for NextCompletion<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NextCompletion").field(&self.head.id).finish()
+    }
+}
+
 impl Future for NextCompletion<'_> {
     type Output = Completion;
 
@@ -228,6 +245,12 @@ impl Future for NextCompletion<'_> {
 pub struct UntilCompletion<'n, 'q> {
     head: Head<'q>,
     waiting: Waiting<'n>,
+}
+
+impl fmt::Debug for UntilCompletion<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("UntilCompletion").field(&self.head.id).finish()
+    }
 }
 
 impl<'n> Future for UntilCompletion<'n, '_> {

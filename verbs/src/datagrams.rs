@@ -1,5 +1,6 @@
 //! Queue pairs without a connection.
 
+use std::fmt;
 use std::sync::Arc;
 
 use doorbell_core::connect::Route;
@@ -114,8 +115,8 @@ impl Destination {
     }
 }
 
-impl std::fmt::Debug for Known {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} by {:?}", self.qpn, self.nic)
     }
 }
@@ -176,6 +177,16 @@ impl Domain {
             Ok::<_, ResourceError>(Queues::new(ends, connection))
         })?;
         Ok(Datagrams { send, receive, qkey })
+    }
+}
+
+/// Without the key that lets peers in.
+impl fmt::Debug for Datagrams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Datagrams")
+            .field("send", &self.send)
+            .field("receive", &self.receive)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The NIC in hand: what is posted to it leaves at once.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use doorbell_core::nic::{Copied, Refused, WorkRequest};
@@ -28,6 +29,13 @@ use crate::queues::SendQueue;
 pub struct AtHand<'r> {
     nic: Option<(&'r Shared, &'r mut Box<dyn Machine>)>,
     stays_here: PhantomData<*const ()>,
+}
+
+impl fmt::Debug for AtHand<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nic = self.nic.as_ref().map(|(shared, _)| &shared.address);
+        f.debug_tuple("AtHand").field(&nic).finish()
+    }
 }
 
 impl<'r> AtHand<'r> {
@@ -153,6 +161,15 @@ impl<'r> AtHand<'r> {
 pub struct Hand<'n> {
     shared: &'n Shared,
     machine: Option<Held<'n>>,
+}
+
+impl fmt::Debug for Hand<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hand")
+            .field("nic", &self.shared.address)
+            .field("held", &self.machine.is_some())
+            .finish()
+    }
 }
 
 impl<'n> Hand<'n> {

@@ -1,5 +1,6 @@
 //! Queue pairs whose program posts to their queues, and reads a completion queue.
 
+use std::fmt;
 use std::sync::Arc;
 
 use doorbell_core::nic::{self, Copied, Memory, ReceiveRequest, Refused, WorkRequest};
@@ -80,6 +81,7 @@ impl QueuesConfig {
 /// The two queues of a queue pair that is connected, and its connection.
 ///
 /// Each may go to a task or thread of its own. When all are dropped, the queue pair is taken down.
+#[derive(Debug)]
 pub struct Queues {
     /// Where requests are posted.
     pub send: SendQueue,
@@ -123,6 +125,18 @@ impl Queues {
             receive: ReceiveQueue { queue: ends.receive, keeps },
             connection,
         }
+    }
+}
+
+impl fmt::Debug for SendQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.queue.fmt(f)
+    }
+}
+
+impl fmt::Debug for ReceiveQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.queue.fmt(f)
     }
 }
 
@@ -215,6 +229,7 @@ impl SendQueue {
 }
 
 /// Requests that are posted together. See [`SendQueue::batch`].
+#[derive(Debug)]
 pub struct Batch<'q> {
     queue: &'q mut SendQueue,
     any: bool,

@@ -1,5 +1,7 @@
 //! Receives that several queue pairs draw from.
 
+use std::fmt;
+
 use doorbell_core::nic::{
     self, CompletionQueueId, Memory, ReceiveRequest, ResourceError, SharedReceiveQueueId,
 };
@@ -66,6 +68,18 @@ impl SharedReceiveQueue {
     /// When the queue is not there any more.
     pub fn tell_low(&self, limit: usize) -> Result<(), ResourceError> {
         self.nic.shared().with(|machine| machine.control().nic.tell_low(self.id, limit))
+    }
+}
+
+/// Without how many receives there is room for, while another thread posts some.
+impl fmt::Debug for SharedReceiveQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("SharedReceiveQueue");
+        shown.field("id", &self.id).field("nic", &self.nic);
+        if let Ok(queue) = self.queue.try_lock() {
+            shown.field("room", &queue.room());
+        }
+        shown.finish_non_exhaustive()
     }
 }
 

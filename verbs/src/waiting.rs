@@ -1,5 +1,6 @@
 //! Waiting, and making progress meanwhile.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -98,6 +99,14 @@ impl<'n, T, L: FnMut() -> Option<T>> UntilInHand<'n, L> {
 
 impl<L> Unpin for UntilInHand<'_, L> {}
 
+impl<L> fmt::Debug for UntilInHand<'_, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UntilInHand")
+            .field("nic", &self.look.shared.address)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'n, T, L: FnMut() -> Option<T>> Future for UntilInHand<'n, L> {
     type Output = (T, Hand<'n>);
 
@@ -111,6 +120,13 @@ impl<'n, T, L: FnMut() -> Option<T>> Future for UntilInHand<'n, L> {
 /// Waits for what a look at memory finds.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Until<'n, L>(pub(crate) UntilInHand<'n, L>);
+
+impl<L> fmt::Debug for Until<'_, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nic = &self.0.look.shared.address;
+        f.debug_struct("Until").field("nic", nic).finish_non_exhaustive()
+    }
+}
 
 impl<T, L: FnMut() -> Option<T>> Future for Until<'_, L> {
     type Output = T;
@@ -141,6 +157,13 @@ impl<'n, L> WaitFor<'n, L> {
 }
 
 impl<L> Unpin for WaitFor<'_, L> {}
+
+impl<L> fmt::Debug for WaitFor<'_, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nic = &self.waiting.shared.address;
+        f.debug_struct("WaitFor").field("nic", nic).finish_non_exhaustive()
+    }
+}
 
 impl<L: Look> Future for WaitFor<'_, L> {
     type Output = L::Found;

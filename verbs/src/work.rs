@@ -89,6 +89,7 @@ use crate::memory::RemoteMemory;
 macro_rules! requests {
     ($($(#[$doc:meta])* $name:ident)+) => {$(
         $(#[$doc])*
+        #[derive(Debug)]
         #[must_use = "a request does nothing unless it is posted"]
         pub struct $name(WorkRequest);
 

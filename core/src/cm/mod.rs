@@ -184,6 +184,7 @@ pub use ids::ConnectionId;
 pub use terms::{Reply, Request};
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::hash::Hash;
 
 use crate::nic::Seed;
@@ -214,6 +215,15 @@ pub struct ConnectionManager<W> {
     common: Common<W>,
     /// Places whose timers went off, while they are seen to.
     fired: Vec<u32>,
+}
+
+impl<W: Clone + Eq + Hash> fmt::Debug for ConnectionManager<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectionManager")
+            .field("guid", &self.common.config.guid)
+            .field("usage", &self.usage())
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a manager holds at a moment.

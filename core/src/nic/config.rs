@@ -122,6 +122,7 @@ impl QueuePairConfig {
 
 /// A queue pair's ends for its program. They are to be dropped before it is
 /// [taken down](super::Nic::drop_queue_pair).
+#[derive(Debug)]
 pub struct QueuePairEnds {
     /// Its number, which the peer must be told.
     pub qpn: Qpn,

@@ -139,6 +139,7 @@ pub use work::{
 };
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::encap::{Path, PathId};
@@ -178,6 +179,12 @@ pub struct Nic {
     no_receives: Nothing<ReceiveRequest>,
     /// Places whose timers went off, while they are seen to.
     fired: Vec<u32>,
+}
+
+impl fmt::Debug for Nic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nic").field("objects", &self.objects()).finish_non_exhaustive()
+    }
 }
 
 #[inline]

@@ -6,6 +6,8 @@
 //! queue can't overflow: while it is full, requests wait in their queues, and receives count as
 //! not posted.
 
+mod debug;
+
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! What must not be guessed: keys, addresses, queue pair numbers, first sequence numbers, GUIDs.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -28,6 +29,13 @@ impl Seed {
         stream.set_stream(1);
         // Zero may stand for none.
         CaGuid(stream.next_u64().max(1))
+    }
+}
+
+/// Without the seed, which is not to be guessed.
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seed").finish_non_exhaustive()
     }
 }
 

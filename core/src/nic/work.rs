@@ -133,7 +133,7 @@ pub enum Attachment {
 
 /// A message that is copied to where it leaves when it is posted, and kept nowhere: see
 /// [`Nic::send_copied`](super::Nic::send_copied).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Copied<'m> {
     /// What goes with it, if anything does.
     pub imm: Option<Imm>,
@@ -509,6 +509,12 @@ impl Data {
     }
 }
 
+impl fmt::Debug for Inline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Inline({} bytes)", self.bytes().len())
+    }
+}
+
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -523,9 +529,20 @@ impl fmt::Debug for Memory {
 impl fmt::Debug for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Inline(inline) => write!(f, "Inline({} bytes)", inline.bytes().len()),
+            Self::Inline(inline) => inline.fmt(f),
             Self::Memory(memory) => memory.fmt(f),
         }
+    }
+}
+
+impl fmt::Debug for Copied<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { imm, bytes, signalled } = self;
+        f.debug_struct("Copied")
+            .field("imm", imm)
+            .field("len", &bytes.map(<[u8]>::len))
+            .field("signalled", signalled)
+            .finish()
     }
 }
 

@@ -56,6 +56,7 @@
 //! ```
 
 #![deny(unsafe_code)]
+#![allow(missing_debug_implementations, reason = "what tests are made of is not printed")]
 
 mod abandoned;
 mod agenda;

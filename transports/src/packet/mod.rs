@@ -32,6 +32,7 @@ const NAME: &str = "packet";
 pub type Packet = Raw<Stations>;
 
 /// Peers whose addresses are their interfaces'.
+#[derive(Debug)]
 pub struct Stations {
     own: Mac,
 }

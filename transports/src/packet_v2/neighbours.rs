@@ -1,6 +1,7 @@
 //! Who is where on this Ethernet.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -37,6 +38,12 @@ pub struct Neighbours {
     network: Network,
     arp: Option<Arp>,
     table: Table,
+}
+
+impl fmt::Debug for Neighbours {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Neighbours").field("known", &self.table.entries).finish_non_exhaustive()
+    }
 }
 
 /// Who was asked for, by their IP addresses.

@@ -65,6 +65,7 @@ mod message;
 mod owner;
 mod roll;
 
+use std::fmt;
 use std::io;
 use std::iter::{empty, once};
 use std::ops::RangeInclusive;
@@ -141,6 +142,15 @@ pub struct Membership {
     watch: Watch,
     /// The same, and a timer.
     sentry: Sentry,
+}
+
+impl fmt::Debug for Membership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Membership")
+            .field("key", &self.key)
+            .field("tag", &self.roll.own)
+            .finish_non_exhaustive()
+    }
 }
 
 enum Role {

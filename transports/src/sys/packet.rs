@@ -23,7 +23,7 @@ const QUEUE: c_int = 8 << 20;
 const SENDING: c_int = 4 << 20;
 
 /// A raw socket on one interface.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct PacketSocket {
     fd: Arc<OwnedFd>,
     virtio: bool,

@@ -14,6 +14,7 @@ use super::check;
 /// It is an epoll of our own in front of the program's: the program's reactor watches nothing but this epoll. A descriptor
 /// that stays in an epoll, even disarmed, costs the sender of each frame a locked look at it, and
 /// every frame would wake an idle thread while another polls.
+#[derive(Debug)]
 pub struct Sentry {
     epoll: OwnedFd,
     timer: OwnedFd,

@@ -5,6 +5,7 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -108,6 +109,12 @@ pub struct Faulty<D> {
     inside: D,
     fate: Fate,
     held: Held,
+}
+
+impl<D: fmt::Debug> fmt::Debug for Faulty<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Faulty").field("inside", &self.inside).finish_non_exhaustive()
+    }
 }
 
 impl<D: Device> Faulty<D> {

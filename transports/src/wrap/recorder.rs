@@ -1,5 +1,6 @@
 //! A capture of what a device carries.
 
+use std::fmt;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -25,6 +26,12 @@ use crate::device::Device;
 pub struct Recorder<D, W> {
     inside: D,
     tape: Tape<W>,
+}
+
+impl<D: fmt::Debug, W> fmt::Debug for Recorder<D, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").field("inside", &self.inside).finish_non_exhaustive()
+    }
 }
 
 impl<D: Device, W: io::Write + Send + 'static> Recorder<D, W> {

@@ -14,6 +14,7 @@ use crate::device::Device;
 ///
 /// Where nobody listens to those, each costs a look at a variable; where the program was built with
 /// a lower maximum (`tracing`'s features `release_max_level_…`), nothing.
+#[derive(Debug)]
 pub struct Traced<D> {
     inside: D,
 }

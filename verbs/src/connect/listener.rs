@@ -1,6 +1,7 @@
 //! Being asked for connections.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::sync::Arc;
 
 use doorbell_core::cm::{self, ConnectionId, Extensions, Request};
@@ -147,6 +148,15 @@ pub struct Listener {
     asked: Arc<Queue>,
 }
 
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener")
+            .field("service", &self.service)
+            .field("nic", &self.nic)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Listener {
     /// The service.
     pub fn service(&self) -> ServiceId {
@@ -175,6 +185,16 @@ pub struct Incoming {
     nic: Nic,
     /// There until it is decided.
     asked: Option<Asked>,
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Incoming");
+        if let Some(asked) = &self.asked {
+            shown.field("service", &asked.request.service).field("peer", &asked.request.qpn);
+        }
+        shown.field("nic", &self.nic).finish_non_exhaustive()
+    }
 }
 
 impl Incoming {

@@ -6,6 +6,7 @@ mod listener;
 mod private;
 
 use std::any::Any;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ use crate::queues::Queues;
 use crate::waiting::attend;
 
 /// A connection of a queue pair. Clones are handles to the same.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Connection {
     nic: Nic,
     link: Arc<Link>,
@@ -223,6 +224,12 @@ mod sealed {
 /// What a [`QueuePair`] and its futures will share.
 pub struct Pending(pub(crate) Arc<Pair>);
 
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").finish_non_exhaustive()
+    }
+}
+
 impl Kind for QueuePair {
     type Ends = Pending;
 
@@ -252,6 +259,15 @@ pub struct Unconnected<K: Kind> {
     /// There until it is connected, or dropped.
     ends: Option<K::Ends>,
     connection: Connection,
+}
+
+impl<K: Kind> fmt::Debug for Unconnected<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unconnected")
+            .field("qpn", &self.qpn())
+            .field("nic", self.connection.nic())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<K: Kind> Unconnected<K> {

@@ -1,5 +1,6 @@
 //! What a queue pair of either kind knows of its connection.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use doorbell_core::cm::{ConnectionId, Why};
@@ -118,6 +119,18 @@ pub(crate) struct Ways {
     pub path: Option<(Way, PathId)>,
     /// The peer's queue pair, for who reads what is traced.
     pub peer: Option<Qpn>,
+}
+
+/// Without waiting for whoever is just changing where it stands.
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Link");
+        shown.field("qpn", &self.qpn);
+        if let Ok(stand) = self.stand.try_lock() {
+            shown.field("stand", &*stand);
+        }
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl Link {

@@ -123,7 +123,7 @@ impl std::fmt::Debug for QueuePair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("QueuePair")
             .field("qpn", &self.qpn())
-            .field("stand", &self.connection().stand())
+            .field("connection", &self.connection)
             .finish_non_exhaustive()
     }
 }

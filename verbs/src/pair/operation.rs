@@ -1,5 +1,6 @@
 //! A request as a future, and the next message as one.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
@@ -145,6 +146,18 @@ fn finish(
 
 impl Unpin for Operation<'_> {}
 
+impl fmt::Debug for Operation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Operation");
+        shown.field("qpn", &self.connection.qpn());
+        match &self.state {
+            State::Held(request) | State::Waits(request, _) => shown.field("request", request),
+            State::Posted(slot) => shown.field("posted", &slot.id),
+        };
+        shown.finish_non_exhaustive()
+    }
+}
+
 impl Future for Operation<'_> {
     type Output = Result<Completion, Failed>;
 
@@ -220,6 +233,12 @@ impl<'q> Receive<'q> {
     pub(super) fn new(shared: &'q Shared, pair: &'q Pair, connection: &'q Connection) -> Self {
         let next = Next { pair, seen: None, place: Place::default() };
         Self { next, connection, waiting: Waiting::new(shared) }
+    }
+}
+
+impl fmt::Debug for Receive<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receive").field("qpn", &self.connection.qpn()).finish_non_exhaustive()
     }
 }
 

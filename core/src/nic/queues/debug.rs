@@ -1,0 +1,58 @@
+//! How queues are shown: whose they are, how full, and in which state; never what is in them.
+
+use std::fmt;
+
+use super::{
+    CompletionGauge, CompletionQueue, ReceiveQueue, SendQueue, Shared, SharedReceiveQueue,
+};
+
+/// An end of a queue pair.
+fn show(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    shared: &Shared,
+    (room, depth): (usize, usize),
+) -> fmt::Result {
+    f.debug_struct(name)
+        .field("qpn", &shared.qpn)
+        .field("state", &shared.state())
+        .field("room", &room)
+        .field("depth", &depth)
+        .finish()
+}
+
+impl fmt::Debug for SendQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show(f, "SendQueue", &self.shared, (self.ring.room(), self.ring.depth()))
+    }
+}
+
+impl fmt::Debug for ReceiveQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show(f, "ReceiveQueue", &self.shared, (self.ring.room(), self.ring.depth()))
+    }
+}
+
+impl fmt::Debug for SharedReceiveQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedReceiveQueue")
+            .field("room", &self.ring.room())
+            .field("depth", &self.ring.depth())
+            .finish()
+    }
+}
+
+impl fmt::Debug for CompletionQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompletionQueue")
+            .field("waiting", &self.len())
+            .field("taken", &self.taken())
+            .finish()
+    }
+}
+
+impl fmt::Debug for CompletionGauge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompletionGauge").field("came", &self.came()).finish()
+    }
+}
