@@ -31,7 +31,7 @@ mod option {
 const NANOSECONDS: u8 = 9;
 
 /// Which way a frame went, seen from the interface.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Direction {
     /// It was received.
     Inbound,

@@ -121,7 +121,8 @@ pub trait Device: Outbox + Send + 'static {
 }
 
 /// What a device can do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Capabilities {
     /// What it is called: the word that a program picks it by.
     pub name: &'static str,
@@ -159,6 +160,8 @@ pub struct Trouble {
 ///
 /// What is wrong with packets is counted by the NIC, which knows them; a device counts frames.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 pub struct Statistics {
     /// Frames sent.
     pub frames_sent: u64,

@@ -44,6 +44,8 @@ mod open;
 pub mod packet;
 pub mod packet_v2;
 mod raw;
+#[cfg(feature = "serde")]
+mod serde;
 pub mod sharing;
 pub mod shm;
 mod sys;

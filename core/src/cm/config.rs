@@ -12,7 +12,7 @@ use crate::wire::cm::CmTimeout;
 use super::extensions::Extensions;
 
 /// Who a connection manager is, how much it holds, and how long it waits.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     /// The GUID that peers know this manager and its NIC by, which tells one run of a program from
     /// the next at the same address. No two managers share one: draw it with

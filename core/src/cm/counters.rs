@@ -3,6 +3,8 @@
 /// Counts since the manager was made. Every datagram that arrives is counted among the received or
 /// the malformed, and once more where it was not simply taken.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 pub struct Counters {
     /// Messages taken from the driver, malformed ones not among them.
     pub received: u64,

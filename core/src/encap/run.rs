@@ -16,7 +16,7 @@ const LONGEST: usize = Ethernet::LEN + u16::MAX as usize;
 pub struct Full;
 
 /// How a finished frame is to be cut.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Segmentation {
     /// The bytes behind the outer headers that each packet takes; the last may be shorter.
     pub segment: u16,

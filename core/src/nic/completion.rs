@@ -10,7 +10,7 @@ use super::work::{Attachment, Memory};
 
 /// What became of a request: each that was posted has one in the end, but for unsignalled ones
 /// that succeeded.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Completion {
     /// The request's.
     pub id: u64,
@@ -27,7 +27,7 @@ pub struct Completion {
 }
 
 /// What a request did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Done {
     /// The peer has received the message.
     Sent,

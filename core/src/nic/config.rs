@@ -10,7 +10,7 @@ use super::queues::{ReceiveQueue, SendQueue};
 use super::receives::SharedReceiveQueueId;
 
 /// How large a NIC's tables are, and what its device is like.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// The most queue pairs, at least one; the numbering may allow fewer.
     pub queue_pairs: usize,
@@ -49,6 +49,8 @@ impl Default for Config {
 
 /// What a queue pair promises.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Transport {
     /// A connection: every message arrives once, in order, or both sides hear that it did not.
     Reliable,
@@ -70,7 +72,7 @@ impl Transport {
 }
 
 /// What a queue pair is, where its completions go, and how deep its queues are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct QueuePairConfig {
     /// What it promises.
     pub transport: Transport,
@@ -90,6 +92,8 @@ pub struct QueuePairConfig {
 
 /// How many objects a NIC has of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 pub struct Objects {
     /// Queue pairs.
     pub queue_pairs: usize,

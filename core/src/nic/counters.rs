@@ -3,6 +3,8 @@
 /// Counts since the NIC was made. Every packet that arrives is counted once among the received,
 /// and once more where it was not simply taken.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 pub struct Counters {
     /// Packets taken from the device, malformed ones not among them.
     pub received: u64,

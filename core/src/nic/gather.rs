@@ -7,7 +7,8 @@ use crate::sync::AtomicU64;
 use crate::wire::Crc;
 
 use super::completion::Cause;
-use super::keys::{Domain, Keys, Rights};
+use super::keys::{Domain, Keys};
+use super::rights::Rights;
 use super::work::{Memory, Segment};
 
 /// Bytes of registered memory that a request names.

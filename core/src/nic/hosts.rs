@@ -44,7 +44,9 @@ use super::probe::QUESTIONS;
 /// A longer `busy` delays nothing but the news that a peer is gone: what is lost is sent again within
 /// milliseconds, whatever it is. With devices that lose nothing neither time is used: `shm`, say,
 /// tells at once that a peer has ended, and waits for as long as it takes for one that is stopped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct KeepAlive {
     /// How long a peer may be silent while nothing is under way to it: 30 seconds by default. From half
     /// of this time on the peer is asked whether it is there, once for all connections to it. A peer

@@ -5,7 +5,6 @@
 //! peer costs it the queue pair. Addresses are random, too, and no two registrations share any.
 
 use std::fmt;
-use std::ops::BitOr;
 
 use thiserror::Error;
 
@@ -13,6 +12,7 @@ use crate::memory::Region;
 use crate::wire::{RemoteAddr, Rkey};
 
 use super::random::Random;
+use super::rights::Rights;
 use super::work::Segment;
 use crate::planted::{Bug, planted};
 
@@ -23,43 +23,6 @@ pub struct Lkey(pub u32);
 /// A protection domain: keys of one are good for queue pairs of the same only.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Domain(pub(super) u32);
-
-/// What may be done with registered memory, or by a queue pair's peer.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Rights(u8);
-
-impl Rights {
-    /// Only to be read by the program's own requests, which is always allowed.
-    pub const NONE: Self = Self(0);
-    /// Receives may put messages there.
-    pub const LOCAL_WRITE: Self = Self(1);
-    /// Peers may write there.
-    pub const REMOTE_WRITE: Self = Self(2);
-    /// Peers may read there.
-    pub const REMOTE_READ: Self = Self(4);
-    /// Peers may do atomic operations there.
-    pub const REMOTE_ATOMIC: Self = Self(8);
-
-    /// Peers may take the remote key back.
-    pub const REMOTE_INVALIDATE: Self = Self(16);
-    /// Peers may write, read, and do atomic operations there.
-    pub const REMOTE: Self =
-        Self(Self::REMOTE_WRITE.0 | Self::REMOTE_READ.0 | Self::REMOTE_ATOMIC.0);
-
-    /// Whether all of `others` are among these.
-    #[inline]
-    pub const fn include(self, others: Self) -> bool {
-        self.0 & others.0 == others.0
-    }
-}
-
-impl BitOr for Rights {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-}
 
 /// Why memory may not be used as a request wants to. The number is the request's key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -79,7 +42,7 @@ pub enum KeyError {
 }
 
 /// What a registration gave.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Registration {
     /// The key for the program's own requests.
     pub lkey: Lkey,
@@ -287,19 +250,5 @@ impl Entry {
 impl fmt::Debug for Lkey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Lkey({:#010x})", self.0)
-    }
-}
-
-impl fmt::Debug for Rights {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = [
-            (Self::LOCAL_WRITE, "local write"),
-            (Self::REMOTE_WRITE, "remote write"),
-            (Self::REMOTE_READ, "remote read"),
-            (Self::REMOTE_ATOMIC, "remote atomic"),
-            (Self::REMOTE_INVALIDATE, "remote invalidate"),
-        ];
-        let given = names.iter().filter(|(right, _)| self.include(*right)).map(|(_, name)| name);
-        f.debug_set().entries(given).finish()
     }
 }

@@ -106,6 +106,7 @@ mod refusals;
 mod requester;
 mod resources;
 mod responder;
+mod rights;
 mod ring;
 mod rto;
 mod states;
@@ -120,7 +121,7 @@ pub use counters::Counters;
 pub use datagrams::DATAGRAM_HEADER;
 pub use device::{Flow, Inbox, Outbox};
 pub use hosts::{KeepAlive, Silence};
-pub use keys::{Domain, KeyError, Lkey, Registration, Rights, TableFull};
+pub use keys::{Domain, KeyError, Lkey, Registration, TableFull};
 pub use management::{Management, TooMany, Way};
 pub use mapped::MappingId;
 pub(crate) use numbering::tag_of;
@@ -132,6 +133,7 @@ pub use queues::{
 pub use random::Seed;
 pub use receives::SharedReceiveQueueId;
 pub use refusals::ResourceError;
+pub use rights::{NotRights, Rights};
 pub use states::{Change, ChangeError, Connection, Sending, State};
 pub use work::{
     Attachment, Copied, Data, Inline, LONGEST_MESSAGE, MOST_INLINE, Memory, Operation,

@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::wire::Qpn;
 
 /// Which queue pair numbers are a NIC's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Numbering {
     /// The process, and how many bits it takes.
     pub tag: u32,

@@ -12,11 +12,12 @@ use super::common::{Common, Event};
 use super::completion::{Cause, Completion, Failure};
 use super::device::Flow;
 use super::hosts::{HostId, Peer};
-use super::keys::{Domain, Rights};
+use super::keys::Domain;
 use super::probe::Probe;
 use super::queues::{Purpose, Shared};
 use super::requester::{MOST_UNDER_WAY, Requester, Turn};
 use super::responder::{Due, Responder};
+use super::rights::Rights;
 use super::states::{Change, ChangeError, Connection, State};
 
 /// What of a queue pair broke it.

@@ -494,7 +494,7 @@ impl DerefMut for Polled<'_> {
 }
 
 /// Which completions call for an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Notify {
     /// Any.
     Any,

@@ -17,9 +17,10 @@ use crate::wire::{
 use super::common::Common;
 use super::completion::Cause;
 use super::device::Outbox;
-use super::keys::{KeyError, Keys, Rights};
+use super::keys::{KeyError, Keys};
 use super::pair::{Blamed, QueuePair};
 use super::responder::{Answered, Due, Refusal};
+use super::rights::Rights;
 use super::work::LONGEST_MESSAGE;
 use crate::planted::{Bug, planted};
 

@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::encap::Path;
 use crate::wire::{CaGuid, PathMtu, Pkey, Psn, Qkey, Qpn, RnrTimer};
 
-use super::keys::Rights;
+use super::rights::Rights;
 
 /// The state of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -182,7 +182,7 @@ impl Connection {
 }
 
 /// How a queue pair sends, and how it insists.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sending {
     /// This side's first sequence number.
     pub first: Psn,

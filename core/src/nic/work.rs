@@ -18,7 +18,7 @@ pub const LONGEST_MESSAGE: u32 = 1 << 31;
 pub const MOST_INLINE: usize = Few::MOST;
 
 /// A part of registered memory, by the key that its registration gave.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Segment {
     /// Where it begins, by the registration's addresses.
     pub address: u64,
@@ -33,7 +33,7 @@ pub struct Segment {
 /// It is made of a [`Buf`], of whatever a `Buf` takes over without a copy (`Vec<u8>`, `Box<[u8]>`,
 /// `BytesMut`), of a [`Segment`], or of a list of those. Of a vector to be received or read into, it
 /// is the capacity that counts, as of a `Buf`, and not the length.
-#[derive(Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub enum Memory {
     /// None.
     #[default]
@@ -63,7 +63,7 @@ pub enum Data {
 }
 
 /// What a request does, and with which memory of the peer's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
     /// Puts the data into the peer's next receive, and completes that.
     Send,
@@ -115,7 +115,7 @@ pub enum Operation {
 }
 
 /// What goes with a message into the completion of the receive that it takes.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum Attachment {
     /// Nothing.
     #[default]

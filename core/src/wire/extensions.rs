@@ -52,7 +52,15 @@ pub struct Deth {
 
 /// A few bytes that go with a write into the completion that it makes: our own extension. On the
 /// wire it is a word for how many they are, and then always sixteen.
-#[derive(Clone, Copy, PartialEq, Eq)]
+///
+/// ```
+/// use doorbell_core::wire::Metadata;
+///
+/// let metadata = Metadata::try_from(b"a word".as_slice())?;
+/// assert_eq!(metadata.as_ref(), b"a word");
+/// # Ok::<(), doorbell_core::wire::MetadataTooLong>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Metadata {
     /// How many, at most sixteen.
     len: u8,
@@ -90,6 +98,28 @@ impl Metadata {
     fn emit(self, out: &mut [u8]) {
         out[..4].copy_from_slice(&u32::from(self.len).to_be_bytes());
         out[4..Self::LEN].copy_from_slice(&self.bytes);
+    }
+}
+
+/// More bytes than metadata may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{len} bytes are too many for metadata, which may be up to {} bytes", Metadata::MOST)]
+pub struct MetadataTooLong {
+    /// How many there are.
+    pub len: usize,
+}
+
+impl TryFrom<&[u8]> for Metadata {
+    type Error = MetadataTooLong;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, MetadataTooLong> {
+        Self::new(bytes).ok_or(MetadataTooLong { len: bytes.len() })
+    }
+}
+
+impl AsRef<[u8]> for Metadata {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
     }
 }
 

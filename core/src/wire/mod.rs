@@ -32,6 +32,7 @@ mod crc;
 mod ethernet;
 mod extensions;
 mod glance;
+mod integers;
 mod ipv4;
 mod ipv6;
 mod malformed;
@@ -45,8 +46,9 @@ pub use behind::Behind;
 pub use bth::Bth;
 pub use crc::Crc;
 pub use ethernet::Ethernet;
-pub use extensions::{Aeth, AtomicEth, Deth, Extensions, Layout, Metadata, Reth};
+pub use extensions::{Aeth, AtomicEth, Deth, Extensions, Layout, Metadata, MetadataTooLong, Reth};
 pub use glance::Glance;
+pub use integers::NotNumber;
 pub use ipv4::Ipv4;
 pub use ipv6::{Grh, Ipv6};
 pub use malformed::{Malformed, Part};
@@ -57,6 +59,8 @@ pub use syndrome::{Credits, Nak, RnrTimer, Syndrome, Verdict};
 pub use udp::Udp;
 
 pub(crate) use glance::Likeness;
+#[cfg(feature = "serde")]
+pub(crate) use integers::serde_as_text;
 pub(crate) use ipv4::{fold, sum_words};
 pub(crate) use malformed::split;
 pub(crate) use packet::without_padding;

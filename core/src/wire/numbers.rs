@@ -1,73 +1,10 @@
 //! A type for every integer that crosses the wire, so that none is taken for another.
 
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{AddrParseError, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Declares wire integers of full width: any value of the representation is legal.
-macro_rules! wire_integer {
-    ($($(#[$doc:meta])* $name:ident($repr:ty) = $format:literal;)+) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-        #[repr(transparent)]
-        pub struct $name(pub $repr);
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!(stringify!($name), "(", $format, ")"), self.0)
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, $format, self.0)
-            }
-        }
-    )+};
-}
-
-/// Declares wire integers narrower than their representation: [`new`](Psn::new) keeps the low bits.
-macro_rules! narrow_integer {
-    ($($(#[$doc:meta])* $name:ident($repr:ty, $bits:literal bits) = $format:literal;)+) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-        #[repr(transparent)]
-        pub struct $name($repr);
-
-        impl $name {
-            /// How many bits it has on the wire.
-            pub const BITS: u32 = $bits;
-            /// The largest value.
-            pub const MAX: Self = Self((1 << $bits) - 1);
-
-            /// The low bits of `value`; higher ones are cut off, as sequence arithmetic wants it.
-            #[inline]
-            pub const fn new(value: $repr) -> Self {
-                Self(value & Self::MAX.0)
-            }
-
-            /// The value, right-aligned.
-            #[inline]
-            pub const fn get(self) -> $repr {
-                self.0
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!(stringify!($name), "(", $format, ")"), self.0)
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, $format, self.0)
-            }
-        }
-    )+};
-}
-
-pub(crate) use {narrow_integer, wire_integer};
+use super::integers::{narrow_integer, wire_integer};
 
 wire_integer! {
     /// The key that grants a peer access to a region.
@@ -263,6 +200,27 @@ impl Gid {
     }
 }
 
+impl From<[u8; 6]> for Mac {
+    fn from(bytes: [u8; 6]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl From<Mac> for [u8; 6] {
+    fn from(mac: Mac) -> Self {
+        mac.0
+    }
+}
+
+/// Text in the form of an IPv6 address, as it is displayed.
+impl FromStr for Gid {
+    type Err = AddrParseError;
+
+    fn from_str(text: &str) -> Result<Self, AddrParseError> {
+        text.parse::<Ipv6Addr>().map(Self::from)
+    }
+}
+
 impl From<Ipv4Addr> for Gid {
     fn from(ip: Ipv4Addr) -> Self {
         Self(ip.to_ipv6_mapped().octets())
@@ -295,6 +253,8 @@ impl fmt::Debug for Gid {
 
 /// The largest payload of a packet on a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(into = "u16", try_from = "u16"))]
 #[repr(u16)]
 pub enum PathMtu {
     /// 256 bytes.
@@ -352,6 +312,47 @@ impl PathMtu {
     pub const LEAST_INTERFACE: usize = Self::Mtu256.bytes() + 80;
 }
 
+/// A number or a text that is no path MTU.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{found}` is no path MTU: that is 256, 512, 1024, 2048 or 4096")]
+pub struct NotPathMtu {
+    found: String,
+}
+
+impl From<PathMtu> for u16 {
+    fn from(mtu: PathMtu) -> Self {
+        mtu as Self
+    }
+}
+
+impl TryFrom<u16> for PathMtu {
+    type Error = NotPathMtu;
+
+    fn try_from(bytes: u16) -> Result<Self, NotPathMtu> {
+        let known = Self::ALL.into_iter().find(|&mtu| mtu as u16 == bytes);
+        known.ok_or_else(|| NotPathMtu { found: bytes.to_string() })
+    }
+}
+
+/// The payload in bytes.
+impl fmt::Display for PathMtu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.bytes().fmt(f)
+    }
+}
+
+impl FromStr for PathMtu {
+    type Err = NotPathMtu;
+
+    fn from_str(text: &str) -> Result<Self, NotPathMtu> {
+        let bytes = text.parse::<u16>().map_err(|_| NotPathMtu { found: text.to_owned() })?;
+        bytes.try_into()
+    }
+}
+
+#[cfg(feature = "serde")]
+super::integers::serde_as_text! { Gid Mac }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,6 +363,18 @@ mod tests {
         assert_eq!(mac.to_string().parse(), Ok(mac));
         for wrong in ["", "02:db:00:7f:09", "02:db:00:7f:09:ab:cd", "2:db:0:7f:9:ab", "02-db"] {
             assert_eq!(wrong.parse::<Mac>(), Err(NotMac), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_path_mtu_is_read_as_it_is_written() {
+        for mtu in PathMtu::ALL {
+            assert_eq!(mtu.to_string().parse(), Ok(mtu));
+            assert_eq!(PathMtu::try_from(u16::from(mtu)), Ok(mtu));
+        }
+        for wrong in ["", "1500", "-256", "65536"] {
+            let why = wrong.parse::<PathMtu>().unwrap_err();
+            assert!(why.to_string().starts_with(&format!("`{wrong}` is no path MTU")), "{why}");
         }
     }
 
@@ -390,6 +403,7 @@ mod tests {
         let mac = Mac([0x52, 0x54, 0, 0x12, 0x34, 0x56]);
         assert_eq!(Gid::from_mac(mac).to_string(), "fe80::5054:ff:fe12:3456");
         assert_eq!(Gid::from_mac(mac).to_ipv4(), None);
+        assert_eq!(Gid::from_mac(mac).to_string().parse(), Ok(Gid::from_mac(mac)));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use super::extensions::Layout;
 
 /// Which transport service a packet belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Service {
     /// Reliable connection.
     Rc,
@@ -19,7 +19,7 @@ pub enum Service {
 }
 
 /// What a packet asks for or answers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
     /// Data for a posted receive.
     Send,
@@ -42,7 +42,7 @@ pub enum Operation {
 }
 
 /// Where in its message a packet stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Position {
     /// The first of several.
     First,
@@ -55,7 +55,7 @@ pub enum Position {
 }
 
 /// How many bytes of payload a packet must have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PayloadRule {
     /// None at all.
     None,

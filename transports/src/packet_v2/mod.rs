@@ -47,7 +47,7 @@ const NAME: &str = "packet-v2";
 pub type PacketV2 = Raw<Neighbours>;
 
 /// What can be chosen.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Settings {
     /// The device's own Ethernet address: a random one, unless given.
     pub mac: Option<Mac>,

@@ -106,7 +106,7 @@ const NEVER: Duration = Duration::from_secs(3600);
 const WATCHING: &str = "watching sockets";
 
 /// What a process that shares an interface is told.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
     /// The tag is known to who must know it: from here on it may be used. Comes once.
     Welcome,

@@ -74,7 +74,9 @@ const MOST_STRAYS: usize = 64;
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// How large a device of shared memory may grow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Limits {
     /// How many peers it has at most, up to 256.
     pub peers: usize,

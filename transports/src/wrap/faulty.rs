@@ -25,6 +25,8 @@ use crate::device::Device;
 /// What strikes a packet depends on the seed and on how many came before, not on the other faults,
 /// except that what is lost is struck by nothing else.
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Faults {
     /// The packet is lost.
     pub loss: f64,
@@ -65,6 +67,13 @@ impl Faults {
     }
 }
 
+/// [No faults](Faults::NONE).
+impl Default for Faults {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 /// Faults that can't be.
 #[derive(Clone, Copy, PartialEq, Debug, Error)]
 pub enum FaultsError {
@@ -91,6 +100,8 @@ pub enum FaultsError {
 
 /// How often each fault struck.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 pub struct Struck {
     /// Packets lost.
     pub lost: u64,

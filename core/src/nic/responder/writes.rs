@@ -3,8 +3,9 @@
 use crate::memory::Region;
 use crate::nic::common::Common;
 use crate::nic::completion::{Cause, Done};
-use crate::nic::keys::{Domain, Keys, Rights};
+use crate::nic::keys::{Domain, Keys};
 use crate::nic::pair::QueuePair;
+use crate::nic::rights::Rights;
 use crate::nic::work::{Attachment, LONGEST_MESSAGE};
 use crate::payload::Payload;
 use crate::planted::{Bug, planted};

@@ -3,6 +3,8 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::ParseIntError;
+use std::str::FromStr;
 
 use super::private_data::TooLong;
 use crate::wire::malformed::{Malformed, Part, split};
@@ -11,11 +13,33 @@ use crate::wire::numbers::{IpProtocol, ServiceId};
 /// A port in one of `rdma_cm`'s port spaces, which borrow the protocol numbers of TCP and UDP
 /// without using those protocols.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
 pub struct CmPort(pub u16);
 
 impl fmt::Display for CmPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+impl From<u16> for CmPort {
+    fn from(port: u16) -> Self {
+        Self(port)
+    }
+}
+
+impl From<CmPort> for u16 {
+    fn from(port: CmPort) -> Self {
+        port.0
+    }
+}
+
+impl FromStr for CmPort {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        text.parse().map(Self)
     }
 }
 

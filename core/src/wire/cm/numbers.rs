@@ -7,8 +7,9 @@ use std::fmt;
 use std::time::Duration;
 
 use super::layout::{Field, Reader, Writer, narrow_field, whole_field};
+use crate::wire::integers::{narrow_integer, wire_integer};
 use crate::wire::malformed::Malformed;
-use crate::wire::numbers::{PathMtu, narrow_integer, wire_integer};
+use crate::wire::numbers::PathMtu;
 
 wire_integer! {
     /// How many reads and atomic operations the sender takes at a time.
