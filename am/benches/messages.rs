@@ -9,7 +9,8 @@ use std::io;
 use std::process::{Command, Output};
 use std::time::Instant;
 
-use doorbell_verbs::{Buf, CompletionQueue, Memory, Nic, Queues, QueuesConfig, Send, ServiceId};
+use doorbell_verbs::work::Send;
+use doorbell_verbs::{Buf, CompletionQueue, Memory, Nic, Queues, QueuesConfig, ServiceId};
 use tokio::runtime::{Builder, Runtime};
 
 use cases::{Calls, Case, Messages, ROUNDS, TypedCalls, counted, nics};

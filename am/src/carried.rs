@@ -7,7 +7,8 @@
 
 use std::ops::Range;
 
-use doorbell_verbs::{Buf, Data, Memory, Region, Segment, Send};
+use doorbell_verbs::work::Send;
+use doorbell_verbs::{Buf, Data, Memory, Region, Segment};
 
 use crate::arrival::Arrival;
 use crate::buffers::Buffers;

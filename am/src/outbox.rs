@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use doorbell_verbs::{AtHand, Copied, Inline, Send, SendQueue, WorkRequest, Write};
+use doorbell_verbs::work::{Send, Write};
+use doorbell_verbs::{AtHand, Copied, Inline, SendQueue, WorkRequest};
 
 use crate::buffers::Buffers;
 use crate::costs::{Cost, span};

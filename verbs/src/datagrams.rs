@@ -20,7 +20,7 @@ use crate::progress::{Errand, Way};
 use crate::queues::{Queues, ReceiveQueue, SendQueue};
 
 /// What a queue pair is to be like that has no connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct DatagramsConfig {
     /// Where requests complete.
     pub send_completions: nic::CompletionQueueId,
@@ -60,9 +60,8 @@ impl DatagramsConfig {
 /// for which no receive is posted, or none that is long enough, is dropped.
 ///
 /// ```
-/// use doorbell_verbs::{
-///     Buf, Config, DATAGRAM_HEADER, Datagram, DatagramsConfig, Memory, Nic, Qkey,
-/// };
+/// use doorbell_verbs::work::Datagram;
+/// use doorbell_verbs::{Buf, Config, DATAGRAM_HEADER, DatagramsConfig, Memory, Nic, Qkey};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -18,7 +18,7 @@ use crate::shared_receives::SharedReceiveQueue;
 
 /// A protection domain: keys of memory that is registered in one are good for queue pairs of the same
 /// only.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Domain {
     nic: Nic,
     domain: nic::Domain,

@@ -91,7 +91,8 @@ impl<'r> AtHand<'r> {
     /// is copied.
     ///
     /// ```
-    /// # use doorbell_verbs::{AtHand, Copied, Refused, Send, SendQueue, WorkRequest, Buf};
+    /// # use doorbell_verbs::work::Send;
+    /// # use doorbell_verbs::{AtHand, Copied, Refused, SendQueue, WorkRequest, Buf};
     /// /// Sends a header, and bytes behind it.
     /// fn send(
     ///     nic: &mut AtHand<'_>,

@@ -89,6 +89,12 @@
 //! the peer's refusal, its silence, or the end of the connection and the reason for that. The queue
 //! pair is broken then, and what was posted behind is flushed. See [`Connection::ended`] for who
 //! wants to know without asking, [`Nic::events`], [`Nic::trouble`], and [`Nic::statistics`].
+//!
+//! # Features
+//!
+//! With `serde`, values that a program keeps in a file or sends to others can be serialised:
+//! [`Config`], [`QueuePairConfig`], [`Address`], [`RemoteMemory`], [`Rights`], [`Statistics`], and the
+//! numbers of the wire ([`Qpn`], [`ServiceId`], [`Rkey`], …).
 
 mod completions;
 mod connect;
@@ -132,15 +138,17 @@ pub use queues::{Batch, Queues, QueuesConfig, ReceiveQueue, SendQueue};
 pub use shared_receives::SharedReceiveQueue;
 pub use statistics::Statistics;
 pub use waiting::{Until, UntilInHand, WaitFor};
-pub use work::{CompareSwap, Datagram, FetchAdd, Read, Send, Write};
 
 pub use doorbell_core::cm::Silent;
 pub use doorbell_core::memory::{AccessError, Buf, Private as PrivateRegion, Region};
 pub use doorbell_core::nic::{
     Attachment, Cause, Completion, CompletionGauge, CompletionQueueId, Copied, DATAGRAM_HEADER,
-    Data, Done, Failure, Inline, KeepAlive, Memory, Polled, PostError, Refused, ResourceError,
-    Segment, SharedReceiveQueueId, Silence, WorkRequest,
+    Data, Done, Failure, Inline, KeepAlive, Memory, NotRights, Polled, PostError, Refused,
+    ResourceError, Segment, SharedReceiveQueueId, Silence, WorkRequest,
 };
 pub use doorbell_core::wire::cm::{CmPort, RnrRetryCount};
-pub use doorbell_core::wire::{Imm, Metadata, PathMtu, Qkey, Qpn, RemoteAddr, Rkey, ServiceId};
+pub use doorbell_core::wire::{
+    Imm, Metadata, MetadataTooLong, NotNumber, NotPathMtu, PathMtu, Qkey, Qpn, RemoteAddr, Rkey,
+    ServiceId,
+};
 pub use doorbell_transports::{Address, Capabilities, Grant, SharedMemory};

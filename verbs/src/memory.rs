@@ -332,6 +332,18 @@ impl RemoteMemory {
     }
 }
 
+impl From<[u8; Self::ENCODED]> for RemoteMemory {
+    fn from(bytes: [u8; Self::ENCODED]) -> Self {
+        Self::from_bytes(bytes)
+    }
+}
+
+impl From<RemoteMemory> for [u8; RemoteMemory::ENCODED] {
+    fn from(memory: RemoteMemory) -> Self {
+        memory.to_bytes()
+    }
+}
+
 impl fmt::Display for RemoteMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:x}+{}@{:08x}", self.address, self.len, self.rkey)

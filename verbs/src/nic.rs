@@ -31,21 +31,30 @@ use crate::statistics::Statistics;
 use crate::waiting::{Until, UntilInHand, WaitFor};
 
 /// Who runs the NIC.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase", deny_unknown_fields))]
 pub enum Progress {
     /// Whoever waits; and when nobody does, a task of the runtime in which it was opened, or a
     /// thread if that was in none.
+    #[default]
     Inline,
     /// A thread of its own, on one processor if that is named. It spins for as long as
     /// [`spin`](Config::spin) says, and then sleeps until something comes.
     Dedicated {
         /// Which processor, by its number.
+        #[cfg_attr(feature = "serde", serde(default))]
         core: Option<usize>,
     },
 }
 
 /// How a NIC is run, and how much it holds.
-#[derive(Clone, Debug)]
+///
+/// With the feature `serde` it can be read from a file. What is not said there is as by default;
+/// what is said and unknown is an error.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Config {
     /// Who runs it.
     pub progress: Progress,
@@ -373,7 +382,8 @@ impl Nic {
     /// [taken](CompletionQueue::look).
     ///
     /// ```
-    /// # use doorbell_verbs::{CompletionQueue, Memory, Nic, ReceiveQueue, Send, SendQueue};
+    /// # use doorbell_verbs::work::Send;
+    /// # use doorbell_verbs::{CompletionQueue, Memory, Nic, ReceiveQueue, SendQueue};
     /// # type Outcome = Result<(), Box<dyn std::error::Error>>;
     /// # async fn answer(nic: &Nic, send: &mut SendQueue, receive: &mut ReceiveQueue,
     /// #     received: &mut CompletionQueue) -> Outcome {
@@ -425,7 +435,8 @@ impl Nic {
     /// this has had the turn: what is [posted](AtHand::post) by that leaves at once.
     ///
     /// ```
-    /// # use doorbell_verbs::{CompletionQueue, Nic, Refused, Send, SendQueue, WorkRequest};
+    /// # use doorbell_verbs::work::Send;
+    /// # use doorbell_verbs::{CompletionQueue, Nic, Refused, SendQueue, WorkRequest};
     /// /// Answers what has come, if anything has.
     /// fn answer(
     ///     nic: &Nic,
@@ -449,7 +460,8 @@ impl Nic {
     /// for which the peer waits longer then: it is for those whose messages are answered by messages.
     ///
     /// ```
-    /// # use doorbell_verbs::{CompletionQueue, Nic, Refused, Send, SendQueue, WorkRequest};
+    /// # use doorbell_verbs::work::Send;
+    /// # use doorbell_verbs::{CompletionQueue, Nic, Refused, SendQueue, WorkRequest};
     /// /// Answers what has come. Whether anything had.
     /// fn answer(nic: &Nic, queue: &mut SendQueue, completions: &mut CompletionQueue) -> bool {
     ///     let answered = nic.turn_and_find(|mut nic| {
@@ -490,6 +502,15 @@ impl Nic {
         self.shared().with(|machine| machine.trouble())
     }
 }
+
+/// Handles to the same NIC are equal.
+impl PartialEq for Nic {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.shared(), other.shared())
+    }
+}
+
+impl Eq for Nic {}
 
 impl std::fmt::Debug for Nic {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -15,7 +15,7 @@ use crate::progress::Shared;
 use crate::shared_receives::SharedReceiveQueue;
 
 /// What a queue pair is to be like whose completions go to completion queues.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct QueuesConfig {
     /// Whether it has a connection without answers: a message or a write arrives whole, or is lost, and
     /// is complete when it is sent. See [`unreliable`](Self::unreliable).
@@ -171,7 +171,8 @@ impl SendQueue {
     /// Posts several requests with one ring of the doorbell, when what is returned is dropped.
     ///
     /// ```no_run
-    /// # use doorbell_verbs::{Send, SendQueue};
+    /// # use doorbell_verbs::work::Send;
+    /// # use doorbell_verbs::SendQueue;
     /// # fn posts(queue: &mut SendQueue) -> Result<(), Box<dyn std::error::Error>> {
     /// let mut batch = queue.batch();
     /// for number in 0..10_u8 {

@@ -3,7 +3,9 @@
 use doorbell_core::{cm, nic};
 
 /// What a NIC has counted since it was opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 pub struct Statistics {
     /// Packets and requests: what was dropped, repeated, retried, and why.
     pub nic: nic::Counters,

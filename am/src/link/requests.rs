@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use doorbell_verbs::{AtHand, Data, Send, Write};
+use doorbell_verbs::work::{Send, Write};
+use doorbell_verbs::{AtHand, Data};
 
 use super::{Link, Out, Placed, To};
 use crate::costs::{Cost, span};

@@ -4,7 +4,8 @@ use doorbell_am::{
     Bundle, BundleConfig, EndpointConfig, Event, Handlers, MapError, Name, Policy, ReplyId,
     RequestId, Tag, Words,
 };
-use doorbell_verbs::{Buf, Imm, Nic, QueuesConfig, Region, Send, ServiceId};
+use doorbell_verbs::work::Send;
+use doorbell_verbs::{Buf, Imm, Nic, QueuesConfig, Region, ServiceId};
 
 use crate::devices::Devices;
 

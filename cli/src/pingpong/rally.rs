@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use doorbell_verbs::work::{Datagram, Send};
 use doorbell_verbs::{
-    Buf, Completion, CompletionQueue, DATAGRAM_HEADER, Datagram, Datagrams, Destination, Done,
-    Memory, Queues, ReceiveQueue, Send, SendQueue, WorkRequest,
+    Buf, Completion, CompletionQueue, DATAGRAM_HEADER, Datagrams, Destination, Done, Memory,
+    Queues, ReceiveQueue, SendQueue, WorkRequest,
 };
 
 use super::Args;

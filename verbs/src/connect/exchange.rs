@@ -25,7 +25,7 @@ use crate::pair::Stand;
 use crate::progress::Way;
 
 /// Which end of a TCP connection this is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Side {
     /// The one that has connected, and speaks first.
     Client,

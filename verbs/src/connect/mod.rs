@@ -43,6 +43,15 @@ pub struct Connection {
     link: Arc<Link>,
 }
 
+/// Handles to the same connection are equal.
+impl PartialEq for Connection {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.link, &other.link)
+    }
+}
+
+impl Eq for Connection {}
+
 impl Connection {
     pub(crate) fn new(nic: Nic, link: Arc<Link>) -> Self {
         Self { nic, link }

@@ -5,12 +5,30 @@ use std::ops::Deref;
 
 /// What the peer's program said with a message of the connection's, with zeros behind it as far as there
 /// was room: the wire does not tell how long it was.
-#[derive(Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Private(Vec<u8>);
 
 impl From<Vec<u8>> for Private {
     fn from(bytes: Vec<u8>) -> Self {
         Self(bytes)
+    }
+}
+
+impl From<Private> for Vec<u8> {
+    fn from(private: Private) -> Self {
+        private.0
+    }
+}
+
+impl From<&[u8]> for Private {
+    fn from(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl AsRef<[u8]> for Private {
+    fn as_ref(&self) -> &[u8] {
+        self
     }
 }
 

@@ -33,9 +33,12 @@ use crate::work::{Send, Write};
 pub(crate) const RECEIVE: u64 = 1 << 63;
 
 /// What a queue pair is to be like whose requests are futures.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct QueuePairConfig {
     /// Where to take receives from, instead of a queue of its own: see [`share`](Self::share).
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub shared_receives: Option<nic::SharedReceiveQueueId>,
     /// How many requests may be outstanding. What is beyond waits.
     pub send_depth: usize,
@@ -88,7 +91,7 @@ pub struct QueuePair {
 }
 
 /// A message that was received, or a write that the peer told of.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
     /// The bytes; none of a write, which are where the peer has written them. After them comes the
     /// buffer's room. They [become `Bytes`](Buf::into_bytes) or a `Vec<u8>` without a copy.

@@ -1,9 +1,10 @@
 //! Queue pairs without a connection.
 
 use doorbell_kit::lab;
+use doorbell_verbs::work::Datagram;
 use doorbell_verbs::{
-    Buf, Cause, Completion, CompletionQueue, DATAGRAM_HEADER, Datagram, Datagrams, DatagramsConfig,
-    Done, Failure, Imm, Memory, Nic, Qkey,
+    Buf, Cause, Completion, CompletionQueue, DATAGRAM_HEADER, Datagrams, DatagramsConfig, Done,
+    Failure, Imm, Memory, Nic, Qkey,
 };
 
 use crate::common::{Over, Runs, brief, buf, bytes, names, run};

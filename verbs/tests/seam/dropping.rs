@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use doorbell_kit::{Luck, abandoned, child, effort};
 use doorbell_transports::GrantError;
+use doorbell_verbs::work::{Datagram, Send};
 use doorbell_verbs::{
-    Buf, Cause, Config, DATAGRAM_HEADER, Datagram, DatagramsConfig, FailedWhy, Failure, Nic, Qkey,
-    QueuePairConfig, QueuesConfig, Region, Rights, Send, ServiceId, SharedMemory,
+    Buf, Cause, Config, DATAGRAM_HEADER, DatagramsConfig, FailedWhy, Failure, Nic, Qkey,
+    QueuePairConfig, QueuesConfig, Region, Rights, ServiceId, SharedMemory,
 };
 use tokio::task::JoinSet;
 

@@ -2,9 +2,10 @@
 
 use doorbell_core::wire::PathMtu;
 use doorbell_transports::shm::Shm;
+use doorbell_verbs::work::Send;
 use doorbell_verbs::{
     Buf, ConnectError, Connection, Domain, Ending, Failed, ListenRefused, Nic, QueuePair,
-    QueuePairConfig, QueuesConfig, Region, RemoteMemory, Rights, Send, Stand, Unconnected,
+    QueuePairConfig, QueuesConfig, Region, RemoteMemory, Rights, Stand, Unconnected,
 };
 
 use crate::common::{

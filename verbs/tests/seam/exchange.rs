@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 
+use doorbell_verbs::work::{Send, Write};
 use doorbell_verbs::{
     Buf, Cause, DatagramsConfig, Ending, FailedWhy, Failure, Memory, Metadata, Nic, PathMtu, Qkey,
-    QueuePairConfig, QueuesConfig, Send, ServiceId, Side, Write,
+    QueuePairConfig, QueuesConfig, ServiceId, Side,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

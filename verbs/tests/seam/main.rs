@@ -9,8 +9,6 @@ mod errors;
 mod events;
 mod exchange;
 mod floods;
-#[cfg(feature = "serde")]
-mod keys;
 mod killed;
 mod loss;
 mod mapped;
@@ -20,7 +18,10 @@ mod operations;
 mod progress;
 mod restarts;
 mod revoking;
+#[cfg(feature = "serde")]
+mod serialised;
 mod spans;
 mod threads;
+mod types;
 mod virtual_time;
 mod watched;

@@ -1,8 +1,8 @@
 //! Memory of a peer's that is mapped here, and written by queue pairs without a packet.
 
+use doorbell_verbs::work::Write;
 use doorbell_verbs::{
     Buf, Cause, FailedWhy, Failure, Mapped, Nic, Registered, RemoteMemory, Rights, SharedMemory,
-    Write,
 };
 
 use crate::common::{

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use doorbell_kit::child;
 use doorbell_transports::shm::Shm;
-use doorbell_verbs::{Buf, Config, Nic, Progress, Queues, QueuesConfig, RemoteMemory, Send};
+use doorbell_verbs::work::Send;
+use doorbell_verbs::{Buf, Config, Nic, Progress, Queues, QueuesConfig, RemoteMemory};
 
 use crate::common::{
     End, Over, Runs, bounded, brief, buf, bytes, connected, dedicated, joined, names, nics, run,

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use doorbell_verbs::work::{Read, Send, Write};
 use doorbell_verbs::{
-    Attachment, Buf, Cause, Failed, FailedWhy, Failure, Imm, Metadata, Nic, QueuePairConfig, Read,
-    Region, Rights, Send, Write,
+    Attachment, Buf, Cause, Failed, FailedWhy, Failure, Imm, Metadata, Nic, QueuePairConfig,
+    Region, Rights,
 };
 
 use crate::common::{both, buf, bytes, connected, connected_as, first};

@@ -4,9 +4,10 @@ use std::pin::Pin;
 use std::task::Waker;
 use std::thread;
 
+use doorbell_verbs::work::{Read, Send, Write};
 use doorbell_verbs::{
     AtHand, Attachment, Buf, Cause, Completion, CompletionQueue, Copied, Done, Failure, Imm, Look,
-    Memory, Nic, QueuesConfig, Read, RemoteMemory, Send, Write,
+    Memory, Nic, QueuesConfig, RemoteMemory,
 };
 use futures_core::Stream;
 

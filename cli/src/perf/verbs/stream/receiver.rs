@@ -1,7 +1,8 @@
 //! The end that checks what was sent or written, and says so.
 
 use anyhow::{Context, bail, ensure};
-use doorbell_verbs::{Completion, Imm, Memory, Send};
+use doorbell_verbs::work::Send;
+use doorbell_verbs::{Completion, Imm, Memory};
 
 use super::super::contents::{Contents, Landing};
 use super::super::end::End;

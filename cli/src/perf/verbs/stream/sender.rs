@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
-use doorbell_verbs::{Completion, Done, Imm, Memory, Read, RemoteMemory, Send, WorkRequest, Write};
+use doorbell_verbs::work::{Read, Send, Write};
+use doorbell_verbs::{Completion, Done, Imm, Memory, RemoteMemory, WorkRequest};
 
 use super::super::contents::{Landing, Layout, Source};
 use super::super::end::End;
