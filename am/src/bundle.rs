@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::task::Waker;
 use std::thread::JoinHandle;
 
+use doorbell_verbs::floor::{AtHand, CompletionGauge, Look, Precedence};
 use doorbell_verbs::{
-    AtHand, CompletionGauge, CompletionQueue, Domain, Look, Nic, Precedence, QueuesConfig,
-    ResourceError, SharedReceiveQueue,
+    CompletionQueue, Domain, Nic, QueuesConfig, ResourceError, SharedReceiveQueue,
 };
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell_verbs::{AtHand, Attachment, Buf, Completion, Done, Memory};
+use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::{Attachment, Buf, Completion, Done, Memory};
 
 use crate::arrival::Arrival;
 use crate::carried::Carried;

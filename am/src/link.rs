@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
 
+use doorbell_verbs::floor::AtHand;
 use doorbell_verbs::{
-    AtHand, Buf, Connection, Data, Ending, Mapped, Memory, Qpn, Queues, RemoteMemory, Stand,
+    Buf, Connection, Data, Ending, Mapped, Memory, Qpn, Queues, RemoteMemory, Stand,
 };
 use tokio::task::AbortHandle;
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use doorbell_verbs::AtHand;
+use doorbell_verbs::floor::AtHand;
 
 use crate::arguments::{Arguments, Payload};
 use crate::arrival::Arrival;

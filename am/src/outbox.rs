@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use doorbell_verbs::floor::{AtHand, Copied};
 use doorbell_verbs::work::{Send, Write};
-use doorbell_verbs::{AtHand, Copied, Inline, SendQueue, WorkRequest};
+use doorbell_verbs::{Inline, SendQueue, WorkRequest};
 
 use crate::buffers::Buffers;
 use crate::costs::{Cost, span};

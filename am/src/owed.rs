@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use doorbell_verbs::{AtHand, Buf};
+use doorbell_verbs::Buf;
+use doorbell_verbs::floor::AtHand;
 
 use crate::arguments::{Arguments, FEW, ReceivedBuffer};
 use crate::error::{SendError, Undeliverable};

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use doorbell_verbs::{AtHand, CompletionQueue, Domain, ResourceError, SharedReceiveQueue};
+use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::{CompletionQueue, Domain, ResourceError, SharedReceiveQueue};
 
 use crate::handling::{Counters, Handling};
 use crate::link::{Answer, Link};

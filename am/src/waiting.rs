@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use doorbell_verbs::{AtHand, Look, Memory};
+use doorbell_verbs::Memory;
+use doorbell_verbs::floor::{AtHand, Look};
 
 use crate::error::{SendError, Undeliverable};
 use crate::expected::Expected;

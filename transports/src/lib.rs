@@ -59,6 +59,12 @@ pub use clock::Clock;
 pub use device::{Capabilities, Device, Statistics, Trouble};
 pub use grant::{Grant, GrantError, SharedMemory};
 pub use open::OpenError;
-pub use sys::limit::naming_limits;
 pub use sys::random;
 pub use sys::sentry::Sentry;
+
+/// For crates of this workspace that stand on transports: what they use of it and writers of devices
+/// have no use for. It is no part of the interface, and changes without notice.
+#[doc(hidden)]
+pub mod floor {
+    pub use crate::sys::limit::naming_limits;
+}

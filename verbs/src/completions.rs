@@ -123,12 +123,14 @@ impl CompletionQueue {
 
     /// The next completion, if there is one already, where it stands in the queue, which it leaves when
     /// what is returned is dropped. The NIC takes no turn for it.
+    #[doc(hidden)]
     #[inline]
     pub fn look(&mut self) -> Option<Polled<'_>> {
         self.queue.as_mut().expect("it is there until this is dropped").poll_in_place()
     }
 
     /// How many completions were ever taken, modulo the word's size.
+    #[doc(hidden)]
     #[inline]
     pub fn taken(&self) -> usize {
         self.queue.as_ref().map_or(0, nic::CompletionQueue::taken)
@@ -138,6 +140,7 @@ impl CompletionQueue {
     ///
     /// # Panics
     /// Never: there is a queue until this is dropped.
+    #[doc(hidden)]
     pub fn gauge(&self) -> CompletionGauge {
         self.queue.as_ref().expect("it is there until this is dropped").gauge()
     }

@@ -8,20 +8,20 @@ use doorbell_core::nic::{Copied, Refused, WorkRequest};
 use crate::progress::{Held, Machine, Shared};
 use crate::queues::SendQueue;
 
-/// The NIC, if it is in hand where somebody [looks](crate::Look) for what he waits for: then what is
+/// The NIC, if it is in hand where somebody [looks](crate::floor::Look) for what he waits for: then what is
 /// posted by this leaves at once, and what is posted otherwise when the look is over.
 ///
 /// It stays on the thread that has the NIC: whoever waited for the NIC elsewhere would wait for ever.
 ///
 /// ```
-/// # use doorbell_verbs::AtHand;
+/// # use doorbell_verbs::floor::AtHand;
 /// fn is_there(nic: AtHand<'static>) -> bool {
 ///     (move || nic.is_there())()
 /// }
 /// ```
 ///
 /// ```compile_fail,E0277
-/// # use doorbell_verbs::AtHand;
+/// # use doorbell_verbs::floor::AtHand;
 /// fn is_there(nic: AtHand<'static>) -> bool {
 ///     std::thread::spawn(move || nic.is_there()).join().unwrap()
 /// }
@@ -92,7 +92,8 @@ impl<'r> AtHand<'r> {
     ///
     /// ```
     /// # use doorbell_verbs::work::Send;
-    /// # use doorbell_verbs::{AtHand, Copied, Refused, SendQueue, WorkRequest, Buf};
+    /// # use doorbell_verbs::floor::{AtHand, Copied};
+    /// # use doorbell_verbs::{Refused, SendQueue, WorkRequest, Buf};
     /// /// Sends a header, and bytes behind it.
     /// fn send(
     ///     nic: &mut AtHand<'_>,

@@ -120,7 +120,7 @@ mod waiting;
 mod wakers;
 pub mod work;
 
-pub use completions::{CompletionQueue, NextCompletion, UntilCompletion};
+pub use completions::{CompletionQueue, NextCompletion};
 pub use connect::{Connection, Incoming, Kind, Listener, Private, Side, Unconnected};
 pub use datagrams::{Datagrams, DatagramsConfig, Destination};
 pub use domain::Domain;
@@ -128,27 +128,36 @@ pub use error::{
     ConnectError, Failed, FailedWhy, ListenRefused, NicError, PostReceiveError, RegisterError,
 };
 pub use events::AsyncEvent;
-pub use hand::{AtHand, Hand};
 pub use mapped::Mapped;
 pub use memory::{Registered, RemoteMemory, RemoteMemoryError, Rights};
 pub use nic::{Config, Nic, Progress};
 pub use pair::{Ending, Message, Operation, QueuePair, QueuePairConfig, Receive, Stand};
-pub use progress::{Look, Precedence};
 pub use queues::{Batch, Queues, QueuesConfig, ReceiveQueue, SendQueue};
 pub use shared_receives::SharedReceiveQueue;
 pub use statistics::Statistics;
-pub use waiting::{Until, UntilInHand, WaitFor};
+pub use waiting::Until;
 
 pub use doorbell_core::cm::Silent;
 pub use doorbell_core::memory::{AccessError, Buf, Private as PrivateRegion, Region};
 pub use doorbell_core::nic::{
-    Attachment, Cause, Completion, CompletionGauge, CompletionQueueId, Copied, DATAGRAM_HEADER,
-    Data, Done, Failure, Inline, KeepAlive, Memory, NotRights, Polled, PostError, Refused,
-    ResourceError, Segment, SharedReceiveQueueId, Silence, WorkRequest,
+    Attachment, Cause, Completion, CompletionQueueId, DATAGRAM_HEADER, Data, Done, Failure, Inline,
+    KeepAlive, Memory, NotRights, PostError, ReceiveRequest, Refused, ResourceError, Segment,
+    SharedReceiveQueueId, Silence, WorkRequest,
 };
 pub use doorbell_core::wire::cm::{CmPort, RnrRetryCount};
 pub use doorbell_core::wire::{
     Imm, Metadata, MetadataTooLong, NotNumber, NotPathMtu, PathMtu, Qkey, Qpn, RemoteAddr, Rkey,
     ServiceId,
 };
-pub use doorbell_transports::{Address, Capabilities, Grant, SharedMemory};
+pub use doorbell_transports::{Address, Capabilities, SharedMemory};
+
+/// For crates of this workspace that stand on verbs: what they use of it and programs have no use
+/// for. It is no part of the interface, and changes without notice, as hidden methods do.
+#[doc(hidden)]
+pub mod floor {
+    pub use crate::completions::UntilCompletion;
+    pub use crate::hand::{AtHand, Hand};
+    pub use crate::progress::{Look, Precedence};
+    pub use crate::waiting::{UntilInHand, WaitFor};
+    pub use doorbell_core::nic::{CompletionGauge, Copied, Polled};
+}

@@ -9,7 +9,7 @@ use doorbell_core::cm::{self, ConnectionManager, Extensions};
 use doorbell_core::nic::{self, KeepAlive, Numbering, ResourceError, Seed};
 use doorbell_core::wire::cm::CmTimeout;
 use doorbell_core::wire::{CaGuid, ServiceId};
-use doorbell_transports::naming_limits;
+use doorbell_transports::floor::naming_limits;
 use doorbell_transports::packet::Packet;
 use doorbell_transports::packet_v2::{PacketV2, Settings};
 use doorbell_transports::sharing::{Event as Shares, Membership, TAG_BITS};
@@ -370,8 +370,9 @@ impl Nic {
         Until(self.until_in_hand(look))
     }
 
-    /// The same, coming back with the NIC in hand: what is [posted](crate::Hand::post) before that is
+    /// The same, coming back with the NIC in hand: what is [posted](crate::floor::Hand::post) before that is
     /// let go leaves at once. Nothing of this NIC is to be awaited, or called, while it is in hand.
+    #[doc(hidden)]
     #[inline]
     pub fn until_in_hand<T, L: FnMut() -> Option<T>>(&self, look: L) -> UntilInHand<'_, L> {
         UntilInHand::new(self.shared(), look)
@@ -402,6 +403,7 @@ impl Nic {
     ///
     /// # Panics
     /// When the queue is another NIC's.
+    #[doc(hidden)]
     #[inline]
     pub fn until_completion<'q>(
         &self,
@@ -412,6 +414,7 @@ impl Nic {
 
     /// Waits for what `look` finds, where who makes it be there knows whom to wake: for layers above,
     /// of whose many waiters each is told of its own.
+    #[doc(hidden)]
     #[inline]
     pub fn wait_for<L: Look>(&self, look: L) -> WaitFor<'_, L> {
         WaitFor::new(self.shared(), look)
@@ -434,30 +437,10 @@ impl Nic {
     /// Takes a turn, unless somebody else does, and then a look at what has come, with the NIC in hand if
     /// this has had the turn: what is [posted](AtHand::post) by that leaves at once.
     ///
-    /// ```
-    /// # use doorbell_verbs::work::Send;
-    /// # use doorbell_verbs::{CompletionQueue, Nic, Refused, SendQueue, WorkRequest};
-    /// /// Answers what has come, if anything has.
-    /// fn answer(
-    ///     nic: &Nic,
-    ///     queue: &mut SendQueue,
-    ///     completions: &mut CompletionQueue,
-    /// ) -> Result<(), Refused<WorkRequest>> {
-    ///     nic.turn_and_look(|mut nic| match completions.look() {
-    ///         Some(_) => nic.post(queue, Send::inline(b"here").expect("few bytes")),
-    ///         None => Ok(()),
-    ///     })
-    /// }
-    /// ```
-    #[inline]
-    pub fn turn_and_look<R>(&self, look: impl FnOnce(AtHand<'_>) -> R) -> R {
-        self.shared().turn_and_look(look)
-    }
-
-    /// The same for a program that goes on at once with what it finds: what the turn called for, if
-    /// nothing waits to be sent, goes with what is posted or turned next; or within about a millisecond, if
-    /// the runtime in which the NIC was opened gets to run meanwhile. That is acknowledgements above all,
-    /// for which the peer waits longer then: it is for those whose messages are answered by messages.
+    /// A look that finds something is taken to be gone on with at once: what the turn called for, if nothing
+    /// waits to be sent, goes with what is posted or turned next; or within about a millisecond, if the
+    /// runtime in which the NIC was opened gets to run meanwhile. That is acknowledgements above all, for
+    /// which the peer waits longer then: this is for those whose messages are answered by messages.
     ///
     /// ```
     /// # use doorbell_verbs::work::Send;
@@ -471,6 +454,7 @@ impl Nic {
     ///     answered.is_some()
     /// }
     /// ```
+    #[doc(hidden)]
     #[inline]
     pub fn turn_and_find<R>(&self, look: impl FnOnce(AtHand<'_>) -> Option<R>) -> Option<R> {
         self.shared().turn_and_find(look)

@@ -203,7 +203,7 @@ impl SendQueue {
         self.nic.shared().ring();
     }
 
-    /// Sends a message of which nothing is kept: see [`AtHand::send_copied`](crate::AtHand::send_copied).
+    /// Sends a message of which nothing is kept: see [`AtHand::send_copied`](crate::floor::AtHand::send_copied).
     #[inline]
     pub(crate) fn send_copied(&mut self, message: &Copied<'_>) -> bool {
         let shared = self.nic.shared();

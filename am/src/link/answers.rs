@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use doorbell_verbs::{AtHand, Registered};
+use doorbell_verbs::Registered;
+use doorbell_verbs::floor::AtHand;
 use tokio::task::AbortHandle;
 
 use super::{Link, Out, To, kept};

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use doorbell_verbs::AtHand;
+use doorbell_verbs::floor::AtHand;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use doorbell_verbs::Data;
+use doorbell_verbs::floor::AtHand;
 use doorbell_verbs::work::{Send, Write};
-use doorbell_verbs::{AtHand, Data};
 
 use super::{Link, Out, Placed, To};
 use crate::costs::{Cost, span};

@@ -38,7 +38,7 @@ fn a_name_has_1_to_90_bytes() {
     let longest = format!("{:x<90}", name("longest"));
     Shm::join(&longest).expect("as long as may be");
     for wrong in ["", &format!("{longest}x")] {
-        let error = doorbell_kit::chain(&Shm::join(wrong).err().expect("no name"));
+        let error = doorbell_kit::chain(&Shm::join(wrong).expect_err("no name"));
         assert!(error.contains("1 to 90"), "{error}");
     }
 }

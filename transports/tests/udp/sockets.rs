@@ -145,10 +145,10 @@ fn addresses_are_had_once_and_only_by_those_who_have_them() {
     acquaint(&mut near, &mut far);
     let taken = UdpSocket::bind(socket(&near)).expect_err("it is taken");
     assert_eq!(taken.kind(), ErrorKind::AddrInUse);
-    let error = Udp::open(socket(&near)).err().expect("it is taken");
+    let error = Udp::open(socket(&near)).expect_err("it is taken");
     assert!(matches!(error, OpenError::Taken { .. }), "{error}");
     for nobodys in ["0.0.0.0:0", "192.0.2.77:0", "224.0.0.1:0", "[::]:0"] {
-        let error = Udp::open(nobodys.parse().expect("an address")).err().expect("not ours");
+        let error = Udp::open(nobodys.parse().expect("an address")).expect_err("not ours");
         assert!(matches!(error, OpenError::NoAddress { .. }), "{error}");
     }
 }

@@ -534,21 +534,11 @@ impl Shared {
         }
     }
 
-    /// A turn, and a look in the midst of it; only a look, if another has the NIC.
-    #[inline]
-    pub fn turn_and_look<R>(&self, look: impl FnOnce(AtHand<'_>) -> R) -> R {
-        // A thread that runs the NIC is not to be kept waiting for what a look does.
-        let Some(mut machine) = self.enter() else { return look(AtHand::nothing()) };
-        self.step(&mut machine);
-        let found = look(AtHand::of(self, &mut machine));
-        machine.rung();
-        self.release(machine);
-        found
-    }
-
-    /// The same for who goes on at once with what is found, if something is.
+    /// A turn, and a look in the midst of it; only a look, if another has the NIC. Who finds something
+    /// goes on at once with it.
     #[inline]
     pub fn turn_and_find<R>(&self, look: impl FnOnce(AtHand<'_>) -> Option<R>) -> Option<R> {
+        // A thread that runs the NIC is not to be kept waiting for what a look does.
         let Some(mut machine) = self.enter() else { return look(AtHand::nothing()) };
         self.step(&mut machine);
         let found = look(AtHand::of(self, &mut machine));

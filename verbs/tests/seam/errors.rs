@@ -287,7 +287,7 @@ fn a_connection_that_does_not_come_about_says_why() {
             says(&why, &[" refused a connection to service ", "listen to that service?"]);
 
             let mut listener = far.listen(SERVICE).await.expect("nobody else does");
-            let taken = far.listen(SERVICE).await.err().expect("it is listened to");
+            let taken = far.listen(SERVICE).await.expect_err("it is listened to");
             assert!(matches!(taken, ListenRefused::Manager(_)));
             says(&taken, &["7"]);
 

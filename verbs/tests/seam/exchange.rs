@@ -112,7 +112,7 @@ fn two_unreliable_ones_are_connected_by_exchange_and_not_in_band() {
 
         let third = near.domain().queues(&QueuesConfig::new(&left).unreliable()).expect("room");
         let why = third.connect(&far.address().to_string(), ServiceId(7), &[]).await;
-        let why = why.err().expect("not in band").to_string();
+        let why = why.expect_err("not in band").to_string();
         assert!(why.contains("exchange addresses by TCP"), "{why}");
     });
 }

@@ -1,10 +1,11 @@
 //! A message there and one back, again and again, each answered with the NIC in hand.
 
 use anyhow::{Context, bail};
+use doorbell_verbs::floor::Hand;
 use doorbell_verbs::work::{Send, Write};
 use doorbell_verbs::{
-    Buf, Completion, CompletionQueue, Data, Done, Hand, Imm, Memory, Nic, QueuesConfig,
-    ReceiveQueue, RemoteMemory, SendQueue, WorkRequest,
+    Buf, Completion, CompletionQueue, Data, Done, Imm, Memory, Nic, QueuesConfig, ReceiveQueue,
+    RemoteMemory, SendQueue, WorkRequest,
 };
 
 use super::contents::{Contents, Landing, Layout, Source};

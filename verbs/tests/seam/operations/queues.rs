@@ -4,10 +4,11 @@ use std::pin::Pin;
 use std::task::Waker;
 use std::thread;
 
+use doorbell_verbs::floor::{AtHand, Copied, Look};
 use doorbell_verbs::work::{Read, Send, Write};
 use doorbell_verbs::{
-    AtHand, Attachment, Buf, Cause, Completion, CompletionQueue, Copied, Done, Failure, Imm, Look,
-    Memory, Nic, QueuesConfig, RemoteMemory,
+    Attachment, Buf, Cause, Completion, CompletionQueue, Done, Failure, Imm, Memory, Nic,
+    QueuesConfig, RemoteMemory,
 };
 use futures_core::Stream;
 
@@ -25,6 +26,18 @@ async fn pair(near: &Nic, far: &Nic) -> (Joined, Joined) {
     (configs.0.receive_depth, configs.1.receive_depth) = (256, 256);
     let ends = joined((&near.domain(), &configs.0), (&far.domain(), &configs.1)).await;
     ((ends.0, here), (ends.1, there))
+}
+
+/// Takes a turn, and does something with the NIC in hand if it is to be had.
+fn in_a_turn<R>(nic: &Nic, does: impl FnOnce(AtHand<'_>) -> R) -> R {
+    let mut done = None;
+    // Who finds nothing has the turn do all that it calls for.
+    let found = nic.turn_and_find(|hand| {
+        done = Some(does(hand));
+        None::<()>
+    });
+    assert_eq!(found, None);
+    done.expect("it was done in the turn")
 }
 
 /// The bytes that a message brought.
@@ -79,8 +92,8 @@ pub async fn what_is_posted_in_a_look_keeps_its_order(near: Nic, far: Nic) {
         for id in (0..COUNT).step_by(3) {
             let send = |id| Send::new(buf(id, 100)).unsignalled();
             queue.put(send(id)).expect("room");
-            near.turn_and_look(|mut nic| nic.post(queue, send(id + 1))).expect("room");
-            other.turn_and_look(|mut nic| nic.post(queue, send(id + 2))).expect("room");
+            in_a_turn(&near, |mut nic| nic.post(queue, send(id + 1))).expect("room");
+            in_a_turn(&other, |mut nic| nic.post(queue, send(id + 2))).expect("room");
         }
         queue.post(Send::new(buf(0, 0))).expect("room");
         assert_eq!(sent.completion().await.outcome, Ok(Done::Sent));
@@ -114,12 +127,12 @@ pub async fn what_is_copied_keeps_its_order(near: Nic, far: Nic) {
             let imm = (id % 3 == 0).then_some(Imm(id as u32));
             let copied = Copied { imm, bytes: [front, behind], signalled: true };
             let nic = if id % 2 == 0 { &near } else { &other };
-            let mut was = nic.turn_and_look(|mut nic| nic.send_copied(queue, &copied));
+            let mut was = in_a_turn(nic, |mut nic| nic.send_copied(queue, &copied));
             assert!(lossless || !was);
             if !was {
                 let send = || Send::new(Buf::from(message.clone())).unsignalled();
                 queue.put(imm.map_or_else(send, |imm| send().imm(imm))).expect("room");
-                was = nic.turn_and_look(|mut nic| nic.send_copied(queue, &copied));
+                was = in_a_turn(nic, |mut nic| nic.send_copied(queue, &copied));
                 assert!(!was, "it would be there twice");
                 queue.ring();
             } else {
@@ -148,7 +161,7 @@ pub async fn what_is_copied_goes_into_one_packet(near: Nic, far: Nic) {
     let long = bytes(0, 8192);
     let copied = Copied { imm: None, bytes: [&long[..1], &long[1..]], signalled: true };
     let queue = &mut here.pair.send;
-    assert!(!near.turn_and_look(|mut nic| nic.send_copied(queue, &copied)));
+    assert!(!in_a_turn(&near, |mut nic| nic.send_copied(queue, &copied)));
     let (posts, takes) =
         (async { queue.post(Send::new(Buf::from(long.clone()))) }, received.completion());
     let (posted, completion) = tokio::join!(posts, takes);
@@ -165,7 +178,7 @@ pub async fn what_is_copied_ends_the_connection_where_there_is_no_receive(near: 
     let copied = |id: &'static [u8], signalled| Copied { imm: None, bytes: [id, &[]], signalled };
     for (message, signalled) in [(b"received", true), (b"unwanted", false)] {
         let copied = copied(message, signalled);
-        assert!(near.turn_and_look(|mut nic| nic.send_copied(queue, &copied)));
+        assert!(in_a_turn(&near, |mut nic| nic.send_copied(queue, &copied)));
     }
     queue.post(Send::new(buf(1, 8)).id(1)).expect("room");
     let takes = async { brought(received.completion().await) };
