@@ -86,3 +86,8 @@ pub use doorbell_verbs as verbs;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The programs of the guide are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/active-messages.md")]
+struct ActiveMessages;

@@ -1,5 +1,6 @@
 //! Bundles: a NIC's endpoints, which one poll serves.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::task::Waker;
@@ -24,7 +25,8 @@ use crate::news::{Inbox, News};
 use crate::poller::{Awaiting, Looked, Looking, Poller};
 
 /// How large a bundle is.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BundleConfig {
     /// Receives that may be done and not handled yet, of all endpoints together: as many as they have
     /// receives, or peers are held up. At least 4, and one for each peer of the endpoints.
@@ -48,7 +50,8 @@ impl Default for BundleConfig {
 pub struct Bundle(Arc<Owner>);
 
 /// What a bundle has counted.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Statistics {
     /// Requests that came.
@@ -219,6 +222,13 @@ impl Bundle {
     /// Runs a future on this thread, without a runtime, and serves the endpoints meanwhile.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.0.shared.nic.block_on(future)
+    }
+}
+
+impl fmt::Debug for Bundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = self.0.shared.nic.address();
+        f.debug_struct("Bundle").field("address", &format_args!("{address}")).finish()
     }
 }
 

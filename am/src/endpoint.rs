@@ -21,7 +21,8 @@ use crate::peer::Peer;
 use crate::tag::{Admits, Tag};
 
 /// How the messages that an endpoint sends are carried.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Policy {
     /// Short messages to one peer that have company share a send; and what is placed is told of by the
     /// write itself, in metadata, where the peer takes that, there are no words, and it is a packet.
@@ -42,7 +43,8 @@ pub enum Policy {
 }
 
 /// Who sees to it that what peers send finds a receive.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Flow {
     /// The endpoint, which gives credits for what it has posted: nothing ever finds none.
     #[default]

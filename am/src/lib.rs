@@ -1,45 +1,39 @@
 //! Active Messages for Tokio: a message names the handler that it runs.
 //!
 //! ```
-//! use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, ReplyId, RequestId};
-//! # use doorbell_verbs::{Config, Nic};
+//! use doorbell::am::{Call, Endpoint, Handlers};
 //!
-//! const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
-//! const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
+//! const ADD: Call<(u64, u64), u64> = Call::new("add");
 //!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let open = |end| Nic::open(&format!("shm:am-front/{}/{end}", std::process::id()), Config::default());
-//! # let (there, here) = (open(0)?, open(1)?);
-//! let server = Bundle::new(&there, &BundleConfig::default())?;
-//! let adds = Handlers::new().request(ADD, |request, (a, b)| request.reply(SUM, a + b));
-//! let server = server.endpoint(adds, EndpointConfig::default()).await?;
-//!
-//! let client = Bundle::new(&here, &BundleConfig::default())?;
-//! let client = client.endpoint(Handlers::new(), EndpointConfig::default()).await?;
-//! let peer = client.map(0, server.name(), None).await?;
-//! assert_eq!(peer.call(ADD, (2, 3)).await?.arguments(SUM)?, 5);
-//! # Ok(())
-//! # }
+//! #[tokio::main]
+//! async fn main() -> anyhow::Result<()> {
+//!     let server = Endpoint::open("udp:127.0.0.1:0", Handlers::new().on(ADD, |_, (a, b)| a + b)).await?;
+//!     let client = Endpoint::open("udp:127.0.0.1:0", Handlers::new()).await?;
+//!     let peer = client.connect(server.name()).await?;
+//!     assert_eq!(peer.call(ADD, (2, 3)).await?, 5);
+//!     Ok(())
+//! }
 //! ```
 //!
 //! # The parts
 //!
 //! | | |
 //! |---|---|
-//! | [`Bundle`] | the endpoints of a NIC, which one poll serves |
-//! | [`Endpoint`] | a [name](Name), whom it [admits](Admits), [handlers](Handlers), a translation table, a segment |
-//! | [`Peer`] | what is mapped: [requests](Peer::request), [calls](Peer::call), [placed payloads](Peer::place), [credits](Credit) |
-//! | [`Request`], [`Kept`] | what a handler gets, and answers at most once |
+//! | [`Call`], [`Notice`] | kinds of messages: a name, and the types of what goes there and comes back |
+//! | [`Handlers`] | what messages run: functions that return the answer, at once or [asynchronously](Handlers::on_async) |
+//! | [`Endpoint`] | handlers, a device, and a [name](Name) by which others [connect](Endpoint::connect); [configured](Endpoint::builder) by a builder |
+//! | [`Peer`] | an endpoint that was connected to: [calls](Peer::call), [notices](Peer::notify), [placed payloads](Peer::place), [credits](Credit) |
+//! | [`Arguments`], [`Word`], [`Plain`] | types that messages carry, with derives |
 //! | [`Event`] | what happens to an endpoint: peers come and go |
-//! | [`Replied`], [`Reply`] | what comes back, to a handler or to a caller |
+//! | [`Bundle`] | several endpoints of one NIC, which one poll serves |
+//! | [`RequestId`], [`ReplyId`], [`Request`], [`Kept`], [`Reply`] | handlers at places that the program chooses, and replies that run handlers, as Active Messages II has them |
 //!
 //! # Who runs handlers
 //!
 //! Whoever waits for something of a bundle, who [polls](Bundle::poll) it, and when nobody does either, a
 //! task of the runtime in which it was made. One thread at a time does, and the others go on: no
-//! handler meets another, and a handler has its state for itself. It may reply, and do nothing else
-//! with the network; what waits, or sends requests, is [asynchronous](Handlers::request_async).
+//! handler meets another, and a handler has its state for itself. It may answer, and do nothing else
+//! with the network; what waits, or sends messages, is [asynchronous](Handlers::on_async).
 //!
 //! # How much it holds
 //!
@@ -49,6 +43,7 @@
 //! | the same with [`Flow::Nic`] | so many of each peer |
 //! | buffers beside | as many, and those that handlers and callers keep: of handlers, no more than requests may be under way |
 //! | requests under way to a peer | its credits, and no more than this side's |
+//! | what a peer tells of its named handlers | a MiB, once for all peers that have the same |
 //! | asynchronous handlers that run | [`tasks`](EndpointConfig::tasks); others wait, and hold their requests' credits |
 //! | those that wait, of peers that have gone, too | three times [`receives`](EndpointConfig::receives); more are refused as [`Busy`](Undeliverable::Busy) |
 //!

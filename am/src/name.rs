@@ -18,7 +18,7 @@ use thiserror::Error;
 /// assert_eq!(name, Name::at("shm:job/1", 42));
 /// # Ok::<(), doorbell_am::NameError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Name {
     address: Arc<str>,
     service: u64,
@@ -74,6 +74,22 @@ impl FromStr for Name {
     }
 }
 
+#[cfg(feature = "serde")]
+impl serde::Serialize for Name {
+    /// As text.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Name {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 impl From<&Name> for Name {
     fn from(name: &Name) -> Self {
         name.clone()
@@ -123,5 +139,15 @@ mod tests {
         for text in ["", "#1", "shm:a", "shm:a#", "shm:a#x"] {
             assert!(text.parse::<Name>().is_err(), "{text}");
         }
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn a_name_is_text_in_files() {
+        let name = Name::at("shm:a#b", 7);
+        let text = serde_json::to_string(&name).expect("it is text");
+        assert_eq!(text, r#""shm:a#b#0000000000000007""#);
+        assert_eq!(serde_json::from_str::<Name>(&text).expect("it was written"), name);
+        assert!(serde_json::from_str::<Name>("\"shm:a\"").is_err());
     }
 }

@@ -521,6 +521,18 @@ impl Placing {
     }
 }
 
+impl fmt::Debug for Placing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Placing").field("peer", &self.link.peer_text()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Credit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credit").field("peer", &self.link.peer_text()).finish_non_exhaustive()
+    }
+}
+
 impl Drop for Placing {
     fn drop(&mut self) {
         if self.coming.is_due() {

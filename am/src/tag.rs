@@ -7,7 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Every number is a tag like any other. Who shows none passes `None` to
 /// [`Endpoint::map`](crate::Endpoint::map).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Tag(pub u64);
+
+impl From<u64> for Tag {
+    fn from(number: u64) -> Self {
+        Self(number)
+    }
+}
 
 impl fmt::Display for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -26,6 +33,7 @@ impl fmt::Display for Tag {
 /// assert_eq!(for_some.admits, Admits::Tagged(Tag(7)));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Admits {
     /// Every peer, whichever tag it shows, and without one.
     #[default]

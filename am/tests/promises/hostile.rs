@@ -14,7 +14,7 @@ const ANY: RequestId<Words> = RequestId::new(1, "any");
 const TOLD: ReplyId<u64> = ReplyId::new(0, "told");
 
 /// What an endpoint says when it asks for a connection, as any program can.
-fn hello() -> Vec<u8> {
+pub fn hello() -> Vec<u8> {
     let mut hello = b"AM\x04\x12".to_vec();
     hello.extend(1_u64.to_be_bytes()); // its service
     hello.extend(5_u64.to_be_bytes()); // the tag that it shows

@@ -7,4 +7,5 @@ mod errors;
 mod flood;
 mod gone;
 mod hostile;
+mod liars;
 mod wire;

@@ -172,11 +172,11 @@ fn a_caller_is_told_that_the_reply_was_longer_than_it_takes() {
         let too_long = [7; 4097];
         let far = Handlers::new()
             .request(LONG, move |request, _| {
-                let refused = request.reply_with(BACK, Words::NONE, &too_long);
+                let refused = request.reply_with(BACK, Words::NONE, too_long);
                 assert_eq!(refused, Err(SendError::Payload { len: 4097, most: 4096 }));
             })
             .request_async(LATER, move |request, _| async move {
-                let refused = request.reply_with(BACK, Words::NONE, &too_long);
+                let refused = request.reply_with(BACK, Words::NONE, too_long);
                 assert_eq!(refused, Err(SendError::Payload { len: 4097, most: 4096 }));
             });
         let (_near, peer, far) = mapped(over, Handlers::new(), far).await;
