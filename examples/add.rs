@@ -8,7 +8,8 @@ const ADD: Call<(u64, u64), u64> = Call::new("add");
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let server = Endpoint::open("udp:127.0.0.1:0", Handlers::new().on(ADD, |_, (a, b)| a + b)).await?;
+    let server =
+        Endpoint::open("udp:127.0.0.1:0", Handlers::new().on(ADD, |_, (a, b)| a + b)).await?;
     let client = Endpoint::open("udp:127.0.0.1:0", Handlers::new()).await?;
     let peer = client.connect(server.name()).await?;
     let sum = peer.call(ADD, (2, 3)).await?;

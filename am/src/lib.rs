@@ -53,7 +53,6 @@
 //! bytes that a peer may send are handled, sent back, or counted as [malformed](Statistics::malformed).
 
 #![forbid(unsafe_code)]
-#![allow(missing_debug_implementations)]
 
 mod arguments;
 mod arrival;

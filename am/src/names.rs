@@ -133,7 +133,7 @@ mod tests {
         let all: Vec<Named> = (0..count as u64)
             .map(|number| Named {
                 name: NAMES[number as usize % 5],
-                key: number << 60 | number * 7,
+                key: (number << 60) | (number * 7),
             })
             .collect();
         for (place, &named) in (0..).zip(&all) {
