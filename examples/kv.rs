@@ -1,225 +1,167 @@
-//! A key–value cache in remote memory. The server registers a table, tells its key, and has nothing to
-//! do any more: clients look entries up by reading its memory, and change them by compare-and-swap.
+//! A key–value server, whose clients put, get and count by calling it.
 //!
-//! `cargo run --release --example kv` starts a server and three clients in shared memory, who all
-//! change the same entries, and checks what came of it. For a server and clients of their own:
+//! `cargo run --release --example kv` starts a server and three clients in shared memory. The
+//! clients count in the same keys at the same time, and the sum shows that no count is lost. As
+//! processes of their own, on one machine or several:
 //!
 //! ```text
 //! cargo run --release --example kv -- serve --device udp:127.0.0.1
-//! cargo run --release --example kv -- put   --device udp:127.0.0.2 --server udp:127.0.0.1:4791 sky blue
-//! cargo run --release --example kv -- get   --device udp:127.0.0.2 --server udp:127.0.0.1:4791 sky
+//! cargo run --release --example kv -- put --device udp:127.0.0.2 --server udp:127.0.0.1:4791#7 sky blue
+//! cargo run --release --example kv -- get --device udp:127.0.0.2 --server udp:127.0.0.1:4791#7 sky
 //! ```
 
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::collections::HashMap;
+use std::num::ParseIntError;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
-use anyhow::{Context, bail, ensure};
-use clap::{Parser, Subcommand};
-use doorbell::verbs::{
-    Buf, Config, Listener, Nic, QueuePair, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId,
-};
+use anyhow::{Context, Result, ensure};
+use clap::{Args, Parser};
+use doorbell::am::{Call, Endpoint, Handlers, Name, Peer};
+use tokio::task::JoinSet;
 
-const CACHE: ServiceId = ServiceId(0xCAC4E);
+/// Stores a value. The arguments are the length of the key, and the text of the key and the value.
+const PUT: Call<(u64, String)> = Call::new("put");
+/// Looks up the value of a key.
+const GET: Call<String, Option<String>> = Call::new("get");
+/// Adds one to the number that is the value of a key, and answers with the new number.
+const COUNT: Call<String, u64> = Call::new("count");
 
-/// Entries of the table, each of which holds one of the keys that belong there.
-const ENTRIES: u64 = 1 << 14;
+/// The number of the server at its address, which is the end of its name.
+const SERVICE: u64 = 7;
 
-/// An entry: a version, and then the key and the value, each behind its length. The version is odd
-/// while somebody changes it.
-const ENTRY: usize = 128;
-const ROOM: usize = ENTRY - 8 - 2;
+/// The keys and their values.
+#[derive(Default)]
+struct Table(Mutex<HashMap<String, String>>);
 
-#[derive(Parser)]
-struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
+impl Table {
+    fn entries(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.0.lock().expect("no handler panics")
+    }
+
+    fn put(&self, key_len: u64, text: &str) -> Result<()> {
+        let split = text.split_at_checked(key_len as usize);
+        let (key, value) = split.context("the key is longer than the text")?;
+        self.entries().insert(key.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    fn get(&self, key: &str) -> Option<String> {
+        self.entries().get(key).cloned()
+    }
+
+    fn count(&self, key: String) -> Result<u64, ParseIntError> {
+        let mut entries = self.entries();
+        let value = entries.entry(key).or_insert_with(|| "0".to_owned());
+        let count = value.parse::<u64>()?.saturating_add(1);
+        *value = count.to_string();
+        Ok(count)
+    }
 }
 
-#[derive(Subcommand)]
+/// Opens a server, and prints the name by which clients find it.
+async fn serve(device: &str) -> Result<Endpoint> {
+    let handlers = Handlers::with(Table::default())
+        .on(PUT, |table, _, (key_len, text)| table.put(key_len, &text))
+        .on(GET, |table, _, key| table.get(&key))
+        .on(COUNT, |table, _, key| table.count(key));
+    let server = Endpoint::builder().service(SERVICE).open(device, handlers).await?;
+    println!("serving as {}", server.name());
+    Ok(server)
+}
+
+/// Opens a client, and connects it to a server. The connection lasts as long as the endpoint.
+async fn connect(Ends { device, server }: &Ends) -> Result<(Endpoint, Peer)> {
+    let client = Endpoint::open(device, Handlers::new()).await?;
+    let server = client.connect(server).await?;
+    Ok((client, server))
+}
+
+/// Runs a server and clients that count together, and checks the sum of their counts.
+async fn demonstrate() -> Result<()> {
+    const CLIENTS: u64 = 3;
+    const COUNTS: u64 = 10_000;
+    const KEYS: u64 = 16;
+    let key = |count| format!("counter {}", count % KEYS);
+    let device = |end| format!("shm:kv/{}/{end}", std::process::id());
+    let server = serve(&device(0)).await?;
+
+    let begun = Instant::now();
+    let mut clients = JoinSet::new();
+    for number in 1..=CLIENTS {
+        let ends = Ends { device: device(number), server: server.name().clone() };
+        clients.spawn(async move {
+            let (client, server) = connect(&ends).await?;
+            for count in 0..COUNTS {
+                server.call(COUNT, key(count)).await?;
+            }
+            anyhow::Ok((client, server))
+        });
+    }
+    let clients: Vec<_> = clients.join_all().await.into_iter().collect::<Result<_>>()?;
+    let seconds = begun.elapsed().as_secs_f64();
+
+    let (_, server) = &clients[0];
+    let mut sum = 0;
+    for count in 0..KEYS {
+        sum += server.call(GET, key(count)).await?.context("it was counted")?.parse::<u64>()?;
+    }
+    ensure!(sum == CLIENTS * COUNTS, "{sum} counted, of {}", CLIENTS * COUNTS);
+    println!("{CLIENTS} clients counted to {sum} in {KEYS} keys, in {seconds:.2} s");
+    Ok(())
+}
+
+#[derive(Parser)]
 enum Command {
-    /// Holds the table, until interrupted.
+    /// Keeps the keys and their values, until interrupted.
     Serve {
         #[arg(long)]
         device: String,
     },
-    /// Looks a key up.
+    /// Prints the value of a key.
     Get {
-        #[arg(long)]
-        device: String,
-        #[arg(long)]
-        server: String,
+        #[command(flatten)]
+        ends: Ends,
         key: String,
     },
-    /// Changes what a key stands for.
+    /// Stores a value.
     Put {
-        #[arg(long)]
-        device: String,
-        #[arg(long)]
-        server: String,
+        #[command(flatten)]
+        ends: Ends,
         key: String,
         value: String,
     },
 }
 
-/// Holds the table, and takes up whoever asks for a connection.
-async fn serve(nic: Nic, mut listener: Listener) -> anyhow::Result<()> {
-    let domain = nic.domain();
-    let table = domain.register(Region::new(ENTRIES as usize * ENTRY), Rights::REMOTE)?;
-    println!("a table of {ENTRIES} entries at {}", nic.address());
-    loop {
-        let incoming = listener.accept().await;
-        let pair = domain.queue_pair(&QueuePairConfig::default())?;
-        let key = table.remote().to_bytes();
-        tokio::spawn(async move {
-            match pair.accept(incoming, &key).await {
-                // It is served by being there.
-                Ok((pair, _)) => drop(pair.connection().ended().await),
-                Err(why) => eprintln!("a client did not come: {why}"),
-            }
-        });
-    }
-}
-
-/// Somebody who uses the table.
-struct Client {
-    pair: QueuePair,
-    table: RemoteMemory,
-}
-
-/// What an entry holds at a moment.
-struct Entry {
-    place: RemoteMemory,
-    version: u64,
-    bytes: Buf,
-}
-
-impl Entry {
-    /// The value, if it is this key's.
-    fn value(&self, key: &[u8]) -> Option<&[u8]> {
-        let [key_len, value_len, rest @ ..] = &self.bytes[8..] else { return None };
-        let (found, rest) = rest.split_at_checked(usize::from(*key_len))?;
-        (found == key).then(|| rest.get(..usize::from(*value_len)))?
-    }
-}
-
-impl Client {
-    async fn connect(nic: &Nic, server: &str) -> anyhow::Result<Self> {
-        let pair = nic.domain().queue_pair(&QueuePairConfig::default())?;
-        let (pair, told) = pair.connect(server, CACHE, &[]).await?;
-        let table = RemoteMemory::from_prefix(&told).context("the server told no key")?;
-        Ok(Self { pair, table })
-    }
-
-    /// An entry as it stood at one moment: whoever changes it meanwhile leaves another version, or
-    /// an odd one.
-    async fn entry(&self, key: &[u8]) -> anyhow::Result<Entry> {
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
-        let place = self.table.at(hash % ENTRIES * ENTRY as u64, ENTRY as u64)?;
-        loop {
-            let bytes = self.pair.read(Buf::with_capacity(ENTRY), place).await?;
-            let after = self.pair.read(Buf::with_capacity(8), place.at(0, 8)?).await?;
-            let version = u64::from_le_bytes(bytes[..8].try_into()?);
-            if version.is_multiple_of(2) && bytes[..8] == after[..] {
-                return Ok(Entry { place, version, bytes });
-            }
-        }
-    }
-
-    async fn get(&self, key: &str) -> anyhow::Result<Option<Vec<u8>>> {
-        Ok(self.entry(key.as_bytes()).await?.value(key.as_bytes()).map(<[u8]>::to_vec))
-    }
-
-    /// Changes what a key stands for, by what it stands for now.
-    async fn update(
-        &self,
-        key: &str,
-        value: impl Fn(Option<&[u8]>) -> Vec<u8>,
-    ) -> anyhow::Result<()> {
-        loop {
-            let entry = self.entry(key.as_bytes()).await?;
-            let (place, version) = (entry.place, entry.version);
-            let value = value(entry.value(key.as_bytes()));
-            ensure!(key.len() + value.len() <= ROOM, "more than {ROOM} bytes");
-            // Whoever makes the version odd has the entry to himself.
-            let word = place.at(0, 8)?;
-            if self.pair.compare_swap(word, version, version + 1).await? != version {
-                continue;
-            }
-            let mut bytes = vec![key.len() as u8, value.len() as u8];
-            bytes.extend_from_slice(key.as_bytes());
-            bytes.extend_from_slice(&value);
-            let len = bytes.len() as u64;
-            self.pair.write(Buf::from(bytes), place.at(8, len)?).await?;
-            let released = self.pair.compare_swap(word, version + 1, version + 2).await?;
-            ensure!(released == version + 1, "somebody has changed an entry that was not his");
-            return Ok(());
-        }
-    }
-}
-
-/// A server, and clients who count together.
-async fn demonstrate() -> anyhow::Result<()> {
-    const CLIENTS: u64 = 3;
-    const COUNTS: u64 = 10_000;
-    const KEYS: u64 = 16;
-    let name = |end| format!("shm:kv/{}/{end}", std::process::id());
-    let server = Nic::open(&name(0), Config::default())?;
-    let address = server.address().to_string();
-    let listener = server.listen(CACHE).await?;
-    tokio::spawn(serve(server, listener));
-
-    let begun = Instant::now();
-    let clients: Vec<_> = (1..=CLIENTS)
-        .map(|number| {
-            let (nic, address) = (Nic::open(&name(number), Config::default()), address.clone());
-            tokio::spawn(async move {
-                let client = Client::connect(&nic?, &address).await?;
-                for count in 0..COUNTS {
-                    let key = format!("counter {}", count % KEYS);
-                    client.update(&key, |found| (number_in(found) + 1).to_string().into()).await?;
-                }
-                anyhow::Ok(client)
-            })
-        })
-        .collect();
-    let mut last = None;
-    for client in clients {
-        last = Some(client.await??);
-    }
-    let Some(client) = last else { bail!("there is a client") };
-    let mut sum = 0;
-    for key in 0..KEYS {
-        sum += number_in(client.get(&format!("counter {key}")).await?.as_deref());
-    }
-    ensure!(sum == CLIENTS * COUNTS, "{sum} counted, of {}", CLIENTS * COUNTS);
-    let seconds = begun.elapsed().as_secs_f64();
-    println!("{CLIENTS} clients counted to {sum} in {KEYS} entries, in {seconds:.2} s");
-    Ok(())
-}
-
-fn number_in(value: Option<&[u8]>) -> u64 {
-    value.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()).unwrap_or(0)
+/// The two ends of a client's connection.
+#[derive(Args)]
+struct Ends {
+    #[arg(long)]
+    device: String,
+    /// The name that the server has printed.
+    #[arg(long)]
+    server: Name,
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let open = |device: String| Nic::open(&device, Config::default());
-    match Args::parse().command {
-        None => demonstrate().await,
-        Some(Command::Serve { device }) => {
-            let nic = open(device)?;
-            let listener = nic.listen(CACHE).await?;
-            serve(nic, listener).await
+async fn main() -> Result<()> {
+    if std::env::args().len() == 1 {
+        return demonstrate().await;
+    }
+    match Command::parse() {
+        Command::Serve { device } => {
+            let _server = serve(&device).await?;
+            std::future::pending::<()>().await;
         }
-        Some(Command::Get { device, server, key }) => {
-            let client = Client::connect(&open(device)?, &server).await?;
-            let value = client.get(&key).await?.with_context(|| format!("no `{key}` is there"))?;
-            println!("{}", String::from_utf8_lossy(&value));
-            Ok(())
+        Command::Get { ends, key } => {
+            let (_client, server) = connect(&ends).await?;
+            let value = server.call(GET, key.clone()).await?;
+            println!("{}", value.with_context(|| format!("there is no `{key}`"))?);
         }
-        Some(Command::Put { device, server, key, value }) => {
-            let client = Client::connect(&open(device)?, &server).await?;
-            client.update(&key, |_| value.clone().into_bytes()).await
+        Command::Put { ends, key, value } => {
+            let (_client, server) = connect(&ends).await?;
+            server.call(PUT, (key.len() as u64, key + &value)).await?;
         }
     }
+    Ok(())
 }

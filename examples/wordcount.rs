@@ -1,219 +1,168 @@
-//! A distributed word count: processes that count parts of a text, and then send each word's count to
-//! the one process that adds up those.
+//! A distributed word count. Each worker is a process that counts the words in parts of a text, and
+//! then sends each word's count to the one worker that adds up the counts of that word.
 //!
-//! `cargo run --release --example wordcount [FILE [PROCESSES]]` starts the others itself, on shared
-//! memory; on several machines, start each with `--worker DEVICE NAME`, as this one prints.
+//! `cargo run --release --example wordcount [FILE [PROCESSES]]` starts the workers as processes, on
+//! shared memory.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use anyhow::{Context, Result};
-use doorbell::am::{Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Kept, Name};
-use doorbell::am::{ReplyId, RequestId};
-use doorbell::verbs::{Config, Nic};
+use anyhow::{Context, Result, ensure};
+use doorbell::am::{Call, Endpoint, Handlers, Name, Notice, Peer, Received};
 use tokio::process::{Child, Command};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Barrier;
 
-/// A worker is there; its name is the payload.
-const JOIN: RequestId<()> = RequestId::new(0, "join");
-/// All workers are there, and this is the one of that number; their names are the payload.
-const MEET: RequestId<u64> = RequestId::new(1, "meet");
-/// A part of the text, to be counted.
-const TEXT: RequestId<()> = RequestId::new(2, "text");
-/// There is no more: what was counted goes to whoever adds it up.
-const SHUFFLE: RequestId<()> = RequestId::new(3, "shuffle");
-/// So many of the word in the payload.
-const ADD: RequestId<u64> = RequestId::new(4, "add");
-/// Whether all is added up that was sent before.
-const ADDED: RequestId<()> = RequestId::new(5, "added");
-/// The most frequent so many words.
-const TOP: RequestId<u64> = RequestId::new(6, "top");
-const END: RequestId<()> = RequestId::new(7, "end");
-const YES: ReplyId<()> = ReplyId::new(0, "yes");
-/// How many words there are in all; those asked for are the payload, a line each.
-const WORDS: ReplyId<u64> = ReplyId::new(1, "words");
+/// Tells the coordinator the name of a worker. The answer is the names of all workers, when all
+/// have joined.
+const JOIN: Call<String, String> = Call::new("join");
+/// Asks the coordinator for a part of the text to count, until no part is left.
+const PART: Call<(), Option<String>> = Call::new("part");
+/// Tells a worker how often a word was counted.
+const ADD: Notice<(u64, String)> = Notice::new("add");
+/// The answer comes when a worker has added all counts that it was told of before.
+const ADDED: Call<()> = Call::new("added");
+/// Tells the coordinator that all counts of a worker are added. The answer comes when all workers'
+/// counts are.
+const SHUFFLED: Call<()> = Call::new("shuffled");
+/// Tells the coordinator a word that a worker has added up, and how often it was counted.
+const TOP: Notice<(u64, String)> = Notice::new("top");
+/// Tells the coordinator how many words a worker has added up in all.
+const TOTAL: Call<u64> = Call::new("total");
 
 type Counts = HashMap<String, u64>;
 
-#[derive(Default)]
-struct Worker {
-    counted: Mutex<Counts>,
-    added: Mutex<Counts>,
-    ended: Notify,
+fn held<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().expect("nobody panics while holding it")
 }
 
-fn held(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
-    counts.lock().expect("nobody panics while counting")
+/// The ten most frequent words.
+fn top_ten(words: impl IntoIterator<Item = (u64, String)>) -> Vec<(u64, String)> {
+    let mut words: Vec<_> = words.into_iter().collect();
+    words.sort_unstable_by(|one, other| other.cmp(one));
+    words.truncate(10);
+    words
 }
 
-async fn endpoint(device: &str, handlers: Handlers) -> Result<Endpoint> {
-    let nic = Nic::open(device, Config::default())?;
-    let bundle = Bundle::new(&nic, &BundleConfig::default())?;
-    let config = EndpointConfig { credits: 64, ..EndpointConfig::default() };
-    Ok(bundle.endpoint(handlers, config).await?)
-}
-
-/// Where the others are in a worker's table: the coordinator is at 0.
-fn place(worker: u64) -> usize {
-    worker as usize + 1
-}
-
-async fn meet(worker: Arc<Mutex<Option<Endpoint>>>, request: Kept) -> Result<()> {
-    let endpoint = worker.lock().expect("nobody panics").clone().context("it is open")?;
-    for (number, name) in (0..).zip(std::str::from_utf8(request.payload())?.lines()) {
-        endpoint.map(place(number), &name.parse()?, None).await?;
+/// Counts the words of parts of the text, until no part is left.
+async fn count(coordinator: &Peer) -> Result<Counts> {
+    let mut counts = Counts::new();
+    while let Some(text) = coordinator.call(PART, ()).await? {
+        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+            *counts.entry(word.to_lowercase()).or_default() += 1;
+        }
     }
-    request.reply(YES, ());
-    Ok(())
+    Ok(counts)
 }
 
-/// Sends each word's count to whoever adds it up, and waits until all are.
-async fn shuffle(own: Arc<Worker>, endpoint: Endpoint, workers: u64) -> Result<()> {
-    let counted = std::mem::take(&mut *held(&own.counted));
-    for (word, count) in counted {
-        let mut hash = DefaultHasher::new();
-        word.hash(&mut hash);
-        let peer = endpoint.peer(place(hash.finish() % workers))?;
-        peer.request_with(ADD, count, word.as_bytes()).await?;
+/// Sends each word's count to the worker that adds it up, and waits until all are added.
+async fn shuffle(counts: Counts, workers: &[Peer]) -> Result<()> {
+    for (word, count) in counts {
+        let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(&word);
+        workers[hash as usize % workers.len()].notify(ADD, (count, word)).await?;
     }
-    for worker in 0..workers {
-        endpoint.call(place(worker), ADDED, ()).await?;
+    for worker in workers {
+        worker.call(ADDED, ()).await?;
     }
     Ok(())
 }
 
-fn tell(what: &str, result: Result<()>) {
-    if let Err(why) = result {
-        eprintln!("{what}: {why}");
+/// Tells the coordinator what a worker has added up.
+async fn report(added: Counts, coordinator: &Peer) -> Result<()> {
+    let total = added.values().sum();
+    for counted in top_ten(added.into_iter().map(|(word, count)| (count, word))) {
+        coordinator.notify(TOP, counted).await?;
     }
+    Ok(coordinator.call(TOTAL, total).await?)
 }
 
-async fn work(device: &str, coordinator: &Name) -> Result<()> {
-    let worker = Arc::new(Worker::default());
-    let slot: Arc<Mutex<Option<Endpoint>>> = Arc::default();
-    let own = || worker.clone();
-    let (counts, adds, tops, ends, shuffles) = (own(), own(), own(), own(), own());
-    let (meets, sends) = (slot.clone(), slot.clone());
-    let workers = Arc::new(Mutex::new(0));
-    let (all, known) = (workers.clone(), workers);
-    let handlers = Handlers::new()
-        .request_async(MEET, move |request, count| {
-            *all.lock().expect("nobody panics") = count;
-            let met = meet(meets.clone(), request);
-            async move { tell("meeting the others", met.await) }
-        })
-        .request(TEXT, move |request, ()| {
-            let text = String::from_utf8_lossy(request.payload());
-            let mut counts = held(&counts.counted);
-            for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-                *counts.entry(word.to_lowercase()).or_default() += 1;
-            }
-        })
-        .request_async(SHUFFLE, move |request, ()| {
-            let endpoint = sends.lock().expect("nobody panics").clone().expect("it is open");
-            let count = *known.lock().expect("nobody panics");
-            let sent = shuffle(shuffles.clone(), endpoint, count);
-            async move {
-                tell("sending counts", sent.await);
-                request.reply(YES, ());
-            }
-        })
-        .request(ADD, move |request, count| {
-            let word = String::from_utf8_lossy(request.payload()).into_owned();
-            *held(&adds.added).entry(word).or_default() += count;
-        })
-        .request(ADDED, |request, ()| request.reply(YES, ()))
-        .request(TOP, move |request, most| {
-            let counts = held(&tops.added);
-            let mut words: Vec<_> = counts.iter().map(|(word, count)| (*count, word)).collect();
-            words.sort_unstable_by(|one, other| other.cmp(one));
-            let lines =
-                words.iter().take(most as usize).map(|(count, word)| format!("{count} {word}\n"));
-            let lines: String = lines.collect();
-            let total = counts.values().sum::<u64>();
-            request.reply_with(WORDS, total, lines.as_bytes()).expect("a few lines");
-        })
-        .request(END, move |_, ()| ends.ended.notify_one());
-    let endpoint = endpoint(device, handlers).await?;
-    *slot.lock().expect("nobody panics") = Some(endpoint.clone());
-    let name = endpoint.name().to_string();
-    endpoint.map(0, coordinator, None).await?.call_with(JOIN, (), name.as_bytes()).await?;
-    worker.ended.notified().await;
-    Ok(())
+/// Runs a worker.
+async fn work(device: &str, coordinator: &str) -> Result<()> {
+    let added = Arc::<Mutex<Counts>>::default();
+    let handlers = Handlers::with(added.clone())
+        .on(ADD, |added, _, (count, word)| *held(added).entry(word).or_default() += count)
+        .on(ADDED, |_, _, ()| ());
+    let endpoint = Endpoint::builder().credits(64).open(device, handlers).await?;
+    let coordinator = endpoint.connect(coordinator).await?;
+    let mut workers = Vec::new();
+    for name in coordinator.call(JOIN, endpoint.name().to_string()).await?.lines() {
+        workers.push(endpoint.connect(name).await?);
+    }
+    shuffle(count(&coordinator).await?, &workers).await?;
+    coordinator.call(SHUFFLED, ()).await?;
+    let added = std::mem::take(&mut *held(&added));
+    report(added, &coordinator).await
 }
 
-/// Parts of a text that fit a payload, each to the end of a word.
-fn parts(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let most = text.len().min(4096);
-        let end = match text[..most].iter().rposition(u8::is_ascii_whitespace) {
+/// What the handlers of the coordinator share.
+struct Coordinator {
+    parts: Mutex<std::vec::IntoIter<String>>,
+    names: Mutex<Vec<String>>,
+    /// Where the workers wait for each other.
+    all: Barrier,
+    top: Mutex<Vec<(u64, String)>>,
+    total: Mutex<u64>,
+}
+
+/// Takes up a worker, and answers with the names of all workers when they are there.
+async fn join(coordinator: Arc<Coordinator>, _: Received, name: String) -> String {
+    held(&coordinator.names).push(name);
+    coordinator.all.wait().await;
+    held(&coordinator.names).join("\n")
+}
+
+/// Parts of a text that fit a message, each to the end of a word.
+fn parts(mut text: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    while !text.is_empty() {
+        let most = text.floor_char_boundary(4096);
+        let end = match text[..most].rfind([' ', '\n']) {
             Some(end) if most < text.len() => end + 1,
             _ => most,
         };
-        let (part, rest) = text.split_at(end);
-        text = rest;
-        (!part.is_empty()).then_some(part)
-    })
+        let part;
+        (part, text) = text.split_at(end);
+        parts.push(part.to_owned());
+    }
+    parts
 }
 
-async fn coordinate(file: &str, workers: u64) -> Result<()> {
-    let text = std::fs::read(file).with_context(|| format!("reading {file}"))?;
-    let (joins, mut joined) = mpsc::unbounded_channel();
-    let handlers = Handlers::new().request(JOIN, move |request, ()| {
-        let name = String::from_utf8_lossy(request.payload()).into_owned();
-        // Whoever waits for it has gone only if all is over.
-        let _ = joins.send(name);
-        request.reply(YES, ());
+/// Starts a worker as a process.
+fn start(number: usize, coordinator: &Name) -> Result<Child> {
+    let device = format!("shm:wordcount-{}/{number}", std::process::id());
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["--worker", &device, &coordinator.to_string()]);
+    Ok(command.kill_on_drop(true).spawn()?)
+}
+
+/// Has workers count the words of a file, and prints the most frequent ones.
+async fn coordinate(file: &str, workers: usize) -> Result<()> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("reading {file}"))?;
+    let shared = Arc::new(Coordinator {
+        parts: Mutex::new(parts(&text).into_iter()),
+        names: Mutex::default(),
+        all: Barrier::new(workers),
+        top: Mutex::default(),
+        total: Mutex::default(),
     });
-    let own = std::process::id();
-    let endpoint = endpoint(&format!("shm:wordcount-{own}/all"), handlers).await?;
-    println!("{workers} processes, with --worker DEVICE '{}'", endpoint.name());
-    let started: Result<Vec<Child>> = (0..workers)
-        .map(|number| {
-            let device = format!("shm:wordcount-{own}/{number}");
-            let mut command = Command::new(std::env::current_exe()?);
-            Ok(command
-                .args(["--worker", &device, &endpoint.name().to_string()])
-                .kill_on_drop(true)
-                .spawn()?)
+    let handlers = Handlers::with(shared.clone())
+        .on_async(JOIN, join)
+        .on(PART, |shared, _, ()| held(&shared.parts).next())
+        .on_async(SHUFFLED, |shared, _, ()| async move {
+            shared.all.wait().await;
         })
-        .collect();
-    let mut names = String::new();
-    for number in 0..workers {
-        let name: String = joined.recv().await.context("all workers join")?;
-        endpoint.map(place(number), &name.parse()?, None).await?;
-        names += &format!("{name}\n");
+        .on(TOP, |shared, _, counted| held(&shared.top).push(counted))
+        .on(TOTAL, |shared, _, total| *held(&shared.total) += total);
+    let device = format!("shm:wordcount-{}/all", std::process::id());
+    let endpoint = Endpoint::open(&device, handlers).await?;
+    println!("{workers} processes, with --worker DEVICE '{}'", endpoint.name());
+    let started = (0..workers).map(|number| start(number, endpoint.name()));
+    for mut worker in started.collect::<Result<Vec<_>>>()? {
+        ensure!(worker.wait().await?.success(), "a worker has failed");
     }
-    for number in 0..workers {
-        endpoint.peer(place(number))?.call_with(MEET, workers, names.as_bytes()).await?;
-    }
-    for (number, part) in parts(&text).enumerate() {
-        let peer = endpoint.peer(place(number as u64 % workers))?;
-        peer.request_with(TEXT, (), part).await?;
-    }
-    let shuffled = (0..workers).map(|number| {
-        let endpoint = endpoint.clone();
-        tokio::spawn(async move { endpoint.call(place(number), SHUFFLE, ()).await })
-    });
-    for shuffled in shuffled.collect::<Vec<_>>() {
-        shuffled.await??;
-    }
-    let (mut total, mut top) = (0, Vec::new());
-    for number in 0..workers {
-        let reply = endpoint.call(place(number), TOP, 10).await?;
-        total += reply.arguments(WORDS)?;
-        for line in std::str::from_utf8(reply.payload())?.lines() {
-            let (count, word) = line.split_once(' ').context("a count and a word")?;
-            top.push((count.parse::<u64>()?, word.to_owned()));
-        }
-        endpoint.request(place(number), END, ()).await?;
-    }
-    top.sort_unstable_by(|one, other| other.cmp(one));
-    println!("{total} words in {file}; most often");
-    top.iter().take(10).for_each(|(count, word)| println!("{count:>8} {word}"));
-    for mut worker in started? {
-        worker.wait().await?;
+    println!("{} words in {file}; most often", held(&shared.total));
+    for (count, word) in top_ten(held(&shared.top).drain(..)) {
+        println!("{count:>8} {word}");
     }
     Ok(())
 }
@@ -222,7 +171,7 @@ async fn coordinate(file: &str, workers: u64) -> Result<()> {
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["--worker", device, coordinator] => work(device, &coordinator.parse()?).await,
+        ["--worker", device, coordinator] => work(device, coordinator).await,
         [] => coordinate("LICENSE-APACHE", 3).await,
         [file] => coordinate(file, 3).await,
         [file, workers, ..] => coordinate(file, workers.parse()?).await,

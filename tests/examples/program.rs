@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use doorbell_kit::lab::Namespace;
 use doorbell_kit::{die_with_parent, ordinary_user, run_as};
 
-/// Longer than any takes unoptimised on a machine whose processors have other work, too: on such a
-/// one `kv` takes tens of seconds, for whoever waits there looks before he sleeps.
+/// How long an example may take: longer than any does unoptimised on a machine whose processors
+/// have other work, too.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A new folder, which is whose the examples are, and gone when this is dropped.
