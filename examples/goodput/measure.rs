@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorbell::encap::Version;
 use doorbell::memory::Region;
-use doorbell::nic::*;
+use doorbell::nic::{Config, QueuePairConfig, Rights, WorkRequest};
 use doorbell::wire::PathMtu;
 use doorbell_kit::{Bandwidth, Fabric, Faults, LinkConfig};
 

@@ -1,10 +1,9 @@
 //! What the two sides say and do.
 
 use doorbell::verbs::{
-    Buf, CmPort, Ending, Failed, Listener, Nic, QueuePair, QueuePairConfig, Region, RemoteMemory,
-    Rights, ServiceId,
+    Buf, CmPort, Ending, Failed, Listener, Nic, QueuePair, QueuePairConfig, Region, RemoteAddr,
+    RemoteMemory, Rights, Rkey, ServiceId,
 };
-use doorbell::wire::{RemoteAddr, Rkey};
 
 /// Memory as the two tell each other of it: address, key and length.
 const TOLD: usize = 16;
