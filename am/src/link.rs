@@ -56,7 +56,7 @@ pub(crate) struct Link {
     /// What there is besides, if sizes have their own.
     beside: OnceLock<Box<Beside>>,
     /// What the peer is just placing by messages; only the poller takes it up.
-    carrying: Mutex<Carrying>,
+    carrying: OnceLock<Box<Mutex<Carrying>>>,
     /// What the peer said of itself, when the link is open.
     peer: OnceLock<Nature>,
     /// Whether the peer's handlers are the endpoint's, as far as programs have chosen their places.
@@ -105,8 +105,8 @@ pub(crate) struct Link {
 pub(crate) struct Out {
     /// There while the link is open.
     outbox: Option<Outbox>,
-    /// Why it is over.
-    ending: Option<Ending>,
+    /// Why it is over; apart, for while it stands there is no reason.
+    ending: Option<Box<Ending>>,
     /// Whether all are told that it is open: that its connection is over ends it only then, or what came by
     /// it would be of none that ever was.
     pub announced: bool,
@@ -195,7 +195,7 @@ impl Link {
             buffers,
             life: Life::default(),
             beside: OnceLock::new(),
-            carrying: Mutex::default(),
+            carrying: OnceLock::new(),
             limit: lease.max(1) as u16,
             endpoint,
             connection,
@@ -573,7 +573,7 @@ impl Link {
         if out.ending.is_some() {
             return None;
         }
-        out.ending = Some(ending);
+        out.ending = Some(Box::new(ending));
         let lost = std::mem::take(&mut out.plain);
         // The queue pair goes with its queue.
         let outbox = out.outbox.take();
@@ -593,13 +593,13 @@ impl Link {
     }
 
     pub fn ending(&self) -> Option<Ending> {
-        self.out().ending.clone()
+        self.out().ending.as_deref().cloned()
     }
 
     /// That the peer has gone, if it has.
     #[cold]
     pub fn gone(&self, out: &Out) -> Option<SendError> {
-        let ending = out.ending.clone()?;
+        let ending = out.ending.as_deref().cloned()?;
         Some(SendError::Gone { peer: self.peer_text(), ending })
     }
 

@@ -49,7 +49,7 @@ impl Link {
         let core = &self.endpoint;
         let admitted = self.is_admitted();
         let segment = core.segment().map(Registered::region);
-        locked(&self.carrying).take(arrival, admitted, segment)
+        locked(self.carrying.get_or_init(Box::default)).take(arrival, admitted, segment)
     }
 
     /// Answers a request; if the peer does not take so much, with that.
