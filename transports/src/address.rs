@@ -8,15 +8,20 @@ use std::str::FromStr;
 use doorbell_core::wire::{Mac, UdpPort};
 use thiserror::Error;
 
+use crate::host_name::HostName;
+
 /// Where a device is reached. As text it begins with the device's name:
 ///
 /// | | |
 /// |---|---|
 /// | `shm:job/0` | whoever joined shared memory as `job/0` |
-/// | `udp:192.0.2.1`, `udp:192.0.2.1:5000` | a socket, at RoCE's port 4791 or another |
+/// | `udp:192.0.2.1`, `udp:[2001:db8::1]:5000` | a socket, at RoCE's port 4791 or another |
 /// | `packet:02:00:5e:10:00:01` | an interface of this Ethernet, by RoCE v1 |
 /// | `packet-v2:192.0.2.7`, `packet-v2:fe80::5e:1` | a neighbour, by RoCE v2 |
 /// | `fabric:3` | a station of a simulated network |
+///
+/// The name of a host, as in `udp:node7:5000`, is no address before it is looked up, which takes a
+/// while: reading one as an address is an error that has the [`HostName`] in it.
 ///
 /// ```
 /// use doorbell_transports::Address;
@@ -45,9 +50,13 @@ pub enum Address {
 pub enum AddressError {
     /// It does not begin with the name of a device.
     #[error(
-        "`{0}` names no device: an address is shm:NAME, udp:IP[:PORT], packet:MAC, packet-v2:IP or fabric:N"
+        "`{0}` names no device: an address is shm:NAME, udp:HOST[:PORT], packet:MAC, packet-v2:IP or \
+         fabric:N"
     )]
     Device(String),
+    /// A host is named, whose address must be looked up first.
+    #[error("`udp:{0}` names a host, and its address has to be looked up first")]
+    Name(HostName),
     /// What follows the device's name is not what it must be.
     #[error("`{found}` is no address for {device}: it takes {takes}")]
     Form {
@@ -148,7 +157,10 @@ pub enum ReachError {
 /// What to look at when nobody answers at an address.
 fn whether_there(address: &Address) -> &'static str {
     match address {
-        Address::Shm(_) => "is its program running on this machine, under this name?",
+        Address::Shm(_) => {
+            "is its program running on this machine, in the same network namespace (a container \
+             has its own), under this name?"
+        }
         _ => "is the peer running, and on this network?",
     }
 }
@@ -168,8 +180,10 @@ impl fmt::Display for Address {
 /// An IP address and a port, which is RoCE's where none is named.
 pub(crate) fn socket(text: &str) -> Option<SocketAddr> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-    let at_its_port = |ip: IpAddr| SocketAddr::new(ip, UdpPort::ROCE_V2.0);
-    text.parse().ok().or_else(|| bare.parse().ok().map(at_its_port))
+    let port = UdpPort::ROCE_V2.0;
+    let ip = || bare.parse().ok().map(|ip| SocketAddr::new(ip, port));
+    // With an interface's number behind it, an IPv6 address is no `IpAddr`.
+    text.parse().ok().or_else(ip).or_else(|| format!("[{bare}]:{port}").parse().ok())
 }
 
 impl FromStr for Address {
@@ -182,8 +196,12 @@ impl FromStr for Address {
             "shm" if !rest.is_empty() => Ok(Self::Shm(rest.into())),
             "shm" => Err(form("shm", "the name that the peer joined by")),
             "udp" => {
-                let address = socket(rest).map(Self::Udp);
-                address.ok_or_else(|| form("udp", "an IP address, and a port if it is not 4791"))
+                if let Some(address) = socket(rest) {
+                    return Ok(Self::Udp(address));
+                }
+                let takes = "an IP address or a host name, and a port if it is not 4791";
+                let host = rest.parse().map_err(|_| form("udp", takes))?;
+                Err(AddressError::Name(host))
             }
             "packet" => {
                 let mac = rest.parse().map(Self::Packet);

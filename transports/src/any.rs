@@ -15,9 +15,10 @@ use thiserror::Error;
 use crate::address::{Address, ReachError, socket};
 use crate::device::{Capabilities, Device, Statistics, Trouble};
 use crate::grant::{Grant, GrantError, SharedMemory};
+use crate::host_name::HostName;
 use crate::open::OpenError;
 use crate::packet::Packet;
-use crate::packet_v2::{Network, PacketV2, Settings};
+use crate::packet_v2::{Network, NetworkError, PacketV2, Settings};
 use crate::shm::Shm;
 use crate::udp::Udp;
 
@@ -25,57 +26,100 @@ use crate::udp::Udp;
 ///
 /// | | |
 /// |---|---|
+/// | `shm:job/0` | shared memory, joined by that name |
+/// | `shm` | shared memory, joined by a name that nobody else has |
+/// | `udp:192.0.2.7`, `udp:[::1]:5000` | a UDP socket at an address of this machine's, RoCE v2 |
+/// | `udp:node7:5000`, `udp:localhost` | the same at an address that a host name stands for |
+/// | `udp:0.0.0.0:5000`, `udp:[::]` | the same at the address by which other machines come |
 /// | `packet:eth0` | raw Ethernet on that interface, RoCE v1 |
 /// | `packet-v2:eth0`, `packet-v2:eth0,192.0.2.7/24` | the same by RoCE v2, with an address of its own |
-/// | `shm:job/0` | shared memory, joined by that name |
-/// | `udp:192.0.2.7`, `udp:[::1]:5000` | a UDP socket at an address of this machine's, RoCE v2 |
+///
+/// A UDP port that is not named is RoCE's own, 4791; of port 0, the system chooses one. The
+/// [module](crate::udp#wildcards) says which address a wildcard stands for, and
+/// [`Udp::open_named`] which one a host name does.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Spec {
     /// Raw Ethernet on an interface, by RoCE v1.
     Packet(Box<str>),
     /// Raw Ethernet on an interface, by RoCE v2.
     PacketV2(Box<str>, Option<Network>),
-    /// Shared memory, by a name.
-    Shm(Box<str>),
-    /// A UDP socket, RoCE v2.
+    /// Shared memory, by a name; by one that nobody else has, where none is given.
+    Shm(Option<Box<str>>),
+    /// A UDP socket at an address, RoCE v2.
     Udp(SocketAddr),
+    /// A UDP socket at an address that this machine has by a host name, RoCE v2.
+    UdpNamed(HostName),
 }
 
 /// Text that names no device.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error(
-    "`{0}` names no device: it is packet:INTERFACE, packet-v2:INTERFACE[,IP/PREFIX], shm:NAME or \
-     udp:IP[:PORT], a port being at most 65535"
-)]
-pub struct SpecError(String);
+pub enum SpecError {
+    /// The text does not begin with the name of a device.
+    #[error(
+        "`{0}` names no device: it is shm, shm:NAME, udp:HOST[:PORT], packet:INTERFACE or \
+         packet-v2:INTERFACE[,IP/PREFIX], where HOST is an IP address or a name of this machine's"
+    )]
+    Device(String),
+    /// What follows the name of the device is missing, or not what it must be.
+    #[error("`{found}` names no device: behind `{device}:` goes {takes}")]
+    Form {
+        /// The name of the device.
+        device: &'static str,
+        /// What has to follow it.
+        takes: &'static str,
+        /// The whole text.
+        found: String,
+    },
+    /// The address that follows the interface's name is none.
+    #[error("`{found}` names no device: {why}")]
+    Network {
+        /// The whole text.
+        found: String,
+        /// What is wrong with the address.
+        why: NetworkError,
+    },
+}
 
 impl FromStr for Spec {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        match text.split_once(':').unwrap_or((text, "")) {
-            ("packet", interface) if !interface.is_empty() => Ok(Self::Packet(interface.into())),
-            ("packet-v2", rest) => {
+        let (device, rest) = text.split_once(':').unwrap_or((text, ""));
+        let form = |device, takes| SpecError::Form { device, takes, found: text.to_owned() };
+        match device {
+            "shm" => Ok(Self::Shm((!rest.is_empty()).then(|| rest.into()))),
+            "udp" => {
+                let takes = "an IP address or a host name of this machine's, and a port up to 65535 \
+                             if it is not 4791, as in udp:192.0.2.7:5000 or udp:[2001:db8::7]:5000; \
+                             udp:0.0.0.0:0 leaves the choice of both to the system";
+                let named = || rest.parse().map(Self::UdpNamed).map_err(|_| form("udp", takes));
+                socket(rest).map(Self::Udp).map_or_else(named, Ok)
+            }
+            "packet" if rest.is_empty() => {
+                Err(form("packet", "the name of an interface (`ip link` lists them)"))
+            }
+            "packet" => Ok(Self::Packet(rest.into())),
+            "packet-v2" => {
                 let (interface, network) = match rest.split_once(',') {
                     Some((interface, network)) => (interface, Some(network.parse())),
                     None => (rest, None),
                 };
-                match network.transpose() {
-                    Ok(network) if !interface.is_empty() => {
-                        Ok(Self::PacketV2(interface.into(), network))
-                    }
-                    _ => Err(SpecError(text.to_owned())),
+                if interface.is_empty() {
+                    let takes = "the name of an interface (`ip link` lists them), and behind a \
+                                 comma an address for the device if that is to have one";
+                    return Err(form("packet-v2", takes));
                 }
+                let wrong = |why| SpecError::Network { found: text.to_owned(), why };
+                Ok(Self::PacketV2(interface.into(), network.transpose().map_err(wrong)?))
             }
-            ("shm", name) if !name.is_empty() => Ok(Self::Shm(name.into())),
-            ("udp", rest) => socket(rest).map(Self::Udp).ok_or_else(|| SpecError(text.to_owned())),
-            _ => Err(SpecError(text.to_owned())),
+            _ => Err(SpecError::Device(text.to_owned())),
         }
     }
 }
 
 impl Spec {
-    /// Opens the device, for the queue pairs that `numbering` calls this process's.
+    /// Opens the device, for the queue pairs that `numbering` calls this process's. This blocks the
+    /// thread while a host name is looked up; an address is not.
     ///
     /// # Errors
     /// As the device's own `open`.
@@ -86,8 +130,10 @@ impl Spec {
                 let settings = Settings { network: *network, ..Settings::default() };
                 PacketV2::open(interface, settings).map(AnyDevice::PacketV2)
             }
-            Self::Shm(name) => Shm::join(name).map(AnyDevice::Shm),
+            Self::Shm(Some(name)) => Shm::join(name).map(AnyDevice::Shm),
+            Self::Shm(None) => Shm::join_unique().map(AnyDevice::Shm),
             Self::Udp(address) => Udp::open(*address).map(AnyDevice::Udp),
+            Self::UdpNamed(host) => Udp::open_named(host).map(AnyDevice::Udp),
         }
     }
 }

@@ -5,16 +5,23 @@ use std::net::IpAddr;
 
 use thiserror::Error;
 
+use crate::host_name::{LookUpError, list};
+use crate::sys::interface;
+
 /// A device that can't be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// There is no such interface.
-    #[error("{device}: no interface `{interface}`; `ip link` lists what there is")]
+    #[error(
+        "{device}: no interface `{interface}`; `ip link` lists what there is: {}", .there.join(", ")
+    )]
     NoInterface {
         /// The device.
         device: &'static str,
         /// What it was to be opened on.
         interface: Box<str>,
+        /// The interfaces that there are.
+        there: Vec<String>,
         /// What the system said.
         source: io::Error,
     },
@@ -41,13 +48,56 @@ pub enum OpenError {
     },
     /// The address is nobody's here, or stands for many.
     #[error(
-        "{device}: {address} is no address of this machine's; `ip address` lists what there is"
+        "{device}: {address} is no address of this machine's; `ip address` lists what there is: {}{}",
+        list(.there), brackets(*.address)
     )]
     NoAddress {
         /// The device.
         device: &'static str,
         /// The address.
         address: IpAddr,
+        /// The addresses that this machine has.
+        there: Vec<IpAddr>,
+    },
+    /// No address of a wildcard's family is here that the wildcard could stand for.
+    #[error(
+        "{device}: no interface that is up has an {} address that {wildcard} could stand for; \
+         `ip address` lists what there is", if .wildcard.is_ipv4() { "IPv4" } else { "IPv6" }
+    )]
+    NoFamily {
+        /// The device.
+        device: &'static str,
+        /// The wildcard.
+        wildcard: IpAddr,
+    },
+    /// The host name by which a device was to be opened is not known.
+    #[error(transparent)]
+    LookUp(#[from] LookUpError),
+    /// The host name by which a device was to be opened is another machine's.
+    #[error(
+        "{device}: the host name `{name}` stands for {}, and this machine has {}: a device is opened \
+         at its own machine's address, and the peer's goes where it is connected to",
+        list(.found), list(.there)
+    )]
+    ElsewhereNamed {
+        /// The device.
+        device: &'static str,
+        /// The host name.
+        name: Box<str>,
+        /// The addresses that the resolver has for it.
+        found: Vec<IpAddr>,
+        /// The addresses that this machine has.
+        there: Vec<IpAddr>,
+    },
+    /// The name by which shared memory was to be joined can be none.
+    #[error("{device}: `{}` can't be a name: {why}", .name.escape_debug())]
+    Name {
+        /// The device.
+        device: &'static str,
+        /// The name.
+        name: Box<str>,
+        /// What is wrong with it.
+        why: String,
     },
     /// The interface is down.
     #[error("{device}: interface `{interface}` is down; `ip link set {interface} up` takes it up")]
@@ -108,12 +158,21 @@ pub enum OpenError {
     },
 }
 
+/// What to say of an IPv6 address that no interface has.
+fn brackets(address: IpAddr) -> &'static str {
+    match address {
+        IpAddr::V4(_) => "",
+        IpAddr::V6(_) => " (in front of a port, it goes in brackets, as in udp:[::1]:5000)",
+    }
+}
+
 impl OpenError {
     /// An interface that could not be looked up.
     pub(crate) fn interface(device: &'static str, interface: &str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => {
-                Self::NoInterface { device, interface: interface.into(), source }
+                let there = interface::names();
+                Self::NoInterface { device, interface: interface.into(), there, source }
             }
             _ => {
                 Self::System { device, what: format!("looking at interface `{interface}`"), source }

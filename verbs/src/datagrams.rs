@@ -11,7 +11,7 @@ use doorbell_core::wire::{Qkey, Qpn};
 use tokio::net::TcpStream;
 
 use crate::completions::CompletionQueue;
-use crate::connect::{Side, Told, meet, reach};
+use crate::connect::{Side, Told, find, meet, reach};
 use crate::domain::Domain;
 use crate::error::ConnectError;
 use crate::nic::Nic;
@@ -127,17 +127,19 @@ impl Drop for Known {
 }
 
 impl Nic {
-    /// A queue pair to which datagrams may be sent, at an address.
+    /// A queue pair to which datagrams may be sent, at an address, in which a host may be named as for
+    /// a [connection](crate::Unconnected::connect).
     ///
     /// # Errors
-    /// When the address can't be reached, or there are as many as a NIC keeps.
+    /// When the address can't be reached, or the host's name is not known, or there are as many as a NIC keeps.
     pub async fn destination(
         &self,
         to: &str,
         qpn: Qpn,
         qkey: Qkey,
     ) -> Result<Destination, ConnectError> {
-        let way = Arc::new(Route::new(reach(self, &to.parse()?).await?));
+        let address = find(self, to).await?;
+        let way = Arc::new(Route::new(reach(self, &address).await?));
         self.destination_by(way, qpn, qkey)
     }
 

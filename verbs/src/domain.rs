@@ -184,7 +184,8 @@ impl Domain {
         Ok(SharedReceiveQueue::new(self.nic.clone(), made, id, false))
     }
 
-    /// Connects a new queue pair to whoever listens to a service at an address: see
+    /// Connects a new queue pair to whoever listens to a service at an address, such as
+    /// `udp:192.0.2.8:5000`, `udp:node7` or `shm:job/1`: see
     /// [`Unconnected::connect`] for one that is there already, and with private data.
     ///
     /// # Errors

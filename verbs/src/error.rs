@@ -14,7 +14,7 @@ use doorbell_core::nic::{
 use doorbell_core::wire::cm::RejectReason;
 use doorbell_core::wire::{Qpn, ServiceId};
 use doorbell_transports::sharing::{ServiceError, SharingError};
-use doorbell_transports::{AddressError, OpenError, ReachError, SpecError};
+use doorbell_transports::{Address, AddressError, LookUpError, OpenError, ReachError, SpecError};
 use thiserror::Error;
 
 use crate::connect::{Connection, Private, Whom};
@@ -225,6 +225,9 @@ pub enum ConnectError {
     /// The address is none.
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// The address names a host for which there is no address.
+    #[error(transparent)]
+    LookUp(#[from] LookUpError),
     /// The peer's device can't be reached.
     #[error(transparent)]
     Reach(#[from] ReachError),
@@ -242,9 +245,10 @@ pub enum ConnectError {
     },
     /// Somebody has not answered in time.
     #[error(
-        "{} for {waited:.1?} {}",
+        "{} for {waited:.1?} {}{}",
         silent(*.silence, .peer, *.service),
-        advice(*.silence)
+        advice(*.silence),
+        of_loopback(*.silence, .peer)
     )]
     TimedOut {
         /// The peer's address.
@@ -369,6 +373,20 @@ fn advice(silence: Silent) -> &'static str {
             "(Config::connect_timeout): it is gone, its messages are lost, or the request was forged"
         }
         Silent::End => "(Config::connect_timeout): it is gone, or its messages are lost",
+    }
+}
+
+/// What to look at when nothing comes from a loopback address: the peer may be on this machine, and
+/// opened at a wildcard.
+fn of_loopback(silence: Silent, peer: &str) -> &'static str {
+    // Behind the address stands the name that was looked up, if one was.
+    let address = peer.split(' ').next().unwrap_or(peer).parse();
+    match (silence, address) {
+        (Silent::Peer, Ok(Address::Udp(address))) if address.ip().is_loopback() => {
+            " A NIC that was opened at a wildcard (`udp:0.0.0.0:…`, `udp:[::]:…`) is not at a loopback \
+             address, but where its `Nic::address` tells."
+        }
+        _ => "",
     }
 }
 

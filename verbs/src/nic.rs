@@ -171,8 +171,30 @@ const PLEAS: u32 = 14;
 const SHARING: Duration = Duration::from_secs(3);
 
 impl Nic {
-    /// Opens a device by name: `shm:NAME`, `udp:IP[:PORT]`, `packet:INTERFACE` or
-    /// `packet-v2:INTERFACE[,IP/PREFIX]`. Called in a Tokio runtime, that runs it when nobody waits.
+    /// Opens a device by name. Called in a Tokio runtime, that runs it when nobody waits.
+    ///
+    /// | name | device |
+    /// |---|---|
+    /// | `shm:job/0` | shared memory with processes of this machine, joined by that name |
+    /// | `shm` | shared memory, joined by a name that nobody else has |
+    /// | `udp:192.0.2.7`, `udp:[::1]:5000` | a UDP socket at an address of this machine's, by RoCE v2 |
+    /// | `udp:node7:5000`, `udp:localhost` | the same at an address that a host name stands for |
+    /// | `udp:0.0.0.0:5000`, `udp:[::]` | the same at the address by which other machines come |
+    /// | `packet:eth0` | raw Ethernet on that interface, by RoCE v1 |
+    /// | `packet-v2:eth0` | the same by RoCE v2, with an IPv6 address of its own |
+    /// | `packet-v2:eth0,192.0.2.7/24` | the same with that address, in a network of 24 bits |
+    ///
+    /// A UDP port that is not named is RoCE's own, 4791; of port 0, the system chooses one. Whatever was
+    /// left to the system, [`address`](Self::address) tells, for peers to come by.
+    ///
+    /// A NIC has one address, also where it is opened at a wildcard: [one](doorbell_transports::udp#wildcards)
+    /// by which other machines come, and by which this machine's own processes have to come, too.
+    ///
+    /// A host name must be one of this machine's; of its addresses, one that is not loopback's is taken
+    /// where there is one, and rather an IPv4 address. It is looked up before this returns, which blocks
+    /// the thread for as long as the system's resolver takes. An address never does that: who opens NICs in
+    /// asynchronous code gives addresses, or calls this in
+    /// [`spawn_blocking`](tokio::task::spawn_blocking).
     ///
     /// # Errors
     /// When it is no such name, the device can't be opened, or the configuration can't be; the error says
@@ -183,12 +205,10 @@ impl Nic {
     pub fn open(spec: &str, config: Config) -> Result<Self, NicError> {
         let own = Numbering::default();
         match spec.parse()? {
-            Spec::Shm(name) => Self::build(Shm::join(&name)?, own, None, config),
-            Spec::Udp(address) => {
-                let device = Udp::open(address)?;
-                let device = if config.offload { device } else { device.without_offload() };
-                Self::build(device, own, None, config)
-            }
+            Spec::Shm(Some(name)) => Self::build(Shm::join(&name)?, own, None, config),
+            Spec::Shm(None) => Self::build(Shm::join_unique()?, own, None, config),
+            Spec::Udp(address) => Self::over_sockets(Udp::open(address)?, config),
+            Spec::UdpNamed(host) => Self::over_sockets(Udp::open_named(&host)?, config),
             Spec::PacketV2(interface, network) => {
                 let settings = Settings { network, ..Settings::default() };
                 let device = PacketV2::open(&interface, settings)?;
@@ -203,6 +223,11 @@ impl Nic {
                 Self::build(device, numbering, Some(sharing), config)
             }
         }
+    }
+
+    fn over_sockets(device: Udp, config: Config) -> Result<Self, NicError> {
+        let device = if config.offload { device } else { device.without_offload() };
+        Self::build(device, Numbering::default(), None, config)
     }
 
     /// A NIC over any device: a [wrapper](doorbell_transports::wrap), a simulated network's, one of

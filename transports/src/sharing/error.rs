@@ -32,11 +32,13 @@ pub enum SharingError {
     /// There is no such interface.
     #[error(
         "joining the processes that share interface `{interface}`: there is no such interface; \
-         `ip link` lists what there is"
+         `ip link` lists what there is: {}", .there.join(", ")
     )]
     NoInterface {
         /// What was to be shared.
         interface: Box<str>,
+        /// The interfaces that there are.
+        there: Vec<String>,
         /// What the system said.
         source: io::Error,
     },

@@ -78,7 +78,7 @@ use doorbell_core::wire::ServiceId;
 
 use crate::device::Trouble;
 use crate::sys;
-use crate::sys::interface::Interface;
+use crate::sys::interface::{self, Interface};
 use crate::sys::sentry::Sentry;
 use crate::sys::unix::Socket;
 use crate::sys::watch::Watch;
@@ -212,7 +212,8 @@ impl Membership {
     pub fn of_interface(name: &str) -> Result<Self, SharingError> {
         let found = Interface::named(name).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => {
-                SharingError::NoInterface { interface: name.into(), source }
+                let there = interface::names();
+                SharingError::NoInterface { interface: name.into(), there, source }
             }
             _ => SharingError::system(name, "looking at the interface")(source),
         })?;

@@ -38,6 +38,7 @@ use crate::clock::Clock;
 use crate::device::{Capabilities, Device, Statistics};
 use crate::grant::{Arrived, Grant, GrantError, SharedMemory};
 use crate::open::OpenError;
+use crate::sys;
 use crate::sys::limit::Limit;
 use crate::sys::memfd::Sealed;
 use crate::sys::sentry::Sentry;
@@ -140,9 +141,23 @@ impl Shm {
     /// Joins by a name, which others then [reach](Device::reach) as `shm:NAME`.
     ///
     /// # Errors
-    /// When somebody has that name, or it is longer than 90 bytes, or empty.
+    /// When somebody has that name, or it is longer than 90 bytes, or empty, or has blanks or control
+    /// characters in it.
     pub fn join(name: &str) -> Result<Self, OpenError> {
         Self::join_within(name, Limits::default())
+    }
+
+    /// Joins by a name that nobody else has, whatever the user, the process and the container: `auto/`
+    /// and a random number of 64 bits. [`Device::address`] tells it, for peers to reach this device by.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn join_unique() -> Result<Self, OpenError> {
+        let drawn = sys::random().map_err(|source| {
+            let what = "drawing a name".to_owned();
+            OpenError::System { device: "shm", what, source }
+        })?;
+        Self::join(&format!("auto/{:016x}", u64::from_ne_bytes(drawn)))
     }
 
     /// The same with other limits.
@@ -151,10 +166,8 @@ impl Shm {
     /// As [`join`](Self::join), and when the limits can't be.
     pub fn join_within(name: &str, limits: Limits) -> Result<Self, OpenError> {
         let what = || format!("the name `{name}`");
-        if !message::is_name(name) {
-            let why = format!("it has {} bytes, and may have 1 to 90", name.len());
-            let source = io::Error::new(io::ErrorKind::InvalidInput, why);
-            return Err(OpenError::System { device: "shm", what: what(), source });
+        if let Some(why) = message::not_a_name(name) {
+            return Err(OpenError::Name { device: "shm", name: name.into(), why });
         }
         let mut joined = Self::new(name, limits)?;
         match joined.listen() {

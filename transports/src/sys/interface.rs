@@ -109,6 +109,23 @@ pub(crate) fn all() -> io::Result<Vec<NetworkInterface>> {
     Ok(found)
 }
 
+/// The names of the interfaces of this thread's namespace, for errors.
+pub(crate) fn names() -> Vec<String> {
+    all().into_iter().flatten().map(|interface| interface.name).collect()
+}
+
+/// All addresses of this thread's namespace, for errors.
+pub(crate) fn addresses() -> Vec<IpAddr> {
+    let interfaces = all().into_iter().flatten();
+    interfaces.flat_map(|interface| interface.ips).map(|network| network.ip()).collect()
+}
+
+/// The addresses of the interface of that name, if there is one.
+pub(crate) fn addresses_of(name: &str) -> Option<Vec<IpAddr>> {
+    let found = all().ok()?.into_iter().find(|interface| interface.name == name)?;
+    Some(found.ips.iter().map(|network| network.ip()).collect())
+}
+
 /// The name of the interface that has an address, if one has: of loopback's, it has the whole network.
 ///
 /// # Errors

@@ -16,6 +16,8 @@ pub(crate) use notes::Note;
 
 /// Missing from the library for some targets.
 const UDP_NO_CHECK6_RX: c_int = 102;
+const IPV6_ADDR_PREFERENCES: c_int = 72;
+const IPV6_PREFER_SRC_PUBLIC: c_int = 2;
 
 /// How much of what has arrived waits at a socket at most. The kernel counts double, for what it
 /// keeps beside each datagram.
@@ -181,6 +183,16 @@ impl UdpSocket {
             true => Ok(other),
             false => Err(io::ErrorKind::AddrNotAvailable.into()),
         }
+    }
+
+    /// Has the system, where it chooses the address that this sends from, not choose one of those that
+    /// IPv6 replaces each day for privacy.
+    pub fn prefer_lasting_address(&self) -> io::Result<()> {
+        if !self.v6 {
+            return Ok(());
+        }
+        let (name, lasting) = (IPV6_ADDR_PREFERENCES, IPV6_PREFER_SRC_PUBLIC);
+        self.set(libc::IPPROTO_IPV6, name, lasting, "IPV6_ADDR_PREFERENCES")
     }
 
     fn set(&self, level: c_int, name: c_int, value: c_int, what: &str) -> io::Result<()> {

@@ -23,6 +23,15 @@
 //! whenever the interface sums checksums. Where sending one is refused, to that peer goes a frame a
 //! packet from then on.
 //!
+//! # Wildcards
+//! A device has one address, for every packet's ICRC covers the addresses that it is from and for, and
+//! peers know the NIC by one. So a device that is opened at `0.0.0.0` or `[::]` is bound to one
+//! address of that family, the one by which other machines come: which the default route leaves from;
+//! without such a route the first of an interface that is up, that is neither loopback's nor
+//! link-local; or else loopback's. [`Device::address`] tells which. Peers on the same machine come by
+//! that one, too: at 127.0.0.1 or at addresses of other interfaces nobody answers, unless other
+//! devices are opened there. `[::]` is IPv6 alone.
+//!
 //! # Bounds
 //! [`MOST_PEERS`] connected sockets, with 8 MiB each of what has arrived and 2 MiB of what is to
 //! leave, as the kernel counts, if it lets this process ask for so much (`net.core.rmem_max`,
@@ -30,6 +39,7 @@
 
 mod headers;
 mod often;
+mod own;
 mod peer;
 mod receiving;
 mod sender;
@@ -54,6 +64,7 @@ use crate::address::{Address, ReachError};
 use crate::burst::Burst;
 use crate::clock::Clock;
 use crate::device::{Capabilities, Device, Statistics, Trouble};
+use crate::host_name::HostName;
 use crate::open::OpenError;
 use crate::raw::{LONGEST, Link};
 use crate::sys::interface;
@@ -148,19 +159,35 @@ struct Turns {
 }
 
 impl Udp {
-    /// Opens a socket at an address of this machine's. Of port 0, the system chooses one.
+    /// Opens a socket at an address of this machine's, or at the one that a
+    /// [wildcard](self#wildcards) stands for. If the port is 0, the system chooses one.
     ///
     /// # Errors
-    /// When it is no address of an interface here, or that is down or its MTU too small; when
-    /// somebody has the port.
+    /// When no interface here has the address, or the interface is down or its MTU too small; when
+    /// somebody has the port; when there is no address that the wildcard could stand for.
     pub fn open(own: SocketAddr) -> Result<Self, OpenError> {
+        let own = if own.ip().is_unspecified() { own::behind_wildcard(own)? } else { own };
         let system = |source| OpenError::System { device: NAME, what: format!("at {own}"), source };
         let listener = UdpSocket::open(own).map_err(system)?;
-        let nobodys = OpenError::NoAddress { device: NAME, address: own.ip() };
-        let holder = interface::holder(own.ip()).map_err(system)?.ok_or(nobodys)?;
+        let nobodys = || {
+            let (address, there) = (own.ip(), interface::addresses());
+            OpenError::NoAddress { device: NAME, address, there }
+        };
+        let holder = interface::holder(own.ip()).map_err(system)?.ok_or_else(nobodys)?;
         let (link, _) = Link::of_any_kind(NAME, &holder)?;
         listener.bind(own).map_err(|source| refused(own, source))?;
         Self::over(listener, link).map_err(system)
+    }
+
+    /// Opens a socket at an address of this machine's that the resolver has for a host name. If that
+    /// has several of this machine's, those that are not loopback's go first, and among them those of
+    /// IPv4. This blocks the thread while the name is looked up.
+    ///
+    /// # Errors
+    /// When the resolver does not know the name, or none of its addresses is this machine's; and as
+    /// [`open`](Self::open).
+    pub fn open_named(host: &HostName) -> Result<Self, OpenError> {
+        Self::open(own::behind_name(host)?)
     }
 
     fn over(listener: UdpSocket, link: Link) -> io::Result<Self> {

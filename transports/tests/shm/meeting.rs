@@ -44,6 +44,36 @@ fn a_name_has_1_to_90_bytes() {
 }
 
 #[test]
+fn a_name_with_blanks_or_control_characters_is_refused_and_the_character_is_shown() {
+    for (wrong, shown) in
+        [("my job", "' '"), ("job\n", r"'\n'"), ("job\0", r"'\0'"), ("\u{a0}", "a0")]
+    {
+        let error = Shm::join(wrong).err().expect("no name");
+        assert!(matches!(error, OpenError::Name { .. }), "{error}");
+        let said = error.to_string();
+        assert!(said.contains(shown) && !said.contains('\n'), "{said}");
+        let address = Address::Shm(wrong.into());
+        let error = Shm::join_unique().expect("a name").reach(&address).expect_err("no name");
+        assert!(matches!(error, ReachError::NoPeers { .. }), "{error}");
+    }
+}
+
+#[test]
+fn devices_without_a_name_of_their_own_each_get_another_by_which_they_are_reached() {
+    let [mut a, b, c] = [(); 3].map(|()| Shm::join_unique().expect("a name"));
+    assert_ne!(a.address(), b.address());
+    assert_ne!(b.address(), c.address());
+    for peer in [b, c] {
+        let mut peer = peer;
+        let address: Address = peer.address().to_string().parse().expect("an address");
+        until(|| {
+            peer.receive(&mut Heard::default());
+            a.reach(&address).expect("it is there").is_some()
+        });
+    }
+}
+
+#[test]
 fn limits_that_can_not_be_are_refused() {
     let good = Limits::default();
     for limits in [

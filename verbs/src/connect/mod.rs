@@ -3,6 +3,7 @@
 mod calls;
 mod exchange;
 mod listener;
+mod names;
 mod private;
 
 use std::any::Any;
@@ -25,6 +26,7 @@ pub use exchange::Side;
 pub(crate) use exchange::{Told, meet};
 pub(crate) use listener::{Asked, Listeners, listen};
 pub use listener::{Incoming, Listener};
+pub(crate) use names::find;
 pub use private::Private;
 
 use crate::error::{ConnectError, PostReceiveError};
@@ -302,6 +304,11 @@ impl<K: Kind> Unconnected<K> {
     /// Asks whoever listens to a service at an address for a connection, with up to 92 bytes for it.
     /// What it answers comes with the queue pair.
     ///
+    /// The address is what the peer's [`Nic::address`] tells, as text. On `udp` it may name a host:
+    /// `udp:node7:5000`, or `udp:node7` at port 4791. The system's resolver looks the name up, on a
+    /// thread that may block, and of what it finds the first address is taken that is of the same
+    /// family as this NIC's.
+    ///
     /// With more than 76 bytes there is no room left in the request to agree on what two NICs of this
     /// kind can do beyond the standard, and each takes the other for a standard one: writes carry no
     /// metadata then, and more is acknowledged than need be.
@@ -311,7 +318,7 @@ impl<K: Kind> Unconnected<K> {
     /// those that are not said are zero.
     ///
     /// # Errors
-    /// When the address can't be reached; when nothing comes back from there for
+    /// When the address can't be reached, or the host has none of this NIC's family; when nothing comes back from there for
     /// [`connect_timeout`](crate::Config::connect_timeout), or the program there does not decide for
     /// [`accept_timeout`](crate::Config::accept_timeout); when the peer refuses, or there are more
     /// bytes. To give up earlier, drop the future: the peer is told.
@@ -365,14 +372,16 @@ impl Connection {
         private: &[u8],
     ) -> Result<Private, ConnectError> {
         let (shared, link) = (self.nic.shared(), &self.link);
-        let way = reach(&self.nic, &to.parse()?).await?;
-        let whom = Whom { peer: to.to_owned(), service };
+        let address = find(&self.nic, to).await?;
+        let way = reach(&self.nic, &address).await?;
+        let peer = as_asked(to, &address);
+        let whom = Whom { peer: peer.clone(), service };
         let answered = shared.with(|machine| {
             machine.catch_up();
             machine.control().call(link, way, whom, private)
         })?;
         tracing::debug!("connects");
-        let given_up = |_| Err(ConnectError::GivenUp { peer: to.to_owned(), service });
+        let given_up = |_| Err(ConnectError::GivenUp { peer, service });
         attend(shared, answered).await.unwrap_or_else(given_up)
     }
 
@@ -439,6 +448,15 @@ pub(crate) async fn reach(nic: &Nic, to: &Address) -> Result<Way, ConnectError> 
             })
             .await;
         }
+    }
+}
+
+/// The address of a peer that was asked for by `text`, for errors: with the address that was found, if
+/// the text names a host.
+fn as_asked(text: &str, address: &Address) -> String {
+    match text.parse::<Address>() {
+        Ok(_) => text.to_owned(),
+        Err(_) => format!("{address} ({text})"),
     }
 }
 
