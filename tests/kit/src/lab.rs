@@ -24,6 +24,7 @@
 //! A namespace, with all interfaces in it, is gone when no [`Namespace`], socket, thread or process
 //! holds it any more: there is nothing to be removed.
 
+mod names;
 mod test;
 
 use std::cell::Cell;
@@ -37,6 +38,7 @@ use thiserror::Error;
 
 use crate::sys;
 
+pub use names::with_names;
 pub(crate) use test::test_named;
 pub use test::{passed_over, test};
 

@@ -174,7 +174,8 @@ impl Udp {
             OpenError::NoAddress { device: NAME, address, there }
         };
         let holder = interface::holder(own.ip()).map_err(system)?.ok_or_else(nobodys)?;
-        let (link, _) = Link::of_any_kind(NAME, &holder)?;
+        let (link, found) = Link::of_any_kind(NAME, &holder)?;
+        let own = on_interface(own, found.index);
         listener.bind(own).map_err(|source| refused(own, source))?;
         Self::over(listener, link).map_err(system)
     }
@@ -283,6 +284,16 @@ fn refused(own: SocketAddr, source: io::Error) -> OpenError {
             advice: "ports above 1023 are everybody's",
         },
         _ => OpenError::System { device: NAME, what: format!("at {own}"), source },
+    }
+}
+
+/// An address with the interface that has it, where one is needed and none was named.
+fn on_interface(own: SocketAddr, index: u32) -> SocketAddr {
+    match own {
+        SocketAddr::V6(v6) if v6.scope_id() == 0 => {
+            headers::scoped(*v6.ip(), v6.port(), index).into()
+        }
+        _ => own,
     }
 }
 

@@ -90,6 +90,19 @@ fn a_wildcard_of_a_family_that_no_interface_has_is_refused() {
     });
 }
 
+/// The system refused one without its interface as an invalid argument.
+#[test]
+fn a_link_local_address_is_found_on_its_interface_without_that_being_named() {
+    lab::test(|lab| {
+        lab.cable("a0", "b0", 9000).expect("a cable");
+        lab.near.ip("addr add fe80::7/64 dev a0 nodad").expect("`ip` does it");
+        lab.far.ip("addr add fe80::8/64 dev b0 nodad").expect("`ip` does it");
+        let mut near = open("[fe80::7]:5000");
+        let mut far = lab.far.within(|| open("[fe80::8]:5000"));
+        acquaint_across(lab, &mut near, &mut far);
+    });
+}
+
 #[test]
 fn a_wildcard_is_no_address_of_a_peer() {
     for wildcard in ["0.0.0.0:5000", "[::]:5000"] {
