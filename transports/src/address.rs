@@ -50,8 +50,8 @@ pub enum Address {
 pub enum AddressError {
     /// It does not begin with the name of a device.
     #[error(
-        "`{0}` names no device: an address is shm:NAME, udp:HOST[:PORT], packet:MAC, packet-v2:IP or \
-         fabric:N"
+        "`{0}` names no device: an address is shm:NAME, udp:HOST[:PORT], packet:MAC, packet-v2:IP \
+         or fabric:N"
     )]
     Device(String),
     /// A host is named, whose address must be looked up first.

@@ -32,7 +32,8 @@ use crate::udp::Udp;
 /// | `udp:node7:5000`, `udp:localhost` | the same at an address that a host name stands for |
 /// | `udp:0.0.0.0:5000`, `udp:[::]` | the same at the address by which other machines come |
 /// | `packet:eth0` | raw Ethernet on that interface, RoCE v1 |
-/// | `packet-v2:eth0`, `packet-v2:eth0,192.0.2.7/24` | the same by RoCE v2, with an address of its own |
+/// | `packet-v2:eth0` | the same by RoCE v2, with an IPv6 address of its own |
+/// | `packet-v2:eth0,192.0.2.7/24` | the same with that address, in a network of 24 bits |
 ///
 /// A UDP port that is not named is RoCE's own, 4791; of port 0, the system chooses one. The
 /// [module](crate::udp#wildcards) says which address a wildcard stands for, and
@@ -89,9 +90,10 @@ impl FromStr for Spec {
         match device {
             "shm" => Ok(Self::Shm((!rest.is_empty()).then(|| rest.into()))),
             "udp" => {
-                let takes = "an IP address or a host name of this machine's, and a port up to 65535 \
-                             if it is not 4791, as in udp:192.0.2.7:5000 or udp:[2001:db8::7]:5000; \
-                             udp:0.0.0.0:0 leaves the choice of both to the system";
+                let takes = "an IP address or a host name of this machine's, and a port up to \
+                             65535 if it is not 4791, as in udp:192.0.2.7:5000 or \
+                             udp:[2001:db8::7]:5000; udp:0.0.0.0:0 leaves the choice of both to \
+                             the system";
                 let named = || rest.parse().map(Self::UdpNamed).map_err(|_| form("udp", takes));
                 socket(rest).map(Self::Udp).map_or_else(named, Ok)
             }

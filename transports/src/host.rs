@@ -7,8 +7,8 @@ pub(crate) fn not_a_hosts(address: IpAddr) -> Option<&'static str> {
     let (unspecified, multicast) = (address.is_unspecified(), address.is_multicast());
     match address {
         _ if unspecified => Some(
-            "it stands for all addresses of a host; name one of them: the one that the peer's device tells, \
-             where that was opened so",
+            "it stands for all addresses of a host; name one of them: the one that the peer's device \
+             tells, where that was opened so",
         ),
         _ if multicast => Some("it is a multicast address, and a peer is one host"),
         IpAddr::V4(ip) if ip.is_broadcast() => Some("it is the broadcast address"),

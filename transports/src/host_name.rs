@@ -32,8 +32,8 @@ pub struct HostName {
 /// Text that can be no host's name.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
-    "`{0}` can be no host's name: that has letters, digits and hyphens between dots, does not end in a \
-     number, and may be followed by a colon and a port up to 65535"
+    "`{0}` can be no host's name: that has letters, digits and hyphens between dots, does not \
+     end in a number, and may be followed by a colon and a port up to 65535"
 )]
 pub struct HostNameError(String);
 

@@ -48,7 +48,8 @@ pub enum OpenError {
     },
     /// The address is nobody's here, or stands for many.
     #[error(
-        "{device}: {address} is no address of this machine's; `ip address` lists what there is: {}{}",
+        "{device}: {address} is no address of this machine's; `ip address` lists what there is: \
+         {}{}",
         list(.there), brackets(*.address)
     )]
     NoAddress {
@@ -75,8 +76,8 @@ pub enum OpenError {
     LookUp(#[from] LookUpError),
     /// The host name by which a device was to be opened is another machine's.
     #[error(
-        "{device}: the host name `{name}` stands for {}, and this machine has {}: a device is opened \
-         at its own machine's address, and the peer's goes where it is connected to",
+        "{device}: the host name `{name}` stands for {}, and this machine has {}: a device is \
+         opened at its own machine's address, and the peer's goes where it is connected to",
         list(.found), list(.there)
     )]
     ElsewhereNamed {

@@ -127,11 +127,12 @@ impl Drop for Known {
 }
 
 impl Nic {
-    /// A queue pair to which datagrams may be sent, at an address, in which a host may be named as for
-    /// a [connection](crate::Unconnected::connect).
+    /// A queue pair to which datagrams may be sent, at an address, in which a host may be named as
+    /// for a [connection](crate::Unconnected::connect).
     ///
     /// # Errors
-    /// When the address can't be reached, or the host's name is not known, or there are as many as a NIC keeps.
+    /// When the address can't be reached, or the host's name is not known, or there are as many as
+    /// a NIC keeps.
     pub async fn destination(
         &self,
         to: &str,

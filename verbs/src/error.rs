@@ -327,9 +327,7 @@ pub enum ConnectError {
 fn hint(reason: RejectReason) -> &'static str {
     match reason {
         RejectReason::INVALID_SERVICE_ID => "; does its program listen to that service?",
-        RejectReason::INVALID_MTU => {
-            "; its device takes smaller packets: give both interfaces one MTU (`ip link set … mtu …`)"
-        }
+        RejectReason::INVALID_MTU => "; it was asked for packets of every size, down to 256 bytes",
         _ => "",
     }
 }
@@ -383,8 +381,8 @@ fn of_loopback(silence: Silent, peer: &str) -> &'static str {
     let address = peer.split(' ').next().unwrap_or(peer).parse();
     match (silence, address) {
         (Silent::Peer, Ok(Address::Udp(address))) if address.ip().is_loopback() => {
-            " A NIC that was opened at a wildcard (`udp:0.0.0.0:…`, `udp:[::]:…`) is not at a loopback \
-             address, but where its `Nic::address` tells."
+            " A NIC that was opened at a wildcard (`udp:0.0.0.0:…`, `udp:[::]:…`) is not at a \
+             loopback address, but where its `Nic::address` tells."
         }
         _ => "",
     }

@@ -177,23 +177,24 @@ impl Nic {
     /// |---|---|
     /// | `shm:job/0` | shared memory with processes of this machine, joined by that name |
     /// | `shm` | shared memory, joined by a name that nobody else has |
-    /// | `udp:192.0.2.7`, `udp:[::1]:5000` | a UDP socket at an address of this machine's, by RoCE v2 |
+    /// | `udp:192.0.2.7`, `udp:[::1]:5000` | a UDP socket at one of this machine's addresses, RoCE v2 |
     /// | `udp:node7:5000`, `udp:localhost` | the same at an address that a host name stands for |
     /// | `udp:0.0.0.0:5000`, `udp:[::]` | the same at the address by which other machines come |
-    /// | `packet:eth0` | raw Ethernet on that interface, by RoCE v1 |
-    /// | `packet-v2:eth0` | the same by RoCE v2, with an IPv6 address of its own |
+    /// | `packet:eth0` | raw Ethernet on that interface, RoCE v1 |
+    /// | `packet-v2:eth0` | the same, RoCE v2, with an IPv6 address of its own |
     /// | `packet-v2:eth0,192.0.2.7/24` | the same with that address, in a network of 24 bits |
     ///
-    /// A UDP port that is not named is RoCE's own, 4791; of port 0, the system chooses one. Whatever was
-    /// left to the system, [`address`](Self::address) tells, for peers to come by.
+    /// A UDP port that is not named is RoCE's own, 4791; of port 0, the system chooses one.
+    /// Whatever was left to the system, [`address`](Self::address) tells, for peers to come by.
     ///
-    /// A NIC has one address, also where it is opened at a wildcard: [one](doorbell_transports::udp#wildcards)
-    /// by which other machines come, and by which this machine's own processes have to come, too.
+    /// A NIC has one address, also where it is opened at a wildcard:
+    /// [one](doorbell_transports::udp#wildcards) by which other machines come, and by which this
+    /// machine's own processes have to come, too.
     ///
-    /// A host name must be one of this machine's; of its addresses, one that is not loopback's is taken
-    /// where there is one, and rather an IPv4 address. It is looked up before this returns, which blocks
-    /// the thread for as long as the system's resolver takes. An address never does that: who opens NICs in
-    /// asynchronous code gives addresses, or calls this in
+    /// A host name must be one of this machine's; of its addresses, one that is not loopback's is
+    /// taken where there is one, and rather an IPv4 address. It is looked up before this returns,
+    /// which blocks the thread for as long as the system's resolver takes. An address never does
+    /// that: who opens NICs in asynchronous code gives addresses, or calls this in
     /// [`spawn_blocking`](tokio::task::spawn_blocking).
     ///
     /// # Errors

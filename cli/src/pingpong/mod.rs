@@ -28,8 +28,8 @@ pub struct Args {
     /// The peer that waits; without, this one does
     host: Option<String>,
 
-    /// The device: udp:HOST, an address or a name of this machine's, or udp:0.0.0.0 for the one by which
-    /// others come; packet-v2:INTERFACE,IP/PREFIX; or packet:INTERFACE
+    /// The device: udp:HOST, an address or a name of this machine's, or udp:0.0.0.0 for the one by
+    /// which others come; packet-v2:INTERFACE,IP/PREFIX; or packet:INTERFACE
     #[arg(short, long, value_name = "DEV")]
     device: String,
 

@@ -157,8 +157,8 @@ pub(super) fn is_name(name: &str) -> bool {
     not_a_name(name).is_none()
 }
 
-/// Why a device can't have such a name, if it can't. Names stand in logs and on command lines, and so
-/// have neither blanks nor control characters.
+/// Why a device can't have such a name, if it can't. Names stand in logs and on command lines, and
+/// so have neither blanks nor control characters.
 pub(super) fn not_a_name(name: &str) -> Option<String> {
     let len = name.len();
     if !(1..=LONGEST_NAME).contains(&len) {

@@ -141,14 +141,15 @@ impl Shm {
     /// Joins by a name, which others then [reach](Device::reach) as `shm:NAME`.
     ///
     /// # Errors
-    /// When somebody has that name, or it is longer than 90 bytes, or empty, or has blanks or control
-    /// characters in it.
+    /// When somebody has that name, or it is longer than 90 bytes, or empty, or has blanks or
+    /// control characters in it.
     pub fn join(name: &str) -> Result<Self, OpenError> {
         Self::join_within(name, Limits::default())
     }
 
-    /// Joins by a name that nobody else has, whatever the user, the process and the container: `auto/`
-    /// and a random number of 64 bits. [`Device::address`] tells it, for peers to reach this device by.
+    /// Joins by a name that nobody else has, whatever the user, the process and the container:
+    /// `auto/` and a random number of 64 bits. [`Device::address`] tells it, for peers to reach
+    /// this device by.
     ///
     /// # Errors
     /// When the system refuses.

@@ -185,8 +185,8 @@ impl UdpSocket {
         }
     }
 
-    /// Has the system, where it chooses the address that this sends from, not choose one of those that
-    /// IPv6 replaces each day for privacy.
+    /// Has the system, where it chooses the address that this sends from, not choose one of those
+    /// that IPv6 replaces each day for privacy.
     pub fn prefer_lasting_address(&self) -> io::Result<()> {
         if !self.v6 {
             return Ok(());

@@ -24,12 +24,12 @@
 //! packet from then on.
 //!
 //! # Wildcards
-//! A device has one address, for every packet's ICRC covers the addresses that it is from and for, and
-//! peers know the NIC by one. So a device that is opened at `0.0.0.0` or `[::]` is bound to one
-//! address of that family, the one by which other machines come: which the default route leaves from;
-//! without such a route the first of an interface that is up, that is neither loopback's nor
-//! link-local; or else loopback's. [`Device::address`] tells which. Peers on the same machine come by
-//! that one, too: at 127.0.0.1 or at addresses of other interfaces nobody answers, unless other
+//! A device has one address, for every packet's ICRC covers the addresses that it is from and for,
+//! and peers know the NIC by one. So a device that is opened at `0.0.0.0` or `[::]` is bound to one
+//! address of that family, the one by which other machines come: which the default route leaves
+//! from; without such a route the first of an interface that is up, that is neither loopback's nor
+//! link-local; or else loopback's. [`Device::address`] tells which. Peers on the same machine come
+//! by that one, too: at 127.0.0.1 or at addresses of other interfaces nobody answers, unless other
 //! devices are opened there. `[::]` is IPv6 alone.
 //!
 //! # Bounds
@@ -180,9 +180,9 @@ impl Udp {
         Self::over(listener, link).map_err(system)
     }
 
-    /// Opens a socket at an address of this machine's that the resolver has for a host name. If that
-    /// has several of this machine's, those that are not loopback's go first, and among them those of
-    /// IPv4. This blocks the thread while the name is looked up.
+    /// Opens a socket at an address of this machine's that the resolver has for a host name. If
+    /// that has several of this machine's, those that are not loopback's go first, and among them
+    /// those of IPv4. This blocks the thread while the name is looked up.
     ///
     /// # Errors
     /// When the resolver does not know the name, or none of its addresses is this machine's; and as

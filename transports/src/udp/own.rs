@@ -43,7 +43,8 @@ fn by_default_route(wildcard: SocketAddr) -> io::Result<Option<IpAddr>> {
     Ok(Some(asks.local()?.ip()).filter(|&ip| is_for_others(ip)))
 }
 
-/// The first address of an interface that is up by which other machines may come, or else loopback's.
+/// The first address of an interface that is up by which other machines may come, or else
+/// loopback's.
 fn of_an_interface(wildcard: SocketAddr) -> io::Result<Option<IpAddr>> {
     let interfaces = interface::all()?;
     let addresses = || {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use doorbell_core::cm::{ConnectionId, Extensions, Reply, Request, Why};
 use doorbell_core::connect::{Agreement, Route};
 use doorbell_core::nic::{self, Change, ChangeError, Sending, State};
+use doorbell_core::wire::PathMtu;
 use doorbell_core::wire::cm::RejectReason;
 use tokio::sync::oneshot;
 
@@ -36,7 +37,11 @@ struct Outgoing {
     request: Request,
     way: Way,
     whom: Whom,
+    private: Box<[u8]>,
     answer: Answer,
+    /// Whether the peer has refused packets of the size that was proposed, and is to be asked again
+    /// with the size that the request has now.
+    again: bool,
 }
 
 struct Accepted {
@@ -51,15 +56,18 @@ impl Calls {
         self.0.get(&id).map(|call| call.link.clone())
     }
 
-    /// Nothing is left of a connection.
-    pub fn release(&mut self, id: ConnectionId) -> Option<Arc<Link>> {
-        self.0.remove(&id).map(|call| call.link)
-    }
-
-    /// Whoever waits for a connection is told that it did not come about.
+    /// Whoever waits for a connection is told that it did not come about; unless the peer refused
+    /// it for the size of packets, and there are smaller ones: then it is asked again.
     pub fn failed(&mut self, id: ConnectionId, why: Why) {
         let Some(call) = self.0.get_mut(&id) else { return };
         tracing::debug!(qpn = %call.link.qpn, ?why, "no connection");
+        if let Stage::Asked(outgoing) = &mut call.stage
+            && matches!(why, Why::Refused { reason: RejectReason::INVALID_MTU, .. })
+            && let Some(mtu) = smaller(outgoing.request.mtu)
+        {
+            (outgoing.request.mtu, outgoing.again) = (mtu, true);
+            return;
+        }
         call.link.end(Ending::of(why.clone()));
         if let Some((answer, whom)) = call.decide() {
             let _ = answer.send(Err(ConnectError::of(why, whom)));
@@ -79,6 +87,11 @@ impl Calls {
             let _ = answer.send(Err(ConnectError::GivenUp { peer, service }));
         }
     }
+}
+
+/// The next smaller size of packets, if there is one.
+fn smaller(mtu: PathMtu) -> Option<PathMtu> {
+    PathMtu::ALL.into_iter().rev().find(|other| *other < mtu)
 }
 
 impl Call {
@@ -106,12 +119,41 @@ impl Control {
         request.mtu = self.mtu;
         let way = self.way(Route::new(way));
         let id = self.manager.connect(way.clone(), &request, private)?;
-        link.ways(|ways| ways.id = Some(id));
         link.now_stands(Stand::Connecting);
         let (answer, answered) = oneshot::channel();
-        let stage = Stage::Asked(Box::new(Outgoing { request, way, whom, answer }));
-        self.calls.0.insert(id, Call { link: link.clone(), stage });
+        let private = private.into();
+        let outgoing = Outgoing { request, way, whom, private, answer, again: false };
+        self.asked(id, link.clone(), Box::new(outgoing));
         Ok(answered)
+    }
+
+    fn asked(&mut self, id: ConnectionId, link: Arc<Link>, outgoing: Box<Outgoing>) {
+        link.ways(|ways| ways.id = Some(id));
+        self.calls.0.insert(id, Call { link, stage: Stage::Asked(outgoing) });
+    }
+
+    /// Nothing is left of a connection, and its queue pair may have another: where the peer takes
+    /// smaller packets only, it is asked for them now.
+    pub fn released(&mut self, id: ConnectionId) {
+        let Some(Call { link, stage }) = self.calls.0.remove(&id) else { return };
+        link.ways(|ways| ways.id = None);
+        let Stage::Asked(mut outgoing) = stage else { return };
+        if !std::mem::take(&mut outgoing.again) {
+            return;
+        }
+        tracing::debug!(qpn = %link.qpn, mtu = outgoing.request.mtu.bytes(), "asks again");
+        let Outgoing { request, way, private, .. } = &*outgoing;
+        match self.manager.connect(way.clone(), request, private) {
+            Ok(id) => self.asked(id, link, outgoing),
+            Err(why) => {
+                link.end(Ending::of(Why::Refused {
+                    reason: RejectReason::INVALID_MTU,
+                    info: Vec::new(),
+                    private: Vec::new(),
+                }));
+                let _ = outgoing.answer.send(Err(why.into()));
+            }
+        }
     }
 
     /// Takes a connection up that a peer asks for.
@@ -222,7 +264,7 @@ pub(crate) fn replied(
         return;
     };
     let Stage::Asked(outgoing) = stage else { return };
-    let Outgoing { request, way, whom, answer } = *outgoing;
+    let Outgoing { request, way, whom, answer, .. } = *outgoing;
     let agreement = Agreement::requesters(&request, reply);
     let ready = control
         .ready(&link, (&agreement, id), &way, extensions)

@@ -309,6 +309,8 @@ impl<K: Kind> Unconnected<K> {
     /// thread that may block, and of what it finds the first address is taken that is of the same
     /// family as this NIC's.
     ///
+    /// A peer whose device takes only smaller packets than this NIC's is asked again with those.
+    ///
     /// With more than 76 bytes there is no room left in the request to agree on what two NICs of this
     /// kind can do beyond the standard, and each takes the other for a standard one: writes carry no
     /// metadata then, and more is acknowledged than need be.
@@ -318,10 +320,11 @@ impl<K: Kind> Unconnected<K> {
     /// those that are not said are zero.
     ///
     /// # Errors
-    /// When the address can't be reached, or the host has none of this NIC's family; when nothing comes back from there for
-    /// [`connect_timeout`](crate::Config::connect_timeout), or the program there does not decide for
-    /// [`accept_timeout`](crate::Config::accept_timeout); when the peer refuses, or there are more
-    /// bytes. To give up earlier, drop the future: the peer is told.
+    /// When the address can't be reached, or the host has none of this NIC's family; when nothing
+    /// comes back from there for [`connect_timeout`](crate::Config::connect_timeout), or the
+    /// program there does not decide for [`accept_timeout`](crate::Config::accept_timeout); when
+    /// the peer refuses, or there are more bytes. To give up earlier, drop the future: the peer is
+    /// told.
     pub async fn connect(
         self,
         to: &str,
@@ -451,8 +454,8 @@ pub(crate) async fn reach(nic: &Nic, to: &Address) -> Result<Way, ConnectError> 
     }
 }
 
-/// The address of a peer that was asked for by `text`, for errors: with the address that was found, if
-/// the text names a host.
+/// The address of a peer that was asked for by `text`, for errors: with the address that was found,
+/// if the text names a host.
 fn as_asked(text: &str, address: &Address) -> String {
     match text.parse::<Address>() {
         Ok(_) => text.to_owned(),

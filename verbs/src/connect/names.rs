@@ -10,9 +10,9 @@ use tokio::sync::oneshot;
 use crate::error::ConnectError;
 use crate::nic::Nic;
 
-/// The address that text stands for, for a peer of `nic`. The name of a host is looked up, by a thread
-/// that may block: one of Tokio's where this is called in a runtime, and one of its own elsewhere. An
-/// address takes no thread, and is there at once.
+/// The address that text stands for, for a peer of `nic`. The name of a host is looked up, by a
+/// thread that may block: one of Tokio's where this is called in a runtime, and one of its own
+/// elsewhere. An address takes no thread, and is there at once.
 pub(crate) async fn find(nic: &Nic, text: &str) -> Result<Address, ConnectError> {
     let host = match text.parse() {
         Err(AddressError::Name(host)) => host,

@@ -331,9 +331,7 @@ impl Control {
             cm::Event::Newcomer { way, qpn } => self.nic.suspect(&way.path(PathId(0)), qpn),
             cm::Event::Released { id, .. } => {
                 self.listeners.forget(id);
-                if let Some(link) = self.calls.release(id) {
-                    link.ways(|ways| ways.id = None);
-                }
+                self.released(id);
                 self.clear();
             }
         }

@@ -1,18 +1,15 @@
 //! What goes wrong, as programs are told: what was tried, what was found, and what to do.
 
-use doorbell_core::wire::PathMtu;
-use doorbell_transports::shm::Shm;
 use doorbell_verbs::work::Send;
 use doorbell_verbs::{
-    Buf, ConnectError, Connection, Domain, Ending, Failed, ListenRefused, Nic, QueuePair,
+    Buf, ConnectError, Connection, Domain, Ending, Failed, ListenRefused, QueuePair,
     QueuePairConfig, QueuesConfig, Region, RemoteMemory, Rights, Stand, Unconnected,
 };
 
 use crate::common::{
     End, Over, Runs, SERVICE, address, brief, buf, connected, connected_as, customary, joined,
-    names, nics, run, sleepy,
+    nics, run, sleepy,
 };
-use crate::watched::Watched;
 
 /// Runs a program over two connected ends, on one thread: whether it sleeps or spins, an error is
 /// the same.
@@ -328,21 +325,6 @@ fn an_address_that_is_none_or_of_another_kind_is_said_to_be() {
         says(&asked(&domain, "udp:127.0.0.1:4791").await, &["127.0.0.1:4791", "shm"]);
         let nobody = format!("{}-nobody", near.address());
         says(&asked(&domain, &nobody).await, &["nobody"]);
-    });
-}
-
-/// The peer's device takes smaller packets.
-#[test]
-fn packets_that_the_peer_does_not_take_are_refused() {
-    run(Runs::CurrentThread, || async {
-        let [here, there] = names(Over::Shm);
-        let near = Nic::open(&here, brief()).expect("nobody else has it");
-        let far = there.strip_prefix("shm:").expect("it begins so");
-        let device = Watched::taking(Shm::join(far).expect("nobody else has it"), PathMtu::Mtu1024);
-        let far = Nic::over(device, brief()).expect("a NIC");
-        let _listener = far.listen(SERVICE).await.expect("nobody else does");
-        let why = asked(&near.domain(), &address(&far)).await;
-        says(&why, &[" refused a connection to service ", "its device takes smaller packets"]);
     });
 }
 

@@ -18,12 +18,25 @@ fn refused(name: &str) -> NicError {
 
 #[test]
 fn a_name_of_no_device_is_said_to_be_none_and_what_is_one() {
-    for name in ["elsewhere", "tcp:127.0.0.1", "", "udp:nowhere"] {
+    for name in [
+        "elsewhere",
+        "tcp:127.0.0.1",
+        "",
+        "udp",
+        "udp:127.0.0.300",
+        "udp:localhost:65536",
+        "packet",
+        "packet-v2:",
+        "packet-v2:eth0,192.0.2.7",
+    ] {
         let why = refused(name);
         assert!(matches!(why, NicError::Spec(_)), "{why:?}");
         says(&why, &[&format!("`{name}`")]);
     }
     says(&refused("elsewhere"), &["names no device", "shm:", "udp:", "packet:", "packet-v2:"]);
+    says(&refused("udp"), &["an IP address or a host name", "as in udp:192.0.2.7:5000"]);
+    says(&refused("packet:"), &["the name of an interface (`ip link` lists them)"]);
+    says(&refused("packet-v2:eth0,192.0.2.7"), &["`192.0.2.7` is no address in a network"]);
 }
 
 /// Of one that is to be shared, nothing was said of what to do.
@@ -38,12 +51,15 @@ fn an_interface_or_address_that_this_machine_lacks_is_named_with_how_to_find_wha
                 | NicError::Sharing(SharingError::NoInterface { .. })
         );
         assert!(missing, "{why:?}");
-        says(&why, &["interface", "`nonesuch0`", "`ip link` lists what there is"]);
+        says(&why, &["interface", "`nonesuch0`", "`ip link` lists what there is: ", "lo"]);
     }
     // For documentation, and so nobody's.
     let why = refused("udp:192.0.2.7");
     assert!(matches!(why, NicError::Device(OpenError::NoAddress { .. })), "{why:?}");
-    says(&why, &["udp: 192.0.2.7 is no address of this machine's", "`ip address` lists"]);
+    says(
+        &why,
+        &["udp: 192.0.2.7 is no address of this machine's", "`ip address` lists", "127.0.0.1"],
+    );
 }
 
 /// With a few descriptors to spare, some step of opening fails, and what fails is named with the limit:
@@ -68,6 +84,18 @@ fn a_nic_for_which_there_is_no_descriptor_names_the_limit() {
             assert!(opened.is_some(), "32 are not enough for {name}");
         }
     });
+}
+
+#[test]
+fn a_name_that_shared_memory_can_not_have_is_refused_with_what_it_may_be() {
+    for (name, says_why) in [
+        (&*format!("shm:{}", "n".repeat(91)), "it has 91 bytes, and may have 1 to 90"),
+        ("shm:my job", "it has ' ', and may have neither blanks nor control characters"),
+    ] {
+        let why = refused(name);
+        assert!(matches!(why, NicError::Device(OpenError::Name { .. })), "{why:?}");
+        says(&why, &[says_why]);
+    }
 }
 
 #[test]

@@ -9,13 +9,15 @@ use crate::child::{test_again, test_of};
 const AGAIN: &str = "DOORBELL_NAMES";
 
 /// Mounts the files of a directory over those of `/etc`, and goes on as another program.
-const MOUNT: &str = "for file in hosts resolv.conf nsswitch.conf; do \
-    if [ -e /etc/$file ]; then mount --bind \"$0/$file\" /etc/$file || exit 1; fi; done; exec \"$@\"";
+const MOUNT: &str = r#"for file in hosts resolv.conf nsswitch.conf; do
+    if [ -e /etc/$file ]; then mount --bind "$0/$file" /etc/$file || exit 1; fi
+done
+exec "$@""#;
 
-/// Runs the rest of a test of a [lab](super::test) in a process whose resolver knows the hosts of a text
-/// in the form of `/etc/hosts`, and asks a name server at 127.0.0.1 about all others: if the test has
-/// none there, it is told at once that nobody listens. To be called once in the test, with a closure;
-/// the test runs from its beginning in that process, with another lab.
+/// Runs the rest of a test of a [lab](super::test) in a process whose resolver knows the hosts of a
+/// text in the form of `/etc/hosts`, and asks a name server at 127.0.0.1 about all others: if the
+/// test has none there, it is told at once that nobody listens. To be called once in the test, with
+/// a closure; the test runs from its beginning in that process, with another lab.
 ///
 /// # Panics
 /// When the closure does, and when files can't be mounted.
