@@ -272,7 +272,7 @@ impl Shm {
         }
         let nobody = |why| ReachError::Nobody { address: address.clone(), why };
         if !is_name(name) {
-            let why = "a name has 1 to 90 bytes, without blanks and control characters";
+            let why = "a name has 1 to 90 bytes, without control characters";
             return Err(ReachError::NoPeers { address: address.clone(), why });
         }
         if self.meeting.listener.is_none() {

@@ -157,15 +157,15 @@ pub(super) fn is_name(name: &str) -> bool {
     not_a_name(name).is_none()
 }
 
-/// Why a device can't have such a name, if it can't. Names stand in logs and on command lines, and
-/// so have neither blanks nor control characters.
+/// Why a device can't have such a name, if it can't. Names stand in logs and in errors, and so
+/// have no control characters.
 pub(super) fn not_a_name(name: &str) -> Option<String> {
     let len = name.len();
     if !(1..=LONGEST_NAME).contains(&len) {
         return Some(format!("it has {len} bytes, and may have 1 to {LONGEST_NAME}"));
     }
-    let wrong = name.chars().find(|one| one.is_whitespace() || one.is_control())?;
-    Some(format!("it has {wrong:?}, and may have neither blanks nor control characters"))
+    let wrong = name.chars().find(|one| one.is_control())?;
+    Some(format!("it has {wrong:?}, and may have no control characters"))
 }
 
 /// A number of lines that a ring can have.

@@ -141,8 +141,8 @@ impl Shm {
     /// Joins by a name, which others then [reach](Device::reach) as `shm:NAME`.
     ///
     /// # Errors
-    /// When somebody has that name, or it is longer than 90 bytes, or empty, or has blanks or
-    /// control characters in it.
+    /// When somebody has that name, or it is longer than 90 bytes, or empty, or has control
+    /// characters in it.
     pub fn join(name: &str) -> Result<Self, OpenError> {
         Self::join_within(name, Limits::default())
     }

@@ -90,7 +90,7 @@ fn a_nic_for_which_there_is_no_descriptor_names_the_limit() {
 fn a_name_that_shared_memory_can_not_have_is_refused_with_what_it_may_be() {
     for (name, says_why) in [
         (&*format!("shm:{}", "n".repeat(91)), "it has 91 bytes, and may have 1 to 90"),
-        ("shm:my job", "it has ' ', and may have neither blanks nor control characters"),
+        ("shm:job\n", r"`job\n` can't be a name: it has '\n', and may have no control characters"),
     ] {
         let why = refused(name);
         assert!(matches!(why, NicError::Device(OpenError::Name { .. })), "{why:?}");
