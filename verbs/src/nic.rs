@@ -19,7 +19,7 @@ use doorbell_transports::{Address, Capabilities, Device, Spec, Trouble};
 use tokio::sync::broadcast;
 
 use crate::completions::{CompletionQueue, UntilCompletion};
-use crate::connect::{Listener, listen};
+use crate::connect::{Listener, find_own, listen};
 use crate::domain::Domain;
 use crate::error::{ListenRefused, NicError};
 use crate::events::AsyncEvent;
@@ -194,8 +194,7 @@ impl Nic {
     /// A host name must be one of this machine's; of its addresses, one that is not loopback's is
     /// taken where there is one, and rather an IPv4 address. It is looked up before this returns,
     /// which blocks the thread for as long as the system's resolver takes. An address never does
-    /// that: who opens NICs in asynchronous code gives addresses, or calls this in
-    /// [`spawn_blocking`](tokio::task::spawn_blocking).
+    /// that; and in asynchronous code there is [`open_async`](Self::open_async).
     ///
     /// # Errors
     /// When it is no such name, the device can't be opened, or the configuration can't be; the error says
@@ -204,8 +203,28 @@ impl Nic {
     /// # Panics
     /// In a runtime that was built without I/O.
     pub fn open(spec: &str, config: Config) -> Result<Self, NicError> {
+        Self::open_as(spec.parse()?, config)
+    }
+
+    /// Opens a device by name as [`open`](Self::open) does, for asynchronous code: where the name has
+    /// a host name in it, that is looked up on a thread that may block, and this waits for it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    ///
+    /// # Panics
+    /// As [`open`](Self::open).
+    pub async fn open_async(spec: &str, config: Config) -> Result<Self, NicError> {
+        let spec = match spec.parse()? {
+            Spec::UdpNamed(host) => Spec::Udp(find_own(host).await?),
+            spec => spec,
+        };
+        Self::open_as(spec, config)
+    }
+
+    fn open_as(spec: Spec, config: Config) -> Result<Self, NicError> {
         let own = Numbering::default();
-        match spec.parse()? {
+        match spec {
             Spec::Shm(Some(name)) => Self::build(Shm::join(&name)?, own, None, config),
             Spec::Shm(None) => Self::build(Shm::join_unique()?, own, None, config),
             Spec::Udp(address) => Self::over_sockets(Udp::open(address)?, config),

@@ -188,7 +188,16 @@ impl Udp {
     /// When the resolver does not know the name, or none of its addresses is this machine's; and as
     /// [`open`](Self::open).
     pub fn open_named(host: &HostName) -> Result<Self, OpenError> {
-        Self::open(own::behind_name(host)?)
+        Self::open(Self::own_address(host)?)
+    }
+
+    /// The address at which [`open_named`](Self::open_named) opens a socket, for programs that look
+    /// names up on threads of their own. This blocks the thread.
+    ///
+    /// # Errors
+    /// When the resolver does not know the name, or none of its addresses is this machine's.
+    pub fn own_address(host: &HostName) -> Result<SocketAddr, OpenError> {
+        own::behind_name(host)
     }
 
     fn over(listener: UdpSocket, link: Link) -> io::Result<Self> {

@@ -26,7 +26,7 @@ pub use exchange::Side;
 pub(crate) use exchange::{Told, meet};
 pub(crate) use listener::{Asked, Listeners, listen};
 pub use listener::{Incoming, Listener};
-pub(crate) use names::find;
+pub(crate) use names::{find, find_own};
 pub use private::Private;
 
 use crate::error::{ConnectError, PostReceiveError};
