@@ -46,7 +46,7 @@ fn a_name_has_1_to_90_bytes() {
 #[test]
 fn a_name_with_control_characters_is_refused_and_the_character_is_shown() {
     for (wrong, shown) in [("job\n", r"'\n'"), ("job\0", r"'\0'"), ("\u{9b}2J", r"'\u{9b}'")] {
-        let error = Shm::join(wrong).err().expect("no name");
+        let error = Shm::join(wrong).expect_err("no name");
         assert!(matches!(error, OpenError::Name { .. }), "{error}");
         let said = error.to_string();
         assert!(said.contains(shown) && !said.contains('\n'), "{said}");

@@ -49,7 +49,7 @@ fn a_port_that_is_named_with_a_wildcard_is_the_devices_and_taken_at_its_address_
         let device = open("0.0.0.0:5000");
         assert_eq!(device.address().to_string(), "udp:10.219.0.1:5000");
         let again = Udp::open("0.0.0.0:5000".parse().expect("an address"));
-        let taken = again.err().expect("it is taken");
+        let taken = again.expect_err("it is taken");
         assert!(matches!(taken, OpenError::Taken { .. }), "{taken}");
         assert!(taken.to_string().contains("10.219.0.1:5000"), "{taken}");
         assert_eq!(socket(&open("127.0.0.1:5000")).port(), 5000);
@@ -80,7 +80,7 @@ fn a_wildcard_of_a_family_that_no_interface_has_is_refused() {
     lab::test(|lab| {
         lab.near.ip("-6 addr flush dev lo").expect("`ip` does it");
         let opened = Udp::open("[::]:0".parse().expect("an address"));
-        let error = opened.err().expect("there is no such address");
+        let error = opened.expect_err("there is no such address");
         assert!(matches!(error, OpenError::NoFamily { .. }), "{error}");
         assert!(
             error.to_string().contains("no interface that is up has an IPv6 address"),

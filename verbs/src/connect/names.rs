@@ -4,8 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::thread;
 
+use doorbell_transports::floor::naming_limits;
 use doorbell_transports::udp::Udp;
-use doorbell_transports::{Address, AddressError, HostName, LookUpError, OpenError, naming_limits};
+use doorbell_transports::{Address, AddressError, HostName, LookUpError, OpenError};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
