@@ -56,9 +56,17 @@ impl EndpointBuilder {
         self.with(|config| config.admits = admits)
     }
 
-    /// Sets the most requests that each peer may have [under way](EndpointConfig::credits) to the endpoint.
+    /// Sets how many messages each peer may have [under way](EndpointConfig::credits) to the endpoint, from the
+    /// first one on. By default it is eight [at first](Self::first_credits), and up to 256 for a peer that
+    /// uses them.
     pub fn credits(self, credits: usize) -> Self {
-        self.with(|config| config.credits = credits)
+        self.with(|config| (config.credits, config.first_credits) = (credits, credits))
+    }
+
+    /// Sets how many of its [credits](Self::credits) a new peer has; it [gets more](EndpointConfig::first_credits)
+    /// as it uses them.
+    pub fn first_credits(self, credits: usize) -> Self {
+        self.with(|config| config.first_credits = credits)
     }
 
     /// Sets the longest [payload](EndpointConfig::payload) of a message; 4096 bytes by default.

@@ -31,10 +31,12 @@ impl BundleConfig {
 
 impl EndpointConfig {
     pub(crate) fn check(&self) -> Result<(), OpenError> {
-        let &Self { credits, payload, tasks, receives, patience, flow, .. } = self;
+        let &Self { credits, first_credits, payload, tasks, receives, patience, flow, .. } = self;
         let why =
             ("without any, no peer could ever send a request", "the wire counts them in 12 bits");
         within("EndpointConfig::credits", credits, 1..=MOST_CREDITS, why)?;
+        let why = ("without any, no peer could ever send a request", LONGEST_QUEUE);
+        within("EndpointConfig::first_credits", first_credits, 1..=usize::MAX, why)?;
         let why = (
             "endpoints that meet send each other lists of their handlers, in messages of 512",
             "each receive has a buffer of this length",
@@ -99,6 +101,10 @@ mod tests {
             (
                 EndpointConfig { credits: 4096, ..good() },
                 "EndpointConfig::credits is 4096, and must be at most 4095: the wire counts",
+            ),
+            (
+                EndpointConfig { first_credits: 0, ..good() },
+                "EndpointConfig::first_credits is 0, and must be at least 1: without any,",
             ),
             (
                 EndpointConfig { payload: 0, ..good() },

@@ -105,6 +105,11 @@ pub struct EndpointConfig {
     pub shows: Option<Tag>,
     /// The most requests that each peer may have under way to it: at least 1, at most 4095.
     pub credits: usize,
+    /// How many of its [credits](Self::credits) a new peer has: at least 1. A peer that uses them gets
+    /// another with each answer, up to all, as long as there are [receives](Self::receives): twice as
+    /// many each time that all of them come back. The queue for what is sent to a peer is as deep as this,
+    /// too; who streams payloads of kilobytes wants it to be as many as the credits.
+    pub first_credits: usize,
     /// The longest payload of a message that it takes: from 512 bytes, which is what endpoints say to each
     /// other when they meet, to a MiB. It takes up to seven bytes more, for buffers are multiples of eight.
     pub payload: usize,
@@ -116,7 +121,7 @@ pub struct EndpointConfig {
     /// others map and that maps nobody.
     pub places: usize,
     /// The most receives, which bounds what it holds, each as long as a payload and some: at least 4. While half of
-    /// them are free, a new peer has receives for all its [credits](Self::credits), and for as many
+    /// them are free, a new peer has receives for its [first credits](Self::first_credits), and for as many
     /// answers; after that, for one request, and for more as it sends them. By [`Policy::PerSize`] there
     /// are so many for messages of each size.
     pub receives: usize,
@@ -136,14 +141,15 @@ pub struct EndpointConfig {
 }
 
 impl Default for EndpointConfig {
-    /// Eight credits, payloads of 4096 bytes, no segment, 64 asynchronous handlers, 1024 peers, half a
+    /// Eight credits at first and up to 256, payloads of 4096 bytes, no segment, 64 asynchronous handlers, 1024 peers, half a
     /// minute of patience, no deadline.
     fn default() -> Self {
         Self {
             service: None,
             admits: Admits::Everybody,
             shows: None,
-            credits: 8,
+            credits: 256,
+            first_credits: 8,
             payload: 4096,
             segment: None,
             tasks: 64,

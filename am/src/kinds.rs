@@ -48,7 +48,7 @@ pub struct Named {
 }
 
 /// The longest name of a kind of message.
-const LONGEST_NAME: usize = 255;
+pub(crate) const LONGEST_NAME: usize = 255;
 
 impl Named {
     const fn new(name: &'static str, shape: Shape) -> Self {

@@ -43,7 +43,7 @@
 //! | the same with [`Flow::Nic`] | so many of each peer |
 //! | buffers beside | as many, and those that handlers and callers keep: of handlers, no more than requests may be under way |
 //! | requests under way to a peer | its credits, and no more than this side's |
-//! | what a peer tells of its named handlers | a MiB, once for all peers that have the same |
+//! | what a peer tells of its named handlers | 5 MB if it has 4094 of the longest names; once for all peers that have the same |
 //! | asynchronous handlers that run | [`tasks`](EndpointConfig::tasks); others wait, and hold their requests' credits |
 //! | those that wait, of peers that have gone, too | three times [`receives`](EndpointConfig::receives); more are refused as [`Busy`](Undeliverable::Busy) |
 //!

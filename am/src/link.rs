@@ -187,7 +187,8 @@ impl Link {
         // nothing says itself how far the peer has come.
         let credits = size.credits(&endpoint.config);
         let asks = own.is_none() && !endpoint.shared.nic.capabilities().lossless;
-        let worth = (asks && credits <= Taken::MOST_CREDITS).then(|| (credits / 4).max(1) as u16);
+        let first = size.first_credits(&endpoint.config);
+        let worth = (asks && credits <= Taken::MOST_CREDITS).then(|| (first / 4).max(1) as u16);
         let worth = worth.and_then(NonZeroU16::new);
         Self {
             own,
@@ -482,13 +483,15 @@ impl Link {
         at_once: Option<AtHand<'_>>,
     ) {
         let _semantics = span(Cost::Semantics);
+        let granted = out.credits + out.taken;
         let Some(outbox) = self.outbox(out) else { return };
         let alone = at_once.is_some() && !outbox.holds();
         if alone || !self.goes_together() {
             let nic = at_once.unwrap_or(AtHand::nothing());
             return outbox.send(header, content, &self.buffers, nic);
         }
-        let packed = (self.credits() / 4).max(2);
+        // A quarter of what either side may have under way now, so that both have something to do.
+        let packed = (self.grants().max(granted.into()) / 4).max(2);
         if outbox.hold(header, content, (&self.buffers, packed)) {
             self.endpoint.shared.holds(self.clone());
         }

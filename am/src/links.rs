@@ -265,7 +265,7 @@ impl Core {
         const FEW: usize = 8;
         // What there is no room for waits in the outbox. A NIC that loses nothing may say what it has
         // taken later than its program answers that: it does so when it has nothing else to do.
-        let credits = size.credits(&self.config);
+        let credits = size.first_credits(&self.config);
         let late = if self.shared.nic.capabilities().lossless { credits } else { 0 };
         let send_depth = (credits + late.saturating_sub(FEW)).max(2);
         let config = QueuesConfig { send_depth, ..self.shared.queues.clone() };
@@ -342,16 +342,16 @@ impl Core {
     }
 
     /// How many receives there are for a new link: for its peer's requests, and for the answers to its
-    /// own. While there is plenty, as many as there may be; or else one, and more as it is used. None if
-    /// there is none.
+    /// own. While there is plenty, as many as a new peer is to have; or else one, and more as it is used.
+    /// `None` if there is none.
     fn receives(&self, buffers: &Buffers, size: Size) -> Option<(usize, usize)> {
-        let most = size.credits(&self.config);
         if self.config.flow != Flow::Credits {
-            return Some((MOST_CREDITS, most));
+            return Some((MOST_CREDITS, size.credits(&self.config)));
         }
-        let plenty = buffers.is_plenty(2 * most);
-        let grants = buffers.promise_to_peer(if plenty { most } else { 1 });
-        let lease = if plenty { buffers.promise_for_answers(most) } else { 0 };
+        let first = size.first_credits(&self.config);
+        let plenty = buffers.is_plenty(2 * first);
+        let grants = buffers.promise_to_peer(if plenty { first } else { 1 });
+        let lease = if plenty { buffers.promise_for_answers(first) } else { 0 };
         (grants > 0).then_some((grants, lease))
     }
 

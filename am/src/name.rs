@@ -12,11 +12,11 @@ use thiserror::Error;
 /// is needed.
 ///
 /// ```
-/// use doorbell_am::Name;
+/// use doorbell::am::Name;
 ///
 /// let name: Name = "shm:job/1#000000000000002a".parse()?;
 /// assert_eq!(name, Name::at("shm:job/1", 42));
-/// # Ok::<(), doorbell_am::NameError>(())
+/// # Ok::<(), doorbell::am::NameError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Name {

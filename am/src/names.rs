@@ -10,15 +10,14 @@
 //! | 1, and so many | the name |
 //! | 2, and so many | the types, for errors |
 
-use crate::kinds::Named;
+use crate::kinds::{LONGEST_NAME, Named};
 use crate::wire::MOST_HANDLERS;
 
-/// The longest listing that an endpoint asks a peer for: four times what 4,094 handlers of middling names
-/// take.
-pub(crate) const LONGEST_LISTING: usize = 1 << 20;
-
-/// The most bytes of a text that are listed.
+/// The most bytes that are listed of the text of types.
 const LONGEST_TYPES: usize = 1000;
+
+/// The longest listing that there can be, and that an endpoint takes of a peer: 5 MB.
+pub(crate) const LONGEST_LISTING: usize = MOST_HANDLERS * (13 + LONGEST_NAME + LONGEST_TYPES);
 
 /// The named handlers of an endpoint, by the numbers that stand for their names and types.
 pub(crate) struct Names {
@@ -51,7 +50,7 @@ impl<'l> Entry<'l> {
 
 /// Adds an entry to a listing.
 pub(crate) fn list(listing: &mut Vec<u8>, Named { name, key }: Named, place: u16, types: &str) {
-    let types = &types.as_bytes()[..types.len().min(LONGEST_TYPES)];
+    let types = &types.as_bytes()[..types.floor_char_boundary(LONGEST_TYPES)];
     listing.extend(key.to_le_bytes());
     listing.extend(place.to_le_bytes());
     listing.push(name.len() as u8);

@@ -50,4 +50,9 @@ impl Size {
             Self::Long => config.credits.div_ceil(4),
         }
     }
+
+    /// How many of those a new peer has.
+    pub fn first_credits(self, config: &EndpointConfig) -> usize {
+        self.credits(config).min(config.first_credits)
+    }
 }

@@ -25,7 +25,7 @@ impl fmt::Display for Tag {
 /// Whom an endpoint admits: whose messages it takes, and who may map it.
 ///
 /// ```
-/// use doorbell_am::{Admits, EndpointConfig, Tag};
+/// use doorbell::am::{Admits, EndpointConfig, Tag};
 ///
 /// let open = EndpointConfig::default();
 /// assert_eq!(open.admits, Admits::Everybody);

@@ -39,7 +39,7 @@ impl Bell {
 /// completions, so a reader who is slow holds them up, and loses none.
 ///
 /// ```
-/// # use doorbell_verbs::{Config, Nic, QueuesConfig};
+/// # use doorbell::verbs::{Config, Nic, QueuesConfig};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let nic = Nic::open(&format!("shm:completions/{}", std::process::id()), Config::default())?;
 /// let mut completions = nic.completion_queue(256)?;

@@ -14,14 +14,14 @@ use crate::queues::SendQueue;
 /// It stays on the thread that has the NIC: whoever waited for the NIC elsewhere would wait for ever.
 ///
 /// ```
-/// # use doorbell_verbs::floor::AtHand;
+/// # use doorbell::verbs::floor::AtHand;
 /// fn is_there(nic: AtHand<'static>) -> bool {
 ///     (move || nic.is_there())()
 /// }
 /// ```
 ///
 /// ```compile_fail,E0277
-/// # use doorbell_verbs::floor::AtHand;
+/// # use doorbell::verbs::floor::AtHand;
 /// fn is_there(nic: AtHand<'static>) -> bool {
 ///     std::thread::spawn(move || nic.is_there()).join().unwrap()
 /// }
@@ -91,9 +91,9 @@ impl<'r> AtHand<'r> {
     /// is copied.
     ///
     /// ```
-    /// # use doorbell_verbs::work::Send;
-    /// # use doorbell_verbs::floor::{AtHand, Copied};
-    /// # use doorbell_verbs::{Refused, SendQueue, WorkRequest, Buf};
+    /// # use doorbell::verbs::work::Send;
+    /// # use doorbell::verbs::floor::{AtHand, Copied};
+    /// # use doorbell::verbs::{Refused, SendQueue, WorkRequest, Buf};
     /// /// Sends a header, and bytes behind it.
     /// fn send(
     ///     nic: &mut AtHand<'_>,
@@ -140,7 +140,7 @@ impl<'r> AtHand<'r> {
 /// same NIC panics.
 ///
 /// ```
-/// # use doorbell_verbs::{CompletionQueue, Nic};
+/// # use doorbell::verbs::{CompletionQueue, Nic};
 /// fn spawn(nic: Nic, mut completions: CompletionQueue) {
 ///     tokio::spawn(async move {
 ///         let hand = nic.until_completion(&mut completions).await;
@@ -151,7 +151,7 @@ impl<'r> AtHand<'r> {
 /// ```
 ///
 /// ```compile_fail
-/// # use doorbell_verbs::{CompletionQueue, Nic};
+/// # use doorbell::verbs::{CompletionQueue, Nic};
 /// fn spawn(nic: Nic, mut completions: CompletionQueue) {
 ///     tokio::spawn(async move {
 ///         let hand = nic.until_completion(&mut completions).await;

@@ -1,7 +1,7 @@
 //! InfiniBand verbs for Tokio: a program writes to another's memory, and awaits that it is there.
 //!
 //! ```
-//! # use doorbell_verbs::{Config, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId};
+//! # use doorbell::verbs::{Config, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId};
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let name = |end| format!("shm:front-page/{}/{end}", std::process::id());

@@ -25,7 +25,7 @@ use crate::progress::Errand;
 /// A clone of the [`Region`] stays mapped for the program, and not for the NIC: keep this.
 ///
 /// ```
-/// # use doorbell_verbs::{Config, Nic, QueuePairConfig, Rights, ServiceId, SharedMemory};
+/// # use doorbell::verbs::{Config, Nic, QueuePairConfig, Rights, ServiceId, SharedMemory};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let open = |end| Nic::open(&format!("shm:mapped-{}/{end}", std::process::id()), Config::default());

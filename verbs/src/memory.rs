@@ -24,7 +24,7 @@ use crate::progress::Errand;
 /// [revoked](Self::revoke).
 ///
 /// ```
-/// # use doorbell_verbs::{Config, Nic, Region, Rights};
+/// # use doorbell::verbs::{Config, Nic, Region, Rights};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let nic = Nic::open(&format!("shm:memory/{}", std::process::id()), Config::default())?;
 /// let memory = nic.domain().register(Region::new(4096), Rights::REMOTE)?;
@@ -38,7 +38,7 @@ use crate::progress::Errand;
 /// A copy of its bytes is to be had, and a slice of them never, for peers write there:
 ///
 /// ```
-/// # use doorbell_verbs::Registered;
+/// # use doorbell::verbs::Registered;
 /// fn bytes(memory: &Registered) -> Vec<u8> {
 ///     let mut bytes = vec![0; memory.len()];
 ///     memory.read_at(0, &mut bytes).expect("all of them");
@@ -47,7 +47,7 @@ use crate::progress::Errand;
 /// ```
 ///
 /// ```compile_fail,E0608
-/// # use doorbell_verbs::Registered;
+/// # use doorbell::verbs::Registered;
 /// fn bytes(memory: &Registered) -> Vec<u8> {
 ///     let mut bytes = vec![0; memory.len()];
 ///     bytes.copy_from_slice(&memory[..]);
@@ -206,7 +206,7 @@ impl fmt::Debug for Registered {
 /// wherever it is needed. Whoever has it may do what the peer has granted with it.
 ///
 /// ```
-/// use doorbell_verbs::RemoteMemory;
+/// use doorbell::verbs::RemoteMemory;
 ///
 /// let memory: RemoteMemory = "7f0012345000+4096@8c0ffee1".parse()?;
 /// assert_eq!(memory.len(), 4096);
@@ -214,7 +214,7 @@ impl fmt::Debug for Registered {
 ///            Ok("7f0012345fa0+96@8c0ffee1".to_owned()));
 /// assert!(memory.at(4000, 97).is_err());
 /// assert_eq!(RemoteMemory::from_bytes(memory.to_bytes()), memory);
-/// # Ok::<(), doorbell_verbs::RemoteMemoryError>(())
+/// # Ok::<(), doorbell::verbs::RemoteMemoryError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -121,7 +121,7 @@ impl Default for Config {
 /// them, and of all that was made with it, is dropped, it is gone.
 ///
 /// ```
-/// use doorbell_verbs::{Config, Nic, ServiceId};
+/// use doorbell::verbs::{Config, Nic, ServiceId};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -405,7 +405,7 @@ impl Nic {
     /// The look is taken after each turn of the NIC, with the NIC in hand: it must not use it.
     ///
     /// ```
-    /// # use doorbell_verbs::{Nic, Registered};
+    /// # use doorbell::verbs::{Nic, Registered};
     /// async fn until_written(nic: &Nic, memory: &Registered) -> u64 {
     ///     nic.until(|| memory.load(0).ok().filter(|&word| word != 0)).await
     /// }
@@ -428,8 +428,8 @@ impl Nic {
     /// [taken](CompletionQueue::look).
     ///
     /// ```
-    /// # use doorbell_verbs::work::Send;
-    /// # use doorbell_verbs::{CompletionQueue, Memory, Nic, ReceiveQueue, SendQueue};
+    /// # use doorbell::verbs::work::Send;
+    /// # use doorbell::verbs::{CompletionQueue, Memory, Nic, ReceiveQueue, SendQueue};
     /// # type Outcome = Result<(), Box<dyn std::error::Error>>;
     /// # async fn answer(nic: &Nic, send: &mut SendQueue, receive: &mut ReceiveQueue,
     /// #     received: &mut CompletionQueue) -> Outcome {
@@ -488,8 +488,8 @@ impl Nic {
     /// which the peer waits longer then: this is for those whose messages are answered by messages.
     ///
     /// ```
-    /// # use doorbell_verbs::work::Send;
-    /// # use doorbell_verbs::{CompletionQueue, Nic, Refused, SendQueue, WorkRequest};
+    /// # use doorbell::verbs::work::Send;
+    /// # use doorbell::verbs::{CompletionQueue, Nic, Refused, SendQueue, WorkRequest};
     /// /// Answers what has come. Whether anything had.
     /// fn answer(nic: &Nic, queue: &mut SendQueue, completions: &mut CompletionQueue) -> bool {
     ///     let answered = nic.turn_and_find(|mut nic| {

@@ -171,8 +171,8 @@ impl SendQueue {
     /// Posts several requests with one ring of the doorbell, when what is returned is dropped.
     ///
     /// ```no_run
-    /// # use doorbell_verbs::work::Send;
-    /// # use doorbell_verbs::SendQueue;
+    /// # use doorbell::verbs::work::Send;
+    /// # use doorbell::verbs::SendQueue;
     /// # fn posts(queue: &mut SendQueue) -> Result<(), Box<dyn std::error::Error>> {
     /// let mut batch = queue.batch();
     /// for number in 0..10_u8 {

@@ -95,7 +95,7 @@ impl Link {
         }
     }
 
-    /// Answers a request. A peer that has fewer credits than it may have gets one more with each
+    /// Answers a request. A peer that uses most of its credits, and may have more, gets one more with each
     /// answer, as long as there are receives: so idle peers hold few, and busy ones many.
     #[inline]
     fn answer(
@@ -109,14 +109,22 @@ impl Link {
             return;
         }
         let answers = if header.kind == Kind::Done { header.call.into() } else { 1 };
-        let answered = self.answered.load(Ordering::Relaxed).wrapping_add(answers);
-        self.answered.store(answered, Ordering::Relaxed);
-        let full = self.grants() >= self.credits();
+        let before = self.answered.load(Ordering::Relaxed);
+        self.answered.store(before.wrapping_add(answers), Ordering::Relaxed);
         // More credits share a send with an answer, or there would be no receive for them.
-        if full || pack::size(header, content) + pack::HEAD > self.shared() {
+        if !self.wants_credits(before) || pack::size(header, content) + pack::HEAD > self.shared() {
             return self.send(out, header, content, (!handles_several()).then_some(nic));
         }
         self.answer_and_grant(out, header, content, answers as usize);
+    }
+
+    /// Whether the peer may have more credits, and uses those that it has: more than half of them are under
+    /// way when so many of its requests were answered, or several requests came together.
+    #[inline]
+    fn wants_credits(&self, answered: u32) -> bool {
+        let grants = self.grants();
+        let open = self.came.load(Ordering::Relaxed).wrapping_sub(answered);
+        grants < self.credits() && (2 * open as usize > grants || handles_several())
     }
 
     /// In one send, for which the peer has the receive that it has for the answer.

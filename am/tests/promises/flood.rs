@@ -187,8 +187,15 @@ async fn sends(flood: Flood, own: usize, endpoint: Endpoint) -> Model {
 async fn flooded(devices: &Devices, flood: Flood) {
     let Flood { endpoints: count, credits, receives, policy, flow: by, .. } = flood;
     let own = EndpointConfig::default();
-    let config =
-        EndpointConfig { credits, receives, policy, flow: by, admits: Tag(5).into(), ..own };
+    let config = EndpointConfig {
+        credits,
+        first_credits: credits,
+        receives,
+        policy,
+        flow: by,
+        admits: Tag(5).into(),
+        ..own
+    };
     let bundles: Vec<_> = devices
         .nics
         .iter()

@@ -63,7 +63,8 @@ async fn sends(devices: &Devices, policy: Policy, flow: Flow) -> Seen {
     let [near_end, far_end] = [0, 1]
         .map(|number| Bundle::new(&devices.nics[number], &BundleConfig::default()).expect("room"));
     let own = EndpointConfig::default();
-    let config = EndpointConfig { credits: 32, payload: PAYLOAD, policy, flow, ..own };
+    let config =
+        EndpointConfig { credits: 32, first_credits: 32, payload: PAYLOAD, policy, flow, ..own };
     let segment = Some(Region::new(PLACE));
     let far = far_end
         .endpoint(far, EndpointConfig { segment: segment.map(Into::into), ..config.clone() })
@@ -95,7 +96,12 @@ async fn streamed(devices: &Devices, len: impl Fn(u64) -> u64) -> (u64, u64) {
     });
     let [near_end, far_end] = [0, 1]
         .map(|number| Bundle::new(&devices.nics[number], &BundleConfig::default()).expect("room"));
-    let config = EndpointConfig { credits: 256, payload: STREAMED, ..EndpointConfig::default() };
+    let config = EndpointConfig {
+        credits: 256,
+        first_credits: 256,
+        payload: STREAMED,
+        ..EndpointConfig::default()
+    };
     let far = far_end.endpoint(far, config.clone()).await.expect("room");
     let near = near_end.endpoint(Handlers::new(), config).await.expect("room");
     let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
@@ -123,7 +129,11 @@ fn a_quarter_of_the_credits_goes_together() {
         let [near, far] = [0, 1].map(|number| {
             Bundle::new(&devices.nics[number], &BundleConfig::default()).expect("room")
         });
-        let config = EndpointConfig { credits: CREDITS, ..EndpointConfig::default() };
+        let config = EndpointConfig {
+            credits: CREDITS,
+            first_credits: CREDITS,
+            ..EndpointConfig::default()
+        };
         let notes = Handlers::new().request(NOTE, |_, _| {});
         let far = far.endpoint(notes, config.clone()).await.expect("room");
         let near = near.endpoint(Handlers::new(), config).await.expect("room");

@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinHandle;
 
-use crate::common::{endpoint, endpoint_with, everywhere, mapped, undeliverable};
+use crate::common::{endpoint, endpoint_with, everywhere, mapped, of_eight_credits, undeliverable};
 
 const FAST: RequestId<u64> = RequestId::new(0, "fast");
 const SLOW: RequestId<u64> = RequestId::new(1, "slow");
@@ -154,7 +154,7 @@ fn a_peer_whose_handlers_hold_all_credits_is_mapped_at_another_place() {
 fn a_dropped_call_is_taken_off_those_that_wait_for_a_task() {
     everywhere(|over| async move {
         let running = Running::default();
-        let one = EndpointConfig { tasks: 1, ..EndpointConfig::default() };
+        let one = EndpointConfig { tasks: 1, ..of_eight_credits() };
         let far = endpoint_with(over, handlers(&running), one).await;
         let near = endpoint(over, Handlers::new()).await;
         let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
@@ -185,7 +185,7 @@ fn a_handler_whose_caller_has_no_more_patience_is_ended() {
     everywhere(|over| async move {
         let running = Running::default();
         let patience = Duration::from_millis(20);
-        let brief = EndpointConfig { patience, ..EndpointConfig::default() };
+        let brief = EndpointConfig { patience, ..of_eight_credits() };
         let near = endpoint_with(over, Handlers::new(), brief).await;
         let far = endpoint(over, handlers(&running)).await;
         let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
@@ -202,7 +202,7 @@ fn a_handler_whose_caller_has_no_more_patience_is_ended() {
 fn handlers_that_peers_leave_behind_are_not_heaped_up_without_bound() {
     everywhere(|over| async move {
         let running = Running::default();
-        let few = EndpointConfig { receives: 4, tasks: 1, ..EndpointConfig::default() };
+        let few = EndpointConfig { receives: 4, tasks: 1, ..of_eight_credits() };
         let far = endpoint_with(over, handlers(&running), few).await;
         for number in 0..13 {
             let near = endpoint(over, Handlers::new()).await;

@@ -71,9 +71,15 @@ pub fn undeliverable(answer: Result<Reply, CallError>) -> Undeliverable {
     }
 }
 
-/// Two endpoints, of which one has mapped the other at 0.
+/// The configuration of an endpoint whose peers have eight credits each, and never more.
+pub fn of_eight_credits() -> EndpointConfig {
+    EndpointConfig { credits: 8, ..EndpointConfig::default() }
+}
+
+/// Two endpoints, of which one has mapped the other at 0. Their peers have eight credits.
 pub async fn mapped(over: Over, near: Handlers, far: Handlers) -> (Endpoint, Peer, Endpoint) {
-    let (near, far) = (endpoint(over, near).await, endpoint(over, far).await);
+    let near = endpoint_with(over, near, of_eight_credits()).await;
+    let far = endpoint_with(over, far, of_eight_credits()).await;
     let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
     (near, peer, far)
 }

@@ -9,7 +9,7 @@ use doorbell_am::{
 };
 use doorbell_verbs::{Config, Nic};
 
-use crate::common::{endpoint, endpoint_with, everywhere, mapped};
+use crate::common::{endpoint, endpoint_with, everywhere, mapped, of_eight_credits};
 
 const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
 const KEEP: RequestId<u64> = RequestId::new(1, "keep");
@@ -96,7 +96,7 @@ fn the_time_of_calls_is_the_endpoints_unless_they_have_one_of_their_own() {
     everywhere(|over| async move {
         let (handlers, kept) = handlers();
         let far = endpoint(over, handlers).await;
-        let config = EndpointConfig { deadline: Some(SOON), ..EndpointConfig::default() };
+        let config = EndpointConfig { deadline: Some(SOON), ..of_eight_credits() };
         let near = endpoint_with(over, Handlers::new(), config).await;
         let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
         let late = [near.call(0, KEEP, 1).await, peer.call(KEEP, 1).await];
@@ -158,7 +158,7 @@ fn a_call_that_is_answered_while_its_caller_spins_has_no_timer() {
         };
         let (near, far) = (bundle("near"), bundle("far"));
         let (handlers, _) = handlers();
-        let config = || EndpointConfig { deadline: Some(SOON), ..EndpointConfig::default() };
+        let config = || EndpointConfig { deadline: Some(SOON), ..of_eight_credits() };
         let far = far.endpoint(handlers, config()).await.expect("room");
         let near = near.endpoint(Handlers::new(), config()).await.expect("room");
         let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");

@@ -20,7 +20,7 @@ const PUT: RequestId<u64> = RequestId::new(3, "put");
 const TOLD: ReplyId<u64> = ReplyId::new(0, "told");
 
 fn credits(credits: usize) -> EndpointConfig {
-    EndpointConfig { credits, ..EndpointConfig::default() }
+    EndpointConfig { credits, first_credits: credits, ..EndpointConfig::default() }
 }
 
 /// Checks that messages come in their order, each with its words and its payload.

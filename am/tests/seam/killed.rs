@@ -29,7 +29,8 @@ fn serves(at: &str) {
         });
         let nic = Nic::open(at, Config::default()).expect("nobody has it");
         let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
-        let config = EndpointConfig { credits: CALLS, ..EndpointConfig::default() };
+        let config =
+            EndpointConfig { credits: CALLS, first_credits: CALLS, ..EndpointConfig::default() };
         let server = bundle.endpoint(keeps, config).await.expect("room");
         child::tell(server.name());
         std::future::pending::<()>().await;
@@ -50,7 +51,8 @@ fn killed_with_calls_pending(test: &'static str, over: Over) {
         let name = child.hear().parse().expect("it tells its name");
         let nic = Nic::open(&here, Config::default()).expect("nobody has it");
         let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
-        let config = EndpointConfig { credits: CALLS, ..EndpointConfig::default() };
+        let config =
+            EndpointConfig { credits: CALLS, first_credits: CALLS, ..EndpointConfig::default() };
         let near = bundle.endpoint(Handlers::new(), config).await.expect("room");
         let peer = near.map(0, &name, Tag(1)).await.expect("it is there");
         let calls: Vec<_> = (0..CALLS)

@@ -130,7 +130,12 @@ fn who_takes_peers_off_leaves_nothing_unhandled() {
             let far = Handlers::new().request(NOTE, move |request, _| {
                 noted.fetch_add(request.payload().len() as u64, Ordering::Relaxed);
             });
-            let config = EndpointConfig { policy, credits: 16, ..EndpointConfig::default() };
+            let config = EndpointConfig {
+                policy,
+                credits: 16,
+                first_credits: 16,
+                ..EndpointConfig::default()
+            };
             let near = endpoint_with(over, Handlers::new(), config.clone()).await;
             let far = endpoint_with(over, far, config).await;
             let peer = near.map(3, far.name(), Tag(1)).await.expect("it is there");

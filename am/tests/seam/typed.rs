@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use doorbell_am::{Call, CallError, Handlers, Notice, Peer, Undeliverable};
+use doorbell_am::{
+    Call, CallError, Endpoint, EndpointConfig, Flow, Handlers, Notice, Peer, Policy, Request,
+    Undeliverable,
+};
 use tokio::sync::mpsc;
 
-use crate::common::{Over, endpoint, everywhere};
+use crate::common::{Over, endpoint, endpoint_with, everywhere};
 
 const ADD: Call<(u64, u64), u64> = Call::new("add");
 const DIVIDE: Call<(i32, i32), i32> = Call::new("divide");
@@ -21,7 +24,7 @@ const SAY: Notice<(u32, String)> = Notice::new("say");
 const BACK: Call<u64, u64> = Call::new("back");
 
 /// An endpoint with these handlers, and a peer of another that is that.
-async fn connected<S>(over: Over, handlers: Handlers<S>) -> (Peer, [doorbell_am::Endpoint; 2]) {
+async fn connected<S>(over: Over, handlers: Handlers<S>) -> (Peer, [Endpoint; 2]) {
     let (server, client) = (endpoint(over, handlers).await, endpoint(over, Handlers::new()).await);
     let peer = client.connect(server.name()).await.expect("it is there");
     (peer, [server, client])
@@ -323,6 +326,120 @@ fn an_answer_that_is_longer_than_the_caller_takes_is_told_of() {
         assert_eq!(peer.call(GROW, 4096).await.map(|bytes| bytes.len()), Ok(4096));
         let why = peer.call(GROW, 4097).await.expect_err("it is too long");
         assert_eq!(why.undeliverable(), Some(Undeliverable::LongReply));
+    });
+}
+
+#[test]
+fn typed_calls_go_by_every_policy_and_flow() {
+    everywhere(|over| async move {
+        let configs = [
+            EndpointConfig { policy: Policy::Apart, ..EndpointConfig::default() },
+            EndpointConfig { policy: Policy::PerSize, ..EndpointConfig::default() },
+            EndpointConfig { flow: Flow::Nic { receives: 8 }, ..EndpointConfig::default() },
+            EndpointConfig { credits: 1, ..EndpointConfig::default() },
+        ];
+        for config in configs {
+            let serves = Handlers::new()
+                .on(REVERSE, |_, bytes| bytes.iter().rev().copied().collect::<Bytes>())
+                .on_async(BACK, |request, number| async move {
+                    request.peer().call(ADD, (number, 1)).await
+                });
+            let server = endpoint_with(over, serves, config.clone()).await;
+            let calls = Handlers::new().on(ADD, |_, (a, b)| a + b);
+            let client = endpoint_with(over, calls, config).await;
+            let peer = client.connect(server.name()).await.expect("it is there");
+            for len in [0, 10, 64, 65, 500, 2000, 4096] {
+                let bytes: Bytes = (0..len).map(|at| at as u8).collect();
+                let back = peer.call(REVERSE, bytes.clone()).await.expect("it answers");
+                assert!(back.iter().rev().eq(bytes.iter()), "{len} bytes");
+            }
+            assert_eq!(peer.call(BACK, 41).await, Ok(42));
+        }
+    });
+}
+
+#[test]
+fn an_endpoint_may_connect_to_itself_and_twice_to_another() {
+    everywhere(|over| async move {
+        let own = endpoint(over, Handlers::new().on(ADD, |_, (a, b)| a + b)).await;
+        let other = endpoint(over, Handlers::new()).await;
+        for endpoint in [&own, &other, &other] {
+            let peer = endpoint.connect(own.name().to_string()).await.expect("it is there");
+            assert_eq!(peer.call(ADD, (2, 3)).await, Ok(5));
+        }
+        assert_eq!(other.call(1, ADD, (2, 3)).await, Ok(5), "at the second place");
+        let why = other.connect("udp:127.0.0.1").await.expect_err("that is no name");
+        assert!(why.to_string().contains("ADDRESS#SERVICE"), "{why}");
+    });
+}
+
+/// A handler may be a function, by its name.
+fn add(_: &Request<'_>, (a, b): (u64, u64)) -> u64 {
+    a + b
+}
+
+async fn later(
+    state: Arc<u64>,
+    request: doorbell_am::Received,
+    number: u64,
+) -> Result<u64, CallError> {
+    request.peer().call(ADD, (number, *state)).await
+}
+
+#[test]
+fn functions_are_handlers_too() {
+    everywhere(|over| async move {
+        let serves = Handlers::with(Arc::new(7)).on_async(BACK, later);
+        let server = endpoint(over, serves.merge(Handlers::new().on(ADD, add))).await;
+        let client = endpoint(over, Handlers::new().on(ADD, add)).await;
+        let peer = client.connect(server.name()).await.expect("it is there");
+        assert_eq!(peer.call(BACK, 35).await, Ok(42));
+        assert_eq!(peer.call(ADD, (2, 3)).await, Ok(5));
+    });
+}
+
+/// Eight at first; each answer to a peer that uses most of what it has brings one more.
+#[test]
+fn a_peer_that_has_many_calls_under_way_gets_more_credits() {
+    everywhere(|over| async move {
+        const HOLD: Call<u64, u64> = Call::new("hold");
+        let (begun, mut begins) = mpsc::unbounded_channel();
+        let (goes_on, _) = tokio::sync::broadcast::channel::<()>(1);
+        let waits = goes_on.clone();
+        let handlers = Handlers::new().on_async(HOLD, move |_, number| {
+            let (_, mut until) = (begun.send(()), waits.subscribe());
+            async move {
+                let _ = until.recv().await;
+                number
+            }
+        });
+        let (peer, _ends) = connected(over, handlers).await;
+        let mut under_way = 8;
+        while under_way < 64 {
+            let calls: Vec<_> = (0..200)
+                .map(|number| {
+                    let peer = peer.clone();
+                    tokio::spawn(async move { peer.call(HOLD, number).await })
+                })
+                .collect();
+            // No more begin before any is answered.
+            for _ in 0..under_way {
+                begins.recv().await.expect("it begins");
+            }
+            goes_on.send(()).expect("they wait");
+            let mut more = 0;
+            for _ in under_way..200 {
+                begins.recv().await.expect("it begins");
+                more += 1;
+                let _ = goes_on.send(());
+            }
+            assert_eq!(more + under_way, 200);
+            while calls.iter().any(|call| !call.is_finished()) {
+                let _ = goes_on.send(());
+                tokio::task::yield_now().await;
+            }
+            under_way *= 2;
+        }
     });
 }
 

@@ -79,6 +79,7 @@ async fn play<A: Said>(
     let config = EndpointConfig {
         admits: TAG.into(),
         credits: plan.credits,
+        first_credits: plan.credits,
         payload: plan.size.clamp(4096, 1 << 20),
         places: 1 + plan.connections,
         policy: match plan.policy {
