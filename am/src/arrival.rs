@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use doorbell_verbs::Buf;
 
-use crate::arguments::{FEW, ReceivedBuffer};
 use crate::buffers::Buffers;
+use crate::received_buffer::{FEW, ReceivedBuffer};
 use crate::wire::Header;
 use crate::words::MOST_WORDS;
 

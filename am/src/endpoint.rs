@@ -185,7 +185,8 @@ impl Endpoint {
     /// [configured](Self::builder) by default. All of it is gone when the last handle to the endpoint is.
     ///
     /// The device is `shm` for processes of the same machine, `udp:192.0.2.7` or a host's name for any
-    /// network, `packet:eth0` or `packet-v2:eth0` for raw Ethernet: see [`Nic::open`].
+    /// network, `packet:eth0` or `packet-v2:eth0` for raw Ethernet: see
+    /// [`Nic::open`](doorbell_verbs::Nic::open).
     ///
     /// ```
     /// use doorbell::am::{Call, Endpoint, Handlers};

@@ -11,19 +11,19 @@ use doorbell_verbs::{Attachment, Buf, Completion, Done, Memory};
 use crate::arrival::Arrival;
 use crate::carried::Carried;
 use crate::contained::contained;
+use crate::content::Content;
 use crate::costs::{Cost, span};
 use crate::error::Undeliverable;
 use crate::handlers::Tables;
 use crate::link::{Link, To};
 use crate::links;
 use crate::message::{Asked, Replied, Request, Returned};
-use crate::outbox::Content;
 use crate::pack::{self, Message};
 use crate::poller::{Looked, Looking};
 use crate::reply::Reply;
+use crate::room::Room;
 use crate::tag::Tag;
 use crate::wire::{Ask, Header, Kind, Placement, SYSTEM, awaits};
-use crate::words::Room;
 
 /// What was counted, for whoever asks.
 #[derive(Default, Debug)]

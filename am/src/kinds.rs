@@ -9,10 +9,9 @@ use std::marker::PhantomData;
 
 use crate::arguments::{Arguments, Payload, Shape};
 use crate::handlers::RequestId;
-use crate::link::Link;
 use crate::reply::Reply;
+use crate::room::Room;
 use crate::wire::{ANSWER, FAILED};
-use crate::words::Room;
 
 /// A kind of message that is answered: its name, what goes there, and what comes back. Both sides
 /// declare the same.
@@ -143,15 +142,6 @@ pub trait Handled: Kind {
     const ANSWERS: bool;
 }
 
-/// The place of the handler of a kind of message in a peer's table, if the kind or the link says it.
-#[inline]
-pub(crate) fn place<K: Kind>(kind: K, link: &Link) -> Option<u16> {
-    match kind.named() {
-        None => kind.index(),
-        Some(named) => link.names()?.find(named.key),
-    }
-}
-
 pub(crate) mod sealed {
     use super::Named;
 
@@ -269,7 +259,7 @@ impl<A: Arguments, R: Arguments> Callable for Call<A, R> {
         }
         let mut room = Room::new();
         let words = room.read(reply.word_bytes());
-        R::take(words, &mut Payload::of_reply(&mut reply)).ok_or(Failure::Other)
+        R::take(words, &mut Payload::of(&mut reply)).ok_or(Failure::Other)
     }
 }
 

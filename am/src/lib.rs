@@ -62,6 +62,7 @@ mod bundle;
 mod carried;
 mod checks;
 mod contained;
+mod content;
 #[cfg(feature = "costs")]
 pub mod costs;
 #[cfg(not(feature = "costs"))]
@@ -93,9 +94,11 @@ mod poller;
 mod proofs;
 mod recall;
 mod received;
+mod received_buffer;
 mod receives;
 mod refusal;
 mod reply;
+mod room;
 mod sizes;
 mod tag;
 mod tasks;

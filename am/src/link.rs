@@ -24,6 +24,7 @@ use tokio::task::AbortHandle;
 
 use crate::buffers::{Buffers, locked};
 use crate::carried::Carrying;
+use crate::content::Content;
 use crate::costs::{Cost, span};
 use crate::endpoint::{Flow, Policy};
 use crate::error::{SendError, Undeliverable};
@@ -33,7 +34,7 @@ use crate::life::Life;
 use crate::links::{Core, NOWHERE};
 use crate::name::Name;
 use crate::names::Names;
-use crate::outbox::{Content, Outbox};
+use crate::outbox::Outbox;
 use crate::proofs::Taken;
 use crate::receives::OwnReceives;
 use crate::reply::Reply;

@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::buffers::{Buffers, locked};
 use crate::bundle::Shared;
+use crate::content::Content;
 use crate::endpoint::{EndpointConfig, Flow, SegmentMemory};
 use crate::error::{CallError, OpenError};
 use crate::event::Event;
@@ -23,7 +24,6 @@ use crate::link::Link;
 use crate::name::Name;
 use crate::names::Names;
 use crate::news::{News, Parting};
-use crate::outbox::Content;
 use crate::pack;
 use crate::peer::{self, Peer};
 use crate::recall::{BETWEEN_RECALLS, PATIENCE, recall};

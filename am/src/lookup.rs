@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{CallError, Called, SendError};
-use crate::kinds::{Kind, place};
+use crate::kinds::Kind;
 use crate::link::Link;
 use crate::links::ask_within;
 use crate::names::{LONGEST_LISTING, Missing};
@@ -39,6 +39,15 @@ pub(crate) async fn learn(link: &Arc<Link>, within: Option<Duration>) -> Result<
 fn no_listing(link: &Link) -> CallError {
     let call = Called::new(link.peer_text(), None, "a question between endpoints");
     CallError::NotSent { call, why: SendError::NoListing { peer: link.peer_text() } }
+}
+
+/// The place of the handler of a kind of message in a peer's table, if the kind or the link says it.
+#[inline]
+pub(crate) fn place<K: Kind>(kind: K, link: &Link) -> Option<u16> {
+    match kind.named() {
+        None => kind.index(),
+        Some(named) => link.names()?.find(named.key),
+    }
 }
 
 /// The place of the handler of a kind of message that the peer is to be asked for.

@@ -7,17 +7,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use doorbell_verbs::floor::AtHand;
 
-use crate::arguments::{Arguments, Payload};
+use crate::arguments::{Arguments, HasPayload, Payload};
 use crate::arrival::Arrival;
+use crate::content::Content;
 use crate::error::{SendError, Undeliverable};
 use crate::handlers::ReplyId;
 use crate::kept::Owes;
 use crate::link::{Link, To};
-use crate::outbox::Content;
 use crate::owed::{Kept, TaskDebt, unanswered};
 use crate::peer::Peer;
+use crate::room::Room;
 use crate::wire::{ANSWER, FAILED, Header};
-use crate::words::{Room, each_word};
+use crate::words::each_word;
 
 /// A request, for the handler that it runs: it may be answered once.
 ///
@@ -80,6 +81,16 @@ impl<'r> Asked<'r> {
     }
 }
 
+impl HasPayload for Asked<'_> {
+    fn payload(&self) -> &[u8] {
+        self.arrival.payload()
+    }
+
+    fn take_payload(&mut self) -> Bytes {
+        self.arrival.take_payload(&self.link.buffers)
+    }
+}
+
 impl<'r> Request<'r> {
     #[inline]
     pub(crate) fn new(asked: &'r mut Asked<'r>) -> Self {
@@ -106,7 +117,7 @@ impl<'r> Request<'r> {
     /// The words and the payload, to make arguments of.
     #[inline]
     pub(crate) fn parts(&mut self) -> Payload<'_> {
-        Payload::of_request(self.0.arrival, &self.0.link.buffers)
+        Payload::of(self.0)
     }
 
     /// Takes the payload, which is not copied if it is more than 64 bytes and came in a packet of its own.

@@ -7,6 +7,7 @@ use doorbell_verbs::work::{Send, Write};
 use doorbell_verbs::{Inline, SendQueue, WorkRequest};
 
 use crate::buffers::Buffers;
+use crate::content::Content;
 use crate::costs::{Cost, span};
 use crate::pack::{self, Pack};
 use crate::proofs::{Posted, Taken};
@@ -14,46 +15,16 @@ use crate::telling::Telling;
 use crate::wire::{Header, WIDE};
 use crate::words::put_words;
 
-/// What a message is made of, beside its header.
-#[derive(Clone, Copy)]
-pub(crate) struct Content<'c> {
-    pub words: &'c [u64],
-    pub payload: &'c [u8],
-}
-
-impl<'c> Content<'c> {
-    /// What was encoded before.
-    pub fn encoded(bytes: &'c [u8]) -> Self {
-        Self { words: &[], payload: bytes }
+/// A message as the bytes that travel in a request, if it is short enough for that.
+#[inline]
+fn few(header: Header, content: Content<'_>, taken: Taken) -> Option<Inline> {
+    if content.payload.is_empty() && !header.is_wide() {
+        return Inline::of_words(pack::head(header, content, taken), content.words);
     }
-
-    #[inline]
-    pub fn len(&self) -> usize {
-        8 * self.words.len() + self.payload.len()
-    }
-
-    /// Puts it into as many bytes.
-    #[inline]
-    pub fn put(&self, bytes: &mut [u8]) {
-        let (words, payload) = bytes.split_at_mut(8 * self.words.len());
-        put_words(self.words, words);
-        // To copy nothing is a call.
-        if !payload.is_empty() {
-            payload.copy_from_slice(self.payload);
-        }
-    }
-
-    /// With its header, if that travels in a request.
-    #[inline]
-    fn few(&self, header: Header, taken: Taken) -> Option<Inline> {
-        if self.payload.is_empty() && !header.is_wide() {
-            return Inline::of_words(pack::head(header, *self, taken), self.words);
-        }
-        let mut few = [0; 64];
-        let bytes = few.get_mut(..pack::size(header, *self))?;
-        pack::put(bytes, header, *self, taken);
-        Inline::new(bytes)
-    }
+    let mut few = [0; 64];
+    let bytes = few.get_mut(..pack::size(header, content))?;
+    pack::put(bytes, header, content, taken);
+    Inline::new(bytes)
 }
 
 /// The sending end of a link that is open.
@@ -121,7 +92,7 @@ impl Outbox {
         mut nic: AtHand<'_>,
     ) {
         self.flush();
-        match content.few(header, self.taken) {
+        match few(header, content, self.taken) {
             Some(few) => self.send_few(few, nic),
             None if self.copy(header, content, &mut nic) => {}
             None => {
@@ -287,7 +258,7 @@ impl Outbox {
         let first = !self.holds();
         let held = std::mem::replace(&mut self.held, Held::Nothing);
         self.held = match held {
-            Held::Nothing => match content.few(header, self.taken) {
+            Held::Nothing => match few(header, content, self.taken) {
                 Some(few) => Held::One(few),
                 None => Held::Several(Pack::of(buffers, header, content, self.taken)),
             },

@@ -9,17 +9,18 @@ use bytes::Bytes;
 use doorbell_verbs::Buf;
 use doorbell_verbs::floor::AtHand;
 
-use crate::arguments::{Arguments, FEW, ReceivedBuffer};
+use crate::arguments::Arguments;
+use crate::content::Content;
 use crate::error::{SendError, Undeliverable};
 use crate::handlers::ReplyId;
 use crate::kept::{KeptId, Later, Owes, Release};
 use crate::link::{Link, To};
 use crate::message::failed_unheard;
-use crate::outbox::Content;
 use crate::peer::Peer;
 use crate::received::Received;
+use crate::received_buffer::{FEW, ReceivedBuffer};
+use crate::room::Room;
 use crate::wire::{ANSWER, FAILED, Header};
-use crate::words::Room;
 
 /// A request that was kept, to be answered later: from wherever, once, and within the time that its
 /// sender gives it, its endpoint's [`patience`](crate::EndpointConfig::patience). An answer that is too

@@ -7,7 +7,7 @@ use std::ops::Range;
 use doorbell_verbs::{Buf, Imm};
 
 use crate::buffers::Buffers;
-use crate::outbox::Content;
+use crate::content::Content;
 use crate::proofs::Taken;
 use crate::wire::{Header, Kind, WIDE};
 
@@ -150,8 +150,8 @@ pub(crate) fn message(bytes: &[u8], at: usize) -> Option<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::room::Room;
     use crate::wire::Kind;
-    use crate::words::Room;
 
     #[test]
     fn messages_come_out_of_a_pack_as_they_went_in() {

@@ -8,18 +8,19 @@ use doorbell_verbs::{Data, Ending, Memory};
 
 use crate::arguments::Arguments;
 use crate::carried;
+use crate::content::Content;
 use crate::error::{CallError, Called, SendError, Undeliverable, WaitedFor};
 use crate::handlers::RequestId;
 use crate::handling::handles;
 use crate::kinds::sealed::Failure;
-use crate::kinds::{Callable, Kind, Notice, OneWay, place};
+use crate::kinds::{Callable, Kind, Notice, OneWay};
 use crate::limit::Limit;
 use crate::link::{Answer, Link};
-use crate::lookup::place_of;
-use crate::outbox::Content;
+use crate::lookup::{place, place_of};
 use crate::reply::Reply;
+use crate::room::Room;
 use crate::waiting::{Admission, Awaited, Coming, found, found_since};
-use crate::words::{MOST_WORDS, Room};
+use crate::words::MOST_WORDS;
 
 /// An endpoint's peer, to send requests to. Clones are handles to the same.
 #[derive(Clone)]

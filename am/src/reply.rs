@@ -6,13 +6,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use doorbell_verbs::Inline;
 
-use crate::arguments::{Arguments, Payload, ReceivedBuffer};
+use crate::arguments::{Arguments, HasPayload, Payload};
 use crate::arrival::Arrival;
 use crate::error::CallError;
 use crate::handlers::ReplyId;
 use crate::link::Link;
+use crate::received_buffer::ReceivedBuffer;
+use crate::room::Room;
 use crate::wire::Header;
-use crate::words::{Room, each_word};
+use crate::words::each_word;
 
 /// A reply, for the caller who awaited it. One of more bytes than [travel in a
 /// request](doorbell_verbs::Inline), 64, keeps the buffer in which it was received.
@@ -75,11 +77,11 @@ impl Reply {
 
     /// Its payload, which is not copied if it is more than 64 bytes.
     pub fn into_payload(mut self) -> Bytes {
-        self.take_payload()
+        self.take_all()
     }
 
     /// Takes the payload, and leaves neither that nor words.
-    pub(crate) fn take_payload(&mut self) -> Bytes {
+    fn take_all(&mut self) -> Bytes {
         let words = std::mem::take(&mut self.words);
         let nothing = ReplyData::Few(Inline::new(&[]).expect("no bytes are few"));
         match std::mem::replace(&mut self.data, nothing) {
@@ -106,6 +108,16 @@ impl Reply {
         let words = room.read(self.word_bytes());
         let found = A::take(words, &mut Payload::new(self.payload()));
         found.ok_or_else(|| self.is_other(id.index(), id.name()))
+    }
+}
+
+impl HasPayload for Reply {
+    fn payload(&self) -> &[u8] {
+        self.payload()
+    }
+
+    fn take_payload(&mut self) -> Bytes {
+        self.take_all()
     }
 }
 

@@ -9,8 +9,8 @@ mod word;
 use std::borrow::Cow;
 
 pub use field::{Field, single};
+pub(crate) use payload::HasPayload;
 pub use payload::Payload;
-pub(crate) use payload::{FEW, ReceivedBuffer};
 pub use plain::Plain;
 pub use shape::Shape;
 pub use word::Word;
@@ -281,7 +281,8 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::words::{Room, put_words};
+    use crate::room::Room;
+    use crate::words::put_words;
 
     fn there_and_back<A>(arguments: A, expected: &[u64], payload: &[u8])
     where

@@ -14,10 +14,10 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::Link;
+use crate::content::Content;
 use crate::error::Undeliverable;
 use crate::handling::handles_several;
 use crate::kept::Release;
-use crate::outbox::Content;
 use crate::wire::{Header, Kind, awaits, packed, unpacked};
 
 /// Sees to the kept requests of a link until there are none: at the times that they ask for, and when

@@ -7,10 +7,11 @@ use doorbell_verbs::floor::AtHand;
 use doorbell_verbs::work::{Send, Write};
 
 use super::{Link, Out, Placed, To};
+use crate::content::Content;
 use crate::costs::{Cost, span};
 use crate::error::SendError;
 use crate::handling::handles;
-use crate::outbox::{Content, MUCH, MUCH_MAPPED};
+use crate::outbox::{MUCH, MUCH_MAPPED};
 use crate::wire::{Header, Kind, Placement};
 use crate::words::MOST_WORDS;
 
