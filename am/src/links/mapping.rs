@@ -47,7 +47,8 @@ impl Core {
     ) -> Result<Arc<Link>, MapError> {
         let user = self.reach(name, tag).await?;
         let lost = |why| MapError::Lost { name: name.to_string(), why };
-        learn(user.link(), None).await.map_err(lost)?;
+        let within = self.config.deadline.unwrap_or(self.config.patience);
+        learn(user.link(), Some(within)).await.map_err(lost)?;
         let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
         let is_free =
             |place: &Option<Arc<Link>>| place.as_ref().is_none_or(|link| link.ending().is_some());
