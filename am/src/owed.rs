@@ -76,7 +76,7 @@ impl Kept {
         self.placed.clone()
     }
 
-    /// Takes the payload, which is not copied if it is more than 64 bytes. [`payload`](Self::payload) is
+    /// Takes the payload, which is not copied if it is more than 512 bytes. [`payload`](Self::payload) is
     /// empty then.
     pub fn take_payload(&mut self) -> Bytes {
         let range = std::mem::replace(&mut self.payload, 0..0);

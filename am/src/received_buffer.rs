@@ -8,8 +8,9 @@ use doorbell_verbs::Buf;
 use crate::buffers::Buffers;
 
 /// A payload of so few bytes is copied out of the buffer in which it was received, which then serves
-/// for other messages.
-pub(crate) const FEW: usize = 64;
+/// for other messages: a program that keeps it for long holds no more memory than it has to. A copy of so
+/// many bytes costs about what it costs to give a buffer away.
+pub(crate) const FEW: usize = 512;
 
 /// A buffer that bytes were received into, and which of them are meant. When it is dropped, the buffer
 /// serves its endpoint again.

@@ -11,7 +11,7 @@ use crate::arrival::Arrival;
 use crate::error::CallError;
 use crate::handlers::ReplyId;
 use crate::link::Link;
-use crate::received_buffer::ReceivedBuffer;
+use crate::received_buffer::{FEW, ReceivedBuffer};
 use crate::room::Room;
 use crate::wire::Header;
 use crate::words::each_word;
@@ -75,7 +75,7 @@ impl Reply {
         &self.data()[self.words..]
     }
 
-    /// Its payload, which is not copied if it is more than 64 bytes.
+    /// Its payload, which is not copied if it is more than 512 bytes.
     pub fn into_payload(mut self) -> Bytes {
         self.take_all()
     }
@@ -86,6 +86,9 @@ impl Reply {
         let nothing = ReplyData::Few(Inline::new(&[]).expect("no bytes are few"));
         match std::mem::replace(&mut self.data, nothing) {
             ReplyData::Few(few) => Bytes::copy_from_slice(&few.bytes()[words..]),
+            ReplyData::Buffered(buffered) if buffered.as_ref().len() - words <= FEW => {
+                Bytes::copy_from_slice(&buffered.as_ref()[words..])
+            }
             ReplyData::Buffered(buffered) => Bytes::from_owner(buffered).slice(words..),
         }
     }

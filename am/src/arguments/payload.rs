@@ -43,7 +43,7 @@ impl<'m> Payload<'m> {
         }
     }
 
-    /// Takes the bytes, and leaves none. More than 64 bytes that came in a packet of their own are not
+    /// Takes the bytes, and leaves none. More than 512 bytes that came in a packet of their own are not
     /// copied: the buffer in which they were received goes along, and comes back to the endpoint when
     /// the last of its `Bytes` is dropped.
     pub fn take(&mut self) -> Bytes {
