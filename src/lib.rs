@@ -1,6 +1,24 @@
 //! InfiniBand verbs, Active Messages and Split-C for Tokio, over any Ethernet.
 //!
-//! This crate is the whole of Doorbell under one name. Most programs need [`verbs`] only:
+//! This crate is the whole of Doorbell under one name. [`am`] is Active Messages: a message runs a handler
+//! at its peer, and a call awaits what the handler returns.
+//!
+//! ```
+//! use doorbell::am::{Call, Endpoint, Handlers};
+//!
+//! const ADD: Call<(u64, u64), u64> = Call::new("add");
+//!
+//! #[tokio::main]
+//! async fn main() -> anyhow::Result<()> {
+//!     let server = Endpoint::open("udp:127.0.0.1:0", Handlers::new().on(ADD, |_, (a, b)| a + b)).await?;
+//!     let client = Endpoint::open("udp:127.0.0.1:0", Handlers::new()).await?;
+//!     let peer = client.connect(server.name()).await?;
+//!     assert_eq!(peer.call(ADD, (2, 3)).await?, 5);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [`verbs`] is the floor below: memory that peers write and read directly, queue pairs, completions.
 //!
 //! ```no_run
 //! use doorbell::verbs::{Config, Nic, RemoteMemory, ServiceId};
@@ -12,8 +30,6 @@
 //! # Ok(())
 //! # }
 //! ```
-//!
-//! Above them, [`am`]: Active Messages, whose handlers run where the message arrives.
 //!
 //! What both stand on may be used by itself:
 //!

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use doorbell_verbs::Buf;
 
 use crate::buffers::Buffers;
-use crate::received_buffer::{FEW, ReceivedBuffer};
+use crate::received_buffer::{ReceivedBuffer, is_copied};
 use crate::wire::Header;
 use crate::words::MOST_WORDS;
 
@@ -54,14 +54,15 @@ impl Arrival {
     /// bytes in it, the buffer goes along.
     pub fn take_payload(&mut self, buffers: &Arc<Buffers>) -> Bytes {
         let payload = self.payload();
-        if !self.whole || payload.len() <= FEW {
+        let is_copied = |buffer| is_copied(payload.len(), buffer);
+        if !self.whole || self.buffer.as_ref().is_none_or(is_copied) {
             let copy = Bytes::copy_from_slice(payload);
             self.data.end = self.data.end.min(self.data.start + 8 * self.header.words);
             return copy;
         }
         let range = self.data.start + 8 * self.header.words..self.data.end;
         let Some(buffer) = self.buffer.take() else { return Bytes::new() };
-        Bytes::from_owner(ReceivedBuffer { buffer, range, buffers: buffers.clone() })
+        Bytes::from_owner(ReceivedBuffer { buffer, range, buffers: Arc::downgrade(buffers) })
     }
 
     /// Whether it is no longer than a message with such a payload: words beyond sixteen, and one more

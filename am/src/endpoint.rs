@@ -107,7 +107,8 @@ pub struct EndpointConfig {
     pub credits: usize,
     /// How many of its [credits](Self::credits) a new peer has: at least 1. A peer that uses them gets
     /// another with each answer, up to all, as long as there are [receives](Self::receives): twice as
-    /// many each time that all of them come back. The queue for what is sent to a peer is as deep as this,
+    /// many each time that all of them come back; and twice as many a tenth of a second after calls of
+    /// most of them were left unanswered. The queue for what is sent to a peer is as deep as this,
     /// too; who streams payloads of kilobytes wants it to be as many as the credits.
     pub first_credits: usize,
     /// The longest payload of a message that it takes: from 512 bytes, which is what endpoints say to each
@@ -182,7 +183,8 @@ struct Place {
 
 impl Endpoint {
     /// Opens an endpoint of its own: a NIC on a device, and a bundle of that, as
-    /// [configured](Self::builder) by default. All of it is gone when the last handle to the endpoint is.
+    /// [configured](Self::builder) by default. All of it is gone when the last handle to the endpoint is, and
+    /// the last [`Peer`] of it.
     ///
     /// The device is `shm` for processes of the same machine, `udp:192.0.2.7` or a host's name for any
     /// network, `packet:eth0` or `packet-v2:eth0` for raw Ethernet: see
@@ -304,8 +306,9 @@ impl Endpoint {
         self.0.core.map(index, name, tag.into()).await.map(Peer::of)
     }
 
-    /// Maps a peer at the first place of the translation table that is free, and learns which handlers it
-    /// has. It shows the tag that the endpoint is [configured](EndpointConfig::shows) to show, if any.
+    /// Connects to a peer: maps it at the first place of the translation table that is free, and learns which
+    /// handlers it has. A peer that is connected already is not connected to again; it stays so until
+    /// [`Peer::disconnect`] or until the endpoint is dropped, whatever handles to it are. It shows the tag that the endpoint is [configured](EndpointConfig::shows) to show, if any.
     ///
     /// The name is what the peer's [`name`](Self::name) says, as a [`Name`] or as text.
     ///

@@ -27,7 +27,8 @@ pub enum Undeliverable {
     NoHandler,
     /// The words are not the arguments of the handler.
     #[error(
-        "the endpoint's handler of this index has other arguments: both sides must declare the same"
+        "the endpoint's handler has other arguments, or a value is none of their types, as of an enum that has \
+         other variants there: both sides must declare the same"
     )]
     Arguments,
     /// The handler panicked.
@@ -90,8 +91,14 @@ pub enum SendError {
     /// No peer is mapped there.
     #[error("no peer is mapped at place {0}: map one first (`Endpoint::map`)")]
     NotMapped(usize),
+    /// The peer is mapped at no place.
+    #[error("{peer} is not connected to by this endpoint, or was disconnected already")]
+    NotConnected {
+        /// The peer.
+        peer: Box<str>,
+    },
     /// The peer has gone.
-    #[error("{peer} has gone: {ending}; it may be mapped again")]
+    #[error("{peer} has gone: {}; it may be connected to again", ending_text(.ending))]
     Gone {
         /// The peer.
         peer: Box<str>,
@@ -188,6 +195,17 @@ pub enum SendError {
     },
 }
 
+/// How a link has ended. When this side has ended it, that was by what its program did.
+fn ending_text(ending: &Ending) -> String {
+    match ending {
+        Ending::Left { .. } => {
+            "this side ended the connection: its `Endpoint` was dropped, or has unmapped the peer"
+                .to_owned()
+        }
+        ending => ending.to_string(),
+    }
+}
+
 /// The most names that an error lists.
 const MOST_NAMES: usize = 10;
 
@@ -195,7 +213,8 @@ fn known_text(known: &[String]) -> String {
     if known.is_empty() {
         return "it has no handler that has a name (`Handlers::on`)".to_owned();
     }
-    let names: Vec<_> = known.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
+    let names: Vec<_> =
+        known.iter().take(MOST_NAMES).map(|name| format!("`{}`", name.escape_debug())).collect();
     let more = known.len() - names.len();
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     format!("it has {}{more}", names.join(", "))
@@ -366,7 +385,9 @@ pub enum CallError {
 /// Why a request was not sent, in an error that has named the peer already.
 fn told_without_peer(why: &SendError) -> String {
     match why {
-        SendError::Gone { ending, .. } => format!("{ending}; the peer may be mapped again"),
+        SendError::Gone { ending, .. } => {
+            format!("{}; the peer may be connected to again", ending_text(ending))
+        }
         SendError::NoHandler { known, .. } => {
             format!("the peer has no handler of that name: {}", known_text(known))
         }

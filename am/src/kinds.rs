@@ -120,6 +120,10 @@ pub trait Kind: sealed::Kind {
 
 /// A kind of message that can be called: a [`Call`], whose answer is what the handler returns, or a
 /// [`RequestId`], whose answer is a [`Reply`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be called",
+    note = "a `Notice` is not answered: send it with `notify`, or declare a `Call`"
+)]
 pub trait Callable: Kind {
     /// What a call gives.
     type Answer;
@@ -130,6 +134,10 @@ pub trait Callable: Kind {
 }
 
 /// A kind of message that can be sent without waiting for an answer: a [`Notice`], or a [`RequestId`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be sent without awaiting its answer",
+    note = "a `Call` is answered: call it, or declare a `Notice`"
+)]
 pub trait OneWay: Kind {}
 
 /// A kind of message that has a handler which [returns](crate::Handlers::on): a [`Call`], whose handler
@@ -288,6 +296,8 @@ impl<A: Arguments> Handled for Notice<A> {
 /// text and the texts of its sources.
 #[diagnostic::on_unimplemented(
     message = "a handler of this kind of message returns `{R}` or `Result<{R}, E>`, and not `{Self}`",
+    note = "a handler that is `async` is added with `on_async`, and one that only panics needs a return \
+            type: `|_, ()| -> u64 {{ todo!() }}`",
     note = "the error `E` is one that turns into `Box<dyn std::error::Error + Send + Sync>`, such as \
             `std::io::Error`, `anyhow::Error`, `String` and `&str`"
 )]

@@ -333,6 +333,12 @@ impl Link {
         self.address.get_or_init(|| name.shared_address().clone());
     }
 
+    /// Whether the peer was mapped by this name.
+    pub fn is_named(&self, name: &Name) -> bool {
+        let service = self.peer().map(|peer| peer.service);
+        service == Some(name.service().0) && self.address.get() == Some(name.shared_address())
+    }
+
     /// The peer, for errors: by its name, or, if it has only mapped this endpoint, by its number.
     #[cold]
     pub fn peer_text(&self) -> Box<str> {

@@ -11,8 +11,9 @@ use crate::names::{LONGEST_LISTING, Missing};
 use crate::wire::Ask;
 
 /// Learns what the named handlers of a peer are, if that is not known. Each of its answers is waited for no
-/// longer than that, if there is a bound.
+/// longer than that; if nothing is said, no longer than handlers of peers have.
 pub(crate) async fn learn(link: &Arc<Link>, within: Option<Duration>) -> Result<(), CallError> {
+    let within = Some(within.unwrap_or(link.endpoint.config.patience));
     let mut listing = Vec::new();
     while link.names().is_none() {
         let words = [Ask::Names as u64, listing.len() as u64];

@@ -120,7 +120,7 @@ impl<'r> Request<'r> {
         Payload::of(self.0)
     }
 
-    /// Takes the payload, which is not copied if it is more than 512 bytes and came in a packet of its own.
+    /// Takes the payload, which is not copied if it came in a packet of its own and fills a quarter of its buffer.
     /// [`payload`](Self::payload) is empty then.
     pub fn take_payload(&mut self) -> Bytes {
         self.parts().take()

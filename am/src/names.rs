@@ -74,6 +74,10 @@ impl Names {
         let (mut rest, mut entries) = (&listing[..], Vec::new());
         while !rest.is_empty() {
             let Entry { key, place, .. } = Entry::take(&mut rest)?;
+            // More than there can be would take long to put into a table.
+            if entries.len() == MOST_HANDLERS {
+                return None;
+            }
             entries.push((key, place));
         }
         let mut places = vec![None; (2 * entries.len()).next_power_of_two()];

@@ -18,7 +18,7 @@ use crate::link::{Link, To};
 use crate::message::failed_unheard;
 use crate::peer::Peer;
 use crate::received::Received;
-use crate::received_buffer::{FEW, ReceivedBuffer};
+use crate::received_buffer::{ReceivedBuffer, is_copied};
 use crate::room::Room;
 use crate::wire::{ANSWER, FAILED, Header};
 
@@ -76,14 +76,15 @@ impl Kept {
         self.placed.clone()
     }
 
-    /// Takes the payload, which is not copied if it is more than 512 bytes. [`payload`](Self::payload) is
+    /// Takes the payload, which is not copied if it fills a quarter of its buffer. [`payload`](Self::payload) is
     /// empty then.
     pub fn take_payload(&mut self) -> Bytes {
         let range = std::mem::replace(&mut self.payload, 0..0);
         let Some(buffer) = self.buffer.take() else { return Bytes::new() };
-        let received = ReceivedBuffer { buffer, range, buffers: self.link.buffers.clone() };
+        let received =
+            ReceivedBuffer { buffer, range, buffers: Arc::downgrade(&self.link.buffers) };
         match received.as_ref() {
-            few if few.len() <= FEW => Bytes::copy_from_slice(few),
+            few if is_copied(few.len(), &received.buffer) => Bytes::copy_from_slice(few),
             _ => Bytes::from_owner(received),
         }
     }

@@ -22,7 +22,8 @@ use crate::room::Room;
 use crate::waiting::{Admission, Awaited, Coming, found, found_since};
 use crate::words::MOST_WORDS;
 
-/// An endpoint's peer, to send requests to. Clones are handles to the same.
+/// An endpoint's peer, to call and to send to. Clones are handles to the same. It may be used for as long as
+/// the [`Endpoint`](crate::Endpoint) is there; kept for longer, it keeps the endpoint's NIC open.
 #[derive(Clone)]
 pub struct Peer {
     link: Arc<Link>,
@@ -82,6 +83,16 @@ impl Peer {
     /// Why it has gone, if it has.
     pub fn ending(&self) -> Option<Ending> {
         self.link.ending()
+    }
+
+    /// Takes the peer off the endpoint's translation table, wherever it is there, and waits until it has
+    /// handled what was sent there before: see [`Endpoint::unmap`](crate::Endpoint::unmap). Who drops a `Peer`
+    /// instead stays connected, and may [connect](crate::Endpoint::connect) again for the same one.
+    ///
+    /// # Errors
+    /// When this endpoint has not mapped the peer, or has taken it off already.
+    pub async fn disconnect(&self) -> Result<(), SendError> {
+        self.link.endpoint.clone().unmap_link(&self.link).await
     }
 
     /// The longest payload that it takes in a message.

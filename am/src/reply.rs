@@ -11,7 +11,7 @@ use crate::arrival::Arrival;
 use crate::error::CallError;
 use crate::handlers::ReplyId;
 use crate::link::Link;
-use crate::received_buffer::{FEW, ReceivedBuffer};
+use crate::received_buffer::{ReceivedBuffer, is_copied};
 use crate::room::Room;
 use crate::wire::Header;
 use crate::words::each_word;
@@ -75,7 +75,7 @@ impl Reply {
         &self.data()[self.words..]
     }
 
-    /// Its payload, which is not copied if it is more than 512 bytes.
+    /// Its payload, which is not copied if it fills a quarter of the buffer in which it came.
     pub fn into_payload(mut self) -> Bytes {
         self.take_all()
     }
@@ -86,7 +86,9 @@ impl Reply {
         let nothing = ReplyData::Few(Inline::new(&[]).expect("no bytes are few"));
         match std::mem::replace(&mut self.data, nothing) {
             ReplyData::Few(few) => Bytes::copy_from_slice(&few.bytes()[words..]),
-            ReplyData::Buffered(buffered) if buffered.as_ref().len() - words <= FEW => {
+            ReplyData::Buffered(buffered)
+                if is_copied(buffered.as_ref().len() - words, &buffered.buffer) =>
+            {
                 Bytes::copy_from_slice(&buffered.as_ref()[words..])
             }
             ReplyData::Buffered(buffered) => Bytes::from_owner(buffered).slice(words..),
@@ -138,5 +140,5 @@ impl fmt::Debug for Reply {
 fn buffered(arrival: &mut Arrival, link: &Arc<Link>) -> ReceivedBuffer {
     let range = if arrival.whole { arrival.data.clone() } else { 0..arrival.data.len() };
     let buffer = arrival.detach(&link.buffers).unwrap_or_default();
-    ReceivedBuffer { buffer, range, buffers: link.buffers.clone() }
+    ReceivedBuffer { buffer, range, buffers: Arc::downgrade(&link.buffers) }
 }

@@ -17,7 +17,8 @@ use super::word::Word;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is neither a word nor the payload of a message",
     label = "this can't travel in a message",
-    note = "a word is an integer of up to 64 bits, a float, a `bool`, or a type with `#[derive(Word)]`",
+    note = "a word is an integer of up to 64 bits, a float, a `bool`, a `char`, or a type with \
+            `#[derive(Word)]`",
     note = "a payload, which is the last field, is `Bytes`, `String`, `Vec<T>` or `Box<[T]>`"
 )]
 pub trait Field: Sized {

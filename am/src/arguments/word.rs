@@ -24,7 +24,8 @@
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no word of a message",
     label = "this is not one word",
-    note = "a word is an integer of up to 64 bits, a float, a `bool`, or a type with `#[derive(Word)]`",
+    note = "a word is an integer of up to 64 bits, a float, a `bool`, a `char`, or a type with \
+            `#[derive(Word)]`; no tuple, array, `Option` or struct of several fields is one",
     note = "only the last field may be a payload: `Bytes`, `String`, `Vec<T>`, `Box<[T]>`"
 )]
 pub trait Word: Copy {

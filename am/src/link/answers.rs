@@ -127,6 +127,20 @@ impl Link {
         grants < self.credits() && (2 * open as usize > grants || handles_several())
     }
 
+    /// Asks about calls that are kept. A peer whose handlers all wait for something would get no credit with
+    /// an answer: it gets as many as it has with the question, so that what they wait for can come.
+    pub(super) fn ask_and_grant(
+        self: &Arc<Self>,
+        out: &mut Out,
+        header: Header,
+        content: Content<'_>,
+    ) {
+        if out.outbox.is_some() && self.wants_credits(self.answered.load(Ordering::Relaxed)) {
+            return self.answer_and_grant(out, header, content, self.grants());
+        }
+        self.send(out, header, content, (!handles_several()).then(AtHand::nothing));
+    }
+
     /// In one send, for which the peer has the receive that it has for the answer.
     #[cold]
     fn answer_and_grant(

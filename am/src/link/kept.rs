@@ -63,7 +63,10 @@ impl Link {
         let asked = out.kept.as_mut().and_then(|kept| kept.ask(Instant::now()));
         if let Some((call, calls)) = asked {
             let words: Vec<u64> = packed(&calls).collect();
-            self.send_awaits(out, call, awaits::ASKED, &words);
+            let header =
+                Header { kind: Kind::Unanswered, words: words.len(), handler: awaits::ASKED, call };
+            let content = Content { words: &words, payload: &[] };
+            self.ask_and_grant(out, header, content);
         }
     }
 

@@ -45,15 +45,28 @@ impl Core {
         name: &Name,
         tag: Option<Tag>,
     ) -> Result<Arc<Link>, MapError> {
+        if let Some(link) = self.connected_to(name, tag) {
+            return Ok(link);
+        }
         let user = self.reach(name, tag).await?;
         let lost = |why| MapError::Lost { name: name.to_string(), why };
-        let within = self.config.deadline.unwrap_or(self.config.patience);
-        learn(user.link(), Some(within)).await.map_err(lost)?;
+        learn(user.link(), self.config.deadline).await.map_err(lost)?;
         let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
         let is_free =
             |place: &Option<Arc<Link>>| place.as_ref().is_none_or(|link| link.ending().is_some());
         let index = table.iter().position(is_free).unwrap_or(table.len());
         put(&mut table, (index, self.config.places), name, user)
+    }
+
+    /// The link by which a peer of that name is mapped, if it stands and shows the same tag, and what the
+    /// peer's named handlers are is known.
+    fn connected_to(&self, name: &Name, tag: Option<Tag>) -> Option<Arc<Link>> {
+        let table = self.translation.read().unwrap_or_else(PoisonError::into_inner);
+        let mut there = table.iter().flatten().filter(|link| {
+            link.is_named(name) && link.names().is_some() && link.ending().is_none()
+        });
+        // Whoever becomes a user for a moment has the tag looked at.
+        there.find(|link| User::of(link, tag).is_some()).cloned()
     }
 
     /// A link to a peer: the one that there is, or a new one.
@@ -133,7 +146,8 @@ impl Core {
         size: Size,
     ) -> Result<User, MapError> {
         let user = self.connect(name, tag, size).await?;
-        self.compare(user.link(), name, None).await?;
+        let within = self.config.deadline.unwrap_or(self.config.patience);
+        self.compare(user.link(), name, Some(within)).await?;
         Ok(user)
     }
 
@@ -247,6 +261,18 @@ impl Core {
             None => settle(&link).await,
         }
         Ok(())
+    }
+
+    /// Takes the peer of a link off all its places.
+    pub async fn unmap_link(&self, link: &Arc<Link>) -> Result<(), SendError> {
+        let places = self.translation.read().unwrap_or_else(PoisonError::into_inner).len();
+        let mut found = false;
+        for index in 0..places {
+            if self.place(index).is_some_and(|there| Arc::ptr_eq(&there, link)) {
+                found |= self.unmap(index).await.is_ok();
+            }
+        }
+        if found { Ok(()) } else { Err(SendError::NotConnected { peer: link.peer_text() }) }
     }
 
     /// Takes all peers off. That others take one off meanwhile is all the same.

@@ -1,5 +1,7 @@
 //! A peer that says of its named handlers what is not so.
 
+use std::time::Duration;
+
 use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, MapError, Name};
 use doorbell_verbs::{
     Attachment, Buf, CompletionQueue, Done, Memory, Queues, QueuesConfig, ServiceId,
@@ -7,6 +9,9 @@ use doorbell_verbs::{
 
 use crate::devices::Devices;
 use crate::hostile::hello;
+
+const SOON: Duration = Duration::from_millis(50);
+const LONG: Duration = Duration::from_secs(600);
 
 /// The question which named handlers there are, and the reply to a question.
 const NAMES: u64 = 6;
@@ -75,10 +80,15 @@ async fn what_is_no_listing_fails_the_connect_and_leaves_the_endpoint_whole() {
     let nic = &devices.nics[1];
     let mut listener = nic.listen(ServiceId(9)).await.expect("nobody else listens");
     let name = Name::at(nic.address().to_string(), 9);
-    let lies: [(&str, &Lie); 6] = [
+    let lies: [(&str, &Lie); 7] = [
         ("nothing of much", &|_| (100, Vec::new())),
         ("more than a listing has", &|_| (u64::MAX, vec![0; 64])),
         ("more than it says", &|_| (8, vec![0; 64])),
+        ("more handlers than a table has", &|known| {
+            let many = entry(7, 0, "", "").repeat(5000);
+            let more = &many[known as usize..];
+            (many.len() as u64, more[..more.len().min(4096)].to_vec())
+        }),
         ("no entries", &|_| (64, vec![0xFF; 64])),
         ("an entry that is cut off", &|_| {
             let cut = entry(7, 0, "add", "a call").split_off(1);
@@ -102,5 +112,25 @@ async fn what_is_no_listing_fails_the_connect_and_leaves_the_endpoint_whole() {
         assert!(matches!(why, MapError::Lost { .. }), "{what}: {why}");
         let why = std::error::Error::source(&why).expect("why it was lost").to_string();
         assert!(why.ends_with("its answer is no listing of handlers"), "{what}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_say_which_handlers_it_has_is_given_up() {
+    let devices = Devices::shm(2);
+    let bundle = Bundle::new(&devices.nics[0], &BundleConfig::default()).expect("room");
+    for (deadline, patience) in [(Some(SOON), LONG), (None, SOON)] {
+        let config = EndpointConfig { deadline, patience, ..EndpointConfig::default() };
+        let endpoint = bundle.endpoint(Handlers::new(), config).await.expect("room");
+        let nic = &devices.nics[1];
+        let mut listener = nic.listen(ServiceId(9)).await.expect("nobody else listens");
+        let name = Name::at(nic.address().to_string(), 9);
+        let completions = nic.completion_queue(64).expect("room");
+        let mut own = nic.domain().queues(&QueuesConfig::new(&completions)).expect("room");
+        (0..16).for_each(|_| own.post_receive(0, Buf::with_capacity(8192)).expect("room"));
+        let accepts = async { own.accept(listener.accept().await, &hello()).await };
+        let (connected, _stands) = tokio::join!(endpoint.connect(&name), accepts);
+        let why = connected.expect_err("it says nothing");
+        assert!(matches!(why, MapError::Lost { .. }), "{why}");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use doorbell_am::{
     Call, CallError, Endpoint, EndpointConfig, Flow, Handlers, Notice, Peer, Policy, Request,
-    Undeliverable,
+    SendError, Undeliverable,
 };
 use tokio::sync::mpsc;
 
@@ -359,15 +359,23 @@ fn typed_calls_go_by_every_policy_and_flow() {
 }
 
 #[test]
-fn an_endpoint_may_connect_to_itself_and_twice_to_another() {
+fn an_endpoint_may_connect_to_itself_and_again_to_another_as_often_as_it_likes() {
     everywhere(|over| async move {
         let own = endpoint(over, Handlers::new().on(ADD, |_, (a, b)| a + b)).await;
         let other = endpoint(over, Handlers::new()).await;
-        for endpoint in [&own, &other, &other] {
-            let peer = endpoint.connect(own.name().to_string()).await.expect("it is there");
+        let peer = own.connect(own.name()).await.expect("it is there");
+        assert_eq!(peer.call(ADD, (2, 3)).await, Ok(5));
+        for _ in 0..2000 {
+            let peer = other.connect(own.name().to_string()).await.expect("it is there");
             assert_eq!(peer.call(ADD, (2, 3)).await, Ok(5));
         }
-        assert_eq!(other.call(1, ADD, (2, 3)).await, Ok(5), "at the second place");
+        assert!(matches!(other.peer(1), Err(SendError::NotMapped(1))), "it has one place");
+        let peer = other.peer(0).expect("it is there");
+        assert_eq!(peer.disconnect().await, Ok(()));
+        assert!(matches!(peer.disconnect().await, Err(SendError::NotConnected { .. })));
+        assert!(peer.call(ADD, (2, 3)).await.is_err());
+        let again = other.connect(own.name()).await.expect("it is there");
+        assert_eq!(again.call(ADD, (2, 3)).await, Ok(5));
         let why = other.connect("udp:127.0.0.1").await.expect_err("that is no name");
         assert!(why.to_string().contains("ADDRESS#SERVICE"), "{why}");
     });
@@ -441,6 +449,63 @@ fn a_peer_that_has_many_calls_under_way_gets_more_credits() {
             under_way *= 2;
         }
     });
+}
+
+/// All first credits are of calls that wait for a call behind them.
+#[test]
+fn calls_that_all_wait_leave_credits_for_what_they_wait_for() {
+    everywhere(|over| async move {
+        const WAIT: Call<u64, u64> = Call::new("wait");
+        const GO_ON: Call<()> = Call::new("go on");
+        for waiting in [8, 40] {
+            let goes_on = Arc::new(tokio::sync::Semaphore::new(0));
+            let handlers = Handlers::with(goes_on)
+                .on_async(WAIT, |goes_on, _, number| async move {
+                    goes_on.acquire().await.expect("it is open").forget();
+                    number
+                })
+                .on(GO_ON, move |goes_on, _, ()| goes_on.add_permits(waiting));
+            let (peer, _ends) = connected(over, handlers).await;
+            let calls: Vec<_> = (0..waiting as u64)
+                .map(|number| {
+                    let peer = peer.clone();
+                    tokio::spawn(async move { peer.call(WAIT, number).await })
+                })
+                .collect();
+            // Behind the others, which have begun to wait for credits.
+            tokio::task::yield_now().await;
+            assert_eq!(peer.call(GO_ON, ()).await, Ok(()));
+            for (call, number) in calls.into_iter().zip(0..) {
+                assert_eq!(call.await.expect("no panic"), Ok(number));
+            }
+        }
+    });
+}
+
+/// What was received may be kept for longer than the endpoint; its NIC goes all the same.
+#[tokio::test]
+async fn bytes_that_are_kept_do_not_keep_a_device() {
+    let server = endpoint(Over::Udp, Handlers::new().on(REVERSE, |_, bytes| bytes)).await;
+    let client = Endpoint::open("udp:127.0.0.1:0", Handlers::new()).await.expect("a port");
+    let peer = client.connect(server.name()).await.expect("it is there");
+    let sent = Bytes::from(vec![7; 4096]);
+    let kept = peer.call(REVERSE, sent.clone()).await.expect("it answers");
+    let (device, _) = client
+        .name()
+        .to_string()
+        .split_once('#')
+        .map(|(device, rest)| (device.to_owned(), rest.to_owned()))
+        .expect("a name");
+    drop((peer, client));
+    // The NIC ends its connections before it goes.
+    let again = async {
+        while let Err(why) = Endpoint::open(&device, Handlers::new()).await {
+            assert!(why.to_string().contains("taken"), "{why}");
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(doorbell_kit::PATIENCE, again).await.expect("the port is free again");
+    assert_eq!(kept, sent);
 }
 
 #[test]

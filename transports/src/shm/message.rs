@@ -67,7 +67,7 @@ impl Refusal {
         match self {
             Self::Crossed => "it is calling, too",
             Self::Linked => "it has a link to somebody by our name, who is alive",
-            Self::Full => "it has as many peers as it keeps",
+            Self::Full => "it has as many peers as it keeps: others must leave first",
             Self::NoMemory => "it got no memory for the rings",
             Self::Stranger => "it belongs to another user",
             Self::Version => "it speaks another version",
