@@ -415,7 +415,9 @@ fn a_peer_that_has_many_calls_under_way_gets_more_credits() {
         let (goes_on, _) = tokio::sync::broadcast::channel::<()>(1);
         let waits = goes_on.clone();
         let handlers = Handlers::new().on_async(HOLD, move |_, number| {
-            let (_, mut until) = (begun.send(()), waits.subscribe());
+            // Whoever hears that it has begun can have it go on.
+            let mut until = waits.subscribe();
+            begun.send(()).expect("it is awaited");
             async move {
                 let _ = until.recv().await;
                 number
