@@ -5,7 +5,7 @@ use doorbell_verbs::Ending;
 use crate::peer::Peer;
 
 /// Something that happens to an endpoint. See [`Endpoint::events`](crate::Endpoint::events).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// There is a link to a peer: it has mapped this endpoint, or this endpoint it.

@@ -342,11 +342,17 @@ impl Link {
     /// The peer, for errors: by its name, or, if it has only mapped this endpoint, by its number.
     #[cold]
     pub fn peer_text(&self) -> Box<str> {
-        let service = self.peer().map_or(0, |peer| peer.service);
-        match self.address.get() {
-            Some(address) => Name::at(address.clone(), service).to_string().into(),
-            None => format!("the endpoint #{service:016x}, which has mapped this one").into(),
+        if let Some(name) = self.name() {
+            return name.to_string().into();
         }
+        let service = self.peer().map_or(0, |peer| peer.service);
+        format!("the endpoint #{service:016x}, which has mapped this one").into()
+    }
+
+    /// The peer's name, if this side has mapped it.
+    pub fn name(&self) -> Option<Name> {
+        let service = self.peer()?.service;
+        self.address.get().map(|address| Name::at(address.clone(), service))
     }
 
     /// Whether no message takes one of the endpoint's receives by it any more, and all that did are in their

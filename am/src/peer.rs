@@ -1,6 +1,7 @@
 //! Peers: sending to them.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use crate::kinds::{Callable, Kind, Notice, OneWay};
 use crate::limit::Limit;
 use crate::link::{Answer, Link};
 use crate::lookup::{place, place_of};
+use crate::name::Name;
 use crate::reply::Reply;
 use crate::room::Room;
 use crate::waiting::{Admission, Awaited, Coming, found, found_since};
@@ -41,6 +43,28 @@ pub struct Credit<'p> {
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Peer").field(&self.link.peer_text()).finish()
+    }
+}
+
+/// The name, or what there is of it: see [`Peer::name`].
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.link.peer_text())
+    }
+}
+
+/// Handles to the same peer by the same connection are equal, however long they wait.
+impl PartialEq for Peer {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.link, &other.link)
+    }
+}
+
+impl Eq for Peer {}
+
+impl Hash for Peer {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        Arc::as_ptr(&self.link).hash(hasher);
     }
 }
 
@@ -83,6 +107,12 @@ impl Peer {
     /// Why it has gone, if it has.
     pub fn ending(&self) -> Option<Ending> {
         self.link.ending()
+    }
+
+    /// The name by which this endpoint has connected to the peer, or `None` if only the peer has connected to
+    /// this endpoint.
+    pub fn name(&self) -> Option<Name> {
+        self.link.name()
     }
 
     /// Takes the peer off the endpoint's translation table, wherever it is there, and waits until it has

@@ -370,6 +370,8 @@ fn an_endpoint_may_connect_to_itself_and_again_to_another_as_often_as_it_likes()
             assert_eq!(peer.call(ADD, (2, 3)).await, Ok(5));
         }
         assert!(matches!(other.peer(1), Err(SendError::NotMapped(1))), "it has one place");
+        assert_eq!(other.peer(0).map(|peer| peer.name()), Ok(Some(own.name().clone())));
+        assert_ne!(other.peer(0), Ok(peer), "that is another connection");
         let peer = other.peer(0).expect("it is there");
         assert_eq!(peer.disconnect().await, Ok(()));
         assert!(matches!(peer.disconnect().await, Err(SendError::NotConnected { .. })));
