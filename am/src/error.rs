@@ -152,8 +152,8 @@ pub enum SendError {
     },
     /// The peer's handler of that name has other types.
     #[error(
-        "`{name}` is {here} in this program, and {there} at {peer}: both must declare the same types, \
-         and have the same order of bytes"
+        "`{name}` of {peer}: {}",
+        other_types_text(.here, .there)
     )]
     OtherTypes {
         /// The peer.
@@ -204,6 +204,13 @@ fn ending_text(ending: &Ending) -> String {
         }
         ending => ending.to_string(),
     }
+}
+
+fn other_types_text(here: &str, there: &str) -> String {
+    format!(
+        "it is {here} in this program, and {there} at the peer: both must declare the same types, and \
+         have the same order of bytes"
+    )
 }
 
 /// The most names that an error lists.
@@ -391,10 +398,7 @@ fn told_without_peer(why: &SendError) -> String {
         SendError::NoHandler { known, .. } => {
             format!("the peer has no handler of that name: {}", known_text(known))
         }
-        SendError::OtherTypes { here, there, .. } => format!(
-            "it is {here} in this program, and {there} at the peer: both must declare the same types, \
-             and have the same order of bytes"
-        ),
+        SendError::OtherTypes { here, there, .. } => other_types_text(here, there),
         why => why.to_string(),
     }
 }

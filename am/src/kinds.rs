@@ -297,7 +297,7 @@ impl<A: Arguments> Handled for Notice<A> {
 #[diagnostic::on_unimplemented(
     message = "a handler of this kind of message returns `{R}` or `Result<{R}, E>`, and not `{Self}`",
     note = "a handler that is `async` is added with `on_async`, and one that only panics needs a return \
-            type: `|_, ()| -> u64 {{ todo!() }}`",
+            type: `|_, ()| -> u64 {{ … }}`",
     note = "the error `E` is one that turns into `Box<dyn std::error::Error + Send + Sync>`, such as \
             `std::io::Error`, `anyhow::Error`, `String` and `&str`"
 )]

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use super::table::with_arguments;
 use super::{Handlers, ReplyId, RequestId};
 use crate::arguments::{Arguments, Payload};
 use crate::message::{Replied, Request, Returned};
@@ -20,16 +21,9 @@ impl<S> Handlers<S> {
     pub fn request<A: Arguments>(
         mut self,
         id: RequestId<A>,
-        mut handler: impl FnMut(Request<'_>, A) + Send + 'static,
+        handler: impl FnMut(Request<'_>, A) + Send + 'static,
     ) -> Self {
-        let run = move |mut request: Request<'_>, words: &[u64]| match A::take(
-            words,
-            &mut request.parts(),
-        ) {
-            Some(arguments) => handler(request, arguments),
-            None => request.misfits(),
-        };
-        self.tables.requests.put(id.0, Box::new(run));
+        self.tables.put_request(id.0, with_arguments(handler));
         self
     }
 
@@ -57,14 +51,10 @@ impl<S> Handlers<S> {
         A: Arguments,
         F: Future<Output = ()> + Send + 'static,
     {
-        let run = move |mut request: Request<'_>, words: &[u64]| match A::take(
-            words,
-            &mut request.parts(),
-        ) {
-            Some(arguments) => request.spawn(|kept| handler(kept, arguments)),
-            None => request.misfits(),
-        };
-        self.tables.requests.put(id.0, Box::new(run));
+        let run = with_arguments(move |request: Request<'_>, arguments| {
+            request.spawn(|kept| handler(kept, arguments));
+        });
+        self.tables.put_request(id.0, run);
         self
     }
 

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::Handlers;
-use crate::arguments::Arguments;
+use super::table::with_arguments;
 use crate::kinds::{Handled, IntoAnswer, Named};
 use crate::message::Request;
 use crate::received::Received;
@@ -178,17 +178,14 @@ impl<S> Handlers<S> {
         K: Handled,
         T: IntoAnswer<K::Answer>,
     {
-        let run = move |mut request: Request<'_>, words: &[u64]| {
-            let Some(arguments) = K::Arguments::take(words, &mut request.parts()) else {
-                return request.misfits();
-            };
+        let run = with_arguments(move |request: Request<'_>, arguments| {
             match handler(&request, arguments).into_answer() {
                 Ok(answer) if K::ANSWERS => request.answers(&answer),
                 Ok(_) => {}
                 Err(why) => request.fails(&why),
             }
-        };
-        self.tables.put_named(named(kind), K::types(), Box::new(run));
+        });
+        self.tables.put_named(named(kind), K::types(), run);
     }
 
     #[track_caller]
@@ -200,10 +197,7 @@ impl<S> Handlers<S> {
         K: Handled,
         F: Future<Output: IntoAnswer<K::Answer>> + Send + 'static,
     {
-        let run = move |mut request: Request<'_>, words: &[u64]| {
-            let Some(arguments) = K::Arguments::take(words, &mut request.parts()) else {
-                return request.misfits();
-            };
+        let run = with_arguments(move |request: Request<'_>, arguments| {
             request.spawn(|mut kept| {
                 let answers = handler(kept.received(), arguments);
                 async move {
@@ -214,8 +208,8 @@ impl<S> Handlers<S> {
                     }
                 }
             });
-        };
-        self.tables.put_named(named(kind), K::types(), Box::new(run));
+        });
+        self.tables.put_named(named(kind), K::types(), run);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::id::Id;
-use crate::arguments::Shape;
+use crate::arguments::{Arguments, Shape};
 use crate::kinds::Named;
 use crate::message::{Replied, Request, Returned};
 use crate::names::list;
@@ -11,6 +11,19 @@ use crate::wire::MOST_HANDLERS;
 
 /// What runs for a request that came, with its words, which may be none of the handler's arguments.
 pub(crate) type OnRequest = Box<dyn FnMut(Request<'_>, &[u64]) + Send>;
+/// What runs for a request whose arguments are of a type. Others are sent back.
+pub(super) fn with_arguments<A: Arguments>(
+    mut run: impl FnMut(Request<'_>, A) + Send + 'static,
+) -> OnRequest {
+    Box::new(move |mut request, words| {
+        let arguments = A::take(words, &mut request.parts());
+        match arguments {
+            Some(arguments) => run(request, arguments),
+            None => request.misfits(),
+        }
+    })
+}
+
 /// What runs for a reply. It returns whether the words were its arguments.
 pub(crate) type OnReply = Box<dyn FnMut(Replied<'_>, &[u64]) -> bool + Send>;
 /// What runs for a request that came back.
@@ -49,25 +62,29 @@ impl<H> Default for Table<H> {
 impl<H> Table<H> {
     #[track_caller]
     pub fn put(&mut self, id: Id, handler: H) {
-        if let Some(there) = self.ids.iter().find(|there| there.index == id.index) {
-            panic!("index {} is `{}`: `{}` needs another", id.index, there.name, id.name);
-        }
         let index = usize::from(id.index);
         if self.places.len() <= index {
             self.places.resize_with(index + 1, || None);
+        }
+        if self.places[index].is_some() {
+            let there = self.ids.iter().find(|there| there.index == id.index);
+            let there = there.map_or("", |there| there.name);
+            panic!("index {index} is `{there}`: `{}` needs another", id.name);
         }
         self.places[index] = Some(handler);
         self.ids.push(id);
     }
 
-    /// Puts a handler at a place that is free, and returns which one.
-    fn put_anywhere(&mut self, handler: H) -> u16 {
-        let free = self.places.iter().position(Option::is_none).unwrap_or(self.places.len());
+    /// Puts a handler at the first place that is free from an index on, and returns which one.
+    fn put_from(&mut self, index: usize, handler: H) -> usize {
+        let rest = self.places.get(index..).unwrap_or_default();
+        let free = rest.iter().position(Option::is_none);
+        let free = free.map_or(self.places.len(), |free| index + free);
         if free == self.places.len() {
             self.places.push(None);
         }
         self.places[free] = Some(handler);
-        free as u16
+        free
     }
 
     /// The handler of an index, if there is one.
@@ -76,13 +93,15 @@ impl<H> Table<H> {
         self.places.get_mut(usize::from(index))?.as_mut()
     }
 
-    /// All whose index the program has chosen.
-    pub fn ids(&self) -> impl Iterator<Item = Id> {
-        self.ids.iter().copied()
+    /// All handlers whose index the program has chosen.
+    fn into_placed(self) -> impl Iterator<Item = (Id, H)> {
+        let Self { mut places, ids } = self;
+        ids.into_iter().filter_map(move |id| Some((id, places[usize::from(id.index)].take()?)))
     }
 
-    fn len(&self) -> usize {
-        self.places.iter().flatten().count()
+    /// All indices that the program has chosen.
+    pub fn ids(&self) -> impl Iterator<Item = Id> {
+        self.ids.iter().copied()
     }
 }
 
@@ -99,6 +118,21 @@ impl fmt::Debug for Tables {
 }
 
 impl Tables {
+    /// Adds a handler at a place that the program has chosen.
+    #[track_caller]
+    pub fn put_request(&mut self, id: Id, run: OnRequest) {
+        self.has_room_for(id.name);
+        self.requests.put(id, run);
+    }
+
+    #[track_caller]
+    fn has_room_for(&self, name: &str) {
+        assert!(
+            self.named.len() + self.requests.ids.len() < MOST_HANDLERS,
+            "`{name}` is one too many: an endpoint has {MOST_HANDLERS} handlers at the most"
+        );
+    }
+
     /// Adds a handler that peers find by its name.
     #[track_caller]
     pub fn put_named(&mut self, named: Named, types: String, run: OnRequest) {
@@ -106,10 +140,7 @@ impl Tables {
         if self.named.iter().any(|there| there.named.name == name) {
             panic!("`{name}` has a handler already: another needs another name");
         }
-        assert!(
-            self.named.len() + self.requests.len() < MOST_HANDLERS,
-            "`{name}` is one too many: an endpoint has {MOST_HANDLERS} handlers at the most"
-        );
+        self.has_room_for(name);
         self.named.push(NamedHandler { named, types, run });
     }
 
@@ -117,8 +148,8 @@ impl Tables {
     #[track_caller]
     pub fn merge(&mut self, other: Self) {
         let Self { requests, replies, returned, named } = other;
-        merge(&mut self.requests, requests);
-        merge(&mut self.replies, replies);
+        requests.into_placed().for_each(|(id, run)| self.put_request(id, run));
+        replies.into_placed().for_each(|(id, run)| self.replies.put(id, run));
         self.returned = returned.or(self.returned.take());
         named.into_iter().for_each(|NamedHandler { named, types, run }| {
             self.put_named(named, types, run);
@@ -127,10 +158,11 @@ impl Tables {
 
     /// Gives each named handler a place, and returns the [listing](crate::names) of them all.
     pub fn place_named(&mut self) -> Vec<u8> {
-        let mut listing = Vec::new();
+        let (mut listing, mut next) = (Vec::new(), 0);
         for NamedHandler { named, types, run } in self.named.drain(..) {
-            let place = self.requests.put_anywhere(run);
-            list(&mut listing, named, place, &types);
+            let place = self.requests.put_from(next, run);
+            list(&mut listing, named, place as u16, &types);
+            next = place + 1;
         }
         listing
     }
@@ -146,15 +178,5 @@ impl Tables {
             hash.and(id.name)
         };
         all.into_iter().fold(Shape::of("handlers"), mix).0
-    }
-}
-
-#[track_caller]
-fn merge<H>(table: &mut Table<H>, other: Table<H>) {
-    let Table { mut places, ids } = other;
-    for id in ids {
-        if let Some(handler) = places[usize::from(id.index)].take() {
-            table.put(id, handler);
-        }
     }
 }

@@ -77,8 +77,10 @@ impl Link {
         let is_to_come = out.calls.is_to_come(call);
         if is_to_come {
             let bit = |(at, call)| u64::from(out.calls.is_abandoned(call)) << at;
-            let given_up = unpacked(asked).enumerate().map(bit).sum();
-            self.send_awaits(out, call, awaits::TOLD, &[given_up]);
+            let words = &[unpacked(asked).enumerate().map(bit).sum()];
+            let header = Header { kind: Kind::Unanswered, words: 1, handler: awaits::TOLD, call };
+            let at_once = (!handles_several()).then(AtHand::nothing);
+            self.send(out, header, Content { words, payload: &[] }, at_once);
         }
         is_to_come
     }
@@ -92,11 +94,5 @@ impl Link {
             answer(self);
         }
         true
-    }
-
-    fn send_awaits(self: &Arc<Self>, out: &mut super::Out, call: u16, what: u16, words: &[u64]) {
-        let header = Header { kind: Kind::Unanswered, words: words.len(), handler: what, call };
-        let at_once = (!handles_several()).then(AtHand::nothing);
-        self.send(out, header, Content { words, payload: &[] }, at_once);
     }
 }

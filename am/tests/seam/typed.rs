@@ -260,7 +260,10 @@ fn a_name_that_the_peer_does_not_have_or_has_with_other_types_fails_the_calls_th
              answers u64 at the peer: both must declare the same types, and have the same order of bytes",
         );
         let why = peer.notify(OTHER_NOTICE, (1, 2)).await.expect_err("it has another");
-        assert!(why.to_string().starts_with("`add` is a notice of (u64, u64) in this"), "{why}");
+        assert!(
+            why.to_string().contains(": it is a notice of (u64, u64) in this program"),
+            "{why}"
+        );
         // And nothing else fails.
         assert_eq!(peer.call(ADD, (2, 3)).await, Ok(5));
     });
@@ -510,6 +513,17 @@ async fn bytes_that_are_kept_do_not_keep_a_device() {
     };
     tokio::time::timeout(doorbell_kit::PATIENCE, again).await.expect("the port is free again");
     assert_eq!(kept, sent);
+}
+
+/// Whether the names come first or the places.
+#[test]
+#[should_panic(expected = "`one more` is one too many: an endpoint has 4094 handlers at the most")]
+fn a_table_that_is_full_takes_no_handler_at_a_place_either() {
+    let name = |number: u64| -> &'static str { number.to_string().leak() };
+    let full = (0..4094).fold(Handlers::new(), |handlers, number| {
+        handlers.on(Notice::<u64>::new(name(number)), |_, _| {})
+    });
+    let _ = full.request(doorbell_am::RequestId::<u64>::new(0, "one more"), |_, _| {});
 }
 
 #[test]

@@ -17,24 +17,14 @@ pub async fn run<A: Said>(
     plan: &Plan,
     beat: &Beat,
 ) -> anyhow::Result<(u64, Found)> {
-    let mut times = Latencies::new(plan.amount, plan.meter());
-    let mut next = messages.words(0);
-    for round in 0.. {
-        if round > 0 && plan.amount.is_over(round, || times.passed()) {
-            break;
-        }
-        // Those of the next are made while there is time.
-        let (words, payload) = (next, messages.payload(round));
-        next = messages.words(round + 1);
+    rounds(peer, messages, plan, beat, async |round, words, times| {
+        let payload = messages.payload(round);
         times.resume();
         let reply = peer.call_with(Messages::<A>::PING, words, payload).await?;
         times.lap();
-        if !messages.are(round, reply.words(), reply.payload()) {
-            bail!("the answer to call {round} is not what it should be");
-        }
-        beat.count();
-    }
-    ended(peer, times).await
+        Ok(messages.are(round, reply.words(), reply.payload()))
+    })
+    .await
 }
 
 /// Calls a handler by its name, which returns the answer.
@@ -44,27 +34,41 @@ pub async fn run_typed<A: Said>(
     plan: &Plan,
     beat: &Beat,
 ) -> anyhow::Result<(u64, Found)> {
+    rounds(peer, messages, plan, beat, async |round, words, times| {
+        let payload = messages.payload(round);
+        if payload.is_empty() {
+            times.resume();
+            let answer = peer.call(Messages::<A>::CALL, words).await?;
+            times.lap();
+            return Ok(messages.are(round, answer.words().iter().copied(), &[]));
+        }
+        let payload = Bytes::copy_from_slice(payload);
+        times.resume();
+        let answer = peer.call(Messages::<A>::CALL_BYTES, payload).await?;
+        times.lap();
+        Ok(messages.are(round, std::iter::empty(), &answer))
+    })
+    .await
+}
+
+/// Calls again and again, with the words of each round, and checks that each answer was right.
+async fn rounds<A: Said>(
+    peer: &Peer,
+    messages: &Messages<A>,
+    plan: &Plan,
+    beat: &Beat,
+    mut call: impl AsyncFnMut(u64, A, &mut Latencies) -> anyhow::Result<bool>,
+) -> anyhow::Result<(u64, Found)> {
     let mut times = Latencies::new(plan.amount, plan.meter());
     let mut next = messages.words(0);
     for round in 0.. {
         if round > 0 && plan.amount.is_over(round, || times.passed()) {
             break;
         }
-        let (words, payload) = (next, messages.payload(round));
+        // Those of the next are made while there is time.
+        let words = next;
         next = messages.words(round + 1);
-        let right = if payload.is_empty() {
-            times.resume();
-            let answer = peer.call(Messages::<A>::CALL, words).await?;
-            times.lap();
-            messages.are(round, answer.words().iter().copied(), &[])
-        } else {
-            let payload = Bytes::copy_from_slice(payload);
-            times.resume();
-            let answer = peer.call(Messages::<A>::CALL_BYTES, payload).await?;
-            times.lap();
-            messages.are(round, std::iter::empty(), &answer)
-        };
-        if !right {
+        if !call(round, words, &mut times).await? {
             bail!("the answer to call {round} is not what it should be");
         }
         beat.count();
