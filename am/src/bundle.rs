@@ -204,9 +204,43 @@ impl Bundle {
 
     /// Waits until something was handled, here or by another who waits.
     pub async fn wait(&self) {
+        let before = self.0.shared.handled();
+        self.wait_until(|| (self.0.shared.handled() != before).then_some(())).await;
+    }
+
+    /// Serves the endpoints until `condition` gives something, and returns that.
+    ///
+    /// The condition is tried after each turn of the NIC while this spins, and once more after each message
+    /// that was handled once this sleeps. So it must depend on what handlers do; a condition on memory
+    /// that peers write without a message needs a bound on how long this may sleep, such as
+    /// [`tokio::time::timeout`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    ///
+    /// use doorbell::am::{Endpoint, Handlers, Notice};
+    ///
+    /// const ADD: Notice<u64> = Notice::new("add");
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sum = Arc::new(AtomicU64::new(0));
+    /// let adds = Handlers::with(sum.clone()).on(ADD, |sum, _, term| {
+    ///     sum.fetch_add(term, Relaxed);
+    /// });
+    /// let server = Endpoint::open("shm", adds).await?;
+    /// let client = Endpoint::open("shm", Handlers::new()).await?;
+    /// let peer = client.connect(server.name()).await?;
+    /// peer.notify(ADD, 2).await?;
+    /// peer.notify(ADD, 3).await?;
+    /// server.bundle().wait_until(|| (sum.load(Relaxed) == 5).then_some(())).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn wait_until<T>(&self, condition: impl FnMut() -> Option<T>) -> T {
         let shared = &self.0.shared;
-        let before = shared.handled();
-        shared.nic.wait_for(Handled { shared, before, woke: false }).await;
+        shared.nic.wait_for(Handled { shared, condition, woke: false }).await
     }
 
     /// What was counted.
@@ -472,18 +506,20 @@ impl Look for Drive<'_> {
     }
 }
 
-struct Handled<'s> {
+/// Looks for what a condition gives, behind what handlers do.
+struct Handled<'s, C> {
     shared: &'s Shared,
-    before: u64,
+    condition: C,
     woke: bool,
 }
 
-impl Look for Handled<'_> {
-    type Found = ();
+impl<T, C: FnMut() -> Option<T>> Look for Handled<'_, C> {
+    type Found = T;
 
-    fn look(&mut self, nic: AtHand<'_>) -> Option<()> {
+    #[inline]
+    fn look(&mut self, nic: AtHand<'_>) -> Option<T> {
         self.woke |= self.shared.look(true, nic, None).woke;
-        (self.shared.handled() != self.before).then_some(())
+        (self.condition)()
     }
 
     fn register(&mut self, waker: &Waker) {
