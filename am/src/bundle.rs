@@ -239,8 +239,21 @@ impl Bundle {
     /// # }
     /// ```
     pub async fn wait_until<T>(&self, condition: impl FnMut() -> Option<T>) -> T {
+        self.wait_until_woken(condition, |_| ()).await
+    }
+
+    /// Serves the endpoints until `condition` gives something, as [`wait_until`](Self::wait_until) does, and
+    /// sleeps only behind `arm`, which has the waker woken by whatever else the condition depends on. For
+    /// layers of this workspace that stand on Active Messages.
+    #[doc(hidden)]
+    #[inline]
+    pub fn wait_until_woken<T>(
+        &self,
+        condition: impl FnMut() -> Option<T>,
+        arm: impl FnMut(&Waker),
+    ) -> impl Future<Output = T> {
         let shared = &self.0.shared;
-        shared.nic.wait_for(Handled { shared, condition, woke: false }).await
+        shared.nic.wait_for(Handled { shared, condition, arm, woke: false })
     }
 
     /// What was counted.
@@ -507,13 +520,15 @@ impl Look for Drive<'_> {
 }
 
 /// Looks for what a condition gives, behind what handlers do.
-struct Handled<'s, C> {
+struct Handled<'s, C, A> {
     shared: &'s Shared,
     condition: C,
+    /// Has a waker woken by what else the condition depends on.
+    arm: A,
     woke: bool,
 }
 
-impl<T, C: FnMut() -> Option<T>> Look for Handled<'_, C> {
+impl<T, C: FnMut() -> Option<T>, A: FnMut(&Waker)> Look for Handled<'_, C, A> {
     type Found = T;
 
     #[inline]
@@ -528,6 +543,8 @@ impl<T, C: FnMut() -> Option<T>> Look for Handled<'_, C> {
             waiting.push(waker.clone());
         }
         self.shared.any_waiting.store(true, Ordering::Release);
+        drop(waiting);
+        (self.arm)(waker);
     }
 
     fn woke(&mut self) -> bool {

@@ -71,3 +71,5 @@ pub(crate) use few::Few;
 #[cfg(not(loom))]
 pub use private::{Private, SliceError, StillShared};
 pub use region::{AccessError, Region};
+#[cfg(not(loom))]
+pub use sys::PrivatePart;

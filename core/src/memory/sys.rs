@@ -130,6 +130,77 @@ impl Region {
     }
 }
 
+/// A part of a region that is one owner's alone, by agreement of all who reach the region: see
+/// [`Region::assume_private_part`].
+#[cfg(not(loom))]
+pub struct PrivatePart {
+    first: NonNull<u8>,
+    len: usize,
+    /// Keeps the memory.
+    _region: Region,
+}
+
+// SAFETY: a part is bytes that its owner alone reaches, and what keeps them, as a `Box<[u8]>` is.
+#[cfg(not(loom))]
+unsafe impl Send for PrivatePart {}
+// SAFETY: by a shared reference the bytes are only read.
+#[cfg(not(loom))]
+unsafe impl Sync for PrivatePart {}
+
+#[cfg(not(loom))]
+impl PrivatePart {
+    /// The bytes, to read.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        // SAFETY: the region keeps the bytes, and nobody else writes them: so it was promised.
+        unsafe { slice::from_raw_parts(self.first.as_ptr(), self.len) }
+    }
+
+    /// The bytes, to read and write.
+    #[inline]
+    pub fn as_bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the region keeps the bytes, and nobody else reads or writes them: so it was promised. This
+        // reference is the only one, for it borrows the only owner.
+        unsafe { slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
+    }
+}
+
+#[cfg(not(loom))]
+impl std::fmt::Debug for PrivatePart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PrivatePart({} bytes)", self.len)
+    }
+}
+
+#[cfg(not(loom))]
+impl Region {
+    /// A private epoch of a part of the region, by agreement of all who reach the region. The rest of the region
+    /// stays shared.
+    ///
+    /// # Errors
+    /// When the part is not within the region.
+    ///
+    /// # Safety
+    /// Until what this returns is dropped nobody else, in this process or another, reads or writes a byte of
+    /// the part, by whatever handle, mapping or key; and nobody accesses a word that lies only partly within it.
+    pub unsafe fn assume_private_part(
+        &self,
+        offset: usize,
+        len: usize,
+    ) -> Result<PrivatePart, super::AccessError> {
+        match offset.checked_add(len) {
+            Some(end) if end <= self.len() => {}
+            _ => {
+                let region = self.len();
+                return Err(super::AccessError::OutOfBounds { offset, len, region });
+            }
+        }
+        // SAFETY: the offset is within the words' bytes, or just behind them.
+        let first = unsafe { self.memory.first.cast::<u8>().add(offset) };
+        Ok(PrivatePart { first, len, _region: self.clone() })
+    }
+}
+
 #[cfg(not(loom))]
 impl Private {
     /// The memory as plain words.
