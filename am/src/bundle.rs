@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::task::Waker;
 use std::thread::JoinHandle;
 
@@ -256,6 +256,16 @@ impl Bundle {
         shared.nic.wait_for(Handled { shared, condition, arm, woke: false })
     }
 
+    /// The runtime that serves it.
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.0.shared.runtime
+    }
+
+    /// The bundle, for whoever wakes those who wait and does not keep it.
+    pub(crate) fn downgrade(&self) -> Weak<Shared> {
+        Arc::downgrade(&self.0.shared)
+    }
+
     /// What was counted.
     pub fn statistics(&self) -> Statistics {
         let Counters { requests, replies, returned, undelivered, malformed, panics, late } =
@@ -451,6 +461,13 @@ impl Shared {
         }
         // What handlers keep may tell something when it goes.
         drop(self.inbox.take());
+    }
+
+    /// Has all who [wait](Bundle::wait_until) try their conditions again, of which something has changed that
+    /// is not a handler's doing.
+    pub fn wake_waiting(&self) {
+        // With the lock, so that whoever registers behind this sees what has changed.
+        self.call_all();
     }
 
     #[cold]

@@ -26,6 +26,7 @@
 //! | [`Arguments`], [`Word`], [`Plain`] | types that messages carry, with derives |
 //! | [`Event`] | what happens to an endpoint: peers come and go |
 //! | [`Bundle`] | several endpoints of one NIC, which one poll serves |
+//! | [`group`] | processes that run collectives together |
 //! | [`RequestId`], [`ReplyId`], [`Request`], [`Kept`], [`Reply`] | handlers at places that the program chooses, and replies that run handlers, as Active Messages II has them |
 //!
 //! # Who runs handlers
@@ -71,6 +72,7 @@ mod endpoint;
 mod error;
 mod event;
 mod expected;
+pub mod group;
 mod handlers;
 mod handling;
 mod kept;

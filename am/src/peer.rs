@@ -33,6 +33,15 @@ pub struct Peer {
     within: Option<Duration>,
 }
 
+/// A peer that is probed for signs of life until this is dropped.
+pub(crate) struct Watch(Arc<Link>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.ends_to_wait();
+    }
+}
+
 /// The right to have one more request under way to a peer. If it is dropped, another may use it.
 #[must_use = "it is given back if nothing is sent by it"]
 pub struct Credit<'p> {
@@ -240,6 +249,31 @@ impl Peer {
     ) -> Result<(), SendError> {
         let mut room = Room::new();
         self.send(notice, room.content(&arguments)).await
+    }
+
+    /// Sends a notice, if there is a credit now and the place of the notice's handler is known. Whether both
+    /// are so.
+    ///
+    /// # Errors
+    /// As [`notify`](Self::notify).
+    #[inline]
+    pub(crate) fn try_notify<A: Arguments>(
+        &self,
+        notice: Notice<A>,
+        arguments: &A,
+    ) -> Result<bool, SendError> {
+        let Some(place) = place(notice, &self.link) else { return Ok(false) };
+        let mut room = Room::new();
+        let content = room.content(arguments);
+        let link = self.link.lane(content);
+        link.allows(content)?;
+        link.try_request(place, content)
+    }
+
+    /// Has the peer probed for signs of life until what this gives is dropped.
+    pub(crate) fn watch(&self) -> Watch {
+        self.link.begins_to_wait();
+        Watch(self.link.clone())
     }
 
     /// Sends a notice with a payload beside the arguments, of which a copy is sent.

@@ -1,0 +1,53 @@
+//! Barriers: no member goes on before all have come.
+
+use bytes::Bytes;
+
+use super::collective::{Collective, Operation};
+use super::error::GroupError;
+use super::failure::Failure;
+use super::run::Run;
+use super::schedule::{Exchange, dissemination};
+
+pub(super) const BARRIER: Collective = Collective::of(Operation::Barrier);
+
+/// Runs a barrier to its end.
+pub(super) async fn run(run: Run) -> Result<(), GroupError> {
+    let result = all(&run).await;
+    run.done(result)
+}
+
+async fn all(run: &Run) -> Result<(), Failure> {
+    run.enter().await?;
+    for exchange in dissemination(run.rank(), run.size()) {
+        run.exchange(exchange, &Bytes::new()).await?;
+    }
+    Ok(())
+}
+
+/// Sends what a barrier sends first, if that can be done without waiting. Whether it was.
+pub(super) fn try_begin(run: &Run) -> Result<bool, Failure> {
+    match dissemination(run.rank(), run.size()).next() {
+        Some(Exchange { round, to, .. }) => run.try_send_nothing(to, round),
+        None => Ok(true),
+    }
+}
+
+/// Runs a barrier to its end of which the first round was sent.
+pub(super) async fn run_begun(run: Run, begun: Result<(), Failure>) -> Result<(), GroupError> {
+    let result = match begun {
+        Ok(()) => rest(&run).await,
+        Err(failure) => Err(failure),
+    };
+    run.done(result)
+}
+
+async fn rest(run: &Run) -> Result<(), Failure> {
+    for exchange in dissemination(run.rank(), run.size()) {
+        let Exchange { round, from, .. } = exchange;
+        match round {
+            0 => run.receive(from, round).await?,
+            _ => run.exchange(exchange, &Bytes::new()).await?,
+        };
+    }
+    Ok(())
+}

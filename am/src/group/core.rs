@@ -1,0 +1,197 @@
+//! The endpoint of a group, and the connections that it makes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::config::GroupConfig;
+use super::error::GroupError;
+use super::failure::{Cause, Failure};
+use super::mailbox::Mailbox;
+use super::team::{Team, mixed};
+use super::wire::{self, HELLO, Verdict};
+use crate::bundle::Bundle;
+use crate::endpoint::Endpoint;
+use crate::error::MapError;
+use crate::event::Event;
+use crate::handlers::{Handlers, WithState};
+use crate::peer::Peer;
+
+/// How long a member that could not be connected to is left alone at first, and at the most.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a process has for a group and all its teams.
+pub(super) struct Core {
+    pub bundle: Bundle,
+    pub mailbox: Arc<Mailbox>,
+    endpoint: Endpoint,
+    patience: Duration,
+    digest: u64,
+    watcher: AbortHandle,
+}
+
+impl Core {
+    /// Opens the endpoint of a group.
+    pub async fn open(bundle: &Bundle, config: GroupConfig) -> Result<Arc<Self>, GroupError> {
+        config.check()?;
+        let own = config.endpoint();
+        let GroupConfig { rank, members, patience, longest, .. } = config;
+        let digest = members
+            .iter()
+            .fold(members.len() as u64, |digest, name| mixed(digest ^ name.service().0));
+        let mailbox = Arc::new(Mailbox::new(rank, members.into(), longest, bundle));
+        // Before anybody can send something for it.
+        mailbox.make(Arc::new(Team {
+            context: 0,
+            rank,
+            names: mailbox.names.clone(),
+            members: None,
+        }));
+        let endpoint = bundle
+            .endpoint(handlers(mailbox.clone(), digest), own)
+            .await
+            .map_err(|why| GroupError::Open(Arc::new(why)))?;
+        let watcher = bundle.runtime().spawn(watch(mailbox.clone(), endpoint.events()));
+        let watcher = watcher.abort_handle();
+        let bundle = bundle.clone();
+        Ok(Arc::new(Self { bundle, mailbox, endpoint, patience, digest, watcher }))
+    }
+
+    /// The connection to a member, which is made if there is none.
+    pub async fn peer(self: &Arc<Self>, whole: u32) -> Result<Peer, Failure> {
+        if let Some(peer) = self.mailbox.peer(whole) {
+            return Ok(peer.clone());
+        }
+        // A task of the runtime, since the caller may have no timers.
+        let core = self.clone();
+        let reached = self.bundle.runtime().spawn(async move { core.reach(whole).await });
+        match reached.await {
+            Ok(reached) => reached,
+            Err(_) => {
+                let why = "the runtime of the bundle was shut down".into();
+                Err(Failure { whole, cause: Cause::Unreached(why) })
+            }
+        }
+    }
+
+    /// Connects to a member, and tries again for as long as the configuration says.
+    async fn reach(&self, whole: u32) -> Result<Peer, Failure> {
+        let failed = |cause| Failure { whole, cause };
+        let (until, mut pause) = (Instant::now() + self.patience, FIRST_PAUSE);
+        loop {
+            let connected = timeout_at(until, self.connect(whole)).await;
+            // The member may have connected to this one meanwhile.
+            if let Some(peer) = self.mailbox.peer(whole) {
+                return Ok(peer.clone());
+            }
+            let why = match connected {
+                Ok(Ok(Verdict::Leaving)) => "it is about to leave the group".to_owned(),
+                Ok(Ok(_)) => return Err(failed(Cause::OtherGroup)),
+                Ok(Err(Refused { why, is_final: true })) => {
+                    return Err(failed(Cause::Unreached(why.into())));
+                }
+                Ok(Err(Refused { why, .. })) => why,
+                Err(_) => "it has not answered in time".to_owned(),
+            };
+            if Instant::now() + pause >= until {
+                let why = format!("{why}; it was tried for {:?}", self.patience);
+                return Err(failed(Cause::Unreached(why.into())));
+            }
+            sleep(pause).await;
+            pause = LONGEST_PAUSE.min(2 * pause);
+        }
+    }
+
+    /// Connects to a member once.
+    async fn connect(&self, whole: u32) -> Result<Verdict, Refused> {
+        let name = &self.mailbox.names[whole as usize];
+        let peer = self.endpoint.connect(name).await?;
+        let hello = (self.mailbox.own, self.mailbox.size() as u32, self.digest);
+        let verdict = peer.call(HELLO, hello).await;
+        let verdict = verdict
+            .map(Verdict::from_word)
+            .map_err(|why| Refused { why: why.to_string(), is_final: false })?;
+        if verdict == Verdict::Welcome {
+            self.mailbox.is_connected(whole, peer);
+        }
+        Ok(verdict)
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.watcher.abort();
+    }
+}
+
+/// Why a member was not connected to, and whether there is no hope that another attempt does better.
+struct Refused {
+    why: String,
+    is_final: bool,
+}
+
+impl From<MapError> for Refused {
+    fn from(why: MapError) -> Self {
+        use MapError::{Handlers, Name, Tag};
+        let is_final = matches!(why, Tag { .. } | Handlers { .. } | Name(_));
+        let mut text = why.to_string();
+        let mut next = std::error::Error::source(&why);
+        while let Some(source) = next {
+            text += &format!(": {source}");
+            next = source.source();
+        }
+        Self { why: text, is_final }
+    }
+}
+
+/// Takes up what happens to the connections of a group.
+async fn watch(mailbox: Arc<Mailbox>, mut events: broadcast::Receiver<Event>) {
+    loop {
+        match events.recv().await {
+            Ok(Event::Gone(peer, ending)) => mailbox.has_ended(&peer, &ending.to_string()),
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => mailbox.look_for_ended(),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// The handlers of a group's endpoint, which put what comes into the mailbox.
+fn handlers(mailbox: Arc<Mailbox>, digest: u64) -> Handlers<WithState<Arc<Mailbox>>> {
+    Handlers::with(mailbox)
+        .on(wire::PIECE, |mailbox, _, (context, sequence, label, total, piece)| {
+            mailbox.arrives(context, sequence, label, total, piece);
+        })
+        .on(wire::MORE, |mailbox, _, (context, sequence, label, offset, piece)| {
+            mailbox.goes_on(context, sequence, label, offset, &piece);
+        })
+        .on(wire::CLEAR, |mailbox, _, (context, sequence, label)| {
+            mailbox.clears(context, sequence, label);
+        })
+        .on(wire::WAITS, |mailbox, _, (context, sequence, label)| {
+            mailbox.hears_waiting(context, sequence, label);
+        })
+        .on(wire::BROKEN, |mailbox, _, (context, word, first, second, text)| {
+            let failure = wire::failure_of_words(word, [first, second], text, mailbox.size());
+            mailbox.hears_of(context, failure);
+        })
+        .on(wire::LEAVE, |mailbox, _, (context, whole, last)| {
+            mailbox.hears_leaving(context, whole, last);
+        })
+        .on(HELLO, move |mailbox, request, (rank, size, theirs)| {
+            let is_member = size as usize == mailbox.size() && theirs == digest && rank < size;
+            let verdict = match (is_member, mailbox.is_leaving()) {
+                (false, _) => Verdict::OtherGroup,
+                (true, true) => Verdict::Leaving,
+                (true, false) => {
+                    mailbox.is_connected(rank, request.peer());
+                    Verdict::Welcome
+                }
+            };
+            verdict.word()
+        })
+}

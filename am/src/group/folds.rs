@@ -1,0 +1,110 @@
+//! Collectives that put the members' data together by an operator.
+//!
+//! An operator gets what members of lower ranks gave, and puts to the right of that what members of
+//! higher ranks gave.
+
+use bytes::Bytes;
+
+use super::failure::Failure;
+use super::run::Run;
+use super::schedule::{Exchange, Step, Tree, doubling, prefix};
+
+/// The round of messages from children to their parents.
+const TREE: u32 = 0;
+/// The round of the message that brings the result to the root.
+const TO_ROOT: u32 = 1;
+
+/// Gives the root what all members have, put together in the order of their ranks, and others nothing.
+///
+/// The tree's own root is the member of rank 0, since only then each part of the tree is in the
+/// order of ranks. So the result has one more way to go to any other root.
+pub(super) async fn reduce(
+    run: &Run,
+    root: usize,
+    own: Bytes,
+    op: &mut impl FnMut(&mut Vec<u8>, &[u8]),
+) -> Result<Option<Bytes>, Failure> {
+    run.enter().await?;
+    let tree = Tree::new(run.rank(), 0, run.size());
+    let mut value = own;
+    for child in tree.children() {
+        let right = run.receive(child.rank, TREE).await?;
+        value = folded(value, &right, op);
+    }
+    if let Some(parent) = tree.parent() {
+        run.send(parent, TREE, &value).await?;
+    }
+    match (run.rank(), root) {
+        (0, 0) => Ok(Some(value)),
+        (0, root) => run.send(root, TO_ROOT, &value).await.map(|()| None),
+        (rank, root) if rank == root => run.receive(0, TO_ROOT).await.map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Gives all members what all have, put together in the order of their ranks, and in the same way for all.
+pub(super) async fn all_reduce(
+    run: &Run,
+    own: Bytes,
+    op: &mut impl FnMut(&mut Vec<u8>, &[u8]),
+) -> Result<Bytes, Failure> {
+    run.enter().await?;
+    let mut value = own;
+    for (round, step) in doubling(run.rank(), run.size()) {
+        match step {
+            Step::Give { to } => run.send(to, round, &value).await?,
+            Step::Adopt { from } => value = run.receive(from, round).await?,
+            Step::Fold { from } => {
+                let left = run.receive(from, round).await?;
+                value = folded(left, &value, op);
+            }
+            Step::Swap { with, left } => {
+                let exchange = Exchange { round, to: with, from: with };
+                let other = run.exchange(exchange, &value).await?;
+                value = match left {
+                    true => folded(other, &value, op),
+                    false => folded(value, &other, op),
+                };
+            }
+        }
+    }
+    Ok(value)
+}
+
+/// What the members up to this one have, put together, with this one's and without: there is nothing
+/// without it at the member of rank 0.
+pub(super) async fn scan(
+    run: &Run,
+    own: Bytes,
+    op: &mut impl FnMut(&mut Vec<u8>, &[u8]),
+) -> Result<(Bytes, Option<Bytes>), Failure> {
+    run.enter().await?;
+    let mut with: Bytes = own;
+    let mut without: Option<Bytes> = None;
+    for round in prefix(run.rank(), run.size()) {
+        let number = round.round;
+        let left = match (round.to, round.from) {
+            (Some(to), Some(from)) => {
+                let exchange = Exchange { round: number, to, from };
+                Some(run.exchange(exchange, &with).await?)
+            }
+            (Some(to), None) => run.send(to, number, &with).await.map(|()| None)?,
+            (None, Some(from)) => Some(run.receive(from, number).await?),
+            (None, None) => None,
+        };
+        let Some(left) = left else { continue };
+        without = Some(match without {
+            Some(without) => folded(left.clone(), &without, op),
+            None => left.clone(),
+        });
+        with = folded(left, &with, op);
+    }
+    Ok((with, without))
+}
+
+/// Two values put together. What is to the left is not copied if nobody else has it.
+fn folded(left: Bytes, right: &[u8], op: &mut impl FnMut(&mut Vec<u8>, &[u8])) -> Bytes {
+    let mut left = Vec::from(left);
+    op(&mut left, right);
+    left.into()
+}

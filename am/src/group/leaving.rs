@@ -1,0 +1,82 @@
+//! Leaving a team in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use super::Group;
+use super::core::Core;
+use super::failure::{Cause, Failure};
+use super::team::Team;
+use super::wire::LEAVE;
+
+/// How long a member that leaves waits for others to take what was sent to them.
+const FLUSHES_WITHIN: Duration = Duration::from_secs(10);
+
+/// A member's place in a team, which the member leaves when this is dropped.
+pub(super) struct Membership {
+    pub core: Arc<Core>,
+    pub team: Arc<Team>,
+}
+
+impl Membership {
+    pub fn new(core: Arc<Core>, team: Arc<Team>) -> Arc<Self> {
+        Arc::new(Self { core, team })
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let (core, team) = (self.core.clone(), self.team.clone());
+        // Who has left already leaves nothing behind.
+        if core.mailbox.begins_to_leave(team.context) {
+            self.core.bundle.runtime().spawn(leave(core, team));
+        }
+    }
+}
+
+impl Group {
+    /// Leaves the team, when all is done that this member has begun there: what was sent is taken by the
+    /// others, and they are told that this member takes part in no further collective. A collective that needs
+    /// it fails for them with [`GroupError::Left`]. Of the whole group, a member leaves when it is in no team of
+    /// that any more, and then its connections end.
+    ///
+    /// Other handles to the same place fail from then on. The future may be dropped: the member then leaves in
+    /// the background.
+    pub async fn leave(self) {
+        let Membership { core, team } = &*self.0;
+        if core.mailbox.begins_to_leave(team.context) {
+            let left = core.bundle.runtime().spawn(leave(core.clone(), team.clone()));
+            let _ = left.await;
+        }
+    }
+}
+
+/// Leaves a team, for which nothing new is begun any more.
+async fn leave(core: Arc<Core>, team: Arc<Team>) {
+    let (mailbox, context) = (&core.mailbox, team.context);
+    let idle = || match mailbox.with(context, |context| context.is_idle()) {
+        Some(false) => None,
+        _ => Some(()),
+    };
+    core.bundle.wait_until(idle).await;
+    let last = mailbox.with(context, |context| context.last()).unwrap_or_default();
+    let mut told = JoinSet::new();
+    for (rank, peer) in mailbox.connected() {
+        if team.rank_of(rank).is_some() && peer.ending().is_none() {
+            let (peer, own) = (peer.within(FLUSHES_WITHIN), mailbox.own);
+            // A call is answered behind all that was sent before.
+            told.spawn(async move { peer.call(LEAVE, (context, own, last)).await });
+        }
+    }
+    while told.join_next().await.is_some() {}
+    mailbox.unmake(context);
+}
+
+impl Core {
+    /// The failure of what is begun by a member that has left.
+    pub(super) fn own_leave(&self) -> Failure {
+        Failure { whole: self.mailbox.own, cause: Cause::Left { last: 0 } }
+    }
+}

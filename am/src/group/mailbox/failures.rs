@@ -1,0 +1,136 @@
+//! Failures of members and of collectives: who is told, and what fails.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Held, Mailbox};
+use crate::buffers::locked;
+use crate::group::context::Context;
+use crate::group::failure::{Cause, Failure};
+use crate::group::team::Team;
+use crate::group::wire::{BROKEN, words_of_failure};
+use crate::peer::Peer;
+
+/// How long a member is tried to be told of a failure. One that takes nothing for so long learns of the failure by
+/// its own connections.
+const TELLS_WITHIN: Duration = Duration::from_secs(5);
+
+impl Mailbox {
+    /// Has a team's collectives fail, and tells the team's members, unless a failure was known that
+    /// concerns as many collectives.
+    pub fn fail(&self, number: u64, failure: &Failure) {
+        let team = self.change(|state| {
+            let context = state.context(number)?;
+            context.fail(failure).then(|| context.team.clone())
+        });
+        if let Some(team) = team {
+            self.tell(&team, failure);
+        }
+    }
+
+    /// Tells the members of a team why their collectives fail.
+    fn tell(&self, team: &Team, failure: &Failure) {
+        let to = |whole| team.rank_of(whole).is_some();
+        self.spread(team.context, failure, to);
+    }
+
+    /// A member tells of a failure.
+    pub fn hears_of(&self, number: u64, failure: Option<Failure>) {
+        let Some(failure) = failure else { return self.wrong(number, None) };
+        let Failure { whole, ref cause } = failure;
+        if let Cause::Gone(why) = cause {
+            // That this member itself has gone, others only think.
+            if whole != self.own {
+                self.is_gone(whole, why.clone());
+            }
+            return;
+        }
+        let known = self.handle(|state| {
+            let known = state.context(number).is_some();
+            if !known {
+                drop(state.hold(number, whole, Held::Broken(failure.clone())));
+            }
+            known
+        });
+        if known {
+            self.fail(number, &failure);
+            self.tell_once(number, &failure);
+        }
+    }
+
+    /// Tells the members of a team that one has left whom a collective needs, unless they were told. That
+    /// somebody has left, only those know who were connected.
+    pub fn tell_once(&self, number: u64, failure: &Failure) {
+        let is_other = failure.whole != self.own;
+        if let Cause::Left { .. } = failure.cause
+            && is_other
+        {
+            let tells = |context: &mut Context| context.is_to_tell().then(|| context.team.clone());
+            if let Some(team) = self.with(number, tells).flatten() {
+                self.tell(&team, failure);
+            }
+        }
+    }
+
+    /// A member has gone: the collectives of all teams fail that the member has not left.
+    pub fn is_gone(&self, whole: u32, why: Arc<str>) {
+        let failure = Failure { whole, cause: Cause::Gone(why) };
+        let is_news = self.change(|state| {
+            if state.gone.iter().any(|gone| gone.whole == whole) {
+                return false;
+            }
+            let mut is_needed = false;
+            for context in &mut state.contexts {
+                if context.team.rank_of(whole).is_some() && !context.has_left(whole) {
+                    is_needed = true;
+                    context.fail(&failure);
+                }
+            }
+            if is_needed {
+                state.gone.push(failure.clone());
+            }
+            is_needed
+        });
+        if is_news {
+            self.spread(0, &failure, |_| true);
+        }
+    }
+
+    /// Tells a member that was just connected to what has failed so far.
+    pub(super) fn tell_all_failures(&self, rank: u32, peer: &Peer) {
+        let failures: Vec<(u64, Failure)> = {
+            let state = locked(&self.state);
+            let gone = state.gone.iter().map(|failure| (0, failure.clone()));
+            let broken = state.contexts.iter().filter_map(|context| {
+                let is_member = context.team.rank_of(rank).is_some();
+                let failure = context.broken().filter(|_| is_member)?;
+                Some((context.team.context, failure.clone()))
+            });
+            // Those that have gone are told of for all teams at once.
+            let is_other = |(_, failure): &(u64, Failure)| !failure.is_gone();
+            gone.chain(broken.filter(is_other)).collect()
+        };
+        for (context, failure) in failures {
+            self.send(peer.clone(), context, &failure);
+        }
+    }
+
+    /// Tells members that there are connections to of a failure, in the background.
+    fn spread(&self, context: u64, failure: &Failure, to: impl Fn(u32) -> bool) {
+        for (rank, peer) in (0..).zip(&self.peers) {
+            if let Some(peer) = peer.get().filter(|_| to(rank)) {
+                self.send(peer.clone(), context, failure);
+            }
+        }
+    }
+
+    fn send(&self, peer: Peer, context: u64, failure: &Failure) {
+        if peer.ending().is_some() {
+            return;
+        }
+        let words = words_of_failure(context, failure);
+        self.runtime.spawn(async move {
+            let _ = peer.within(TELLS_WITHIN).notify(BROKEN, words).await;
+        });
+    }
+}

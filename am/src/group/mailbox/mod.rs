@@ -1,0 +1,294 @@
+//! The mailbox of a group: what has come of members, for the collectives that wait for it.
+
+mod failures;
+mod peers;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+
+use super::context::{Context, Wrong};
+use super::failure::{Cause, Failure};
+use super::team::Team;
+use super::wire::Label;
+use crate::buffers::locked;
+use crate::bundle::{Bundle, Shared};
+use crate::name::Name;
+use crate::peer::Peer;
+
+/// The most messages that are held for teams which this member has not made yet: as many of each member.
+const HELD_OF_EACH: usize = 64;
+/// How many teams that this member has left are remembered, so that what comes late is not held.
+const PAST: usize = 1024;
+
+/// What has come for a team that this member has not made yet, or has left.
+enum Held {
+    Piece { sequence: u64, label: Label, total: u64, piece: Bytes },
+    Broken(Failure),
+    Leave { whole: u32, last: u64 },
+}
+
+/// A message that is held, the team that it is for, and who has sent it.
+struct Early {
+    context: u64,
+    from: u32,
+    held: Held,
+}
+
+/// What members have sent, and what has become of them. Handlers put it there, and collectives take it.
+pub(super) struct Mailbox {
+    /// This process's rank in the whole group.
+    pub own: u32,
+    pub names: Arc<[Name]>,
+    /// The longest message of a member.
+    pub longest: u64,
+    state: Mutex<State>,
+    /// Counts changes of the state, for whoever looks without taking the lock.
+    changes: AtomicU64,
+    /// Messages of members that were dropped.
+    malformed: AtomicU64,
+    /// Members that there is a connection to, by their ranks.
+    peers: Box<[OnceLock<Peer>]>,
+    /// Whose a connection is.
+    ranks: Mutex<HashMap<Peer, u32>>,
+    bundle: Weak<Shared>,
+    pub runtime: Handle,
+}
+
+#[derive(Default)]
+struct State {
+    /// The teams that this member is in.
+    contexts: Vec<Context>,
+    early: Vec<Early>,
+    /// Teams that this member has left.
+    past: VecDeque<u64>,
+    /// Members that have gone.
+    gone: Vec<Failure>,
+}
+
+impl State {
+    fn context(&mut self, number: u64) -> Option<&mut Context> {
+        self.contexts.iter_mut().find(|context| context.team.context == number)
+    }
+
+    /// Holds something for a team that this member may be about to make.
+    fn hold(&mut self, context: u64, from: u32, held: Held) -> Result<(), Wrong> {
+        if self.past.contains(&context) {
+            return Err(None);
+        }
+        if self.early.iter().filter(|early| early.from == from).count() >= HELD_OF_EACH {
+            return Err(None);
+        }
+        self.early.push(Early { context, from, held });
+        Ok(())
+    }
+}
+
+impl Mailbox {
+    pub fn new(own: usize, names: Arc<[Name]>, longest: u64, bundle: &Bundle) -> Self {
+        Self {
+            own: own as u32,
+            longest,
+            state: Mutex::default(),
+            changes: AtomicU64::new(0),
+            malformed: AtomicU64::new(0),
+            peers: names.iter().map(|_| OnceLock::new()).collect(),
+            ranks: Mutex::default(),
+            bundle: bundle.downgrade(),
+            runtime: bundle.runtime().clone(),
+            names,
+        }
+    }
+
+    pub fn size(&self) -> usize {
+        self.names.len()
+    }
+
+    /// How often the state has changed.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// How many messages of members were dropped because they belonged nowhere.
+    pub fn malformed(&self) -> u64 {
+        self.malformed.load(Ordering::Relaxed)
+    }
+
+    /// Changes the state in a handler, behind which all who wait look again.
+    #[inline]
+    fn handle<R>(&self, changes: impl FnOnce(&mut State) -> R) -> R {
+        let result = changes(&mut locked(&self.state));
+        self.changes.fetch_add(1, Ordering::Release);
+        result
+    }
+
+    /// Changes the state elsewhere, and has all who wait look again.
+    fn change<R>(&self, changes: impl FnOnce(&mut State) -> R) -> R {
+        let result = self.handle(changes);
+        if let Some(bundle) = self.bundle.upgrade() {
+            bundle.wake_waiting();
+        }
+        result
+    }
+
+    /// Does something with the state of a team, unless this member has left that.
+    #[inline]
+    pub fn with<R>(&self, context: u64, does: impl FnOnce(&mut Context) -> R) -> Option<R> {
+        locked(&self.state).context(context).map(does)
+    }
+
+    /// A collective is done, or has failed, and those look again who wait for that.
+    #[inline]
+    pub fn end(&self, number: u64, sequence: u64, done: bool) {
+        if self.with(number, |context| context.end(sequence, done)) == Some(true) {
+            self.change(|_| ());
+        }
+    }
+
+    /// There is a team: what has come for it before is taken up.
+    pub fn make(&self, team: Arc<Team>) {
+        let number = team.context;
+        let wrong = self.change(|state| {
+            let mut context = Context::new(team);
+            for failure in &state.gone {
+                if context.team.rank_of(failure.whole).is_some() {
+                    context.fail(failure);
+                }
+            }
+            let mut wrong = Vec::new();
+            for early in state.early.extract_if(.., |early| early.context == number) {
+                match early.held {
+                    Held::Piece { sequence, label, total, piece } => {
+                        wrong.extend(context.arrives(sequence, label, total, piece).err());
+                    }
+                    Held::Broken(failure) => drop(context.fail(&failure)),
+                    Held::Leave { whole, last } => context.leaves(whole, last),
+                }
+            }
+            state.contexts.push(context);
+            wrong
+        });
+        wrong.into_iter().for_each(|wrong| self.wrong(number, wrong));
+    }
+
+    /// The whole group, as a team.
+    pub fn whole(&self) -> Arc<Team> {
+        let whole = |context: &mut Context| context.team.clone();
+        self.with(0, whole).expect("the whole group is there until its member has left")
+    }
+
+    /// The member is about to leave a team: nothing is begun there any more. Whether it was not before.
+    pub fn begins_to_leave(&self, number: u64) -> bool {
+        self.with(number, Context::begins_to_leave).unwrap_or(false)
+    }
+
+    /// The member has left a team.
+    pub fn unmake(&self, number: u64) {
+        self.change(|state| {
+            state.contexts.retain(|context| context.team.context != number);
+            if state.past.len() == PAST {
+                state.past.pop_front();
+            }
+            state.past.push_back(number);
+        })
+    }
+
+    /// Something has come that is wrong: it is counted, and if a member has failed by that, all are told.
+    #[cold]
+    fn wrong(&self, context: u64, wrong: Wrong) {
+        match wrong {
+            Some(failure) => self.fail(context, &failure),
+            None => drop(self.malformed.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+
+    /// Whether the member is about to leave all teams, and welcomes nobody any more.
+    pub fn is_leaving(&self) -> bool {
+        locked(&self.state).contexts.iter().all(|context| context.is_leaving())
+    }
+}
+
+/// Messages, as handlers take them.
+impl Mailbox {
+    /// The first piece of a message has come.
+    #[inline]
+    pub fn arrives(&self, number: u64, sequence: u64, label: u64, total: u64, piece: Bytes) {
+        let Some(label) = self.label(label) else { return };
+        if total > self.longest {
+            let cause = Cause::TooLong { len: total, longest: self.longest };
+            return self.fail(number, &Failure { whole: label.from, cause });
+        }
+        let wrong = self.handle(|state| match state.context(number) {
+            Some(context) => context.arrives(sequence, label, total, piece),
+            None => {
+                let held = Held::Piece { sequence, label, total, piece };
+                state.hold(number, label.from, held)
+            }
+        });
+        if let Err(wrong) = wrong {
+            self.wrong(number, wrong);
+        }
+    }
+
+    /// A further piece of a message has come.
+    pub fn goes_on(&self, number: u64, sequence: u64, label: u64, offset: u64, piece: &[u8]) {
+        self.checked(number, label, |context, label| {
+            context.goes_on(sequence, label, offset, piece)
+        });
+    }
+
+    /// A member asks for the rest of a message.
+    pub fn clears(&self, number: u64, sequence: u64, label: u64) {
+        self.checked(number, label, |context, label| context.clears(sequence, label));
+    }
+
+    /// A member says what it waits for: whether this one is in the same collective.
+    pub fn hears_waiting(&self, number: u64, sequence: u64, label: u64) {
+        self.checked(number, label, |context, label| match context.belongs(sequence, label) {
+            // What this member has done already is on its way, or the question is.
+            Err(None) => Ok(()),
+            found => found,
+        });
+    }
+
+    fn checked(
+        &self,
+        number: u64,
+        label: u64,
+        takes: impl FnOnce(&mut Context, Label) -> Result<(), Wrong>,
+    ) {
+        let Some(label) = self.label(label) else { return };
+        let wrong = self.handle(|state| match state.context(number) {
+            Some(context) => takes(context, label),
+            None => Ok(()),
+        });
+        if let Err(wrong) = wrong {
+            self.wrong(number, wrong);
+        }
+    }
+
+    #[inline]
+    fn label(&self, word: u64) -> Option<Label> {
+        let label = Label::from_word(word, self.size());
+        if label.is_none() {
+            self.malformed.fetch_add(1, Ordering::Relaxed);
+        }
+        label
+    }
+
+    /// A member leaves a team.
+    pub fn hears_leaving(&self, number: u64, whole: u32, last: u64) {
+        if whole as usize >= self.size() {
+            self.malformed.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        self.change(|state| match state.context(number) {
+            Some(context) => context.leaves(whole, last),
+            None => drop(state.hold(number, whole, Held::Leave { whole, last })),
+        });
+    }
+}

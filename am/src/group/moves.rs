@@ -1,0 +1,105 @@
+//! Collectives that move data between members.
+
+use bytes::Bytes;
+
+use super::blocks::{pack, unpack};
+use super::failure::{Cause, Failure};
+use super::run::Run;
+use super::schedule::{Exchange, Tree, bruck, pairwise};
+
+/// The round of messages between parents and children of a tree: each pair has one at most.
+const TREE: u32 = 0;
+
+/// Gives all members what the root has. The root passes that, others nothing.
+pub(super) async fn broadcast(run: &Run, root: usize, own: Bytes) -> Result<Bytes, Failure> {
+    run.enter().await?;
+    let tree = Tree::new(run.rank(), root, run.size());
+    let bytes = match tree.parent() {
+        Some(parent) => run.receive(parent, TREE).await?,
+        None => own,
+    };
+    for child in tree.children().rev() {
+        run.send(child.rank, TREE, &bytes).await?;
+    }
+    Ok(bytes)
+}
+
+/// Gives the root what all members have, in the order of their ranks, and others nothing.
+pub(super) async fn gather(
+    run: &Run,
+    root: usize,
+    own: Bytes,
+) -> Result<Option<Vec<Bytes>>, Failure> {
+    run.enter().await?;
+    let tree = Tree::new(run.rank(), root, run.size());
+    let mut blocks = vec![own];
+    for child in tree.children() {
+        let message = run.receive(child.rank, TREE).await?;
+        blocks.extend(blocks_of(run, child.rank, message, child.members)?);
+    }
+    let Some(parent) = tree.parent() else {
+        blocks.rotate_right(root);
+        return Ok(Some(blocks));
+    };
+    run.send(parent, TREE, &pack(blocks.iter())).await?;
+    Ok(None)
+}
+
+/// Gives each member its part of what the root has: one part for each, in the order of ranks.
+pub(super) async fn scatter(
+    run: &Run,
+    root: usize,
+    parts: Option<Vec<Bytes>>,
+) -> Result<Bytes, Failure> {
+    run.enter().await?;
+    let tree = Tree::new(run.rank(), root, run.size());
+    let mut blocks = match tree.parent() {
+        Some(parent) => {
+            let message = run.receive(parent, TREE).await?;
+            blocks_of(run, parent, message, tree.members())?
+        }
+        None => {
+            let mut parts = parts.unwrap_or_default();
+            parts.rotate_left(root);
+            parts
+        }
+    };
+    for child in tree.children().rev() {
+        let below = &blocks[child.offset..child.offset + child.members];
+        run.send(child.rank, TREE, &pack(below.iter())).await?;
+    }
+    Ok(blocks.swap_remove(0))
+}
+
+/// Gives all members what each of them has, in the order of ranks.
+pub(super) async fn all_gather(run: &Run, own: Bytes) -> Result<Vec<Bytes>, Failure> {
+    run.enter().await?;
+    let mut blocks = vec![own];
+    for round in bruck(run.rank(), run.size()) {
+        let message = pack(blocks[..round.blocks].iter());
+        let came = run.exchange(round.exchange, &message).await?;
+        blocks.extend(blocks_of(run, round.exchange.from, came, round.blocks)?);
+    }
+    blocks.rotate_right(run.rank());
+    Ok(blocks)
+}
+
+/// Gives each member its part of what every other has: what comes, and what goes, is one part for each
+/// member, in the order of ranks.
+pub(super) async fn all_to_all(run: &Run, mut parts: Vec<Bytes>) -> Result<Vec<Bytes>, Failure> {
+    run.enter().await?;
+    let mut came = vec![Bytes::new(); run.size()];
+    came[run.rank()] = std::mem::take(&mut parts[run.rank()]);
+    for exchange in pairwise(run.rank(), run.size()) {
+        let Exchange { to, from, .. } = exchange;
+        let part = std::mem::take(&mut parts[to]);
+        came[from] = run.exchange(exchange, &part).await?;
+    }
+    Ok(came)
+}
+
+/// The blocks of a message that a member has sent.
+fn blocks_of(run: &Run, from: usize, message: Bytes, count: usize) -> Result<Vec<Bytes>, Failure> {
+    let malformed = || Failure { whole: run.team.whole(from), cause: Cause::Malformed };
+    unpack(message, count).ok_or_else(malformed)
+}

@@ -1,0 +1,392 @@
+//! A collective under way at one member: sending, receiving, and what ends that.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::collective::Collective;
+use super::context::{Arrived, Context, Key};
+use super::core::Core;
+use super::error::GroupError;
+use super::failure::{Cause, Failure};
+use super::schedule::Exchange;
+use super::team::Team;
+use super::wire::{CLEAR, Label, MORE, PIECE, WAITS};
+use crate::arguments::Arguments;
+use crate::error::SendError;
+use crate::kinds::Notice;
+use crate::peer::Peer;
+
+/// How long a member waits for another before it looks whether the other is there at all, and how often
+/// it tells that one from then on what it waits for.
+const QUIET: Duration = Duration::from_millis(250);
+
+/// A collective that a member has begun. If it is dropped before it is [done](Self::done), the member has
+/// given it up, and the team's collectives fail.
+pub(super) struct Run {
+    pub core: Arc<Core>,
+    pub team: Arc<Team>,
+    pub collective: Collective,
+    pub sequence: u64,
+    /// What must be done before anything is sent.
+    fence: u64,
+    ended: bool,
+}
+
+impl Run {
+    /// Begins a collective of a team, behind all that the program has begun before. If a barrier must come in
+    /// between, it goes on as a task.
+    pub fn begin(
+        core: &Arc<Core>,
+        team: &Arc<Team>,
+        collective: Collective,
+    ) -> Result<Self, GroupError> {
+        let begun = core.mailbox.with(team.context, |context| {
+            if context.is_leaving() {
+                return Err(core.own_leave());
+            }
+            if let Some(failure) = context.failure(context.last() + 1) {
+                return Err(failure.clone());
+            }
+            let barrier = context.begin_fence();
+            let ticket = context.begin(collective);
+            Ok((barrier, ticket, context.mismatch(ticket.sequence, collective)))
+        });
+        let begun = begun.unwrap_or_else(|| Err(core.own_leave()));
+        let (barrier, ticket, mismatch) = begun.map_err(|failure| {
+            core.mailbox.tell_once(team.context, &failure);
+            failure.error(team)
+        })?;
+        let of = |collective, ticket: super::context::Ticket| Self {
+            core: core.clone(),
+            team: team.clone(),
+            collective,
+            sequence: ticket.sequence,
+            fence: ticket.fence,
+            ended: false,
+        };
+        if let Some(ticket) = barrier {
+            let run = of(super::barrier::BARRIER, ticket);
+            core.bundle.runtime().spawn(super::barrier::run(run));
+        }
+        if let Some(failure) = mismatch {
+            core.mailbox.fail(team.context, &failure);
+        }
+        Ok(of(collective, ticket))
+    }
+
+    pub fn rank(&self) -> usize {
+        self.team.rank
+    }
+
+    pub fn size(&self) -> usize {
+        self.team.size()
+    }
+
+    /// Ends the collective with its result, whichever that is. All members learn of a failure.
+    pub fn done<T>(mut self, result: Result<T, Failure>) -> Result<T, GroupError> {
+        self.ended = true;
+        let (mailbox, context) = (&self.core.mailbox, self.team.context);
+        mailbox.end(context, self.sequence, result.is_ok());
+        result.map_err(|failure| {
+            mailbox.fail(context, &failure);
+            mailbox.tell_once(context, &failure);
+            failure.error(&self.team)
+        })
+    }
+
+    fn label(&self, round: u32) -> Label {
+        Label { collective: self.collective, round, from: self.core.mailbox.own }
+    }
+
+    fn key(&self, other: usize, round: u32) -> Key {
+        Key { sequence: self.sequence, from: self.team.whole(other), round }
+    }
+
+    /// Waits until the collective may send: until members that are behind have come far enough.
+    pub async fn enter(&self) -> Result<(), Failure> {
+        if self.fence == 0 {
+            return Ok(());
+        }
+        self.until(|context| context.is_past(self.fence).then_some(())).await
+    }
+
+    /// Sends a message to a member, and waits until all of it is sent.
+    pub async fn send(&self, to: usize, round: u32, bytes: &Bytes) -> Result<(), Failure> {
+        let rest = self.send_first(to, round, bytes).await?;
+        self.send_rest(to, round, bytes, rest).await
+    }
+
+    /// Sends an empty message to a member, if that can be done without waiting. Whether it was.
+    pub fn try_send_nothing(&self, to: usize, round: u32) -> Result<bool, Failure> {
+        let (mailbox, context, whole) =
+            (&self.core.mailbox, self.team.context, self.team.whole(to));
+        let is_past = mailbox.with(context, |context| context.is_past(self.fence));
+        let Some(peer) = mailbox.peer(whole).filter(|_| is_past == Some(true)) else {
+            return Ok(false);
+        };
+        let arguments = (context, self.sequence, self.label(round).word(), 0, Bytes::new());
+        peer.try_notify(PIECE, &arguments).map_err(|why| self.not_sent(whole, &why))
+    }
+
+    /// Receives a message of a member.
+    pub async fn receive(&self, from: usize, round: u32) -> Result<Bytes, Failure> {
+        let key = self.key(from, round);
+        let arrived = self.expect(from, round, |context| context.take(key)).await?;
+        if arrived.piece.len() as u64 == arrived.total {
+            return Ok(arrived.piece);
+        }
+        self.receive_rest(from, round, arrived).await
+    }
+
+    /// Sends a message to a member and receives one of another at the same time.
+    pub async fn exchange(&self, exchange: Exchange, bytes: &Bytes) -> Result<Bytes, Failure> {
+        let Exchange { round, to, from } = exchange;
+        let rest = self.send_first(to, round, bytes).await?;
+        if rest == bytes.len() {
+            return self.receive(from, round).await;
+        }
+        let (sent, received) =
+            both(self.send_rest(to, round, bytes, rest), self.receive(from, round)).await;
+        sent?;
+        received
+    }
+
+    /// Sends the first piece of a message, and returns how long that was.
+    async fn send_first(&self, to: usize, round: u32, bytes: &Bytes) -> Result<usize, Failure> {
+        let (len, longest) = (bytes.len() as u64, self.core.mailbox.longest);
+        if len > longest {
+            let cause = Cause::TooLong { len, longest };
+            return Err(Failure { whole: self.core.mailbox.own, cause });
+        }
+        let whole = self.team.whole(to);
+        let Some(peer) = self.core.mailbox.peer(whole) else {
+            return Box::pin(self.send_first_later(whole, round, bytes)).await;
+        };
+        let piece = bytes.slice(..bytes.len().min(peer.longest_payload()));
+        let sent = piece.len();
+        let arguments = (self.team.context, self.sequence, self.label(round).word(), len, piece);
+        self.notify(whole, peer, PIECE, arguments).await?;
+        Ok(sent)
+    }
+
+    /// As [`send_first`](Self::send_first), to a member that must be connected to before.
+    #[cold]
+    async fn send_first_later(
+        &self,
+        whole: u32,
+        round: u32,
+        bytes: &Bytes,
+    ) -> Result<usize, Failure> {
+        let peer = self.peer(whole).await?;
+        let piece = bytes.slice(..bytes.len().min(peer.longest_payload()));
+        let (sent, total) = (piece.len(), bytes.len() as u64);
+        let arguments = (self.team.context, self.sequence, self.label(round).word(), total, piece);
+        self.notify(whole, &peer, PIECE, arguments).await?;
+        Ok(sent)
+    }
+
+    /// Sends what is behind the first piece of a message, when the receiver asks for that.
+    async fn send_rest(
+        &self,
+        to: usize,
+        round: u32,
+        bytes: &Bytes,
+        mut sent: usize,
+    ) -> Result<(), Failure> {
+        if sent == bytes.len() {
+            return Ok(());
+        }
+        let key = self.key(to, round);
+        self.expect(to, round, |context| context.take_cleared(key).then_some(())).await?;
+        let peer = self.peer(key.from).await?;
+        let label = self.label(round).word();
+        while sent < bytes.len() {
+            let end = bytes.len().min(sent + peer.longest_payload());
+            let piece = bytes.slice(sent..end);
+            let arguments = (self.team.context, self.sequence, label, sent as u64, piece);
+            self.notify(key.from, &peer, MORE, arguments).await?;
+            sent = end;
+        }
+        Ok(())
+    }
+
+    /// Asks for what is behind the first piece of a message, and waits for that.
+    async fn receive_rest(
+        &self,
+        from: usize,
+        round: u32,
+        arrived: Arrived,
+    ) -> Result<Bytes, Failure> {
+        let key = self.key(from, round);
+        let context = self.team.context;
+        self.core.mailbox.with(context, |context| context.receive_rest(&arrived));
+        drop(arrived);
+        let peer = self.peer(key.from).await?;
+        let arguments = (context, self.sequence, self.label(round).word());
+        self.notify(key.from, &peer, CLEAR, arguments).await?;
+        let whole = self.expect(from, round, |context| context.take_whole(key)).await?;
+        Ok(whole.into())
+    }
+
+    /// The connection to a member. The failure of the team ends the attempt to make one.
+    async fn peer(&self, whole: u32) -> Result<Peer, Failure> {
+        if let Some(peer) = self.core.mailbox.peer(whole) {
+            return Ok(peer.clone());
+        }
+        self.unless_failed(self.core.peer(whole)).await?
+    }
+
+    /// Sends a notice to a member, at once if there is a credit.
+    #[inline]
+    async fn notify<A: Arguments>(
+        &self,
+        whole: u32,
+        peer: &Peer,
+        notice: Notice<A>,
+        arguments: A,
+    ) -> Result<(), Failure> {
+        match peer.try_notify(notice, &arguments) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let sent = Box::pin(self.unless_failed(peer.notify(notice, arguments))).await?;
+                sent.map_err(|why| self.not_sent(whole, &why))
+            }
+            Err(why) => Err(self.not_sent(whole, &why)),
+        }
+    }
+
+    #[cold]
+    fn not_sent(&self, whole: u32, why: &SendError) -> Failure {
+        let mailbox = &self.core.mailbox;
+        mailbox.not_sent(whole, why);
+        let known = mailbox.with(self.team.context, |context| {
+            context.failure(self.sequence).or(context.broken()).cloned()
+        });
+        let gone = || Failure { whole, cause: Cause::Gone(why.to_string().into()) };
+        known.flatten().unwrap_or_else(gone)
+    }
+
+    /// Waits for something that a member sends.
+    async fn expect<T>(
+        &self,
+        from: usize,
+        round: u32,
+        take: impl FnMut(&mut Context) -> Option<T>,
+    ) -> Result<T, Failure> {
+        let mut wait = pin!(self.until(take));
+        let mut vigil: Option<Pin<Box<dyn Future<Output = ()> + Send + '_>>> = None;
+        poll_fn(|context| {
+            if let Poll::Ready(found) = wait.as_mut().poll(context) {
+                return Poll::Ready(found);
+            }
+            let vigil = vigil.get_or_insert_with(|| Box::pin(self.keep_vigil(from, round)));
+            // It has no end.
+            let _ = vigil.as_mut().poll(context);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits for something of the team's state, or for the failure of the collective.
+    async fn until<T>(
+        &self,
+        mut take: impl FnMut(&mut Context) -> Option<T>,
+    ) -> Result<T, Failure> {
+        let mailbox = &self.core.mailbox;
+        let mut seen = None;
+        let condition = || {
+            let changes = mailbox.changes();
+            if seen == Some(changes) {
+                return None;
+            }
+            seen = Some(changes);
+            let found = mailbox.with(self.team.context, |context| {
+                let found = take(context).map(Ok);
+                found.or_else(|| context.failure(self.sequence).cloned().map(Err))
+            });
+            found.unwrap_or_else(|| Some(Err(self.core.own_leave())))
+        };
+        self.core.bundle.wait_until(condition).await
+    }
+
+    /// Awaits a future, unless the collective fails before.
+    async fn unless_failed<F: Future>(&self, future: F) -> Result<F::Output, Failure> {
+        let mut future = pin!(future);
+        let mut failure = pin!(self.until(|_| None::<()>));
+        poll_fn(|context| {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                return Poll::Ready(Ok(output));
+            }
+            match failure.as_mut().poll(context) {
+                Poll::Ready(Err(failure)) => Poll::Ready(Err(failure)),
+                _ => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Sees to it, while this member waits for another, that the end of the other is noticed: connects to
+    /// that one if it must, has it probed, and tells it what this member waits for.
+    async fn keep_vigil(&self, from: usize, round: u32) {
+        let runtime = self.core.bundle.runtime();
+        let sleep = || {
+            let _here = runtime.enter();
+            tokio::time::sleep(QUIET)
+        };
+        sleep().await;
+        let whole = self.team.whole(from);
+        let peer = match self.core.peer(whole).await {
+            Ok(peer) => peer,
+            Err(failure) => return self.core.mailbox.fail(self.team.context, &failure),
+        };
+        let _watch = peer.watch();
+        loop {
+            let waits = (self.team.context, self.sequence, self.label(round).word());
+            if peer.notify(WAITS, waits).await.is_err() {
+                return;
+            }
+            sleep().await;
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.ended {
+            let (mailbox, context) = (&self.core.mailbox, self.team.context);
+            mailbox.end(context, self.sequence, false);
+            mailbox.fail(context, &Failure { whole: mailbox.own, cause: Cause::GaveUp });
+        }
+    }
+}
+
+/// Awaits two futures, both of which go on meanwhile.
+async fn both<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    let (mut one, mut other) = (None, None);
+    poll_fn(|context| {
+        if one.is_none()
+            && let Poll::Ready(output) = first.as_mut().poll(context)
+        {
+            one = Some(output);
+        }
+        if other.is_none()
+            && let Poll::Ready(output) = second.as_mut().poll(context)
+        {
+            other = Some(output);
+        }
+        match (one.take(), other.take()) {
+            (Some(one), Some(other)) => Poll::Ready((one, other)),
+            (first, second) => {
+                (one, other) = (first, second);
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}

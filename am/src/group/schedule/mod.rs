@@ -1,0 +1,69 @@
+//! Schedules of collectives: who sends what to whom, and in which round.
+//!
+//! A schedule is computed from a member's rank and the number of members alone, without any input or
+//! output. All members of a group compute theirs alike, so that each message that one schedule sends is
+//! one that another receives.
+
+mod bruck;
+mod dissemination;
+mod doubling;
+mod pairwise;
+mod prefix;
+mod tree;
+
+pub(super) use bruck::bruck;
+pub(super) use dissemination::dissemination;
+pub(super) use doubling::{Step, doubling};
+pub(super) use pairwise::pairwise;
+pub(super) use prefix::prefix;
+pub(super) use tree::Tree;
+
+/// A round in which a member sends to one member and receives from another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Exchange {
+    /// The number of the round, from 0.
+    pub round: u32,
+    /// The member that is sent to.
+    pub to: usize,
+    /// The member that is received from.
+    pub from: usize,
+}
+
+/// The number of rounds in which something that doubles in each reaches `size` members: the logarithm to
+/// base two, rounded up.
+pub(super) const fn rounds(size: usize) -> u32 {
+    size.next_power_of_two().trailing_zeros()
+}
+
+/// The member that is `distance` ranks behind another, around the end.
+fn ahead(rank: usize, distance: usize, size: usize) -> usize {
+    (rank + distance) % size
+}
+
+/// The member that is `distance` ranks before another, around the end.
+fn behind(rank: usize, distance: usize, size: usize) -> usize {
+    (rank + size - distance % size) % size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_rounds_is_the_logarithm_rounded_up() {
+        let expected =
+            [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (33, 6), (1024, 10)];
+        for (size, count) in expected {
+            assert_eq!(rounds(size), count, "{size} members");
+        }
+    }
+
+    #[test]
+    fn the_members_before_and_behind_are_each_others() {
+        for size in 1..=9 {
+            for (rank, distance) in (0..size).flat_map(|rank| (0..size).map(move |d| (rank, d))) {
+                assert_eq!(behind(ahead(rank, distance, size), distance, size), rank);
+            }
+        }
+    }
+}

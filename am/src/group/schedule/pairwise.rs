@@ -1,0 +1,40 @@
+//! An exchange of everybody with everybody.
+
+use super::{Exchange, ahead, behind};
+
+/// The rounds in which one member of `size` sends to each other and receives from each other: in round
+/// `k` to the one `k + 1` ranks behind, and from the one `k + 1` ranks before. So no member is sent to by
+/// two others in the same round.
+pub fn pairwise(rank: usize, size: usize) -> impl Iterator<Item = Exchange> + Send {
+    (1..size).map(move |distance| Exchange {
+        round: distance as u32 - 1,
+        to: ahead(rank, distance, size),
+        from: behind(rank, distance, size),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_member_meets_every_other_once_and_none_is_crowded() {
+        for size in 1..=33 {
+            for rank in 0..size {
+                let others: BTreeSet<_> = (0..size).filter(|other| *other != rank).collect();
+                let schedule: Vec<_> = pairwise(rank, size).collect();
+                assert_eq!(schedule.len(), size - 1);
+                assert_eq!(
+                    schedule.iter().map(|exchange| exchange.to).collect::<BTreeSet<_>>(),
+                    others
+                );
+                for Exchange { round, to, .. } in schedule {
+                    let there = pairwise(to, size).nth(round as usize);
+                    assert_eq!(there.map(|exchange| exchange.from), Some(rank));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Splitting: teams of a group.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Group;
+use super::collective::{Collective, Operation};
+use super::error::GroupError;
+use super::failure::{Cause, Failure};
+use super::leaving::Membership;
+use super::moves;
+use super::run::Run;
+use super::team::{Team, context_of};
+
+/// What a member wants of a split: its colour, if it is to be in a team, and the key that orders the team.
+#[derive(Clone, Copy)]
+struct Wish {
+    color: Option<u32>,
+    key: u32,
+}
+
+impl Wish {
+    fn bytes(self) -> Bytes {
+        let numbers = [u32::from(self.color.is_some()), self.color.unwrap_or(0), self.key];
+        numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (numbers, []) = bytes.as_chunks::<4>() else { return None };
+        let &[there, color, key] = numbers else { return None };
+        let [there, color, key] = [there, color, key].map(u32::from_le_bytes);
+        Some(Self { color: (there == 1).then_some(color), key })
+    }
+}
+
+impl Group {
+    /// Splits the group into teams: members that name the same colour make one, in which they are ordered by
+    /// their keys, and those of the same key by their ranks. Who names no colour is in none, and gets `None`.
+    ///
+    /// A team is a group like any other, with collectives and ranks of its own, and uses the same
+    /// connections.
+    pub fn split(
+        &self,
+        color: Option<u32>,
+        key: u32,
+    ) -> impl Future<Output = Result<Option<Self>, GroupError>> + Send + use<> {
+        let run = self.begin(Collective::of(Operation::Split));
+        async move {
+            let run = run?;
+            let core = run.core.clone();
+            let team = team(&run, Wish { color, key }).await;
+            if let Ok(Some(team)) = &team {
+                core.mailbox.make(team.clone());
+            }
+            // From here on the member leaves the team again if the collective is dropped.
+            let membership = team.map(|team| team.map(|team| Self(Membership::new(core, team))));
+            run.done(membership)
+        }
+    }
+}
+
+/// The team that a member is in, of all that members make by a split.
+async fn team(run: &Run, own: Wish) -> Result<Option<Arc<Team>>, Failure> {
+    let wishes = moves::all_gather(run, own.bytes()).await?;
+    let mut members = Vec::new();
+    for (rank, bytes) in wishes.iter().enumerate() {
+        let whole = run.team.whole(rank);
+        let malformed = || Failure { whole, cause: Cause::Malformed };
+        let wish = Wish::from_bytes(bytes).ok_or_else(malformed)?;
+        if own.color.is_some() && wish.color == own.color {
+            members.push((wish.key, rank, whole));
+        }
+    }
+    let Some(color) = own.color else { return Ok(None) };
+    members.sort_unstable();
+    let rank = members.iter().position(|(_, rank, _)| *rank == run.rank()).unwrap_or(0);
+    let members = members.iter().map(|(_, _, whole)| *whole).collect();
+    Ok(Some(Arc::new(Team {
+        context: context_of(run.team.context, run.sequence, color),
+        rank,
+        names: run.team.names.clone(),
+        members: Some(members),
+    })))
+}

@@ -1,0 +1,178 @@
+//! What members of a group tell each other: kinds of messages, and how their words are packed.
+
+use bytes::Bytes;
+
+use super::collective::{Collective, Operation};
+use super::failure::{Cause, Failure};
+use crate::kinds::{Call, Notice};
+
+/// The most members of a group: ranks take 20 bits of a word.
+pub(super) const MOST_MEMBERS: usize = 1 << RANK_BITS;
+
+const RANK_BITS: u32 = 20;
+const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
+
+/// Who connects: its rank, the size of the group, and a digest of the members' service numbers. What is
+/// answered is a [`Verdict`].
+pub(super) const HELLO: Call<(u32, u32, u64), u64> = Call::new("doorbell.group.hello");
+/// The first piece of a message: context, sequence number, [`Label`], length of the whole, bytes.
+pub(super) const PIECE: Notice<(u64, u64, u64, u64, Bytes)> = Notice::new("doorbell.group.piece");
+/// The receiver of a longer message asks for the rest: context, sequence number, [`Label`].
+pub(super) const CLEAR: Notice<(u64, u64, u64)> = Notice::new("doorbell.group.clear");
+/// A further piece of a message: context, sequence number, [`Label`], offset, bytes.
+pub(super) const MORE: Notice<(u64, u64, u64, u64, Bytes)> = Notice::new("doorbell.group.more");
+/// A member has waited for long for another, and tells that one what for: context, sequence number,
+/// [`Label`].
+pub(super) const WAITS: Notice<(u64, u64, u64)> = Notice::new("doorbell.group.waits");
+/// A collective or a member has failed: context, [`Cause`] and rank, two details, text.
+pub(super) const BROKEN: Notice<(u64, u64, u64, u64, String)> =
+    Notice::new("doorbell.group.broken");
+/// A member leaves: context, rank in the whole group, the last sequence number that it has used.
+pub(super) const LEAVE: Call<(u64, u32, u64)> = Call::new("doorbell.group.leave");
+
+/// What a member answers to who says [`HELLO`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// Both are of the same group.
+    Welcome,
+    /// The endpoint's group has another size or other members.
+    OtherGroup,
+    /// The endpoint's member is about to leave.
+    Leaving,
+}
+
+impl Verdict {
+    pub fn word(self) -> u64 {
+        self as u64
+    }
+
+    pub fn from_word(word: u64) -> Self {
+        match word {
+            0 => Self::Welcome,
+            2 => Self::Leaving,
+            _ => Self::OtherGroup,
+        }
+    }
+}
+
+/// What a message of a collective belongs to, beside the context and the sequence number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Label {
+    pub collective: Collective,
+    /// The round of the collective's schedule.
+    pub round: u32,
+    /// The sender's rank in the whole group.
+    pub from: u32,
+}
+
+impl Label {
+    #[inline]
+    pub fn word(self) -> u64 {
+        let Self { collective: Collective { operation, root }, round, from } = self;
+        let parts = [root.into(), round.into(), from.into()];
+        parts.into_iter().fold(operation as u64, |word, part: u64| word << RANK_BITS | part)
+    }
+
+    /// The label that a word stands for, or `None` if the word stands for none of a group of that size.
+    #[inline]
+    pub fn from_word(word: u64, size: usize) -> Option<Self> {
+        let part = |at: u32| (word >> (at * RANK_BITS) & RANK_MASK) as u32;
+        let (root, round, from) = (part(2), part(1), part(0));
+        let operation = Operation::from_code(word >> (3 * RANK_BITS))?;
+        let label = Self { collective: Collective { operation, root }, round, from };
+        ((from as usize) < size && (root as usize) < size).then_some(label)
+    }
+}
+
+/// The words and the text of a failure in a context: see [`BROKEN`].
+pub(super) fn words_of_failure(context: u64, failure: &Failure) -> (u64, u64, u64, u64, String) {
+    let (code, details, text): (u64, [u64; 2], &str) = match &failure.cause {
+        Cause::Gone(why) => (0, [0, 0], why),
+        Cause::Left { last } => (1, [*last, 0], ""),
+        Cause::GaveUp => (2, [0, 0], ""),
+        Cause::Mismatch { here, there } => (3, [here.word(), there.word()], ""),
+        Cause::Unreached(why) => (4, [0, 0], why),
+        Cause::TooLong { len, longest } => (5, [*len, *longest], ""),
+        Cause::Malformed => (6, [0, 0], ""),
+        Cause::OtherGroup => (7, [0, 0], ""),
+    };
+    /// The longest text, for a message has room for no more than 512 bytes at the least.
+    const LONGEST: usize = 256;
+    let text = &text[..text.floor_char_boundary(LONGEST)];
+    (context, code << 32 | u64::from(failure.whole), details[0], details[1], text.to_owned())
+}
+
+/// The failure that words and a text tell of, or `None` if they tell of none in a group of that size.
+pub(super) fn failure_of_words(
+    word: u64,
+    details: [u64; 2],
+    text: String,
+    size: usize,
+) -> Option<Failure> {
+    let whole = word as u32;
+    let cause = match word >> 32 {
+        0 => Cause::Gone(text.into()),
+        1 => Cause::Left { last: details[0] },
+        2 => Cause::GaveUp,
+        3 => {
+            let [here, there] = details.map(Collective::from_word);
+            Cause::Mismatch { here: here?, there: there? }
+        }
+        4 => Cause::Unreached(text.into()),
+        5 => Cause::TooLong { len: details[0], longest: details[1] },
+        6 => Cause::Malformed,
+        7 => Cause::OtherGroup,
+        _ => return None,
+    };
+    ((whole as usize) < size).then_some(Failure { whole, cause })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_read_as_it_is_written() {
+        for (operation, root, round, from) in [
+            (Operation::Barrier, 0, 9, 1023),
+            (Operation::ExclusiveScan, 0, 0, 0),
+            (Operation::Broadcast, 1022, 1, 7),
+        ] {
+            let label = Label { collective: Collective { operation, root }, round, from };
+            assert_eq!(Label::from_word(label.word(), 1024), Some(label));
+        }
+    }
+
+    #[test]
+    fn a_label_of_a_rank_beyond_the_group_is_none() {
+        let collective = Collective { operation: Operation::Gather, root: 3 };
+        let word = Label { collective, round: 0, from: 2 }.word();
+        assert!(Label::from_word(word, 4).is_some());
+        assert_eq!(Label::from_word(word, 3), None, "there is no member 3 to be the root");
+        assert_eq!(Label::from_word(word, 2), None, "there is no member 2 to send");
+        assert_eq!(Label::from_word(15 << 60, 4), None, "there is no such operation");
+    }
+
+    #[test]
+    fn a_failure_is_read_as_it_is_written() {
+        let here = Collective { operation: Operation::Gather, root: 3 };
+        let there = Collective { operation: Operation::Barrier, root: 0 };
+        for cause in [
+            Cause::Gone("no sign of life".into()),
+            Cause::Left { last: 77 },
+            Cause::GaveUp,
+            Cause::Mismatch { here, there },
+            Cause::Unreached("nobody there".into()),
+            Cause::TooLong { len: 9, longest: 8 },
+            Cause::Malformed,
+            Cause::OtherGroup,
+        ] {
+            let failure = Failure { whole: 2, cause };
+            let (_, word, first, second, text) = words_of_failure(5, &failure);
+            let read = failure_of_words(word, [first, second], text.clone(), 3);
+            assert_eq!(read, Some(failure));
+            assert_eq!(failure_of_words(word, [first, second], text, 2), None);
+        }
+        assert_eq!(failure_of_words(99 << 32, [0; 2], String::new(), 3), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! Each operation against a plain model.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use doorbell_am::group::{Group, GroupError};
+
+use crate::common::{bytes, concat, each_size, spmd};
+use crate::devices::Devices;
+
+/// The longest payload of a message of a group's endpoint.
+const PAYLOAD: usize = 4096;
+
+type Outcome = Result<(), GroupError>;
+
+/// Runs every operation with data of such a length, a little more for each rank, and compares what comes
+/// with what a plain program gives.
+async fn all_operations(group: Group, len: usize) -> Outcome {
+    let (rank, size) = (group.rank(), group.size());
+    let of = |rank: usize, salt: usize| bytes(rank, salt, if len > 1 { len + rank } else { len });
+    let all = |salt: usize| (0..size).map(|rank| of(rank, salt)).collect::<Vec<_>>();
+    let joined = |ranks: std::ops::Range<usize>, salt: usize| {
+        ranks.map(|rank| of(rank, salt)).collect::<Vec<_>>().concat()
+    };
+    group.barrier().await?;
+    for root in 0..size {
+        let own = if rank == root { of(root, 1) } else { Bytes::new() };
+        assert_eq!(group.broadcast(root, own).await?, of(root, 1));
+        let gathered = group.gather(root, of(rank, 2)).await?;
+        assert_eq!(gathered, (rank == root).then(|| all(2)));
+        let parts = (rank == root).then(|| all(3));
+        assert_eq!(group.scatter(root, parts).await?, of(rank, 3));
+        let reduced = group.reduce(root, of(rank, 4), concat).await?;
+        assert_eq!(reduced, (rank == root).then(|| joined(0..size, 4).into()));
+    }
+    assert_eq!(group.all_gather(of(rank, 5)).await?, all(5));
+    let parts = (0..size).map(|to| of(rank * size + to, 6)).collect();
+    let expected: Vec<_> = (0..size).map(|from| of(from * size + rank, 6)).collect();
+    assert_eq!(group.all_to_all(parts).await?, expected);
+    assert_eq!(group.all_reduce(of(rank, 7), concat).await?, joined(0..size, 7));
+    assert_eq!(group.scan(of(rank, 8), concat).await?, joined(0..rank + 1, 8));
+    let before = group.exclusive_scan(of(rank, 9), concat).await?;
+    assert_eq!(before, (rank > 0).then(|| joined(0..rank, 9).into()));
+    group.barrier().await
+}
+
+async fn play(groups: Arc<Vec<Group>>, lengths: &'static [usize]) {
+    for &len in lengths {
+        let outcomes = spmd(&groups, |group| all_operations(group, len)).await;
+        for (rank, outcome) in outcomes.into_iter().enumerate() {
+            outcome.unwrap_or_else(|why| panic!("rank {rank} with {len} bytes: {why}"));
+        }
+    }
+}
+
+#[test]
+fn in_shared_memory_every_operation_gives_what_a_plain_program_gives() {
+    let lengths = &[0, 1, 100, PAYLOAD, PAYLOAD + 1];
+    each_size(1..=9, Devices::shm, |groups| play(groups, lengths));
+}
+
+#[test]
+fn by_udp_every_operation_gives_what_a_plain_program_gives() {
+    let lengths = &[0, 1, PAYLOAD + 1];
+    each_size([2, 3, 8], Devices::udp, |groups| play(groups, lengths));
+}
+
+#[test]
+fn megabytes_go_through_every_operation() {
+    each_size([2, 3], Devices::shm, |groups| play(groups, &[3 << 20]));
+}
