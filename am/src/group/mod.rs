@@ -189,7 +189,7 @@ impl Group {
         async move {
             match waits? {
                 Ok((run, sent)) => barrier::run_begun(run, sent).await,
-                Err(task) => task.await.unwrap_or_else(|_| Err(GroupError::Shutdown)),
+                Err(task) => task.await.unwrap_or(Err(GroupError::Shutdown)),
             }
         }
     }
@@ -277,12 +277,15 @@ impl Group {
     /// The operator has what members of lower ranks gave to the left, puts to that what members of higher
     /// ranks gave, and leaves the result on the left. It must be associative, and need not be commutative: the
     /// order is always that of ranks.
-    pub fn reduce(
+    pub fn reduce<O>(
         &self,
         root: usize,
         bytes: Bytes,
-        mut op: impl FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
-    ) -> impl Future<Output = Result<Option<Bytes>, GroupError>> + Send {
+        mut op: O,
+    ) -> impl Future<Output = Result<Option<Bytes>, GroupError>> + Send + use<O>
+    where
+        O: FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
+    {
         let run = self.begin_at(Operation::Reduce, root);
         async move {
             let run = run?;
@@ -293,11 +296,14 @@ impl Group {
 
     /// Gives all members what all have, put together by an operator as of [`reduce`](Self::reduce). The
     /// result is the same for all to the last bit, also if the operator rounds.
-    pub fn all_reduce(
+    pub fn all_reduce<O>(
         &self,
         bytes: Bytes,
-        mut op: impl FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
-    ) -> impl Future<Output = Result<Bytes, GroupError>> + Send {
+        mut op: O,
+    ) -> impl Future<Output = Result<Bytes, GroupError>> + Send + use<O>
+    where
+        O: FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
+    {
         let run = self.begin(Collective::of(Operation::AllReduce));
         async move {
             let run = run?;
@@ -308,11 +314,14 @@ impl Group {
 
     /// Gives each member what the members up to itself have, put together by an operator as of
     /// [`reduce`](Self::reduce).
-    pub fn scan(
+    pub fn scan<O>(
         &self,
         bytes: Bytes,
-        mut op: impl FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
-    ) -> impl Future<Output = Result<Bytes, GroupError>> + Send {
+        mut op: O,
+    ) -> impl Future<Output = Result<Bytes, GroupError>> + Send + use<O>
+    where
+        O: FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
+    {
         let run = self.begin(Collective::of(Operation::Scan));
         async move {
             let run = run?;
@@ -323,11 +332,14 @@ impl Group {
 
     /// Gives each member what the members before itself have, put together by an operator as of
     /// [`reduce`](Self::reduce). The member of rank 0 gets `None`.
-    pub fn exclusive_scan(
+    pub fn exclusive_scan<O>(
         &self,
         bytes: Bytes,
-        mut op: impl FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
-    ) -> impl Future<Output = Result<Option<Bytes>, GroupError>> + Send {
+        mut op: O,
+    ) -> impl Future<Output = Result<Option<Bytes>, GroupError>> + Send + use<O>
+    where
+        O: FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
+    {
         let run = self.begin(Collective::of(Operation::ExclusiveScan));
         async move {
             let run = run?;

@@ -5,3 +5,4 @@ mod common;
 #[allow(dead_code)]
 mod devices;
 mod operations;
+mod programs;

@@ -194,7 +194,7 @@ impl Mailbox {
                 state.past.pop_front();
             }
             state.past.push_back(number);
-        })
+        });
     }
 
     /// Something has come that is wrong: it is counted, and if a member has failed by that, all are told.
