@@ -97,10 +97,10 @@ pub(super) struct Context {
     leaving: bool,
     /// Members that have left.
     left: Vec<u32>,
-    /// Why collectives [after](Failure::after) some number fail.
+    /// Why collectives behind [some number](Failure::after) fail.
     broken: Option<Failure>,
-    /// Whether this member has told others that one has left.
-    told: bool,
+    /// The least number behind which this member has told others that collectives fail because one has left.
+    told: u64,
 }
 
 impl Context {
@@ -120,7 +120,7 @@ impl Context {
             leaving: false,
             left: Vec::new(),
             broken: None,
-            told: false,
+            told: u64::MAX,
         }
     }
 
@@ -183,7 +183,7 @@ impl Context {
         };
         let arrived = self.arrived.iter().find(other)?;
         let cause = Cause::Mismatch { here: collective, there: arrived.collective };
-        Some(Failure { whole: arrived.key.from, cause })
+        Some(Failure { whole: arrived.key.from, after: sequence - 1, cause })
     }
 
     /// A collective is done, or has failed. Whether anybody may wait for that.
@@ -210,9 +210,12 @@ impl Context {
         !std::mem::replace(&mut self.leaving, true)
     }
 
-    /// Whether others are to be told that a member has left by which their collectives fail: once.
-    pub fn is_to_tell(&mut self) -> bool {
-        !std::mem::replace(&mut self.told, true)
+    /// Whether others are to be told that collectives behind a number fail because a member has left: once,
+    /// unless it is fewer that they know of.
+    pub fn is_to_tell(&mut self, after: u64) -> bool {
+        let is_news = after < self.told;
+        self.told = self.told.min(after);
+        is_news
     }
 
     /// Whether what must be done before a collective is done.
@@ -224,7 +227,7 @@ impl Context {
     /// Why a collective fails, if it does.
     #[inline]
     pub fn failure(&self, sequence: u64) -> Option<&Failure> {
-        self.broken.as_ref().filter(|failure| sequence > failure.after())
+        self.broken.as_ref().filter(|failure| sequence > failure.after)
     }
 
     /// Why collectives fail from some number on, if any do.
@@ -234,7 +237,7 @@ impl Context {
 
     /// Has collectives fail. Whether some do that did not before.
     pub fn fail(&mut self, failure: &Failure) -> bool {
-        let worse = self.broken.as_ref().is_none_or(|before| failure.after() < before.after());
+        let worse = self.broken.as_ref().is_none_or(|before| failure.after < before.after);
         if worse {
             self.broken = Some(failure.clone());
         }
@@ -246,7 +249,7 @@ impl Context {
         if !self.has_left(whole) {
             self.left.push(whole);
         }
-        self.fail(&Failure { whole, cause: Cause::Left { last } });
+        self.fail(&Failure { whole, after: last, cause: Cause::Left });
     }
 
     pub fn has_left(&self, whole: u32) -> bool {
@@ -352,7 +355,7 @@ impl Context {
         match recent.or_else(open) {
             Some(begun) if begun.collective != label.collective => {
                 let cause = Cause::Mismatch { here: begun.collective, there: label.collective };
-                Err(Some(Failure { whole: label.from, cause }))
+                Err(Some(Failure { whole: label.from, after: sequence - 1, cause }))
             }
             Some(begun) if self.is_open(begun.sequence) => Ok(()),
             _ => Err(None),
@@ -365,5 +368,5 @@ impl Context {
 }
 
 fn malformed(whole: u32) -> Wrong {
-    Some(Failure { whole, cause: Cause::Malformed })
+    Some(Failure { whole, after: 0, cause: Cause::Malformed })
 }

@@ -73,14 +73,14 @@ impl Core {
             Ok(reached) => reached,
             Err(_) => {
                 let why = "the runtime of the bundle was shut down".into();
-                Err(Failure { whole, cause: Cause::Unreached(why) })
+                Err(Failure { whole, after: 0, cause: Cause::Unreached(why) })
             }
         }
     }
 
     /// Connects to a member, and tries again for as long as the configuration says.
     async fn reach(&self, whole: u32) -> Result<Peer, Failure> {
-        let failed = |cause| Failure { whole, cause };
+        let failed = |cause| Failure { whole, after: 0, cause };
         let (until, mut pause) = (Instant::now() + self.patience, FIRST_PAUSE);
         loop {
             let connected = timeout_at(until, self.connect(whole)).await;
@@ -175,8 +175,9 @@ fn handlers(mailbox: Arc<Mailbox>, digest: u64) -> Handlers<WithState<Arc<Mailbo
         .on(wire::WAITS, |mailbox, _, (context, sequence, label)| {
             mailbox.hears_waiting(context, sequence, label);
         })
-        .on(wire::BROKEN, |mailbox, _, (context, word, first, second, text)| {
-            let failure = wire::failure_of_words(word, [first, second], text, mailbox.size());
+        .on(wire::BROKEN, |mailbox, _, (context, word, after, first, second, text)| {
+            let failure =
+                wire::failure_of_words(word, after, [first, second], text, mailbox.size());
             mailbox.hears_of(context, failure);
         })
         .on(wire::LEAVE, |mailbox, _, (context, whole, last)| {

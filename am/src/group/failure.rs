@@ -11,6 +11,8 @@ use super::team::Team;
 pub(super) struct Failure {
     /// The member's rank in the whole group.
     pub whole: u32,
+    /// The collectives up to this number are not concerned: the member has done its part of them, or will.
+    pub after: u64,
     pub cause: Cause,
 }
 
@@ -19,8 +21,8 @@ pub(super) struct Failure {
 pub(super) enum Cause {
     /// The connection to the member has ended, or the member's process.
     Gone(Arc<str>),
-    /// The member has left in order, behind the collective of that number.
-    Left { last: u64 },
+    /// The member has left in order.
+    Left,
     /// The member has dropped a collective that was not done.
     GaveUp,
     /// The member is in another collective, `there`, than the member that noticed, which is in `here`.
@@ -36,14 +38,6 @@ pub(super) enum Cause {
 }
 
 impl Failure {
-    /// The collectives up to this number are not concerned: the member has done its part of them.
-    pub fn after(&self) -> u64 {
-        match self.cause {
-            Cause::Left { last } => last,
-            _ => 0,
-        }
-    }
-
     pub fn is_gone(&self) -> bool {
         matches!(self.cause, Cause::Gone(_))
     }
@@ -56,7 +50,7 @@ impl Failure {
         let rank = team.rank_of(self.whole).unwrap_or(whole);
         match self.cause.clone() {
             Cause::Gone(why) => GroupError::Gone { rank, whole, name, why },
-            Cause::Left { last } => GroupError::Left { rank, whole, last },
+            Cause::Left => GroupError::Left { rank, whole, last: self.after },
             Cause::GaveUp => GroupError::GaveUp { rank, whole },
             Cause::Mismatch { here, there } => GroupError::Mismatch { rank, whole, here, there },
             Cause::Unreached(why) => GroupError::Connect { rank, whole, name, why },

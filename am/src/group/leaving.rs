@@ -77,6 +77,6 @@ async fn leave(core: Arc<Core>, team: Arc<Team>) {
 impl Core {
     /// The failure of what is begun by a member that has left.
     pub(super) fn own_leave(&self) -> Failure {
-        Failure { whole: self.mailbox.own, cause: Cause::Left { last: 0 } }
+        Failure { whole: self.mailbox.own, after: 0, cause: Cause::Left }
     }
 }

@@ -163,6 +163,11 @@ impl Group {
         self.0.team.whole(rank) as usize
     }
 
+    /// The bundle that serves the group's endpoint.
+    pub fn bundle(&self) -> Bundle {
+        self.0.core.bundle.clone()
+    }
+
     /// How many messages of members were dropped because they belonged to no collective, or came too late.
     pub fn malformed(&self) -> u64 {
         self.0.core.mailbox.malformed()

@@ -100,6 +100,6 @@ pub(super) async fn all_to_all(run: &Run, mut parts: Vec<Bytes>) -> Result<Vec<B
 
 /// The blocks of a message that a member has sent.
 fn blocks_of(run: &Run, from: usize, message: Bytes, count: usize) -> Result<Vec<Bytes>, Failure> {
-    let malformed = || Failure { whole: run.team.whole(from), cause: Cause::Malformed };
+    let malformed = || run.failure_of(from, Cause::Malformed);
     unpack(message, count).ok_or_else(malformed)
 }

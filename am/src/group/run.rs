@@ -47,17 +47,17 @@ impl Run {
     ) -> Result<Self, GroupError> {
         let begun = core.mailbox.with(team.context, |context| {
             if context.is_leaving() {
-                return Err(core.own_leave());
+                return Err(None);
             }
             if let Some(failure) = context.failure(context.last() + 1) {
-                return Err(failure.clone());
+                return Err(Some(failure.clone()));
             }
             let barrier = context.begin_fence();
             let ticket = context.begin(collective);
             Ok((barrier, ticket, context.mismatch(ticket.sequence, collective)))
         });
-        let begun = begun.unwrap_or_else(|| Err(core.own_leave()));
-        let (barrier, ticket, mismatch) = begun.map_err(|failure| {
+        let (barrier, ticket, mismatch) = begun.unwrap_or(Err(None)).map_err(|failure| {
+            let Some(failure) = failure else { return core.own_leave().error(team) };
             core.mailbox.tell_once(team.context, &failure);
             failure.error(team)
         })?;
@@ -97,6 +97,16 @@ impl Run {
             mailbox.tell_once(context, &failure);
             failure.error(&self.team)
         })
+    }
+
+    /// A failure of a member in the collective.
+    pub fn failure_of(&self, rank: usize, cause: Cause) -> Failure {
+        Failure { whole: self.team.whole(rank), after: self.sequence - 1, cause }
+    }
+
+    /// A failure that was noticed in the collective, and does not concern those before.
+    fn here(&self, failure: Failure) -> Failure {
+        Failure { after: self.sequence - 1, ..failure }
     }
 
     fn label(&self, round: u32) -> Label {
@@ -161,7 +171,7 @@ impl Run {
         let (len, longest) = (bytes.len() as u64, self.core.mailbox.longest);
         if len > longest {
             let cause = Cause::TooLong { len, longest };
-            return Err(Failure { whole: self.core.mailbox.own, cause });
+            return Err(self.failure_of(self.rank(), cause));
         }
         let whole = self.team.whole(to);
         let Some(peer) = self.core.mailbox.peer(whole) else {
@@ -238,7 +248,8 @@ impl Run {
         if let Some(peer) = self.core.mailbox.peer(whole) {
             return Ok(peer.clone());
         }
-        self.unless_failed(self.core.peer(whole)).await?
+        let reached = self.unless_failed(self.core.peer(whole)).await?;
+        reached.map_err(|failure| self.here(failure))
     }
 
     /// Sends a notice to a member, at once if there is a credit.
@@ -267,7 +278,7 @@ impl Run {
         let known = mailbox.with(self.team.context, |context| {
             context.failure(self.sequence).or(context.broken()).cloned()
         });
-        let gone = || Failure { whole, cause: Cause::Gone(why.to_string().into()) };
+        let gone = || Failure { whole, after: 0, cause: Cause::Gone(why.to_string().into()) };
         known.flatten().unwrap_or_else(gone)
     }
 
@@ -342,7 +353,9 @@ impl Run {
         let whole = self.team.whole(from);
         let peer = match self.core.peer(whole).await {
             Ok(peer) => peer,
-            Err(failure) => return self.core.mailbox.fail(self.team.context, &failure),
+            Err(failure) => {
+                return self.core.mailbox.fail(self.team.context, &self.here(failure));
+            }
         };
         let _watch = peer.watch();
         loop {
@@ -360,7 +373,7 @@ impl Drop for Run {
         if !self.ended {
             let (mailbox, context) = (&self.core.mailbox, self.team.context);
             mailbox.end(context, self.sequence, false);
-            mailbox.fail(context, &Failure { whole: mailbox.own, cause: Cause::GaveUp });
+            mailbox.fail(context, &self.failure_of(self.rank(), Cause::GaveUp));
         }
     }
 }

@@ -66,7 +66,7 @@ async fn team(run: &Run, own: Wish) -> Result<Option<Arc<Team>>, Failure> {
     let mut members = Vec::new();
     for (rank, bytes) in wishes.iter().enumerate() {
         let whole = run.team.whole(rank);
-        let malformed = || Failure { whole, cause: Cause::Malformed };
+        let malformed = || run.failure_of(rank, Cause::Malformed);
         let wish = Wish::from_bytes(bytes).ok_or_else(malformed)?;
         if own.color.is_some() && wish.color == own.color {
             members.push((wish.key, rank, whole));

@@ -24,8 +24,9 @@ pub(super) const MORE: Notice<(u64, u64, u64, u64, Bytes)> = Notice::new("doorbe
 /// A member has waited for long for another, and tells that one what for: context, sequence number,
 /// [`Label`].
 pub(super) const WAITS: Notice<(u64, u64, u64)> = Notice::new("doorbell.group.waits");
-/// A collective or a member has failed: context, [`Cause`] and rank, two details, text.
-pub(super) const BROKEN: Notice<(u64, u64, u64, u64, String)> =
+/// A collective or a member has failed: context, [`Cause`] and rank, the last collective that is not
+/// concerned, two details, text.
+pub(super) const BROKEN: Notice<(u64, u64, u64, u64, u64, String)> =
     Notice::new("doorbell.group.broken");
 /// A member leaves: context, rank in the whole group, the last sequence number that it has used.
 pub(super) const LEAVE: Call<(u64, u32, u64)> = Call::new("doorbell.group.leave");
@@ -84,11 +85,14 @@ impl Label {
     }
 }
 
+/// The words and the text of [`BROKEN`].
+type BrokenWords = (u64, u64, u64, u64, u64, String);
+
 /// The words and the text of a failure in a context: see [`BROKEN`].
-pub(super) fn words_of_failure(context: u64, failure: &Failure) -> (u64, u64, u64, u64, String) {
+pub(super) fn words_of_failure(context: u64, failure: &Failure) -> BrokenWords {
     let (code, details, text): (u64, [u64; 2], &str) = match &failure.cause {
         Cause::Gone(why) => (0, [0, 0], why),
-        Cause::Left { last } => (1, [*last, 0], ""),
+        Cause::Left => (1, [0, 0], ""),
         Cause::GaveUp => (2, [0, 0], ""),
         Cause::Mismatch { here, there } => (3, [here.word(), there.word()], ""),
         Cause::Unreached(why) => (4, [0, 0], why),
@@ -99,12 +103,14 @@ pub(super) fn words_of_failure(context: u64, failure: &Failure) -> (u64, u64, u6
     /// The longest text, for a message has room for no more than 512 bytes at the least.
     const LONGEST: usize = 256;
     let text = &text[..text.floor_char_boundary(LONGEST)];
-    (context, code << 32 | u64::from(failure.whole), details[0], details[1], text.to_owned())
+    let word = code << 32 | u64::from(failure.whole);
+    (context, word, failure.after, details[0], details[1], text.to_owned())
 }
 
 /// The failure that words and a text tell of, or `None` if they tell of none in a group of that size.
 pub(super) fn failure_of_words(
     word: u64,
+    after: u64,
     details: [u64; 2],
     text: String,
     size: usize,
@@ -112,7 +118,7 @@ pub(super) fn failure_of_words(
     let whole = word as u32;
     let cause = match word >> 32 {
         0 => Cause::Gone(text.into()),
-        1 => Cause::Left { last: details[0] },
+        1 => Cause::Left,
         2 => Cause::GaveUp,
         3 => {
             let [here, there] = details.map(Collective::from_word);
@@ -124,7 +130,7 @@ pub(super) fn failure_of_words(
         7 => Cause::OtherGroup,
         _ => return None,
     };
-    ((whole as usize) < size).then_some(Failure { whole, cause })
+    ((whole as usize) < size).then_some(Failure { whole, after, cause })
 }
 
 #[cfg(test)]
@@ -159,7 +165,7 @@ mod tests {
         let there = Collective { operation: Operation::Barrier, root: 0 };
         for cause in [
             Cause::Gone("no sign of life".into()),
-            Cause::Left { last: 77 },
+            Cause::Left,
             Cause::GaveUp,
             Cause::Mismatch { here, there },
             Cause::Unreached("nobody there".into()),
@@ -167,12 +173,12 @@ mod tests {
             Cause::Malformed,
             Cause::OtherGroup,
         ] {
-            let failure = Failure { whole: 2, cause };
-            let (_, word, first, second, text) = words_of_failure(5, &failure);
-            let read = failure_of_words(word, [first, second], text.clone(), 3);
+            let failure = Failure { whole: 2, after: 77, cause };
+            let (_, word, after, first, second, text) = words_of_failure(5, &failure);
+            let read = failure_of_words(word, after, [first, second], text.clone(), 3);
             assert_eq!(read, Some(failure));
-            assert_eq!(failure_of_words(word, [first, second], text, 2), None);
+            assert_eq!(failure_of_words(word, after, [first, second], text, 2), None);
         }
-        assert_eq!(failure_of_words(99 << 32, [0; 2], String::new(), 3), None);
+        assert_eq!(failure_of_words(99 << 32, 0, [0; 2], String::new(), 3), None);
     }
 }

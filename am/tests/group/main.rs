@@ -4,5 +4,9 @@ mod common;
 #[path = "../promises/devices.rs"]
 #[allow(dead_code)]
 mod devices;
+mod dying;
+mod failing;
+mod hostile;
 mod operations;
 mod programs;
+mod scale;

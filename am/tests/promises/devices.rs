@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use doorbell_core::encap::Version;
+use doorbell_core::time::Time;
 use doorbell_kit::{Ether, Faults, LinkConfig, Network, Pace, SwitchConfig};
 use doorbell_verbs::{Config, Nic};
 
@@ -41,6 +42,18 @@ impl Devices {
 
     /// Stations of a simulated network, around a switch.
     pub fn ether(count: usize, seed: u64, faults: Faults, lossless: bool) -> Self {
+        Self::ether_with(count, seed, faults, lossless, &config())
+    }
+
+    /// Stations of a simulated network, around a switch, with NICs that are configured like that.
+    #[allow(dead_code)]
+    pub fn ether_with(
+        count: usize,
+        seed: u64,
+        faults: Faults,
+        lossless: bool,
+        config: &Config,
+    ) -> Self {
         let mut network = Network::new(seed);
         let switch = network.switch(SwitchConfig::default());
         let link =
@@ -54,7 +67,8 @@ impl Devices {
             .collect();
         let ether = Ether::new(network, Version::V2Ipv4, lossless);
         let nic = |(number, station): (u64, &_)| {
-            let config = Config { seed: Some(seed + number), spin: Duration::ZERO, ..config() };
+            let seed = Some(seed + number);
+            let config = Config { seed, spin: Duration::ZERO, ..config.clone() };
             Nic::over(ether.station(*station).expect("descriptors"), config).expect("a NIC")
         };
         let nics = (1..).zip(&stations).map(nic).collect();
@@ -76,6 +90,12 @@ impl Devices {
             output = program => output,
             () = passes => unreachable!("time does not end"),
         }
+    }
+
+    /// The time of the simulated network.
+    #[allow(dead_code)]
+    pub fn now(&self) -> Time {
+        self.network().now()
     }
 
     /// Keeps what goes over the simulated network from here on.

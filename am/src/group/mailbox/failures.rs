@@ -37,13 +37,10 @@ impl Mailbox {
     /// A member tells of a failure.
     pub fn hears_of(&self, number: u64, failure: Option<Failure>) {
         let Some(failure) = failure else { return self.wrong(number, None) };
-        let Failure { whole, ref cause } = failure;
+        let Failure { whole, ref cause, .. } = failure;
         if let Cause::Gone(why) = cause {
-            // That this member itself has gone, others only think.
-            if whole != self.own {
-                self.is_gone(whole, why.clone());
-            }
-            return;
+            // A member that others take to be gone is told so, too: nobody goes on with it.
+            return self.is_gone(whole, why.clone());
         }
         let known = self.handle(|state| {
             let known = state.context(number).is_some();
@@ -61,11 +58,10 @@ impl Mailbox {
     /// Tells the members of a team that one has left whom a collective needs, unless they were told. That
     /// somebody has left, only those know who were connected.
     pub fn tell_once(&self, number: u64, failure: &Failure) {
-        let is_other = failure.whole != self.own;
-        if let Cause::Left { .. } = failure.cause
-            && is_other
-        {
-            let tells = |context: &mut Context| context.is_to_tell().then(|| context.team.clone());
+        if failure.cause == Cause::Left {
+            let tells = |context: &mut Context| {
+                context.is_to_tell(failure.after).then(|| context.team.clone())
+            };
             if let Some(team) = self.with(number, tells).flatten() {
                 self.tell(&team, failure);
             }
@@ -74,7 +70,7 @@ impl Mailbox {
 
     /// A member has gone: the collectives of all teams fail that the member has not left.
     pub fn is_gone(&self, whole: u32, why: Arc<str>) {
-        let failure = Failure { whole, cause: Cause::Gone(why) };
+        let failure = Failure { whole, after: 0, cause: Cause::Gone(why) };
         let is_news = self.change(|state| {
             if state.gone.iter().any(|gone| gone.whole == whole) {
                 return false;

@@ -220,7 +220,10 @@ impl Mailbox {
         let Some(label) = self.label(label) else { return };
         if total > self.longest {
             let cause = Cause::TooLong { len: total, longest: self.longest };
-            return self.fail(number, &Failure { whole: label.from, cause });
+            return self.fail(
+                number,
+                &Failure { whole: label.from, after: sequence.saturating_sub(1), cause },
+            );
         }
         let wrong = self.handle(|state| match state.context(number) {
             Some(context) => context.arrives(sequence, label, total, piece),
@@ -273,7 +276,8 @@ impl Mailbox {
 
     #[inline]
     fn label(&self, word: u64) -> Option<Label> {
-        let label = Label::from_word(word, self.size());
+        // A member sends nothing to itself.
+        let label = Label::from_word(word, self.size()).filter(|label| label.from != self.own);
         if label.is_none() {
             self.malformed.fetch_add(1, Ordering::Relaxed);
         }
@@ -282,7 +286,8 @@ impl Mailbox {
 
     /// A member leaves a team.
     pub fn hears_leaving(&self, number: u64, whole: u32, last: u64) {
-        if whole as usize >= self.size() {
+        // That this member leaves, it says itself.
+        if whole as usize >= self.size() || whole == self.own {
             self.malformed.fetch_add(1, Ordering::Relaxed);
             return;
         }
