@@ -43,4 +43,4 @@ mod tools;
 pub use error::{Error, or_pass_over};
 pub use guest::{Guest, GuestConfig, Output, Running};
 pub use image::Image;
-pub use link::{Counters, Faults, Link, Way};
+pub use link::{Counters, Faults, Link, Stall, Way};

@@ -8,6 +8,7 @@ mod faults;
 mod harm;
 mod roce;
 mod shuttle;
+mod stall;
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -25,6 +26,8 @@ use crate::{Error, sys};
 pub use faults::Faults;
 use harm::Harm;
 use shuttle::{Recording, Shuttle, State};
+use stall::Sender;
+pub use stall::Stall;
 
 /// What the receiving socket may hold, where that is not limited to less.
 const QUEUE: i32 = 8 << 20;
@@ -69,6 +72,13 @@ pub struct Counters {
     pub corrupted: u64,
     /// Frames of any kind for which there was no room: nobody's purpose.
     pub dropped: u64,
+}
+
+impl Counters {
+    /// How many times a frame of this direction did not arrive as it was sent, on purpose or not.
+    const fn harmed(&self) -> u64 {
+        self.lost + self.repeated + self.delayed + self.corrupted + self.dropped
+    }
 }
 
 /// A link that is plugged in. It is pulled when this is dropped.
@@ -136,6 +146,19 @@ impl Link {
     /// What has happened on one direction so far.
     pub fn counters(&self, way: Way) -> Counters {
         self.state().lane(way).counters
+    }
+
+    /// The message that the guest's kernel has stopped sending in its middle, without any cause on
+    /// the wire; nothing unless every sign of that was seen. A peer sees such a [`Stall`] as a
+    /// message that never ends, and can do nothing about it.
+    pub fn stall(&self) -> Option<Stall> {
+        self.state().stall()
+    }
+
+    /// Forgets the requests that the guest has sent: a [`stall`](Self::stall) of one of those is
+    /// not told of any more.
+    pub fn forget_requests(&self) {
+        self.state().sender = Sender::default();
     }
 
     /// From now on, writes every frame into a capture file, as it came from its sender: before any

@@ -15,6 +15,7 @@ use crate::tools::at;
 use crate::{Error, sys};
 
 use super::harm::Harm;
+use super::stall::{Sender, Stall};
 use super::{Counters, Faults, Way};
 
 /// No frame is longer.
@@ -31,11 +32,13 @@ const BATCH: usize = 64;
 pub struct State {
     lanes: [Lane; 2],
     pub recording: Option<Recording>,
+    /// What is known of the guest's own requests.
+    pub sender: Sender,
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self { lanes: Way::ALL.map(Lane::new), recording: None }
+        Self { lanes: Way::ALL.map(Lane::new), recording: None, sender: Sender::default() }
     }
 }
 
@@ -49,7 +52,19 @@ impl State {
         if let Some(recording) = &mut self.recording {
             recording.write(way, &frame);
         }
+        let harmed = self.harmed();
+        self.sender.see(way, &frame, Instant::now(), harmed);
         self.lane(way).arrive(frame);
+    }
+
+    /// The message that the guest's kernel has stopped sending, if there are all signs of that.
+    pub fn stall(&self) -> Option<Stall> {
+        self.sender.stall(self.harmed())
+    }
+
+    /// How many frames have come to harm so far, either way.
+    fn harmed(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.counters.harmed()).sum()
     }
 }
 
