@@ -34,6 +34,13 @@ fn is_reached_both_ways(cable: &Cable, guest: &Guest) {
     }
 }
 
+/// A shell command that lists the processes of a program, named by a regular expression, and
+/// succeeds if there are any. A process that has ended and whose parent has not heard of that does
+/// not count.
+fn runs(program: &str) -> String {
+    format!(r"grep -hsE '^[0-9]+ \(({program})\) [^Z]' /proc/[0-9]*/stat")
+}
+
 fn several_commands_run_and_are_stopped(guest: &Guest) {
     let forever = guest.start("echo begun; echo aloud >&2; sleep 1000 & wait").expect("it starts");
     forever.says("begun", SOON).expect("it says so");
@@ -44,14 +51,22 @@ fn several_commands_run_and_are_stopped(guest: &Guest) {
     manager.listens_to_managers(7175, SOON).expect("it listens");
     let none = guest.start("echo unable; exit 3").expect("it starts").listens(9, SOON);
     assert!(matches!(none, Err(Error::Ended { .. })), "{none:?}");
+    let programs = ["sleep", "rping", "ibv_rc_pingpong"];
+    for program in programs {
+        let found = guest.run(&runs(program), SOON).expect("it ends");
+        assert!(found.succeeded(), "{program} runs: {found}");
+    }
     let stopped = forever.stop(SOON).expect("it ends");
     assert_eq!((stopped.status, stopped.stdout.as_str()), (Some(-9), "begun\n"));
     drop((server, manager));
     // With the commands went what they had started.
-    guest.until("! pgrep 'sleep|rping|ibv_rc'", SOON).expect("nothing is left of them");
-    let late = guest.run("echo so far; sleep 1000", Duration::from_millis(1500));
+    let left = runs(&programs.join("|"));
+    guest.until(&format!("! {left}"), SOON).expect("nothing is left of them");
+    let late = guest.run("echo so far; exec sleep 1000", Duration::from_millis(1500));
     let Err(Error::Late { output, .. }) = late else { panic!("it can't have ended: {late:?}") };
     assert_eq!((output.status, output.stdout.as_str()), (None, "so far\n"));
+    let left = guest.run(&runs("sleep"), SOON).expect("it ends");
+    assert_eq!(left.status, Some(1), "who is told that a command is late finds it ended: {left}");
     let status = guest.run("exit 7", SOON).expect("it ends").status;
     assert_eq!(status, Some(7));
     let long = guest.run("head -c 300000 /dev/zero | tr '\\0' x", SOON).expect("it ends");

@@ -8,6 +8,9 @@ use crate::Error;
 
 use super::control::{Control, Job};
 
+/// How long a command that was killed may take to end.
+const KILLED: Duration = Duration::from_secs(10);
+
 /// What a command has said, and how it ended.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Output {
@@ -87,10 +90,18 @@ impl Running {
     /// Waits for its end.
     ///
     /// # Errors
-    /// When it does not end in that time, and is killed then, or the guest is gone.
+    /// When the command does not end in that time, or the guest is gone. A command that does not
+    /// end is killed: when the error is returned, the command has ended, or the error says that it
+    /// has not.
     pub fn wait(self, at_most: Duration) -> Result<Output, Error> {
         let output: Output = self.control.follow(self.number, at_most, |_| false)?.into();
-        if output.status.is_some() { Ok(output) } else { Err(self.late("end", at_most, output)) }
+        if output.status.is_some() {
+            return Ok(output);
+        }
+        self.signal(Self::KILL);
+        let killed = self.control.follow(self.number, KILLED, |_| false)?;
+        let awaited = if killed.status.is_some() { "end" } else { "end, not even when killed," };
+        Err(self.late(awaited, at_most, output))
     }
 
     /// Kills it, and waits until it has ended.
