@@ -36,7 +36,9 @@ fn the_kernels_driver_and_rdma_cores_programs_are_met() {
         connections::make(&session, &mut table);
         let judged = session.judge();
         eprintln!(
-            "{table}\n{judged}\n{:.0?} in all\n{}",
+            "{table}\n{judged}\ncases repeated because the guest's kernel had stopped in the \
+             middle of a message: {}\n{:.0?} in all\n{}",
+            session.stalls(),
             start.elapsed(),
             session::versions(&image)
         );

@@ -88,9 +88,14 @@ fn under_faults(session: &Session, faults: Faults, at: At) -> Outcome {
 /// Where a case takes place.
 pub type At = (Device, Family, Asks);
 
+/// Plays, and plays again where the guest's kernel has stopped in the middle of a message.
+fn rally(session: &Session, play: Play, at: At) -> Outcome {
+    session.despite_stalls(|| attempt(session, play, at))
+}
+
 /// Plays, and sees to it that every byte is right, and that no packet was refused but where harm was
 /// done.
-fn rally(session: &Session, play: Play, (device, family, asks): At) -> Outcome {
+fn attempt(session: &Session, play: Play, (device, family, asks): At) -> Outcome {
     let Play { transport, mtu, size, iters } = play;
     let gid = session.gid(family);
     let packets = if transport == "ud" { String::new() } else { format!("-m {mtu}") };

@@ -17,6 +17,9 @@ use crate::ours::Ours;
 /// What nothing in the guest takes, whose processor is made of software.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How many times a case is repeated, at most, that the guest's kernel has failed.
+const REPETITIONS: usize = 2;
+
 /// Which device of ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Device {
@@ -71,16 +74,18 @@ pub struct Session {
     capture: PathBuf,
     harms: Cell<bool>,
     port: Cell<u16>,
+    /// How many cases were repeated because the guest's kernel had stalled.
+    stalls: Cell<usize>,
 }
 
 impl Session {
     pub fn new(cable: Cable, link: Link, guest: Guest) -> Self {
-        let (harms, port) = (Cell::new(false), Cell::new(18_600));
+        let (harms, port, stalls) = (Cell::new(false), Cell::new(18_600), Cell::new(0));
         let gids = gids(&guest, &cable);
         let scratch = Scratch::new();
         let capture = scratch.path().join("all.pcapng");
         link.record(&capture).expect("a capture can be made");
-        Self { cable, link, guest, gids, scratch, capture, harms, port }
+        Self { cable, link, guest, gids, scratch, capture, harms, port, stalls }
     }
 
     /// A port that nobody used before.
@@ -165,6 +170,30 @@ impl Session {
     /// Whether frames are harmed.
     pub fn harms(&self) -> bool {
         self.harms.get()
+    }
+
+    /// Runs a case, and runs it again where it fails because the guest's kernel has stopped in the
+    /// middle of a message, as the frames on the link prove. That is printed and counted. Any other
+    /// failure is the outcome at once, as is any at all while frames are harmed.
+    ///
+    /// When `case` returns, the programs that it has started must have ended.
+    pub fn despite_stalls(&self, mut case: impl FnMut() -> Outcome) -> Outcome {
+        for _ in 0..REPETITIONS {
+            // What an earlier case has left behind proves nothing of this one.
+            self.link.forget_requests();
+            let outcome = case();
+            let Err(why) = &outcome else { return outcome };
+            let Some(stall) = self.link.stall().filter(|_| !self.harms()) else { return outcome };
+            eprintln!("to be repeated: {stall}. What was said of it: {why}");
+            self.stalls.set(self.stalls.get() + 1);
+        }
+        case()
+    }
+
+    /// How many cases were repeated because the guest's kernel had stopped in the middle of a
+    /// message.
+    pub fn stalls(&self) -> usize {
+        self.stalls.get()
     }
 
     /// Has all that went over the link judged.
