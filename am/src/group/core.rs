@@ -1,6 +1,7 @@
 //! The endpoint of a group, and the connections that it makes.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -13,6 +14,7 @@ use super::failure::{Cause, Failure};
 use super::mailbox::Mailbox;
 use super::team::{Team, mixed};
 use super::wire::{self, HELLO, Verdict};
+use crate::buffers::locked;
 use crate::bundle::Bundle;
 use crate::endpoint::Endpoint;
 use crate::error::MapError;
@@ -30,6 +32,8 @@ pub(super) struct Core {
     pub mailbox: Arc<Mailbox>,
     endpoint: Endpoint,
     patience: Duration,
+    /// Locks of those who connect to a member, so that nobody does it twice: for each that was connected to.
+    turns: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<()>>>>,
     digest: u64,
     watcher: AbortHandle,
 }
@@ -58,7 +62,8 @@ impl Core {
         let watcher = bundle.runtime().spawn(watch(mailbox.clone(), endpoint.events()));
         let watcher = watcher.abort_handle();
         let bundle = bundle.clone();
-        Ok(Arc::new(Self { bundle, mailbox, endpoint, patience, digest, watcher }))
+        let turns = Mutex::default();
+        Ok(Arc::new(Self { bundle, mailbox, endpoint, patience, turns, digest, watcher }))
     }
 
     /// The connection to a member, which is made if there is none.
@@ -81,6 +86,11 @@ impl Core {
     /// Connects to a member, and tries again for as long as the configuration says.
     async fn reach(&self, whole: u32) -> Result<Peer, Failure> {
         let failed = |cause| Failure { whole, after: 0, cause };
+        let turn = locked(&self.turns).entry(whole).or_default().clone();
+        let _turn = turn.lock().await;
+        if let Some(peer) = self.mailbox.peer(whole) {
+            return Ok(peer.clone());
+        }
         let (until, mut pause) = (Instant::now() + self.patience, FIRST_PAUSE);
         loop {
             let connected = timeout_at(until, self.connect(whole)).await;

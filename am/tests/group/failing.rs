@@ -271,6 +271,23 @@ fn a_member_that_comes_late_is_waited_for() {
     });
 }
 
+/// Each made a connection of its own once, until the endpoint had no place left for another member.
+#[test]
+fn collectives_that_begin_at_the_same_time_connect_to_a_member_once() {
+    with_members(3, async |groups| {
+        let broadcasts = |group: Group| async move {
+            let begun: Vec<_> =
+                (0..10).map(|_| tokio::spawn(group.broadcast(0, Bytes::new()))).collect();
+            for broadcast in begun {
+                broadcast.await.expect("it does not panic").expect("it is done");
+            }
+        };
+        // The root needs no other member to be done, and no other connects to it.
+        spmd(&groups[..1], broadcasts).await;
+        spmd(&groups[1..], broadcasts).await;
+    });
+}
+
 #[test]
 fn members_with_another_list_of_members_are_told_that() {
     in_time(1, async {

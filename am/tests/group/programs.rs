@@ -47,6 +47,13 @@ impl Team {
     }
 }
 
+/// Compares what an operation has given with what the model gives.
+#[track_caller]
+fn is<F: PartialEq<E> + std::fmt::Debug, E: std::fmt::Debug>(found: F, expected: E) -> Outcome {
+    assert_eq!(found, expected);
+    Ok(())
+}
+
 /// Begins an operation that is drawn, and returns what awaits that and compares the result with the
 /// model.
 fn begin(team: &Team, draw: &mut Draw) -> Going {
@@ -60,41 +67,41 @@ fn begin(team: &Team, draw: &mut Draw) -> Going {
         0 => Box::pin(group.barrier()),
         1 => {
             let going = group.broadcast(root, own);
-            Box::pin(async move { Ok(assert_eq!(going.await?, all()[root])) })
+            Box::pin(async move { is(going.await?, all().swap_remove(root)) })
         }
         2 => {
             let going = group.gather(root, own);
-            Box::pin(async move { Ok(assert_eq!(going.await?, (rank == root).then(all))) })
+            Box::pin(async move { is(going.await?, (rank == root).then(all)) })
         }
         3 => {
             let going = group.scatter(root, (rank == root).then(&all));
-            Box::pin(async move { Ok(assert_eq!(going.await?, all()[rank])) })
+            Box::pin(async move { is(going.await?, all().swap_remove(rank)) })
         }
         4 => {
             let going = group.all_gather(own);
-            Box::pin(async move { Ok(assert_eq!(going.await?, all())) })
+            Box::pin(async move { is(going.await?, all()) })
         }
         5 => {
             let going = group.all_to_all(vec![own; size]);
-            Box::pin(async move { Ok(assert_eq!(going.await?, all())) })
+            Box::pin(async move { is(going.await?, all()) })
         }
         6 => {
             let going = group.reduce(root, own, concat);
             let expected = move || (rank == root).then(|| Bytes::from(all().concat()));
-            Box::pin(async move { Ok(assert_eq!(going.await?, expected())) })
+            Box::pin(async move { is(going.await?, expected()) })
         }
         7 => {
             let going = group.all_reduce(own, concat);
-            Box::pin(async move { Ok(assert_eq!(going.await?, all().concat())) })
+            Box::pin(async move { is(going.await?, all().concat()) })
         }
         8 => {
             let going = group.scan(own, concat);
-            Box::pin(async move { Ok(assert_eq!(going.await?, all()[..=rank].concat())) })
+            Box::pin(async move { is(going.await?, all()[..=rank].concat()) })
         }
         _ => {
             let going = group.exclusive_scan(own, concat);
             let expected = move || (rank > 0).then(|| Bytes::from(all()[..rank].concat()));
-            Box::pin(async move { Ok(assert_eq!(going.await?, expected())) })
+            Box::pin(async move { is(going.await?, expected()) })
         }
     }
 }
