@@ -329,7 +329,10 @@ impl Context {
         self.belongs(sequence, label)?;
         let key = Key::of(sequence, label);
         // Nobody is asked who has not sent.
-        if sequence > self.last || self.cleared.contains(&key) {
+        let of_one = |clear: &&Key| clear.sequence == sequence && clear.from == label.from;
+        let before = self.cleared.iter().filter(of_one);
+        let twice = before.clone().any(|clear| clear.round == label.round);
+        if sequence > self.last || twice || before.count() >= MOST_FROM_ONE {
             return Err(malformed(label.from));
         }
         self.cleared.push(key);

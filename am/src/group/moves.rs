@@ -18,9 +18,7 @@ pub(super) async fn broadcast(run: &Run, root: usize, own: Bytes) -> Result<Byte
         Some(parent) => run.receive(parent, TREE).await?,
         None => own,
     };
-    for child in tree.children().rev() {
-        run.send(child.rank, TREE, &bytes).await?;
-    }
+    run.send_all(tree.children().rev().map(|child| (child.rank, bytes.clone())), TREE).await?;
     Ok(bytes)
 }
 
@@ -64,10 +62,11 @@ pub(super) async fn scatter(
             parts
         }
     };
-    for child in tree.children().rev() {
+    let below = tree.children().rev().map(|child| {
         let below = &blocks[child.offset..child.offset + child.members];
-        run.send(child.rank, TREE, &pack(below.iter())).await?;
-    }
+        (child.rank, pack(below.iter()))
+    });
+    run.send_all(below, TREE).await?;
     Ok(blocks.swap_remove(0))
 }
 

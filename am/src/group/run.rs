@@ -131,6 +131,22 @@ impl Run {
         self.send_rest(to, round, bytes, rest).await
     }
 
+    /// Sends messages to members, of which none waits for another that is not ready.
+    pub async fn send_all(
+        &self,
+        messages: impl Iterator<Item = (usize, Bytes)>,
+        round: u32,
+    ) -> Result<(), Failure> {
+        let mut longer = Vec::new();
+        for (to, bytes) in messages {
+            let sent = self.send_first(to, round, &bytes).await?;
+            if sent < bytes.len() {
+                longer.push(async move { self.send_rest(to, round, &bytes, sent).await });
+            }
+        }
+        if longer.is_empty() { Ok(()) } else { Box::pin(all(longer)).await }
+    }
+
     /// Sends an empty message to a member, if that can be done without waiting. Whether it was.
     pub fn try_send_nothing(&self, to: usize, round: u32) -> Result<bool, Failure> {
         let (mailbox, context, whole) =
@@ -376,6 +392,24 @@ impl Drop for Run {
             mailbox.fail(context, &self.failure_of(self.rank(), Cause::GaveUp));
         }
     }
+}
+
+/// Awaits futures, all of which go on meanwhile, until all are done or one has failed.
+async fn all<E>(futures: Vec<impl Future<Output = Result<(), E>>>) -> Result<(), E> {
+    let mut futures: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
+    poll_fn(|context| {
+        for place in &mut futures {
+            let Some(future) = place else { continue };
+            match future.as_mut().poll(context) {
+                Poll::Ready(Err(why)) => return Poll::Ready(Err(why)),
+                Poll::Ready(Ok(())) => *place = None,
+                Poll::Pending => {}
+            }
+        }
+        let done = futures.iter().all(Option::is_none);
+        if done { Poll::Ready(Ok(())) } else { Poll::Pending }
+    })
+    .await
 }
 
 /// Awaits two futures, both of which go on meanwhile.

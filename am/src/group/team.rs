@@ -12,27 +12,47 @@ pub(super) struct Team {
     pub rank: usize,
     /// The names of all members of the whole group.
     pub names: Arc<[Name]>,
-    /// The members' ranks in the whole group, in the order of their ranks in the team; `None` if the team
-    /// is the whole group.
-    pub members: Option<Box<[u32]>>,
+    /// Which members they are; `None` if the team is the whole group.
+    pub members: Option<Members>,
+}
+
+/// Some members of the whole group, in an order of their own.
+pub(super) struct Members {
+    /// Their ranks in the whole group, in the order of their ranks in the team.
+    wholes: Box<[u32]>,
+    /// Their ranks in the whole group, in that order, each with the rank in the team.
+    ranks: Box<[(u32, u32)]>,
+}
+
+impl FromIterator<u32> for Members {
+    /// The members of these ranks in the whole group, in the order of their ranks in the team.
+    fn from_iter<I: IntoIterator<Item = u32>>(wholes: I) -> Self {
+        let wholes: Box<[u32]> = wholes.into_iter().collect();
+        let mut ranks: Box<[_]> = wholes.iter().copied().zip(0..).collect();
+        ranks.sort_unstable();
+        Self { wholes, ranks }
+    }
 }
 
 impl Team {
     pub fn size(&self) -> usize {
-        self.members.as_ref().map_or(self.names.len(), |members| members.len())
+        self.members.as_ref().map_or(self.names.len(), |members| members.wholes.len())
     }
 
     /// The rank in the whole group of a member of the team.
     #[inline]
     pub fn whole(&self, rank: usize) -> u32 {
-        self.members.as_ref().map_or(rank as u32, |members| members[rank])
+        self.members.as_ref().map_or(rank as u32, |members| members.wholes[rank])
     }
 
     /// The rank in the team of a member of the whole group, if that is a member of the team.
     pub fn rank_of(&self, whole: u32) -> Option<usize> {
         match &self.members {
             None => Some(whole as usize).filter(|rank| *rank < self.names.len()),
-            Some(members) => members.iter().position(|member| *member == whole),
+            Some(Members { ranks, .. }) => {
+                let at = ranks.binary_search_by_key(&whole, |(whole, _)| *whole).ok()?;
+                Some(ranks[at].1 as usize)
+            }
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use doorbell_am::group::{Group, GroupError};
+use doorbell_am::group::{Group, GroupConfig, GroupError};
+use doorbell_am::{Bundle, BundleConfig, Name};
+use doorbell_verbs::{Config, Nic};
 
 use crate::common::{bytes, concat, each_size, spmd};
 use crate::devices::Devices;
@@ -68,4 +70,68 @@ fn by_udp_every_operation_gives_what_a_plain_program_gives() {
 #[test]
 fn megabytes_go_through_every_operation() {
     each_size([2, 3], Devices::shm, |groups| play(groups, &[3 << 20]));
+}
+
+/// The two members wait for each other's word: the first for that the second is through.
+#[test]
+fn a_member_that_has_arrived_lets_the_other_through_before_it_waits_itself() {
+    each_size([2], Devices::shm, |groups| async move {
+        for _ in 0..3 {
+            let (through, heard) = tokio::sync::oneshot::channel();
+            let (first, second) = (groups[0].clone(), groups[1].clone());
+            let first = tokio::spawn(async move {
+                let arrived = first.arrive();
+                heard.await.expect("the other is through");
+                arrived.await
+            });
+            second.barrier().await.expect("both have come");
+            through.send(()).expect("it listens");
+            first.await.expect("it does not panic").expect("both have come");
+        }
+    });
+}
+
+/// A member whose child in the tree is late is not kept from sending to the others.
+#[test]
+fn a_long_broadcast_reaches_those_who_have_come_before_one_that_is_late() {
+    each_size([4], Devices::shm, |groups| async move {
+        let long = bytes(0, 0, 1 << 20);
+        let begin = |rank: usize| {
+            let own = if rank == 0 { long.clone() } else { Bytes::new() };
+            tokio::spawn(groups[rank].broadcast(0, own))
+        };
+        // The root sends to member 2, which sends to member 3, and to member 1.
+        let (root, first) = (begin(0), begin(1));
+        assert_eq!(first.await.expect("it does not panic").expect("it is sent"), long);
+        let late = [begin(2), begin(3)];
+        for broadcast in late.into_iter().chain([root]) {
+            assert_eq!(broadcast.await.expect("it does not panic").expect("it is sent"), long);
+        }
+    });
+}
+
+#[test]
+fn collectives_run_on_threads_that_have_no_runtime() {
+    let own = std::process::id();
+    let device = |rank| format!("shm:group-threads-{own}/{rank}");
+    let members: Vec<_> = (0..3).map(|rank| Name::at(device(rank), 7)).collect();
+    let threads: Vec<_> = (0..3)
+        .map(|rank| {
+            let (members, device) = (members.clone(), device(rank));
+            std::thread::spawn(move || {
+                let nic = Nic::open(&device, Config::default()).expect("nobody has that name");
+                let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
+                let config = GroupConfig { rank, members, ..GroupConfig::default() };
+                bundle.block_on(async {
+                    let group = Group::join(&bundle, config).await?;
+                    all_operations(group.clone(), 5000).await?;
+                    group.leave().await;
+                    Ok::<_, GroupError>(())
+                })
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("it does not panic").expect("nobody fails");
+    }
 }
