@@ -95,6 +95,7 @@
 
 pub use doorbell_am as am;
 pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire};
+pub use doorbell_splitc as splitc;
 pub use doorbell_transports as transports;
 pub use doorbell_verbs as verbs;
 

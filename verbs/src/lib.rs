@@ -158,9 +158,9 @@ pub mod floor {
     pub use crate::completions::UntilCompletion;
     pub use crate::hand::{AtHand, Hand};
     pub use crate::progress::{Look, Precedence};
-    pub use crate::waiting::{UntilInHand, WaitFor};
     #[cfg(not(verbs_loom))]
     pub use crate::sys::epoch::assume_private_part;
+    pub use crate::waiting::{UntilInHand, WaitFor};
     pub use doorbell_core::memory::PrivatePart;
     pub use doorbell_core::nic::{CompletionGauge, Copied, Polled};
 }

@@ -43,7 +43,7 @@ impl Core {
     pub async fn open(bundle: &Bundle, config: GroupConfig) -> Result<Arc<Self>, GroupError> {
         config.check()?;
         let own = config.endpoint();
-        let GroupConfig { rank, members, patience, longest, .. } = config;
+        let GroupConfig { rank, members, patience, longest, tag, .. } = config;
         let digest = members
             .iter()
             .fold(members.len() as u64, |digest, name| mixed(digest ^ name.service().0));
@@ -56,7 +56,7 @@ impl Core {
             members: None,
         }));
         let endpoint = bundle
-            .endpoint(handlers(mailbox.clone(), digest), own)
+            .endpoint(handlers(mailbox.clone(), digest, tag.is_some()), own)
             .await
             .map_err(|why| GroupError::Open(Arc::new(why)))?;
         let watcher = bundle.runtime().spawn(watch(mailbox.clone(), endpoint.events()));
@@ -171,7 +171,7 @@ async fn watch(mailbox: Arc<Mailbox>, mut events: broadcast::Receiver<Event>) {
 }
 
 /// The handlers of a group's endpoint, which put what comes into the mailbox.
-fn handlers(mailbox: Arc<Mailbox>, digest: u64) -> Handlers<WithState<Arc<Mailbox>>> {
+fn handlers(mailbox: Arc<Mailbox>, digest: u64, tagged: bool) -> Handlers<WithState<Arc<Mailbox>>> {
     Handlers::with(mailbox)
         .on(wire::PIECE, |mailbox, _, (context, sequence, label, total, piece)| {
             mailbox.arrives(context, sequence, label, total, piece);
@@ -199,7 +199,12 @@ fn handlers(mailbox: Arc<Mailbox>, digest: u64) -> Handlers<WithState<Arc<Mailbo
                 (false, _) => Verdict::OtherGroup,
                 (true, true) => Verdict::Leaving,
                 (true, false) => {
-                    mailbox.is_connected(rank, request.peer());
+                    // A tag is shown by whoever connects: what this side sends needs a connection
+                    // of its own to be admitted.
+                    match tagged {
+                        true => mailbox.is_watched(rank, &request.peer()),
+                        false => mailbox.is_connected(rank, request.peer()),
+                    }
                     Verdict::Welcome
                 }
             };

@@ -31,6 +31,14 @@ impl Mailbox {
         }
     }
 
+    /// There is a connection to a member by which nothing is sent, and whose end is watched.
+    pub fn is_watched(&self, whole: u32, peer: &Peer) {
+        locked(&self.ranks).insert(peer.clone(), whole);
+        if let Some(ending) = peer.ending() {
+            self.has_ended(peer, &ending.to_string());
+        }
+    }
+
     /// A connection has ended, by which a member has gone unless it has left before.
     pub fn has_ended(&self, peer: &Peer, why: &str) {
         let rank = locked(&self.ranks).remove(peer);

@@ -1,0 +1,263 @@
+//! Changing one element atomically.
+
+use super::handles::{By, Done, Get};
+use super::place::{EMPTY, Place};
+use crate::atomics::private::Number;
+use crate::atomics::{Atomic, Change, Kind, Verb};
+use crate::element::Element;
+use crate::error::{Error, ErrorKind};
+use crate::functions::{Apply, apply, is_in_a_word};
+use crate::messages::{Entry, Operation, Target};
+use crate::peers::{Route, Shape};
+use crate::world::Landing;
+
+impl<T: Atomic> Place<'_, T> {
+    /// Adds to the number, wrapping around if it is an integer, and returns what it was.
+    ///
+    /// # Errors
+    /// When the pointer is wrong, or the process has gone.
+    pub async fn fetch_add(self, value: T) -> Result<T, Error> {
+        self.fetch_change(Shape::Awaited, Verb::Add, [value; 2])?.done().await
+    }
+
+    /// Begins to add to the number; the handle gives what the number was.
+    ///
+    /// # Errors
+    /// When the pointer is wrong, or the process has gone.
+    pub fn get_add(self, value: T) -> Result<Get<T>, Error> {
+        self.fetch_change(Shape::Split, Verb::Add, [value; 2])
+    }
+
+    /// Begins to add to the number, as [`put`](Self::put) begins to write.
+    ///
+    /// # Errors
+    /// When the pointer is wrong, or the process has gone.
+    pub fn add(self, value: T) -> Result<Done, Error> {
+        self.change(Verb::Add, value)
+    }
+
+    /// Adds to the number in such a way that only its target learns of it, as [`store`](Self::store) writes.
+    ///
+    /// # Errors
+    /// When the pointer is wrong, or the process has gone.
+    #[inline]
+    pub fn store_add(self, value: T) -> Result<(), Error> {
+        self.store_change(Verb::Add, value)
+    }
+
+    /// Replaces the number, and returns what it was.
+    ///
+    /// # Errors
+    /// When the pointer is wrong, or the process has gone.
+    pub async fn swap(self, value: T) -> Result<T, Error> {
+        self.fetch_change(Shape::Awaited, Verb::Swap, [value; 2])?.done().await
+    }
+
+    /// Replaces the number by `new` if it is `expected`, and returns what it was: it was replaced if that is
+    /// `expected`. Floating-point numbers are compared by their bits.
+    ///
+    /// # Errors
+    /// When the pointer is wrong, or the process has gone.
+    pub async fn compare_swap(self, expected: T, new: T) -> Result<T, Error> {
+        self.fetch_change(Shape::Awaited, Verb::CompareSwap, [expected, new])?.done().await
+    }
+
+    /// Replaces the number by `value` if that is less, and returns what it was.
+    ///
+    /// # Errors
+    /// When the pointer is wrong, or the process has gone.
+    pub async fn fetch_min(self, value: T) -> Result<T, Error> {
+        self.fetch_change(Shape::Awaited, Verb::Min, [value; 2])?.done().await
+    }
+
+    /// Replaces the number by `value` if that is greater, and returns what it was.
+    ///
+    /// # Errors
+    /// When the pointer is wrong, or the process has gone.
+    pub async fn fetch_max(self, value: T) -> Result<T, Error> {
+        self.fetch_change(Shape::Awaited, Verb::Max, [value; 2])?.done().await
+    }
+
+    /// Replaces the number by `value` if that is less, as [`store`](Self::store) writes.
+    ///
+    /// # Errors
+    /// When the pointer is wrong, or the process has gone.
+    pub fn store_min(self, value: T) -> Result<(), Error> {
+        self.store_change(Verb::Min, value)
+    }
+
+    /// Replaces the number by `value` if that is greater, as [`store`](Self::store) writes.
+    ///
+    /// # Errors
+    /// When the pointer is wrong, or the process has gone.
+    pub fn store_max(self, value: T) -> Result<(), Error> {
+        self.store_change(Verb::Max, value)
+    }
+
+    fn fetch_change(&self, shape: Shape, verb: Verb, operands: [T; 2]) -> Result<Get<T>, Error> {
+        let (peer, offset) = self.resolve_number()?;
+        let (core, kind, len) = (&self.world.0, T::KIND, size_of::<T>());
+        let change = Change { verb, kind };
+        let bits = operands.map(Number::to_bits);
+        match (peer.route(shape, len), verb, kind) {
+            (Route::Memory(memory), ..) => {
+                let before = change.apply(memory, offset, bits).expect("the place was checked");
+                Ok(Get::here(T::of_bits(before)))
+            }
+            (Route::OneSided(far), Verb::Add, Kind::U64 | Kind::I64) => {
+                let slot = core.slot();
+                core.post_fetch_add((peer.rank, far), offset, bits[0], Landing::Slot(slot))?;
+                Ok(Get::coming(self.world, slot))
+            }
+            (Route::OneSided(far), Verb::CompareSwap, Kind::U64 | Kind::I64 | Kind::F64) => {
+                let slot = core.slot();
+                core.post_compare_swap((peer.rank, far), offset, bits, Landing::Slot(slot))?;
+                Ok(Get::coming(self.world, slot))
+            }
+            (Route::OneSided(far) | Route::Messages(far), ..) => {
+                let slot = core.slot();
+                let entry = Entry {
+                    operation: Operation::Atomic(change, true),
+                    len,
+                    offset: offset as u64,
+                    words: &bits[..verb.operands()],
+                    ..EMPTY
+                };
+                let target = Target::Slot { slot, len: len as u16 };
+                core.push((peer, far), entry, 8, target)?;
+                Ok(Get::coming(self.world, slot))
+            }
+        }
+    }
+
+    fn change(&self, verb: Verb, value: T) -> Result<Done, Error> {
+        let (peer, offset) = self.resolve_number()?;
+        let (core, kind, len) = (&self.world.0, T::KIND, size_of::<T>());
+        let (change, bits) = (Change { verb, kind }, [value.to_bits(); 2]);
+        let by = match peer.route(Shape::Split, len) {
+            Route::Memory(memory) => {
+                change.apply(memory, offset, bits).expect("the place was checked");
+                By::Now
+            }
+            Route::OneSided(far) | Route::Messages(far) => {
+                let entry = Entry {
+                    operation: Operation::Atomic(change, false),
+                    len,
+                    offset: offset as u64,
+                    words: &bits[..1],
+                    ..EMPTY
+                };
+                let number = core.push((peer, far), entry, 0, Target::Nothing)?;
+                By::Message { rank: peer.rank, number }
+            }
+        };
+        Ok(Done { world: self.world.clone(), by })
+    }
+
+    #[inline]
+    fn store_change(&self, verb: Verb, value: T) -> Result<(), Error> {
+        let (peer, offset) = self.resolve_number()?;
+        let (core, kind, len) = (&self.world.0, T::KIND, size_of::<T>());
+        let (change, bits) = (Change { verb, kind }, [value.to_bits(); 2]);
+        match peer.route(Shape::Split, len) {
+            Route::Memory(memory) => {
+                change.apply(memory, offset, bits).expect("the place was checked");
+                core.stored(peer, len)
+            }
+            Route::OneSided(far) | Route::Messages(far) => {
+                let entry = Entry {
+                    operation: Operation::Atomic(change, false),
+                    len,
+                    offset: offset as u64,
+                    words: &bits[..1],
+                    ..EMPTY
+                };
+                core.push_store((peer, far), entry, len)
+            }
+        }
+    }
+
+    /// The peer, and where the number is, which must be aligned to its size.
+    #[inline]
+    pub(super) fn resolve_number(&self) -> Result<(&crate::peers::Peer, usize), Error> {
+        let (peer, offset) = self.resolve()?;
+        check_number::<T>(offset)?;
+        Ok((peer, offset))
+    }
+}
+
+#[inline]
+fn check_number<T>(offset: usize) -> Result<(), Error> {
+    let align = size_of::<T>();
+    if offset.is_multiple_of(align) {
+        return Ok(());
+    }
+    Err(crate::error::AccessError::Misaligned { offset: offset as u64, align }.into())
+}
+
+impl<T: Element> Place<'_, T> {
+    /// Runs a function on the element atomically, and returns its result. Every process must have
+    /// [defined](crate::World::define) the function.
+    ///
+    /// # Errors
+    /// When the function is not defined, the pointer is wrong, or the process has gone.
+    pub async fn apply<A: Element, R: Element>(
+        self,
+        function: Apply<T, A, R>,
+        argument: A,
+    ) -> Result<R, Error> {
+        self.get_apply(function, argument)?.done().await
+    }
+
+    /// Begins to run a function on the element atomically; the handle gives its result.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn get_apply<A: Element, R: Element>(
+        self,
+        function: Apply<T, A, R>,
+        argument: A,
+    ) -> Result<Get<R>, Error> {
+        let (peer, offset) = self.resolve()?;
+        let core = &self.world.0;
+        let number = core.function(&function)?;
+        let in_a_word = is_in_a_word(size_of::<T>());
+        if in_a_word {
+            check_number::<T>(offset)?;
+        }
+        let far = match (peer.route(Shape::Split, size_of::<T>()), &peer.far) {
+            // A value that is no word is changed by its owner alone.
+            (Route::Memory(memory), far) if in_a_word || far.is_none() => {
+                let place = (memory, offset);
+                let result = apply(function.run, place, &core.served.large, argument);
+                return Ok(Get::here(result.expect("the place was checked")));
+            }
+            (_, Some(far)) => far,
+            (_, None) => unreachable!("a process reaches its own heap by loads and stores"),
+        };
+        let slot = core.slot();
+        let entry = Entry {
+            operation: Operation::Call,
+            len: size_of::<A>(),
+            offset: offset as u64,
+            words: &[number],
+            bytes: argument.as_bytes(),
+        };
+        let len = size_of::<R>();
+        core.push((peer, far), entry, len, Target::Slot { slot, len: len as u16 })?;
+        Ok(Get::coming(self.world, slot))
+    }
+}
+
+impl crate::world::Core {
+    /// The number of a function that all processes have defined.
+    fn function<T: Element, A: Element, R: Element>(
+        &self,
+        function: &Apply<T, A, R>,
+    ) -> Result<u64, Error> {
+        let sizes = [size_of::<T>(), size_of::<A>(), size_of::<R>()];
+        let functions = self.functions.borrow();
+        let at = functions.iter().position(|known| *known == (function.name, sizes));
+        at.map(|at| at as u64).ok_or_else(|| ErrorKind::NotDefined { name: function.name }.into())
+    }
+}

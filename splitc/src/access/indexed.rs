@@ -1,0 +1,92 @@
+//! Many elements of an array, by their indices.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::handles::{By, Done, GetAll};
+use super::place::{EMPTY, load};
+use crate::arrays::Spread;
+use crate::element::Element;
+use crate::error::Error;
+use crate::landing::Values;
+use crate::messages::{Entry, Row};
+use crate::peers::{Route, Shape};
+use crate::world::Landing;
+
+impl<T: Element> Spread<T> {
+    /// Begins to fetch the elements of these indices, in their order.
+    ///
+    /// ```
+    /// # doorbell::splitc::Job::threads(2).run(async |world| {
+    /// let table = world.spread::<u64>(100).await?;
+    /// table.at(world.rank()).write(7).await?;
+    /// world.barrier().await?;
+    /// assert_eq!(table.gather(&[1, 50, 0])?.done().await?, [7, 0, 7]);
+    /// # world.barrier().await
+    /// # })?;
+    /// # Ok::<(), doorbell::splitc::RunError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such element, or a process has gone. Elements before that in the list may have been
+    /// asked for.
+    pub fn gather(&self, indices: &[usize]) -> Result<GetAll<T>, Error> {
+        let (world, len) = (self.world(), size_of::<T>());
+        let values = Rc::new(RefCell::new(Values::new(indices.len())?));
+        let row: Row = values.clone();
+        for (number, &index) in indices.iter().enumerate() {
+            let (peer, offset) = world.0.resolve(self.raw_pointer(index), len)?;
+            let at = (number * len) as u64;
+            match peer.route(Shape::Split, len) {
+                Route::Memory(memory) => values.borrow_mut().values[number] = load(memory, offset),
+                Route::OneSided(far) => {
+                    values.borrow_mut().missing += 1;
+                    let landing = Landing::Row(row.clone(), at);
+                    let into = vec![0; len];
+                    world.0.post_read((peer.rank, far), (offset, len), into, landing)?;
+                }
+                Route::Messages(far) if len <= far.outbox.borrow().longest_entry() => {
+                    values.borrow_mut().missing += 1;
+                    let entry = Entry { len, offset: offset as u64, ..EMPTY };
+                    world.0.push_for_row((peer, far), entry, (&row, at))?;
+                }
+                Route::Messages(_) => {
+                    return Err(Error::invalid(
+                        "elements that are longer than a message are not gathered",
+                    ));
+                }
+            }
+        }
+        Ok(GetAll { world: world.clone(), values })
+    }
+
+    /// Begins to write each value to the element of the index at the same place of the list.
+    ///
+    /// If an index is there twice, either value may be there in the end.
+    ///
+    /// # Errors
+    /// When there is no such element, the lists have different lengths, or a process has gone. Values before
+    /// that in the list may be written.
+    pub fn scatter(&self, indices: &[usize], values: &[T]) -> Result<Done, Error> {
+        if indices.len() != values.len() {
+            let (indices, values) = (indices.len(), values.len());
+            return Err(Error::invalid(format!("there are {indices} indices and {values} values")));
+        }
+        let world = self.world();
+        // Messages to a process are answered in their order, so the last one tells of all.
+        let mut last = vec![None; world.size()];
+        let mut others = Vec::new();
+        for (&index, &value) in indices.iter().zip(values) {
+            match self.at(index).put(value)?.by {
+                By::Now => {}
+                By::Message { rank, number } => last[rank] = Some(number),
+                by => others.push(by),
+            }
+        }
+        let messages = last.into_iter().enumerate();
+        others.extend(
+            messages.filter_map(|(rank, number)| number.map(|number| By::Message { rank, number })),
+        );
+        Ok(Done { world: world.clone(), by: By::All(others.into()) })
+    }
+}

@@ -1,0 +1,14 @@
+//! Reading, writing and changing the memory of processes.
+
+mod atomic;
+mod copying;
+mod handles;
+mod indexed;
+mod place;
+mod signals;
+mod span;
+
+pub(crate) use handles::Tally;
+pub use handles::{Done, Get, GetAll};
+pub use place::Place;
+pub use span::Span;

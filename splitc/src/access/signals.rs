@@ -1,0 +1,121 @@
+//! Puts that tell their target, and waiting for a word to change.
+
+use super::handles::{By, Done};
+use super::place::{EMPTY, Place, load};
+use super::span::Span;
+use crate::atomics::{Atomic, Change, Verb};
+use crate::element::Element;
+use crate::error::{AccessError, Error};
+use crate::messages::{Entry, Operation, Target};
+use crate::peers::{Route, Shape};
+use crate::world::Landing;
+
+impl<T: Element> Span<'_, T> {
+    /// Begins to write the elements, and to add to a number of the same process behind them: whoever finds the
+    /// number changed finds all the elements in place. A target that sleeps in
+    /// [`wait_until`](Place::wait_until) is woken.
+    ///
+    /// ```
+    /// # doorbell::splitc::Job::threads(2).run(async |world| {
+    /// let data = world.blocked::<f64>(200).await?;
+    /// let arrived = world.blocked::<u64>(2).await?;
+    /// if world.rank() == 0 {
+    ///     let signal = world.at(arrived.pointer(1)?);
+    ///     world.span(data.pointer(100)?, 3).put_signal(&[0.5, 1.5, 2.5], signal, 1)?;
+    ///     world.sync().await?;
+    /// } else {
+    ///     arrived.at(1).wait_until(|signals| signals >= 1).await?;
+    ///     assert_eq!(data.at(102).read().await?, 2.5);
+    /// }
+    /// # world.barrier().await
+    /// # })?;
+    /// # Ok::<(), doorbell::splitc::RunError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a range is wrong, the slice has another length, the number is in another process's memory, or the
+    /// process has gone.
+    pub fn put_signal<S: Atomic>(
+        &self,
+        values: &[T],
+        signal: Place<'_, S>,
+        value: S,
+    ) -> Result<Done, Error> {
+        let owner = self.first().rank();
+        if signal.pointer().rank() != owner {
+            return Err(AccessError::NotMine { owner }.into());
+        }
+        signal.resolve_number()?;
+        // By whichever way the data goes: the signal must not overtake it.
+        let data = self.put(values)?;
+        let behind = signal.signal_behind(&data, value)?;
+        Ok(Done { world: data.world, by: behind })
+    }
+}
+
+impl<S: Atomic> Place<'_, S> {
+    /// Adds to the number behind what was put, by the same way.
+    fn signal_behind(self, data: &Done, value: S) -> Result<By, Error> {
+        let (peer, offset) = self.resolve_number()?;
+        let (core, len) = (&self.world.0, size_of::<S>());
+        let (change, bits) = (Change { verb: Verb::Add, kind: S::KIND }, [value.to_bits(); 2]);
+        match (&data.by, peer.route(Shape::Split, len), &peer.far) {
+            (By::Now, Route::Memory(memory), _) => {
+                change.apply(memory, offset, bits).expect("the place was checked");
+                core.wake(peer)?;
+                Ok(By::Now)
+            }
+            (By::Tally(tally), _, Some(far)) if S::KIND.is_added_by_rdma() => {
+                tally.one_more();
+                let landing = Landing::Tally(tally.clone());
+                core.post_fetch_add((peer.rank, far), offset, bits[0], landing)?;
+                Ok(By::Tally(tally.clone()))
+            }
+            (By::Tally(_), ..) => Err(Error::invalid(
+                "a signal behind data that RDMA writes is a u64 or an i64: RDMA adds no others",
+            )),
+            (_, _, Some(far)) => {
+                let entry = Entry {
+                    operation: Operation::Atomic(change, false),
+                    len,
+                    offset: offset as u64,
+                    words: &bits[..1],
+                    ..EMPTY
+                };
+                let number = core.push((peer, far), entry, 0, Target::Nothing)?;
+                Ok(By::Message { rank: peer.rank, number })
+            }
+            (_, _, None) => unreachable!("a process reaches its own heap by loads and stores"),
+        }
+    }
+}
+
+impl<T: Element> Place<'_, T> {
+    /// Waits until the element, which is in this process's own memory, meets a condition, and returns it: what
+    /// was written before the write that the condition finds is in place then.
+    ///
+    /// A process that waits spins for a moment, and then sleeps. A [signal](Span::put_signal), a message, and
+    /// whatever is carried by messages wake it at once; a mapped write without a signal is found within
+    /// 8 ms.
+    ///
+    /// # Errors
+    /// When the pointer is wrong, or to another process's memory; or when a process of the world has gone, for
+    /// it may be the one that was to write.
+    pub async fn wait_until(self, mut condition: impl FnMut(T) -> bool) -> Result<T, Error> {
+        let (peer, offset) = self.resolve()?;
+        let core = &*self.world.0;
+        if peer.rank != core.rank {
+            return Err(AccessError::NotMine { owner: peer.rank }.into());
+        }
+        core.flush().await?;
+        let memory = core.heap.region();
+        core.until(|core| {
+            let value = load(memory, offset);
+            match condition(value) {
+                true => Some(Ok(value)),
+                false => core.fates.first().map(|gone| Err(gone.into())),
+            }
+        })
+        .await
+    }
+}

@@ -1,0 +1,268 @@
+//! Many elements in the memory of a process, one behind the other or at even distances.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use zerocopy::IntoBytes;
+
+use super::handles::{By, Done, GetAll, Tally};
+use super::place::{EMPTY, data_of};
+use crate::element::Element;
+use crate::error::Error;
+use crate::global_ptr::GlobalPtr;
+use crate::landing::Values;
+use crate::messages::{Entry, Row};
+use crate::peers::{Far, Peer, Route, Shape};
+use crate::world::{Landing, World};
+
+/// Elements in the memory of a process, for operations on all of them: one behind the other, or
+/// [strided](Self::strided).
+///
+/// The operations are those of a [`Place`](crate::Place), and take and give slices.
+pub struct Span<'w, T> {
+    world: &'w World,
+    first: GlobalPtr<T>,
+    /// Elements of a block.
+    len: usize,
+    /// How many blocks there are, and how many elements from the beginning of one to that of the next.
+    blocks: usize,
+    step: usize,
+}
+
+impl World {
+    /// The `len` elements from the one on that a pointer points to.
+    ///
+    /// ```
+    /// # doorbell::splitc::Job::threads(2).run(async |world| {
+    /// let table = world.blocked::<f64>(200).await?;
+    /// if world.rank() == 0 {
+    ///     let part = world.span(table.pointer(100)?, 3);
+    ///     part.write(&[0.5, 1.5, 2.5]).await?;
+    ///     assert_eq!(part.read().await?, [0.5, 1.5, 2.5]);
+    /// }
+    /// # world.barrier().await
+    /// # })?;
+    /// # Ok::<(), doorbell::splitc::RunError>(())
+    /// ```
+    pub fn span<T: Element>(&self, first: GlobalPtr<T>, len: usize) -> Span<'_, T> {
+        Span { world: self, first, len, blocks: 1, step: len }
+    }
+}
+
+impl<'w, T: Element> Span<'w, T> {
+    /// As many elements as these, `blocks` times, of which each begins `step` elements behind the beginning of
+    /// the one before: the column of a matrix that is kept in rows of 100 is
+    /// `world.span(first, 1).strided(rows, 100)`.
+    #[must_use]
+    pub fn strided(self, blocks: usize, step: usize) -> Self {
+        Self { blocks, step, ..self }
+    }
+
+    /// The pointer to the first element.
+    pub fn first(&self) -> GlobalPtr<T> {
+        self.first
+    }
+
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.len.saturating_mul(self.blocks)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The peer whose memory it is, where the first block begins, and how many bytes a block has.
+    fn resolve(&self) -> Result<(&'w Peer, usize, usize), Error> {
+        if self.blocks > 1 && self.step < self.len {
+            let (len, step) = (self.len, self.step);
+            let why = format!("blocks of {len} elements, {step} from each to the next, overlap");
+            return Err(Error::invalid(why));
+        }
+        let behind = self.blocks.saturating_sub(1).checked_mul(self.step);
+        let all = behind.and_then(|behind| behind.checked_add(self.len));
+        let bytes = all.and_then(|all| all.checked_mul(size_of::<T>())).unwrap_or(usize::MAX);
+        let (peer, offset) = self.world.0.resolve(self.first, bytes)?;
+        Ok((peer, offset, self.len * size_of::<T>()))
+    }
+
+    /// Where each block begins in the heap.
+    fn offsets(&self, first: usize) -> impl Iterator<Item = usize> {
+        let step = self.step * size_of::<T>();
+        (0..self.blocks).map(move |block| first + block * step)
+    }
+
+    fn check(&self, given: usize) -> Result<(), Error> {
+        let len = self.len();
+        if given == len {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{given} values were given for a span of {len}")))
+    }
+
+    /// Reads the elements, and waits for them.
+    ///
+    /// # Errors
+    /// When the range is wrong, or the process has gone.
+    pub async fn read(&self) -> Result<Vec<T>, Error> {
+        self.get()?.done().await
+    }
+
+    /// Reads the elements into a slice, and waits for them.
+    ///
+    /// # Errors
+    /// When the range is wrong, the slice has another length, or the process has gone.
+    pub async fn read_into(&self, into: &mut [T]) -> Result<(), Error> {
+        self.check(into.len())?;
+        let (peer, first, bytes) = self.resolve()?;
+        if let Route::Memory(memory) = peer.route(Shape::Awaited, bytes) {
+            let blocks = into.as_mut_bytes().chunks_mut(bytes.max(1));
+            for (offset, block) in self.offsets(first).zip(blocks) {
+                memory.read_at(offset, block).expect("the range was checked");
+            }
+            return Ok(());
+        }
+        into.copy_from_slice(&self.read().await?);
+        Ok(())
+    }
+
+    /// Writes the elements, and waits until they are there.
+    ///
+    /// # Errors
+    /// When the range is wrong, the slice has another length, or the process has gone.
+    pub async fn write(&self, values: &[T]) -> Result<(), Error> {
+        self.put(values)?.done().await
+    }
+
+    /// Begins to fetch the elements.
+    ///
+    /// # Errors
+    /// When the range is wrong, or the process has gone.
+    pub fn get(&self) -> Result<GetAll<T>, Error> {
+        let (peer, first, bytes) = self.resolve()?;
+        let values = Rc::new(RefCell::new(Values::new(self.len())?));
+        let row: Row = values.clone();
+        for (block, offset) in self.offsets(first).enumerate() {
+            let at = block * bytes;
+            match peer.route(Shape::Split, bytes) {
+                Route::Memory(memory) => {
+                    let mut values = values.borrow_mut();
+                    let into = &mut values.values.as_mut_slice().as_mut_bytes()[at..at + bytes];
+                    memory.read_at(offset, into).expect("the range was checked");
+                }
+                Route::OneSided(far) => {
+                    for (at, offset, len) in pieces((at, offset, bytes), MOST_AT_ONCE) {
+                        values.borrow_mut().missing += 1;
+                        let landing = Landing::Row(row.clone(), at as u64);
+                        let into = vec![0; len];
+                        let core = &self.world.0;
+                        core.post_read((peer.rank, far), (offset, len), into, landing)?;
+                    }
+                }
+                Route::Messages(far) => {
+                    let longest = far.outbox.borrow().longest_entry();
+                    for (at, offset, len) in pieces((at, offset, bytes), longest) {
+                        values.borrow_mut().missing += 1;
+                        let entry = Entry { len, offset: offset as u64, ..EMPTY };
+                        self.world.0.push_for_row((peer, far), entry, (&row, at as u64))?;
+                    }
+                }
+            }
+        }
+        Ok(GetAll { world: self.world.clone(), values })
+    }
+
+    /// Begins to write the elements, of which a copy is taken.
+    ///
+    /// # Errors
+    /// When the range is wrong, the slice has another length, or the process has gone.
+    pub fn put(&self, values: &[T]) -> Result<Done, Error> {
+        self.check(values.len())?;
+        let (peer, first, bytes) = self.resolve()?;
+        let mut by = By::Now;
+        let blocks = values.as_bytes().chunks(bytes.max(1));
+        for (offset, block) in self.offsets(first).zip(blocks) {
+            match peer.route(Shape::Split, bytes) {
+                Route::Memory(memory) => {
+                    memory.write_at(offset, block).expect("the range was checked");
+                }
+                Route::OneSided(far) => self.put_block((peer, far), offset, block, &mut by)?,
+                Route::Messages(far) => {
+                    by = self.world.0.put_range((peer, far), offset, block)?;
+                }
+            }
+        }
+        Ok(Done { world: self.world.clone(), by })
+    }
+
+    fn put_block(
+        &self,
+        (peer, far): (&Peer, &Far),
+        offset: usize,
+        block: &[u8],
+        by: &mut By,
+    ) -> Result<(), Error> {
+        if matches!(by, By::Now) {
+            *by = By::Tally(Rc::new(Tally::default()));
+        }
+        let By::Tally(tally) = by else { unreachable!("all blocks go the same way") };
+        for (at, offset, len) in pieces((0, offset, block.len()), MOST_AT_ONCE) {
+            tally.one_more();
+            let (data, landing) = (data_of(&block[at..at + len]), Landing::Tally(tally.clone()));
+            self.world.0.post_write((peer.rank, far), offset, data, landing)?;
+        }
+        Ok(())
+    }
+
+    /// Stores the elements, of which a copy is taken, as [`Place::store`](crate::Place::store) stores one.
+    ///
+    /// # Errors
+    /// When the range is wrong, the slice has another length, or the process has gone.
+    pub fn store(&self, values: &[T]) -> Result<(), Error> {
+        self.check(values.len())?;
+        let (peer, first, bytes) = self.resolve()?;
+        let core = &*self.world.0;
+        let blocks = values.as_bytes().chunks(bytes.max(1));
+        for (offset, block) in self.offsets(first).zip(blocks) {
+            match peer.route(Shape::Split, bytes) {
+                Route::Memory(memory) => {
+                    memory.write_at(offset, block).expect("the range was checked");
+                    core.stored(peer, bytes)?;
+                }
+                Route::OneSided(far) => {
+                    for (at, offset, len) in pieces((0, offset, bytes), MOST_AT_ONCE) {
+                        let data = data_of(&block[at..at + len]);
+                        core.post_write((peer.rank, far), offset, data, Landing::Nothing)?;
+                    }
+                    core.stored(peer, bytes)?;
+                }
+                Route::Messages(far) => core.store_range((peer, far), offset, block)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The most bytes of one one-sided request.
+pub(super) const MOST_AT_ONCE: usize = 1 << 20;
+
+/// The pieces of a range that goes from one place to another: where each begins at both, and how long it is.
+pub(super) fn pieces(
+    (from, to, len): (usize, usize, usize),
+    longest: usize,
+) -> impl Iterator<Item = (usize, usize, usize)> {
+    (0..len).step_by(longest).map(move |at| (from + at, to + at, longest.min(len - at)))
+}
+
+impl<T> fmt::Debug for Span<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Span")
+            .field("first", &self.first)
+            .field("len", &self.len)
+            .field("blocks", &self.blocks)
+            .field("step", &self.step)
+            .finish()
+    }
+}

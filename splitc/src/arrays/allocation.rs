@@ -1,0 +1,144 @@
+//! Collective allocations: the same range of every process's heap.
+
+use std::cell::Cell;
+
+use crate::element::Element;
+use crate::error::{Error, HeapError};
+use crate::global_ptr::{GlobalPtr, Raw};
+use crate::heap::{Block, Stand};
+use crate::world::{World, bytes_of};
+
+/// A collective allocation, as the array that lies there knows it.
+pub(crate) struct Allocation {
+    world: World,
+    pub number: u32,
+    from: u64,
+    /// How many bytes an element has.
+    size: u64,
+    /// Whether this process has its part as a slice.
+    pub lent: Cell<bool>,
+}
+
+/// The position of the first number that differs between the processes, if one does. All processes await
+/// this.
+pub(crate) async fn differs<const N: usize>(
+    world: &World,
+    numbers: [u64; N],
+) -> Result<Option<usize>, Error> {
+    // Of each number the least and the greatest.
+    let all = world
+        .all_reduce([numbers; 2], |[least, greatest]: [[u64; N]; 2], [low, high]| {
+            [
+                std::array::from_fn(|at| least[at].min(low[at])),
+                std::array::from_fn(|at| greatest[at].max(high[at])),
+            ]
+        })
+        .await?;
+    let [least, greatest] = all;
+    Ok((0..N).find(|&at| least[at] != greatest[at]))
+}
+
+impl Allocation {
+    /// Allocates room for `len` elements of every process, all zeros. The processes must agree on the `shape`,
+    /// too. All processes await this.
+    pub async fn new<T: Element>(
+        world: &World,
+        len: usize,
+        shape: [usize; 2],
+    ) -> Result<Self, Error> {
+        let core = &*world.0;
+        let bytes = bytes_of::<T>(len)?;
+        let taken = core.heap.take(bytes);
+        let place = *taken.as_ref().unwrap_or(&u64::MAX);
+        let kind = hash(std::any::type_name::<T>());
+        let [one, other] = shape.map(|number| number as u64);
+        let numbers = [one, other, size_of::<T>() as u64, kind, place];
+        let differs = differs(world, numbers).await;
+        let back = |why: Error| {
+            if let Ok(from) = taken {
+                core.heap.give(from, bytes);
+            }
+            why
+        };
+        match (differs.map_err(back)?, &taken) {
+            // A process without room has the greatest place there is.
+            (None, Ok(_)) => {}
+            (None | Some(4), Err(full)) => return Err(back(full.clone().into())),
+            (Some(4), Ok(_)) => {
+                let (asked, heap) = (bytes, core.heap.len());
+                return Err(back(HeapError::Full { asked, heap, free: 0 }.into()));
+            }
+            (Some(at), _) => {
+                let what = ["the length", "the block", "the size of the type", "the type"][at];
+                let here = format!("{shape:?} of {}", std::any::type_name::<T>());
+                return Err(back(HeapError::Differs { what, here }.into()));
+            }
+        }
+        let number = core.heap.blocks.add(place, bytes);
+        let block = Block { from: place, len: bytes, stand: Stand::Shared };
+        core.heap.clear(place, block.padded());
+        // Nobody writes before everybody's zeros are there.
+        world.barrier().await?;
+        let (size, lent) = (size_of::<T>() as u64, Cell::new(false));
+        Ok(Self { world: world.clone(), number, from: place, size, lent })
+    }
+
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Where it begins in the heap.
+    pub fn from(&self) -> u64 {
+        self.from
+    }
+
+    /// The pointer to an element of a process.
+    #[inline]
+    pub fn pointer<T>(&self, rank: usize, local: usize) -> GlobalPtr<T> {
+        let offset = self.from + local as u64 * self.size;
+        GlobalPtr::new(Raw { rank: rank as u32, block: self.number, offset })
+    }
+
+    /// Which element of its process a pointer points to, if it points into this allocation.
+    pub fn local_of<T>(&self, ptr: GlobalPtr<T>) -> Option<usize> {
+        let Raw { block, offset, .. } = ptr.raw();
+        let past = offset.checked_sub(self.from).filter(|_| block == self.number)?;
+        let whole = self.size > 0 && past.is_multiple_of(self.size);
+        whole.then(|| (past / self.size) as usize)
+    }
+
+    /// Ends a private epoch, or does nothing but wait for all processes where there is none.
+    pub async fn share(&self) -> Result<(), Error> {
+        if self.lent.get() {
+            return Err(Error::invalid(
+                "the `Private` of this epoch is still there: drop it first",
+            ));
+        }
+        // Whoever has passed this may access the parts of others, which have dropped theirs by then.
+        self.world.barrier().await?;
+        self.world.0.heap.blocks.set(self.number, Stand::Shared);
+        Ok(())
+    }
+
+    /// Frees it. All processes await this.
+    pub async fn free(self) -> Result<(), Error> {
+        let core = &*self.world.0;
+        self.world.all_store_sync().await?;
+        if let Some(_at) = differs(&self.world, [self.number.into()]).await? {
+            let here = format!("allocation {}", self.number);
+            return Err(HeapError::Differs { what: "the allocation that is freed", here }.into());
+        }
+        let Some(block) = core.heap.blocks.get(self.number) else { return Ok(()) };
+        core.heap.blocks.set(self.number, Stand::Freed);
+        core.heap.give(block.from, block.len);
+        Ok(())
+    }
+}
+
+/// A number that tells names apart.
+fn hash(name: &str) -> u64 {
+    // FNV-1a, which is the same everywhere.
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,91 @@
+//! Which element of an array is where.
+
+/// How a row of elements is dealt to processes: in blocks, one after the other, and again from the first
+/// process on when each has got one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Layout {
+    pub len: usize,
+    processes: usize,
+    block: usize,
+    /// How many bits to shift by, where processes and blocks are powers of two.
+    shifts: Option<(u32, u32)>,
+}
+
+impl Layout {
+    pub fn new(len: usize, processes: usize, block: usize) -> Self {
+        let block = block.max(1);
+        let both = processes.is_power_of_two() && block.is_power_of_two();
+        let shifts = both.then(|| (processes.trailing_zeros(), block.trailing_zeros()));
+        Self { len, processes, block, shifts }
+    }
+
+    /// The process that has an element, and which one it is there.
+    #[inline]
+    pub fn place(&self, index: usize) -> (usize, usize) {
+        if let Some((processes, block)) = self.shifts {
+            let number = index >> block;
+            let within = index & (self.block - 1);
+            return (number & (self.processes - 1), (number >> processes << block) + within);
+        }
+        let (number, within) = (index / self.block, index % self.block);
+        (number % self.processes, number / self.processes * self.block + within)
+    }
+
+    /// The element that a process has at a place of its own.
+    #[inline]
+    pub fn index(&self, rank: usize, local: usize) -> usize {
+        let (round, within) = (local / self.block, local % self.block);
+        (round * self.processes + rank) * self.block + within
+    }
+
+    /// How many elements a process has.
+    pub fn count(&self, rank: usize) -> usize {
+        let whole = self.len / self.block;
+        let rounds = whole / self.processes;
+        let rest = whole % self.processes;
+        let last = self.len % self.block;
+        rounds * self.block
+            + match rank {
+                _ if rank < rest => self.block,
+                _ if rank == rest => last,
+                _ => 0,
+            }
+    }
+
+    /// The most elements that a process has.
+    pub fn most(&self) -> usize {
+        self.count(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Layout;
+
+    #[test]
+    fn every_element_has_a_place_of_its_own_and_every_place_its_element() {
+        for (len, processes, block) in [
+            (0, 3, 1),
+            (1, 1, 1),
+            (17, 4, 1),
+            (17, 4, 2),
+            (64, 4, 4),
+            (100, 7, 3),
+            (100, 7, 15),
+            (5, 8, 1),
+        ] {
+            let layout = Layout::new(len, processes, block);
+            let mut seen = vec![vec![]; processes];
+            for index in 0..len {
+                let (rank, local) = layout.place(index);
+                assert_eq!(layout.index(rank, local), index);
+                seen[rank].push(local);
+            }
+            for (rank, seen) in seen.iter().enumerate() {
+                let expected: Vec<_> = (0..layout.count(rank)).collect();
+                assert_eq!(*seen, expected, "{layout:?} of {rank}");
+                assert!(layout.count(rank) <= layout.most());
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Rows of elements, spread over the processes.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::allocation::Allocation;
+use super::layout::Layout;
+use super::private::Private;
+use crate::access::Place;
+use crate::element::Element;
+use crate::error::{AccessError, Error};
+use crate::global_ptr::{GlobalPtr, Raw};
+use crate::heap::BEYOND;
+use crate::world::World;
+
+/// A row of elements that is spread over all processes: [cyclic](World::spread),
+/// [blocked](World::blocked), or [in blocks of a length](World::spread_blocks).
+///
+/// Each process accesses every element by its index, and its [own part](Self::private) as a slice.
+pub struct Spread<T> {
+    allocation: Allocation,
+    layout: Layout,
+    of: PhantomData<fn() -> T>,
+}
+
+impl World {
+    /// Allocates an array of `len` elements, all zeros, that are dealt to the processes one by one: element 0 is
+    /// process 0's, element 1 process 1's, and so on, round and round. All processes await this.
+    ///
+    /// # Errors
+    /// When a heap has no room, the processes ask for different arrays, the type needs an alignment beyond 8
+    /// bytes, or a process has gone.
+    pub async fn spread<T: Element>(&self, len: usize) -> Result<Spread<T>, Error> {
+        self.spread_blocks(len, 1).await
+    }
+
+    /// Allocates an array of `len` elements, all zeros, of which each process has one block: the first elements
+    /// are process 0's, the next ones process 1's, and so on. All processes await this.
+    ///
+    /// # Errors
+    /// As [`spread`](Self::spread).
+    pub async fn blocked<T: Element>(&self, len: usize) -> Result<Spread<T>, Error> {
+        self.spread_blocks(len, len.div_ceil(self.size())).await
+    }
+
+    /// Allocates an array of `len` elements, all zeros, that are dealt to the processes in blocks of `block`, round
+    /// and round. All processes await this.
+    ///
+    /// # Errors
+    /// As [`spread`](Self::spread).
+    pub async fn spread_blocks<T: Element>(
+        &self,
+        len: usize,
+        block: usize,
+    ) -> Result<Spread<T>, Error> {
+        let layout = Layout::new(len, self.size(), block);
+        let allocation = Allocation::new::<T>(self, layout.most(), [len, block]).await?;
+        Ok(Spread { allocation, layout, of: PhantomData })
+    }
+}
+
+impl<T: Element> Spread<T> {
+    pub(crate) fn world(&self) -> &World {
+        self.allocation.world()
+    }
+
+    /// How many elements there are, of all processes together.
+    pub fn len(&self) -> usize {
+        self.layout.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.layout.len == 0
+    }
+
+    /// The place of an element. An index that is too large is an error of whatever is done there.
+    #[inline]
+    pub fn at(&self, index: usize) -> Place<'_, T> {
+        self.world().at(self.raw_pointer(index))
+    }
+
+    /// The pointer to an element.
+    ///
+    /// # Errors
+    /// When there is no such element.
+    pub fn pointer(&self, index: usize) -> Result<GlobalPtr<T>, Error> {
+        let len = self.layout.len;
+        match index < len {
+            true => Ok(self.raw_pointer(index)),
+            false => Err(AccessError::Index { index, len }.into()),
+        }
+    }
+
+    /// The pointer to an element, or one that is refused wherever it is used.
+    #[inline]
+    pub(crate) fn raw_pointer(&self, index: usize) -> GlobalPtr<T> {
+        if index >= self.layout.len {
+            let len = u32::try_from(self.layout.len).unwrap_or(u32::MAX);
+            return GlobalPtr::new(Raw { rank: len, block: BEYOND, offset: index as u64 });
+        }
+        let (rank, local) = self.layout.place(index);
+        self.allocation.pointer(rank, local)
+    }
+
+    /// The index of the element that a pointer points to, if it points to one of this array.
+    pub fn index_of(&self, ptr: GlobalPtr<T>) -> Option<usize> {
+        let local = self.allocation.local_of(ptr)?;
+        let has = ptr.rank() < self.world().size() && local < self.layout.count(ptr.rank());
+        has.then(|| self.layout.index(ptr.rank(), local))
+    }
+
+    /// The rank of the process that has an element.
+    ///
+    /// # Errors
+    /// When there is no such element.
+    pub fn owner(&self, index: usize) -> Result<usize, Error> {
+        Ok(self.pointer(index)?.rank())
+    }
+
+    /// How many elements this process has.
+    pub fn own_len(&self) -> usize {
+        self.layout.count(self.world().rank())
+    }
+
+    /// The indices of the elements that this process has, in the order in which they lie in its
+    /// [own part](Self::private).
+    pub fn own_indices(&self) -> impl Iterator<Item = usize> + use<T> {
+        let (layout, rank) = (self.layout, self.world().rank());
+        (0..self.own_len()).map(move |local| layout.index(rank, local))
+    }
+
+    /// Opens a private epoch: each process has its own part for itself, as a slice, at the speed of plain memory.
+    /// All processes await this; when it is done, everything that any of them did to the array before is in
+    /// place.
+    ///
+    /// The epoch ends when every process has dropped what this returns and awaited [`share`](Self::share).
+    /// Until then an access by a pointer to the array is an [error](AccessError::Private).
+    ///
+    /// # Errors
+    /// When an epoch is open already in this process, or a process has gone.
+    pub async fn private(&self) -> Result<Private<'_, T>, Error> {
+        let own = self.own_len();
+        Private::open(&self.allocation, own).await
+    }
+
+    /// Ends a private epoch: all processes await this, after they have dropped their [`Private`], and access the
+    /// array by pointers again.
+    ///
+    /// # Errors
+    /// When this process still has its [`Private`], or a process has gone.
+    pub async fn share(&self) -> Result<(), Error> {
+        self.allocation.share().await
+    }
+
+    /// Frees the array. All processes await this, and none uses pointers to it any more: who does gets an error.
+    ///
+    /// An array that is dropped without this keeps its memory until the world ends.
+    ///
+    /// # Errors
+    /// When the processes free different arrays, or a process has gone.
+    pub async fn free(self) -> Result<(), Error> {
+        self.allocation.free().await
+    }
+}
+
+impl<T> fmt::Debug for Spread<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spread").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}

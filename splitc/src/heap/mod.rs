@@ -1,0 +1,138 @@
+//! The heap: the memory of a process that all processes of its world reach.
+//!
+//! Every process's heap has the same length. Collective allocations lie at the same place in all of them,
+//! from the bottom up; what a process allocates for itself lies at the top, from the end down. In front of
+//! both is a page of words that the library needs for itself.
+
+mod blocks;
+mod ranges;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use doorbell_verbs::{Region, SharedMemory};
+
+pub(crate) use blocks::{Block, Blocks, Stand};
+use ranges::Ranges;
+
+use crate::error::{AccessError, HeapError};
+use crate::global_ptr::Raw;
+
+/// The number of allocation of what a process has allocated for itself.
+pub(crate) const ALONE: u32 = u32::MAX;
+/// The number of allocation of a pointer that was made from an index beyond an array: the offset is the
+/// index, and the rank the array's length.
+pub(crate) const BEYOND: u32 = u32::MAX - 1;
+
+/// How many bytes in front are the library's own.
+pub(crate) const CONTROL: u64 = 4096;
+/// Where the bytes that were stored into this heap are counted: two words, which take turns.
+pub(crate) const STORED: usize = 0;
+/// Where a process says that it sleeps until memory changes.
+pub(crate) const SLEEPS: usize = 64;
+
+/// What allocations begin at multiples of.
+pub(crate) const ALIGN: u64 = 64;
+
+/// The heap of this process.
+pub(crate) struct Heap {
+    pub memory: Arc<SharedMemory>,
+    pub blocks: Blocks,
+    /// What no process has allocated, as far as this process's heap goes.
+    symmetric: RefCell<Ranges>,
+    /// What this process has allocated for itself, by its place.
+    alone: RefCell<HashMap<u64, u64>>,
+}
+
+impl Heap {
+    /// A heap of zeros, of `len` bytes for the program.
+    pub fn new(len: usize) -> Result<Self, HeapError> {
+        let whole = len.next_multiple_of(CONTROL as usize) + CONTROL as usize;
+        let memory = SharedMemory::new(whole)
+            .map_err(|why| HeapError::System { len, why: why.to_string().into() })?;
+        let ranges = Ranges::new(CONTROL, whole as u64);
+        Ok(Self {
+            memory: Arc::new(memory),
+            blocks: Blocks::default(),
+            symmetric: RefCell::new(ranges),
+            alone: RefCell::default(),
+        })
+    }
+
+    /// How many bytes the heap has, with the library's own.
+    pub fn len(&self) -> u64 {
+        self.memory.len() as u64
+    }
+
+    pub fn region(&self) -> &Region {
+        self.memory.region()
+    }
+
+    /// The longest range that is free here.
+    pub fn longest(&self) -> u64 {
+        self.symmetric.borrow().longest()
+    }
+
+    /// Takes a range for a collective allocation.
+    pub fn take(&self, len: u64) -> Result<u64, HeapError> {
+        let mut ranges = self.symmetric.borrow_mut();
+        let taken = ranges.take_low(padded(len));
+        taken.ok_or(HeapError::Full { asked: len, heap: self.len(), free: ranges.longest() })
+    }
+
+    /// Gives a collective allocation's range back.
+    pub fn give(&self, from: u64, len: u64) {
+        self.symmetric.borrow_mut().give(from, from + padded(len));
+    }
+
+    /// Allocates memory for this process alone: zeros.
+    pub fn allocate_alone(&self, len: u64) -> Result<u64, HeapError> {
+        let mut ranges = self.symmetric.borrow_mut();
+        let at = ranges.take_high(padded(len)).ok_or(HeapError::Full {
+            asked: len,
+            heap: self.len(),
+            free: ranges.longest(),
+        })?;
+        self.clear(at, padded(len));
+        self.alone.borrow_mut().insert(at, padded(len));
+        Ok(at)
+    }
+
+    /// Frees what this process has allocated for itself.
+    pub fn free_alone(&self, at: u64) -> Result<(), HeapError> {
+        let len = self.alone.borrow_mut().remove(&at);
+        let len = len.ok_or(HeapError::NotAllocated { offset: at })?;
+        self.symmetric.borrow_mut().give(at, at + len);
+        Ok(())
+    }
+
+    /// Makes a range zeros.
+    pub fn clear(&self, from: u64, len: u64) {
+        let words = &self.region().words()[from as usize / 8..][..len as usize / 8];
+        words.iter().for_each(|word| word.store(0, std::sync::atomic::Ordering::Relaxed));
+    }
+
+    /// Whether a pointer's bytes may be accessed.
+    #[inline]
+    pub fn check(&self, raw: Raw, len: u64) -> Result<(), AccessError> {
+        match raw.block {
+            ALONE => self.check_alone(raw, len),
+            _ => self.blocks.check(raw, len),
+        }
+    }
+
+    fn check_alone(&self, raw: Raw, len: u64) -> Result<(), AccessError> {
+        let end = raw.offset.checked_add(len);
+        match raw.offset >= CONTROL && end.is_some_and(|end| end <= self.len()) {
+            true => Ok(()),
+            false => Err(AccessError::Heap { offset: raw.offset, len, heap: self.len() }),
+        }
+    }
+}
+
+/// How many bytes an allocation takes.
+const fn padded(len: u64) -> u64 {
+    let len = if len == 0 { 1 } else { len };
+    len.next_multiple_of(ALIGN)
+}

@@ -1,0 +1,87 @@
+//! The free ranges of a heap.
+
+/// Free ranges of a heap, in the order of their places: first fit, and neighbours are joined.
+///
+/// Two heaps on which the same calls are made in the same order give the same places.
+#[derive(Debug)]
+pub(crate) struct Ranges {
+    /// Beginning and end of each free range.
+    free: Vec<(u64, u64)>,
+}
+
+impl Ranges {
+    /// One free range.
+    pub fn new(from: u64, to: u64) -> Self {
+        Self { free: vec![(from, to)] }
+    }
+
+    /// Takes `len` bytes from the first range that has them, at that range's beginning.
+    pub fn take_low(&mut self, len: u64) -> Option<u64> {
+        let at = self.free.iter().position(|(from, to)| to - from >= len)?;
+        let (from, to) = &mut self.free[at];
+        let taken = *from;
+        *from += len;
+        if from == to {
+            self.free.remove(at);
+        }
+        Some(taken)
+    }
+
+    /// Takes `len` bytes from the last range that has them, at that range's end.
+    pub fn take_high(&mut self, len: u64) -> Option<u64> {
+        let at = self.free.iter().rposition(|(from, to)| to - from >= len)?;
+        let (from, to) = &mut self.free[at];
+        *to -= len;
+        let taken = *to;
+        if from == to {
+            self.free.remove(at);
+        }
+        Some(taken)
+    }
+
+    /// Gives a range back that was taken.
+    pub fn give(&mut self, from: u64, to: u64) {
+        let at = self.free.partition_point(|range| range.0 < from);
+        self.free.insert(at, (from, to));
+        if at + 1 < self.free.len() && self.free[at].1 == self.free[at + 1].0 {
+            self.free[at].1 = self.free[at + 1].1;
+            self.free.remove(at + 1);
+        }
+        if at > 0 && self.free[at - 1].1 == self.free[at].0 {
+            self.free[at - 1].1 = self.free[at].1;
+            self.free.remove(at);
+        }
+    }
+
+    /// The length of the longest free range.
+    pub fn longest(&self) -> u64 {
+        self.free.iter().map(|(from, to)| to - from).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_back_is_joined_with_its_neighbours() {
+        let mut ranges = Ranges::new(0, 100);
+        let taken: Vec<_> = (0..4).map(|_| ranges.take_low(20)).collect();
+        assert_eq!(taken, [Some(0), Some(20), Some(40), Some(60)]);
+        assert_eq!(ranges.take_low(21), None);
+        for from in [20, 60, 40, 0] {
+            ranges.give(from, from + 20);
+        }
+        assert_eq!(ranges.free, [(0, 100)]);
+    }
+
+    #[test]
+    fn low_and_high_ranges_grow_towards_each_other() {
+        let mut ranges = Ranges::new(8, 100);
+        assert_eq!((ranges.take_low(12), ranges.take_high(40)), (Some(8), Some(60)));
+        assert_eq!(
+            (ranges.longest(), ranges.take_high(40), ranges.take_low(40)),
+            (40, Some(20), None)
+        );
+    }
+}

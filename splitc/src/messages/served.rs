@@ -1,0 +1,211 @@
+//! What a process does for the others: the handlers of their messages.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use doorbell_am::{Handlers, ReplyId, RequestId, Undeliverable};
+use doorbell_verbs::Region;
+
+use super::entry::{Operation, read_head, whole};
+use crate::functions::Function;
+use crate::heap::CONTROL;
+use crate::stores::counter;
+
+/// Operations that are answered. The argument comes back with the answer.
+pub(crate) const OPERATIONS: RequestId<u64> = RequestId::new(0, "operations");
+/// Stores: how many bytes they are, and in which turn they are counted.
+pub(crate) const STORES: RequestId<(u64, u64)> = RequestId::new(1, "stores");
+/// Wakes a process that waits until memory changes.
+pub(crate) const WAKE: RequestId<u64> = RequestId::new(2, "wake");
+/// What operations found: the argument of the request, and how many operations were refused.
+pub(crate) const ANSWERS: ReplyId<(u64, u64)> = ReplyId::new(0, "answers");
+
+/// What came back for a message of operations.
+pub(crate) struct Answer {
+    /// The argument of the request.
+    pub about: u64,
+    /// How many operations the peer refused; or why the message did not arrive.
+    pub refused: Result<u64, Undeliverable>,
+    /// The values, in the order of the operations.
+    pub values: Vec<u8>,
+}
+
+/// What handlers and the program share.
+pub(crate) struct Served {
+    heap: Region,
+    pub functions: RwLock<Vec<Function>>,
+    /// Held while a function changes a value that is no single word.
+    pub large: Mutex<()>,
+    /// How many operations of peers were refused here.
+    refused: AtomicU64,
+    answers: Mutex<VecDeque<Answer>>,
+    waiting: AtomicUsize,
+    /// Memory of answers that were taken.
+    spare: Mutex<Vec<Vec<u8>>>,
+}
+
+/// How many answers' memory is kept for others.
+const SPARE: usize = 64;
+
+impl Served {
+    pub fn new(heap: Region) -> Arc<Self> {
+        Arc::new(Self {
+            heap,
+            functions: RwLock::default(),
+            large: Mutex::default(),
+            refused: AtomicU64::new(0),
+            answers: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            spare: Mutex::default(),
+        })
+    }
+
+    /// The handlers.
+    pub fn handlers(self: &Arc<Self>) -> Handlers {
+        let [operations, stores, answers, returned] = [(); 4].map(|()| self.clone());
+        let mut values = Vec::new();
+        Handlers::new()
+            .request(OPERATIONS, move |request, about| {
+                values.clear();
+                let refused = operations.serve(request.payload(), &mut values);
+                if request.reply_with(ANSWERS, (about, refused), &values).is_err() {
+                    tracing::warn!("an answer was longer than its message allows");
+                }
+            })
+            .request(STORES, move |request, (bytes, turn)| {
+                let mut none = Vec::new();
+                stores.serve(request.payload(), &mut none);
+                stores.count(bytes, turn);
+            })
+            .request(WAKE, |_, _| ())
+            .reply(ANSWERS, move |reply, (about, refused)| {
+                let mut values = locked(&answers.spare).pop().unwrap_or_default();
+                values.extend_from_slice(reply.payload());
+                answers.answer(Answer { about, refused: Ok(refused), values });
+            })
+            .returned(move |came_back| {
+                let about = came_back.words().next();
+                if let (Some(0), Some(about)) = (came_back.handler(), about) {
+                    let refused = Err(came_back.why());
+                    returned.answer(Answer { about, refused, values: Vec::new() });
+                }
+            })
+    }
+
+    fn answer(&self, answer: Answer) {
+        let mut answers = locked(&self.answers);
+        answers.push_back(answer);
+        self.waiting.store(answers.len(), Ordering::Release);
+    }
+
+    /// Whether there are answers that nobody has taken.
+    #[inline]
+    pub fn has_answers(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) > 0
+    }
+
+    /// The next answer.
+    pub fn next_answer(&self) -> Option<Answer> {
+        let mut answers = locked(&self.answers);
+        let next = answers.pop_front();
+        self.waiting.store(answers.len(), Ordering::Release);
+        next
+    }
+
+    /// Takes back the memory of an answer.
+    pub fn recycle(&self, mut values: Vec<u8>) {
+        values.clear();
+        let mut spare = locked(&self.spare);
+        if spare.len() < SPARE {
+            spare.push(values);
+        }
+    }
+
+    /// Counts bytes that were stored here.
+    pub fn count(&self, bytes: u64, turn: u64) {
+        let _ = self.heap.fetch_add(counter(turn), bytes);
+    }
+
+    /// How many operations of peers were refused here.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Does what a message says, adding what is to be answered to `values`. Returns how many operations were
+    /// refused; behind one that makes no sense, nothing is done.
+    fn serve(&self, entries: &[u8], values: &mut Vec<u8>) -> u64 {
+        let mut refused = 0;
+        let mut rest = entries;
+        while let Some((word, behind)) = rest.split_first_chunk() {
+            let done = self.entry(u64::from_le_bytes(*word), behind, values);
+            match done {
+                Some((true, behind)) => rest = behind,
+                Some((false, behind)) => (refused, rest) = (refused + 1, behind),
+                None => {
+                    refused += 1;
+                    break;
+                }
+            }
+        }
+        if refused > 0 {
+            self.refused.fetch_add(refused, Ordering::Relaxed);
+        }
+        refused
+    }
+
+    /// Does what one entry says. Whether it was done, and what is behind it; nothing if the entry makes no
+    /// sense.
+    #[inline]
+    fn entry<'e>(
+        &self,
+        word: u64,
+        behind: &'e [u8],
+        values: &mut Vec<u8>,
+    ) -> Option<(bool, &'e [u8])> {
+        let (operation, len, offset) = read_head(word)?;
+        // The words in front are the library's own.
+        let allowed = offset >= CONTROL as usize;
+        match operation {
+            Operation::Put => {
+                let (bytes, behind) = behind.split_at_checked(whole(len))?;
+                Some((allowed && self.heap.write_at(offset, &bytes[..len]).is_ok(), behind))
+            }
+            Operation::Get => {
+                let from = values.len();
+                values.resize(from + whole(len), 0);
+                let into = &mut values[from..from + len];
+                Some((allowed && self.heap.read_at(offset, into).is_ok(), behind))
+            }
+            Operation::Atomic(change, fetches) => {
+                let (operands, behind) = behind.split_at_checked(8 * change.verb.operands())?;
+                let word = |at: usize| operands.get(8 * at..).and_then(|rest| rest.first_chunk());
+                let operand = [0, 1].map(|at| word(at).map_or(0, |&word| u64::from_le_bytes(word)));
+                let before =
+                    allowed.then(|| change.apply(&self.heap, offset, operand).ok()).flatten();
+                if fetches {
+                    values.extend_from_slice(&before.unwrap_or(0).to_le_bytes());
+                }
+                Some((before.is_some(), behind))
+            }
+            Operation::Call => {
+                let (number, behind) = behind.split_first_chunk()?;
+                let (argument, behind) = behind.split_at_checked(whole(len))?;
+                let functions = self.functions.read().unwrap_or_else(PoisonError::into_inner);
+                let function = functions.get(u64::from_le_bytes(*number) as usize)?;
+                let from = values.len();
+                values.resize(from + whole(function.answers()), 0);
+                let answer = &mut values[from..from + function.answers()];
+                let argument = &argument[..len];
+                let done =
+                    allowed && function.run((&self.heap, offset), &self.large, argument, answer);
+                Some((done, behind))
+            }
+        }
+    }
+}
+
+/// What a lock guards, whatever became of those who held it before.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

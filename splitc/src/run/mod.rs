@@ -1,0 +1,197 @@
+//! Running a program: as threads, as processes of this machine, or as a member of a world that others started.
+
+mod error;
+mod member;
+mod processes;
+mod threads;
+
+use std::time::Duration;
+
+pub use error::{BoxError, RunError};
+
+use crate::config::Config;
+use crate::world::{Membership, World};
+
+/// How a program is run: what its processes are, and what their world is like.
+///
+/// ```
+/// use doorbell::splitc::Job;
+///
+/// let sum = Job::threads(4).run(async |world| {
+///     Ok(world.all_reduce(world.rank(), |a, b| a + b).await?)
+/// })?;
+/// assert_eq!(sum, 6);
+/// # Ok::<(), doorbell::splitc::RunError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing runs before `run`"]
+pub struct Job {
+    mode: Mode,
+    device: Option<String>,
+    config: Config,
+}
+
+#[derive(Clone, Debug)]
+enum Mode {
+    Threads(usize),
+    Processes(usize),
+    Member(Membership),
+}
+
+/// Runs a program in every process of a world, as the environment says: see [`Job::from_environment`].
+/// Returns what process 0 returned, or this process in a world that others started.
+///
+/// ```
+/// doorbell::splitc::run(async |world| {
+///     println!("I am process {} of {}", world.rank(), world.size());
+///     Ok(())
+/// })?;
+/// # Ok::<(), doorbell::splitc::RunError>(())
+/// ```
+///
+/// # Errors
+/// When a process can't join, fails or panics.
+pub fn run<T, F>(program: F) -> Result<T, RunError>
+where
+    T: Send,
+    F: AsyncFn(World) -> Result<T, BoxError> + Sync,
+{
+    Job::from_environment()?.run(program)
+}
+
+impl Job {
+    fn new(mode: Mode) -> Self {
+        Self { mode, device: None, config: Config::default() }
+    }
+
+    /// So many threads of this process, each of which is a process of the world.
+    pub fn threads(count: usize) -> Self {
+        Self::new(Mode::Threads(count))
+    }
+
+    /// So many processes of this machine: this one is process 0, and starts the others, with the same program
+    /// and arguments. They run from the beginning of `main` to this job, and end with it.
+    pub fn processes(count: usize) -> Self {
+        Self::new(Mode::Processes(count))
+    }
+
+    /// A process of a world that others started: its rank, and the addresses of all processes in the order of
+    /// their ranks.
+    pub fn member(rank: usize, addresses: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let addresses = addresses.into_iter().map(Into::into).collect();
+        Self::new(Mode::Member(Membership { rank, addresses, device: None }))
+    }
+
+    /// What the environment says:
+    ///
+    /// | variable | |
+    /// |---|---|
+    /// | `DOORBELL_RANK`, `DOORBELL_ADDRESSES` | the rank of this process, and the addresses of all, with commas between: a [member](Self::member) |
+    /// | `DOORBELL_PROCESSES` | how many [processes](Self::processes) |
+    /// | `DOORBELL_THREADS` | how many [threads](Self::threads); as many as there are processors, if nothing is said |
+    /// | `DOORBELL_DEVICE` | the [device](Self::device) |
+    /// | `DOORBELL_KEY` | the [key](Config::key) of members, a hexadecimal number |
+    /// | `DOORBELL_CARRIER` | the [carrier](crate::Carrier): mapped, one-sided, messages, mixed |
+    ///
+    /// # Errors
+    /// When a variable has a value that makes no sense.
+    pub fn from_environment() -> Result<Self, RunError> {
+        let mut job = match (number("DOORBELL_RANK")?, text("DOORBELL_ADDRESSES")) {
+            (Some(rank), Some(addresses)) => Self::member(rank, addresses.split(',')),
+            (None, Some(found)) => {
+                let expected = "DOORBELL_RANK must say which of these this process is";
+                let variable = "DOORBELL_ADDRESSES";
+                return Err(RunError::Environment { variable, found, expected });
+            }
+            _ => match (number("DOORBELL_PROCESSES")?, number("DOORBELL_THREADS")?) {
+                (Some(count), _) => Self::processes(count),
+                (None, Some(count)) => Self::threads(count),
+                (None, None) => Self::threads(processors()),
+            },
+        };
+        job.device = text("DOORBELL_DEVICE");
+        let environment =
+            |variable, found, expected| RunError::Environment { variable, found, expected };
+        if let Some(found) = text("DOORBELL_KEY") {
+            let key = u64::from_str_radix(&found, 16);
+            let wrong = |_| environment("DOORBELL_KEY", found, "a hexadecimal number of 64 bits");
+            job.config.key = key.map_err(wrong)?;
+        }
+        if let Some(found) = text("DOORBELL_CARRIER") {
+            let carrier = found.parse();
+            let expected = "mapped, one-sided, messages, or mixed";
+            let wrong = |_| environment("DOORBELL_CARRIER", found, expected);
+            job.config.carrier = Some(carrier.map_err(wrong)?);
+        }
+        Ok(job)
+    }
+
+    /// Sets the device that each process opens: `shm` by default for threads and processes, and for them
+    /// `udp:127.0.0.1` as well; for a member what its address says.
+    pub fn device(self, device: impl Into<String>) -> Self {
+        Self { device: Some(device.into()), ..self }
+    }
+
+    /// Sets what the world is to be like.
+    pub fn config(self, config: Config) -> Self {
+        Self { config, ..self }
+    }
+
+    /// Sets how long a process may be silent before it is taken for dead: see [`Config::patience`].
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.config.patience = patience;
+        self
+    }
+
+    /// Runs a program in every process of the world. When all have returned without an error, and everybody's
+    /// operations are done, this returns what process 0 returned; or what this process did, if it is a
+    /// [member](Self::member).
+    ///
+    /// The program may have errors of any type, of which the first is returned. The end of a process with an error
+    /// is the end of operations and collectives that others have with it, as the death of a process is.
+    ///
+    /// # Errors
+    /// When a process can't join, fails or panics.
+    pub fn run<T, F>(self, program: F) -> Result<T, RunError>
+    where
+        T: Send,
+        F: AsyncFn(World) -> Result<T, BoxError> + Sync,
+    {
+        match self.mode {
+            Mode::Threads(count) => {
+                threads::run(count, self.device.as_deref(), self.config, &program)
+            }
+            Mode::Processes(count) => {
+                processes::run(count, self.device.as_deref(), self.config, &program)
+            }
+            Mode::Member(membership) => {
+                let membership = Membership { device: self.device, ..membership };
+                member::run(&membership, &self.config, &program)
+            }
+        }
+    }
+}
+
+/// How many processors this process may use.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn text(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().filter(|text| !text.is_empty())
+}
+
+fn number(variable: &'static str) -> Result<Option<usize>, RunError> {
+    let Some(found) = text(variable) else { return Ok(None) };
+    match found.parse() {
+        Ok(number) => Ok(Some(number)),
+        Err(_) => Err(RunError::Environment { variable, found, expected: "a decimal number" }),
+    }
+}
+
+/// A number that nobody can guess.
+fn secret() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    // The state comes from the system's randomness.
+    RandomState::new().build_hasher().finish()
+}

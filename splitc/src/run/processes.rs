@@ -1,0 +1,277 @@
+//! Processes of this machine that a program starts itself.
+//!
+//! The program that is started first is process 0. It starts the others with its own arguments, and with an
+//! environment that says which process of which job they are. Each opens its NIC and connects to a socket of
+//! process 0, tells the address of its NIC there, and learns those of all. The connection stays: whoever of the two
+//! ends, the other one knows.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::member::{joined, on_thread, open, play};
+use super::{BoxError, RunError, secret, text};
+use crate::config::Config;
+use crate::world::{JoinError, World};
+
+/// What says to a process that it was started by another: the job's name, which is that of a socket.
+const JOB: &str = "DOORBELL_JOB";
+/// The rank of a process that was started by another.
+const RANK: &str = "DOORBELL_JOB_RANK";
+/// The key of the job.
+const KEY: &str = "DOORBELL_JOB_KEY";
+
+/// Whether this program has run a job of processes.
+static RAN: AtomicBool = AtomicBool::new(false);
+
+/// How long processes that are still there may take to end when the job is over.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Runs a program in so many processes. It does not return in those that were started: they end here.
+pub(super) fn run<T, F>(
+    count: usize,
+    device: Option<&str>,
+    mut config: Config,
+    program: &F,
+) -> Result<T, RunError>
+where
+    T: Send,
+    F: AsyncFn(World) -> Result<T, BoxError> + Sync,
+{
+    let (count, device) = (count.max(1), device.unwrap_or("shm"));
+    if RAN.swap(true, Ordering::Relaxed) {
+        return Err(RunError::SecondJob);
+    }
+    if let Some(job) = text(JOB) {
+        let ended = started(&job, count, device, config, program);
+        if let Err(why) = &ended {
+            eprintln!("{why}");
+        }
+        std::process::exit(if ended.is_ok() { 0 } else { 1 });
+    }
+    config.key = secret();
+    let job = format!("doorbell-job-{}-{:016x}", std::process::id(), secret());
+    let failed = |what: &str| {
+        let what = what.to_owned();
+        move |source| RunError::Start { size: count, what, source }
+    };
+    let listener = address(&job).and_then(|address| UnixListener::bind_addr(&address));
+    let listener = listener.map_err(failed("listening to a socket"))?;
+    let started = Started::start(count, &job, config.key);
+    let mut started = started.map_err(failed("starting this program again"))?;
+    let played = std::thread::scope(|scope| {
+        let (started, config) = (&mut started, &config);
+        on_thread(scope, 0, move || {
+            let join = async || {
+                let nic = open(0, device, (config, count)).await?;
+                let own = nic.address().to_string();
+                let all = started.meet(&listener, own, config.start)?;
+                World::join_on(&nic, 0, &all, config).await
+            };
+            play(0, join, program)
+        })
+        .and_then(|thread| joined(0, thread.join()))
+    });
+    let ended = started.end(played.is_ok());
+    match (played, ended) {
+        // What a process has said itself tells more than that this one noticed its end.
+        (Err(why), Some((rank, status))) if why.is_secondary() => {
+            Err(RunError::Exited { rank, status })
+        }
+        (Err(why), _) => Err(why),
+        (Ok(_), Some((rank, status))) => Err(RunError::Exited { rank, status }),
+        (Ok(value), None) => Ok(value),
+    }
+}
+
+/// The address of a job's socket, which has no place among files.
+fn address(job: &str) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(job)
+}
+
+/// Runs the program in a process that was started by another.
+fn started<T, F>(
+    job: &str,
+    count: usize,
+    device: &str,
+    mut config: Config,
+    program: &F,
+) -> Result<(), RunError>
+where
+    T: Send,
+    F: AsyncFn(World) -> Result<T, BoxError> + Sync,
+{
+    let wrong = |variable, found| RunError::Environment {
+        variable,
+        found,
+        expected: "a number, by the process that starts this one",
+    };
+    let found = text(RANK).unwrap_or_default();
+    let rank: usize = found.parse().map_err(|_| wrong(RANK, found))?;
+    let found = text(KEY).unwrap_or_default();
+    config.key = u64::from_str_radix(&found, 16).map_err(|_| wrong(KEY, found))?;
+    let config = &config;
+    std::thread::scope(|scope| {
+        on_thread(scope, rank, move || {
+            let join = async || {
+                let nic = open(rank, device, (config, count)).await?;
+                let own = nic.address().to_string();
+                let all = report(job, rank, &own).map_err(|why| JoinError::Missing {
+                    rank: 0,
+                    address: job.to_owned(),
+                    within: config.start,
+                    why: why.to_string(),
+                })?;
+                World::join_on(&nic, rank, &all, config).await
+            };
+            play(rank, join, program).map(drop)
+        })
+        .and_then(|thread| joined(rank, thread.join()))
+    })
+}
+
+/// Tells process 0 the address of this process's NIC, and learns those of all.
+fn report(job: &str, rank: usize, own: &str) -> io::Result<Vec<String>> {
+    let mut stream = UnixStream::connect_addr(&address(job)?)?;
+    writeln!(stream, "{rank} {own}")?;
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "process 0 has ended"));
+    }
+    // Process 0 says nothing more, and when it ends, so does this process.
+    let watch = move || {
+        let mut rest = String::new();
+        let _ = reader.read_line(&mut rest);
+        eprintln!("process {rank} ends, since process 0 has ended");
+        std::process::exit(1);
+    };
+    std::thread::Builder::new().name("job".to_owned()).spawn(watch)?;
+    Ok(line.trim_end().split(' ').map(str::to_owned).collect())
+}
+
+/// The processes that were started, and the connections to them.
+struct Started {
+    /// By rank, from 1 on.
+    children: Vec<Child>,
+    streams: Vec<UnixStream>,
+}
+
+impl Started {
+    fn start(count: usize, job: &str, key: u64) -> io::Result<Self> {
+        let program = std::env::current_exe()?;
+        let mut started = Self { children: Vec::new(), streams: Vec::new() };
+        for rank in 1..count {
+            let child = Command::new(&program)
+                .args(std::env::args_os().skip(1))
+                .env(JOB, job)
+                .env(RANK, rank.to_string())
+                .env(KEY, format!("{key:x}"))
+                .stdin(std::process::Stdio::null())
+                .spawn();
+            // What was started before an error ends when this is dropped.
+            started.children.push(child?);
+        }
+        Ok(started)
+    }
+
+    /// Collects the addresses of all, and tells them everybody.
+    fn meet(
+        &mut self,
+        listener: &UnixListener,
+        own: String,
+        within: Duration,
+    ) -> Result<Vec<String>, JoinError> {
+        let until = Instant::now() + within;
+        let mut all = vec![own];
+        all.resize(self.children.len() + 1, String::new());
+        let missing = |all: &[String], why: String| {
+            let rank = all.iter().position(String::is_empty).unwrap_or(0);
+            let address = "an address that it has not told".to_owned();
+            JoinError::Missing { rank, address, within, why }
+        };
+        let failed = |all: &[String], why: io::Error| missing(all, why.to_string());
+        listener.set_nonblocking(true).map_err(|why| failed(&all, why))?;
+        while self.streams.len() < self.children.len() {
+            match listener.accept() {
+                Ok((stream, _)) => {
+                    let told = self.hear(stream, until).map_err(|why| failed(&all, why))?;
+                    match all.get_mut(told.0).filter(|known| known.is_empty()) {
+                        Some(known) => *known = told.1,
+                        None => return Err(missing(&all, "two claim to be one process".into())),
+                    }
+                }
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
+                    if let Some((rank, status)) = self.has_ended() {
+                        return Err(missing(&all, format!("process {rank} ended with {status}")));
+                    }
+                    if Instant::now() >= until {
+                        return Err(missing(&all, "it did not report".to_owned()));
+                    }
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(why) => return Err(failed(&all, why)),
+            }
+        }
+        let line = all.join(" ");
+        for mut stream in &self.streams {
+            writeln!(stream, "{line}").map_err(|why| failed(&all, why))?;
+        }
+        Ok(all)
+    }
+
+    /// The rank of a process that reports, and the address of its NIC.
+    fn hear(&mut self, stream: UnixStream, until: Instant) -> io::Result<(usize, String)> {
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(left))?;
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line)?;
+        let told = line.trim_end().split_once(' ');
+        let told = told.and_then(|(rank, address)| Some((rank.parse().ok()?, address.to_owned())));
+        self.streams.push(stream);
+        told.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a report makes no sense"))
+    }
+
+    /// A process that has ended without success.
+    fn has_ended(&mut self) -> Option<(usize, ExitStatus)> {
+        let mut all = self.children.iter_mut().enumerate();
+        all.find_map(|(at, child)| match child.try_wait() {
+            Ok(Some(status)) if !status.success() => Some((at + 1, status)),
+            _ => None,
+        })
+    }
+
+    /// Waits for all to end, and ends those that do not; the first that ended without success. If this process
+    /// has failed, the others have little time.
+    fn end(mut self, succeeded: bool) -> Option<(usize, ExitStatus)> {
+        let until = Instant::now() + GRACE;
+        let mut worst = None;
+        loop {
+            worst = worst.or_else(|| self.has_ended());
+            let running = |child: &mut Child| matches!(child.try_wait(), Ok(None));
+            if !self.children.iter_mut().any(running) {
+                return worst;
+            }
+            if (worst.is_some() || !succeeded) && Instant::now() >= until {
+                return worst;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Started {
+    /// Ends processes that are still there.
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            if matches!(child.try_wait(), Ok(None)) {
+                let _ = child.kill();
+            }
+            let _ = child.wait();
+        }
+    }
+}

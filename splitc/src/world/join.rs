@@ -1,0 +1,564 @@
+//! How the processes of a world meet.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorbell_am::group::{Group, GroupConfig};
+use doorbell_am::{self as am, Bundle, BundleConfig, Endpoint, Event, Name, Tag};
+use doorbell_verbs::{
+    CompletionQueue, Connection, Domain, KeepAlive, Mapped, Nic, Progress, Queues, QueuesConfig,
+    Registered, RemoteMemory, Rights, ServiceId,
+};
+use futures_util::future::try_join_all;
+use slab::Slab;
+use thiserror::Error;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{Core, World};
+use crate::config::{Carrier, Config};
+use crate::fates::Fates;
+use crate::heap::Heap;
+use crate::messages::{LONGEST_HEAP, Outbox, Served};
+use crate::peers::{Far, Peer};
+
+/// The services of a process at its NIC: for operations by messages, for collectives, and for one-sided
+/// requests.
+const MESSAGES: u64 = 0x0053_706c_6974_4301;
+const COLLECTIVES: u64 = MESSAGES + 1;
+const ONE_SIDED: u64 = MESSAGES + 2;
+
+/// How long messages of operations and stores are: a packet.
+const PAYLOAD: usize = 4096;
+/// How many one-sided requests may be under way to each process.
+const REQUESTS: usize = 128;
+
+/// Which process of a world this is, and where the others are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Membership {
+    /// The rank of this process.
+    pub rank: usize,
+    /// The addresses of the NICs of all processes, in the order of their ranks, such as `udp:192.0.2.7:5000` or
+    /// `shm:job/3`.
+    pub addresses: Vec<String>,
+    /// The device that this process opens, such as `packet:eth0`, if that is not what its address says.
+    pub device: Option<String>,
+}
+
+/// Why a process did not become part of a world.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The membership or the configuration makes no sense.
+    #[error("{0}")]
+    Config(String),
+    /// The device could not be opened.
+    #[error("process {rank} can't open {device}: {why}")]
+    Device {
+        /// The rank of this process.
+        rank: usize,
+        /// The device.
+        device: String,
+        /// Why.
+        why: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Another process was not met.
+    #[error("process {rank} at {address} was not met within {within:?}: {why}")]
+    Missing {
+        /// The rank of the other process.
+        rank: usize,
+        /// Where the other process should be.
+        address: String,
+        /// How long was tried.
+        within: Duration,
+        /// What the last attempt said.
+        why: String,
+    },
+    /// Another process is no part of this world, or of another version.
+    #[error("process {rank} at {address} is not of this world: {why}")]
+    Stranger {
+        /// The rank that the other process should have.
+        rank: usize,
+        /// Where it is.
+        address: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The carrier that was chosen does not reach a process.
+    #[error(transparent)]
+    Carrier(crate::Error),
+}
+
+impl World {
+    /// Makes this process part of a world: opens its NIC, and meets all other processes. Ranks may come up in
+    /// any order.
+    ///
+    /// [`Job`](crate::Job) does this for whole programs. A program that has a runtime of its own may await this
+    /// in it; the world stays on the thread that has joined it.
+    ///
+    /// # Errors
+    /// When the device can't be opened, a process is not met in [time](Config::start), or is of another
+    /// world.
+    pub async fn join(membership: &Membership, config: &Config) -> Result<Self, JoinError> {
+        let Membership { rank, addresses, device } = membership;
+        let own = addresses.get(*rank).ok_or_else(|| {
+            let size = addresses.len();
+            JoinError::Config(format!("rank {rank} is not among {size} addresses"))
+        })?;
+        let device = device.as_ref().unwrap_or(own);
+        let nic = Nic::open_async(device, nic_config(config, addresses.len())).await;
+        let nic = nic.map_err(|why| JoinError::Device {
+            rank: *rank,
+            device: device.clone(),
+            why: Box::new(why),
+        })?;
+        Self::join_on(&nic, *rank, addresses, config).await
+    }
+
+    /// Makes this process part of a world by a NIC that is open already, which may be one of a simulated network.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub async fn join_on(
+        nic: &Nic,
+        rank: usize,
+        addresses: &[String],
+        config: &Config,
+    ) -> Result<Self, JoinError> {
+        let joining = Joining::new(nic, rank, addresses, config)?;
+        joining.join().await
+    }
+}
+
+/// How the NIC of a process is run.
+pub(crate) fn nic_config(config: &Config, size: usize) -> doorbell_verbs::Config {
+    let default = doorbell_verbs::Config::default();
+    doorbell_verbs::Config {
+        progress: config.progress,
+        spin: config.spin,
+        // Three connections to each other process, and some that end.
+        queue_pairs: (4 * size + 64).clamp(64, 16_384),
+        completions: default.completions.max(4 * size + 65),
+        keep_alive: KeepAlive {
+            idle: config.patience,
+            busy: config.patience.min(KeepAlive::default().busy),
+        },
+        ..default
+    }
+}
+
+/// A process that is just meeting the others.
+struct Joining<'j> {
+    nic: &'j Nic,
+    rank: usize,
+    addresses: &'j [String],
+    config: &'j Config,
+    deadline: Instant,
+    bundle: Bundle,
+    heap: Heap,
+    domain: Domain,
+    registered: Registered,
+    served: Arc<Served>,
+    completions: CompletionQueue,
+}
+
+/// What there is between two processes beside messages.
+struct Pair {
+    queues: Queues,
+    heap: RemoteMemory,
+    mapped: Option<Mapped>,
+}
+
+impl<'j> Joining<'j> {
+    fn new(
+        nic: &'j Nic,
+        rank: usize,
+        addresses: &'j [String],
+        config: &'j Config,
+    ) -> Result<Self, JoinError> {
+        let wrong = |why: String| JoinError::Config(why);
+        let size = addresses.len();
+        if rank >= size || u32::try_from(size).is_err() {
+            return Err(wrong(format!("rank {rank} is not among {size} addresses")));
+        }
+        if config.heap as u64 >= LONGEST_HEAP {
+            return Err(wrong(format!("a heap of {} bytes: 16 TiB is the most", config.heap)));
+        }
+        let device = |why: Box<dyn std::error::Error + Send + Sync>| JoinError::Device {
+            rank,
+            device: nic.address().to_string(),
+            why,
+        };
+        let heap = Heap::new(config.heap).map_err(|why| device(why.into()))?;
+        let domain = nic.domain();
+        let registered = domain.register_shared(heap.memory.clone(), Rights::REMOTE);
+        let registered = registered.map_err(|why| device(why.into()))?;
+        let depth = (2 * REQUESTS).max(size);
+        let completions = nic.completion_queue(depth).map_err(|why| device(why.into()))?;
+        let served = Served::new(heap.region().clone());
+        let bundle = bundle(nic, config, size).map_err(|why| device(why.into()))?;
+        let deadline = Instant::now() + config.start;
+        Ok(Self {
+            nic,
+            rank,
+            addresses,
+            config,
+            deadline,
+            bundle,
+            heap,
+            domain,
+            registered,
+            served,
+            completions,
+        })
+    }
+
+    async fn join(self) -> Result<World, JoinError> {
+        let listener = self.nic.listen(ServiceId(ONE_SIDED)).await;
+        let listener = listener.map_err(|why| self.device(why.into()))?;
+        let endpoint = self.endpoint().await?;
+        let group = self.group().await?;
+        let (messages, mut pairs) = tokio::try_join!(
+            try_join_all(self.others().map(|rank| self.connect(&endpoint, rank))),
+            self.pairs(listener)
+        )?;
+        let mut messages: HashMap<_, _> = self.others().zip(messages).collect();
+        let fates = Arc::new(Fates::new(self.size()));
+        let watch = watch(&endpoint, &messages, fates.clone());
+        let watch = tokio::spawn(watch).abort_handle();
+        let mut peers = Vec::new();
+        for rank in 0..self.size() {
+            let far = messages.remove(&rank).zip(pairs.remove(&rank));
+            peers.push(self.peer(rank, far)?);
+        }
+        let Self { nic, rank, bundle, heap, registered, served, completions, .. } = self;
+        let world = World(Rc::new(Core {
+            rank,
+            nic: nic.clone(),
+            bundle,
+            endpoint,
+            group,
+            heap,
+            registered,
+            peers: peers.into(),
+            served,
+            fates,
+            completions: RefCell::new(completions),
+            flights: RefCell::new(Slab::new()),
+            outstanding: Cell::new(0),
+            slots: RefCell::new(Slab::new()),
+            dirty: RefCell::default(),
+            failure: RefCell::new(None),
+            consumed: Cell::new(0),
+            turn: Cell::new(0),
+            functions: RefCell::default(),
+            watch,
+        }));
+        Ok(world)
+    }
+
+    fn size(&self) -> usize {
+        self.addresses.len()
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let rank = self.rank;
+        (0..self.size()).filter(move |&other| other != rank)
+    }
+
+    fn device(&self, why: Box<dyn std::error::Error + Send + Sync>) -> JoinError {
+        JoinError::Device { rank: self.rank, device: self.nic.address().to_string(), why }
+    }
+
+    fn tag(&self) -> Tag {
+        Tag(self.config.key)
+    }
+
+    async fn endpoint(&self) -> Result<Endpoint, JoinError> {
+        let opened = Endpoint::builder()
+            .service(MESSAGES)
+            .tag(self.tag())
+            .credits(self.config.credits)
+            .payload(PAYLOAD)
+            .places(self.size())
+            .receives((2 * self.config.credits * self.size()).clamp(64, 1 << 16))
+            .open_on(&self.bundle, self.served.handlers())
+            .await;
+        opened.map_err(|why| self.device(why.into()))
+    }
+
+    async fn group(&self) -> Result<Group, JoinError> {
+        let members = self.addresses.iter();
+        let config = GroupConfig {
+            rank: self.rank,
+            members: members.map(|address| Name::at(address.as_str(), COLLECTIVES)).collect(),
+            tag: Some(self.tag()),
+            patience: self.config.start,
+            ..GroupConfig::default()
+        };
+        Group::join(&self.bundle, config).await.map_err(|why| self.device(why.into()))
+    }
+
+    /// Connects to another process for messages.
+    async fn connect(&self, endpoint: &Endpoint, rank: usize) -> Result<am::Peer, JoinError> {
+        let name = Name::at(self.addresses[rank].as_str(), MESSAGES);
+        self.again(rank, || endpoint.connect(name.clone())).await
+    }
+
+    /// Tries something that another process has to be up for until it works, or the time is over.
+    async fn again<T, E, F>(
+        &self,
+        rank: usize,
+        mut attempt: impl FnMut() -> F,
+    ) -> Result<T, JoinError>
+    where
+        E: std::fmt::Display,
+        F: Future<Output = Result<T, E>>,
+    {
+        let mut pause = Duration::from_millis(1);
+        let mut last = String::from("it did not answer");
+        loop {
+            match timeout_at(self.deadline, attempt()).await {
+                Ok(Ok(found)) => return Ok(found),
+                Ok(Err(why)) => last = why.to_string(),
+                Err(_) => {}
+            }
+            if Instant::now() + pause >= self.deadline {
+                return Err(self.missing(rank, last));
+            }
+            sleep(pause).await;
+            pause = (2 * pause).min(Duration::from_millis(100));
+        }
+    }
+
+    fn missing(&self, rank: usize, why: String) -> JoinError {
+        let (address, within) = (self.addresses[rank].clone(), self.config.start);
+        JoinError::Missing { rank, address, within, why }
+    }
+
+    /// Connects queue pairs to all other processes: to those below this, and those above ask themselves.
+    async fn pairs(
+        &self,
+        mut listener: doorbell_verbs::Listener,
+    ) -> Result<HashMap<usize, Pair>, JoinError> {
+        let below = try_join_all((0..self.rank).map(|rank| self.ask(rank)));
+        let above = async {
+            let mut pairs = HashMap::new();
+            while pairs.len() < self.size() - 1 - self.rank {
+                let missing = || {
+                    let missing = self.rank + 1..self.size();
+                    missing.into_iter().find(|rank| !pairs.contains_key(rank)).unwrap_or(0)
+                };
+                let Ok(incoming) = timeout_at(self.deadline, listener.accept()).await else {
+                    return Err(self.missing(missing(), "it did not come".to_owned()));
+                };
+                let Some(told) = Told::read(incoming.private()) else { continue };
+                let fits = told.key == self.config.key && told.size as usize == self.size();
+                let rank = told.rank as usize;
+                let is_new = rank > self.rank && rank < self.size() && !pairs.contains_key(&rank);
+                if !fits || !is_new {
+                    tracing::warn!(rank, "somebody asked who is not of this world");
+                    continue;
+                }
+                let Ok(queues) = self.domain.queues(&self.queues_config()) else {
+                    return Err(self.missing(rank, "this NIC has no queue pair left".to_owned()));
+                };
+                // Whoever is not heard of any more asks again.
+                if let Ok((queues, _)) = queues.accept(incoming, &self.told().to_bytes()).await {
+                    pairs.insert(rank, (queues, told.heap()));
+                }
+            }
+            Ok(pairs)
+        };
+        let (below, above) = tokio::try_join!(below, above)?;
+        let all = (0..self.rank).zip(below).chain(above);
+        let opened = all.map(|(rank, (queues, heap))| async move {
+            let mapped = self.map(rank, &queues.connection, heap).await?;
+            Ok((rank, Pair { queues, heap, mapped }))
+        });
+        Ok(try_join_all(opened).await?.into_iter().collect())
+    }
+
+    /// Asks a process for a queue pair.
+    async fn ask(&self, rank: usize) -> Result<(Queues, RemoteMemory), JoinError> {
+        let told = self.told().to_bytes();
+        let (queues, answer) = self
+            .again(rank, async || {
+                let queues = self.domain.queues(&self.queues_config());
+                let queues = queues.map_err(|why| why.to_string())?;
+                let connected =
+                    queues.connect(&self.addresses[rank], ServiceId(ONE_SIDED), &told).await;
+                connected.map_err(|why| why.to_string())
+            })
+            .await?;
+        match Told::read(&answer) {
+            Some(told) if told.rank as usize == rank && told.key == self.config.key => {
+                Ok((queues, told.heap()))
+            }
+            _ => Err(JoinError::Stranger {
+                rank,
+                address: self.addresses[rank].clone(),
+                why: "it has another key, another rank, or another version of this library".into(),
+            }),
+        }
+    }
+
+    fn queues_config(&self) -> QueuesConfig {
+        QueuesConfig {
+            send_depth: REQUESTS,
+            receive_depth: 1,
+            ..QueuesConfig::new(&self.completions)
+        }
+    }
+
+    /// What this process tells others of itself.
+    fn told(&self) -> Told {
+        let (rank, size) = (self.rank as u32, self.size() as u32);
+        Told { rank, size, key: self.config.key, heap: self.registered.remote().to_bytes() }
+    }
+
+    /// Maps the heap of another process, where the device can do that.
+    async fn map(
+        &self,
+        rank: usize,
+        connection: &Connection,
+        heap: RemoteMemory,
+    ) -> Result<Option<Mapped>, JoinError> {
+        if !self.nic.capabilities().mapping {
+            return Ok(None);
+        }
+        let failed = |why: String| self.missing(rank, format!("its memory can't be mapped: {why}"));
+        connection.grant(&self.registered).map_err(|why| failed(why.to_string()))?;
+        match timeout_at(self.deadline, connection.map(heap)).await {
+            Ok(Ok(mapped)) => Ok(Some(mapped)),
+            Ok(Err(ending)) => Err(failed(ending.to_string())),
+            Err(_) => Err(failed("it did not grant it".to_owned())),
+        }
+    }
+
+    fn peer(&self, rank: usize, far: Option<(am::Peer, Pair)>) -> Result<Peer, JoinError> {
+        let Some((messages, Pair { queues, heap, mapped })) = far else {
+            return Ok(Peer {
+                rank,
+                carrier: Cell::new(Carrier::Mapped),
+                memory: Some(self.heap.region().clone()),
+                far: None,
+                untold: Cell::new(0),
+                dirty: Cell::new(false),
+            });
+        };
+        let memory = mapped.as_ref().map(|mapped| mapped.region().clone());
+        let default = if memory.is_some() { Carrier::Mapped } else { Carrier::Mixed };
+        let carrier = self.config.carrier.unwrap_or(default);
+        if carrier == Carrier::Mapped && memory.is_none() {
+            let why = "the device does not map memory of other processes: shm does";
+            let kind = crate::ErrorKind::NoCarrier { rank, carrier, why };
+            return Err(JoinError::Carrier(kind.into()));
+        }
+        let longest = messages.longest_payload().min(PAYLOAD);
+        let Queues { send, receive, connection } = queues;
+        Ok(Peer {
+            rank,
+            carrier: Cell::new(carrier),
+            memory,
+            far: Some(Far {
+                messages,
+                outbox: RefCell::new(Outbox::new(longest)),
+                pending: RefCell::default(),
+                sent: Cell::new(0),
+                answered: Cell::new(0),
+                unconfirmed: Cell::new(false),
+                requests: RefCell::new(send),
+                _receives: receive,
+                connection,
+                heap,
+                _mapped: mapped,
+            }),
+            untold: Cell::new(0),
+            dirty: Cell::new(false),
+        })
+    }
+}
+
+/// The bundle of a process, which a thread of its own serves in dedicated mode.
+fn bundle(nic: &Nic, config: &Config, size: usize) -> Result<Bundle, am::OpenError> {
+    let room = (2 * config.credits * size).clamp(4096, 1 << 17);
+    let bundle = BundleConfig { receives: room, sends: room };
+    match config.progress {
+        Progress::Inline => Bundle::new(nic, &bundle),
+        Progress::Dedicated { .. } => {
+            // Where there is no runtime, a bundle starts a thread that serves it.
+            std::thread::scope(|scope| scope.spawn(|| Bundle::new(nic, &bundle)).join())
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        }
+    }
+}
+
+/// What a process tells others of itself when they connect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Told {
+    rank: u32,
+    size: u32,
+    key: u64,
+    heap: [u8; RemoteMemory::ENCODED],
+}
+
+/// What such a message begins with: a name, the version, and the order of this machine's bytes.
+const MAGIC: [u8; 8] = *if cfg!(target_endian = "little") { b"SplitC1l" } else { b"SplitC1b" };
+
+impl Told {
+    fn to_bytes(self) -> Vec<u8> {
+        let Self { rank, size, key, heap } = self;
+        let (rank, size, key) = (rank.to_be_bytes(), size.to_be_bytes(), key.to_be_bytes());
+        [&MAGIC[..], &rank, &size, &key, &heap].concat()
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (magic, rest) = bytes.split_first_chunk()?;
+        let (rank, rest) = rest.split_first_chunk()?;
+        let (size, rest) = rest.split_first_chunk()?;
+        let (key, rest) = rest.split_first_chunk()?;
+        let told = Self {
+            rank: u32::from_be_bytes(*rank),
+            size: u32::from_be_bytes(*size),
+            key: u64::from_be_bytes(*key),
+            heap: *rest.first_chunk()?,
+        };
+        (*magic == MAGIC).then_some(told)
+    }
+
+    fn heap(&self) -> RemoteMemory {
+        RemoteMemory::from_bytes(self.heap)
+    }
+}
+
+/// Notes the ends of processes, for as long as there is a world.
+fn watch(
+    endpoint: &Endpoint,
+    messages: &HashMap<usize, am::Peer>,
+    fates: Arc<Fates>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let mut events = endpoint.events();
+    let peers: Vec<_> = messages.iter().map(|(rank, peer)| (*rank, peer.clone())).collect();
+    let look = move |fates: &Fates| {
+        for (rank, peer) in &peers {
+            if let Some(ending) = peer.ending() {
+                fates.note(*rank, &ending.to_string());
+            }
+        }
+    };
+    async move {
+        use tokio::sync::broadcast::error::RecvError;
+        loop {
+            look(&fates);
+            match events.recv().await {
+                Ok(Event::Gone(..) | Event::Overrun(_)) | Err(RecvError::Lagged(_)) => {}
+                Ok(_) => {}
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! One-sided requests that are under way, and where they land.
+
+use std::rc::Rc;
+
+use doorbell_verbs::work::{CompareSwap, FetchAdd, Read, Write};
+use doorbell_verbs::{Data, Done, Failure, Memory, WorkRequest};
+
+use super::Core;
+use crate::access::Tally;
+use crate::error::Error;
+use crate::landing::Slot;
+use crate::messages::Row;
+use crate::peers::Far;
+
+/// A one-sided request that is under way.
+pub(crate) struct Flight {
+    pub rank: usize,
+    pub landing: Landing,
+}
+
+/// Where a one-sided request lands.
+pub(crate) enum Landing {
+    /// Nowhere: that it is done is enough.
+    Nothing,
+    /// It is one of several that somebody counts.
+    Tally(Rc<Tally>),
+    /// What was read, or what an atomic operation found, goes into a slot.
+    Slot(u32),
+    /// What was read goes into a row of values, so many bytes behind its beginning.
+    Row(Row, u64),
+}
+
+impl Core {
+    /// Posts a one-sided request, for which this waits while the queue is full.
+    pub fn post(
+        &self,
+        (rank, far): (usize, &Far),
+        request: WorkRequest,
+        landing: Landing,
+    ) -> Result<(), Error> {
+        let key = self.flights.borrow_mut().insert(Flight { rank, landing });
+        let mut request = WorkRequest { id: key as u64, ..request };
+        loop {
+            let posted = far.requests.borrow_mut().post(request);
+            match posted {
+                Ok(()) => {
+                    self.outstanding.set(self.outstanding.get() + 1);
+                    return Ok(());
+                }
+                Err(refused) if far.requests.borrow().room() == 0 => {
+                    request = *refused.request;
+                    self.settle();
+                    if far.requests.borrow().room() == 0 {
+                        self.bundle.poll(true);
+                    }
+                    if self.fates.has_gone(rank) {
+                        break;
+                    }
+                }
+                Err(_) => break,
+            }
+        }
+        self.flights.borrow_mut().remove(key);
+        Err(self.gone(rank, far))
+    }
+
+    /// Writes to the heap of a peer.
+    pub fn post_write(
+        &self,
+        peer: (usize, &Far),
+        offset: usize,
+        data: impl Into<Data>,
+        landing: Landing,
+    ) -> Result<(), Error> {
+        let data = data.into();
+        let to = peer.1.heap.at(offset as u64, data.len()).expect("the range was checked");
+        let request = Write::new(data, to).expect("the range is as long as the data");
+        self.post(peer, request.awaited().into(), landing)
+    }
+
+    /// Reads `len` bytes of the heap of a peer into memory that has as much room.
+    pub fn post_read(
+        &self,
+        peer: (usize, &Far),
+        (offset, len): (usize, usize),
+        into: impl Into<Memory>,
+        landing: Landing,
+    ) -> Result<(), Error> {
+        let from = peer.1.heap.at(offset as u64, len as u64).expect("the range was checked");
+        let request = Read::new(into, from).expect("the memory is as long as the range");
+        self.post(peer, request.awaited().into(), landing)
+    }
+
+    /// Adds to a word of the heap of a peer.
+    pub fn post_fetch_add(
+        &self,
+        peer: (usize, &Far),
+        offset: usize,
+        value: u64,
+        landing: Landing,
+    ) -> Result<(), Error> {
+        let word = peer.1.heap.at(offset as u64, 8).expect("the range was checked");
+        let request = FetchAdd::new(word, value).expect("the word is aligned");
+        self.post(peer, request.awaited().into(), landing)
+    }
+
+    /// Replaces a word of the heap of a peer if it is as expected.
+    pub fn post_compare_swap(
+        &self,
+        peer: (usize, &Far),
+        offset: usize,
+        [expected, new]: [u64; 2],
+        landing: Landing,
+    ) -> Result<(), Error> {
+        let word = peer.1.heap.at(offset as u64, 8).expect("the range was checked");
+        let request = CompareSwap::new(word, expected, new).expect("the word is aligned");
+        self.post(peer, request.awaited().into(), landing)
+    }
+
+    /// Takes what one-sided requests have completed.
+    pub(super) fn settle_flights(&self) {
+        loop {
+            let (id, outcome, memory) = {
+                let mut completions = self.completions.borrow_mut();
+                let Some(mut done) = completions.look() else { return };
+                (done.id, done.outcome, std::mem::take(&mut done.memory))
+            };
+            self.outstanding.set(self.outstanding.get() - 1);
+            let flight = self.flights.borrow_mut().remove(id as usize);
+            self.land(flight, outcome, memory);
+        }
+    }
+
+    fn land(&self, flight: Flight, outcome: Result<Done, Failure>, memory: Memory) {
+        let done = match outcome {
+            Ok(done) => done,
+            Err(why) => return self.crash(flight, why),
+        };
+        match flight.landing {
+            Landing::Nothing => {}
+            Landing::Tally(tally) => tally.one_done(),
+            Landing::Slot(slot) => match done {
+                Done::Atomic { before } => self.fill(slot, Slot::Few(before.to_ne_bytes())),
+                _ => self.fill(slot, Slot::of(&memory.into_buf())),
+            },
+            Landing::Row(row, at) => row.borrow_mut().land(at, &memory.into_buf()),
+        }
+    }
+
+    #[cold]
+    fn crash(&self, flight: Flight, why: Failure) {
+        let rank = flight.rank;
+        if let Some(far) = &self.peers[rank].far {
+            self.note_end(rank, far, &why.to_string());
+        }
+        let why: Error = self.fates.of(rank).into();
+        match flight.landing {
+            Landing::Nothing => self.note(why),
+            Landing::Tally(tally) => {
+                tally.failed(&why);
+                self.note(why);
+            }
+            Landing::Slot(slot) => self.fill(slot, Slot::Failed(why)),
+            Landing::Row(row, _) => row.borrow_mut().fail(&why),
+        }
+    }
+}

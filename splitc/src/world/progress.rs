@@ -1,0 +1,222 @@
+//! Waiting, and what is done meanwhile.
+
+use std::time::Duration;
+
+use super::{Core, World};
+use crate::error::{Error, ErrorKind};
+use crate::heap::SLEEPS;
+use crate::landing::Slot;
+use crate::messages::{Answer, Batch, Target};
+use crate::peers::Far;
+
+/// How long a process that waits for a change of its memory sleeps at a time: at first, and at most. Peers that
+/// change memory by the library's signals and counts wake it before.
+const NAP: Duration = Duration::from_millis(1);
+const LONGEST_NAP: Duration = Duration::from_millis(8);
+
+impl World {
+    /// Sends everything that waits to share a message with more, and waits until all of this process's reads,
+    /// gets, puts and atomic operations are done: values are here, and data is there.
+    ///
+    /// Stores are sent too, but only their target knows when they are in: see
+    /// [`all_store_sync`](Self::all_store_sync).
+    ///
+    /// # Errors
+    /// When an operation failed since the last `sync`, whether its handle was dropped or not; the first such
+    /// error. All others are done then, or have failed, too.
+    pub async fn sync(&self) -> Result<(), Error> {
+        let core = &*self.0;
+        let flushed = core.flush().await;
+        if core.outstanding.get() > 0 {
+            core.until(|core| (core.outstanding.get() == 0).then_some(())).await;
+        }
+        match core.failure.take() {
+            Some(why) => Err(why),
+            None => flushed,
+        }
+    }
+
+    /// Sends everything that waits to share a message with more, and lets others run. Every function of the
+    /// world that is awaited does this first, so nobody needs to unless the process goes on to compute.
+    ///
+    /// # Errors
+    /// When a process has gone to which something was to be sent.
+    pub async fn flush(&self) -> Result<(), Error> {
+        self.0.flush().await?;
+        self.0.bundle.poll(true);
+        Ok(())
+    }
+
+    /// Serves whatever has come from other processes, without waiting: for programs that compute for long, and
+    /// are not in [dedicated mode](crate::Config::progress).
+    pub fn poll(&self) {
+        self.0.bundle.poll(true);
+        self.0.settle();
+    }
+}
+
+impl Core {
+    /// Waits until `condition` gives something, and serves peers meanwhile. The condition may depend on whatever
+    /// this process waits for, and on its heap.
+    pub async fn until<T>(&self, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
+        let mut nap = NAP;
+        loop {
+            let waited = self.bundle.wait_until_woken(
+                || {
+                    self.settle();
+                    condition(self)
+                },
+                |waker| self.completions.borrow_mut().arm(waker),
+            );
+            if let Ok(found) = tokio::time::timeout(nap, waited).await {
+                return found;
+            }
+            // From here on whoever changes this heap by a signal or a count is to wake this process, which
+            // looks once more before it sleeps.
+            let _asleep = Asleep::new(self);
+            let waited = self.bundle.wait_until_woken(
+                || {
+                    self.settle();
+                    condition(self)
+                },
+                |waker| self.completions.borrow_mut().arm(waker),
+            );
+            if let Ok(found) = tokio::time::timeout(nap, waited).await {
+                return found;
+            }
+            nap = (nap * 2).min(LONGEST_NAP);
+        }
+    }
+
+    /// Takes what has come: answers, completions, and the ends of peers.
+    #[inline]
+    pub fn settle(&self) {
+        self.settle_flights();
+        while self.served.has_answers() {
+            let Some(answer) = self.served.next_answer() else { break };
+            self.take_answer(answer);
+        }
+        if self.fates.any() {
+            self.bury();
+        }
+    }
+
+    /// Takes the answer to a message of operations.
+    fn take_answer(&self, answer: Answer) {
+        let rank = (answer.about >> 32) as usize;
+        let far = self.peers.get(rank).and_then(|peer| peer.far.as_ref());
+        let expected = far.filter(|far| far.answered.get() as u32 == answer.about as u32);
+        let batch = expected.and_then(|far| Some((far, far.pending.borrow_mut().pop_front()?)));
+        let Some((far, batch)) = batch else {
+            return tracing::warn!(rank, "a process has answered what it was not asked");
+        };
+        far.answered.set(far.answered.get() + 1);
+        self.outstanding.set(self.outstanding.get() - 1);
+        match answer.refused {
+            Ok(0) if self.hand_out(&batch, &answer.values) => {}
+            Ok(count) => self.fail(batch, ErrorKind::Refused { rank, count: count.max(1) }.into()),
+            Err(why) => {
+                let why = format!("process {rank} did not carry operations out: {why}");
+                self.fail(batch, Error::invalid(why));
+            }
+        }
+        self.served.recycle(answer.values);
+    }
+
+    /// Hands the values out that have come. Whether there were as many as expected.
+    fn hand_out(&self, batch: &Batch, mut values: &[u8]) -> bool {
+        for target in &batch.targets {
+            let len = usize::from(target.len());
+            let Some((value, rest)) = values.split_at_checked(len.next_multiple_of(8)) else {
+                return false;
+            };
+            (values, _) = (rest, ());
+            let value = &value[..len];
+            match *target {
+                Target::Nothing => {}
+                Target::Slot { slot, .. } => self.fill(slot, Slot::of(value)),
+                Target::Row { row, at, .. } => {
+                    batch.rows[usize::from(row)].borrow_mut().land(at, value);
+                }
+                Target::Heap { offset, .. } => {
+                    let written = self.heap.region().write_at(offset as usize, value);
+                    written.expect("the range was checked");
+                }
+            }
+        }
+        values.is_empty()
+    }
+
+    /// All operations of a message have failed.
+    #[cold]
+    fn fail(&self, batch: Batch, why: Error) {
+        let mut untold = false;
+        for target in &batch.targets {
+            match *target {
+                Target::Nothing | Target::Heap { .. } => untold = true,
+                Target::Slot { slot, .. } => self.fill(slot, Slot::Failed(why.clone())),
+                Target::Row { row, .. } => batch.rows[usize::from(row)].borrow_mut().fail(&why),
+            }
+        }
+        if untold || batch.targets.is_empty() {
+            self.note(why);
+        }
+    }
+
+    /// Ends what is under way to peers that have gone.
+    #[cold]
+    fn bury(&self) {
+        let gone = self.peers.iter().filter(|peer| self.fates.has_gone(peer.rank));
+        for (rank, far) in gone.filter_map(|peer| Some((peer.rank, peer.far.as_ref()?))) {
+            self.bury_one(rank, far);
+        }
+    }
+
+    fn bury_one(&self, rank: usize, far: &Far) {
+        loop {
+            let Some(batch) = far.pending.borrow_mut().pop_front() else { break };
+            far.answered.set(far.answered.get() + 1);
+            self.outstanding.set(self.outstanding.get() - 1);
+            self.fail(batch, self.fates.of(rank).into());
+        }
+        let (waits, batch) = far.outbox.borrow_mut().take_operations();
+        if !waits.is_empty() {
+            self.fail(batch, self.fates.of(rank).into());
+        }
+    }
+
+    /// Puts a value into a slot, unless nobody waits for it any more.
+    pub fn fill(&self, slot: u32, value: Slot) {
+        let mut slots = self.slots.borrow_mut();
+        if let Slot::Failed(why) = &value {
+            self.note(why.clone());
+        }
+        let there = &mut slots[slot as usize];
+        match there {
+            Slot::Abandoned => drop(slots.remove(slot as usize)),
+            _ => *there = value,
+        }
+    }
+
+    /// Notes a failure for the next `sync`, if there was none before.
+    pub fn note(&self, why: Error) {
+        self.failure.borrow_mut().get_or_insert(why);
+    }
+}
+
+/// While there is one, this process says that it sleeps until its memory changes.
+struct Asleep<'c>(&'c Core);
+
+impl<'c> Asleep<'c> {
+    fn new(core: &'c Core) -> Self {
+        let _ = core.heap.region().fetch_add(SLEEPS, 1);
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        Self(core)
+    }
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.heap.region().fetch_add(SLEEPS, u64::MAX);
+    }
+}

@@ -1,0 +1,212 @@
+//! Sending what waits for a peer.
+
+use std::sync::atomic::{Ordering, fence};
+
+use doorbell_am::{Credit, SendError};
+use doorbell_verbs::Stand;
+
+use super::{Core, Landing};
+use crate::error::Error;
+use crate::heap::SLEEPS;
+use crate::messages::{OPERATIONS, STORES, WAKE};
+use crate::peers::{Far, Peer, Route, Shape};
+use crate::stores::counter;
+
+/// How often a full queue is looked at before this thread sleeps until there is room.
+const LOOKS: usize = 2000;
+
+/// What is to be sent to a peer by messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum What {
+    Operations,
+    Stores,
+}
+
+impl Core {
+    /// Notes that something waits to be sent to a peer.
+    #[inline]
+    pub fn waits(&self, peer: &Peer) {
+        if !peer.dirty.replace(true) {
+            self.dirty.borrow_mut().push(peer.rank);
+        }
+    }
+
+    /// Sends what waits for a peer, without letting other tasks run: while there is no credit this makes
+    /// progress, and then sleeps.
+    pub fn send_now(&self, (rank, far): (usize, &Far), what: What) -> Result<(), Error> {
+        if is_empty(far, what) {
+            return Ok(());
+        }
+        for _ in 0..LOOKS {
+            if let Some(credit) = self.credit_now((rank, far))? {
+                return self.send_by(credit, (rank, far), what);
+            }
+            self.bundle.poll(true);
+            self.settle();
+        }
+        let credit = self.bundle.block_on(far.messages.credit());
+        let credit = credit.map_err(|why| self.unsent((rank, far), why))?;
+        self.send_by(credit, (rank, far), what)
+    }
+
+    fn credit_now<'f>(&self, (rank, far): (usize, &'f Far)) -> Result<Option<Credit<'f>>, Error> {
+        far.messages.try_credit().map_err(|why| self.unsent((rank, far), why))
+    }
+
+    /// Sends what waits for a peer.
+    async fn send_soon(&self, (rank, far): (usize, &Far), what: What) -> Result<(), Error> {
+        if is_empty(far, what) {
+            return Ok(());
+        }
+        let credit = match self.credit_now((rank, far))? {
+            Some(credit) => credit,
+            None => {
+                let credit = far.messages.credit().await;
+                credit.map_err(|why| self.unsent((rank, far), why))?
+            }
+        };
+        self.send_by(credit, (rank, far), what)
+    }
+
+    fn send_by(
+        &self,
+        credit: Credit<'_>,
+        (rank, far): (usize, &Far),
+        what: What,
+    ) -> Result<(), Error> {
+        match what {
+            What::Operations => {
+                let (mut entries, batch) = far.outbox.borrow_mut().take_operations();
+                let number = far.sent.get();
+                let about = (rank as u64) << 32 | number & u64::from(u32::MAX);
+                far.pending.borrow_mut().push_back(batch);
+                far.sent.set(number + 1);
+                self.outstanding.set(self.outstanding.get() + 1);
+                let sent = credit.request_with(OPERATIONS, about, &entries);
+                // The memory serves for the next message.
+                entries.clear();
+                far.outbox.borrow_mut().operations = entries;
+                sent.map_err(|why| self.unsent((rank, far), why))
+            }
+            What::Stores => {
+                let (mut entries, stored) = {
+                    let mut outbox = far.outbox.borrow_mut();
+                    (std::mem::take(&mut outbox.stores), std::mem::take(&mut outbox.stored))
+                };
+                far.unconfirmed.set(true);
+                let sent = credit.request_with(STORES, (stored, self.turn.get()), &entries);
+                entries.clear();
+                far.outbox.borrow_mut().stores = entries;
+                sent.map_err(|why| self.unsent((rank, far), why))
+            }
+        }
+    }
+
+    /// Tells a peer how many bytes were stored there by other ways than messages, if it does not know.
+    pub fn tell(&self, peer: &Peer) -> Result<(), Error> {
+        let bytes = peer.untold.take();
+        if bytes == 0 {
+            return Ok(());
+        }
+        match (peer.route(Shape::Awaited, 8), &peer.far) {
+            (Route::Memory(memory), _) => {
+                let _ = memory.fetch_add(counter(self.turn.get()), bytes);
+                self.wake(peer)
+            }
+            (_, Some(far)) => {
+                let counter = counter(self.turn.get());
+                self.post_fetch_add((peer.rank, far), counter, bytes, Landing::Nothing)
+            }
+            (_, None) => Ok(()),
+        }
+    }
+
+    /// Wakes a peer that sleeps until its memory changes, which was changed without a message.
+    pub fn wake(&self, peer: &Peer) -> Result<(), Error> {
+        let (Some(memory), Some(far)) = (&peer.memory, &peer.far) else { return Ok(()) };
+        // The peer says that it sleeps, and then looks at its memory once more: either it sees the
+        // change, or this sees that it sleeps.
+        fence(Ordering::SeqCst);
+        if memory.load(SLEEPS).is_ok_and(|sleeps| sleeps == 0) {
+            return Ok(());
+        }
+        match self.credit_now((peer.rank, far))? {
+            Some(credit) => {
+                credit.request(WAKE, 0).map_err(|why| self.unsent((peer.rank, far), why))
+            }
+            // What is under way will wake it as well.
+            None => Ok(()),
+        }
+    }
+
+    /// Sends all that waits, to all peers. This waits for credits, and for nothing else.
+    pub async fn flush(&self) -> Result<(), Error> {
+        while let Some(rank) = self.next_dirty() {
+            let peer = &self.peers[rank];
+            if let Some(far) = &peer.far {
+                self.send_soon((rank, far), What::Stores).await?;
+                self.send_soon((rank, far), What::Operations).await?;
+            }
+            self.tell(peer)?;
+        }
+        Ok(())
+    }
+
+    fn next_dirty(&self) -> Option<usize> {
+        let rank = self.dirty.borrow_mut().pop()?;
+        self.peers[rank].dirty.set(false);
+        Some(rank)
+    }
+
+    /// Sends an empty message of operations behind all that was stored by messages: its answer says that
+    /// all of these stores are in.
+    pub async fn confirm(&self) -> Result<(), Error> {
+        for peer in &self.peers {
+            let Some(far) = peer.far.as_ref().filter(|far| far.unconfirmed.take()) else {
+                continue;
+            };
+            let rank = peer.rank;
+            let credit = far.messages.credit().await;
+            let credit = credit.map_err(|why| self.unsent((rank, far), why))?;
+            self.send_by(credit, (rank, far), What::Operations)?;
+        }
+        Ok(())
+    }
+
+    /// The error of a message that could not be sent.
+    #[cold]
+    fn unsent(&self, (rank, far): (usize, &Far), why: SendError) -> Error {
+        if let SendError::Gone { .. } = why {
+            return self.gone(rank, far);
+        }
+        Error::invalid(format!("a message to process {rank} could not be sent: {why}"))
+    }
+
+    /// The error about a peer whose connection is over.
+    #[cold]
+    pub fn gone(&self, rank: usize, far: &Far) -> Error {
+        let why = match far.connection.stand() {
+            Stand::Ended(ending) => ending.to_string(),
+            _ => far.messages.ending().map_or_else(
+                || "its connection does not take requests any more".to_owned(),
+                |ending| ending.to_string(),
+            ),
+        };
+        self.note_end(rank, far, &why);
+        self.fates.of(rank).into()
+    }
+
+    /// Notes that a peer has gone.
+    #[cold]
+    pub fn note_end(&self, rank: usize, _far: &Far, why: &str) {
+        self.fates.note(rank, why);
+    }
+}
+
+fn is_empty(far: &Far, what: What) -> bool {
+    let outbox = far.outbox.borrow();
+    match what {
+        What::Operations => outbox.operations.is_empty(),
+        What::Stores => outbox.stores.is_empty(),
+    }
+}
