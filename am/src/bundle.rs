@@ -257,7 +257,8 @@ impl Bundle {
     }
 
     /// The runtime that serves it.
-    pub(crate) fn runtime(&self) -> &Handle {
+    #[doc(hidden)]
+    pub fn runtime(&self) -> &Handle {
         &self.0.shared.runtime
     }
 

@@ -53,11 +53,10 @@ impl FromStr for Carrier {
 /// use doorbell::splitc::{Config, Job};
 ///
 /// let config = Config { heap: 1 << 20, ..Config::default() };
-/// Job::threads(2).config(config).run(async |world| world.barrier().await)?;
+/// Job::threads(2).config(config).run(async |world| Ok(world.barrier().await?))?;
 /// # Ok::<(), doorbell::splitc::RunError>(())
 /// ```
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Config {
     /// How many bytes of shared memory each process has for allocations: 256 MiB by default. Memory is taken
     /// from the system when it is first used.

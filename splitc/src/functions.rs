@@ -1,13 +1,16 @@
 //! Functions of a program's own, which are run atomically on a value in shared memory.
 
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use doorbell_verbs::Region;
 
+use crate::arrays::{differs, hash};
 use crate::atomics::{number_at, update};
 use crate::element::Element;
+use crate::error::{Error, HeapError};
 use crate::messages::locked;
+use crate::world::World;
 
 /// A function of a program's own that changes a value in shared memory atomically, and returns something about
 /// it: `T` is the type of the value, `A` that of the argument, `R` that of the result.
@@ -33,7 +36,7 @@ use crate::messages::locked;
 ///     distances.at(7).apply(RELAX, -1.5).await?;
 ///     world.barrier().await?;
 ///     assert_eq!(distances.at(7).read().await?, -1.5);
-///     world.barrier().await
+///     Ok(world.barrier().await?)
 /// })?;
 /// # Ok::<(), doorbell::splitc::RunError>(())
 /// ```
@@ -61,8 +64,7 @@ impl<T: Element, A: Element, R: Element> Apply<T, A, R> {
     pub(crate) fn erased(self) -> Function {
         let run = self.run;
         Function {
-            name: self.name,
-            sizes: [size_of::<T>(), size_of::<A>(), size_of::<R>()],
+            answers: size_of::<R>(),
             run: Box::new(move |place, large, argument, answer| {
                 let Ok(argument) = A::read_from_bytes(argument) else { return false };
                 let Some(result) = apply(run, place, large, argument) else { return false };
@@ -137,20 +139,58 @@ fn bytes_to_bits(bytes: &[u8]) -> u64 {
     }
 }
 
+impl World {
+    /// Makes a function known to all processes, which can then [apply](crate::Place::apply) it. All processes
+    /// await this, for the same functions in the same order.
+    ///
+    /// # Errors
+    /// When processes define different functions, one is defined already, or a process has gone.
+    pub async fn define<T: Element, A: Element, R: Element>(
+        &self,
+        function: Apply<T, A, R>,
+    ) -> Result<(), Error> {
+        let core = &*self.0;
+        let sizes = [size_of::<T>(), size_of::<A>(), size_of::<R>()];
+        if core.functions.borrow().iter().any(|(name, _)| *name == function.name) {
+            return Err(Error::invalid(format!("`{}` is defined already", function.name)));
+        }
+        let longest = 2048;
+        if sizes[1].max(sizes[2]) > longest {
+            let (name, [_, takes, gives]) = (function.name, sizes);
+            let why = format!(
+                "`{name}` takes {takes} bytes and gives {gives}: {longest} are the most, which go in a message"
+            );
+            return Err(Error::invalid(why));
+        }
+        let [value, argument, result] = sizes.map(|size| size as u64);
+        let agreed = [hash(function.name), value, argument, result];
+        if let Some(at) = differs(self, agreed).await? {
+            let what = ["the function", "the value", "the argument", "the result"][at];
+            let here = format!("`{}`, of {value}, {argument} and {result} bytes", function.name);
+            return Err(HeapError::Differs { what, here }.into());
+        }
+        let mut known = core.served.functions.write().unwrap_or_else(PoisonError::into_inner);
+        known.push(function.erased());
+        drop(known);
+        core.functions.borrow_mut().push((function.name, sizes));
+        // Nobody applies the function before all know it.
+        self.barrier().await
+    }
+}
+
 type Run = Box<dyn Fn((&Region, usize), &Mutex<()>, &[u8], &mut [u8]) -> bool + Send + Sync>;
 
 /// A function whose types are forgotten.
 pub(crate) struct Function {
-    pub name: &'static str,
-    /// How many bytes the value, the argument and the result have.
-    pub sizes: [usize; 3],
+    /// How many bytes the result has.
+    answers: usize,
     run: Run,
 }
 
 impl Function {
     /// How many bytes the result has.
     pub fn answers(&self) -> usize {
-        self.sizes[2]
+        self.answers
     }
 
     /// Runs the function on the value at a place of a region. Whether that could be done.

@@ -24,7 +24,7 @@ impl World {
     /// let ghosts = world.allocate::<u64>(10)?;
     /// world.copy(whole.pointer(1000 * other)?, ghosts, 10)?; // ten gets into my memory
     /// world.sync().await?;
-    /// # world.barrier().await
+    /// # Ok(world.barrier().await?)
     /// # })?;
     /// # Ok::<(), doorbell::splitc::RunError>(())
     /// ```

@@ -22,7 +22,7 @@ impl<T: Element> Spread<T> {
     /// table.at(world.rank()).write(7).await?;
     /// world.barrier().await?;
     /// assert_eq!(table.gather(&[1, 50, 0])?.done().await?, [7, 0, 7]);
-    /// # world.barrier().await
+    /// # Ok(world.barrier().await?)
     /// # })?;
     /// # Ok::<(), doorbell::splitc::RunError>(())
     /// ```

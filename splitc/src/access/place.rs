@@ -42,7 +42,7 @@ impl World {
     /// }
     /// world.barrier().await?;
     /// assert_eq!(world.at(value.pointer(1)?).read().await?, 7);
-    /// # world.barrier().await
+    /// # Ok(world.barrier().await?)
     /// # })?;
     /// # Ok::<(), doorbell::splitc::RunError>(())
     /// ```

@@ -27,7 +27,7 @@ impl<T: Element> Span<'_, T> {
     ///     arrived.at(1).wait_until(|signals| signals >= 1).await?;
     ///     assert_eq!(data.at(102).read().await?, 2.5);
     /// }
-    /// # world.barrier().await
+    /// # Ok(world.barrier().await?)
     /// # })?;
     /// # Ok::<(), doorbell::splitc::RunError>(())
     /// ```

@@ -41,7 +41,7 @@ impl World {
     ///     part.write(&[0.5, 1.5, 2.5]).await?;
     ///     assert_eq!(part.read().await?, [0.5, 1.5, 2.5]);
     /// }
-    /// # world.barrier().await
+    /// # Ok(world.barrier().await?)
     /// # })?;
     /// # Ok::<(), doorbell::splitc::RunError>(())
     /// ```

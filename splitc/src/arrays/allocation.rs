@@ -136,7 +136,7 @@ impl Allocation {
 }
 
 /// A number that tells names apart.
-fn hash(name: &str) -> u64 {
+pub(crate) fn hash(name: &str) -> u64 {
     // FNV-1a, which is the same everywhere.
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

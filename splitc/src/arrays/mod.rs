@@ -2,9 +2,12 @@
 
 mod allocation;
 mod layout;
+mod matrix;
 
 mod private;
 mod spread;
 
+pub(crate) use allocation::{differs, hash};
+pub use matrix::Matrix;
 pub use private::Private;
 pub use spread::Spread;

@@ -69,11 +69,6 @@ impl Heap {
         self.memory.region()
     }
 
-    /// The longest range that is free here.
-    pub fn longest(&self) -> u64 {
-        self.symmetric.borrow().longest()
-    }
-
     /// Takes a range for a collective allocation.
     pub fn take(&self, len: u64) -> Result<u64, HeapError> {
         let mut ranges = self.symmetric.borrow_mut();

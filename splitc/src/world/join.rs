@@ -239,7 +239,7 @@ impl<'j> Joining<'j> {
             rank,
             nic: nic.clone(),
             bundle,
-            endpoint,
+            _endpoint: endpoint,
             group,
             heap,
             registered,

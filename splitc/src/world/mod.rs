@@ -43,7 +43,7 @@ pub(crate) struct Core {
     pub rank: usize,
     pub nic: Nic,
     pub bundle: Bundle,
-    pub endpoint: Endpoint,
+    pub _endpoint: Endpoint,
     pub group: Group,
     pub heap: Heap,
     pub registered: Registered,
@@ -110,6 +110,12 @@ impl World {
         }
         peer.carrier.set(carrier);
         Ok(())
+    }
+
+    /// How many operations of other processes were refused here: none, unless a process is not of the same
+    /// program.
+    pub fn refused(&self) -> u64 {
+        self.0.served.refused()
     }
 
     /// The address of this process's NIC, as the others know it.

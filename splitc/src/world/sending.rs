@@ -152,6 +152,19 @@ impl Core {
         Ok(())
     }
 
+    /// Sends all that waits, to all peers, without letting other tasks run.
+    pub fn flush_now(&self) -> Result<(), Error> {
+        while let Some(rank) = self.next_dirty() {
+            let peer = &self.peers[rank];
+            if let Some(far) = &peer.far {
+                self.send_now((rank, far), What::Stores)?;
+                self.send_now((rank, far), What::Operations)?;
+            }
+            self.tell(peer)?;
+        }
+        Ok(())
+    }
+
     fn next_dirty(&self) -> Option<usize> {
         let rank = self.dirty.borrow_mut().pop()?;
         self.peers[rank].dirty.set(false);

@@ -1,0 +1,113 @@
+//! Collectives as values: awaited in place, or begun and awaited later.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+
+use doorbell_am::group::GroupError;
+use tokio::task::JoinHandle;
+
+use crate::error::Error;
+use crate::world::World;
+
+/// What a process's part in a collective comes to.
+pub(super) type Part<T> = Pin<Box<dyn Future<Output = Result<Outcome<T>, GroupError>> + Send>>;
+
+/// A result, or why what the processes gave does not go together.
+pub(super) type Outcome<T> = Result<T, Mixed>;
+
+/// The processes gave values of different types or lengths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Mixed;
+
+/// A collective operation that this process takes part in, as all others must: in the order in which they are
+/// called.
+///
+/// Await it in place, or [`begin`](Self::begin) it, and go on with something else meanwhile.
+#[must_use = "the other processes wait for this one: await it, or begin it"]
+pub struct Collective<T> {
+    world: World,
+    part: Part<T>,
+}
+
+impl<T: Send + 'static> Collective<T> {
+    pub(super) fn new(world: &World, part: Part<T>) -> Self {
+        Self { world: world.clone(), part }
+    }
+
+    /// Begins the collective, which goes on while this process awaits other things, or in
+    /// [dedicated mode](crate::Config::progress) whatever it does.
+    ///
+    /// ```
+    /// # doorbell::splitc::Job::threads(3).run(async |world| {
+    /// let sum = world.all_reduce(world.rank(), |a, b| a + b).begin()?;
+    /// // What does not need the sum goes here.
+    /// assert_eq!(sum.done().await?, 3);
+    /// # Ok(())
+    /// # })?;
+    /// # Ok::<(), doorbell::splitc::RunError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a process has gone to which something was to be sent before.
+    pub fn begin(self) -> Result<Begun<T>, Error> {
+        self.world.0.flush_now()?;
+        let runtime = self.world.0.bundle.runtime();
+        Ok(Begun { task: runtime.spawn(self.part) })
+    }
+}
+
+impl<T: 'static> IntoFuture for Collective<T> {
+    type Output = Result<T, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<T, Error>>>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            self.world.0.flush().await?;
+            outcome(self.part.await?)
+        })
+    }
+}
+
+fn outcome<T>(outcome: Outcome<T>) -> Result<T, Error> {
+    outcome.map_err(|Mixed| {
+        Error::invalid("the processes gave values of different types or lengths to a collective")
+    })
+}
+
+impl<T> fmt::Debug for Collective<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Collective").field("world", &self.world).finish_non_exhaustive()
+    }
+}
+
+/// A collective that was begun. If this is dropped, the collective goes on, and its result is lost.
+#[must_use = "the result is lost without the handle"]
+pub struct Begun<T> {
+    task: JoinHandle<Result<Outcome<T>, GroupError>>,
+}
+
+impl<T> Begun<T> {
+    /// Waits for the result.
+    ///
+    /// # Errors
+    /// As the collective's own.
+    pub async fn done(self) -> Result<T, Error> {
+        match self.task.await {
+            Ok(ended) => outcome(ended?),
+            Err(why) if why.is_panic() => std::panic::resume_unwind(why.into_panic()),
+            Err(_) => Err(Error::invalid("the runtime of the world was shut down")),
+        }
+    }
+
+    /// Whether the result is there.
+    pub fn is_done(&self) -> bool {
+        self.task.is_finished()
+    }
+}
+
+impl<T> fmt::Debug for Begun<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Begun").field("done", &self.is_done()).finish()
+    }
+}

@@ -1,0 +1,27 @@
+//! What processes do together.
+
+mod begun;
+mod combining;
+mod operations;
+pub mod operators;
+mod team;
+
+pub use begun::{Begun, Collective};
+pub use team::Team;
+
+use crate::error::Error;
+use crate::world::World;
+
+impl World {
+    /// Leaves the world in order: waits until everything that this process has begun is done, and until all
+    /// processes have come so far. [`Job`](crate::Job) does this at the end of each program.
+    ///
+    /// # Errors
+    /// When a process has gone, or an operation failed that nobody has asked for.
+    pub async fn leave(&self) -> Result<(), Error> {
+        self.sync().await?;
+        self.all_store_sync().await?;
+        self.0.group.clone().leave().await;
+        Ok(())
+    }
+}

@@ -1,0 +1,273 @@
+//! The collective operations, of a world and of a team.
+
+use bytes::Bytes;
+use doorbell_am::group::Group;
+
+use super::begun::{Collective, Outcome};
+use super::combining::{
+    bytes_of, combine, combined, combined_one, to_combine, value_of, values_of,
+};
+use super::team::Team;
+use crate::element::Element;
+use crate::error::Error;
+use crate::world::World;
+
+/// A value of each of several processes.
+fn each<T>(parts: Vec<Bytes>, read: impl Fn(&[u8]) -> Outcome<T>) -> Outcome<Vec<T>> {
+    parts.iter().map(|part| read(part)).collect()
+}
+
+macro_rules! collectives {
+    ($($whose:ident)+) => {$(
+        impl $whose {
+            /// Waits until all processes have called this. What a process has written, put and synchronised
+            /// before is seen by all behind it; stores need [`all_store_sync`](World::all_store_sync).
+            pub fn barrier(&self) -> Collective<()> {
+                let part = self.group().barrier();
+                self.collective(async move { part.await.map(Ok) })
+            }
+
+            /// Says that this process has come, without waiting for the others: a barrier in two steps, between
+            /// which the process does something else. The second is awaiting what this gives.
+            ///
+            /// ```
+            /// # doorbell::splitc::Job::threads(2).run(async |world| {
+            /// let barrier = world.arrive()?;
+            /// // Nobody waits for what is done here.
+            /// barrier.done().await?;
+            /// # Ok(())
+            /// # })?;
+            /// # Ok::<(), doorbell::splitc::RunError>(())
+            /// ```
+            ///
+            /// # Errors
+            /// When a process has gone to which something was to be sent before.
+            pub fn arrive(&self) -> Result<super::Begun<()>, Error> {
+                self.the_world().0.flush_now()?;
+                let part = self.group().arrive();
+                self.collective(async move { part.await.map(Ok) }).begin()
+            }
+
+            /// Gives every process the value that the process of rank `root` has.
+            pub fn broadcast<T: Element + Send>(&self, root: usize, value: T) -> Collective<T> {
+                let part = self.group().broadcast(root, bytes_of(&[value]));
+                self.collective(async move { part.await.map(|bytes| value_of(&bytes)) })
+            }
+
+            /// Gives every process the values that the process of rank `root` has; what others pass does not
+            /// matter.
+            pub fn broadcast_vec<T: Element + Send>(
+                &self,
+                root: usize,
+                values: &[T],
+            ) -> Collective<Vec<T>> {
+                let part = self.group().broadcast(root, bytes_of(values));
+                self.collective(async move { part.await.map(|bytes| values_of(&bytes)) })
+            }
+
+            /// Gives the process of rank `root` the value of each process, in the order of ranks. Others get
+            /// `None`.
+            pub fn gather<T: Element + Send>(
+                &self,
+                root: usize,
+                value: T,
+            ) -> Collective<Option<Vec<T>>> {
+                let part = self.group().gather(root, bytes_of(&[value]));
+                self.collective(async move {
+                    Ok(part.await?.map(|parts| each(parts, value_of)).transpose())
+                })
+            }
+
+            /// Gives the process of rank `root` the values of each process, in the order of ranks. Others get
+            /// `None`.
+            pub fn gather_vec<T: Element + Send>(
+                &self,
+                root: usize,
+                values: &[T],
+            ) -> Collective<Option<Vec<Vec<T>>>> {
+                let part = self.group().gather(root, bytes_of(values));
+                self.collective(async move {
+                    Ok(part.await?.map(|parts| each(parts, values_of)).transpose())
+                })
+            }
+
+            /// Gives each process one of the values that the process of rank `root` has, which passes one for
+            /// each, in the order of ranks. Others pass `None`.
+            pub fn scatter<T: Element + Send>(
+                &self,
+                root: usize,
+                values: Option<&[T]>,
+            ) -> Collective<T> {
+                let one = |value: &T| bytes_of(std::slice::from_ref(value));
+                let parts = values.map(|values| values.iter().map(one).collect());
+                let part = self.group().scatter(root, parts);
+                self.collective(async move { part.await.map(|bytes| value_of(&bytes)) })
+            }
+
+            /// Gives each process one of the rows that the process of rank `root` has, which passes one for
+            /// each, in the order of ranks. Others pass `None`.
+            pub fn scatter_vec<T: Element + Send>(
+                &self,
+                root: usize,
+                rows: Option<&[Vec<T>]>,
+            ) -> Collective<Vec<T>> {
+                let parts = rows.map(|rows| rows.iter().map(|row| bytes_of(row)).collect());
+                let part = self.group().scatter(root, parts);
+                self.collective(async move { part.await.map(|bytes| values_of(&bytes)) })
+            }
+
+            /// Gives every process the value of each, in the order of ranks.
+            pub fn all_gather<T: Element + Send>(&self, value: T) -> Collective<Vec<T>> {
+                let part = self.group().all_gather(bytes_of(&[value]));
+                self.collective(async move { part.await.map(|parts| each(parts, value_of)) })
+            }
+
+            /// Gives every process the values of each, in the order of ranks.
+            pub fn all_gather_vec<T: Element + Send>(&self, values: &[T]) -> Collective<Vec<Vec<T>>> {
+                let part = self.group().all_gather(bytes_of(values));
+                self.collective(async move { part.await.map(|parts| each(parts, values_of)) })
+            }
+
+            /// Gives each process what every process has for it: each passes one value for each, in the order
+            /// of ranks, and gets one of each.
+            pub fn all_to_all<T: Element + Send>(&self, values: &[T]) -> Collective<Vec<T>> {
+                let one = |value: &T| bytes_of(std::slice::from_ref(value));
+                let part = self.group().all_to_all(values.iter().map(one).collect());
+                self.collective(async move { part.await.map(|parts| each(parts, value_of)) })
+            }
+
+            /// Gives each process what every process has for it: each passes one row for each, in the order of
+            /// ranks, and gets one of each.
+            pub fn all_to_all_vec<T: Element + Send>(
+                &self,
+                rows: &[Vec<T>],
+            ) -> Collective<Vec<Vec<T>>> {
+                let parts = rows.iter().map(|row| bytes_of(row)).collect();
+                let part = self.group().all_to_all(parts);
+                self.collective(async move { part.await.map(|parts| each(parts, values_of)) })
+            }
+
+            /// Combines the values of all processes by an operator that is associative, in the order of ranks, and
+            /// gives the result to the process of rank `root`. Others get `None`.
+            pub fn reduce<T: Element + Send>(
+                &self,
+                root: usize,
+                value: T,
+                operator: impl FnMut(T, T) -> T + Send + 'static,
+            ) -> Collective<Option<T>> {
+                let part = self.group().reduce(root, to_combine(&[value]), combine(operator));
+                self.collective(async move {
+                    Ok(part.await?.map(|bytes| combined_one(&bytes)).transpose())
+                })
+            }
+
+            /// Combines the values of all processes by an operator that is associative, in the order of ranks, and
+            /// gives every process the result, the same to the last bit.
+            ///
+            /// ```
+            /// # doorbell::splitc::Job::threads(3).run(async |world| {
+            /// let product = world.all_reduce(world.rank() + 1, |a, b| a * b).await?;
+            /// assert_eq!(product, 6);
+            /// # Ok(())
+            /// # })?;
+            /// # Ok::<(), doorbell::splitc::RunError>(())
+            /// ```
+            pub fn all_reduce<T: Element + Send>(
+                &self,
+                value: T,
+                operator: impl FnMut(T, T) -> T + Send + 'static,
+            ) -> Collective<T> {
+                let part = self.group().all_reduce(to_combine(&[value]), combine(operator));
+                self.collective(async move { part.await.map(|bytes| combined_one(&bytes)) })
+            }
+
+            /// Combines rows of values of all processes, element by element, as
+            /// [`all_reduce`](Self::all_reduce) combines one value of each. All rows have the same length.
+            pub fn all_reduce_vec<T: Element + Send>(
+                &self,
+                values: &[T],
+                operator: impl FnMut(T, T) -> T + Send + 'static,
+            ) -> Collective<Vec<T>> {
+                let part = self.group().all_reduce(to_combine(values), combine(operator));
+                self.collective(async move { part.await.map(|bytes| combined(&bytes)) })
+            }
+
+            /// Gives each process the values of all processes up to itself, combined by an operator that is
+            /// associative.
+            pub fn scan<T: Element + Send>(
+                &self,
+                value: T,
+                operator: impl FnMut(T, T) -> T + Send + 'static,
+            ) -> Collective<T> {
+                let part = self.group().scan(to_combine(&[value]), combine(operator));
+                self.collective(async move { part.await.map(|bytes| combined_one(&bytes)) })
+            }
+
+            /// Gives each process the values of all processes before itself, combined by an operator that is
+            /// associative. The first process gets `None`.
+            pub fn exclusive_scan<T: Element + Send>(
+                &self,
+                value: T,
+                operator: impl FnMut(T, T) -> T + Send + 'static,
+            ) -> Collective<Option<T>> {
+                let part = self.group().exclusive_scan(to_combine(&[value]), combine(operator));
+                self.collective(async move {
+                    Ok(part.await?.map(|bytes| combined_one(&bytes)).transpose())
+                })
+            }
+
+            /// Divides the processes into teams: those that pass the same colour become one, in the order of the
+            /// keys they pass, and of ranks where keys are equal. A process that passes no colour is in none.
+            ///
+            /// ```
+            /// # doorbell::splitc::Job::threads(4).run(async |world| {
+            /// let parity = world.rank() as u32 % 2;
+            /// let team = world.split(Some(parity), 0).await?.expect("it has a colour");
+            /// assert_eq!(team.all_gather(world.rank()).await?, [parity as usize, parity as usize + 2]);
+            /// # Ok(())
+            /// # })?;
+            /// # Ok::<(), doorbell::splitc::RunError>(())
+            /// ```
+            ///
+            /// # Errors
+            /// When a process has gone.
+            pub async fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Team>, Error> {
+                let world = self.the_world();
+                world.0.flush().await?;
+                let group = self.group().split(colour, key).await?;
+                Ok(group.map(|group| Team { world: world.clone(), group }))
+            }
+
+            fn collective<T: Send + 'static>(
+                &self,
+                part: impl Future<Output = Result<Outcome<T>, doorbell_am::group::GroupError>>
+                + Send
+                + 'static,
+            ) -> Collective<T> {
+                Collective::new(self.the_world(), Box::pin(part))
+            }
+        }
+    )+};
+}
+
+collectives! { World Team }
+
+impl World {
+    fn group(&self) -> &Group {
+        &self.0.group
+    }
+
+    fn the_world(&self) -> &Self {
+        self
+    }
+}
+
+impl Team {
+    fn group(&self) -> &Group {
+        &self.group
+    }
+
+    fn the_world(&self) -> &World {
+        &self.world
+    }
+}
