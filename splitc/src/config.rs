@@ -58,8 +58,8 @@ impl FromStr for Carrier {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How many bytes of shared memory each process has for allocations: 256 MiB by default. Memory is taken
-    /// from the system when it is first used.
+    /// How many bytes of shared memory each process has for allocations: 1 GiB by default. The system
+    /// provides what is allocated, and no more.
     pub heap: usize,
     /// How operations are carried, if not by what the device allows: see [`Carrier`].
     pub carrier: Option<Carrier>,
@@ -86,7 +86,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            heap: 256 << 20,
+            heap: 1 << 30,
             carrier: None,
             credits: 64,
             start: Duration::from_secs(30),

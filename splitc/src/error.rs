@@ -210,9 +210,9 @@ pub enum HeapError {
         offset: u64,
     },
     /// The system gave no memory.
-    #[error("a heap of {len} bytes can't be had: {why}")]
+    #[error("{len} bytes of shared memory can't be had: {why}")]
     System {
-        /// How long the heap was to be.
+        /// How many bytes were asked for.
         len: usize,
         /// What the system said.
         why: Arc<str>,

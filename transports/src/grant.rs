@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 
 use doorbell_core::encap::PathId;
 use doorbell_core::memory::Region;
@@ -34,6 +35,32 @@ impl SharedMemory {
         let sealed = Sealed::new(len)?;
         let region = sealed.map(true)?.region(0, len);
         Ok(Self { sealed, region })
+    }
+
+    /// Room for so many zeros, which the machine need not have yet: for memory of which only a part will be
+    /// used. Whoever uses a part [provides](Self::provide) it first, or an access to that part may end the
+    /// process with `SIGBUS` when the machine has no memory left.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn reserve(len: usize) -> io::Result<Self> {
+        let sealed = Sealed::hollow(len)?;
+        let region = sealed.map(false)?.region(0, len);
+        Ok(Self { sealed, region })
+    }
+
+    /// Has the machine provide a part of memory that was [reserved](Self::reserve), so that no access to the part
+    /// can fail. What is there already stays as it is.
+    ///
+    /// # Errors
+    /// When the part is not within the memory, or the machine has not so much left.
+    pub fn provide(&self, part: Range<usize>) -> io::Result<()> {
+        if part.start > part.end || part.end > self.len() {
+            let Range { start, end } = part;
+            let why = format!("bytes {start} to {end} are not within {} bytes", self.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        self.sealed.fill(part)
     }
 
     /// The memory.

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crate::element::Element;
 use crate::error::{Error, HeapError};
 use crate::global_ptr::{GlobalPtr, Raw};
-use crate::heap::{Block, Stand};
+use crate::heap::Stand;
 use crate::world::{World, bytes_of};
 
 /// A collective allocation, as the array that lies there knows it.
@@ -48,37 +48,36 @@ impl Allocation {
     ) -> Result<Self, Error> {
         let core = &*world.0;
         let bytes = bytes_of::<T>(len)?;
-        let taken = core.heap.take(bytes);
-        let place = *taken.as_ref().unwrap_or(&u64::MAX);
-        let kind = hash(std::any::type_name::<T>());
+        let name = std::any::type_name::<T>();
+        // Memory is there, and zeros, before anybody has a pointer to it.
+        let own = core.heap.take_zeros(bytes);
+        let place = *own.as_ref().unwrap_or(&u64::MAX);
         let [one, other] = shape.map(|number| number as u64);
-        let numbers = [one, other, size_of::<T>() as u64, kind, place];
+        let numbers = [one, other, size_of::<T>() as u64, hash(name), place];
         let differs = differs(world, numbers).await;
-        let back = |why: Error| {
-            if let Ok(from) = taken {
-                core.heap.give(from, bytes);
+        let differs = match (differs, own) {
+            (Ok(None), Ok(_)) => Ok(()),
+            (Ok(None | Some(4)), Err(why)) => Err(why.into()),
+            (differs, own) => {
+                if let Ok(from) = own {
+                    core.heap.give(from, bytes);
+                }
+                differs
+                    .map(|at| match at.unwrap_or(4) {
+                        // Another process has no room there.
+                        4 => HeapError::Full { asked: bytes, heap: core.heap.len(), free: 0 },
+                        at => {
+                            let what =
+                                ["the length", "the block", "the size of the type", "the type"];
+                            let here = format!("{one} and {other} of {name}");
+                            HeapError::Differs { what: what[at], here }
+                        }
+                    })
+                    .and_then(|why| Err(why.into()))
             }
-            why
         };
-        match (differs.map_err(back)?, &taken) {
-            // A process without room has the greatest place there is.
-            (None, Ok(_)) => {}
-            (None | Some(4), Err(full)) => return Err(back(full.clone().into())),
-            (Some(4), Ok(_)) => {
-                let (asked, heap) = (bytes, core.heap.len());
-                return Err(back(HeapError::Full { asked, heap, free: 0 }.into()));
-            }
-            (Some(at), _) => {
-                let what = ["the length", "the block", "the size of the type", "the type"][at];
-                let here = format!("{shape:?} of {}", std::any::type_name::<T>());
-                return Err(back(HeapError::Differs { what, here }.into()));
-            }
-        }
+        differs?;
         let number = core.heap.blocks.add(place, bytes);
-        let block = Block { from: place, len: bytes, stand: Stand::Shared };
-        core.heap.clear(place, block.padded());
-        // Nobody writes before everybody's zeros are there.
-        world.barrier().await?;
         let (size, lent) = (size_of::<T>() as u64, Cell::new(false));
         Ok(Self { world: world.clone(), number, from: place, size, lent })
     }

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::{BEYOND, padded};
+use super::BEYOND;
 use crate::error::AccessError;
 use crate::global_ptr::Raw;
 
@@ -23,13 +23,6 @@ pub(crate) struct Block {
     /// How many bytes each process has of it.
     pub len: u64,
     pub stand: Stand,
-}
-
-impl Block {
-    /// How many bytes it takes, with what is added so that the next one is aligned.
-    pub fn padded(&self) -> u64 {
-        padded(self.len)
-    }
 }
 
 /// All collective allocations that there ever were: 24 bytes each.

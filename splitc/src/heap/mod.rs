@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use doorbell_verbs::{Region, SharedMemory};
 
-pub(crate) use blocks::{Block, Blocks, Stand};
+pub(crate) use blocks::{Blocks, Stand};
 use ranges::Ranges;
 
 use crate::error::{AccessError, HeapError};
@@ -49,8 +49,10 @@ impl Heap {
     /// A heap of zeros, of `len` bytes for the program.
     pub fn new(len: usize) -> Result<Self, HeapError> {
         let whole = len.next_multiple_of(CONTROL as usize) + CONTROL as usize;
-        let memory = SharedMemory::new(whole)
+        let memory = SharedMemory::reserve(whole)
             .map_err(|why| HeapError::System { len, why: why.to_string().into() })?;
+        let provided = memory.provide(0..CONTROL as usize);
+        provided.map_err(|why| HeapError::System { len, why: why.to_string().into() })?;
         let ranges = Ranges::new(CONTROL, whole as u64);
         Ok(Self {
             memory: Arc::new(memory),
@@ -70,10 +72,17 @@ impl Heap {
     }
 
     /// Takes a range for a collective allocation.
-    pub fn take(&self, len: u64) -> Result<u64, HeapError> {
+    fn take(&self, len: u64) -> Result<u64, HeapError> {
         let mut ranges = self.symmetric.borrow_mut();
         let taken = ranges.take_low(padded(len));
         taken.ok_or(HeapError::Full { asked: len, heap: self.len(), free: ranges.longest() })
+    }
+
+    /// Takes a range of zeros for a collective allocation.
+    pub fn take_zeros(&self, len: u64) -> Result<u64, HeapError> {
+        let from = self.take(len)?;
+        self.clear(from, padded(len)).inspect_err(|_| self.give(from, len))?;
+        Ok(from)
     }
 
     /// Gives a collective allocation's range back.
@@ -89,7 +98,7 @@ impl Heap {
             heap: self.len(),
             free: ranges.longest(),
         })?;
-        self.clear(at, padded(len));
+        self.clear(at, padded(len))?;
         self.alone.borrow_mut().insert(at, padded(len));
         Ok(at)
     }
@@ -102,10 +111,14 @@ impl Heap {
         Ok(())
     }
 
-    /// Makes a range zeros.
-    pub fn clear(&self, from: u64, len: u64) {
+    /// Makes a range zeros, which no access can fail for want of memory to from here on.
+    fn clear(&self, from: u64, len: u64) -> Result<(), HeapError> {
+        let provided = self.memory.provide(from as usize..(from + len) as usize);
+        provided
+            .map_err(|why| HeapError::System { len: len as usize, why: why.to_string().into() })?;
         let words = &self.region().words()[from as usize / 8..][..len as usize / 8];
         words.iter().for_each(|word| word.store(0, std::sync::atomic::Ordering::Relaxed));
+        Ok(())
     }
 
     /// Whether a pointer's bytes may be accessed.
