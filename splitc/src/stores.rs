@@ -36,16 +36,7 @@ impl World {
     /// When a process has gone.
     pub async fn all_store_sync(&self) -> Result<(), Error> {
         let core = &*self.0;
-        core.flush().await?;
-        core.confirm().await?;
-        if core.outstanding.get() > 0 {
-            core.until(|core| (core.outstanding.get() == 0).then_some(())).await;
-        }
-        if core.fates.any()
-            && let Some(why) = core.failure.take()
-        {
-            return Err(why);
-        }
+        core.all_done().await?;
         self.barrier().await?;
         // All stores that were counted here are in, and nobody counts any here before this process has
         // passed the next barrier.
@@ -64,6 +55,19 @@ pub(crate) const fn counter(turn: u64) -> usize {
 }
 
 impl Core {
+    /// Waits until everything that this process has begun is done, its stores among it.
+    pub async fn all_done(&self) -> Result<(), Error> {
+        self.flush().await?;
+        self.confirm().await?;
+        if self.outstanding.get() > 0 {
+            self.until(|core| (core.outstanding.get() == 0).then_some(())).await;
+        }
+        match self.fates.any() {
+            true => self.failure.take().map_or(Ok(()), Err),
+            false => Ok(()),
+        }
+    }
+
     /// How many bytes were stored here in this turn, as far as they are counted.
     #[inline]
     fn stored_here(&self) -> u64 {

@@ -41,6 +41,9 @@ impl World {
         let bytes = len.saturating_mul(size_of::<T>());
         let (source, source_at) = core.resolve(from, bytes)?;
         let (target, target_at) = core.resolve(to, bytes)?;
+        if bytes == 0 {
+            return Ok(Done { world: self.clone(), by: By::Now });
+        }
         let by = match (source.rank == core.rank, target.rank == core.rank) {
             (true, _) => core.copy_out((target, target_at), source_at, bytes)?,
             (false, true) => core.copy_in((source, source_at), target_at, bytes)?,

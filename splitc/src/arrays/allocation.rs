@@ -114,24 +114,60 @@ impl Allocation {
             ));
         }
         // Whoever has passed this may access the parts of others, which have dropped theirs by then.
-        self.world.barrier().await?;
+        self.agree(Step::Share).await?;
         self.world.0.heap.blocks.set(self.number, Stand::Shared);
         Ok(())
     }
 
+    /// Makes all processes' parts private: behind this nobody accesses the part of another.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.shut(Stand::Private, Step::Close).await
+    }
+
+    /// Ends all accesses by pointers, in agreement with all processes.
+    async fn shut(&self, stand: Stand, step: Step) -> Result<(), Error> {
+        let (core, blocks) = (&*self.world.0, &self.world.0.heap.blocks);
+        let before = blocks.get(self.number).map_or(Stand::Freed, |block| block.stand);
+        // From here on this process begins nothing there; what it has begun is done before the others are
+        // told so.
+        blocks.set(self.number, stand);
+        let agreed = async {
+            core.all_done().await?;
+            self.agree(step).await
+        };
+        agreed.await.inspect_err(|_| blocks.set(self.number, before))
+    }
+
+    /// Waits until all processes take the same step with the same allocation.
+    async fn agree(&self, step: Step) -> Result<(), Error> {
+        let differs = differs(&self.world, [self.number.into(), step as u64]).await?;
+        match differs {
+            None => Ok(()),
+            Some(at) => {
+                let what = ["the allocation", "what is done with it"][at];
+                let here = format!("allocation {}, to {step:?}", self.number);
+                Err(HeapError::Differs { what, here }.into())
+            }
+        }
+    }
+
     /// Frees it. All processes await this.
     pub async fn free(self) -> Result<(), Error> {
-        let core = &*self.world.0;
-        self.world.all_store_sync().await?;
-        if let Some(_at) = differs(&self.world, [self.number.into()]).await? {
-            let here = format!("allocation {}", self.number);
-            return Err(HeapError::Differs { what: "the allocation that is freed", here }.into());
+        self.shut(Stand::Freed, Step::Free).await?;
+        let heap = &self.world.0.heap;
+        if let Some(block) = heap.blocks.get(self.number) {
+            heap.give(block.from, block.len);
         }
-        let Some(block) = core.heap.blocks.get(self.number) else { return Ok(()) };
-        core.heap.blocks.set(self.number, Stand::Freed);
-        core.heap.give(block.from, block.len);
         Ok(())
     }
+}
+
+/// What all processes do with an allocation at the same time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Close,
+    Share,
+    Free,
 }
 
 /// A number that tells names apart.

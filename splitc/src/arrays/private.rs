@@ -11,7 +11,6 @@ use doorbell_verbs::floor::{PrivatePart, assume_private_part};
 use super::allocation::Allocation;
 use crate::element::Element;
 use crate::error::Error;
-use crate::heap::Stand;
 
 /// A process's own part of an array as a slice, while nobody else accesses it: see
 /// [`Spread::private`](crate::Spread::private).
@@ -29,18 +28,8 @@ impl<'a, T: Element> Private<'a, T> {
             let why = "this process has its part already: drop the `Private` that it has";
             return Err(Error::invalid(why));
         }
-        let (world, blocks) = (allocation.world(), &allocation.world().0.heap.blocks);
-        // From here on this process begins nothing there; what it has begun is done before the barrier, behind
-        // which nothing of any process is under way.
-        blocks.set(allocation.number, Stand::Private);
-        let all_in = async {
-            world.sync().await?;
-            world.all_store_sync().await
-        };
-        if let Err(why) = all_in.await {
-            blocks.set(allocation.number, Stand::Shared);
-            return Err(why);
-        }
+        allocation.close().await?;
+        let world = allocation.world();
         let (from, bytes) = (allocation.from() as usize, len * size_of::<T>());
         let part = assume_private_part(world.0.heap.region(), from, bytes);
         allocation.lent.set(true);

@@ -7,8 +7,8 @@
 mod blocks;
 mod ranges;
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use doorbell_verbs::{Region, SharedMemory};
@@ -39,10 +39,13 @@ pub(crate) const ALIGN: u64 = 64;
 pub(crate) struct Heap {
     pub memory: Arc<SharedMemory>,
     pub blocks: Blocks,
-    /// What no process has allocated, as far as this process's heap goes.
-    symmetric: RefCell<Ranges>,
-    /// What this process has allocated for itself, by its place.
-    alone: RefCell<HashMap<u64, u64>>,
+    /// What is not allocated.
+    free: RefCell<Ranges>,
+    /// Where the highest collective allocation ends.
+    top: Cell<u64>,
+    /// What this process has allocated for itself: places and lengths. All are above the collective
+    /// allocations.
+    alone: RefCell<BTreeMap<u64, u64>>,
 }
 
 impl Heap {
@@ -57,7 +60,8 @@ impl Heap {
         Ok(Self {
             memory: Arc::new(memory),
             blocks: Blocks::default(),
-            symmetric: RefCell::new(ranges),
+            free: RefCell::new(ranges),
+            top: Cell::new(CONTROL),
             alone: RefCell::default(),
         })
     }
@@ -73,9 +77,13 @@ impl Heap {
 
     /// Takes a range for a collective allocation.
     fn take(&self, len: u64) -> Result<u64, HeapError> {
-        let mut ranges = self.symmetric.borrow_mut();
-        let taken = ranges.take_low(padded(len));
-        taken.ok_or(HeapError::Full { asked: len, heap: self.len(), free: ranges.longest() })
+        let below = self.alone.borrow().keys().next().copied().unwrap_or(self.len());
+        let mut ranges = self.free.borrow_mut();
+        let taken = ranges.take_low(padded(len), below);
+        let full = || HeapError::Full { asked: len, heap: self.len(), free: ranges.longest() };
+        let from = taken.ok_or_else(full)?;
+        self.top.set(self.top.get().max(from + padded(len)));
+        Ok(from)
     }
 
     /// Takes a range of zeros for a collective allocation.
@@ -87,17 +95,20 @@ impl Heap {
 
     /// Gives a collective allocation's range back.
     pub fn give(&self, from: u64, len: u64) {
-        self.symmetric.borrow_mut().give(from, from + padded(len));
+        let to = from + padded(len);
+        let mut free = self.free.borrow_mut();
+        free.give(from, to);
+        if self.top.get() == to {
+            self.top.set(free.end_below(to));
+        }
     }
 
     /// Allocates memory for this process alone: zeros.
     pub fn allocate_alone(&self, len: u64) -> Result<u64, HeapError> {
-        let mut ranges = self.symmetric.borrow_mut();
-        let at = ranges.take_high(padded(len)).ok_or(HeapError::Full {
-            asked: len,
-            heap: self.len(),
-            free: ranges.longest(),
-        })?;
+        let mut ranges = self.free.borrow_mut();
+        let taken = ranges.take_high(padded(len), self.top.get());
+        let full = || HeapError::Full { asked: len, heap: self.len(), free: ranges.longest() };
+        let at = taken.ok_or_else(full)?;
         self.clear(at, padded(len))?;
         self.alone.borrow_mut().insert(at, padded(len));
         Ok(at)
@@ -107,7 +118,7 @@ impl Heap {
     pub fn free_alone(&self, at: u64) -> Result<(), HeapError> {
         let len = self.alone.borrow_mut().remove(&at);
         let len = len.ok_or(HeapError::NotAllocated { offset: at })?;
-        self.symmetric.borrow_mut().give(at, at + len);
+        self.free.borrow_mut().give(at, at + len);
         Ok(())
     }
 
@@ -132,7 +143,8 @@ impl Heap {
 
     fn check_alone(&self, raw: Raw, len: u64) -> Result<(), AccessError> {
         let end = raw.offset.checked_add(len);
-        match raw.offset >= CONTROL && end.is_some_and(|end| end <= self.len()) {
+        // Collective allocations may be private, and are reached by pointers that say so only.
+        match raw.offset >= self.top.get() && end.is_some_and(|end| end <= self.len()) {
             true => Ok(()),
             false => Err(AccessError::Heap { offset: raw.offset, len, heap: self.len() }),
         }

@@ -15,9 +15,10 @@ impl Ranges {
         Self { free: vec![(from, to)] }
     }
 
-    /// Takes `len` bytes from the first range that has them, at that range's beginning.
-    pub fn take_low(&mut self, len: u64) -> Option<u64> {
-        let at = self.free.iter().position(|(from, to)| to - from >= len)?;
+    /// Takes `len` bytes from the first range that has them `below` a place, at that range's beginning.
+    pub fn take_low(&mut self, len: u64, below: u64) -> Option<u64> {
+        let has_room = |(from, to): &(u64, u64)| to.min(&below).saturating_sub(*from) >= len;
+        let at = self.free.iter().position(has_room)?;
         let (from, to) = &mut self.free[at];
         let taken = *from;
         *from += len;
@@ -27,9 +28,10 @@ impl Ranges {
         Some(taken)
     }
 
-    /// Takes `len` bytes from the last range that has them, at that range's end.
-    pub fn take_high(&mut self, len: u64) -> Option<u64> {
-        let at = self.free.iter().rposition(|(from, to)| to - from >= len)?;
+    /// Takes `len` bytes from the last range that has them `above` a place, at that range's end.
+    pub fn take_high(&mut self, len: u64, above: u64) -> Option<u64> {
+        let has_room = |(from, to): &(u64, u64)| to.saturating_sub(*from.max(&above)) >= len;
+        let at = self.free.iter().rposition(has_room)?;
         let (from, to) = &mut self.free[at];
         *to -= len;
         let taken = *to;
@@ -53,6 +55,12 @@ impl Ranges {
         }
     }
 
+    /// The beginning of the free range that ends at a place, or the place itself.
+    pub fn end_below(&self, to: u64) -> u64 {
+        let range = self.free.iter().find(|(from, end)| *from < to && to <= *end);
+        range.map_or(to, |(from, _)| *from)
+    }
+
     /// The length of the longest free range.
     pub fn longest(&self) -> u64 {
         self.free.iter().map(|(from, to)| to - from).max().unwrap_or(0)
@@ -66,9 +74,9 @@ mod tests {
     #[test]
     fn what_is_given_back_is_joined_with_its_neighbours() {
         let mut ranges = Ranges::new(0, 100);
-        let taken: Vec<_> = (0..4).map(|_| ranges.take_low(20)).collect();
+        let taken: Vec<_> = (0..4).map(|_| ranges.take_low(20, 100)).collect();
         assert_eq!(taken, [Some(0), Some(20), Some(40), Some(60)]);
-        assert_eq!(ranges.take_low(21), None);
+        assert_eq!(ranges.take_low(21, 100), None);
         for from in [20, 60, 40, 0] {
             ranges.give(from, from + 20);
         }
@@ -78,10 +86,10 @@ mod tests {
     #[test]
     fn low_and_high_ranges_grow_towards_each_other() {
         let mut ranges = Ranges::new(8, 100);
-        assert_eq!((ranges.take_low(12), ranges.take_high(40)), (Some(8), Some(60)));
+        assert_eq!((ranges.take_low(12, 100), ranges.take_high(40, 20)), (Some(8), Some(60)));
         assert_eq!(
-            (ranges.longest(), ranges.take_high(40), ranges.take_low(40)),
-            (40, Some(20), None)
+            (ranges.longest(), ranges.take_high(21, 40), ranges.take_low(21, 40)),
+            (40, None, None)
         );
     }
 }

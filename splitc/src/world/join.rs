@@ -367,6 +367,7 @@ impl<'j> Joining<'j> {
                     return Err(self.missing(rank, "this NIC has no queue pair left".to_owned()));
                 };
                 // Whoever is not heard of any more asks again.
+                self.check_heap(rank, told.heap())?;
                 if let Ok((queues, _)) = queues.accept(incoming, &self.told().to_bytes()).await {
                     pairs.insert(rank, (queues, told.heap()));
                 }
@@ -396,14 +397,28 @@ impl<'j> Joining<'j> {
             .await?;
         match Told::read(&answer) {
             Some(told) if told.rank as usize == rank && told.key == self.config.key => {
+                self.check_heap(rank, told.heap())?;
                 Ok((queues, told.heap()))
             }
-            _ => Err(JoinError::Stranger {
-                rank,
-                address: self.addresses[rank].clone(),
-                why: "it has another key, another rank, or another version of this library".into(),
-            }),
+            _ => {
+                let why = "it has another key, another rank, or another version of this library";
+                Err(self.stranger(rank, why.into()))
+            }
         }
+    }
+
+    /// Whether a process has a heap like this one's.
+    fn check_heap(&self, rank: usize, heap: RemoteMemory) -> Result<(), JoinError> {
+        let own = self.heap.len();
+        if heap.len() == own {
+            return Ok(());
+        }
+        let why = format!("its heap has {} bytes, and this one's {own}", heap.len());
+        Err(self.stranger(rank, why))
+    }
+
+    fn stranger(&self, rank: usize, why: String) -> JoinError {
+        JoinError::Stranger { rank, address: self.addresses[rank].clone(), why }
     }
 
     fn queues_config(&self) -> QueuesConfig {
