@@ -18,7 +18,22 @@
 //! }
 //! ```
 //!
-//! [`verbs`] is the floor below: memory that peers write and read directly, queue pairs, completions.
+//! [`splitc`] is the floor above: one program in several processes, which read and write each other's
+//! memory by global pointers and spread arrays.
+//!
+//! ```
+//! # fn main() -> Result<(), doorbell::splitc::RunError> {
+//! doorbell::splitc::run(async |world| {
+//!     let counters = world.spread::<u64>(1000).await?;
+//!     counters.at(7).store_add(1)?;
+//!     world.all_store_sync().await?;
+//!     assert_eq!(counters.at(7).read().await?, world.size() as u64);
+//!     Ok(world.barrier().await?)
+//! })
+//! # }
+//! ```
+//!
+//! [`verbs`] is the floor below Active Messages: memory that peers write and read directly, queue pairs, completions.
 //!
 //! ```no_run
 //! use doorbell::verbs::{Config, Nic, RemoteMemory, ServiceId};
@@ -108,3 +123,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/active-messages.md")]
 struct ActiveMessages;
+
+/// The programs of the guide to Split-C are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/split-c.md")]
+struct SplitC;
