@@ -2,8 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 
-/// Puts blocks into one message: the lengths of all, eight bytes each, and the blocks behind them. A lone
-/// block is its own message.
+/// Puts blocks into one message: the lengths of all, eight bytes each, and the blocks behind them.
+/// A lone block is its own message.
 pub(super) fn pack<'b>(blocks: impl ExactSizeIterator<Item = &'b Bytes> + Clone) -> Bytes {
     if blocks.len() == 1 {
         return blocks.into_iter().next().cloned().unwrap_or_default();

@@ -14,8 +14,8 @@ pub struct Collective {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Operation {
-    /// [`Group::barrier`](super::Group::barrier), [`Group::arrive`](super::Group::arrive), and the barriers
-    /// that hold up members which are far ahead.
+    /// [`Group::barrier`](super::Group::barrier), [`Group::arrive`](super::Group::arrive), and the
+    /// barriers that hold up members which are far ahead.
     Barrier,
     /// [`Group::broadcast`](super::Group::broadcast).
     Broadcast,
@@ -92,8 +92,8 @@ impl Collective {
         self.operation
     }
 
-    /// The rank of the member from which it distributes, or at which it collects, if there is such a
-    /// member.
+    /// The rank of the member from which it distributes, or at which it collects, if there is such
+    /// a member.
     pub fn root(&self) -> Option<usize> {
         use Operation::{Broadcast, Gather, Reduce, Scatter};
         let rooted = matches!(self.operation, Broadcast | Gather | Scatter | Reduce);

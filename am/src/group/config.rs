@@ -14,21 +14,22 @@ use crate::tag::{Admits, Tag};
 pub struct GroupConfig {
     /// This process's place in the list of members.
     pub rank: usize,
-    /// The names of the endpoints that the members open for the group, in the order of their ranks: the
-    /// same list for all. Each member's NIC must be reached by the address in the member's name; the service number
-    /// there is one that no other endpoint of that NIC has. At most 2²⁰.
+    /// The names of the endpoints that the members open for the group, in the order of their ranks:
+    /// the same list for all. Each member's NIC must be reached by the address in the member's
+    /// name; the service number there is one that no other endpoint of that NIC has. At most 2²⁰.
     pub members: Vec<Name>,
     /// What members show each other, and admit each other by. Without a tag, everybody is admitted.
     pub tag: Option<Tag>,
     /// How long a member that can't be connected to is tried again.
     pub patience: Duration,
-    /// The most bytes that a member sends to another at a time: the length of what is broadcast, or, of a
-    /// gather, all that the members have together. The same for all members.
+    /// The most bytes that a member sends to another at a time: the length of what is broadcast,
+    /// or, of a gather, all that the members have together. The same for all members.
     pub longest: u64,
-    /// The longest [payload](EndpointConfig::payload) of a message of the group's endpoint. As much of what a
-    /// member sends goes at once; the rest when its receiver is ready.
+    /// The longest [payload](EndpointConfig::payload) of a message of the group's endpoint. As much
+    /// of what a member sends goes at once; the rest when its receiver is ready.
     pub payload: usize,
-    /// The most messages that each member may have [under way](EndpointConfig::credits) to this one.
+    /// The most messages that each member may have [under way](EndpointConfig::credits) to this
+    /// one.
     pub credits: usize,
     /// How many [credits](EndpointConfig::first_credits) a member has at first.
     pub first_credits: usize,
@@ -37,8 +38,8 @@ pub struct GroupConfig {
 }
 
 impl Default for GroupConfig {
-    /// No members, which must be given; no tag, half a minute of patience, 1 GiB at a time, and an endpoint
-    /// as endpoints are by default.
+    /// No members, which must be given; no tag, half a minute of patience, 1 GiB at a time, and an
+    /// endpoint as endpoints are by default.
     fn default() -> Self {
         let endpoint = EndpointConfig::default();
         Self {

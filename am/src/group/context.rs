@@ -10,18 +10,21 @@ use super::failure::{Cause, Failure};
 use super::team::Team;
 use super::wire::Label;
 
-/// How many collectives may be called without one that synchronises all members. Then a barrier is put in
-/// between.
+/// How many collectives may be called without one that synchronises all members. Then a barrier is
+/// put in between.
 pub(super) const MOST_AHEAD: u64 = 16;
 /// How far the sequence numbers of what has come may be beyond this member's own: what is sent
-/// waits for the completion of a collective that synchronises, and one is among each `MOST_AHEAD + 1`.
+/// waits for the completion of a collective that synchronises, and one is among each `MOST_AHEAD +
+/// 1`.
 const WINDOW: u64 = 2 * (MOST_AHEAD + 1);
-/// How many collectives that are done are remembered, to tell members that are in others what is wrong.
+/// How many collectives that are done are remembered, to tell members that are in others what is
+/// wrong.
 const REMEMBERED: usize = 64;
 /// The most messages that a member sends to another within a collective, in any schedule.
 const MOST_FROM_ONE: usize = 2;
 
-/// What a message of a team is known by: the collective's number, and who has sent it in which round.
+/// What a message of a team is known by: the collective's number, and who has sent it in which
+/// round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Key {
     pub sequence: u64,
@@ -91,7 +94,8 @@ pub(super) struct Context {
     recent: VecDeque<Begun>,
     arrived: Vec<Arrived>,
     inflows: Vec<Inflow>,
-    /// Messages of this member's of which the receivers have asked for the rest. `from` is the receiver.
+    /// Messages of this member's of which the receivers have asked for the rest. `from` is the
+    /// receiver.
     cleared: Vec<Key>,
     /// Whether this member is about to leave, and begins nothing more.
     leaving: bool,
@@ -99,7 +103,8 @@ pub(super) struct Context {
     left: Vec<u32>,
     /// Why collectives behind [some number](Failure::after) fail.
     broken: Option<Failure>,
-    /// The least number behind which this member has told others that collectives fail because one has left.
+    /// The least number behind which this member has told others that collectives fail because one
+    /// has left.
     told: u64,
 }
 
@@ -210,8 +215,8 @@ impl Context {
         !std::mem::replace(&mut self.leaving, true)
     }
 
-    /// Whether others are to be told that collectives behind a number fail because a member has left: once,
-    /// unless it is fewer that they know of.
+    /// Whether others are to be told that collectives behind a number fail because a member has
+    /// left: once, unless it is fewer that they know of.
     pub fn is_to_tell(&mut self, after: u64) -> bool {
         let is_news = after < self.told;
         self.told = self.told.min(after);
@@ -277,7 +282,8 @@ impl Context {
         Some(self.inflows.swap_remove(at).bytes)
     }
 
-    /// Takes the request for the rest of a message that this member sends: the `key` has the receiver.
+    /// Takes the request for the rest of a message that this member sends: the `key` has the
+    /// receiver.
     pub fn take_cleared(&mut self, key: Key) -> bool {
         let at = self.cleared.iter().position(|cleared| *cleared == key);
         at.map(|at| self.cleared.swap_remove(at)).is_some()
@@ -339,8 +345,8 @@ impl Context {
         Ok(())
     }
 
-    /// Whether a message of a collective may be kept: one that this member is in, or will soon be. If not, the
-    /// failure of the sender, if it is one and not only late.
+    /// Whether a message of a collective may be kept: one that this member is in, or will soon be.
+    /// If not, the failure of the sender, if it is one and not only late.
     pub fn belongs(&self, sequence: u64, label: Label) -> Result<(), Wrong> {
         if self.failure(sequence).is_some() || self.team.rank_of(label.from).is_none() {
             return Err(None);

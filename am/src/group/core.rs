@@ -32,7 +32,8 @@ pub(super) struct Core {
     pub mailbox: Arc<Mailbox>,
     endpoint: Endpoint,
     patience: Duration,
-    /// Locks of those who connect to a member, so that nobody does it twice: for each that was connected to.
+    /// Locks of those who connect to a member, so that nobody does it twice: for each that was
+    /// connected to.
     turns: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<()>>>>,
     digest: u64,
     watcher: AbortHandle,
@@ -138,7 +139,8 @@ impl Drop for Core {
     }
 }
 
-/// Why a member was not connected to, and whether there is no hope that another attempt does better.
+/// Why a member was not connected to, and whether there is no hope that another attempt does
+/// better.
 struct Refused {
     why: String,
     is_final: bool,

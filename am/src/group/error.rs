@@ -10,8 +10,8 @@ use crate::name::Name;
 
 /// Why a group was not joined, or a collective has failed.
 ///
-/// An error that is about a member says which one: `rank` in the team that the collective was of, and
-/// `whole`, the member's rank in the whole group. All members of the team get an error for the
+/// An error that is about a member says which one: `rank` in the team that the collective was of,
+/// and `whole`, the member's rank in the whole group. All members of the team get an error for the
 /// collective, unless it was done for them already; and for each that they begin later.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
@@ -44,8 +44,8 @@ pub enum GroupError {
     },
     /// A member's endpoint is one of a group of another size or of other members.
     #[error(
-        "member {}, {name}, is in another group: all members must be given the same list of members, and \
-         each its own place there (`GroupConfig::members`, `GroupConfig::rank`)",
+        "member {}, {name}, is in another group: all members must be given the same list of \
+         members, and each its own place there (`GroupConfig::members`, `GroupConfig::rank`)",
         text(*.rank, *.whole)
     )]
     OtherGroup {
@@ -70,8 +70,8 @@ pub enum GroupError {
     },
     /// A member has left the team in order, before this collective.
     #[error(
-        "member {} has left: its last collective was number {last}, and there is none behind that for \
-         the team",
+        "member {} has left: its last collective was number {last}, and there is none behind that \
+         for the team",
         text(*.rank, *.whole)
     )]
     Left {
@@ -79,13 +79,14 @@ pub enum GroupError {
         rank: usize,
         /// The member's rank in the whole group.
         whole: usize,
-        /// The number of the last collective of the team that the member took part in, counted from 1.
+        /// The number of the last collective of the team that the member took part in, counted from
+        /// 1.
         last: u64,
     },
     /// A member has dropped a collective before it was done.
     #[error(
-        "member {} has given up a collective: what is begun must be awaited to its end by all members, in \
-         a task of its own if there is other work (`tokio::spawn`)",
+        "member {} has given up a collective: what is begun must be awaited to its end by all \
+         members, in a task of its own if there is other work (`tokio::spawn`)",
         text(*.rank, *.whole)
     )]
     GaveUp {
@@ -96,7 +97,8 @@ pub enum GroupError {
     },
     /// Members have called different collectives at the same place of their programs.
     #[error(
-        "member {} is in {there}, and another member in {here}: all members must call the same collectives in the same order, with the same root",
+        "member {} is in {there}, and another member in {here}: all members must call the same \
+         collectives in the same order, with the same root",
         text(*.rank, *.whole)
     )]
     Mismatch {
@@ -111,8 +113,8 @@ pub enum GroupError {
     },
     /// A member wanted to send more at a time than members take.
     #[error(
-        "member {} had {len} bytes to send at a time, with what it collected from others, and members take \
-         {longest}: configure more (`GroupConfig::longest`), or send less",
+        "member {} had {len} bytes to send at a time, with what it collected from others, and \
+         members take {longest}: configure more (`GroupConfig::longest`), or send less",
         text(*.rank, *.whole)
     )]
     TooLong {
@@ -127,8 +129,8 @@ pub enum GroupError {
     },
     /// A member has sent what belongs to no collective.
     #[error(
-        "member {} has sent what belongs to no collective of the team: all members must be the same version \
-         of the program",
+        "member {} has sent what belongs to no collective of the team: all members must be the \
+         same version of the program",
         text(*.rank, *.whole)
     )]
     Malformed {
@@ -150,7 +152,8 @@ pub enum GroupError {
     },
     /// There is not one part for each member. Nothing was sent.
     #[error(
-        "there are {found} parts to send, and {size} members: one is for each, in the order of ranks"
+        "there are {found} parts to send, and {size} members: one is for each, in the order of \
+         ranks"
     )]
     Parts {
         /// How many parts there are.

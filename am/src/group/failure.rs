@@ -11,7 +11,8 @@ use super::team::Team;
 pub(super) struct Failure {
     /// The member's rank in the whole group.
     pub whole: u32,
-    /// The collectives up to this number are not concerned: the member has done its part of them, or will.
+    /// The collectives up to this number are not concerned: the member has done its part of them,
+    /// or will.
     pub after: u64,
     pub cause: Cause,
 }
@@ -25,7 +26,8 @@ pub(super) enum Cause {
     Left,
     /// The member has dropped a collective that was not done.
     GaveUp,
-    /// The member is in another collective, `there`, than the member that noticed, which is in `here`.
+    /// The member is in another collective, `there`, than the member that noticed, which is in
+    /// `here`.
     Mismatch { here: Collective, there: Collective },
     /// The member could not be connected to.
     Unreached(Arc<str>),

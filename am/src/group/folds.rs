@@ -14,7 +14,8 @@ const TREE: u32 = 0;
 /// The round of the message that brings the result to the root.
 const TO_ROOT: u32 = 1;
 
-/// Gives the root what all members have, put together in the order of their ranks, and others nothing.
+/// Gives the root what all members have, put together in the order of their ranks, and others
+/// nothing.
 ///
 /// The tree's own root is the member of rank 0, since only then each part of the tree is in the
 /// order of ranks. So the result has one more way to go to any other root.
@@ -42,7 +43,8 @@ pub(super) async fn reduce(
     }
 }
 
-/// Gives all members what all have, put together in the order of their ranks, and in the same way for all.
+/// Gives all members what all have, put together in the order of their ranks, and in the same way
+/// for all.
 pub(super) async fn all_reduce(
     run: &Run,
     own: Bytes,
@@ -71,8 +73,8 @@ pub(super) async fn all_reduce(
     Ok(value)
 }
 
-/// What the members up to this one have, put together, with this one's and without: there is nothing
-/// without it at the member of rank 0.
+/// What the members up to this one have, put together, with this one's and without: there is
+/// nothing without it at the member of rank 0.
 pub(super) async fn scan(
     run: &Run,
     own: Bytes,

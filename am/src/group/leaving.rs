@@ -37,13 +37,16 @@ impl Drop for Membership {
 }
 
 impl Group {
-    /// Leaves the team, when all is done that this member has begun there: what was sent is taken by the
-    /// others, and they are told that this member takes part in no further collective. A collective that needs
-    /// it fails for them with [`GroupError::Left`]. Of the whole group, a member leaves when it is in no team of
-    /// that any more, and then its connections end.
+    /// Leaves the team, when all is done that this member has begun there: what was sent is taken
+    /// by the others, and they are told that this member takes part in no further collective. A
+    /// collective that needs it fails for them with [`Left`](super::GroupError::Left). Of the whole
+    /// group, a member leaves when it is in no team of that any more, and then its connections end.
     ///
-    /// Other handles to the same place fail from then on. The future may be dropped: the member then leaves in
-    /// the background.
+    /// A member that no other has had to do with by then is told of by nobody: for who looks for it
+    /// later, it does not come.
+    ///
+    /// Other handles to the same place fail from then on. The future may be dropped: the member
+    /// then leaves in the background.
     pub async fn leave(self) {
         let Membership { core, team } = &*self.0;
         if core.mailbox.begins_to_leave(team.context) {

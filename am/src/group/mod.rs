@@ -1,8 +1,8 @@
 //! Groups: processes that run collectives together.
 //!
 //! A [`Group`] is one process's place among processes that all run the same collectives in the same
-//! order: barriers, broadcasts, reductions and the like. The whole is described by a list of names, which
-//! all members have alike, and each member has its rank, the place of its name in the list.
+//! order: barriers, broadcasts, reductions and the like. The whole is described by a list of names,
+//! which all members have alike, and each member has its rank, the place of its name in the list.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -40,25 +40,25 @@
 //!
 //! A collective takes its place in the program's order when its method is called. What the method
 //! returns is a future: awaited at once, it is a collective as any; given to [`tokio::spawn`], it
-//! goes on beside the program (split-phase). Futures of one member may be awaited in any order, as long as
-//! each is awaited in time: one that is not spawned goes on only while it is awaited, and other
-//! members wait for it.
+//! goes on beside the program (split-phase). Futures of one member may be awaited in any order, as
+//! long as each is awaited in time: one that is not spawned goes on only while it is awaited, and
+//! other members wait for it.
 //!
-//! Members may be ahead of others. A member that has received what it needs is done, whatever the others
-//! do. Only a barrier, an all-gather, an all-to-all, an all-reduce or a split is done nowhere before all
-//! members have begun.
+//! Members may be ahead of others. A member that has received what it needs is done, whatever the
+//! others do. Only a barrier, an all-gather, an all-to-all, an all-reduce or a split is done
+//! nowhere before all members have begun.
 //!
 //! # Connections
 //!
-//! A group opens an endpoint of its own, with connections and credits of its own. A member connects to
-//! another when it first sends to that one: for a barrier among `P` members each connects to no more than ⌈log₂ P⌉
-//! others. A member that is not up yet is tried again for as long as
+//! A group opens an endpoint of its own, with connections and credits of its own. A member connects
+//! to another when it first sends to that one: for a barrier among `P` members each connects to no
+//! more than ⌈log₂ P⌉ others. A member that is not up yet is tried again for as long as
 //! [`patience`](GroupConfig::patience) says.
 //!
 //! # How much it holds
 //!
-//! Of what a member sends to another, one payload goes unasked; the rest goes when the other has begun the same
-//! collective, and asks for it. For each member that sends, a member holds at most:
+//! Of what a member sends to another, one payload goes unasked; the rest goes when the other has
+//! begun the same collective, and asks for it. For each member that sends, a member holds at most:
 //!
 //! | what | at most |
 //! |---|---|
@@ -66,21 +66,21 @@
 //! | messages for teams that others have made and this member has not yet | 64 payloads |
 //! | a message that is being received | what of it has come, twice over while it comes; never more than [`longest`](GroupConfig::longest) |
 //!
-//! 34 collectives, for a member that has begun 16 in a row without one that synchronises all members begins a
-//! barrier first; and what comes behind a collective that synchronises waits, 16 further on, until that is
-//! done. So a future of such a collective that is neither awaited nor spawned holds up what is begun 16
-//! later.
+//! 34 collectives, for a member that has begun 16 in a row without one that synchronises all
+//! members begins a barrier first; and what comes behind a collective that synchronises waits, 16
+//! further on, until that is done. So a future of such a collective that is neither awaited nor
+//! spawned holds up what is begun 16 later.
 //!
 //! # When something goes wrong
 //!
-//! A collective that can't be done for a member fails, with an error that names the member to blame; and so
-//! it does for all members for which it was not done, and all later collectives of the team. A member
-//! that dies fails all teams that it is in. How soon that is noticed is up to the NICs: about two seconds
-//! for a process that is killed. A member that [leaves](Group::leave) in order does so behind all that it
-//! has begun, and what others still do of those is done.
+//! A collective that can't be done for a member fails, with an error that names the member to
+//! blame; and so it does for all members for which it was not done, and all later collectives of
+//! the team. A member that dies fails all teams that it is in. How soon that is noticed is up to
+//! the NICs: about two seconds for a process that is killed. A member that [leaves](Group::leave)
+//! in order does so behind all that it has begun, and what others still do of those is done.
 //!
-//! Nothing that a member sends has another panic. What belongs to no collective ends those of the team,
-//! with an error that names the sender; what comes late is dropped.
+//! Nothing that a member sends has another panic. What belongs to no collective ends those of the
+//! team, with an error that names the sender; what comes late is dropped.
 
 mod barrier;
 mod blocks;
@@ -98,6 +98,8 @@ mod run;
 mod schedule;
 mod split;
 mod team;
+mod together;
+mod waiting;
 mod wire;
 
 use std::fmt;
@@ -114,8 +116,8 @@ use crate::bundle::Bundle;
 use leaving::Membership;
 use run::Run;
 
-/// A process's place in a group, or in a team of it, by which the process runs collectives with the other
-/// members. See the [module](self).
+/// A process's place in a group, or in a team of it, by which the process runs collectives with the
+/// other members. See the [module](self).
 ///
 /// Clones are handles to the same place. When the last is dropped, the member leaves, as
 /// [`leave`](Self::leave) does.
@@ -129,8 +131,8 @@ impl fmt::Debug for Group {
 }
 
 impl Group {
-    /// Joins a group: opens the endpoint that is this process's in the list of members. Nobody is connected to
-    /// yet.
+    /// Joins a group: opens the endpoint that is this process's in the list of members. Nobody is
+    /// connected to yet.
     ///
     /// # Errors
     /// When the rank is none of the list, or the endpoint can't be opened.
@@ -168,7 +170,8 @@ impl Group {
         self.0.core.bundle.clone()
     }
 
-    /// How many messages of members were dropped because they belonged to no collective, or came too late.
+    /// How many messages of members were dropped because they belonged to no collective, or came
+    /// too late.
     pub fn malformed(&self) -> u64 {
         self.0.core.mailbox.malformed()
     }
@@ -179,9 +182,9 @@ impl Group {
         async move { barrier::run(run?).await }
     }
 
-    /// Says that this member has come to a barrier, and returns a future that waits for the others: what
-    /// is done between the two is done while others come. Others learn that this member has come when this
-    /// returns, or at the latest when the task lets others run.
+    /// Says that this member has come to a barrier, and returns a future that waits for the others:
+    /// what is done between the two is done while others come. Others learn that this member has
+    /// come when this returns, or at the latest when the task lets others run.
     pub fn arrive(&self) -> impl Future<Output = Result<(), GroupError>> + Send + use<> {
         let runtime = self.0.core.bundle.runtime().clone();
         let run = self.begin(barrier::BARRIER);
@@ -227,8 +230,8 @@ impl Group {
         }
     }
 
-    /// Gives each member its part of what the root has: one part for each, in the order of ranks. Others'
-    /// `parts` are not looked at.
+    /// Gives each member its part of what the root has: one part for each, in the order of ranks.
+    /// Others' `parts` are not looked at.
     pub fn scatter(
         &self,
         root: usize,
@@ -259,8 +262,8 @@ impl Group {
         }
     }
 
-    /// Gives each member its part of what every member has. There is one part for each member, in the order of
-    /// ranks, and so there is one of each in what this gives.
+    /// Gives each member its part of what every member has. There is one part for each member, in
+    /// the order of ranks, and so there is one of each in what this gives.
     pub fn all_to_all(
         &self,
         parts: Vec<Bytes>,
@@ -279,9 +282,9 @@ impl Group {
 
     /// Gives the root what all members have, put together; others get `None`.
     ///
-    /// The operator has what members of lower ranks gave to the left, puts to that what members of higher
-    /// ranks gave, and leaves the result on the left. It must be associative, and need not be commutative: the
-    /// order is always that of ranks.
+    /// The operator has what members of lower ranks gave to the left, puts to that what members of
+    /// higher ranks gave, and leaves the result on the left. It must be associative, and need not
+    /// be commutative: the order is always that of ranks.
     pub fn reduce<O>(
         &self,
         root: usize,
@@ -299,8 +302,8 @@ impl Group {
         }
     }
 
-    /// Gives all members what all have, put together by an operator as of [`reduce`](Self::reduce). The
-    /// result is the same for all to the last bit, also if the operator rounds.
+    /// Gives all members what all have, put together by an operator as of [`reduce`](Self::reduce).
+    /// The result is the same for all to the last bit, also if the operator rounds.
     pub fn all_reduce<O>(
         &self,
         bytes: Bytes,

@@ -83,8 +83,8 @@ pub(super) async fn all_gather(run: &Run, own: Bytes) -> Result<Vec<Bytes>, Fail
     Ok(blocks)
 }
 
-/// Gives each member its part of what every other has: what comes, and what goes, is one part for each
-/// member, in the order of ranks.
+/// Gives each member its part of what every other has: what comes, and what goes, is one part for
+/// each member, in the order of ranks.
 pub(super) async fn all_to_all(run: &Run, mut parts: Vec<Bytes>) -> Result<Vec<Bytes>, Failure> {
     run.enter().await?;
     let mut came = vec![Bytes::new(); run.size()];

@@ -1,32 +1,25 @@
 //! A collective under way at one member: sending, receiving, and what ends that.
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::collective::Collective;
-use super::context::{Arrived, Context, Key};
+use super::context::{Arrived, Key, Ticket};
 use super::core::Core;
 use super::error::GroupError;
 use super::failure::{Cause, Failure};
 use super::schedule::Exchange;
 use super::team::Team;
-use super::wire::{CLEAR, Label, MORE, PIECE, WAITS};
+use super::together::{all, both};
+use super::wire::{CLEAR, Label, MORE, PIECE};
 use crate::arguments::Arguments;
 use crate::error::SendError;
 use crate::kinds::Notice;
 use crate::peer::Peer;
 
-/// How long a member waits for another before it looks whether the other is there at all, and how often
-/// it tells that one from then on what it waits for.
-const QUIET: Duration = Duration::from_millis(250);
-
-/// A collective that a member has begun. If it is dropped before it is [done](Self::done), the member has
-/// given it up, and the team's collectives fail.
+/// A collective that a member has begun. If it is dropped before it is [done](Self::done), the
+/// member has given it up, and the team's collectives fail.
 pub(super) struct Run {
     pub core: Arc<Core>,
     pub team: Arc<Team>,
@@ -38,8 +31,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Begins a collective of a team, behind all that the program has begun before. If a barrier must come in
-    /// between, it goes on as a task.
+    /// Begins a collective of a team, behind all that the program has begun before. If a barrier
+    /// must come in between, it goes on as a task.
     pub fn begin(
         core: &Arc<Core>,
         team: &Arc<Team>,
@@ -61,7 +54,7 @@ impl Run {
             core.mailbox.tell_once(team.context, &failure);
             failure.error(team)
         })?;
-        let of = |collective, ticket: super::context::Ticket| Self {
+        let of = |collective, ticket: Ticket| Self {
             core: core.clone(),
             team: team.clone(),
             collective,
@@ -105,11 +98,11 @@ impl Run {
     }
 
     /// A failure that was noticed in the collective, and does not concern those before.
-    fn here(&self, failure: Failure) -> Failure {
+    pub(super) fn here(&self, failure: Failure) -> Failure {
         Failure { after: self.sequence - 1, ..failure }
     }
 
-    fn label(&self, round: u32) -> Label {
+    pub(super) fn label(&self, round: u32) -> Label {
         Label { collective: self.collective, round, from: self.core.mailbox.own }
     }
 
@@ -190,29 +183,31 @@ impl Run {
             return Err(self.failure_of(self.rank(), cause));
         }
         let whole = self.team.whole(to);
-        let Some(peer) = self.core.mailbox.peer(whole) else {
-            return Box::pin(self.send_first_later(whole, round, bytes)).await;
-        };
-        let piece = bytes.slice(..bytes.len().min(peer.longest_payload()));
-        let sent = piece.len();
-        let arguments = (self.team.context, self.sequence, self.label(round).word(), len, piece);
-        self.notify(whole, peer, PIECE, arguments).await?;
-        Ok(sent)
+        match self.core.mailbox.peer(whole) {
+            Some(peer) => self.send_piece(whole, peer, round, bytes).await,
+            None => {
+                let later = async {
+                    let peer = self.peer(whole).await?;
+                    self.send_piece(whole, &peer, round, bytes).await
+                };
+                Box::pin(later).await
+            }
+        }
     }
 
-    /// As [`send_first`](Self::send_first), to a member that must be connected to before.
-    #[cold]
-    async fn send_first_later(
+    /// Sends as much of a message as the receiver takes at once, and returns how much that was.
+    #[inline]
+    async fn send_piece(
         &self,
         whole: u32,
+        peer: &Peer,
         round: u32,
         bytes: &Bytes,
     ) -> Result<usize, Failure> {
-        let peer = self.peer(whole).await?;
         let piece = bytes.slice(..bytes.len().min(peer.longest_payload()));
         let (sent, total) = (piece.len(), bytes.len() as u64);
         let arguments = (self.team.context, self.sequence, self.label(round).word(), total, piece);
-        self.notify(whole, &peer, PIECE, arguments).await?;
+        self.notify(whole, peer, PIECE, arguments).await?;
         Ok(sent)
     }
 
@@ -297,91 +292,6 @@ impl Run {
         let gone = || Failure { whole, after: 0, cause: Cause::Gone(why.to_string().into()) };
         known.flatten().unwrap_or_else(gone)
     }
-
-    /// Waits for something that a member sends.
-    async fn expect<T>(
-        &self,
-        from: usize,
-        round: u32,
-        take: impl FnMut(&mut Context) -> Option<T>,
-    ) -> Result<T, Failure> {
-        let mut wait = pin!(self.until(take));
-        let mut vigil: Option<Pin<Box<dyn Future<Output = ()> + Send + '_>>> = None;
-        poll_fn(|context| {
-            if let Poll::Ready(found) = wait.as_mut().poll(context) {
-                return Poll::Ready(found);
-            }
-            let vigil = vigil.get_or_insert_with(|| Box::pin(self.keep_vigil(from, round)));
-            // It has no end.
-            let _ = vigil.as_mut().poll(context);
-            Poll::Pending
-        })
-        .await
-    }
-
-    /// Waits for something of the team's state, or for the failure of the collective.
-    async fn until<T>(
-        &self,
-        mut take: impl FnMut(&mut Context) -> Option<T>,
-    ) -> Result<T, Failure> {
-        let mailbox = &self.core.mailbox;
-        let mut seen = None;
-        let condition = || {
-            let changes = mailbox.changes();
-            if seen == Some(changes) {
-                return None;
-            }
-            seen = Some(changes);
-            let found = mailbox.with(self.team.context, |context| {
-                let found = take(context).map(Ok);
-                found.or_else(|| context.failure(self.sequence).cloned().map(Err))
-            });
-            found.unwrap_or_else(|| Some(Err(self.core.own_leave())))
-        };
-        self.core.bundle.wait_until(condition).await
-    }
-
-    /// Awaits a future, unless the collective fails before.
-    async fn unless_failed<F: Future>(&self, future: F) -> Result<F::Output, Failure> {
-        let mut future = pin!(future);
-        let mut failure = pin!(self.until(|_| None::<()>));
-        poll_fn(|context| {
-            if let Poll::Ready(output) = future.as_mut().poll(context) {
-                return Poll::Ready(Ok(output));
-            }
-            match failure.as_mut().poll(context) {
-                Poll::Ready(Err(failure)) => Poll::Ready(Err(failure)),
-                _ => Poll::Pending,
-            }
-        })
-        .await
-    }
-
-    /// Sees to it, while this member waits for another, that the end of the other is noticed: connects to
-    /// that one if it must, has it probed, and tells it what this member waits for.
-    async fn keep_vigil(&self, from: usize, round: u32) {
-        let runtime = self.core.bundle.runtime();
-        let sleep = || {
-            let _here = runtime.enter();
-            tokio::time::sleep(QUIET)
-        };
-        sleep().await;
-        let whole = self.team.whole(from);
-        let peer = match self.core.peer(whole).await {
-            Ok(peer) => peer,
-            Err(failure) => {
-                return self.core.mailbox.fail(self.team.context, &self.here(failure));
-            }
-        };
-        let _watch = peer.watch();
-        loop {
-            let waits = (self.team.context, self.sequence, self.label(round).word());
-            if peer.notify(WAITS, waits).await.is_err() {
-                return;
-            }
-            sleep().await;
-        }
-    }
 }
 
 impl Drop for Run {
@@ -392,48 +302,4 @@ impl Drop for Run {
             mailbox.fail(context, &self.failure_of(self.rank(), Cause::GaveUp));
         }
     }
-}
-
-/// Awaits futures, all of which go on meanwhile, until all are done or one has failed.
-async fn all<E>(futures: Vec<impl Future<Output = Result<(), E>>>) -> Result<(), E> {
-    let mut futures: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
-    poll_fn(|context| {
-        for place in &mut futures {
-            let Some(future) = place else { continue };
-            match future.as_mut().poll(context) {
-                Poll::Ready(Err(why)) => return Poll::Ready(Err(why)),
-                Poll::Ready(Ok(())) => *place = None,
-                Poll::Pending => {}
-            }
-        }
-        let done = futures.iter().all(Option::is_none);
-        if done { Poll::Ready(Ok(())) } else { Poll::Pending }
-    })
-    .await
-}
-
-/// Awaits two futures, both of which go on meanwhile.
-async fn both<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
-    let (mut first, mut second) = (pin!(first), pin!(second));
-    let (mut one, mut other) = (None, None);
-    poll_fn(|context| {
-        if one.is_none()
-            && let Poll::Ready(output) = first.as_mut().poll(context)
-        {
-            one = Some(output);
-        }
-        if other.is_none()
-            && let Poll::Ready(output) = second.as_mut().poll(context)
-        {
-            other = Some(output);
-        }
-        match (one.take(), other.take()) {
-            (Some(one), Some(other)) => Poll::Ready((one, other)),
-            (first, second) => {
-                (one, other) = (first, second);
-                Poll::Pending
-            }
-        }
-    })
-    .await
 }

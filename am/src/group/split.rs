@@ -13,7 +13,8 @@ use super::moves;
 use super::run::Run;
 use super::team::{Team, context_of};
 
-/// What a member wants of a split: its colour, if it is to be in a team, and the key that orders the team.
+/// What a member wants of a split: its colour, if it is to be in a team, and the key that orders
+/// the team.
 #[derive(Clone, Copy)]
 struct Wish {
     color: Option<u32>,
@@ -35,8 +36,9 @@ impl Wish {
 }
 
 impl Group {
-    /// Splits the group into teams: members that name the same colour make one, in which they are ordered by
-    /// their keys, and those of the same key by their ranks. Who names no colour is in none, and gets `None`.
+    /// Splits the group into teams: members that name the same colour make one, in which they are
+    /// ordered by their keys, and those of the same key by their ranks. Who names no colour is in
+    /// none, and gets `None`.
     ///
     /// A team is a group like any other, with collectives and ranks of its own, and uses the same
     /// connections.

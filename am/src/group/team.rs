@@ -57,14 +57,15 @@ impl Team {
     }
 }
 
-/// The number of the team of a colour that members of a team made by the split of that sequence number.
-/// All members compute it alike. That two teams of a process get the same is as likely as that two random
-/// numbers of 64 bits are equal.
+/// The number of the team of a colour that members of a team made by the split of that sequence
+/// number. All members compute it alike. That two teams of a process get the same is as likely as
+/// that two random numbers of 64 bits are equal.
 pub(super) fn context_of(parent: u64, sequence: u64, color: u32) -> u64 {
     [sequence, color.into()].into_iter().fold(mixed(parent), |context, part| mixed(context ^ part))
 }
 
-/// The finalizer of SplitMix64: numbers that differ in a bit become ones that differ in half of theirs.
+/// The finalizer of SplitMix64: numbers that differ in a bit become ones that differ in half of
+/// theirs.
 pub(super) fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

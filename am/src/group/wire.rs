@@ -12,8 +12,8 @@ pub(super) const MOST_MEMBERS: usize = 1 << RANK_BITS;
 const RANK_BITS: u32 = 20;
 const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
 
-/// Who connects: its rank, the size of the group, and a digest of the members' service numbers. What is
-/// answered is a [`Verdict`].
+/// Who connects: its rank, the size of the group, and a digest of the members' service numbers.
+/// What is answered is a [`Verdict`].
 pub(super) const HELLO: Call<(u32, u32, u64), u64> = Call::new("doorbell.group.hello");
 /// The first piece of a message: context, sequence number, [`Label`], length of the whole, bytes.
 pub(super) const PIECE: Notice<(u64, u64, u64, u64, Bytes)> = Notice::new("doorbell.group.piece");
@@ -24,8 +24,8 @@ pub(super) const MORE: Notice<(u64, u64, u64, u64, Bytes)> = Notice::new("doorbe
 /// A member has waited for long for another, and tells that one what for: context, sequence number,
 /// [`Label`].
 pub(super) const WAITS: Notice<(u64, u64, u64)> = Notice::new("doorbell.group.waits");
-/// A collective or a member has failed: context, [`Cause`] and rank, the last collective that is not
-/// concerned, two details, text.
+/// A collective or a member has failed: context, [`Cause`] and rank, the last collective that is
+/// not concerned, two details, text.
 pub(super) const BROKEN: Notice<(u64, u64, u64, u64, u64, String)> =
     Notice::new("doorbell.group.broken");
 /// A member leaves: context, rank in the whole group, the last sequence number that it has used.
@@ -74,7 +74,8 @@ impl Label {
         parts.into_iter().fold(operation as u64, |word, part: u64| word << RANK_BITS | part)
     }
 
-    /// The label that a word stands for, or `None` if the word stands for none of a group of that size.
+    /// The label that a word stands for, or `None` if the word stands for none of a group of that
+    /// size.
     #[inline]
     pub fn from_word(word: u64, size: usize) -> Option<Self> {
         let part = |at: u32| (word >> (at * RANK_BITS) & RANK_MASK) as u32;
@@ -107,7 +108,8 @@ pub(super) fn words_of_failure(context: u64, failure: &Failure) -> BrokenWords {
     (context, word, failure.after, details[0], details[1], text.to_owned())
 }
 
-/// The failure that words and a text tell of, or `None` if they tell of none in a group of that size.
+/// The failure that words and a text tell of, or `None` if they tell of none in a group of that
+/// size.
 pub(super) fn failure_of_words(
     word: u64,
     after: u64,

@@ -92,3 +92,12 @@ pub fn bytes(rank: usize, salt: usize, len: usize) -> Bytes {
 pub fn concat(left: &mut Vec<u8>, right: &[u8]) {
     left.extend_from_slice(right);
 }
+
+/// Runs a program with the members of a group in shared memory.
+#[track_caller]
+pub fn with_members<F: Future<Output = ()>>(size: usize, program: impl FnOnce(Vec<Group>) -> F) {
+    in_time(1, async {
+        let devices = Devices::shm(size);
+        program(join(&devices.nics, &GroupConfig::default()).await).await;
+    });
+}

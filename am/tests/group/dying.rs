@@ -13,8 +13,8 @@ use crate::common::{in_time, spmd};
 /// The members in this process; the one behind them is another process.
 const HERE: usize = 5;
 
-/// Much less than the half minute for which a connection may be idle, and much more than a busy machine
-/// takes for the two seconds that it should be.
+/// Much less than the half minute for which a connection may be idle, and much more than a busy
+/// machine takes for the two seconds that it should be.
 const AT_MOST: Duration = Duration::from_secs(15);
 
 async fn join(nic: &Nic, rank: usize, members: &[Name]) -> Group {
@@ -38,8 +38,8 @@ fn comes_once(device: &str) {
     });
 }
 
-/// Those who wait for the member that is killed, and those who wait for them, end with an error that
-/// names that one; and so do those who come later.
+/// Those who wait for the member that is killed, and those who wait for them, end with an error
+/// that names that one; and so do those who come later.
 fn killed(test: &'static str, device: impl Fn(usize) -> String) {
     if let Some(device) = child::part() {
         return comes_once(&device);

@@ -8,80 +8,8 @@ use bytes::Bytes;
 use doorbell_am::group::{Group, GroupConfig, GroupError, Operation};
 use doorbell_am::{Bundle, BundleConfig, Name, Tag};
 
-use crate::common::{concat, in_time, join, names, spmd};
+use crate::common::{concat, in_time, join, names, spmd, with_members};
 use crate::devices::Devices;
-
-/// Runs a program with the members of a group in shared memory.
-#[track_caller]
-fn with_members<F: Future<Output = ()>>(size: usize, program: impl FnOnce(Vec<Group>) -> F) {
-    in_time(1, async {
-        let devices = Devices::shm(size);
-        program(join(&devices.nics, &GroupConfig::default()).await).await;
-    });
-}
-
-#[test]
-fn a_collective_that_needs_a_member_which_has_left_fails_for_all_and_names_that_one() {
-    for size in 2..=6 {
-        with_members(size, async |groups| {
-            let outcomes = spmd(&groups, |group| async move {
-                group.barrier().await.expect("all are there");
-                if group.rank() == 1 {
-                    group.leave().await;
-                    return None;
-                }
-                Some(group.barrier().await)
-            });
-            for outcome in outcomes.await.into_iter().flatten() {
-                let left = matches!(outcome, Err(GroupError::Left { rank: 1, last: 1, .. }));
-                assert!(left, "{size} members: {outcome:?}");
-            }
-        });
-    }
-}
-
-#[test]
-fn what_a_member_has_done_before_it_left_is_done_for_others_that_come_later() {
-    with_members(5, async |groups| {
-        let given = Bytes::from_static(b"a parting gift");
-        let outcomes = spmd(&groups, |group| {
-            let given = given.clone();
-            async move {
-                if group.rank() == 0 {
-                    for _ in 0..3 {
-                        group.broadcast(0, given.clone()).await.expect("it sends");
-                    }
-                    group.leave().await;
-                    return;
-                }
-                // As long as it takes the root to leave, and some others to hear of that.
-                for _ in 0..100 {
-                    tokio::task::yield_now().await;
-                }
-                for _ in 0..3 {
-                    let came = group.broadcast(0, Bytes::new()).await;
-                    assert_eq!(came.expect("the root has sent it"), given);
-                }
-                let after = group.broadcast(0, Bytes::new()).await;
-                assert!(
-                    matches!(after, Err(GroupError::Left { rank: 0, last: 3, .. })),
-                    "{after:?}"
-                );
-            }
-        });
-        outcomes.await;
-    });
-}
-
-#[test]
-fn a_member_that_has_left_begins_nothing_more() {
-    with_members(2, async |groups| {
-        let kept = groups[0].clone();
-        spmd(&groups, Group::leave).await;
-        let after = kept.barrier().await;
-        assert!(matches!(after, Err(GroupError::Left { rank: 0, .. })), "{after:?}");
-    });
-}
 
 #[test]
 fn members_in_different_collectives_are_told_which_ones() {
@@ -357,7 +285,8 @@ fn a_root_or_parts_that_can_not_be_are_refused_before_anything_is_sent() {
     });
 }
 
-/// A member that is 1000 broadcasts ahead would have sent a thousand payloads that nobody has taken.
+/// A member that is 1000 broadcasts ahead would have sent a thousand payloads that nobody has
+/// taken.
 #[test]
 fn a_member_far_ahead_is_held_up_by_one_that_has_not_come() {
     const BROADCASTS: usize = 1000;
@@ -389,30 +318,6 @@ fn a_member_far_ahead_is_held_up_by_one_that_has_not_come() {
         });
         for outcome in outcomes.await {
             outcome.expect("nobody fails");
-        }
-    });
-}
-
-#[test]
-fn everything_of_a_group_goes_with_its_last_handle() {
-    in_time(1, async {
-        let name = |rank| format!("shm:group-goes-{}/{rank}", std::process::id());
-        for _ in 0..3 {
-            let open =
-                |rank| doorbell_verbs::Nic::open(&name(rank), doorbell_verbs::Config::default());
-            let nics = [0, 1].map(|rank| open(rank).expect("nobody has that name any more"));
-            let groups = join(&nics, &GroupConfig::default()).await;
-            drop(nics);
-            spmd(&groups, |group| async move {
-                group.barrier().await.expect("all are there");
-                group.leave().await;
-            })
-            .await;
-            drop(groups);
-            // The tasks of a NIC end when they are run next.
-            while doorbell_verbs::Nic::open(&name(0), doorbell_verbs::Config::default()).is_err() {
-                tokio::task::yield_now().await;
-            }
         }
     });
 }

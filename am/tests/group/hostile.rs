@@ -135,7 +135,8 @@ fn what_names_no_rank_or_no_team_is_counted_and_changes_nothing() {
         let groups = join(&devices.nics, &GroupConfig::default()).await;
         let (_endpoint, peer) = stranger(&names(&devices.nics)).await;
         for number in 0..1000_u64 {
-            // Of a member 3 among three; to a member 7; of an operation that is none; for unknown teams.
+            // Of a member 3 among three; to a member 7; of an operation that is none; for unknown
+            // teams.
             let few = Bytes::from_static(b"few");
             peer.notify(PIECE, (0, 1, 3, 3, few.clone())).await.expect("it is taken");
             peer.notify(CLEAR, (0, 1, 7 << 40)).await.expect("it is taken");

@@ -7,6 +7,7 @@ mod devices;
 mod dying;
 mod failing;
 mod hostile;
+mod leaving;
 mod operations;
 mod programs;
 mod scale;

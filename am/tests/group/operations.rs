@@ -15,8 +15,8 @@ const PAYLOAD: usize = 4096;
 
 type Outcome = Result<(), GroupError>;
 
-/// Runs every operation with data of such a length, a little more for each rank, and compares what comes
-/// with what a plain program gives.
+/// Runs every operation with data of such a length, a little more for each rank, and compares what
+/// comes with what a plain program gives.
 async fn all_operations(group: Group, len: usize) -> Outcome {
     let (rank, size) = (group.rank(), group.size());
     let of = |rank: usize, salt: usize| bytes(rank, salt, if len > 1 { len + rank } else { len });

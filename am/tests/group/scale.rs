@@ -63,8 +63,8 @@ fn barrier(size: usize, seed: u64) -> Duration {
     })
 }
 
-/// To the nanosecond, for nothing else is under way. A thousand members take half a gigabyte of memory: on average
-/// half a megabyte for each, with its NIC and twenty connections.
+/// To the nanosecond, for nothing else is under way. A thousand members take half a gigabyte of
+/// memory: on average half a megabyte for each, with its NIC and twenty connections.
 #[test]
 fn a_barrier_takes_as_many_rounds_of_the_same_time_as_the_logarithm_of_the_members() {
     let round = barrier(2, 1);

@@ -11,8 +11,8 @@ use crate::group::team::Team;
 use crate::group::wire::{BROKEN, words_of_failure};
 use crate::peer::Peer;
 
-/// How long a member is tried to be told of a failure. One that takes nothing for so long learns of the failure by
-/// its own connections.
+/// How long a member is tried to be told of a failure. One that takes nothing for so long learns of
+/// the failure by its own connections.
 const TELLS_WITHIN: Duration = Duration::from_secs(5);
 
 impl Mailbox {
@@ -55,8 +55,8 @@ impl Mailbox {
         }
     }
 
-    /// Tells the members of a team that one has left whom a collective needs, unless they were told. That
-    /// somebody has left, only those know who were connected.
+    /// Tells the members of a team that one has left whom a collective needs, unless they were
+    /// told. That somebody has left, only those know who were connected.
     pub fn tell_once(&self, number: u64, failure: &Failure) {
         if failure.cause == Cause::Left {
             let tells = |context: &mut Context| {

@@ -19,7 +19,8 @@ use crate::bundle::{Bundle, Shared};
 use crate::name::Name;
 use crate::peer::Peer;
 
-/// The most messages that are held for teams which this member has not made yet: as many of each member.
+/// The most messages that are held for teams which this member has not made yet: as many of each
+/// member.
 const HELD_OF_EACH: usize = 64;
 /// How many teams that this member has left are remembered, so that what comes late is not held.
 const PAST: usize = 1024;
@@ -38,7 +39,8 @@ struct Early {
     held: Held,
 }
 
-/// What members have sent, and what has become of them. Handlers put it there, and collectives take it.
+/// What members have sent, and what has become of them. Handlers put it there, and collectives take
+/// it.
 pub(super) struct Mailbox {
     /// This process's rank in the whole group.
     pub own: u32,
@@ -181,7 +183,8 @@ impl Mailbox {
         self.with(0, whole).expect("the whole group is there until its member has left")
     }
 
-    /// The member is about to leave a team: nothing is begun there any more. Whether it was not before.
+    /// The member is about to leave a team: nothing is begun there any more. Whether it was not
+    /// before.
     pub fn begins_to_leave(&self, number: u64) -> bool {
         self.with(number, Context::begins_to_leave).unwrap_or(false)
     }
@@ -197,7 +200,8 @@ impl Mailbox {
         });
     }
 
-    /// Something has come that is wrong: it is counted, and if a member has failed by that, all are told.
+    /// Something has come that is wrong: it is counted, and if a member has failed by that, all are
+    /// told.
     #[cold]
     fn wrong(&self, context: u64, wrong: Wrong) {
         match wrong {

@@ -19,8 +19,8 @@ impl Mailbox {
         (0..).zip(&self.peers).filter_map(|(rank, peer)| Some((rank, peer.get()?)))
     }
 
-    /// There is a connection to a member. The first is used to send to the member, whichever side has made
-    /// that; of others only the end is watched.
+    /// There is a connection to a member. The first is used to send to the member, whichever side
+    /// has made that; of others only the end is watched.
     pub fn is_connected(&self, whole: u32, peer: Peer) {
         locked(&self.ranks).insert(peer.clone(), whole);
         let is_first = self.peers[whole as usize].set(peer.clone()).is_ok();

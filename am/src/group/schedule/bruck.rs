@@ -11,9 +11,9 @@ pub struct Gathering {
     pub blocks: usize,
 }
 
-/// The rounds of an all-gather for one member of `size`. A member has the blocks of the ranks from its own
-/// on, around the end; at first one. In each round it sends what it has, or as much as is still missing, to
-/// the member before, and appends what comes from the member behind.
+/// The rounds of an all-gather for one member of `size`. A member has the blocks of the ranks from
+/// its own on, around the end; at first one. In each round it sends what it has, or as much as is
+/// still missing, to the member before, and appends what comes from the member behind.
 pub fn bruck(rank: usize, size: usize) -> impl Iterator<Item = Gathering> + Send {
     (0..rounds(size)).map(move |round| {
         let has = 1 << round;

@@ -2,9 +2,9 @@
 
 use super::{Exchange, ahead, behind, rounds};
 
-/// The rounds of a barrier for one member of `size`: in round `k` the member tells the one `2^k` ranks
-/// behind, and hears from the one `2^k` ranks before. After ⌈log₂ size⌉ rounds each member has heard, by
-/// way of others, from all.
+/// The rounds of a barrier for one member of `size`: in round `k` the member tells the one `2^k`
+/// ranks behind, and hears from the one `2^k` ranks before. After ⌈log₂ size⌉ rounds each member
+/// has heard, by way of others, from all.
 pub fn dissemination(rank: usize, size: usize) -> impl Iterator<Item = Exchange> + Send {
     (0..rounds(size)).map(move |round| Exchange {
         round,

@@ -13,8 +13,8 @@ pub enum Step {
         /// Who gives it.
         from: usize,
     },
-    /// It gives its value to a member and receives that member's, which goes to the left of its own or to
-    /// the right.
+    /// It gives its value to a member and receives that member's, which goes to the left of its own
+    /// or to the right.
     Swap {
         /// The member.
         with: usize,
@@ -30,11 +30,12 @@ pub enum Step {
 
 /// The steps of an all-reduce for one member of `size`, each with the number of its round.
 ///
-/// Members are paired first until as many values are left as the greatest power of two that is no more
-/// than `size`: of the lowest ranks, each even one gives its value to the next. Then values are swapped
-/// over distances of 1, 2, 4 and so on. A value always stands for ranks that follow each other, and all members
-/// put the same values together in the same way. So an operator that is associative and not commutative
-/// gives its result in the order of ranks, and floating-point results are the same at every member.
+/// Members are paired first until as many values are left as the greatest power of two that is no
+/// more than `size`: of the lowest ranks, each even one gives its value to the next. Then values
+/// are swapped over distances of 1, 2, 4 and so on. A value always stands for ranks that follow
+/// each other, and all members put the same values together in the same way. So an operator that is
+/// associative and not commutative gives its result in the order of ranks, and floating-point
+/// results are the same at every member.
 pub fn doubling(rank: usize, size: usize) -> impl Iterator<Item = (u32, Step)> + Send {
     let bits = size.ilog2();
     let pairs = size - (1 << bits);

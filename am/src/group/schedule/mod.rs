@@ -1,8 +1,8 @@
 //! Schedules of collectives: who sends what to whom, and in which round.
 //!
-//! A schedule is computed from a member's rank and the number of members alone, without any input or
-//! output. All members of a group compute theirs alike, so that each message that one schedule sends is
-//! one that another receives.
+//! A schedule is computed from a member's rank and the number of members alone, without any input
+//! or output. All members of a group compute theirs alike, so that each message that one schedule
+//! sends is one that another receives.
 
 mod bruck;
 mod dissemination;
@@ -29,8 +29,8 @@ pub(super) struct Exchange {
     pub from: usize,
 }
 
-/// The number of rounds in which something that doubles in each reaches `size` members: the logarithm to
-/// base two, rounded up.
+/// The number of rounds in which something that doubles in each reaches `size` members: the
+/// logarithm to base two, rounded up.
 pub(super) const fn rounds(size: usize) -> u32 {
     size.next_power_of_two().trailing_zeros()
 }

@@ -2,9 +2,9 @@
 
 use super::{Exchange, ahead, behind};
 
-/// The rounds in which one member of `size` sends to each other and receives from each other: in round
-/// `k` to the one `k + 1` ranks behind, and from the one `k + 1` ranks before. So no member is sent to by
-/// two others in the same round.
+/// The rounds in which one member of `size` sends to each other and receives from each other: in
+/// round `k` to the one `k + 1` ranks behind, and from the one `k + 1` ranks before. So no member
+/// is sent to by two others in the same round.
 pub fn pairwise(rank: usize, size: usize) -> impl Iterator<Item = Exchange> + Send {
     (1..size).map(move |distance| Exchange {
         round: distance as u32 - 1,

@@ -2,8 +2,8 @@
 
 use super::rounds;
 
-/// A round of a scan: what the member has folded so far goes to a member of a higher rank, and what comes
-/// from one of a lower rank is put to the left of it.
+/// A round of a scan: what the member has folded so far goes to a member of a higher rank, and what
+/// comes from one of a lower rank is put to the left of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prefix {
     /// The number of the round, from 0.
@@ -14,8 +14,9 @@ pub struct Prefix {
     pub from: Option<usize>,
 }
 
-/// The rounds of a scan for one member of `size`, by the scheme of Hillis and Steele: before round `k` the
-/// member has folded what the `2^k` members up to itself gave, and that goes to the one `2^k` ranks behind.
+/// The rounds of a scan for one member of `size`, by the scheme of Hillis and Steele: before round
+/// `k` the member has folded what the `2^k` members up to itself gave, and that goes to the one
+/// `2^k` ranks behind.
 pub fn prefix(rank: usize, size: usize) -> impl Iterator<Item = Prefix> + Send {
     (0..rounds(size)).map(move |round| {
         let to = Some(rank + (1 << round)).filter(|to| *to < size);

@@ -4,8 +4,8 @@ use super::{ahead, behind};
 
 /// A member's place in the binomial tree of a group, whose root may be any member.
 ///
-/// A member's rank relative to the root, `v`, says where it is: the parent of `v` has the lowest bit of
-/// `v` cleared. So the members below one, and that one, follow each other in relative rank.
+/// A member's rank relative to the root, `v`, says where it is: the parent of `v` has the lowest
+/// bit of `v` cleared. So the members below one, and that one, follow each other in relative rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Tree {
     relative: usize,
@@ -41,8 +41,8 @@ impl Tree {
         self.below(self.relative)
     }
 
-    /// The member's children, from the one with the fewest members below it on. Broadcasts go to them in
-    /// the reverse order, so that the largest part of the tree begins first.
+    /// The member's children, from the one with the fewest members below it on. Broadcasts go to
+    /// them in the reverse order, so that the largest part of the tree begins first.
     pub fn children(&self) -> impl DoubleEndedIterator<Item = Child> + Send + use<> {
         let Self { relative, root, size } = *self;
         let place = *self;

@@ -1,0 +1,102 @@
+//! Waiting of a collective for what other members send.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use super::context::Context;
+use super::failure::Failure;
+use super::run::Run;
+use super::wire::WAITS;
+
+/// How long a member waits for another before it looks whether the other is there at all, and how
+/// often it tells that one from then on what it waits for.
+const QUIET: Duration = Duration::from_millis(250);
+
+impl Run {
+    /// Waits for something that a member sends.
+    pub(super) async fn expect<T>(
+        &self,
+        from: usize,
+        round: u32,
+        take: impl FnMut(&mut Context) -> Option<T>,
+    ) -> Result<T, Failure> {
+        let mut wait = pin!(self.until(take));
+        let mut vigil: Option<Pin<Box<dyn Future<Output = ()> + Send + '_>>> = None;
+        poll_fn(|context| {
+            if let Poll::Ready(found) = wait.as_mut().poll(context) {
+                return Poll::Ready(found);
+            }
+            let vigil = vigil.get_or_insert_with(|| Box::pin(self.keep_vigil(from, round)));
+            // It has no end.
+            let _ = vigil.as_mut().poll(context);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits for something of the team's state, or for the failure of the collective.
+    pub(super) async fn until<T>(
+        &self,
+        mut take: impl FnMut(&mut Context) -> Option<T>,
+    ) -> Result<T, Failure> {
+        let mailbox = &self.core.mailbox;
+        let mut seen = None;
+        let condition = || {
+            let changes = mailbox.changes();
+            if seen == Some(changes) {
+                return None;
+            }
+            seen = Some(changes);
+            let found = mailbox.with(self.team.context, |context| {
+                let found = take(context).map(Ok);
+                found.or_else(|| context.failure(self.sequence).cloned().map(Err))
+            });
+            found.unwrap_or_else(|| Some(Err(self.core.own_leave())))
+        };
+        self.core.bundle.wait_until(condition).await
+    }
+
+    /// Awaits a future, unless the collective fails before.
+    pub(super) async fn unless_failed<F: Future>(&self, future: F) -> Result<F::Output, Failure> {
+        let mut future = pin!(future);
+        let mut failure = pin!(self.until(|_| None::<()>));
+        poll_fn(|context| {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                return Poll::Ready(Ok(output));
+            }
+            match failure.as_mut().poll(context) {
+                Poll::Ready(Err(failure)) => Poll::Ready(Err(failure)),
+                _ => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Sees to it, while this member waits for another, that the end of the other is noticed:
+    /// connects to that one if it must, has it probed, and tells it what this member waits for.
+    async fn keep_vigil(&self, from: usize, round: u32) {
+        let runtime = self.core.bundle.runtime();
+        let sleep = || {
+            let _here = runtime.enter();
+            tokio::time::sleep(QUIET)
+        };
+        sleep().await;
+        let whole = self.team.whole(from);
+        let peer = match self.core.peer(whole).await {
+            Ok(peer) => peer,
+            Err(failure) => {
+                return self.core.mailbox.fail(self.team.context, &self.here(failure));
+            }
+        };
+        let _watch = peer.watch();
+        loop {
+            let waits = (self.team.context, self.sequence, self.label(round).word());
+            if peer.notify(WAITS, waits).await.is_err() {
+                return;
+            }
+            sleep().await;
+        }
+    }
+}
