@@ -24,7 +24,8 @@ async fn all(run: &Run) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sends what a barrier sends first, if that can be done without waiting. Whether it was.
+/// Sends the message of a barrier's first round if that needs no waiting, and returns whether the
+/// message was sent.
 pub(super) fn try_begin(run: &Run) -> Result<bool, Failure> {
     match dissemination(run.rank(), run.size()).next() {
         Some(Exchange { round, to, .. }) => run.try_send_nothing(to, round),
@@ -32,7 +33,7 @@ pub(super) fn try_begin(run: &Run) -> Result<bool, Failure> {
     }
 }
 
-/// Runs a barrier to its end of which the first round was sent.
+/// Runs a barrier to its end after the message of the first round was sent.
 pub(super) async fn run_begun(run: Run, begun: Result<(), Failure>) -> Result<(), GroupError> {
     let result = match begun {
         Ok(()) => rest(&run).await,

@@ -58,7 +58,7 @@ impl Operation {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
     }
 
-    /// Whether no member is through before all have begun.
+    /// Returns whether no member is done with the operation before all members have begun it.
     pub(super) fn synchronises(self) -> bool {
         use Operation::{AllGather, AllReduce, AllToAll, Barrier, Split};
         matches!(self, Barrier | AllGather | AllToAll | AllReduce | Split)

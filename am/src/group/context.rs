@@ -10,21 +10,21 @@ use super::failure::{Cause, Failure};
 use super::team::Team;
 use super::wire::Label;
 
-/// How many collectives may be called without one that synchronises all members. Then a barrier is
-/// put in between.
+/// The most collectives that a program may call in a row without one that synchronises all
+/// members. Before the next one, the team runs a barrier by itself.
 pub(super) const MOST_AHEAD: u64 = 16;
-/// How far the sequence numbers of what has come may be beyond this member's own: what is sent
-/// waits for the completion of a collective that synchronises, and one is among each `MOST_AHEAD +
-/// 1`.
+/// The most by which the sequence number of a message may exceed that of the last collective that
+/// this member has begun. A sender waits for a synchronising collective at least `MOST_AHEAD` back,
+/// and one of each `MOST_AHEAD + 1` collectives synchronises.
 const WINDOW: u64 = 2 * (MOST_AHEAD + 1);
-/// How many collectives that are done are remembered, to tell members that are in others what is
-/// wrong.
+/// The number of past collectives that a member remembers. A message of another collective with the
+/// same number is reported as a mismatch, even if this member is done already.
 const REMEMBERED: usize = 64;
-/// The most messages that a member sends to another within a collective, in any schedule.
+/// The most messages that one member sends to another in one collective, by any schedule.
 const MOST_FROM_ONE: usize = 2;
 
-/// What a message of a team is known by: the collective's number, and who has sent it in which
-/// round.
+/// The identity of a message within a team: the collective's sequence number, the rank in the whole
+/// group of the member at the other end, and the round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Key {
     pub sequence: u64,
@@ -38,7 +38,7 @@ impl Key {
     }
 }
 
-/// A message of which the first piece has come.
+/// A message whose first piece has arrived.
 #[derive(Debug)]
 pub(super) struct Arrived {
     key: Key,
@@ -64,15 +64,17 @@ struct Begun {
     collective: Collective,
 }
 
-/// The number of a collective that begins, and of the one before that must be done first.
+/// The sequence number of a new collective, and the earlier collective that it must wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ticket {
     pub sequence: u64,
-    /// Of a collective that synchronises; 0 if none must be done.
+    /// The sequence number of the synchronising collective that must be done before this one
+    /// sends; 0 if there is none.
     pub fence: u64,
 }
 
-/// What is wrong with something that has come. `None` if it is only to be counted.
+/// The reason to refuse a message: the failure of its sender, or `None` for a message that is only
+/// dropped and counted.
 pub(super) type Wrong = Option<Failure>;
 
 /// The state of a team at one of its members.
@@ -80,31 +82,32 @@ pub(super) struct Context {
     pub team: Arc<Team>,
     /// The number of the last collective that was begun.
     last: u64,
-    /// How many were begun since the last that synchronises.
+    /// The number of collectives begun since the last one that synchronises.
     since: u64,
-    /// The numbers of those that synchronise and are too new to be waited for.
+    /// The sequence numbers of recent synchronising collectives, which new collectives do not wait
+    /// for yet.
     synchronising: VecDeque<u64>,
-    /// What must be done before anything else is sent.
+    /// The sequence number of the synchronising collective that new collectives wait for.
     fence: u64,
-    /// The highest number of one that synchronises and is done.
+    /// The highest sequence number of a synchronising collective that is done.
     synchronised: u64,
-    /// What was begun and is not done, by number.
+    /// The collectives that are begun and not done, in the order of their sequence numbers.
     open: VecDeque<Begun>,
-    /// What was begun last, done or not.
+    /// The collectives that were begun last, done or not: at most [`REMEMBERED`].
     recent: VecDeque<Begun>,
     arrived: Vec<Arrived>,
     inflows: Vec<Inflow>,
-    /// Messages of this member's of which the receivers have asked for the rest. `from` is the
-    /// receiver.
+    /// The messages of this member whose receivers have asked for the rest. The member in such a
+    /// key is the receiver.
     cleared: Vec<Key>,
-    /// Whether this member is about to leave, and begins nothing more.
+    /// Whether this member is leaving the team. If so, it begins no further collective.
     leaving: bool,
-    /// Members that have left.
+    /// The members that have left the team, by their ranks in the whole group.
     left: Vec<u32>,
-    /// Why collectives behind [some number](Failure::after) fail.
+    /// The failure by which all collectives behind [its number](Failure::after) fail.
     broken: Option<Failure>,
-    /// The least number behind which this member has told others that collectives fail because one
-    /// has left.
+    /// The lowest sequence number from which this member has told others that collectives fail
+    /// because a member has left.
     told: u64,
 }
 
@@ -129,17 +132,18 @@ impl Context {
         }
     }
 
-    /// The number of the last collective that this member has begun.
+    /// The sequence number of the last collective that this member has begun; 0 before the first.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// Whether nothing that was begun is still to be done.
+    /// Returns whether all collectives that this member has begun are done.
     pub fn is_idle(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Begins the barrier that must come before the next collective, if one must.
+    /// Begins the barrier that the next collective must wait for, if too many collectives have gone
+    /// without one that synchronises. Must be called before each [`begin`](Self::begin).
     pub fn begin_fence(&mut self) -> Option<Ticket> {
         if self.since < MOST_AHEAD || self.team.size() == 1 {
             return None;
@@ -152,7 +156,7 @@ impl Context {
         Some(ticket)
     }
 
-    /// Begins a collective, for which nothing else must have been begun.
+    /// Begins a collective, and returns its sequence number with the one that it must wait for.
     pub fn begin(&mut self, collective: Collective) -> Ticket {
         let sequence = self.begin_any(collective);
         while let Some(&old) = self.synchronising.front()
@@ -181,7 +185,8 @@ impl Context {
         self.last
     }
 
-    /// A member is in another collective than this one, which this member has just begun.
+    /// Returns the failure of a member whose message has arrived for another collective than the
+    /// one that this member has just begun with the same sequence number.
     pub fn mismatch(&self, sequence: u64, collective: Collective) -> Option<Failure> {
         let other = |arrived: &&Arrived| {
             arrived.key.sequence == sequence && arrived.collective != collective
@@ -191,7 +196,8 @@ impl Context {
         Some(Failure { whole: arrived.key.from, after: sequence - 1, cause })
     }
 
-    /// A collective is done, or has failed. Whether anybody may wait for that.
+    /// Ends a collective, successfully if `done`, and drops all that has arrived for it. Returns
+    /// whether another task may be waiting for the end.
     pub fn end(&mut self, sequence: u64, done: bool) -> bool {
         let before = self.synchronised;
         if let Ok(at) = self.open.binary_search_by_key(&sequence, |begun| begun.sequence) {
@@ -210,37 +216,37 @@ impl Context {
         self.leaving
     }
 
-    /// This member begins nothing more. Whether that is new.
+    /// Has this member begin no further collective. Returns whether it was allowed to until now.
     pub fn begins_to_leave(&mut self) -> bool {
         !std::mem::replace(&mut self.leaving, true)
     }
 
-    /// Whether others are to be told that collectives behind a number fail because a member has
-    /// left: once, unless it is fewer that they know of.
+    /// Records that others are told that collectives behind the number `after` fail because a
+    /// member has left. Returns whether that is more than they were told before.
     pub fn is_to_tell(&mut self, after: u64) -> bool {
         let is_news = after < self.told;
         self.told = self.told.min(after);
         is_news
     }
 
-    /// Whether what must be done before a collective is done.
+    /// Returns whether the collective that a [`Ticket`] names as its fence is done.
     #[inline]
     pub fn is_past(&self, fence: u64) -> bool {
         self.synchronised >= fence
     }
 
-    /// Why a collective fails, if it does.
+    /// Returns the failure by which a collective fails, if there is one.
     #[inline]
     pub fn failure(&self, sequence: u64) -> Option<&Failure> {
         self.broken.as_ref().filter(|failure| sequence > failure.after)
     }
 
-    /// Why collectives fail from some number on, if any do.
+    /// Returns the failure of the team, if there is one, whichever collectives it concerns.
     pub fn broken(&self) -> Option<&Failure> {
         self.broken.as_ref()
     }
 
-    /// Has collectives fail. Whether some do that did not before.
+    /// Records a failure of the team. Returns whether more collectives fail than before.
     pub fn fail(&mut self, failure: &Failure) -> bool {
         let worse = self.broken.as_ref().is_none_or(|before| failure.after < before.after);
         if worse {
@@ -249,7 +255,7 @@ impl Context {
         worse
     }
 
-    /// A member has left behind its collective `last`.
+    /// Records that a member has left the team after the collective with the number `last`.
     pub fn leaves(&mut self, whole: u32, last: u64) {
         if !self.has_left(whole) {
             self.left.push(whole);
@@ -261,20 +267,20 @@ impl Context {
         self.left.contains(&whole)
     }
 
-    /// Takes the message that has come from a member in a round.
+    /// Takes a message, of which there is at least the first piece, if it has arrived.
     #[inline]
     pub fn take(&mut self, key: Key) -> Option<Arrived> {
         let at = self.arrived.iter().position(|arrived| arrived.key == key)?;
         Some(self.arrived.swap_remove(at))
     }
 
-    /// Goes on to receive a message of which the first piece is all that has come.
+    /// Prepares to receive the rest of a message after its first piece.
     pub fn receive_rest(&mut self, arrived: &Arrived) {
         let &Arrived { key, total, ref piece, .. } = arrived;
         self.inflows.push(Inflow { key, total, bytes: piece.to_vec() });
     }
 
-    /// Takes a longer message, if all of it has come.
+    /// Takes a message of several pieces, if all of them have arrived.
     pub fn take_whole(&mut self, key: Key) -> Option<Vec<u8>> {
         let whole =
             |inflow: &Inflow| inflow.key == key && inflow.bytes.len() as u64 == inflow.total;
@@ -282,14 +288,14 @@ impl Context {
         Some(self.inflows.swap_remove(at).bytes)
     }
 
-    /// Takes the request for the rest of a message that this member sends: the `key` has the
-    /// receiver.
+    /// Takes the request for the rest of a message that this member sends to the member in `key`.
+    /// Returns whether there was such a request.
     pub fn take_cleared(&mut self, key: Key) -> bool {
         let at = self.cleared.iter().position(|cleared| *cleared == key);
         at.map(|at| self.cleared.swap_remove(at)).is_some()
     }
 
-    /// The first piece of a message has come.
+    /// Keeps the first piece of a message for the collective that will take the message.
     pub fn arrives(
         &mut self,
         sequence: u64,
@@ -310,7 +316,7 @@ impl Context {
         Ok(())
     }
 
-    /// A further piece of a message has come: of one that this member has asked for.
+    /// Appends a further piece to a message whose rest this member has asked for.
     pub fn goes_on(
         &mut self,
         sequence: u64,
@@ -330,7 +336,7 @@ impl Context {
         Ok(())
     }
 
-    /// A member asks for the rest of a message that this member sends.
+    /// Records that a member asks for the rest of a message that this member sends.
     pub fn clears(&mut self, sequence: u64, label: Label) -> Result<(), Wrong> {
         self.belongs(sequence, label)?;
         let key = Key::of(sequence, label);
@@ -345,8 +351,9 @@ impl Context {
         Ok(())
     }
 
-    /// Whether a message of a collective may be kept: one that this member is in, or will soon be.
-    /// If not, the failure of the sender, if it is one and not only late.
+    /// Checks that a message is of a collective that this member is in or may soon begin. The error
+    /// is the failure of a sender that is in another collective or too far ahead, and `None` for a
+    /// message that is merely late.
     pub fn belongs(&self, sequence: u64, label: Label) -> Result<(), Wrong> {
         if self.failure(sequence).is_some() || self.team.rank_of(label.from).is_none() {
             return Err(None);

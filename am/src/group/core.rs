@@ -22,18 +22,18 @@ use crate::event::Event;
 use crate::handlers::{Handlers, WithState};
 use crate::peer::Peer;
 
-/// How long a member that could not be connected to is left alone at first, and at the most.
+/// The first and the longest pause between attempts to connect to a member.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a process has for a group and all its teams.
+/// The endpoint and the mailbox of a process's member, shared by all its teams.
 pub(super) struct Core {
     pub bundle: Bundle,
     pub mailbox: Arc<Mailbox>,
     endpoint: Endpoint,
     patience: Duration,
-    /// Locks of those who connect to a member, so that nobody does it twice: for each that was
-    /// connected to.
+    /// A lock for each member that was ever to be connected to, so that tasks which need the same
+    /// member make one connection.
     turns: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<()>>>>,
     digest: u64,
     watcher: AbortHandle,
@@ -67,7 +67,7 @@ impl Core {
         Ok(Arc::new(Self { bundle, mailbox, endpoint, patience, turns, digest, watcher }))
     }
 
-    /// The connection to a member, which is made if there is none.
+    /// Returns the connection to a member, after making one if there is none.
     pub async fn peer(self: &Arc<Self>, whole: u32) -> Result<Peer, Failure> {
         if let Some(peer) = self.mailbox.peer(whole) {
             return Ok(peer.clone());
@@ -139,8 +139,7 @@ impl Drop for Core {
     }
 }
 
-/// Why a member was not connected to, and whether there is no hope that another attempt does
-/// better.
+/// The reason why an attempt to connect has failed, and whether another attempt must fail, too.
 struct Refused {
     why: String,
     is_final: bool,
@@ -160,7 +159,7 @@ impl From<MapError> for Refused {
     }
 }
 
-/// Takes up what happens to the connections of a group.
+/// Takes up the ends of a group's connections, for as long as the group's endpoint is open.
 async fn watch(mailbox: Arc<Mailbox>, mut events: broadcast::Receiver<Event>) {
     loop {
         match events.recv().await {

@@ -29,7 +29,7 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         let (core, team) = (self.core.clone(), self.team.clone());
-        // Who has left already leaves nothing behind.
+        // A member that has called `leave` is out already.
         if core.mailbox.begins_to_leave(team.context) {
             self.core.bundle.runtime().spawn(leave(core, team));
         }

@@ -38,15 +38,15 @@
 //!
 //! # In order, and not in step
 //!
-//! A collective takes its place in the program's order when its method is called. What the method
-//! returns is a future: awaited at once, it is a collective as any; given to [`tokio::spawn`], it
-//! goes on beside the program (split-phase). Futures of one member may be awaited in any order, as
-//! long as each is awaited in time: one that is not spawned goes on only while it is awaited, and
-//! other members wait for it.
+//! A collective takes its place in the program's order when its method is called. The method
+//! returns a future. A program that awaits the future at once has a blocking collective; a program
+//! that gives the future to [`tokio::spawn`] has a split-phase collective, which goes on beside the
+//! program. A future that is not spawned goes on only while it is awaited, and other members wait
+//! for it meanwhile.
 //!
 //! Members may be ahead of others. A member that has received what it needs is done, whatever the
-//! others do. Only a barrier, an all-gather, an all-to-all, an all-reduce or a split is done
-//! nowhere before all members have begun.
+//! others do. Only a barrier, an all-gather, an all-to-all, an all-reduce and a split synchronise:
+//! no member is done with one before all members have begun it.
 //!
 //! # Connections
 //!
@@ -66,21 +66,22 @@
 //! | messages for teams that others have made and this member has not yet | 64 payloads |
 //! | a message that is being received | what of it has come, twice over while it comes; never more than [`longest`](GroupConfig::longest) |
 //!
-//! 34 collectives, for a member that has begun 16 in a row without one that synchronises all
-//! members begins a barrier first; and what comes behind a collective that synchronises waits, 16
-//! further on, until that is done. So a future of such a collective that is neither awaited nor
-//! spawned holds up what is begun 16 later.
+//! The number of 34 collectives comes from two rules. A team runs a barrier by itself after 16
+//! collectives in a row of which none synchronises. And a collective waits for the synchronising
+//! one that is at least 16 collectives back. So a program that neither awaits nor spawns a
+//! synchronising collective holds up the collectives that it begins 16 later.
 //!
 //! # When something goes wrong
 //!
-//! A collective that can't be done for a member fails, with an error that names the member to
-//! blame; and so it does for all members for which it was not done, and all later collectives of
-//! the team. A member that dies fails all teams that it is in. How soon that is noticed is up to
-//! the NICs: about two seconds for a process that is killed. A member that [leaves](Group::leave)
-//! in order does so behind all that it has begun, and what others still do of those is done.
+//! A collective that can't be done fails with an error that names the member to blame: for all
+//! members that are not done with it yet, and so do all later collectives of the team. A member
+//! that dies fails all teams that it is in. The NICs notice a process that was killed within about
+//! two seconds. A member that [leaves](Group::leave) in order has done its part of all collectives
+//! that it has begun, and the other members finish those.
 //!
-//! Nothing that a member sends has another panic. What belongs to no collective ends those of the
-//! team, with an error that names the sender; what comes late is dropped.
+//! No message of a peer causes a panic. A message that belongs to no collective fails the team with
+//! an error that names its sender, and a late message is dropped. A peer that the group's
+//! [tag](GroupConfig::tag) admits is believed to be the member that it says it is.
 
 mod barrier;
 mod blocks;

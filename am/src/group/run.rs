@@ -25,7 +25,7 @@ pub(super) struct Run {
     pub team: Arc<Team>,
     pub collective: Collective,
     pub sequence: u64,
-    /// What must be done before anything is sent.
+    /// The sequence number of the collective that must be done before this one sends.
     fence: u64,
     ended: bool,
 }
@@ -80,7 +80,7 @@ impl Run {
         self.team.size()
     }
 
-    /// Ends the collective with its result, whichever that is. All members learn of a failure.
+    /// Ends the collective with its result, success or failure, and tells all members of a failure.
     pub fn done<T>(mut self, result: Result<T, Failure>) -> Result<T, GroupError> {
         self.ended = true;
         let (mailbox, context) = (&self.core.mailbox, self.team.context);
@@ -110,7 +110,7 @@ impl Run {
         Key { sequence: self.sequence, from: self.team.whole(other), round }
     }
 
-    /// Waits until the collective may send: until members that are behind have come far enough.
+    /// Waits until the collective may send, because no member is too far behind.
     pub async fn enter(&self) -> Result<(), Failure> {
         if self.fence == 0 {
             return Ok(());
@@ -124,7 +124,7 @@ impl Run {
         self.send_rest(to, round, bytes, rest).await
     }
 
-    /// Sends messages to members, of which none waits for another that is not ready.
+    /// Sends messages to members. A member that is not ready does not delay the others.
     pub async fn send_all(
         &self,
         messages: impl Iterator<Item = (usize, Bytes)>,
@@ -140,7 +140,8 @@ impl Run {
         if longer.is_empty() { Ok(()) } else { Box::pin(all(longer)).await }
     }
 
-    /// Sends an empty message to a member, if that can be done without waiting. Whether it was.
+    /// Sends an empty message to a member if that needs no waiting, and returns whether it was
+    /// sent.
     pub fn try_send_nothing(&self, to: usize, round: u32) -> Result<bool, Failure> {
         let (mailbox, context, whole) =
             (&self.core.mailbox, self.team.context, self.team.whole(to));
@@ -254,7 +255,8 @@ impl Run {
         Ok(whole.into())
     }
 
-    /// The connection to a member. The failure of the team ends the attempt to make one.
+    /// Returns the connection to a member, after making one if there is none, unless the team fails
+    /// meanwhile.
     async fn peer(&self, whole: u32) -> Result<Peer, Failure> {
         if let Some(peer) = self.core.mailbox.peer(whole) {
             return Ok(peer.clone());
@@ -282,6 +284,8 @@ impl Run {
         }
     }
 
+    /// Takes up the failure to send to a member, and returns the failure that the collective ends
+    /// with.
     #[cold]
     fn not_sent(&self, whole: u32, why: &SendError) -> Failure {
         let mailbox = &self.core.mailbox;

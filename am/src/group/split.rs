@@ -37,8 +37,8 @@ impl Wish {
 
 impl Group {
     /// Splits the group into teams: members that name the same colour make one, in which they are
-    /// ordered by their keys, and those of the same key by their ranks. Who names no colour is in
-    /// none, and gets `None`.
+    /// ordered by their keys, and those of the same key by their ranks. A member that names no
+    /// colour is in none, and gets `None`.
     ///
     /// A team is a group like any other, with collectives and ranks of its own, and uses the same
     /// connections.

@@ -10,8 +10,8 @@ use super::failure::Failure;
 use super::run::Run;
 use super::wire::WAITS;
 
-/// How long a member waits for another before it looks whether the other is there at all, and how
-/// often it tells that one from then on what it waits for.
+/// The time that a member waits for another before it checks that the other is there at all, and
+/// after which it tells the other again what it waits for.
 const QUIET: Duration = Duration::from_millis(250);
 
 impl Run {
@@ -36,7 +36,7 @@ impl Run {
         .await
     }
 
-    /// Waits for something of the team's state, or for the failure of the collective.
+    /// Waits until `take` gives something of the team's state, or until the collective fails.
     pub(super) async fn until<T>(
         &self,
         mut take: impl FnMut(&mut Context) -> Option<T>,
@@ -74,8 +74,9 @@ impl Run {
         .await
     }
 
-    /// Sees to it, while this member waits for another, that the end of the other is noticed:
-    /// connects to that one if it must, has it probed, and tells it what this member waits for.
+    /// Checks on a member for as long as this one waits for it: connects to that member if there is
+    /// no connection, has it probed for signs of life, and tells it what this member waits for. A
+    /// failure ends the collective, and with it this future.
     async fn keep_vigil(&self, from: usize, round: u32) {
         let runtime = self.core.bundle.runtime();
         let sleep = || {

@@ -12,8 +12,8 @@ pub(super) const MOST_MEMBERS: usize = 1 << RANK_BITS;
 const RANK_BITS: u32 = 20;
 const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
 
-/// Who connects: its rank, the size of the group, and a digest of the members' service numbers.
-/// What is answered is a [`Verdict`].
+/// The first message on a connection: the sender's rank, the size of the group, and a digest of the
+/// members' service numbers. The answer is a [`Verdict`].
 pub(super) const HELLO: Call<(u32, u32, u64), u64> = Call::new("doorbell.group.hello");
 /// The first piece of a message: context, sequence number, [`Label`], length of the whole, bytes.
 pub(super) const PIECE: Notice<(u64, u64, u64, u64, Bytes)> = Notice::new("doorbell.group.piece");

@@ -11,13 +11,13 @@ use crate::group::team::Team;
 use crate::group::wire::{BROKEN, words_of_failure};
 use crate::peer::Peer;
 
-/// How long a member is tried to be told of a failure. One that takes nothing for so long learns of
-/// the failure by its own connections.
+/// The longest that a notice of a failure waits for a credit. A member that takes nothing for so
+/// long finds out by its own connections.
 const TELLS_WITHIN: Duration = Duration::from_secs(5);
 
 impl Mailbox {
-    /// Has a team's collectives fail, and tells the team's members, unless a failure was known that
-    /// concerns as many collectives.
+    /// Fails the collectives of a team that a failure concerns, and tells the team's members. Does
+    /// nothing if those collectives fail already.
     pub fn fail(&self, number: u64, failure: &Failure) {
         let team = self.change(|state| {
             let context = state.context(number)?;
@@ -34,7 +34,8 @@ impl Mailbox {
         self.spread(team.context, failure, to);
     }
 
-    /// A member tells of a failure.
+    /// Takes a member's notice of a failure, and passes it on. `None` is a notice that makes no
+    /// sense.
     pub fn hears_of(&self, number: u64, failure: Option<Failure>) {
         let Some(failure) = failure else { return self.wrong(number, None) };
         let Failure { whole, ref cause, .. } = failure;
@@ -55,8 +56,8 @@ impl Mailbox {
         }
     }
 
-    /// Tells the members of a team that one has left whom a collective needs, unless they were
-    /// told. That somebody has left, only those know who were connected.
+    /// Tells the members of a team that a member has left which a collective needs, unless they
+    /// were told before. The member that left has told only those that it was connected to.
     pub fn tell_once(&self, number: u64, failure: &Failure) {
         if failure.cause == Cause::Left {
             let tells = |context: &mut Context| {
@@ -68,7 +69,8 @@ impl Mailbox {
         }
     }
 
-    /// A member has gone: the collectives of all teams fail that the member has not left.
+    /// Fails the collectives of all teams with a member that has gone, except teams that the member
+    /// has left in order, and tells all members.
     pub fn is_gone(&self, whole: u32, why: Arc<str>) {
         let failure = Failure { whole, after: 0, cause: Cause::Gone(why) };
         let is_news = self.change(|state| {
@@ -92,7 +94,7 @@ impl Mailbox {
         }
     }
 
-    /// Tells a member that was just connected to what has failed so far.
+    /// Tells a member, to which there is a connection now, of all failures so far.
     pub(super) fn tell_all_failures(&self, rank: u32, peer: &Peer) {
         let failures: Vec<(u64, Failure)> = {
             let state = locked(&self.state);
@@ -111,7 +113,7 @@ impl Mailbox {
         }
     }
 
-    /// Tells members that there are connections to of a failure, in the background.
+    /// Tells those of some members of a failure to which there are connections, in the background.
     fn spread(&self, context: u64, failure: &Failure, to: impl Fn(u32) -> bool) {
         for (rank, peer) in (0..).zip(&self.peers) {
             if let Some(peer) = peer.get().filter(|_| to(rank)) {

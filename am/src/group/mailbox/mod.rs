@@ -19,28 +19,27 @@ use crate::bundle::{Bundle, Shared};
 use crate::name::Name;
 use crate::peer::Peer;
 
-/// The most messages that are held for teams which this member has not made yet: as many of each
-/// member.
+/// The most messages of each member that are held for teams which this member has not made yet.
 const HELD_OF_EACH: usize = 64;
-/// How many teams that this member has left are remembered, so that what comes late is not held.
+/// The number of left teams that a member remembers, so that late messages for them are not held.
 const PAST: usize = 1024;
 
-/// What has come for a team that this member has not made yet, or has left.
+/// The content of a message for a team that this member has not made yet.
 enum Held {
     Piece { sequence: u64, label: Label, total: u64, piece: Bytes },
     Broken(Failure),
     Leave { whole: u32, last: u64 },
 }
 
-/// A message that is held, the team that it is for, and who has sent it.
+/// A message that is held until this member makes the team that the message is for.
 struct Early {
     context: u64,
     from: u32,
     held: Held,
 }
 
-/// What members have sent, and what has become of them. Handlers put it there, and collectives take
-/// it.
+/// The mailbox of a group at one member: messages for its collectives, connections to other
+/// members, and failures. Handlers of messages fill the mailbox, and collectives empty it.
 pub(super) struct Mailbox {
     /// This process's rank in the whole group.
     pub own: u32,
@@ -48,13 +47,13 @@ pub(super) struct Mailbox {
     /// The longest message of a member.
     pub longest: u64,
     state: Mutex<State>,
-    /// Counts changes of the state, for whoever looks without taking the lock.
+    /// The number of changes of the state, which a waiting task reads without taking the lock.
     changes: AtomicU64,
-    /// Messages of members that were dropped.
+    /// The number of messages that were dropped because they belonged nowhere.
     malformed: AtomicU64,
-    /// Members that there is a connection to, by their ranks.
+    /// The connection by which each member is sent to, by the member's rank in the whole group.
     peers: Box<[OnceLock<Peer>]>,
-    /// Whose a connection is.
+    /// The rank of the member at the other end of each connection.
     ranks: Mutex<HashMap<Peer, u32>>,
     bundle: Weak<Shared>,
     pub runtime: Handle,
@@ -76,7 +75,8 @@ impl State {
         self.contexts.iter_mut().find(|context| context.team.context == number)
     }
 
-    /// Holds something for a team that this member may be about to make.
+    /// Holds a message for a team that this member may be about to make, unless too many of the
+    /// same sender are held already.
     fn hold(&mut self, context: u64, from: u32, held: Held) -> Result<(), Wrong> {
         if self.past.contains(&context) {
             return Err(None);
@@ -109,18 +109,18 @@ impl Mailbox {
         self.names.len()
     }
 
-    /// How often the state has changed.
+    /// Returns a number that grows with each change of the state.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// How many messages of members were dropped because they belonged nowhere.
+    /// Returns the number of messages that were dropped because they belonged nowhere.
     pub fn malformed(&self) -> u64 {
         self.malformed.load(Ordering::Relaxed)
     }
 
-    /// Changes the state in a handler, behind which all who wait look again.
+    /// Changes the state in a handler of messages. The bundle wakes waiting tasks after a handler.
     #[inline]
     fn handle<R>(&self, changes: impl FnOnce(&mut State) -> R) -> R {
         let result = changes(&mut locked(&self.state));
@@ -128,7 +128,7 @@ impl Mailbox {
         result
     }
 
-    /// Changes the state elsewhere, and has all who wait look again.
+    /// Changes the state outside of a handler, and wakes all waiting tasks.
     fn change<R>(&self, changes: impl FnOnce(&mut State) -> R) -> R {
         let result = self.handle(changes);
         if let Some(bundle) = self.bundle.upgrade() {
@@ -137,13 +137,13 @@ impl Mailbox {
         result
     }
 
-    /// Does something with the state of a team, unless this member has left that.
+    /// Calls a function with the state of a team. Returns `None` if this member is not in the team.
     #[inline]
     pub fn with<R>(&self, context: u64, does: impl FnOnce(&mut Context) -> R) -> Option<R> {
         locked(&self.state).context(context).map(does)
     }
 
-    /// A collective is done, or has failed, and those look again who wait for that.
+    /// Ends a collective, successfully if `done`, and wakes the tasks that wait for its end.
     #[inline]
     pub fn end(&self, number: u64, sequence: u64, done: bool) {
         if self.with(number, |context| context.end(sequence, done)) == Some(true) {
@@ -151,7 +151,7 @@ impl Mailbox {
         }
     }
 
-    /// There is a team: what has come for it before is taken up.
+    /// Adds a team, and delivers the messages that were held for the team.
     pub fn make(&self, team: Arc<Team>) {
         let number = team.context;
         let wrong = self.change(|state| {
@@ -177,19 +177,19 @@ impl Mailbox {
         wrong.into_iter().for_each(|wrong| self.wrong(number, wrong));
     }
 
-    /// The whole group, as a team.
+    /// Returns the whole group as a team.
     pub fn whole(&self) -> Arc<Team> {
         let whole = |context: &mut Context| context.team.clone();
         self.with(0, whole).expect("the whole group is there until its member has left")
     }
 
-    /// The member is about to leave a team: nothing is begun there any more. Whether it was not
-    /// before.
+    /// Has this member begin no further collective of a team. Returns whether it was allowed to
+    /// until now.
     pub fn begins_to_leave(&self, number: u64) -> bool {
         self.with(number, Context::begins_to_leave).unwrap_or(false)
     }
 
-    /// The member has left a team.
+    /// Removes a team that this member has left.
     pub fn unmake(&self, number: u64) {
         self.change(|state| {
             state.contexts.retain(|context| context.team.context != number);
@@ -200,8 +200,8 @@ impl Mailbox {
         });
     }
 
-    /// Something has come that is wrong: it is counted, and if a member has failed by that, all are
-    /// told.
+    /// Takes up the refusal of a message: fails the team if a member is to blame, and counts the
+    /// message as dropped if not.
     #[cold]
     fn wrong(&self, context: u64, wrong: Wrong) {
         match wrong {
@@ -210,7 +210,7 @@ impl Mailbox {
         }
     }
 
-    /// Whether the member is about to leave all teams, and welcomes nobody any more.
+    /// Returns whether this member is leaving all its teams, and so refuses new connections.
     pub fn is_leaving(&self) -> bool {
         locked(&self.state).contexts.iter().all(|context| context.is_leaving())
     }
@@ -218,7 +218,7 @@ impl Mailbox {
 
 /// Messages, as handlers take them.
 impl Mailbox {
-    /// The first piece of a message has come.
+    /// Takes the first piece of a message.
     #[inline]
     pub fn arrives(&self, number: u64, sequence: u64, label: u64, total: u64, piece: Bytes) {
         let Some(label) = self.label(label) else { return };
@@ -241,19 +241,20 @@ impl Mailbox {
         }
     }
 
-    /// A further piece of a message has come.
+    /// Takes a further piece of a message.
     pub fn goes_on(&self, number: u64, sequence: u64, label: u64, offset: u64, piece: &[u8]) {
         self.checked(number, label, |context, label| {
             context.goes_on(sequence, label, offset, piece)
         });
     }
 
-    /// A member asks for the rest of a message.
+    /// Takes a member's request for the rest of a message.
     pub fn clears(&self, number: u64, sequence: u64, label: u64) {
         self.checked(number, label, |context, label| context.clears(sequence, label));
     }
 
-    /// A member says what it waits for: whether this one is in the same collective.
+    /// Takes a member's word that it waits for this one, and fails the team if this member is in
+    /// another collective.
     pub fn hears_waiting(&self, number: u64, sequence: u64, label: u64) {
         self.checked(number, label, |context, label| match context.belongs(sequence, label) {
             // What this member has done already is on its way, or the question is.
@@ -288,7 +289,7 @@ impl Mailbox {
         label
     }
 
-    /// A member leaves a team.
+    /// Takes a member's word that it leaves a team after the collective with the number `last`.
     pub fn hears_leaving(&self, number: u64, whole: u32, last: u64) {
         // That this member leaves, it says itself.
         if whole as usize >= self.size() || whole == self.own {

@@ -8,19 +8,19 @@ use crate::error::SendError;
 use crate::peer::Peer;
 
 impl Mailbox {
-    /// The connection to a member, if there is one.
+    /// Returns the connection to a member, if there is one.
     #[inline]
     pub fn peer(&self, whole: u32) -> Option<&Peer> {
         self.peers[whole as usize].get()
     }
 
-    /// All members that there is a connection to.
+    /// Iterates over the members to which there are connections.
     pub fn connected(&self) -> impl Iterator<Item = (u32, &Peer)> {
         (0..).zip(&self.peers).filter_map(|(rank, peer)| Some((rank, peer.get()?)))
     }
 
-    /// There is a connection to a member. The first is used to send to the member, whichever side
-    /// has made that; of others only the end is watched.
+    /// Records a connection to a member, which either side may have made. The first connection is
+    /// used to send to the member; of further ones only the end matters.
     pub fn is_connected(&self, whole: u32, peer: Peer) {
         locked(&self.ranks).insert(peer.clone(), whole);
         let is_first = self.peers[whole as usize].set(peer.clone()).is_ok();
@@ -31,7 +31,7 @@ impl Mailbox {
         }
     }
 
-    /// There is a connection to a member by which nothing is sent, and whose end is watched.
+    /// Watches the end of a connection to a member by which nothing is sent.
     pub fn is_watched(&self, whole: u32, peer: &Peer) {
         locked(&self.ranks).insert(peer.clone(), whole);
         if let Some(ending) = peer.ending() {
@@ -39,7 +39,7 @@ impl Mailbox {
         }
     }
 
-    /// A connection has ended, by which a member has gone unless it has left before.
+    /// Takes up the end of a connection: its member has gone, unless the member left in order.
     pub fn has_ended(&self, peer: &Peer, why: &str) {
         let rank = locked(&self.ranks).remove(peer);
         if let Some(rank) = rank {
@@ -47,7 +47,7 @@ impl Mailbox {
         }
     }
 
-    /// Looks at all connections, for whoever was not told of some that have ended.
+    /// Takes up the ends of all connections that have ended, after events were lost.
     pub fn look_for_ended(&self) {
         let ended: Vec<_> = {
             let ranks = locked(&self.ranks);
@@ -58,7 +58,7 @@ impl Mailbox {
         }
     }
 
-    /// Sending to a member has failed: the member has gone, or can't be told anything.
+    /// Takes up the failure to send to a member, which is gone then for all purposes.
     #[cold]
     pub fn not_sent(&self, whole: u32, why: &SendError) {
         let why = match why {
