@@ -42,6 +42,15 @@ impl Group {
     ///
     /// A team is a group like any other, with collectives and ranks of its own, and uses the same
     /// connections.
+    ///
+    /// ```
+    /// # use doorbell::am::group::{Group, GroupError};
+    /// async fn row(grid: &Group, columns: usize) -> Result<Group, GroupError> {
+    ///     let row = (grid.rank() / columns) as u32;
+    ///     let team = grid.split(Some(row), grid.rank() as u32).await?;
+    ///     Ok(team.expect("every member has a colour"))
+    /// }
+    /// ```
     pub fn split(
         &self,
         color: Option<u32>,

@@ -1,0 +1,300 @@
+//! The handle by which a process runs collectives.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::collective::{Collective, Operation};
+use super::config::GroupConfig;
+use super::core::Core;
+use super::error::GroupError;
+use super::leaving::Membership;
+use super::run::Run;
+use super::{barrier, folds, moves};
+use crate::bundle::Bundle;
+
+/// A process's place in a group, or in a team of it, by which the process runs collectives with the
+/// other members. See the [module](super).
+///
+/// Clones are handles to the same place. When the last is dropped, the member leaves in the
+/// background, as [`leave`](Self::leave) does. A program that is about to end awaits
+/// [`leave`](Self::leave): if its runtime ends first, the other members take this one to have died.
+#[derive(Clone)]
+pub struct Group(pub(super) Arc<Membership>);
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group").field("rank", &self.rank()).field("size", &self.size()).finish()
+    }
+}
+
+impl Group {
+    /// Joins a group: opens the endpoint that is this process's in the list of members. Nobody is
+    /// connected to yet.
+    ///
+    /// # Errors
+    /// When the rank is none of the list, or the endpoint can't be opened.
+    pub async fn join(bundle: &Bundle, config: GroupConfig) -> Result<Self, GroupError> {
+        let core = Core::open(bundle, config).await?;
+        let team = core.mailbox.whole();
+        Ok(Self(Membership::new(core, team)))
+    }
+
+    /// This process's rank among the members: from 0, and below [`size`](Self::size).
+    pub fn rank(&self) -> usize {
+        self.0.team.rank
+    }
+
+    /// The number of members.
+    pub fn size(&self) -> usize {
+        self.0.team.size()
+    }
+
+    /// The rank in the whole group of a member of this team.
+    ///
+    /// # Panics
+    /// When there is no member of that rank.
+    pub fn whole(&self, rank: usize) -> usize {
+        assert!(
+            rank < self.size(),
+            "the team has {} members, and none of rank {rank}",
+            self.size()
+        );
+        self.0.team.whole(rank) as usize
+    }
+
+    /// The bundle that serves the group's endpoint.
+    pub fn bundle(&self) -> Bundle {
+        self.0.core.bundle.clone()
+    }
+
+    /// How many messages of members were dropped because they belonged to no collective, or came
+    /// too late.
+    pub fn malformed(&self) -> u64 {
+        self.0.core.mailbox.malformed()
+    }
+
+    /// Waits until all members have come here.
+    pub fn barrier(&self) -> impl Future<Output = Result<(), GroupError>> + Send + use<> {
+        let run = self.begin(barrier::BARRIER);
+        async move { barrier::run(run?).await }
+    }
+
+    /// Says that this member has come to a barrier, and returns a future that waits for the others:
+    /// what is done between the two is done while others come. Others learn that this member has
+    /// come when this returns, or at the latest when the task lets others run.
+    ///
+    /// ```
+    /// # use doorbell::am::group::{Group, GroupError};
+    /// async fn step(group: &Group) -> Result<(), GroupError> {
+    ///     let arrived = group.arrive();
+    ///     // Work that needs nothing of the other members.
+    ///     arrived.await
+    /// }
+    /// ```
+    pub fn arrive(&self) -> impl Future<Output = Result<(), GroupError>> + Send + use<> {
+        let runtime = self.0.core.bundle.runtime().clone();
+        let run = self.begin(barrier::BARRIER);
+        let begun = run.map(|run| (barrier::try_begin(&run), run));
+        let waits = begun.map(|(sent, run)| match sent {
+            Ok(false) => Err(runtime.spawn(barrier::run(run))),
+            Ok(true) => Ok((run, Ok(()))),
+            Err(failure) => Ok((run, Err(failure))),
+        });
+        async move {
+            match waits? {
+                Ok((run, sent)) => barrier::run_begun(run, sent).await,
+                Err(task) => task.await.unwrap_or(Err(GroupError::Shutdown)),
+            }
+        }
+    }
+
+    /// Gives all members what the root has. Others' `bytes` are not looked at.
+    pub fn broadcast(
+        &self,
+        root: usize,
+        bytes: Bytes,
+    ) -> impl Future<Output = Result<Bytes, GroupError>> + Send + use<> {
+        let run = self.begin_at(Operation::Broadcast, root);
+        async move {
+            let run = run?;
+            let result = moves::broadcast(&run, root, bytes).await;
+            run.done(result)
+        }
+    }
+
+    /// Gives the root what all members have, in the order of their ranks; others get `None`.
+    pub fn gather(
+        &self,
+        root: usize,
+        bytes: Bytes,
+    ) -> impl Future<Output = Result<Option<Vec<Bytes>>, GroupError>> + Send + use<> {
+        let run = self.begin_at(Operation::Gather, root);
+        async move {
+            let run = run?;
+            let result = moves::gather(&run, root, bytes).await;
+            run.done(result)
+        }
+    }
+
+    /// Gives each member its part of what the root has: one part for each, in the order of ranks.
+    /// Others' `parts` are not looked at.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// # use doorbell::am::group::{Group, GroupError};
+    ///
+    /// async fn share(group: &Group) -> Result<Bytes, GroupError> {
+    ///     let part = |rank| Bytes::from(format!("for member {rank}"));
+    ///     let parts = (group.rank() == 0).then(|| (0..group.size()).map(part).collect());
+    ///     group.scatter(0, parts).await
+    /// }
+    /// ```
+    pub fn scatter(
+        &self,
+        root: usize,
+        parts: Option<Vec<Bytes>>,
+    ) -> impl Future<Output = Result<Bytes, GroupError>> + Send + use<> {
+        let found = parts.as_ref().map_or(0, Vec::len);
+        let run = match root == self.rank() && found != self.size() {
+            true => Err(GroupError::Parts { found, size: self.size() }),
+            false => self.begin_at(Operation::Scatter, root),
+        };
+        async move {
+            let run = run?;
+            let result = moves::scatter(&run, root, parts).await;
+            run.done(result)
+        }
+    }
+
+    /// Gives all members what each of them has, in the order of ranks.
+    pub fn all_gather(
+        &self,
+        bytes: Bytes,
+    ) -> impl Future<Output = Result<Vec<Bytes>, GroupError>> + Send + use<> {
+        let run = self.begin(Collective::of(Operation::AllGather));
+        async move {
+            let run = run?;
+            let result = moves::all_gather(&run, bytes).await;
+            run.done(result)
+        }
+    }
+
+    /// Gives each member its part of what every member has. There is one part for each member, in
+    /// the order of ranks, and so there is one of each in what this gives.
+    pub fn all_to_all(
+        &self,
+        parts: Vec<Bytes>,
+    ) -> impl Future<Output = Result<Vec<Bytes>, GroupError>> + Send + use<> {
+        let (found, size) = (parts.len(), self.size());
+        let run = match found == size {
+            true => self.begin(Collective::of(Operation::AllToAll)),
+            false => Err(GroupError::Parts { found, size }),
+        };
+        async move {
+            let run = run?;
+            let result = moves::all_to_all(&run, parts).await;
+            run.done(result)
+        }
+    }
+
+    /// Gives the root what all members have, put together; others get `None`.
+    ///
+    /// The operator has what members of lower ranks gave to the left, puts to that what members of
+    /// higher ranks gave, and leaves the result on the left. It must be associative, and need not
+    /// be commutative: the order is always that of ranks.
+    pub fn reduce<O>(
+        &self,
+        root: usize,
+        bytes: Bytes,
+        mut op: O,
+    ) -> impl Future<Output = Result<Option<Bytes>, GroupError>> + Send + use<O>
+    where
+        O: FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
+    {
+        let run = self.begin_at(Operation::Reduce, root);
+        async move {
+            let run = run?;
+            let result = folds::reduce(&run, root, bytes, &mut op).await;
+            run.done(result)
+        }
+    }
+
+    /// Gives all members what all have, put together by an operator as of [`reduce`](Self::reduce).
+    /// The result is the same for all to the last bit, also if the operator rounds.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// # use doorbell::am::group::{Group, GroupError};
+    ///
+    /// async fn greatest(group: &Group, own: u8) -> Result<u8, GroupError> {
+    ///     let max = |left: &mut Vec<u8>, right: &[u8]| left[0] = left[0].max(right[0]);
+    ///     Ok(group.all_reduce(Bytes::from(vec![own]), max).await?[0])
+    /// }
+    /// ```
+    pub fn all_reduce<O>(
+        &self,
+        bytes: Bytes,
+        mut op: O,
+    ) -> impl Future<Output = Result<Bytes, GroupError>> + Send + use<O>
+    where
+        O: FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
+    {
+        let run = self.begin(Collective::of(Operation::AllReduce));
+        async move {
+            let run = run?;
+            let result = folds::all_reduce(&run, bytes, &mut op).await;
+            run.done(result)
+        }
+    }
+
+    /// Gives each member what the members up to itself have, put together by an operator as of
+    /// [`reduce`](Self::reduce).
+    pub fn scan<O>(
+        &self,
+        bytes: Bytes,
+        mut op: O,
+    ) -> impl Future<Output = Result<Bytes, GroupError>> + Send + use<O>
+    where
+        O: FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
+    {
+        let run = self.begin(Collective::of(Operation::Scan));
+        async move {
+            let run = run?;
+            let result = folds::scan(&run, bytes, &mut op).await;
+            run.done(result.map(|(with, _)| with))
+        }
+    }
+
+    /// Gives each member what the members before itself have, put together by an operator as of
+    /// [`reduce`](Self::reduce). The member of rank 0 gets `None`.
+    pub fn exclusive_scan<O>(
+        &self,
+        bytes: Bytes,
+        mut op: O,
+    ) -> impl Future<Output = Result<Option<Bytes>, GroupError>> + Send + use<O>
+    where
+        O: FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
+    {
+        let run = self.begin(Collective::of(Operation::ExclusiveScan));
+        async move {
+            let run = run?;
+            let result = folds::scan(&run, bytes, &mut op).await;
+            run.done(result.map(|(_, without)| without))
+        }
+    }
+
+    pub(super) fn begin(&self, collective: Collective) -> Result<Run, GroupError> {
+        Run::begin(&self.0.core, &self.0.team, collective)
+    }
+
+    fn begin_at(&self, operation: Operation, root: usize) -> Result<Run, GroupError> {
+        let size = self.size();
+        if root >= size {
+            return Err(GroupError::Root { root, size });
+        }
+        self.begin(Collective { operation, root: root as u32 })
+    }
+}
