@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::group::{Group, GroupConfig};
@@ -50,12 +51,18 @@ where
 /// Runs a program on a runtime, and fails if it takes for ever.
 #[track_caller]
 pub fn in_time<F: Future>(threads: usize, program: F) -> F::Output {
+    within(PATIENCE, threads, program)
+}
+
+/// Runs a program on a runtime, and fails if it takes longer than that.
+#[track_caller]
+pub fn within<F: Future>(patience: Duration, threads: usize, program: F) -> F::Output {
     let mut builder = match threads {
         1 => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = builder.worker_threads(threads).enable_all().build().expect("a runtime");
-    let bounded = async { tokio::time::timeout(PATIENCE, program).await };
+    let bounded = async { tokio::time::timeout(patience, program).await };
     match runtime.block_on(bounded) {
         Ok(output) => output,
         Err(_) => panic!("it hangs"),
