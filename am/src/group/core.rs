@@ -17,7 +17,7 @@ use super::wire::{self, HELLO, Verdict};
 use crate::buffers::locked;
 use crate::bundle::Bundle;
 use crate::endpoint::Endpoint;
-use crate::error::MapError;
+use crate::error::{MapError, Undeliverable};
 use crate::event::Event;
 use crate::handlers::{Handlers, WithState};
 use crate::peer::Peer;
@@ -173,7 +173,15 @@ async fn watch(mailbox: Arc<Mailbox>, mut events: broadcast::Receiver<Event>) {
 
 /// The handlers of a group's endpoint, which put what comes into the mailbox.
 fn handlers(mailbox: Arc<Mailbox>, digest: u64, tagged: bool) -> Handlers<WithState<Arc<Mailbox>>> {
+    let returns = mailbox.clone();
     Handlers::with(mailbox)
+        .returned(move |returned| {
+            // What a member does not take never reaches it, so the member is as good as gone. Of one that
+            // has gone, the end of the connection tells.
+            if returned.why() != Undeliverable::PeerGone {
+                returns.has_ended(&returned.peer(), &returned.to_string());
+            }
+        })
         .on(wire::PIECE, |mailbox, _, (context, sequence, label, total, piece)| {
             mailbox.arrives(context, sequence, label, total, piece);
         })

@@ -234,6 +234,21 @@ fn members_with_another_list_of_members_are_told_that() {
 }
 
 #[test]
+fn members_that_show_each_other_a_tag_meet_whichever_of_them_connects_first() {
+    // A member that was connected to shows no tag by that connection, and was not admitted by it once.
+    in_time(1, async {
+        let devices = Devices::shm(3);
+        let config = GroupConfig { tag: Some(Tag(7)), ..GroupConfig::default() };
+        let groups = join(&devices.nics, &config).await;
+        for _ in 0..3 {
+            for outcome in spmd(&groups, |group| async move { group.barrier().await }).await {
+                outcome.expect("all show the tag");
+            }
+        }
+    });
+}
+
+#[test]
 fn a_member_that_does_not_show_the_tag_is_not_admitted() {
     in_time(1, async {
         let devices = Devices::shm(2);
