@@ -235,7 +235,7 @@ impl Error {
     pub fn gone(&self) -> Option<usize> {
         match &*self.0 {
             ErrorKind::Gone(gone) => Some(gone.rank),
-            ErrorKind::Group(why) => why.rank(),
+            ErrorKind::Group(why) => why.gone(),
             _ => None,
         }
     }

@@ -164,6 +164,17 @@ pub enum GroupError {
 }
 
 impl GroupError {
+    /// The rank in the whole group of the member that has gone, has left, or was never reached, if that is what the
+    /// error is about.
+    pub fn gone(&self) -> Option<usize> {
+        match *self {
+            Self::Connect { whole, .. } | Self::Gone { whole, .. } | Self::Left { whole, .. } => {
+                Some(whole)
+            }
+            _ => None,
+        }
+    }
+
     /// The rank in the team of the member that the error is about, if there is one.
     pub fn rank(&self) -> Option<usize> {
         match *self {

@@ -194,7 +194,9 @@ impl<'j> Joining<'j> {
         };
         let heap = Heap::new(config.heap).map_err(|why| device(why.into()))?;
         let domain = nic.domain();
-        let registered = domain.register_shared(heap.memory.clone(), Rights::REMOTE);
+        // What this process gets by one-sided requests lands in its own heap, too.
+        let rights = Rights::REMOTE | Rights::LOCAL_WRITE;
+        let registered = domain.register_shared(heap.memory.clone(), rights);
         let registered = registered.map_err(|why| device(why.into()))?;
         let depth = (2 * REQUESTS).max(size);
         let completions = nic.completion_queue(depth).map_err(|why| device(why.into()))?;

@@ -60,6 +60,7 @@ impl Core {
     /// this process waits for, and on its heap.
     pub async fn until<T>(&self, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
         let mut nap = NAP;
+        let mut asleep = None;
         loop {
             let waited = self.bundle.wait_until_woken(
                 || {
@@ -73,17 +74,7 @@ impl Core {
             }
             // From here on whoever changes this heap by a signal or a count is to wake this process, which
             // looks once more before it sleeps.
-            let _asleep = Asleep::new(self);
-            let waited = self.bundle.wait_until_woken(
-                || {
-                    self.settle();
-                    condition(self)
-                },
-                |waker| self.completions.borrow_mut().arm(waker),
-            );
-            if let Ok(found) = tokio::time::timeout(nap, waited).await {
-                return found;
-            }
+            asleep.get_or_insert_with(|| Asleep::new(self));
             nap = (nap * 2).min(LONGEST_NAP);
         }
     }
