@@ -165,6 +165,14 @@ struct Joining<'j> {
     completions: CompletionQueue,
 }
 
+/// An attempt to meet a process that has failed.
+enum Attempt {
+    /// The process may not be up yet.
+    Again(String),
+    /// Whoever is there is no process of this world.
+    Stranger(String),
+}
+
 /// What there is between two processes beside messages.
 struct Pair {
     queues: Queues,
@@ -307,25 +315,32 @@ impl<'j> Joining<'j> {
     /// Connects to another process for messages.
     async fn connect(&self, endpoint: &Endpoint, rank: usize) -> Result<am::Peer, JoinError> {
         let name = Name::at(self.addresses[rank].as_str(), MESSAGES);
-        self.again(rank, || endpoint.connect(name.clone())).await
+        self.again(rank, async || {
+            let connected = endpoint.connect(name.clone()).await;
+            connected.map_err(|why| match why {
+                // Who shows another key now will not be admitted later.
+                am::MapError::Tag { .. } | am::MapError::Handlers { .. } => {
+                    Attempt::Stranger(format!("it has another key, or is another program: {why}"))
+                }
+                why => Attempt::Again(why.to_string()),
+            })
+        })
+        .await
     }
 
     /// Tries something that another process has to be up for until it works, or the time is over.
-    async fn again<T, E, F>(
+    async fn again<T>(
         &self,
         rank: usize,
-        mut attempt: impl FnMut() -> F,
-    ) -> Result<T, JoinError>
-    where
-        E: std::fmt::Display,
-        F: Future<Output = Result<T, E>>,
-    {
+        mut attempt: impl AsyncFnMut() -> Result<T, Attempt>,
+    ) -> Result<T, JoinError> {
         let mut pause = Duration::from_millis(1);
         let mut last = String::from("it did not answer");
         loop {
             match timeout_at(self.deadline, attempt()).await {
                 Ok(Ok(found)) => return Ok(found),
-                Ok(Err(why)) => last = why.to_string(),
+                Ok(Err(Attempt::Again(why))) => last = why,
+                Ok(Err(Attempt::Stranger(why))) => return Err(self.stranger(rank, why)),
                 Err(_) => {}
             }
             if Instant::now() + pause >= self.deadline {
@@ -391,10 +406,10 @@ impl<'j> Joining<'j> {
         let (queues, answer) = self
             .again(rank, async || {
                 let queues = self.domain.queues(&self.queues_config());
-                let queues = queues.map_err(|why| why.to_string())?;
+                let queues = queues.map_err(|why| Attempt::Again(why.to_string()))?;
                 let connected =
                     queues.connect(&self.addresses[rank], ServiceId(ONE_SIDED), &told).await;
-                connected.map_err(|why| why.to_string())
+                connected.map_err(|why| Attempt::Again(why.to_string()))
             })
             .await?;
         match Told::read(&answer) {
