@@ -1,22 +1,29 @@
 //! How the processes of a world meet.
 
+mod membership;
+mod pairs;
+mod told;
+mod watch;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_am::group::{Group, GroupConfig};
-use doorbell_am::{self as am, Bundle, BundleConfig, Endpoint, Event, Name, Tag};
+use doorbell_am::{self as am, Bundle, BundleConfig, Endpoint, Name, Tag};
 use doorbell_verbs::{
-    CompletionQueue, Connection, Domain, KeepAlive, Mapped, Nic, Progress, Queues, QueuesConfig,
-    Registered, RemoteMemory, Rights, ServiceId,
+    CompletionQueue, Domain, KeepAlive, Nic, Progress, Queues, Registered, Rights, ServiceId,
 };
 use futures_util::future::try_join_all;
 use slab::Slab;
-use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout_at};
+
+use membership::Attempt;
+pub use membership::{JoinError, Membership};
+use pairs::Pair;
+use watch::watch;
 
 use super::{Core, World};
 use crate::config::{Carrier, Config};
@@ -35,62 +42,6 @@ const ONE_SIDED: u64 = MESSAGES + 2;
 const PAYLOAD: usize = 4096;
 /// How many one-sided requests may be under way to each process.
 const REQUESTS: usize = 128;
-
-/// Which process of a world this is, and where the others are.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Membership {
-    /// The rank of this process.
-    pub rank: usize,
-    /// The addresses of the NICs of all processes, in the order of their ranks, such as `udp:192.0.2.7:5000` or
-    /// `shm:job/3`.
-    pub addresses: Vec<String>,
-    /// The device that this process opens, such as `packet:eth0`, if that is not what its address says.
-    pub device: Option<String>,
-}
-
-/// Why a process did not become part of a world.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum JoinError {
-    /// The membership or the configuration makes no sense.
-    #[error("{0}")]
-    Config(String),
-    /// The device could not be opened.
-    #[error("process {rank} can't open {device}: {why}")]
-    Device {
-        /// The rank of this process.
-        rank: usize,
-        /// The device.
-        device: String,
-        /// Why.
-        why: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// Another process was not met.
-    #[error("process {rank} at {address} was not met within {within:?}: {why}")]
-    Missing {
-        /// The rank of the other process.
-        rank: usize,
-        /// Where the other process should be.
-        address: String,
-        /// How long was tried.
-        within: Duration,
-        /// What the last attempt said.
-        why: String,
-    },
-    /// Another process is no part of this world, or of another version.
-    #[error("process {rank} at {address} is not of this world: {why}")]
-    Stranger {
-        /// The rank that the other process should have.
-        rank: usize,
-        /// Where it is.
-        address: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// The carrier that was chosen does not reach a process.
-    #[error(transparent)]
-    Carrier(crate::Error),
-}
 
 impl World {
     /// Makes this process part of a world: opens its NIC, and meets all other processes. Ranks may come up in
@@ -163,21 +114,6 @@ struct Joining<'j> {
     registered: Registered,
     served: Arc<Served>,
     completions: CompletionQueue,
-}
-
-/// An attempt to meet a process that has failed.
-enum Attempt {
-    /// The process may not be up yet.
-    Again(String),
-    /// Whoever is there is no process of this world.
-    Stranger(String),
-}
-
-/// What there is between two processes beside messages.
-struct Pair {
-    queues: Queues,
-    heap: RemoteMemory,
-    mapped: Option<Mapped>,
 }
 
 impl<'j> Joining<'j> {
@@ -356,121 +292,6 @@ impl<'j> Joining<'j> {
         JoinError::Missing { rank, address, within, why }
     }
 
-    /// Connects queue pairs to all other processes: to those below this, and those above ask themselves.
-    async fn pairs(
-        &self,
-        mut listener: doorbell_verbs::Listener,
-    ) -> Result<HashMap<usize, Pair>, JoinError> {
-        let below = try_join_all((0..self.rank).map(|rank| self.ask(rank)));
-        let above = async {
-            let mut pairs = HashMap::new();
-            while pairs.len() < self.size() - 1 - self.rank {
-                let missing = || {
-                    let missing = self.rank + 1..self.size();
-                    missing.into_iter().find(|rank| !pairs.contains_key(rank)).unwrap_or(0)
-                };
-                let Ok(incoming) = timeout_at(self.deadline, listener.accept()).await else {
-                    return Err(self.missing(missing(), "it did not come".to_owned()));
-                };
-                let Some(told) = Told::read(incoming.private()) else { continue };
-                let fits = told.key == self.config.key && told.size as usize == self.size();
-                let rank = told.rank as usize;
-                let is_new = rank > self.rank && rank < self.size() && !pairs.contains_key(&rank);
-                if !fits || !is_new {
-                    tracing::warn!(rank, "somebody asked who is not of this world");
-                    continue;
-                }
-                let Ok(queues) = self.domain.queues(&self.queues_config()) else {
-                    return Err(self.missing(rank, "this NIC has no queue pair left".to_owned()));
-                };
-                // Whoever is not heard of any more asks again.
-                self.check_heap(rank, told.heap())?;
-                if let Ok((queues, _)) = queues.accept(incoming, &self.told().to_bytes()).await {
-                    pairs.insert(rank, (queues, told.heap()));
-                }
-            }
-            Ok(pairs)
-        };
-        let (below, above) = tokio::try_join!(below, above)?;
-        let all = (0..self.rank).zip(below).chain(above);
-        let opened = all.map(|(rank, (queues, heap))| async move {
-            let mapped = self.map(rank, &queues.connection, heap).await?;
-            Ok((rank, Pair { queues, heap, mapped }))
-        });
-        Ok(try_join_all(opened).await?.into_iter().collect())
-    }
-
-    /// Asks a process for a queue pair.
-    async fn ask(&self, rank: usize) -> Result<(Queues, RemoteMemory), JoinError> {
-        let told = self.told().to_bytes();
-        let (queues, answer) = self
-            .again(rank, async || {
-                let queues = self.domain.queues(&self.queues_config());
-                let queues = queues.map_err(|why| Attempt::Again(why.to_string()))?;
-                let connected =
-                    queues.connect(&self.addresses[rank], ServiceId(ONE_SIDED), &told).await;
-                connected.map_err(|why| Attempt::Again(why.to_string()))
-            })
-            .await?;
-        match Told::read(&answer) {
-            Some(told) if told.rank as usize == rank && told.key == self.config.key => {
-                self.check_heap(rank, told.heap())?;
-                Ok((queues, told.heap()))
-            }
-            _ => {
-                let why = "it has another key, another rank, or another version of this library";
-                Err(self.stranger(rank, why.into()))
-            }
-        }
-    }
-
-    /// Whether a process has a heap like this one's.
-    fn check_heap(&self, rank: usize, heap: RemoteMemory) -> Result<(), JoinError> {
-        let own = self.heap.len();
-        if heap.len() == own {
-            return Ok(());
-        }
-        let why = format!("its heap has {} bytes, and this one's {own}", heap.len());
-        Err(self.stranger(rank, why))
-    }
-
-    fn stranger(&self, rank: usize, why: String) -> JoinError {
-        JoinError::Stranger { rank, address: self.addresses[rank].clone(), why }
-    }
-
-    fn queues_config(&self) -> QueuesConfig {
-        QueuesConfig {
-            send_depth: REQUESTS,
-            receive_depth: 1,
-            ..QueuesConfig::new(&self.completions)
-        }
-    }
-
-    /// What this process tells others of itself.
-    fn told(&self) -> Told {
-        let (rank, size) = (self.rank as u32, self.size() as u32);
-        Told { rank, size, key: self.config.key, heap: self.registered.remote().to_bytes() }
-    }
-
-    /// Maps the heap of another process, where the device can do that.
-    async fn map(
-        &self,
-        rank: usize,
-        connection: &Connection,
-        heap: RemoteMemory,
-    ) -> Result<Option<Mapped>, JoinError> {
-        if !self.nic.capabilities().mapping {
-            return Ok(None);
-        }
-        let failed = |why: String| self.missing(rank, format!("its memory can't be mapped: {why}"));
-        connection.grant(&self.registered).map_err(|why| failed(why.to_string()))?;
-        match timeout_at(self.deadline, connection.map(heap)).await {
-            Ok(Ok(mapped)) => Ok(Some(mapped)),
-            Ok(Err(ending)) => Err(failed(ending.to_string())),
-            Err(_) => Err(failed("it did not grant it".to_owned())),
-        }
-    }
-
     fn peer(&self, rank: usize, far: Option<(am::Peer, Pair)>) -> Result<Peer, JoinError> {
         let Some((messages, Pair { queues, heap, mapped })) = far else {
             return Ok(Peer {
@@ -525,72 +346,6 @@ fn bundle(nic: &Nic, config: &Config, size: usize) -> Result<Bundle, am::OpenErr
             // Where there is no runtime, a bundle starts a thread that serves it.
             std::thread::scope(|scope| scope.spawn(|| Bundle::new(nic, &bundle)).join())
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        }
-    }
-}
-
-/// What a process tells others of itself when they connect.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Told {
-    rank: u32,
-    size: u32,
-    key: u64,
-    heap: [u8; RemoteMemory::ENCODED],
-}
-
-/// What such a message begins with: a name, the version, and the order of this machine's bytes.
-const MAGIC: [u8; 8] = *if cfg!(target_endian = "little") { b"SplitC1l" } else { b"SplitC1b" };
-
-impl Told {
-    fn to_bytes(self) -> Vec<u8> {
-        let Self { rank, size, key, heap } = self;
-        let (rank, size, key) = (rank.to_be_bytes(), size.to_be_bytes(), key.to_be_bytes());
-        [&MAGIC[..], &rank, &size, &key, &heap].concat()
-    }
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let (magic, rest) = bytes.split_first_chunk()?;
-        let (rank, rest) = rest.split_first_chunk()?;
-        let (size, rest) = rest.split_first_chunk()?;
-        let (key, rest) = rest.split_first_chunk()?;
-        let told = Self {
-            rank: u32::from_be_bytes(*rank),
-            size: u32::from_be_bytes(*size),
-            key: u64::from_be_bytes(*key),
-            heap: *rest.first_chunk()?,
-        };
-        (*magic == MAGIC).then_some(told)
-    }
-
-    fn heap(&self) -> RemoteMemory {
-        RemoteMemory::from_bytes(self.heap)
-    }
-}
-
-/// Notes the ends of processes, for as long as there is a world.
-fn watch(
-    endpoint: &Endpoint,
-    messages: &HashMap<usize, am::Peer>,
-    fates: Arc<Fates>,
-) -> impl Future<Output = ()> + Send + 'static {
-    let mut events = endpoint.events();
-    let peers: Vec<_> = messages.iter().map(|(rank, peer)| (*rank, peer.clone())).collect();
-    let look = move |fates: &Fates| {
-        for (rank, peer) in &peers {
-            if let Some(ending) = peer.ending() {
-                fates.note(*rank, &ending.to_string());
-            }
-        }
-    };
-    async move {
-        use tokio::sync::broadcast::error::RecvError;
-        loop {
-            look(&fates);
-            match events.recv().await {
-                Ok(Event::Gone(..) | Event::Overrun(_)) | Err(RecvError::Lagged(_)) => {}
-                Ok(_) => {}
-                Err(RecvError::Closed) => return,
-            }
         }
     }
 }

@@ -1,0 +1,41 @@
+//! What processes tell each other of themselves.
+
+use doorbell_verbs::RemoteMemory;
+
+/// What a process tells others of itself when they connect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Told {
+    pub rank: u32,
+    pub size: u32,
+    pub key: u64,
+    pub heap: [u8; RemoteMemory::ENCODED],
+}
+
+/// What such a message begins with: a name, the version, and the order of this machine's bytes.
+const MAGIC: [u8; 8] = *if cfg!(target_endian = "little") { b"SplitC1l" } else { b"SplitC1b" };
+
+impl Told {
+    pub fn to_bytes(self) -> Vec<u8> {
+        let Self { rank, size, key, heap } = self;
+        let (rank, size, key) = (rank.to_be_bytes(), size.to_be_bytes(), key.to_be_bytes());
+        [&MAGIC[..], &rank, &size, &key, &heap].concat()
+    }
+
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let (magic, rest) = bytes.split_first_chunk()?;
+        let (rank, rest) = rest.split_first_chunk()?;
+        let (size, rest) = rest.split_first_chunk()?;
+        let (key, rest) = rest.split_first_chunk()?;
+        let told = Self {
+            rank: u32::from_be_bytes(*rank),
+            size: u32::from_be_bytes(*size),
+            key: u64::from_be_bytes(*key),
+            heap: *rest.first_chunk()?,
+        };
+        (*magic == MAGIC).then_some(told)
+    }
+
+    pub fn heap(&self) -> RemoteMemory {
+        RemoteMemory::from_bytes(self.heap)
+    }
+}

@@ -1,0 +1,36 @@
+//! Hearing of the ends of processes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use doorbell_am::{self as am, Endpoint, Event};
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::fates::Fates;
+
+/// Notes the ends of processes, for as long as there is a world.
+pub(super) fn watch(
+    endpoint: &Endpoint,
+    messages: &HashMap<usize, am::Peer>,
+    fates: Arc<Fates>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let mut events = endpoint.events();
+    let peers: Vec<_> = messages.iter().map(|(rank, peer)| (*rank, peer.clone())).collect();
+    let look = move |fates: &Fates| {
+        for (rank, peer) in &peers {
+            if let Some(ending) = peer.ending() {
+                fates.note(*rank, &ending.to_string());
+            }
+        }
+    };
+    async move {
+        loop {
+            look(&fates);
+            match events.recv().await {
+                Ok(Event::Gone(..) | Event::Overrun(_)) | Err(RecvError::Lagged(_)) => {}
+                Ok(_) => {}
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+}
