@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::handles::{By, Done, GetAll};
 use super::place::{EMPTY, load};
+use super::span::pieces;
 use crate::arrays::Spread;
 use crate::element::Element;
 use crate::error::Error;
@@ -36,24 +37,22 @@ impl<T: Element> Spread<T> {
         let row: Row = values.clone();
         for (number, &index) in indices.iter().enumerate() {
             let (peer, offset) = world.0.resolve(self.raw_pointer(index), len)?;
-            let at = (number * len) as u64;
+            let at = number * len;
             match peer.route(Shape::Split, len) {
                 Route::Memory(memory) => values.borrow_mut().values[number] = load(memory, offset),
                 Route::OneSided(far) => {
                     values.borrow_mut().missing += 1;
-                    let landing = Landing::Row(row.clone(), at);
+                    let landing = Landing::Row(row.clone(), at as u64);
                     let into = vec![0; len];
                     world.0.post_read((peer.rank, far), (offset, len), into, landing)?;
                 }
-                Route::Messages(far) if len <= far.outbox.borrow().longest_entry() => {
-                    values.borrow_mut().missing += 1;
-                    let entry = Entry { len, offset: offset as u64, ..EMPTY };
-                    world.0.push_for_row((peer, far), entry, (&row, at))?;
-                }
-                Route::Messages(_) => {
-                    return Err(Error::invalid(
-                        "elements that are longer than a message are not gathered",
-                    ));
+                Route::Messages(far) => {
+                    let longest = far.outbox.borrow().longest_entry();
+                    for (at, offset, len) in pieces((at, offset, len), longest) {
+                        values.borrow_mut().missing += 1;
+                        let entry = Entry { len, offset: offset as u64, ..EMPTY };
+                        world.0.push_for_row((peer, far), entry, (&row, at as u64))?;
+                    }
                 }
             }
         }
