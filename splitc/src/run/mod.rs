@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub use error::{BoxError, RunError};
 
-use crate::config::Config;
+use crate::config::{Carrier, Config};
 use crate::world::{Membership, World};
 
 /// How a program is run: what its processes are, and what their world is like.
@@ -135,6 +135,12 @@ impl Job {
     /// Sets what the world is to be like.
     pub fn config(self, config: Config) -> Self {
         Self { config, ..self }
+    }
+
+    /// Sets how operations on the memory of other processes are carried: see [`Config::carrier`].
+    pub fn carrier(mut self, carrier: Carrier) -> Self {
+        self.config.carrier = Some(carrier);
+        self
     }
 
     /// Sets how long a process may be silent before it is taken for dead: see [`Config::patience`].
