@@ -158,3 +158,52 @@ fn dissect_prints_every_packet_of_a_capture() {
         }
     });
 }
+
+/// The names of the rows in the table that an example in Split-C prints. Above the rows are two
+/// lines, and below them one.
+fn rows(said: &str) -> Vec<&str> {
+    let lines: Vec<_> = said.lines().collect();
+    let [_, _, rows @ .., _] = &lines[..] else { panic!("there is no table in\n{said}") };
+    rows.iter().map(|row| row.split("  ").next().unwrap_or_default()).collect()
+}
+
+/// Runs an example in Split-C in each way that its first lines print, and then with three
+/// processes. Returns what the example said each time.
+fn run_in_each_way(place: &Namespace, example: &str) -> Vec<String> {
+    let printed = printed_in(&format!("examples/{example}/main.rs"));
+    assert_eq!(printed.len(), 3, "{printed:?}");
+    let quick = ["--quick", "--processes", "3"].map(str::to_owned).to_vec();
+    let mut all: Vec<_> = printed.into_iter().map(|command| command.arguments).collect();
+    all.push(quick);
+    all.iter().map(|arguments| run(place, example, arguments)).collect()
+}
+
+#[test]
+fn em3d_has_the_result_of_the_sequential_program_in_each_variant_and_way() {
+    lab::test(|lab| {
+        let said = run_in_each_way(&lab.near, "em3d");
+        let all = ["sequential", "read", "get", "store", "bulk"];
+        let expected: [&[&str]; 4] = [&all, &["sequential", "bulk"], &all, &all];
+        for (said, expected) in said.iter().zip(expected) {
+            assert_eq!(rows(said), expected, "{said}");
+            assert!(
+                said.ends_with("\nall results are those of the sequential program\n"),
+                "{said}"
+            );
+        }
+    });
+}
+
+#[test]
+fn sample_sort_has_the_result_of_the_sequential_program_in_each_way() {
+    lab::test(|lab| {
+        let mut said = run_in_each_way(&lab.near, "sample_sort");
+        // Two different keys for five processes: some parts of the array get all keys, others none.
+        let uneven = ["--quick", "--threads", "5", "--different", "2"].map(str::to_owned);
+        said.push(run(&lab.near, "sample_sort", &uneven));
+        for said in said {
+            assert_eq!(rows(&said), ["sequential", "sample sort"], "{said}");
+            assert!(said.ends_with("\nthe result is that of the sequential program\n"), "{said}");
+        }
+    });
+}
