@@ -1,7 +1,7 @@
 //! Functions of a program's own, which are run atomically on a value in shared memory.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use doorbell_verbs::Region;
 
@@ -169,9 +169,7 @@ impl World {
             let here = format!("`{}`, of {value}, {argument} and {result} bytes", function.name);
             return Err(HeapError::Differs { what, here }.into());
         }
-        let mut known = core.served.functions.write().unwrap_or_else(PoisonError::into_inner);
-        known.push(function.erased());
-        drop(known);
+        core.served.defines(function.erased());
         core.functions.borrow_mut().push((function.name, sizes));
         // Nobody applies the function before all know it.
         self.barrier().await

@@ -32,7 +32,7 @@ impl<T: Atomic> Place<'_, T> {
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
-    pub fn add(self, value: T) -> Result<Done, Error> {
+    pub fn put_add(self, value: T) -> Result<Done, Error> {
         self.change(Verb::Add, value)
     }
 

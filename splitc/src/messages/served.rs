@@ -34,7 +34,7 @@ pub(crate) struct Answer {
 /// What handlers and the program share.
 pub(crate) struct Served {
     heap: Region,
-    pub functions: RwLock<Vec<Function>>,
+    functions: RwLock<Vec<Function>>,
     /// Held while a function changes a value that is no single word.
     pub large: Mutex<()>,
     /// How many operations of peers were refused here.
@@ -125,6 +125,11 @@ impl Served {
     /// Counts bytes that were stored here.
     pub fn count(&self, bytes: u64, turn: u64) {
         let _ = self.heap.fetch_add(counter(turn), bytes);
+    }
+
+    /// Adds a function that peers may apply.
+    pub fn defines(&self, function: Function) {
+        self.functions.write().unwrap_or_else(PoisonError::into_inner).push(function);
     }
 
     /// How many operations of peers were refused here.

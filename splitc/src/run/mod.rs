@@ -127,7 +127,7 @@ impl Job {
     }
 
     /// Sets the device that each process opens: `shm` by default for threads and processes, and for them
-    /// `udp:127.0.0.1` as well; for a member what its address says.
+    /// `udp:127.0.0.1:0` as well; for a member what its address says.
     pub fn device(self, device: impl Into<String>) -> Self {
         Self { device: Some(device.into()), ..self }
     }
