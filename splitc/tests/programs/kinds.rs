@@ -71,7 +71,7 @@ async fn change<T: Atomic>(
     match (verb, way) {
         (Verb::Add, Way::Fetched) => drop(place.fetch_add(value).await?),
         (Verb::Add, Way::Split) => return Ok(Under::Value(place.get_add(value)?)),
-        (Verb::Add, Way::Put) => return Ok(Under::Data(place.add(value)?)),
+        (Verb::Add, Way::Put) => return Ok(Under::Data(place.put_add(value)?)),
         (Verb::Add, Way::Stored) => place.store_add(value)?,
         (Verb::Min, Way::Stored) => place.store_min(value)?,
         (Verb::Max, Way::Stored) => place.store_max(value)?,
