@@ -251,8 +251,8 @@ impl Peer {
         self.send(notice, room.content(&arguments)).await
     }
 
-    /// Sends a notice, if there is a credit now and the place of the notice's handler is known. Whether both
-    /// are so.
+    /// Sends a notice at once and without company, if there is a credit now and the place of the notice's
+    /// handler is known. Whether both are so.
     ///
     /// # Errors
     /// As [`notify`](Self::notify).
@@ -267,7 +267,7 @@ impl Peer {
         let content = room.content(arguments);
         let link = self.link.lane(content);
         link.allows(content)?;
-        link.try_request(place, content)
+        link.try_request_at_once(place, content)
     }
 
     /// Has the peer probed for signs of life until what this gives is dropped.

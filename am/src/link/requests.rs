@@ -61,6 +61,25 @@ impl Link {
         Ok(admitted)
     }
 
+    /// Sends a request at once, whatever is under way beside it, if there is a credit. Whether there was.
+    #[inline]
+    pub fn try_request_at_once(
+        self: &Arc<Self>,
+        handler: u16,
+        content: Content<'_>,
+    ) -> Result<bool, SendError> {
+        let mut out = self.out();
+        let admitted = self.admit(&mut out)?;
+        if admitted {
+            self.stands(&out)?;
+            out.plain += 1;
+            let words = content.words.len();
+            let header = Header { kind: Kind::Request, words, handler, call: 0 };
+            self.send(&mut out, header, content, Some(AtHand::nothing()));
+        }
+        Ok(admitted)
+    }
+
     /// Sends a request whose answer is kept for who waits for it, if there is a credit. Which call it
     /// is.
     #[inline]
