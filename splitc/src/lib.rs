@@ -139,7 +139,7 @@ mod world;
 pub use access::{Done, Get, GetAll, Place, Span};
 pub use arrays::{Matrix, Private, Spread};
 pub use atomics::Atomic;
-pub use collectives::{Begun, Collective, Team, operators};
+pub use collectives::{Awaited, Begun, Collective, Team, operators};
 pub use config::{Carrier, Config};
 pub use element::Element;
 pub use error::{AccessError, CastError, Error, ErrorKind, Gone, HeapError};

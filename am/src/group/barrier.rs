@@ -17,11 +17,22 @@ pub(super) async fn run(run: Run) -> Result<(), GroupError> {
 }
 
 async fn all(run: &Run) -> Result<(), Failure> {
-    run.enter().await?;
     for exchange in dissemination(run.rank(), run.size()) {
-        run.exchange(exchange, &Bytes::new()).await?;
+        meet(run, exchange).await?;
     }
     Ok(())
+}
+
+/// Runs one round of a barrier. What is rare is allocated, so that the future of a barrier stays small.
+async fn meet(run: &Run, Exchange { round, to, from }: Exchange) -> Result<(), Failure> {
+    if !run.try_send_nothing(to, round)? {
+        let later = async {
+            run.enter().await?;
+            run.send(to, round, &Bytes::new()).await
+        };
+        Box::pin(later).await?;
+    }
+    run.receive_nothing(from, round).await
 }
 
 /// Sends the message of a barrier's first round if that needs no waiting, and returns whether the
@@ -44,11 +55,10 @@ pub(super) async fn run_begun(run: Run, begun: Result<(), Failure>) -> Result<()
 
 async fn rest(run: &Run) -> Result<(), Failure> {
     for exchange in dissemination(run.rank(), run.size()) {
-        let Exchange { round, from, .. } = exchange;
-        match round {
-            0 => run.receive(from, round).await?,
-            _ => run.exchange(exchange, &Bytes::new()).await?,
-        };
+        match exchange.round {
+            0 => run.receive_nothing(exchange.from, 0).await?,
+            _ => meet(run, exchange).await?,
+        }
     }
     Ok(())
 }

@@ -121,7 +121,10 @@ impl Run {
     /// Sends a message to a member, and waits until all of it is sent.
     pub async fn send(&self, to: usize, round: u32, bytes: &Bytes) -> Result<(), Failure> {
         let rest = self.send_first(to, round, bytes).await?;
-        self.send_rest(to, round, bytes, rest).await
+        if rest == bytes.len() {
+            return Ok(());
+        }
+        Box::pin(self.send_rest(to, round, bytes, rest)).await
     }
 
     /// Sends messages to members. A member that is not ready does not delay the others.
@@ -153,6 +156,12 @@ impl Run {
         peer.try_notify(PIECE, &arguments).map_err(|why| self.not_sent(whole, &why))
     }
 
+    /// Receives an empty message of a member.
+    pub async fn receive_nothing(&self, from: usize, round: u32) -> Result<(), Failure> {
+        let key = self.key(from, round);
+        self.expect(from, round, |context| context.take(key).map(drop)).await
+    }
+
     /// Receives a message of a member.
     pub async fn receive(&self, from: usize, round: u32) -> Result<Bytes, Failure> {
         let key = self.key(from, round);
@@ -160,7 +169,7 @@ impl Run {
         if arrived.piece.len() as u64 == arrived.total {
             return Ok(arrived.piece);
         }
-        self.receive_rest(from, round, arrived).await
+        Box::pin(self.receive_rest(from, round, arrived)).await
     }
 
     /// Sends a message to a member and receives one of another at the same time.
@@ -170,8 +179,8 @@ impl Run {
         if rest == bytes.len() {
             return self.receive(from, round).await;
         }
-        let (sent, received) =
-            both(self.send_rest(to, round, bytes, rest), self.receive(from, round)).await;
+        let all = both(self.send_rest(to, round, bytes, rest), self.receive(from, round));
+        let (sent, received) = Box::pin(all).await;
         sent?;
         received
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use doorbell_am::group::GroupError;
 use tokio::task::JoinHandle;
@@ -57,15 +58,46 @@ impl<T: Send + 'static> Collective<T> {
     }
 }
 
-impl<T: 'static> IntoFuture for Collective<T> {
+impl<T> IntoFuture for Collective<T> {
     type Output = Result<T, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Result<T, Error>>>>;
+    type IntoFuture = Awaited<T>;
 
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            self.world.0.flush().await?;
-            outcome(self.part.await?)
-        })
+    fn into_future(self) -> Awaited<T> {
+        let world = self.world.clone();
+        let flush = world
+            .0
+            .has_to_flush()
+            .then(|| -> Flush { Box::pin(async move { world.0.flush().await }) });
+        Awaited { flush, part: self.part }
+    }
+}
+
+type Flush = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
+
+/// A collective that is awaited in place.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Awaited<T> {
+    /// What is sent before, if there is anything.
+    flush: Option<Flush>,
+    part: Part<T>,
+}
+
+impl<T> Future for Awaited<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(flush) = &mut self.flush {
+            ready!(flush.as_mut().poll(context))?;
+            self.flush = None;
+        }
+        let ended = ready!(self.part.as_mut().poll(context));
+        Poll::Ready(ended.map_err(Error::from).and_then(outcome))
+    }
+}
+
+impl<T> fmt::Debug for Awaited<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Awaited").finish_non_exhaustive()
     }
 }
 

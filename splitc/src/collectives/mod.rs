@@ -6,7 +6,7 @@ mod operations;
 pub mod operators;
 mod team;
 
-pub use begun::{Begun, Collective};
+pub use begun::{Awaited, Begun, Collective};
 pub use team::Team;
 
 use crate::error::Error;

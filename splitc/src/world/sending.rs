@@ -139,6 +139,12 @@ impl Core {
         }
     }
 
+    /// Whether anything waits to be sent.
+    #[inline]
+    pub fn has_to_flush(&self) -> bool {
+        !self.dirty.borrow().is_empty()
+    }
+
     /// Sends all that waits, to all peers. This waits for credits, and for nothing else.
     pub async fn flush(&self) -> Result<(), Error> {
         while let Some(rank) = self.next_dirty() {
