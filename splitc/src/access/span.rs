@@ -88,10 +88,12 @@ impl<'w, T: Element> Span<'w, T> {
         Ok((peer, offset, self.len * size_of::<T>()))
     }
 
-    /// Where each block begins in the heap.
+    /// Where each block begins in the heap, if blocks have any bytes. The span was resolved, so all blocks are
+    /// within the heap; the step behind the last one is never taken, and may be anything.
     fn offsets(&self, first: usize) -> impl Iterator<Item = usize> {
-        let step = self.step * size_of::<T>();
-        (0..self.blocks).map(move |block| first + block * step)
+        let step = self.step.wrapping_mul(size_of::<T>());
+        let blocks = if self.len * size_of::<T>() == 0 { 0 } else { self.blocks };
+        (0..blocks).map(move |block| first + block * step)
     }
 
     fn check(&self, given: usize) -> Result<(), Error> {
