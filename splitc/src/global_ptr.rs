@@ -111,9 +111,10 @@ impl<T> GlobalPtr<T> {
     #[must_use]
     pub const fn global_add(self, elements: isize, processes: usize) -> Self {
         assert!(processes > 0, "a world has at least one process");
-        let to = self.raw.rank as isize + elements;
-        let rank = to.rem_euclid(processes as isize) as usize;
-        self.local_add(to.div_euclid(processes as isize)).on(rank)
+        // Wide enough for the ranks and distances of any bytes that a pointer was made of.
+        let (to, processes) = (self.raw.rank as i128 + elements as i128, processes as i128);
+        let rank = to.rem_euclid(processes) as usize;
+        self.local_add(to.div_euclid(processes) as isize).on(rank)
     }
 
     /// The same place as a pointer to another type.

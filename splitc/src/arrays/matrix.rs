@@ -175,7 +175,7 @@ impl<T: Element> Matrix<T> {
     /// # Errors
     /// When they are not all within the matrix, or not all of one process.
     pub fn row(&self, row: usize, columns: std::ops::Range<usize>) -> Result<Span<'_, T>, Error> {
-        let first = self.within([row..row + 1, columns.clone()])?;
+        let first = self.within([row..row.saturating_add(1), columns.clone()])?;
         Ok(self.world().span(first, columns.len()))
     }
 
@@ -188,7 +188,7 @@ impl<T: Element> Matrix<T> {
         rows: std::ops::Range<usize>,
         column: usize,
     ) -> Result<Span<'_, T>, Error> {
-        let first = self.within([rows.clone(), column..column + 1])?;
+        let first = self.within([rows.clone(), column..column.saturating_add(1)])?;
         Ok(self.world().span(first, 1).strided(rows.len(), self.shape.block[1]))
     }
 

@@ -230,7 +230,7 @@ impl<'j> Joining<'j> {
             .credits(self.config.credits)
             .payload(PAYLOAD)
             .places(self.size())
-            .receives((2 * self.config.credits * self.size()).clamp(64, 1 << 16))
+            .receives(self.config.credits.saturating_mul(2 * self.size()).clamp(64, 1 << 16))
             .open_on(&self.bundle, self.served.handlers())
             .await;
         opened.map_err(|why| self.device(why.into()))
@@ -338,7 +338,7 @@ impl<'j> Joining<'j> {
 
 /// The bundle of a process, which a thread of its own serves in dedicated mode.
 fn bundle(nic: &Nic, config: &Config, size: usize) -> Result<Bundle, am::OpenError> {
-    let room = (2 * config.credits * size).clamp(4096, 1 << 17);
+    let room = config.credits.saturating_mul(2 * size).clamp(4096, 1 << 17);
     let bundle = BundleConfig { receives: room, sends: room };
     match config.progress {
         Progress::Inline => Bundle::new(nic, &bundle),
