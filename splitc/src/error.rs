@@ -27,11 +27,11 @@ pub enum ErrorKind {
     /// A collective failed.
     #[error(transparent)]
     Group(#[from] GroupError),
-    /// The peer refused operations that this process had checked: the two processes are not of the same
-    /// program, or memory was overwritten.
+    /// The peer refused operations that this process had checked: a [function](crate::Apply) panicked there, or
+    /// the two processes are not of the same program, or memory was overwritten.
     #[error(
-        "process {rank} refused {count} operations that were right by what this process knows: do both \
-         run the same program?"
+        "process {rank} refused {count} operations that were right by what this process knows: has a \
+         function panicked there (that process says so itself), or do the two run different programs?"
     )]
     Refused {
         /// The process that refused.

@@ -45,6 +45,9 @@ use crate::world::World;
 /// another process has changed the value meanwhile, so it must do nothing but compute. On other values it is
 /// run by the process that they belong to, one function at a time; accesses that are no functions may see or
 /// leave a part of such a value changed.
+///
+/// If a function panics where the value is, the value stays as it was, and whoever applied the function gets an
+/// [error](crate::ErrorKind::Refused). A function that the applying process runs by itself panics there.
 pub struct Apply<T, A, R> {
     pub(crate) name: &'static str,
     pub(crate) run: fn(&mut T, A) -> R,

@@ -1,6 +1,7 @@
 //! What a process does for the others: the handlers of their messages.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -70,6 +71,7 @@ impl Served {
                 values.clear();
                 let refused = operations.serve(request.payload(), &mut values);
                 if request.reply_with(ANSWERS, (about, refused), &values).is_err() {
+                    operations.refused.fetch_add(1, Ordering::Relaxed);
                     tracing::warn!("an answer was longer than its message allows");
                 }
             })
@@ -202,8 +204,10 @@ impl Served {
                 values.resize(from + whole(function.answers()), 0);
                 let answer = &mut values[from..from + function.answers()];
                 let argument = &argument[..len];
-                let done =
-                    allowed && function.run((&self.heap, offset), &self.large, argument, answer);
+                let run = || function.run((&self.heap, offset), &self.large, argument, answer);
+                // Whoever asked is answered even if the function panics, which has said why by itself. The value is
+                // as before then: the function has changed a copy.
+                let done = allowed && catch_unwind(AssertUnwindSafe(run)).unwrap_or(false);
                 Some((done, behind))
             }
         }

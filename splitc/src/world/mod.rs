@@ -112,8 +112,8 @@ impl World {
         Ok(())
     }
 
-    /// How many operations of other processes were refused here: none, unless a process is not of the same
-    /// program.
+    /// How many operations of other processes were refused here: none, unless a [function](crate::Apply) has
+    /// panicked, or a process is not of the same program.
     pub fn refused(&self) -> u64 {
         self.0.served.refused()
     }
