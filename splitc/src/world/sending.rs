@@ -1,9 +1,11 @@
 //! Sending what waits for a peer.
 
+use std::pin::pin;
 use std::sync::atomic::{Ordering, fence};
 
 use doorbell_am::{Credit, SendError};
 use doorbell_verbs::Stand;
+use futures_util::future::{Either, select};
 
 use super::{Core, Landing};
 use crate::error::Error;
@@ -44,9 +46,21 @@ impl Core {
             self.bundle.poll(true);
             self.settle();
         }
-        let credit = self.bundle.block_on(far.messages.credit());
-        let credit = credit.map_err(|why| self.unsent((rank, far), why))?;
+        let credit = self.credit_blocking((rank, far))?;
         self.send_by(credit, (rank, far), what)
+    }
+
+    /// Sleeps until there is a credit. Active Messages notice the end of a peer in a task of the
+    /// runtime, which does not run if the runtime is this thread's. So this waits for the end of the
+    /// connection for one-sided requests, too, which the NIC ends by itself, and asks the peer's NIC
+    /// for a sign of life first.
+    fn credit_blocking<'f>(&self, (rank, far): (usize, &'f Far)) -> Result<Credit<'f>, Error> {
+        far.connection.probe();
+        let (credit, ended) = (pin!(far.messages.credit()), pin!(far.connection.ended()));
+        match self.bundle.block_on(select(credit, ended)) {
+            Either::Left((credit, _)) => credit.map_err(|why| self.unsent((rank, far), why)),
+            Either::Right(_) => Err(self.gone(rank, far)),
+        }
     }
 
     fn credit_now<'f>(&self, (rank, far): (usize, &'f Far)) -> Result<Option<Credit<'f>>, Error> {
