@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use doorbell_verbs::work::{CompareSwap, FetchAdd, Read, Write};
-use doorbell_verbs::{Data, Done, Failure, Memory, WorkRequest};
+use doorbell_verbs::{Data, Done, Failure, Memory, PostError, WorkRequest};
 
 use super::Core;
 use crate::access::Tally;
@@ -47,7 +47,8 @@ impl Core {
                     self.outstanding.set(self.outstanding.get() + 1);
                     return Ok(());
                 }
-                Err(refused) if far.requests.borrow().room() == 0 => {
+                // There may be room by now, so that is not what is asked.
+                Err(refused) if matches!(refused.why, PostError::Full { .. }) => {
                     request = *refused.request;
                     self.settle();
                     if far.requests.borrow().room() == 0 {
