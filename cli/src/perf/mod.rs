@@ -13,6 +13,7 @@ mod peer;
 mod plan;
 mod report;
 mod sockets;
+mod splitc;
 mod stream;
 mod test;
 mod verbs;
@@ -21,6 +22,7 @@ use std::net::{IpAddr, TcpListener, TcpStream};
 
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use doorbell_splitc::Carrier;
 use serde_json::json;
 
 use peer::Peer;
@@ -28,14 +30,15 @@ use plan::{Amount, Carriage, Plan};
 pub use test::NotThere;
 use test::Test;
 
-/// Measures: latencies and streams, of the NIC, of devices alone and of the kernel's sockets.
+/// Measures: latencies and streams, of Split-C, of Active Messages, of the NIC, of devices alone
+/// and of the kernel's sockets.
 ///
 /// A latency is half the round trip of a ping-pong, or the whole time of what is awaited; the first
 /// tenth is left out. A stream goes one way, and counts what was received and checked. The contents
-/// and the sequence of every message are checked (of a stream of the NIC, or of Active Messages, that
-/// are longer than 1024 bytes what tells each from others, the contents of each eighth, and what is in
-/// memory at the end): only then the exit status is 0. It is 1 when anything was lost or wrong, and 2 for a test that is
-/// not there yet.
+/// and the sequence of every message are checked (of a stream of the NIC, or of Active Messages,
+/// that are longer than 1024 bytes what tells each from others, the contents of each eighth, and
+/// what is in memory at the end): only then the exit status is 0. It is 1 when anything was lost or
+/// wrong, and 2 for a test that is not there yet.
 #[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -47,15 +50,15 @@ pub struct Args {
     #[arg(long, value_name = "DEV", default_value = "packet")]
     device: String,
 
-    /// Bytes of a message [default: 16, of streams 4096]
+    /// Bytes of a message or an access [default: 16, of streams 4096, of Split-C 8]
     #[arg(long, value_name = "N")]
     size: Option<usize>,
 
-    /// Round trips, or messages [default: 100000 round trips, 10000 of wake_lat]
+    /// Round trips, messages or accesses [default: 100000 round trips, 10000 of wake_lat]
     #[arg(long, value_name = "N", conflicts_with = "seconds")]
     iters: Option<u64>,
 
-    /// For how long [default: streams 1 second, idle_cpu 2]
+    /// For how long [default: streams, get_lat and put_lat 1 second, idle_cpu 2]
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
 
@@ -87,13 +90,14 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     connections: usize,
 
-    /// Devices beside the one that is measured, at the same interface, asleep, as of other processes
+    /// Devices beside the one that is measured, at the same interface, asleep, as of other
+    /// processes
     #[arg(long, value_name = "N", default_value_t = 0)]
     others: usize,
 
-    /// How many requests of Active Messages may be under way at a time
-    #[arg(long, value_name = "K", default_value_t = 8)]
-    credits: usize,
+    /// How many requests of Active Messages may be under way at a time [default: 8, of Split-C 64]
+    #[arg(long, value_name = "K")]
+    credits: Option<usize>,
 
     /// How Active Messages are carried
     #[arg(long, value_enum, default_value_t = Carriage::Together)]
@@ -103,12 +107,17 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     nic_credits: Option<usize>,
 
+    /// How Split-C reaches the other's memory: mapped, one-sided, messages, mixed [default: mapped
+    /// over shm, otherwise mixed]
+    #[arg(long, value_name = "CARRIER")]
+    carrier: Option<Carrier>,
+
     /// Have the NIC run by a thread of its own; with --pair on a core of its own, if there are four
     #[arg(long)]
     dedicated: bool,
 
-    /// How long the NIC spins on a silent device before sleeping, in microseconds [default: for ever; 50 if
-    /// a thread of its own has no core of its own]
+    /// How long the NIC spins on a silent device before sleeping, in microseconds [default: for
+    /// ever; 50 if a thread of its own has no core of its own]
     #[arg(long, value_name = "MICROS")]
     spin: Option<u64>,
 
@@ -131,6 +140,7 @@ Examples:
   doorbell perf write_bw --pair --device shm --size 65536
   doorbell perf frame_lat --pair                        the device alone, to compare with
   doorbell perf frame_bw --pair --device packet-v2 --size 64
+  doorbell perf histogram --pair --device shm           random updates of a table that both share
   doorbell perf tcp_lat --pair                          the kernel's, to compare with
   doorbell perf frame_lat --device packet:eth0 --listen 0.0.0.0:4790      on one machine, and
   doorbell perf frame_lat --device packet:eth0 --connect 192.0.2.1:4790   on the other";
@@ -211,6 +221,7 @@ fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow:
     let figures = match plan.test {
         Test::Verbs(verb) => verbs::run(verb, plan, peer, place),
         Test::Am(test) => am::run(test, plan, peer, place),
+        Test::SplitC(test) => splitc::run(test, plan, peer, place),
         test if test.is_of_the_kernel() => sockets::run(plan, peer, place.here),
         _ => frames::run(plan, peer, place.device),
     };

@@ -117,6 +117,7 @@ impl Peer {
             "credits": plan.credits,
             "policy": format!("{:?}", plan.policy),
             "nic_credits": plan.nic_credits,
+            "carrier": plan.carrier.map(|carrier| carrier.to_string()),
         });
         let theirs = self.swap(&mine)?;
         if theirs != mine {

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use doorbell_splitc::Carrier;
 
 use super::Args;
 use super::meter::Meter;
-use super::test::{Am, Test};
+use super::test::{Am, SplitC, Test};
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -66,12 +67,14 @@ pub struct Plan {
     pub connections: usize,
     /// How many idle devices share its interface.
     pub others: usize,
-    /// How many requests may be under way to a peer.
+    /// How many requests, or messages of Split-C, may be under way to a peer.
     pub credits: usize,
     /// How Active Messages are carried.
     pub policy: Carriage,
     /// How many receives each peer has, if its NIC is told of them instead of Active Messages.
     pub nic_credits: Option<usize>,
+    /// How operations of Split-C are carried, if that was said.
+    pub carrier: Option<Carrier>,
     /// How this end's NIC is run.
     pub nic: Run,
 }
@@ -113,9 +116,10 @@ impl Plan {
             map: !args.no_map,
             connections: args.connections,
             others: args.others,
-            credits: args.credits,
+            credits: args.credits.unwrap_or(test.customary_credits()),
             policy: args.policy,
             nic_credits: args.nic_credits,
+            carrier: args.carrier,
             nic,
         };
         plan.judge().map(|()| plan)
@@ -130,8 +134,14 @@ impl Plan {
         if self.others > 0 && !self.test.is_of_frames() {
             bail!("--others share the interface of a device alone: frame_lat --others N, say");
         }
+        if self.carrier.is_some() && !matches!(self.test, Test::SplitC(_)) {
+            bail!("--carrier is of Split-C, and {name} is not: get_lat --carrier one-sided, say");
+        }
         if let Test::Am(test) = self.test {
             return self.judge_messages(test);
+        }
+        if let Test::SplitC(test) = self.test {
+            return self.judge_accesses(test);
         }
         let Test::Verbs(verb) = self.test else {
             if self.connections > 0 || self.nic.dedicated || self.nic.spin.is_some() {
@@ -168,6 +178,29 @@ impl Plan {
                 bail!("--size {size}: of {} it is 8 or more", self.test.name())
             }
             _ => Ok(()),
+        }
+    }
+
+    fn judge_accesses(&self, test: SplitC) -> anyhow::Result<()> {
+        /// The most bytes of an access, here.
+        const MOST: usize = 1 << 24;
+        let (Self { size, .. }, name) = (self, self.test.name());
+        let others =
+            self.connections > 0 || self.nic_credits.is_some() || self.policy != Carriage::Together;
+        if others {
+            bail!("--connections, --nic-credits and --policy are not for {name} or Split-C");
+        }
+        if !self.map {
+            bail!(
+                "--no-map is not for Split-C: {name} --carrier one-sided maps nothing, nor do \
+                 messages and mixed"
+            );
+        }
+        match test.only_size() {
+            Some(only) if *size != only => bail!("{name} is of {only} bytes: leave --size out"),
+            Some(_) => Ok(()),
+            None if (1..=MOST).contains(size) => Ok(()),
+            None => bail!("--size {size}: of {name} it is 1 to {MOST}"),
         }
     }
 

@@ -56,6 +56,7 @@ fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
         ("gbytes_per_s", json!(rate.map(|rate| rate * plan.test.mean_size(plan.size) / 1e9))),
         ("cpu_share", json!(share)),
         ("connections", json!(plan.connections)),
+        ("carrier", json!(plan.carrier.map(|carrier| carrier.to_string()))),
     ]
 }
 

@@ -23,6 +23,8 @@ pub enum Test {
     Verbs(Verb),
     /// One of Active Messages.
     Am(Am),
+    /// One of Split-C.
+    SplitC(SplitC),
     /// A test of a layer that is not there yet.
     Later(&'static str),
 }
@@ -58,7 +60,22 @@ pub enum Am {
     BulkBw,
 }
 
-const TODAY: [(Test, &str, &str); 28] = [
+/// What of Split-C is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SplitC {
+    GetLat,
+    PutLat,
+    GetBw,
+    PutBw,
+    StoreBw,
+    BarrierLat,
+    /// Additions to random entries of a table that is spread over the processes.
+    Histogram,
+    /// Reads of random entries of such a table, many at a time.
+    Gather,
+}
+
+const TODAY: [(Test, &str, &str); 36] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -99,13 +116,30 @@ const TODAY: [(Test, &str, &str); 28] = [
     (Test::Am(Am::Bw), "am_bw", "requests without replies: a stream"),
     (Test::Am(Am::MixedBw), "am_mixed_bw", "the same, of all sizes from 8 bytes up to that"),
     (Test::Am(Am::BulkBw), "am_bulk_bw", "payloads placed in the peer's segment: a stream"),
+    (Test::SplitC(SplitC::GetLat), "get_lat", "a read of the other's memory: all of it"),
+    (Test::SplitC(SplitC::PutLat), "put_lat", "a write to the other's memory, to its completion"),
+    (Test::SplitC(SplitC::GetBw), "get_bw", "split-phase gets: a stream"),
+    (Test::SplitC(SplitC::PutBw), "put_bw", "split-phase puts: a stream"),
+    (
+        Test::SplitC(SplitC::StoreBw),
+        "store_bw",
+        "stores, until the target has counted the last byte: a stream",
+    ),
+    (Test::SplitC(SplitC::BarrierLat), "barrier_lat", "a barrier of two processes: all of it"),
+    (
+        Test::SplitC(SplitC::Histogram),
+        "histogram",
+        "each process adds 1 to random entries of a table that both share",
+    ),
+    (
+        Test::SplitC(SplitC::Gather),
+        "gather",
+        "each process reads random entries of a table that both share",
+    ),
 ];
 
 /// Tests that have their names already, and the layers that they are of.
-const LATER: [(&str, &[&str]); 2] = [
-    ("Split-C", &["get_lat", "put_lat", "get_bw", "put_bw", "store_bw"]),
-    ("RPC", &["rpc_lat", "rpc_bw"]),
-];
+const LATER: [(&str, &[&str]); 1] = [("RPC", &["rpc_lat", "rpc_bw"])];
 
 /// A test of a layer that is not there yet.
 #[derive(Clone, Debug, Error)]
@@ -153,9 +187,10 @@ impl Test {
         Err(NotThere { test, layer: layer.map_or("", |(layer, _)| layer), today: today.join(", ") })
     }
 
-    /// Whether it is a stream, and not a ping-pong.
+    /// Whether a rate is measured, and not how long something takes.
     pub fn is_stream(self) -> bool {
-        self.name().ends_with("_bw")
+        let is_of_a_table = matches!(self, Self::SplitC(SplitC::Histogram | SplitC::Gather));
+        is_of_a_table || self.name().ends_with("_bw")
     }
 
     /// Whether half of what is timed is told: the way there, of there and back.
@@ -163,6 +198,7 @@ impl Test {
         use Verb::{CasLat, FaaLat, ReadLat, WriteDoneLat};
         match self {
             Self::Verbs(WriteDoneLat | ReadLat | CasLat | FaaLat) | Self::WakeLat => false,
+            Self::SplitC(_) => false,
             _ => !self.is_stream(),
         }
     }
@@ -177,6 +213,8 @@ impl Test {
         match self {
             Self::IdleCpu | Self::Verbs(Verb::IdleCpu) => Amount::For(Duration::from_secs(2)),
             Self::WakeLat => Amount::Times(10_000),
+            // An access takes nanoseconds or microseconds, depending on what carries it.
+            Self::SplitC(SplitC::GetLat | SplitC::PutLat) => Amount::For(Duration::from_secs(1)),
             _ if self.is_stream() => Amount::For(Duration::from_secs(1)),
             _ => Amount::Times(100_000),
         }
@@ -188,6 +226,14 @@ impl Test {
         if self == Self::Am(Am::MixedBw) { (8.0 + size) / 2.0 } else { size }
     }
 
+    /// How many messages may be under way if nobody says.
+    pub fn customary_credits(self) -> usize {
+        match self {
+            Self::SplitC(_) => doorbell_splitc::Config::default().credits,
+            _ => 8,
+        }
+    }
+
     /// Bytes of a message if nobody says.
     pub fn customary_size(self) -> usize {
         match self {
@@ -196,8 +242,21 @@ impl Test {
             Self::Am(Am::Bw) => 8,
             Self::Am(Am::MixedBw) => 512,
             Self::Am(Am::BulkBw) => 65536,
+            Self::SplitC(SplitC::BarrierLat) => 0,
+            Self::SplitC(_) => 8,
             _ if self.is_stream() => 4096,
             _ => 16,
+        }
+    }
+}
+
+impl SplitC {
+    /// The only size that a test has, if it has one size only.
+    pub fn only_size(self) -> Option<usize> {
+        match self {
+            Self::BarrierLat => Some(0),
+            Self::Histogram | Self::Gather => Some(8),
+            _ => None,
         }
     }
 }

@@ -20,7 +20,7 @@ use super::report::{Figures, Found};
 use super::test::Verb;
 use super::{Place, Plan};
 use end::End;
-pub use end::open;
+pub use end::{open, progress};
 pub use guard::{Beat, Guard};
 
 /// Runs one end of a test of the NIC.

@@ -60,7 +60,7 @@ fn bars(arguments: &str) -> Vec<(String, Vec<usize>)> {
 
 #[test]
 fn a_bar_on_a_terminal_shows_how_much_is_done_and_goes() {
-    for test in ["write_lat", "frame_lat", "am_lat", "am_bw"] {
+    for test in ["write_lat", "frame_lat", "am_lat", "am_bw", "put_lat", "put_bw", "histogram"] {
         let bars = bars(&format!("{test} --pair --device shm --iters 3000"));
         let [(what, percents)] = &bars[..] else { panic!("{test}: {bars:?}") };
         // Some tell only of every so many, and what is told at once after much else is not drawn.

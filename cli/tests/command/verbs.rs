@@ -188,7 +188,7 @@ fn what_can_not_be_measured_is_said() {
 
 /// Begins a test that would take long, does something to its second process when that is in the
 /// middle of it, and returns how the first one ends.
-fn disturb(arguments: &str, signal: &str) -> Output {
+pub fn disturb(arguments: &str, signal: &str) -> Output {
     let mut command = doorbell(&format!("perf {arguments} --pair --seconds 600"));
     let mut first = command.stderr(Stdio::piped()).spawn().expect("the command runs");
     let second = second_of(&mut first, has_worked);

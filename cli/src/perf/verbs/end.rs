@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::guard::Beat;
 use crate::perf::meter::Meter;
+use crate::perf::patience::LONGEST;
 use crate::perf::peer::Peer;
 use crate::perf::test::{Test, Verb};
 use crate::perf::{Amount, Place, Plan};
@@ -39,14 +40,24 @@ pub fn open(plan: &Plan, place: &Place<'_>) -> anyhow::Result<Nic> {
     // A thread that spins for ever needs a processor for itself; and one that is to idle does not.
     let sleeps = dedicated && place.spare.is_none() || plan.test == Test::Verbs(Verb::IdleCpu);
     let spins = if sleeps { own.spin } else { Duration::MAX };
-    let progress = match dedicated {
-        true => Progress::Dedicated { core: place.spare },
-        false => Progress::Inline,
-    };
+    let progress = progress(plan, place);
     let queue_pairs = plan.connections + 16;
     let spin = plan.nic.spin.unwrap_or(spins);
-    let config = Config { progress, spin, offload: plan.offload, queue_pairs, ..own };
+    let mut config = Config { progress, spin, offload: plan.offload, queue_pairs, ..own };
+    if matches!(plan.test, Test::SplitC(_)) {
+        // A process that stores again and again, and awaits nothing, hears from its NIC alone that the
+        // other has gone.
+        config.keep_alive.idle = LONGEST;
+    }
     Ok(Nic::open(place.device, config)?)
+}
+
+/// Who runs the NIC of an end.
+pub fn progress(plan: &Plan, place: &Place<'_>) -> Progress {
+    match plan.nic.dedicated {
+        true => Progress::Dedicated { core: place.spare },
+        false => Progress::Inline,
+    }
 }
 
 /// Where an end that follows is to be asked for a connection: by a service of this process's.

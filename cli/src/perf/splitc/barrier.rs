@@ -1,0 +1,31 @@
+//! Barriers, each from the call to its end.
+
+use super::member::Member;
+use crate::perf::latencies::Latencies;
+use crate::perf::meter::Meter;
+use crate::perf::report::Found;
+
+/// How many barriers a piece has.
+const LONGEST: u64 = 1024;
+
+pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
+    let (world, own, other) = (&member.world, member.world.rank(), member.other());
+    let seen = world.blocked::<u64>(world.size()).await?;
+    let course = member.course(LONGEST);
+    let mut times = Latencies::new(member.plan.amount, Meter::hidden());
+    let done = member.pieces(&course, async |piece| {
+        // Behind a barrier that is not timed, each process finds what the other has written before.
+        let mark = piece.number + 1;
+        seen.at(other).write(mark).await?;
+        world.barrier().await?;
+        let wrong = u64::from(seen.at(own).read().await? != mark);
+        times.resume();
+        for _ in 0..piece.operations {
+            world.barrier().await?;
+            times.lap();
+        }
+        Ok(wrong)
+    });
+    let done = done.await?;
+    Ok(member.leads().then(|| (done, Found::Latency(times.summary(1)))))
+}

@@ -1,0 +1,100 @@
+//! Split-C, as a program on Tokio uses it: accesses to the other process's memory, stores,
+//! barriers, and tables that both processes share.
+//!
+//! The two ends are the processes of a world, of which the one that leads has rank 0. A test goes
+//! by [pieces](member::Member::pieces): while the clock stands between two of them, what was moved
+//! is checked where it is, and the next piece is agreed on.
+
+mod barrier;
+mod gather;
+mod get;
+mod histogram;
+mod latency;
+mod member;
+mod put;
+mod random;
+mod ring;
+mod store;
+mod stream;
+
+use anyhow::{Context, bail};
+use doorbell_splitc::{Config, World};
+use doorbell_verbs::Nic;
+use serde_json::json;
+
+use super::peer::Peer;
+use super::report::{Figures, Found};
+use super::test::SplitC;
+use super::verbs::{Guard, open, progress};
+use super::{Place, Plan};
+use member::Member;
+
+/// Runs one end of a test.
+pub fn run(
+    test: SplitC,
+    plan: &Plan,
+    peer: &mut Peer,
+    place: &Place<'_>,
+) -> anyhow::Result<Option<Figures>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("a runtime")?.block_on(play(test, plan, peer, place))
+}
+
+async fn play(
+    test: SplitC,
+    plan: &Plan,
+    peer: &mut Peer,
+    place: &Place<'_>,
+) -> anyhow::Result<Option<Figures>> {
+    let nic = open(plan, place)?;
+    let guard = Guard::over(&nic, peer)?;
+    let addresses = meet(&nic, peer)?;
+    let config = Config {
+        carrier: plan.carrier,
+        credits: plan.credits,
+        progress: progress(plan, place),
+        ..Config::default()
+    };
+    let rank = usize::from(!peer.leads());
+    let joined = async { Ok(World::join_on(&nic, rank, &addresses, &config).await?) };
+    let world = guard.run(joined).await?;
+    let member = Member { world: world.clone(), plan, beat: guard.beat() };
+    let found = guard.run(async {
+        let found = match test {
+            SplitC::GetLat | SplitC::PutLat => latency::run(test, &member).await?,
+            SplitC::GetBw => get::run(&member).await?,
+            SplitC::PutBw => put::run(&member).await?,
+            SplitC::StoreBw => store::run(&member).await?,
+            SplitC::BarrierLat => barrier::run(&member).await?,
+            SplitC::Histogram => histogram::run(&member).await?,
+            SplitC::Gather => gather::run(&member).await?,
+        };
+        world.leave().await?;
+        Ok(found)
+    });
+    let found: Option<(u64, Found)> = found.await?;
+    // The other process may still wait for something of this one.
+    peer.meet(|| {
+        world.poll();
+        Ok(())
+    })?;
+    let device = Some(nic.capabilities().name);
+    Ok(found.map(|(iters, found)| Figures { device, iters, found }))
+}
+
+/// Tells the other end where this end's NIC is, and returns the addresses of both NICs in the order
+/// of their ranks.
+fn meet(nic: &Nic, peer: &mut Peer) -> anyhow::Result<[String; 2]> {
+    let address = nic.address().to_string();
+    let mine = json!({ "device": nic.capabilities().name, "address": address });
+    let theirs = peer.swap_while(&mine, || {
+        nic.turn();
+        Ok(())
+    })?;
+    if theirs["device"] != mine["device"] {
+        let (there, here) = (&theirs["device"], &mine["device"]);
+        bail!("the other end's device is {there}, and this one's {here}");
+    }
+    let other = theirs["address"].as_str().context("the other end's address")?.to_owned();
+    Ok(if peer.leads() { [address, other] } else { [other, address] })
+}
