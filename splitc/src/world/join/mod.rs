@@ -40,6 +40,8 @@ const ONE_SIDED: u64 = MESSAGES + 2;
 
 /// How long messages of operations and stores are: a packet.
 const PAYLOAD: usize = 4096;
+/// In a world of so many processes, each can have receives for many messages of each other one.
+const FEW: usize = 16;
 /// How many one-sided requests may be under way to each process.
 const REQUESTS: usize = 128;
 
@@ -243,6 +245,9 @@ impl<'j> Joining<'j> {
             members: members.map(|address| Name::at(address.as_str(), COLLECTIVES)).collect(),
             tag: Some(self.tag()),
             patience: self.config.start,
+            // Credits come back once for a quarter of those that a member has at first, by a message of
+            // their own, which a barrier should not wait for.
+            first_credits: if self.size() <= FEW { 64 } else { 8 },
             ..GroupConfig::default()
         };
         Group::join(&self.bundle, config).await.map_err(|why| self.device(why.into()))
