@@ -30,7 +30,7 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
         world.barrier().await?;
         let both = indices.iter().zip(&values);
         let wrong = both.filter(|&(&index, &value)| value != Ring::value(index as u64)).count();
-        let missing = indices.len() - values.len();
+        let missing = indices.len().abs_diff(values.len());
         chosen.fill_with(|| random.index());
         Ok((wrong + missing) as u64)
     });

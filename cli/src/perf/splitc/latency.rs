@@ -44,7 +44,7 @@ pub async fn run(test: SplitC, member: &Member<'_>) -> anyhow::Result<Option<(u6
     let (amount, batches) = match member.plan.amount {
         Amount::Times(times) => {
             let batches = times.div_ceil(batch);
-            (Amount::Times(batches * batch), Amount::Times(batches))
+            (Amount::Times(batches.saturating_mul(batch)), Amount::Times(batches))
         }
         time => (time, time),
     };

@@ -45,8 +45,8 @@ pub fn open(plan: &Plan, place: &Place<'_>) -> anyhow::Result<Nic> {
     let spin = plan.nic.spin.unwrap_or(spins);
     let mut config = Config { progress, spin, offload: plan.offload, queue_pairs, ..own };
     if matches!(plan.test, Test::SplitC(_)) {
-        // A process that stores again and again, and awaits nothing, hears from its NIC alone that the
-        // other has gone.
+        // A process that stores again and again, and awaits nothing, hears from its NIC alone that
+        // the other has gone.
         config.keep_alive.idle = LONGEST;
     }
     Ok(Nic::open(place.device, config)?)
