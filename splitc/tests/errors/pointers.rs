@@ -26,7 +26,7 @@ async fn all_errors(world: &World, ptr: GlobalPtr<u64>) -> Vec<AccessError> {
         access(at().store_async(1).await),
         access(at().fetch_add(1).await),
         access(at().get_add(1)),
-        access(at().add(1)),
+        access(at().put_add(1)),
         access(at().store_add(1)),
         access(at().swap(1).await),
         access(at().compare_swap(0, 1).await),
