@@ -173,6 +173,13 @@ impl<'j> Joining<'j> {
             try_join_all(self.others().map(|rank| self.connect(&endpoint, rank))),
             self.pairs(listener)
         )?;
+        // Behind this barrier each process has connections of the group, by which it learns of the end of any other,
+        // even before the first collective of the program.
+        let met = group.barrier().await;
+        met.map_err(|why| match why.gone() {
+            Some(rank) => self.missing(rank, why.to_string()),
+            None => self.device(why.into()),
+        })?;
         let mut messages: HashMap<_, _> = self.others().zip(messages).collect();
         let fates = Arc::new(Fates::new(self.size()));
         let watch = watch(&endpoint, &messages, fates.clone());
