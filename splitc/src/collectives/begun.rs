@@ -54,7 +54,7 @@ impl<T: Send + 'static> Collective<T> {
     pub fn begin(self) -> Result<Begun<T>, Error> {
         self.world.0.flush_now()?;
         let runtime = self.world.0.bundle.runtime();
-        Ok(Begun { task: runtime.spawn(self.part) })
+        Ok(Begun { task: runtime.spawn(self.part), world: self.world })
     }
 }
 
@@ -116,6 +116,7 @@ impl<T> fmt::Debug for Collective<T> {
 /// A collective that was begun. If this is dropped, the collective goes on, and its result is lost.
 #[must_use = "the result is lost without the handle"]
 pub struct Begun<T> {
+    world: World,
     task: JoinHandle<Result<Outcome<T>, GroupError>>,
 }
 
@@ -125,6 +126,8 @@ impl<T> Begun<T> {
     /// # Errors
     /// As the collective's own.
     pub async fn done(self) -> Result<T, Error> {
+        // Others may come no sooner than they have what waits to be sent.
+        self.world.0.flush().await?;
         match self.task.await {
             Ok(ended) => outcome(ended?),
             Err(why) if why.is_panic() => std::panic::resume_unwind(why.into_panic()),
