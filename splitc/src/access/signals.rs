@@ -1,5 +1,7 @@
 //! Puts that tell their target, and waiting for a word to change.
 
+use std::sync::atomic::{Ordering, fence};
+
 use super::handles::{By, Done};
 use super::place::{EMPTY, Place, load};
 use super::span::Span;
@@ -112,7 +114,11 @@ impl<T: Element> Place<'_, T> {
         core.until(|core| {
             let value = load(memory, offset);
             match condition(value) {
-                true => Some(Ok(value)),
+                true => {
+                    // Of a value that is no whole word, the load is no acquire.
+                    fence(Ordering::Acquire);
+                    Some(Ok(value))
+                }
                 false => core.fates.first().map(|gone| Err(gone.into())),
             }
         })
