@@ -162,7 +162,10 @@ impl Core {
                 self.note(why);
             }
             Landing::Slot(slot) => self.fill(slot, Slot::Failed(why)),
-            Landing::Row(row, _) => row.borrow_mut().fail(&why),
+            Landing::Row(row, _) => {
+                row.borrow_mut().fail(&why);
+                self.note(why);
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Waiting, and what is done meanwhile.
 
+use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use super::{Core, World};
@@ -27,6 +28,12 @@ impl World {
     pub async fn sync(&self) -> Result<(), Error> {
         let core = &*self.0;
         let flushed = core.flush().await;
+        // What was written to mapped memory is there before anything is read behind this.
+        fence(Ordering::SeqCst);
+        if flushed.is_err() {
+            // What was never sent to a process that has gone has failed, too.
+            core.settle();
+        }
         if core.outstanding.get() > 0 {
             core.until(|core| (core.outstanding.get() == 0).then_some(())).await;
         }
@@ -141,12 +148,16 @@ impl Core {
     /// All operations of a message have failed.
     #[cold]
     fn fail(&self, batch: Batch, why: Error) {
+        // Slots that fail are noted as they are filled.
         let mut untold = false;
         for target in &batch.targets {
             match *target {
                 Target::Nothing | Target::Heap { .. } => untold = true,
                 Target::Slot { slot, .. } => self.fill(slot, Slot::Failed(why.clone())),
-                Target::Row { row, .. } => batch.rows[usize::from(row)].borrow_mut().fail(&why),
+                Target::Row { row, .. } => {
+                    batch.rows[usize::from(row)].borrow_mut().fail(&why);
+                    untold = true;
+                }
             }
         }
         if untold || batch.targets.is_empty() {
@@ -201,7 +212,7 @@ struct Asleep<'c>(&'c Core);
 impl<'c> Asleep<'c> {
     fn new(core: &'c Core) -> Self {
         let _ = core.heap.region().fetch_add(SLEEPS, 1);
-        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         Self(core)
     }
 }

@@ -1,11 +1,10 @@
 //! Sending what waits for a peer.
 
-use std::pin::pin;
 use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
 
 use doorbell_am::{Credit, SendError};
 use doorbell_verbs::Stand;
-use futures_util::future::{Either, select};
 
 use super::{Core, Landing};
 use crate::error::Error;
@@ -14,8 +13,11 @@ use crate::messages::{OPERATIONS, STORES, WAKE};
 use crate::peers::{Far, Peer, Route, Shape};
 use crate::stores::counter;
 
-/// How often a full queue is looked at before this thread sleeps until there is room.
+/// How often a full queue is looked at before this thread sleeps between two looks, and for how long. A waker would
+/// not do: whichever task of this thread waits for a credit by then would be woken in this call's stead, and can't
+/// run.
 const LOOKS: usize = 2000;
+const PAUSE: Duration = Duration::from_micros(50);
 
 /// What is to be sent to a peer by messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,28 +41,23 @@ impl Core {
         if is_empty(far, what) {
             return Ok(());
         }
-        for _ in 0..LOOKS {
+        for look in 0_usize.. {
             if let Some(credit) = self.credit_now((rank, far))? {
                 return self.send_by(credit, (rank, far), what);
             }
             self.bundle.poll(true);
             self.settle();
+            // The endpoint learns of an end by a task, which can't run now.
+            if let Stand::Ended(_) = far.connection.stand() {
+                return Err(self.gone(rank, far));
+            }
+            if look >= LOOKS {
+                // Only the NIC of a peer that lives answers.
+                far.connection.probe();
+                std::thread::sleep(PAUSE);
+            }
         }
-        let credit = self.credit_blocking((rank, far))?;
-        self.send_by(credit, (rank, far), what)
-    }
-
-    /// Sleeps until there is a credit. Active Messages notice the end of a peer in a task of the
-    /// runtime, which does not run if the runtime is this thread's. So this waits for the end of the
-    /// connection for one-sided requests, too, which the NIC ends by itself, and asks the peer's NIC
-    /// for a sign of life first.
-    fn credit_blocking<'f>(&self, (rank, far): (usize, &'f Far)) -> Result<Credit<'f>, Error> {
-        far.connection.probe();
-        let (credit, ended) = (pin!(far.messages.credit()), pin!(far.connection.ended()));
-        match self.bundle.block_on(select(credit, ended)) {
-            Either::Left((credit, _)) => credit.map_err(|why| self.unsent((rank, far), why)),
-            Either::Right(_) => Err(self.gone(rank, far)),
-        }
+        unreachable!("it looks for a credit until there is one, or the peer has gone")
     }
 
     fn credit_now<'f>(&self, (rank, far): (usize, &'f Far)) -> Result<Option<Credit<'f>>, Error> {
@@ -159,48 +156,60 @@ impl Core {
         !self.dirty.borrow().is_empty()
     }
 
-    /// Sends all that waits, to all peers. This waits for credits, and for nothing else.
+    /// Sends all that waits, to all peers. This waits for credits, and for nothing else. If a peer has gone, the
+    /// others are sent what waits for them all the same.
     pub async fn flush(&self) -> Result<(), Error> {
-        while let Some(rank) = self.next_dirty() {
-            let peer = &self.peers[rank];
-            if let Some(far) = &peer.far {
-                self.send_soon((rank, far), What::Stores).await?;
-                self.send_soon((rank, far), What::Operations).await?;
-            }
-            self.tell(peer)?;
+        let mut outcome = Ok(());
+        while let Some(peer) = self.next_dirty() {
+            let still_waits = StillWaits { core: self, peer };
+            let sent = self.flush_one(peer).await;
+            std::mem::forget(still_waits);
+            outcome = outcome.and(sent);
         }
-        Ok(())
+        outcome
+    }
+
+    async fn flush_one(&self, peer: &Peer) -> Result<(), Error> {
+        if let Some(far) = &peer.far {
+            self.send_soon((peer.rank, far), What::Stores).await?;
+            self.send_soon((peer.rank, far), What::Operations).await?;
+        }
+        self.tell(peer)
     }
 
     /// Sends all that waits, to all peers, without letting other tasks run.
     pub fn flush_now(&self) -> Result<(), Error> {
-        while let Some(rank) = self.next_dirty() {
-            let peer = &self.peers[rank];
-            if let Some(far) = &peer.far {
-                self.send_now((rank, far), What::Stores)?;
-                self.send_now((rank, far), What::Operations)?;
-            }
-            self.tell(peer)?;
+        let mut outcome = Ok(());
+        while let Some(peer) = self.next_dirty() {
+            let sent = match &peer.far {
+                Some(far) => self
+                    .send_now((peer.rank, far), What::Stores)
+                    .and_then(|()| self.send_now((peer.rank, far), What::Operations)),
+                None => Ok(()),
+            };
+            outcome = outcome.and(sent.and_then(|()| self.tell(peer)));
         }
-        Ok(())
+        outcome
     }
 
-    fn next_dirty(&self) -> Option<usize> {
+    fn next_dirty(&self) -> Option<&Peer> {
         let rank = self.dirty.borrow_mut().pop()?;
-        self.peers[rank].dirty.set(false);
-        Some(rank)
+        let peer = &self.peers[rank];
+        peer.dirty.set(false);
+        Some(peer)
     }
 
     /// Sends an empty message of operations behind all that was stored by messages: its answer says that
     /// all of these stores are in.
     pub async fn confirm(&self) -> Result<(), Error> {
         for peer in &self.peers {
-            let Some(far) = peer.far.as_ref().filter(|far| far.unconfirmed.take()) else {
+            let Some(far) = peer.far.as_ref().filter(|far| far.unconfirmed.get()) else {
                 continue;
             };
             let rank = peer.rank;
             let credit = far.messages.credit().await;
             let credit = credit.map_err(|why| self.unsent((rank, far), why))?;
+            far.unconfirmed.set(false);
             self.send_by(credit, (rank, far), What::Operations)?;
         }
         Ok(())
@@ -233,6 +242,19 @@ impl Core {
     #[cold]
     pub fn note_end(&self, rank: usize, _far: &Far, why: &str) {
         self.fates.note(rank, why);
+    }
+}
+
+/// Notes that something still waits for a peer when this is dropped, as it is with a future that is given up while
+/// it waits for a credit.
+struct StillWaits<'c> {
+    core: &'c Core,
+    peer: &'c Peer,
+}
+
+impl Drop for StillWaits<'_> {
+    fn drop(&mut self) {
+        self.core.waits(self.peer);
     }
 }
 

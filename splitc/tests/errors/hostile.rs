@@ -38,7 +38,7 @@ fn refused(luck: &mut Luck) -> Vec<u8> {
         let rest = luck.below(40) as usize;
         // Whatever is behind an entry begins with no place that may be accessed, either.
         (0..rest).for_each(|_| {
-            entries.extend_from_slice(&word(code, 8, luck.below(4096)).to_le_bytes())
+            entries.extend_from_slice(&word(code, 8, luck.below(4096)).to_le_bytes());
         });
     }
     entries.truncate(4096);
