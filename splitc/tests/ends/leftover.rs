@@ -1,0 +1,145 @@
+//! What is under way to living processes when another one dies, and what is told of what failed.
+
+use doorbell::splitc::{BoxError, Carrier, RunError};
+
+use crate::common::{by, carriers, outcome};
+
+/// Runs a program of three processes, the last of which dies by itself.
+#[track_caller]
+fn last_one_dies<F>(device: &str, carrier: Carrier, program: F)
+where
+    F: AsyncFn(doorbell::splitc::World) -> Result<(), BoxError> + Send + Sync + 'static,
+{
+    let ended = outcome(3, device, by(carrier), program);
+    let is_its = matches!(ended, Err(RunError::Failed { rank: 2, .. }));
+    assert!(is_its, "{device}, {carrier}: {ended:?}");
+}
+
+#[test]
+fn what_waits_for_living_processes_is_sent_though_another_has_died() {
+    for carrier in [Carrier::OneSided, Carrier::Messages, Carrier::Mixed] {
+        last_one_dies("shm", carrier, async |world| {
+            let array = world.spread::<u64>(9).await?;
+            array.at(world.rank()).write(5).await?;
+            world.barrier().await?;
+            match world.rank() {
+                2 => Err("as it should".into()),
+                1 => {
+                    // It serves process 0 until that has done.
+                    array.at(4).wait_until(|value| value == 9).await.map(drop).or_else(|why| {
+                        // Or learns of the death, and goes on serving.
+                        assert_eq!(why.gone(), Some(2));
+                        Ok::<_, BoxError>(())
+                    })?;
+                    while array.at(4).read().await? != 9 {
+                        world.flush().await?;
+                        tokio::task::yield_now().await;
+                    }
+                    Ok(())
+                }
+                _ => {
+                    // Puts of both processes wait to be sent when one of the two is noticed to have died.
+                    let got = loop {
+                        let got = array.at(1).get()?;
+                        array.at(7).put(6)?;
+                        let sent = array.at(2).put(7).map(drop);
+                        match sent.and(world.sync().await) {
+                            Ok(()) => tokio::task::yield_now().await,
+                            Err(why) => {
+                                assert_eq!(why.gone(), Some(2), "{why}");
+                                break got;
+                            }
+                        }
+                    };
+                    // A failure is told once, and by then all else is done.
+                    world.sync().await?;
+                    assert_eq!(got.value()?, 5);
+                    assert_eq!(array.at(7).read().await?, 6);
+                    array.at(4).write(9).await?;
+                    Ok(())
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn a_sync_tells_of_each_kind_of_operation_that_failed() {
+    for device in ["shm", "udp"] {
+        for &carrier in carriers(device) {
+            for kind in 0..5 {
+                last_one_dies(device, carrier, async move |world| {
+                    let array = world.blocked::<u64>(300).await?;
+                    let own = world.allocate::<u64>(100)?;
+                    world.barrier().await?;
+                    if world.rank() == 2 {
+                        return Err("as it should".into());
+                    }
+                    let theirs = world.span(array.pointer(200)?, 100);
+                    let first = || array.at(200);
+                    loop {
+                        // Handles are dropped or kept; a sync tells of them all.
+                        let begun = match kind {
+                            0 => first().get().map(drop),
+                            1 => theirs.get().map(drop),
+                            2 => array.gather(&[200, 201, 0]).map(drop),
+                            3 => theirs.put(&[1; 100]).map(drop),
+                            _ => world.copy(theirs.first(), own, 100).map(drop),
+                        };
+                        let synced = world.sync().await;
+                        match (begun, synced) {
+                            // The death was known before.
+                            (Err(why), _) => break assert_eq!(why.gone(), Some(2), "{why}"),
+                            (Ok(()), Err(why)) => {
+                                break assert_eq!(why.gone(), Some(2), "{why}");
+                            }
+                            (Ok(()), Ok(())) => tokio::task::yield_now().await,
+                        }
+                    }
+                    Ok(())
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn handles_of_what_failed_give_the_error() {
+    for device in ["shm", "udp"] {
+        for &carrier in &carriers(device)[usize::from(device == "shm")..] {
+            last_one_dies(device, carrier, async |world| {
+                let array = world.blocked::<u64>(300).await?;
+                world.barrier().await?;
+                if world.rank() == 2 {
+                    return Err("as it should".into());
+                }
+                let theirs = world.span(array.pointer(200)?, 100);
+                loop {
+                    let begun = || {
+                        Ok::<_, doorbell::splitc::Error>((
+                            array.at(200).get()?,
+                            theirs.get()?,
+                            array.at(201).get_add(1)?,
+                            theirs.put(&[3; 100])?,
+                        ))
+                    };
+                    let Ok((one, many, added, put)) = begun() else { break };
+                    if world.sync().await.is_ok() {
+                        tokio::task::yield_now().await;
+                        continue;
+                    }
+                    assert!(one.is_done() && many.is_done() && added.is_done() && put.is_done());
+                    // Each was done before the death, or tells of it.
+                    for outcome in [one.value().map(drop), many.values().map(drop)] {
+                        assert!(outcome.is_ok() || outcome.unwrap_err().gone() == Some(2));
+                    }
+                    for outcome in [added.done().await.map(drop), put.done().await] {
+                        assert!(outcome.is_ok() || outcome.unwrap_err().gone() == Some(2));
+                    }
+                    break;
+                }
+                Ok(())
+            });
+        }
+    }
+}
