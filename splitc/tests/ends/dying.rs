@@ -1,13 +1,12 @@
 //! A process whose program fails or panics while others wait.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use doorbell::splitc::{
     Apply, BoxError, Carrier, Error, GlobalPtr, RunError, Spread, World, operators,
 };
 
+use crate::Count;
 use crate::common::{by, carriers, outcome};
 
 const ADD: Apply<u64, u64, u64> = Apply::new("add", |value, by| {
@@ -151,8 +150,10 @@ enum Death {
 
 #[track_caller]
 fn plays(device: &str, carrier: Carrier, waits: Waits, death: Death, after: Duration) {
+    // The process dies when the others are behind the barrier, which that might fail otherwise.
+    let behind = Count::default();
     // Survivors end when both have their error: else the one would learn of the end of the other.
-    let told = Arc::new(AtomicUsize::new(0));
+    let told = Count::default();
     let ended = outcome(3, device, by(carrier), async move |world| {
         world.define(ADD).await?;
         let array = world.blocked::<u64>(300).await?;
@@ -165,6 +166,7 @@ fn plays(device: &str, carrier: Carrier, waits: Waits, death: Death, after: Dura
         };
         world.barrier().await?;
         if world.rank() == DEAD {
+            behind.reaches(2, &world).await;
             // However soon or late that is, the others get an error.
             tokio::time::sleep(after).await;
             match death {
@@ -172,17 +174,15 @@ fn plays(device: &str, carrier: Carrier, waits: Waits, death: Death, after: Dura
                 Death::Panics => panic!("as it should"),
             }
         }
+        behind.one_more();
         if let Some(team) = team.filter(|_| world.rank() == 0) {
             let why = team.barrier().await.expect_err("process 1 does not come");
             assert_eq!(why.gone(), Some(DEAD), "{why}");
         }
         let why = until_it_fails(&world, waits, has).await;
         assert_eq!(why.gone(), Some(DEAD), "process {}: {why}", world.rank());
-        told.fetch_add(1, Ordering::AcqRel);
-        while told.load(Ordering::Acquire) < 2 {
-            world.poll();
-            tokio::task::yield_now().await;
-        }
+        told.one_more();
+        told.reaches(2, &world).await;
         // What begins later fails, too, and soon: by then the other survivor may have ended.
         let why = world.barrier().await.expect_err("process 1 does not come");
         assert!(why.gone().is_some(), "process {}, later: {why}", world.rank());

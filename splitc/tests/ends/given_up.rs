@@ -1,47 +1,51 @@
 //! Futures and handles that are given up before they are done.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use doorbell::splitc::{Carrier, Config};
 use tokio::time::timeout;
 
+use crate::GoesOn;
 use crate::common::{by, run};
 
 #[test]
 fn what_a_given_up_flush_did_not_send_is_sent_by_the_next_one() {
     for stores in [false, true] {
+        let deaf = Arc::new(AtomicBool::new(false));
+        let goes_on = Arc::new(AtomicBool::new(false));
         run(2, "shm", Config { credits: 1, ..by(Carrier::Messages) }, async move |world| {
-            let array = world.blocked::<u64>(2048).await?;
-            let (first, flag) = (1024 * (1 - world.rank()), 1024 * world.rank() + 1023);
+            let array = world.blocked::<u64>(20).await?;
             world.barrier().await?;
             if world.rank() == 0 {
-                // One message is under way, and the other process takes none: the next must wait.
-                for at in 0..2 {
-                    match stores {
-                        true => array.at(first + at).store(7)?,
-                        false => drop(array.at(first + at).put(7)?),
-                    }
-                    let _ = timeout(Duration::from_millis(1), world.flush()).await;
+                let goes_on = GoesOn(goes_on.clone());
+                while !deaf.load(Ordering::Acquire) {
+                    world.flush().await?;
+                    tokio::task::yield_now().await;
                 }
-                let given_up = match stores {
-                    true => timeout(Duration::from_millis(1), world.flush()).await.is_err(),
-                    false => timeout(Duration::from_millis(1), world.sync()).await.is_err(),
-                };
-                assert!(given_up || !stores);
-                // From here on the other process takes messages.
-                world.set_carrier(1, Carrier::Mapped)?;
-                array.at(first + 1023).write(1).await?;
-                world.set_carrier(1, Carrier::Messages)?;
+                // One message is under way, and the other process takes none: one more must wait.
+                let mut given_up = false;
+                for at in 10..14 {
+                    match stores {
+                        true => array.at(at).store(7)?,
+                        false => drop(array.at(at).put(7)?),
+                    }
+                    given_up |= timeout(Duration::from_millis(1), world.flush()).await.is_err();
+                }
+                assert!(given_up, "there were credits enough");
+                drop(goes_on);
                 world.sync().await?;
             } else {
-                // Busy, and deaf: its own memory it reads without the world's help.
-                while array.at(flag).get()?.value()? == 0 {
+                // It computes, and serves nobody.
+                deaf.store(true, Ordering::Release);
+                while !goes_on.load(Ordering::Acquire) {
                     std::thread::yield_now();
                 }
             }
             world.all_store_sync().await?;
             if world.rank() == 1 {
-                assert_eq!(world.span(array.pointer(1024)?, 2).read().await?, [7, 7]);
+                assert_eq!(world.span(array.pointer(10)?, 4).read().await?, [7; 4]);
             }
             Ok(world.barrier().await?)
         });

@@ -1,16 +1,32 @@
 //! What is under way to living processes when another one dies, and what is told of what failed.
 
-use doorbell::splitc::{BoxError, Carrier, RunError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use doorbell::splitc::{BoxError, Carrier, RunError, Spread, World};
 
 use crate::common::{by, carriers, outcome};
+use crate::{Count, GoesOn};
 
 /// Runs a program of three processes, the last of which dies by itself.
 #[track_caller]
 fn last_one_dies<F>(device: &str, carrier: Carrier, program: F)
 where
-    F: AsyncFn(doorbell::splitc::World) -> Result<(), BoxError> + Send + Sync + 'static,
+    F: AsyncFn(World, Spread<u64>) -> Result<(), BoxError> + Send + Sync + 'static,
 {
-    let ended = outcome(3, device, by(carrier), program);
+    let behind = Count::default();
+    let ended = outcome(3, device, by(carrier), async move |world| {
+        let array = world.blocked::<u64>(300).await?;
+        array.at(100 * world.rank()).write(5).await?;
+        world.barrier().await?;
+        if world.rank() == 2 {
+            // The death is not to fail the barrier of the others.
+            behind.reaches(2, &world).await;
+            return Err("as it should".into());
+        }
+        behind.one_more();
+        program(world, array).await
+    });
     let is_its = matches!(ended, Err(RunError::Failed { rank: 2, .. }));
     assert!(is_its, "{device}, {carrier}: {ended:?}");
 }
@@ -18,31 +34,24 @@ where
 #[test]
 fn what_waits_for_living_processes_is_sent_though_another_has_died() {
     for carrier in [Carrier::OneSided, Carrier::Messages, Carrier::Mixed] {
-        last_one_dies("shm", carrier, async |world| {
-            let array = world.spread::<u64>(9).await?;
-            array.at(world.rank()).write(5).await?;
-            world.barrier().await?;
+        let is_done = Arc::new(AtomicBool::new(false));
+        last_one_dies("shm", carrier, async move |world, array| {
             match world.rank() {
-                2 => Err("as it should".into()),
                 1 => {
                     // It serves process 0 until that has done.
-                    array.at(4).wait_until(|value| value == 9).await.map(drop).or_else(|why| {
-                        // Or learns of the death, and goes on serving.
-                        assert_eq!(why.gone(), Some(2));
-                        Ok::<_, BoxError>(())
-                    })?;
-                    while array.at(4).read().await? != 9 {
-                        world.flush().await?;
+                    while !is_done.load(Ordering::Acquire) {
+                        world.poll();
                         tokio::task::yield_now().await;
                     }
                     Ok(())
                 }
                 _ => {
+                    let _is_done = GoesOn(is_done.clone());
                     // Puts of both processes wait to be sent when one of the two is noticed to have died.
                     let got = loop {
-                        let got = array.at(1).get()?;
-                        array.at(7).put(6)?;
-                        let sent = array.at(2).put(7).map(drop);
+                        let got = array.at(100).get()?;
+                        array.at(101).put(6)?;
+                        let sent = array.at(200).put(7).map(drop);
                         match sent.and(world.sync().await) {
                             Ok(()) => tokio::task::yield_now().await,
                             Err(why) => {
@@ -54,8 +63,7 @@ fn what_waits_for_living_processes_is_sent_though_another_has_died() {
                     // A failure is told once, and by then all else is done.
                     world.sync().await?;
                     assert_eq!(got.value()?, 5);
-                    assert_eq!(array.at(7).read().await?, 6);
-                    array.at(4).write(9).await?;
+                    assert_eq!(array.at(101).read().await?, 6);
                     Ok(())
                 }
             }
@@ -68,13 +76,8 @@ fn a_sync_tells_of_each_kind_of_operation_that_failed() {
     for device in ["shm", "udp"] {
         for &carrier in carriers(device) {
             for kind in 0..5 {
-                last_one_dies(device, carrier, async move |world| {
-                    let array = world.blocked::<u64>(300).await?;
+                last_one_dies(device, carrier, async move |world, array| {
                     let own = world.allocate::<u64>(100)?;
-                    world.barrier().await?;
-                    if world.rank() == 2 {
-                        return Err("as it should".into());
-                    }
                     let theirs = world.span(array.pointer(200)?, 100);
                     let first = || array.at(200);
                     loop {
@@ -82,7 +85,7 @@ fn a_sync_tells_of_each_kind_of_operation_that_failed() {
                         let begun = match kind {
                             0 => first().get().map(drop),
                             1 => theirs.get().map(drop),
-                            2 => array.gather(&[200, 201, 0]).map(drop),
+                            2 => array.gather(&[200, 201, 202]).map(drop),
                             3 => theirs.put(&[1; 100]).map(drop),
                             _ => world.copy(theirs.first(), own, 100).map(drop),
                         };
@@ -107,12 +110,7 @@ fn a_sync_tells_of_each_kind_of_operation_that_failed() {
 fn handles_of_what_failed_give_the_error() {
     for device in ["shm", "udp"] {
         for &carrier in &carriers(device)[usize::from(device == "shm")..] {
-            last_one_dies(device, carrier, async |world| {
-                let array = world.blocked::<u64>(300).await?;
-                world.barrier().await?;
-                if world.rank() == 2 {
-                    return Err("as it should".into());
-                }
+            last_one_dies(device, carrier, async |world, array| {
                 let theirs = world.span(array.pointer(200)?, 100);
                 loop {
                     let begun = || {

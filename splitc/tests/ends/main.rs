@@ -7,3 +7,35 @@ mod dying;
 mod given_up;
 mod killed;
 mod leftover;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use doorbell::splitc::World;
+
+/// Tells a thread that it may go on when this is dropped, even by a panic.
+pub struct GoesOn(pub Arc<AtomicBool>);
+
+impl Drop for GoesOn {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Counts the threads that have come so far, by other means than those that are tested.
+#[derive(Clone, Default)]
+pub struct Count(Arc<AtomicUsize>);
+
+impl Count {
+    pub fn one_more(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Waits until so many have come, and serves peers meanwhile.
+    pub async fn reaches(&self, count: usize, world: &World) {
+        while self.0.load(Ordering::Acquire) < count {
+            world.poll();
+            tokio::task::yield_now().await;
+        }
+    }
+}
