@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use doorbell::splitc::World;
 
 /// Tells a thread that it may go on when this is dropped, even by a panic.
+#[derive(Debug)]
 pub struct GoesOn(pub Arc<AtomicBool>);
 
 impl Drop for GoesOn {
@@ -23,10 +24,11 @@ impl Drop for GoesOn {
 }
 
 /// Counts the threads that have come so far, by other means than those that are tested.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Debug)]
 pub struct Count(Arc<AtomicUsize>);
 
 impl Count {
+    /// Notes that one more thread has come.
     pub fn one_more(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
