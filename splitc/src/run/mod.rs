@@ -103,7 +103,13 @@ impl Job {
                 let variable = "DOORBELL_ADDRESSES";
                 return Err(RunError::Environment { variable, found, expected });
             }
-            _ => match (number("DOORBELL_PROCESSES")?, number("DOORBELL_THREADS")?) {
+            (Some(rank), None) => {
+                let expected =
+                    "DOORBELL_ADDRESSES must say where all processes are, this one among them";
+                let (variable, found) = ("DOORBELL_RANK", rank.to_string());
+                return Err(RunError::Environment { variable, found, expected });
+            }
+            (None, None) => match (number("DOORBELL_PROCESSES")?, number("DOORBELL_THREADS")?) {
                 (Some(count), _) => Self::processes(count),
                 (None, Some(count)) => Self::threads(count),
                 (None, None) => Self::threads(processors()),

@@ -27,6 +27,9 @@ const KEY: &str = "DOORBELL_JOB_KEY";
 /// Whether this program has run a job of processes.
 static RAN: AtomicBool = AtomicBool::new(false);
 
+/// What a process ends with whose only failure is that another has ended: `EX_UNAVAILABLE`, as `sysexits.h` has it.
+const SECONDARY: i32 = 69;
+
 /// How long processes that are still there may take to end when the job is over.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -50,7 +53,11 @@ where
         if let Err(why) = &ended {
             eprintln!("{why}");
         }
-        std::process::exit(if ended.is_ok() { 0 } else { 1 });
+        std::process::exit(match &ended {
+            Ok(()) => 0,
+            Err(why) if why.is_secondary() => SECONDARY,
+            Err(_) => 1,
+        });
     }
     config.key = secret();
     let job = format!("doorbell-job-{}-{:016x}", std::process::id(), secret());
@@ -78,7 +85,9 @@ where
     let ended = started.end(played.is_ok());
     match (played, ended) {
         // What a process has said itself tells more than that this one noticed its end.
-        (Err(why), Some((rank, status))) if why.is_secondary() => {
+        (Err(why), Some((rank, status)))
+            if why.is_secondary() && status.code() != Some(SECONDARY) =>
+        {
             Err(RunError::Exited { rank, status })
         }
         (Err(why), _) => Err(why),
@@ -147,7 +156,7 @@ fn report(job: &str, rank: usize, own: &str) -> io::Result<Vec<String>> {
         let mut rest = String::new();
         let _ = reader.read_line(&mut rest);
         eprintln!("process {rank} ends, since process 0 has ended");
-        std::process::exit(1);
+        std::process::exit(SECONDARY);
     };
     std::thread::Builder::new().name("job".to_owned()).spawn(watch)?;
     Ok(line.trim_end().split(' ').map(str::to_owned).collect())
@@ -205,7 +214,8 @@ impl Started {
                     }
                 }
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                    if let Some((rank, status)) = self.has_ended() {
+                    // Nor does one report that has ended well before it came so far.
+                    if let Some((rank, status)) = self.has_ended(|_| true) {
                         return Err(missing(&all, format!("process {rank} ended with {status}")));
                     }
                     if Instant::now() >= until {
@@ -236,27 +246,28 @@ impl Started {
         told.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a report makes no sense"))
     }
 
-    /// A process that has ended without success.
-    fn has_ended(&mut self) -> Option<(usize, ExitStatus)> {
+    /// A process that has ended in such a way.
+    fn has_ended(&mut self, way: impl Fn(ExitStatus) -> bool) -> Option<(usize, ExitStatus)> {
         let mut all = self.children.iter_mut().enumerate();
         all.find_map(|(at, child)| match child.try_wait() {
-            Ok(Some(status)) if !status.success() => Some((at + 1, status)),
+            Ok(Some(status)) if way(status) => Some((at + 1, status)),
             _ => None,
         })
     }
 
-    /// Waits for all to end, and ends those that do not; the first that ended without success. If this process
-    /// has failed, the others have little time.
+    /// Waits for all to end, and ends those that do not. Returns the first that ended without success, and not only
+    /// because another had ended, if there is one. If this process has failed, the others have little time.
     fn end(mut self, succeeded: bool) -> Option<(usize, ExitStatus)> {
         let until = Instant::now() + GRACE;
-        let mut worst = None;
         loop {
-            worst = worst.or_else(|| self.has_ended());
             let running = |child: &mut Child| matches!(child.try_wait(), Ok(None));
-            if !self.children.iter_mut().any(running) {
-                return worst;
-            }
-            if (worst.is_some() || !succeeded) && Instant::now() >= until {
+            let all_ended = !self.children.iter_mut().any(running);
+            let by_itself =
+                |status: ExitStatus| !status.success() && status.code() != Some(SECONDARY);
+            let worst = self.has_ended(by_itself);
+            let worst = worst.or_else(|| self.has_ended(|status| !status.success()));
+            let time_is_over = (worst.is_some() || !succeeded) && Instant::now() >= until;
+            if all_ended || time_is_over {
                 return worst;
             }
             std::thread::sleep(Duration::from_millis(1));
