@@ -1,0 +1,367 @@
+//! Jobs as processes, and what the environment says: results, ends, and nonsense.
+//!
+//! Processes of a job run the program that has started them from its beginning, so this is a program of its own:
+//! without arguments it runs every case below, each as a process of this program with the case's name as argument,
+//! and looks at what that says and how it ends.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio, exit};
+use std::time::{Duration, Instant};
+
+use doorbell::splitc::{Carrier, Config, Job, RunError, World};
+use doorbell_kit::PATIENCE;
+
+/// What an argument begins with that names a case.
+const CASE: &str = "case:";
+
+fn main() -> ExitCode {
+    if let Some(case) =
+        std::env::args().nth(1).and_then(|arg| Some(arg.strip_prefix(CASE)?.to_owned()))
+    {
+        return run_case(&case);
+    }
+    let filters: Vec<_> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    for (name, test) in TESTS {
+        if filters.is_empty() || filters.iter().any(|filter| name.contains(filter)) {
+            test();
+            println!("test {name} ... ok");
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+const TESTS: &[(&str, fn())] = &[
+    ("a_job_returns_what_process_0_returns", || {
+        for device in ["shm", "udp:127.0.0.1:0"] {
+            let said = ends_well(case("results").env("CASE_DEVICE", device));
+            assert_eq!(said.lines().filter(|line| *line == "sum 6").count(), 4, "{said}");
+            assert_eq!(said.lines().filter(|line| *line == "returned 1000").count(), 1, "{said}");
+        }
+    }),
+    ("how_a_process_ends_that_fails_is_told", || {
+        let cases = [
+            ("fails", "process 2 ended with exit status: 1"),
+            ("panics", "process 2 ended with exit status: 1"),
+            ("exits-7", "process 2 ended with exit status: 7"),
+            ("aborts", "process 2 ended with signal: 6"),
+            ("exits-0", "process 2 has gone"),
+        ];
+        for (how, expected) in cases {
+            for device in ["shm", "udp:127.0.0.1:0"] {
+                let said = ends_well(case("dies").env("CASE_HOW", how).env("CASE_DEVICE", device));
+                assert!(said.contains(expected), "{how}, {device}: {said}");
+            }
+        }
+    }),
+    ("when_process_0_fails_the_others_end", || {
+        for how in ["fails", "panics"] {
+            let said = ends_well(case("zero-dies").env("CASE_HOW", how));
+            let expected = if how == "fails" { "Failed { rank: 0" } else { "Panicked { rank: 0" };
+            assert!(said.contains(expected), "{said}");
+            assert_eq!(pids(&said).len(), 2);
+            pids(&said).into_iter().for_each(is_gone);
+        }
+    }),
+    ("when_process_0_is_killed_the_others_end_whatever_they_do", || {
+        let mut first = Watched::start(&mut case("computes"));
+        let all: Vec<_> = (0..2).map(|_| first.line()).collect();
+        first.0.kill().expect("it runs");
+        all.iter().flat_map(|line| pids(line)).for_each(is_gone);
+    }),
+    ("a_program_runs_one_job_of_processes", || {
+        let said = ends_well(&mut case("second"));
+        assert!(said.contains("SecondJob"), "{said}");
+    }),
+    ("a_process_that_does_not_come_to_the_job_is_an_error_at_once", || {
+        for how in ["0", "3"] {
+            let said = ends_well(case("early").env("CASE_HOW", how));
+            assert!(said.contains("process 1 ended with exit status"), "{said}");
+        }
+    }),
+    ("the_environment_says_what_a_program_runs_as", || {
+        let said = ends_well(case("environment").env("DOORBELL_PROCESSES", "3"));
+        assert_eq!(said.matches("rank of 3").count(), 3, "{said}");
+        let said = ends_well(case("environment").env("DOORBELL_THREADS", "4"));
+        assert_eq!(said.matches("rank of 4").count(), 4, "{said}");
+        let carrier = "one-sided";
+        let mut threads = case("environment");
+        let threads = threads.env("DOORBELL_THREADS", "2").env("DOORBELL_CARRIER", carrier);
+        assert!(ends_well(threads).contains(carrier));
+        let device = ("DOORBELL_DEVICE", "udp:127.0.0.1:0");
+        let said =
+            ends_well(case("environment").env("DOORBELL_THREADS", "2").env(device.0, device.1));
+        assert!(said.contains("at udp:127.0.0.1"), "{said}");
+        let everything = std::thread::available_parallelism().map_or(1, usize::from);
+        let said = ends_well(&mut case("environment"));
+        assert_eq!(said.matches(&format!("rank of {everything}")).count(), everything, "{said}");
+    }),
+    ("nonsense_in_the_environment_is_named", || {
+        let nonsense = [
+            [("DOORBELL_RANK", "first"), ("DOORBELL_ADDRESSES", "shm:a/0")],
+            [("DOORBELL_RANK", "0"), ("", "")],
+            [("DOORBELL_ADDRESSES", "shm:a/0"), ("", "")],
+            [("DOORBELL_PROCESSES", "many"), ("", "")],
+            [("DOORBELL_PROCESSES", "-1"), ("", "")],
+            [("DOORBELL_THREADS", "3.5"), ("", "")],
+            [("DOORBELL_KEY", "xyz"), ("DOORBELL_THREADS", "1")],
+            [("DOORBELL_KEY", "11112222333344445"), ("DOORBELL_THREADS", "1")],
+            [("DOORBELL_CARRIER", "pigeon"), ("DOORBELL_THREADS", "1")],
+        ];
+        for variables in nonsense {
+            let set = variables.into_iter().filter(|(name, _)| !name.is_empty());
+            let said = ends_well(case("environment").envs(set));
+            let (name, value) = variables[0];
+            assert!(said.contains(&format!("{name} is `{value}`")), "{variables:?}: {said}");
+        }
+        for (variables, expected) in [
+            ([("DOORBELL_RANK", "2"), ("DOORBELL_ADDRESSES", "shm:a/0,shm:a/1")], "rank 2 is not"),
+            ([("DOORBELL_RANK", "0"), ("DOORBELL_ADDRESSES", "carrier:pigeon")], "can't open"),
+            ([("DOORBELL_THREADS", "2"), ("DOORBELL_DEVICE", "pigeon:0")], "can't open pigeon:0"),
+        ] {
+            let said = ends_well(case("environment").envs(variables));
+            assert!(said.contains(expected), "{variables:?}: {said}");
+        }
+    }),
+    ("members_meet_over_udp_by_their_addresses", || {
+        let addresses = free_addresses(3);
+        let members: Vec<_> = (0..3)
+            .rev()
+            .map(|rank| {
+                let mut member = case("environment");
+                member.env("DOORBELL_RANK", rank.to_string()).env("DOORBELL_ADDRESSES", &addresses);
+                Watched::start(member.env("DOORBELL_KEY", "c0ffee"))
+            })
+            .collect();
+        for member in members {
+            let said = member.ends_well();
+            assert!(said.contains("rank of 3") && said.contains("returned"), "{said}");
+        }
+    }),
+    ("a_member_with_another_key_is_no_member", || {
+        let addresses = free_addresses(2);
+        let joins = &|rank: usize| {
+            let start = Duration::from_secs(2);
+            let config = Config { key: rank as u64, start, ..config() };
+            Job::member(rank, addresses.split(',')).config(config).run(async |_| Ok(()))
+        };
+        std::thread::scope(|scope| {
+            let members = [0, 1].map(|rank| scope.spawn(move || joins(rank)));
+            for member in members {
+                let ended = member.join().expect("no panic");
+                assert!(matches!(ended, Err(RunError::Join { .. })), "{ended:?}");
+            }
+        });
+    }),
+];
+
+/// The command that runs a case.
+fn case(name: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this is a program"));
+    command.arg(format!("{CASE}{name}")).env_remove("DOORBELL_THOROUGH");
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+}
+
+/// A case that runs, which is killed if it is not waited for.
+struct Watched(Child);
+
+impl Watched {
+    fn start(command: &mut Command) -> Self {
+        Self(command.spawn().expect("it can be started"))
+    }
+
+    /// The next line that the case says.
+    fn line(&mut self) -> String {
+        let said = self.0.stdout.as_mut().expect("it is piped");
+        let mut line = String::new();
+        // One byte at a time, so that nothing that follows is taken along.
+        let mut byte = [0];
+        while said.read(&mut byte).expect("it says text") == 1 && byte[0] != b'\n' {
+            line.push(char::from(byte[0]));
+        }
+        line
+    }
+
+    /// Waits for the end of the case, which is to be a good one and soon, and returns what it said.
+    fn ends_well(mut self) -> String {
+        let said = BufReader::new(self.0.stdout.take().expect("it is piped"));
+        let reads = std::thread::spawn(move || {
+            said.lines().map(|line| line.expect("it says text") + "\n").collect::<String>()
+        });
+        let ended = until(|| self.0.try_wait().expect("it is a child"));
+        let said = reads.join().expect("no panic");
+        assert!(ended.success(), "{ended}: {said}");
+        said
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // Both fail if it has ended and was waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[track_caller]
+fn ends_well(command: &mut Command) -> String {
+    Watched::start(command).ends_well()
+}
+
+/// Looks again and again for something that is soon there.
+#[track_caller]
+fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(since.elapsed() < PATIENCE, "not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The processes whose numbers were said.
+fn pids(said: &str) -> Vec<u32> {
+    let numbers = said.lines().filter_map(|line| line.strip_prefix("pid "));
+    numbers.map(|number| number.parse().expect("a number")).collect()
+}
+
+/// Waits until a process has ended: one that nobody has waited for counts, too.
+fn is_gone(pid: u32) {
+    until(|| {
+        let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
+        status.map_or(true, |status| status.contains(") Z ")).then_some(())
+    });
+}
+
+/// Addresses of this machine that nobody has for now.
+fn free_addresses(count: usize) -> String {
+    let bound: Vec<_> =
+        (0..count).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port is free")).collect();
+    let names =
+        bound.iter().map(|socket| format!("udp:{}", socket.local_addr().expect("it is bound")));
+    names.collect::<Vec<_>>().join(",")
+}
+
+/// Says what has become of a job.
+fn say<T: std::fmt::Debug>(ended: &Result<T, RunError>) {
+    match ended {
+        Ok(value) => println!("returned {value:?}"),
+        Err(why) => println!("wrong: {why}; {why:?}"),
+    }
+}
+
+fn config() -> Config {
+    Config { heap: 1 << 20, patience: Duration::from_secs(1), ..Config::default() }
+}
+
+fn text(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_default()
+}
+
+fn job(count: usize) -> Job {
+    let device = Some(text("CASE_DEVICE")).filter(|device| !device.is_empty());
+    Job::processes(count).config(config()).device(device.unwrap_or_else(|| "shm".to_owned()))
+}
+
+/// Ends this process in one of several ways.
+fn end(how: &str) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    match how {
+        "fails" => Err("as it should".into()),
+        "panics" => panic!("as it should"),
+        "exits-7" => exit(7),
+        "exits-0" => exit(0),
+        _ => std::process::abort(),
+    }
+}
+
+fn run_case(case: &str) -> ExitCode {
+    match case {
+        "results" => {
+            let ended = job(4).run(async |world| {
+                println!("sum {}", world.all_reduce(world.rank(), |one, other| one + other).await?);
+                Ok(1000 + world.rank())
+            });
+            say(&ended);
+        }
+        "dies" => {
+            let ended = job(3).run(async |world| {
+                let array = world.spread::<u64>(9).await?;
+                world.barrier().await?;
+                if world.rank() == 2 {
+                    end(&text("CASE_HOW"))?;
+                }
+                loop {
+                    array.at(2).write(1).await?;
+                    world.sync().await?;
+                    tokio::task::yield_now().await;
+                }
+                #[allow(unreachable_code)]
+                Ok(())
+            });
+            say(&ended);
+        }
+        "zero-dies" => {
+            let ended = job(3).run(async |world| {
+                if world.rank() > 0 {
+                    println!("pid {}", std::process::id());
+                }
+                world.barrier().await?;
+                if world.rank() == 0 {
+                    end(&text("CASE_HOW"))?;
+                }
+                Ok(world.barrier().await?)
+            });
+            say(&ended);
+        }
+        "computes" => {
+            let ended = job(3).run(async |world| {
+                if world.rank() > 0 {
+                    println!("pid {}", std::process::id());
+                }
+                world.barrier().await?;
+                // For ever, and without a look at the world.
+                loop {
+                    std::thread::park();
+                }
+                #[allow(unreachable_code)]
+                Ok(())
+            });
+            say(&ended);
+        }
+        "second" => {
+            let first = Job::threads(2).run(async |world| Ok(world.barrier().await?));
+            assert!(first.is_ok(), "threads may run before");
+            let program =
+                async |world: World| Ok(world.all_reduce(1, |one, other| one + other).await?);
+            assert_eq!(job(2).run(program).ok(), Some(2));
+            say(&job(2).run(program));
+        }
+        "early" => {
+            if std::env::var_os("DOORBELL_JOB_RANK").is_some_and(|rank| rank == "1") {
+                exit(text("CASE_HOW").parse().expect("a number"));
+            }
+            let since = Instant::now();
+            say(&job(3).run(async |world| Ok(world.barrier().await?)));
+            assert!(since.elapsed() < config().start, "nobody waits for whoever has ended");
+        }
+        "environment" => {
+            let started = Job::from_environment().and_then(|job| {
+                job.run(async |world| {
+                    // As one line each, of whichever process.
+                    let carriers = (0..world.size()).map(|rank| world.carrier(rank));
+                    let carriers: Vec<Carrier> = carriers.collect::<Result<_, _>>()?;
+                    let last = carriers[world.size() - 1 - world.rank()];
+                    println!("rank of {} at {} by {last}", world.size(), world.address());
+                    Ok(world.barrier().await?)
+                })
+            });
+            say(&started);
+        }
+        other => panic!("there is no case {other}"),
+    }
+    ExitCode::SUCCESS
+}
