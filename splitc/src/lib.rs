@@ -79,9 +79,10 @@
 //! # Who makes progress
 //!
 //! [By default](Config::progress) a process serves the others whenever it awaits something of the world, or calls
-//! [`poll`](World::poll). While it computes, mapped operations on its memory go on; those by messages or RDMA
-//! wait. With [`Progress::Dedicated`](doorbell_verbs::Progress::Dedicated) two threads of its own, one for the NIC
-//! and one for messages, serve them whatever it does.
+//! [`poll`](World::poll). While it computes, mapped operations on its memory go on, and RDMA writes over shared
+//! memory, which need no NIC but that of their own process; all other RDMA and messages wait. With
+//! [`Progress::Dedicated`](doorbell_verbs::Progress::Dedicated) two threads of its own, one for the NIC and one for
+//! messages, serve them whatever it does.
 //!
 //! A call that is not awaited may have to wait, too: `get`, `put` and `store` by messages, when the message is full
 //! and all credits are in use, or by RDMA, when its queue is full. It makes progress meanwhile, and keeps its thread.
