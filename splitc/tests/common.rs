@@ -7,6 +7,7 @@ use doorbell::splitc::{BoxError, Carrier, Config, Job, RunError, World};
 use doorbell_kit::PATIENCE;
 
 /// The carriers that reach the processes of a device.
+#[allow(dead_code, reason = "not every test tries all")]
 pub fn carriers(device: &str) -> &'static [Carrier] {
     let all = &[Carrier::Mapped, Carrier::OneSided, Carrier::Messages, Carrier::Mixed];
     if device == "shm" { all } else { &all[1..] }
