@@ -1,6 +1,5 @@
 //! How much memory a process takes that sends more than its peer takes.
 
-#[path = "common.rs"]
 mod common;
 
 use std::sync::Arc;

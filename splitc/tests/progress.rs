@@ -1,6 +1,5 @@
 //! Who makes progress while a process computes and awaits nothing.
 
-#[path = "common.rs"]
 mod common;
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The end of a process ends what others have to do with that process, with an error that names it, and nothing
 //! hangs.
 
-#[path = "../common.rs"]
+#[path = "../common/mod.rs"]
 mod common;
 mod dying;
 mod given_up;

@@ -1,6 +1,6 @@
 //! What is wrong gives an error that says so, whichever carrier there is, and the world goes on.
 
-#[path = "../common.rs"]
+#[path = "../common/mod.rs"]
 mod common;
 mod functions;
 mod heap;

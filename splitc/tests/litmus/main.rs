@@ -1,7 +1,7 @@
 //! Small programs that would notice if accesses were seen in another order than the crate's documentation says.
 
 mod atomics;
-#[path = "../common.rs"]
+#[path = "../common/mod.rs"]
 mod common;
 mod orders;
 

@@ -1,6 +1,6 @@
 //! Random programs of accesses, syncs and barriers, by seed, against a sequential model.
 
-#[path = "../common.rs"]
+#[path = "../common/mod.rs"]
 mod common;
 #[path = "../../../am/tests/promises/devices.rs"]
 #[allow(dead_code, reason = "these programs run on some kinds of devices only")]
