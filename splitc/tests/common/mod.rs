@@ -4,7 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use doorbell::splitc::{BoxError, Carrier, Config, Job, RunError, World};
-use doorbell_kit::PATIENCE;
+use doorbell_kit::{PATIENCE, effort};
 
 /// The carriers that reach the processes of a device.
 #[allow(dead_code, reason = "not every test tries all")]
@@ -34,7 +34,7 @@ pub fn in_time<R: Send + 'static>(does: impl FnOnce() -> R + Send + 'static) -> 
         let _ = done.send(());
         result
     });
-    if let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(2 * PATIENCE) {
+    if let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(PATIENCE * effort(2, 40)) {
         panic!("it hangs");
     }
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

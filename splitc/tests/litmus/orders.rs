@@ -76,7 +76,7 @@ async fn pass(world: &World, passing: Passing, rounds: u64) -> Result<(), Error>
 #[test]
 fn who_sees_the_flag_sees_the_data() {
     for (device, config) in ways() {
-        let rounds = if device == "shm" { effort(300, 50_000) } else { effort(40, 5000) };
+        let rounds = if device == "shm" { effort(150, 50_000) } else { effort(30, 5000) };
         for passing in [
             Passing::WriteAndWrite,
             Passing::PutSyncAndPut,
@@ -171,7 +171,7 @@ impl Rendezvous {
 #[test]
 fn of_two_that_write_and_sync_and_then_read_one_sees_the_other() {
     for (device, config) in ways() {
-        let rounds = if device == "shm" { effort(1500, 200_000) } else { effort(40, 5000) };
+        let rounds = if device == "shm" { effort(1000, 100_000) } else { effort(40, 5000) };
         for own in [false, true] {
             let met = Rendezvous::default();
             run(2, device, config.clone(), async move |world| {
