@@ -42,6 +42,7 @@ fn dies(part: &str) {
     let mut words = part.split(' ');
     let (device, carrier) = (words.next().expect("a device"), words.next().expect("a carrier"));
     let carrier = carrier.parse().expect("the name of a carrier");
+    let is_deaf = words.next() == Some("deaf");
     let nic = open(device, &std::process::id().to_string());
     child::tell(nic.address());
     let peer = child::listen().expect("an address");
@@ -51,6 +52,9 @@ fn dies(part: &str) {
         let array = world.blocked::<u64>(4000).await.expect("room");
         world.barrier().await.expect("it is there");
         child::tell("ready");
+        while is_deaf {
+            std::thread::park();
+        }
         let _ = array.at(2000).wait_until(|value| value == u64::MAX).await;
     });
 }
@@ -133,5 +137,48 @@ fn by_udp_a_process_that_is_killed_ends_all_that_others_have_to_do_with_it() {
             carrier,
             "killed::by_udp_a_process_that_is_killed_ends_all_that_others_have_to_do_with_it",
         );
+    }
+}
+
+/// Begins an operation to a process that is deaf, and so has it under way when that process is killed.
+fn tells(device: &str, carrier: Carrier, kind: usize, test: &str) {
+    let mut other = Child::start(test, &format!("{device} {carrier} deaf"), None);
+    let address = other.hear();
+    let nic = open(device, &std::process::id().to_string());
+    other.say(nic.address());
+    run(async {
+        let addresses = [nic.address().to_string(), address];
+        let world = World::join_on(&nic, 0, &addresses, &config(carrier)).await.expect("a world");
+        let array = world.blocked::<u64>(4000).await.expect("room");
+        let own = world.allocate::<u64>(100).expect("room");
+        world.barrier().await.expect("it is there");
+        assert_eq!(other.hear(), "ready");
+        let theirs = world.span(array.pointer(2000).expect("it is there"), 100);
+        // The handles are dropped: it is for the sync to tell.
+        let begun = match kind {
+            0 => theirs.get().map(drop),
+            1 => array.gather(&[2000, 2001, 2]).map(drop),
+            2 => array.at(2000).get().map(drop),
+            3 => world.copy(theirs.first(), own, 100).map(drop),
+            _ => array.at(2000).get_add(1).map(drop),
+        };
+        begun.expect("the process lives");
+        world.flush().await.expect("the process lives");
+        other.kill();
+        let why = world.sync().await.expect_err("the process has died");
+        assert_eq!(why.gone(), Some(1), "{device}, {carrier}, {kind}: {why}");
+        world.sync().await.expect("a failure is told once");
+    });
+}
+
+#[test]
+fn a_sync_tells_of_each_kind_of_operation_that_failed() {
+    if let Some(part) = child::part() {
+        return dies(&part);
+    }
+    let test = "killed::a_sync_tells_of_each_kind_of_operation_that_failed";
+    for carrier in [Carrier::OneSided, Carrier::Messages, Carrier::Mixed] {
+        (0..5).for_each(|kind| tells("shm", carrier, kind, test));
+        tells("udp", carrier, 0, test);
     }
 }

@@ -72,41 +72,6 @@ fn what_waits_for_living_processes_is_sent_though_another_has_died() {
 }
 
 #[test]
-fn a_sync_tells_of_each_kind_of_operation_that_failed() {
-    for device in ["shm", "udp"] {
-        for &carrier in carriers(device) {
-            for kind in 0..5 {
-                last_one_dies(device, carrier, async move |world, array| {
-                    let own = world.allocate::<u64>(100)?;
-                    let theirs = world.span(array.pointer(200)?, 100);
-                    let first = || array.at(200);
-                    loop {
-                        // Handles are dropped or kept; a sync tells of them all.
-                        let begun = match kind {
-                            0 => first().get().map(drop),
-                            1 => theirs.get().map(drop),
-                            2 => array.gather(&[200, 201, 202]).map(drop),
-                            3 => theirs.put(&[1; 100]).map(drop),
-                            _ => world.copy(theirs.first(), own, 100).map(drop),
-                        };
-                        let synced = world.sync().await;
-                        match (begun, synced) {
-                            // The death was known before.
-                            (Err(why), _) => break assert_eq!(why.gone(), Some(2), "{why}"),
-                            (Ok(()), Err(why)) => {
-                                break assert_eq!(why.gone(), Some(2), "{why}");
-                            }
-                            (Ok(()), Ok(())) => tokio::task::yield_now().await,
-                        }
-                    }
-                    Ok(())
-                });
-            }
-        }
-    }
-}
-
-#[test]
 fn handles_of_what_failed_give_the_error() {
     for device in ["shm", "udp"] {
         for &carrier in &carriers(device)[usize::from(device == "shm")..] {

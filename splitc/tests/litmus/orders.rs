@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell::splitc::{Error, World};
+use doorbell::splitc::{Carrier, Config, Error, World};
 use doorbell_kit::effort;
 
 use crate::{run, ways};
@@ -171,7 +171,12 @@ impl Rendezvous {
 #[test]
 fn of_two_that_write_and_sync_and_then_read_one_sees_the_other() {
     for (device, config) in ways() {
-        let rounds = if device == "shm" { effort(1000, 100_000) } else { effort(40, 5000) };
+        let rounds = match (device, config.carrier) {
+            (_, Some(Carrier::Mapped)) => effort(10_000, 500_000),
+            ("shm", _) => effort(1000, 100_000),
+            _ => effort(40, 5000),
+        };
+        let config = Config { heap: 256 << 20, ..config };
         for own in [false, true] {
             let met = Rendezvous::default();
             run(2, device, config.clone(), async move |world| {
