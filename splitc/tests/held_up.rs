@@ -38,7 +38,8 @@ async fn send(array: &Spread<u64>, sends: Sends, number: u64) -> Result<(), Erro
     }
 }
 
-/// Does nothing for the world until a count has not changed for a while, which it must have done before.
+/// Does nothing for the world until a count has not changed for a while, which it must have done
+/// before.
 fn deaf_until_held_up(count: &AtomicU64) -> u64 {
     let begun = Instant::now();
     let (mut last, mut since) = (0, Instant::now());
@@ -47,7 +48,8 @@ fn deaf_until_held_up(count: &AtomicU64) -> u64 {
         if now != last {
             (last, since) = (now, Instant::now());
         }
-        // Whoever sends more slowly than this is found out by too small a count, and not taken for held up.
+        // Whoever sends more slowly than this is found out by too small a count, and not taken for
+        // held up.
         if last > 0 && since.elapsed() > Duration::from_millis(200) {
             return last;
         }

@@ -1,8 +1,8 @@
 //! Jobs as processes, and what the environment says: results, ends, and nonsense.
 //!
-//! Processes of a job run the program that has started them from its beginning, so this is a program of its own:
-//! without arguments it runs every case below, each as a process of this program with the case's name as argument,
-//! and looks at what that says and how it ends.
+//! Processes of a job run the program that has started them from its beginning, so this is a
+//! program of its own: without arguments it runs every case below, each as a process of this
+//! program with the case's name as argument, and looks at what that says and how it ends.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;

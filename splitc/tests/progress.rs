@@ -19,8 +19,8 @@ const ADD_LONG: Apply<[u64; 3], u64, u64> = Apply::new("add long", |value, by| {
     value[2]
 });
 
-/// How far a process that computes has come: it has begun, and it has ended. Set by other means than those that
-/// are tested, and even if a test panics.
+/// How far a process that computes has come: it has begun, and it has ended. Set by other means
+/// than those that are tested, and even if a test panics.
 #[derive(Clone, Default)]
 struct Computation(Arc<AtomicUsize>);
 

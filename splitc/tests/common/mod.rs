@@ -40,7 +40,8 @@ pub fn in_time<R: Send + 'static>(does: impl FnOnce() -> R + Send + 'static) -> 
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Runs a program in so many threads on a device, and returns what process 0 returned, or the error.
+/// Runs a program in so many threads on a device, and returns what process 0 returned, or the
+/// error.
 #[allow(dead_code, reason = "not every test looks at the error")]
 #[track_caller]
 pub fn outcome<T, F>(size: usize, device: &str, config: Config, program: F) -> Result<T, RunError>

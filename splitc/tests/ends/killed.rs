@@ -52,8 +52,10 @@ fn dies(part: &str) {
         let array = world.blocked::<u64>(4000).await.expect("room");
         world.barrier().await.expect("it is there");
         child::tell("ready");
-        while is_deaf {
-            std::thread::park();
+        if is_deaf {
+            loop {
+                std::thread::park();
+            }
         }
         let _ = array.at(2000).wait_until(|value| value == u64::MAX).await;
     });
@@ -140,7 +142,8 @@ fn by_udp_a_process_that_is_killed_ends_all_that_others_have_to_do_with_it() {
     }
 }
 
-/// Begins an operation to a process that is deaf, and so has it under way when that process is killed.
+/// Begins an operation to a process that is deaf, and so has it under way when that process is
+/// killed.
 fn tells(device: &str, carrier: Carrier, kind: usize, test: &str) {
     let mut other = Child::start(test, &format!("{device} {carrier} deaf"), None);
     let address = other.hear();

@@ -47,7 +47,8 @@ fn what_waits_for_living_processes_is_sent_though_another_has_died() {
                 }
                 _ => {
                     let _is_done = GoesOn(is_done.clone());
-                    // Puts of both processes wait to be sent when one of the two is noticed to have died.
+                    // Puts of both processes wait to be sent when one of the two is noticed to have
+                    // died.
                     let got = loop {
                         let got = array.at(100).get()?;
                         array.at(101).put(6)?;

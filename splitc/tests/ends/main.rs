@@ -1,5 +1,5 @@
-//! The end of a process ends what others have to do with that process, with an error that names it, and nothing
-//! hangs.
+//! The end of a process ends what others have to do with that process, with an error that names it,
+//! and nothing hangs.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -25,7 +25,8 @@ fn word(code: u64, len: u64, offset: u64) -> u64 {
     code | len << 8 | offset << 20
 }
 
-/// Entries that are all to be refused: of no operation, or at no place of the heap that may be accessed.
+/// Entries that are all to be refused: of no operation, or at no place of the heap that may be
+/// accessed.
 fn refused(luck: &mut Luck) -> Vec<u8> {
     let mut entries = Vec::new();
     for _ in 0..1 + luck.below(20) {
@@ -105,7 +106,8 @@ async fn send(to: &str, own: &str, count: u64, mut make: impl FnMut(&mut Luck) -
     bundle.wait_until(|| (bundle.statistics().replies > replies).then_some(())).await;
 }
 
-/// Runs a world of two processes, of which the first is sent messages, and returns what that has refused.
+/// Runs a world of two processes, of which the first is sent messages, and returns what that has
+/// refused.
 fn attacked(name: &str, count: u64, make: fn(&mut Luck) -> Vec<u8>, whole: bool) -> u64 {
     let name = format!("{name}-{}", std::process::id());
     let addresses: Vec<_> = (0..2).map(|rank| format!("shm:{name}/{rank}")).collect();

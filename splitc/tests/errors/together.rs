@@ -1,5 +1,5 @@
-//! Collectives in which processes do not do the same, handles that are asked too soon, and carriers that
-//! are not there.
+//! Collectives in which processes do not do the same, handles that are asked too soon, and carriers
+//! that are not there.
 
 use doorbell::splitc::{Carrier, Config, ErrorKind, RunError, operators};
 

@@ -1,4 +1,5 @@
-//! Small programs that would notice if accesses were seen in another order than the crate's documentation says.
+//! Small programs that would notice if accesses were seen in another order than the crate's
+//! documentation says.
 
 mod atomics;
 #[path = "../common/mod.rs"]
@@ -10,7 +11,8 @@ use doorbell_verbs::Progress;
 
 use common::{by, carriers, run};
 
-/// Each carrier, over shared memory and over UDP, by itself and with NICs that threads of their own run.
+/// Each carrier, over shared memory and over UDP, by itself and with NICs that threads of their own
+/// run.
 fn ways() -> Vec<(&'static str, Config)> {
     let mut ways = Vec::new();
     for device in ["shm", "udp"] {

@@ -156,8 +156,8 @@ impl Rendezvous {
         let mut looks = 0_u32;
         while self.0.load(Ordering::Acquire) < all * (round + 1) {
             looks += 1;
-            // Mostly nothing but this, so that all go on at one moment. But others may have to be served first,
-            // or need the processor.
+            // Mostly nothing but this, so that all go on at one moment. But others may have to be
+            // served first, or need the processor.
             if looks.is_multiple_of(256) {
                 world.poll();
                 std::thread::yield_now();
@@ -166,8 +166,8 @@ impl Rendezvous {
     }
 }
 
-/// Each of two processes writes a word and reads the word that the other one writes: if the writes are done
-/// before the reads begin, at least one of the two finds what the other has written.
+/// Each of two processes writes a word and reads the word that the other one writes: if the writes
+/// are done before the reads begin, at least one of the two finds what the other has written.
 #[test]
 fn of_two_that_write_and_sync_and_then_read_one_sees_the_other() {
     for (device, config) in ways() {

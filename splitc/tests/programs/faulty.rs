@@ -8,11 +8,12 @@ use crate::common::{carriers, config, in_time};
 use crate::devices::Devices;
 use crate::perform::program;
 
-/// Plays the program of a seed as tasks of one thread, over a network whose faults have that seed, too.
+/// Plays the program of a seed as tasks of one thread, over a network whose faults have that seed,
+/// too.
 fn play(seed: u64, size: usize, carrier: Option<Carrier>, faults: Faults) {
     println!("play({seed}, {size}, {carrier:?}, {faults:?}), to be called again like that");
-    // Calls that wait for credits would keep the thread from the process that gives them: of other seeds some
-    // programs would.
+    // Calls that wait for credits would keep the thread from the process that gives them: of other
+    // seeds some programs would.
     let config = Config { carrier, credits: 256, ..config() };
     let changing = if carrier.is_none() { carriers("ether").to_vec() } else { Vec::new() };
     let played = async move || {

@@ -22,11 +22,13 @@ pub trait Object {
     fn perform<'a>(&'a self, op: &'a Op, signals: &'a Spread<u64>) -> Going<'a, Vec<Later>>;
     /// Notes in the model what an operation does.
     fn note(&self, op: &Op);
-    /// Compares what lies in the slots of an operation with the model, which has noted the operation.
+    /// Compares what lies in the slots of an operation with the model, which has noted the
+    /// operation.
     fn check<'a>(&'a self, op: &'a Op) -> Going<'a, ()>;
     /// Compares all that the array holds with the model.
     fn check_all(&self) -> Going<'_, ()>;
-    /// Compares this process's part with the model, and gives every part new values, in a private epoch.
+    /// Compares this process's part with the model, and gives every part new values, in a private
+    /// epoch.
     fn in_private(&self, draw: u64) -> Going<'_, ()>;
     /// Frees the array.
     fn free(self: Box<Self>) -> Going<'static, ()>;

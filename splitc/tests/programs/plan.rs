@@ -1,7 +1,8 @@
 //! Programs by seed: what every process does, and where.
 //!
-//! A program is a row of phases. In a phase each slot of an array has one writer, or is only changed in
-//! ways whose order does not matter, or is only read; so what it holds behind the phase is known.
+//! A program is a row of phases. In a phase each slot of an array has one writer, or is only
+//! changed in ways whose order does not matter, or is only read; so what it holds behind the phase
+//! is known.
 
 use doorbell::splitc::Carrier;
 use doorbell_kit::Luck;
