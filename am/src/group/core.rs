@@ -30,7 +30,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Core {
     pub bundle: Bundle,
     pub mailbox: Arc<Mailbox>,
-    endpoint: Endpoint,
+    pub endpoint: Endpoint,
     patience: Duration,
     /// A lock for each member that was ever to be connected to, so that tasks which need the same
     /// member make one connection.

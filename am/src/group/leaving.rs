@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::Group;
 use super::core::Core;
@@ -66,15 +67,32 @@ async fn leave(core: Arc<Core>, team: Arc<Team>) {
     core.bundle.wait_until(idle).await;
     let last = mailbox.with(context, |context| context.last()).unwrap_or_default();
     let mut told = JoinSet::new();
-    for (rank, peer) in mailbox.connected() {
-        if team.rank_of(rank).is_some() && peer.ending().is_none() {
-            let (peer, own) = (peer.within(FLUSHES_WITHIN), mailbox.own);
-            // A call is answered behind all that was sent before.
-            told.spawn(async move { peer.call(LEAVE, (context, own, last)).await });
-        }
+    for whole in mailbox.met().into_iter().filter(|whole| team.rank_of(*whole).is_some()) {
+        told.spawn(tell(core.clone(), whole, (context, mailbox.own, last)));
     }
     while told.join_next().await.is_some() {}
     mailbox.unmake(context);
+}
+
+/// Tells a member that this one leaves, if the member is still there. A member that has connected to this one, and
+/// that this one has never sent anything, is connected to for that: else the member would see nothing but the end
+/// of the connection, and take this one to be gone.
+async fn tell(core: Arc<Core>, whole: u32, leaves: (u64, u32, u64)) {
+    let peer = match core.mailbox.peer(whole) {
+        Some(peer) => peer.clone(),
+        None => {
+            let name = &core.mailbox.names[whole as usize];
+            // The member may be leaving, too, and needs no greeting to be told.
+            match timeout(FLUSHES_WITHIN, core.endpoint.connect(name)).await {
+                Ok(Ok(peer)) => peer,
+                _ => return,
+            }
+        }
+    };
+    if peer.ending().is_none() {
+        // A call is answered behind all that was sent before.
+        let _ = peer.within(FLUSHES_WITHIN).call(LEAVE, leaves).await;
+    }
 }
 
 impl Core {

@@ -1,10 +1,12 @@
 //! Members that leave in order.
 
 use bytes::Bytes;
+use doorbell_am::Tag;
 use doorbell_am::group::{Group, GroupConfig, GroupError};
 use doorbell_verbs::{Config, Nic};
 
 use crate::common::{in_time, join, spmd, with_members};
+use crate::devices::Devices;
 
 #[test]
 fn a_collective_that_needs_a_member_which_has_left_fails_for_all_and_names_that_one() {
@@ -66,6 +68,36 @@ fn a_member_that_has_left_begins_nothing_more() {
         spmd(&groups, Group::leave).await;
         let after = kept.barrier().await;
         assert!(matches!(after, Err(GroupError::Left { rank: 0, .. })), "{after:?}");
+    });
+}
+
+/// In a group with a tag a member sends by no connection but those it has made. The one that leaves here was
+/// connected to by a member that it had never sent anything: that one was not told, took the other to be
+/// gone, and failed a collective in which the other had done its part.
+#[test]
+fn a_member_that_leaves_tells_those_who_have_connected_to_it_as_well() {
+    in_time(1, async {
+        let devices = Devices::shm(4);
+        let config = GroupConfig { tag: Some(Tag(5)), ..GroupConfig::default() };
+        let mut groups = join(&devices.nics, &config).await;
+        // In a barrier, members send to the next, and to the one behind that.
+        for outcome in spmd(&groups, |group| async move { group.barrier().await }).await {
+            outcome.expect("all are there");
+        }
+        let given = Bytes::from_static(b"a parting gift");
+        let (first, leaver, last) = tokio::join!(
+            groups[0].broadcast(0, given.clone()),
+            groups[2].broadcast(0, Bytes::new()),
+            groups[3].broadcast(0, Bytes::new()),
+        );
+        [first, leaver, last].map(|came| assert_eq!(came.expect("it was sent"), given));
+        groups.remove(2).leave().await;
+        // As long as it takes the others to see that the connections to that member have ended.
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        let late = groups[1].broadcast(0, Bytes::new()).await;
+        assert_eq!(late.expect("the member that has left is not needed"), given);
     });
 }
 

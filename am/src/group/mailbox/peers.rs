@@ -1,5 +1,6 @@
 //! The connections between members.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Mailbox;
@@ -14,9 +15,10 @@ impl Mailbox {
         self.peers[whole as usize].get()
     }
 
-    /// Iterates over the members to which there are connections.
-    pub fn connected(&self) -> impl Iterator<Item = (u32, &Peer)> {
-        (0..).zip(&self.peers).filter_map(|(rank, peer)| Some((rank, peer.get()?)))
+    /// Returns the members that have a connection with this one which has not ended, whichever of the two has made
+    /// it.
+    pub fn met(&self) -> BTreeSet<u32> {
+        locked(&self.ranks).values().copied().collect()
     }
 
     /// Records a connection to a member, which either side may have made. The first connection is
