@@ -158,7 +158,6 @@ pub mod floor {
     pub use crate::completions::UntilCompletion;
     pub use crate::hand::{AtHand, Hand};
     pub use crate::progress::{Look, Precedence};
-    #[cfg(not(verbs_loom))]
     pub use crate::sys::epoch::assume_private_part;
     pub use crate::waiting::{UntilInHand, WaitFor};
     pub use doorbell_core::memory::PrivatePart;
