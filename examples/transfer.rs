@@ -1,9 +1,9 @@
-//! A file, from one process to another by writes with immediate: the receiver lends memory, the sender
-//! writes a piece into each part of it and says which, and the receiver gives the part back when the
-//! piece is in its file.
+//! A file, from one process to another by writes with immediate: the receiver lends memory, the
+//! sender writes a piece into each part of it and says which, and the receiver gives the part back
+//! when the piece is in its file.
 //!
-//! `cargo run --release --example transfer` sends a file of 64 MiB from one end to another in shared
-//! memory, and compares. Between two processes, or machines:
+//! `cargo run --release --example transfer` sends a file of 64 MiB from one end to another in
+//! shared memory, and compares. Between two processes, or machines:
 //!
 //! ```text
 //! cargo run --release --example transfer -- receive --device udp:127.0.0.1 copy.bin

@@ -1,7 +1,7 @@
 //! InfiniBand verbs, Active Messages and Split-C for Tokio, over any Ethernet.
 //!
-//! This crate is the whole of Doorbell under one name. [`am`] is Active Messages: a message runs a handler
-//! at its peer, and a call awaits what the handler returns.
+//! This crate is the whole of Doorbell under one name. [`am`] is Active Messages: a message runs a
+//! handler at its peer, and a call awaits what the handler returns.
 //!
 //! ```
 //! use doorbell::am::{Call, Endpoint, Handlers};
@@ -18,8 +18,8 @@
 //! }
 //! ```
 //!
-//! [`splitc`] is the floor above: one program in several processes, which read and write each other's
-//! memory by global pointers and spread arrays.
+//! [`splitc`] is the floor above: one program in several processes, which read and write each
+//! other's memory by global pointers and spread arrays.
 //!
 //! ```
 //! # fn main() -> Result<(), doorbell::splitc::RunError> {
@@ -33,7 +33,8 @@
 //! # }
 //! ```
 //!
-//! [`verbs`] is the floor below Active Messages: memory that peers write and read directly, queue pairs, completions.
+//! [`verbs`] is the floor below Active Messages: memory that peers write and read directly, queue
+//! pairs, completions.
 //!
 //! ```no_run
 //! use doorbell::verbs::{Config, Nic, RemoteMemory, ServiceId};
@@ -49,10 +50,11 @@
 //! What both stand on may be used by itself:
 //!
 //! * [`transports`]: the devices.
-//! * [`nic`]: the network adapter as a state machine. Memory lent by key, work queues and doorbells,
-//!   completion queues; send, write, read, atomics; unreliable connections and datagrams.
-//! * [`cm`]: the connection manager, by which two ends meet and part; [`connect`]: what its terms mean
-//!   for a NIC's queue pairs.
+//! * [`nic`]: the network adapter as a state machine. Memory lent by key, work queues and
+//!   doorbells, completion queues; send, write, read, atomics; unreliable connections and
+//!   datagrams.
+//! * [`cm`]: the connection manager, by which two ends meet and part; [`connect`]: what its terms
+//!   mean for a NIC's queue pairs.
 //! * [`memory`]: regions that several may write at once, soundly, and buffers that nobody else may.
 //! * [`wire`]: every header of a RoCE packet and every message of the connection manager, read and
 //!   written in place; [`encap`]: the outer headers and the ICRC, alone or in runs for segmentation

@@ -1,7 +1,7 @@
 //! Glob imports of the parts of Doorbell, beside which the standard names keep their meaning.
 
-/// In a module of its own each, what is imported whole, and standard names that must be the standard's:
-/// an import of the same name would hide them.
+/// In a module of its own each, what is imported whole, and standard names that must be the
+/// standard's: an import of the same name would hide them.
 macro_rules! imported {
     ($($module:ident)+) => {$(
         mod $module {

@@ -1,8 +1,8 @@
 //! What a short request and its reply cost, both sides on one thread, beside the two sends of verbs
 //! that carry them: in nanoseconds, and in instructions as callgrind counts.
 //!
-//! `cargo bench -p doorbell-am --bench messages` needs valgrind for the second. The program runs itself
-//! under it, once for each case, and only what the case repeats is counted.
+//! `cargo bench -p doorbell-am --bench messages` needs valgrind for the second. The program runs
+//! itself under it, once for each case, and only what the case repeats is counted.
 
 use std::env;
 use std::io;

@@ -50,8 +50,8 @@ impl Arrival {
         self.data().get(8 * self.header.words..).unwrap_or_default()
     }
 
-    /// Takes the payload, and leaves none. If the message has its buffer for itself, and more than a few
-    /// bytes in it, the buffer goes along.
+    /// Takes the payload, and leaves none. If the message has its buffer for itself, and more than
+    /// a few bytes in it, the buffer goes along.
     pub fn take_payload(&mut self, buffers: &Arc<Buffers>) -> Bytes {
         let payload = self.payload();
         let is_copied = |buffer| is_copied(payload.len(), buffer);
@@ -65,8 +65,8 @@ impl Arrival {
         Bytes::from_owner(ReceivedBuffer { buffer, range, buffers: Arc::downgrade(buffers) })
     }
 
-    /// Whether it is no longer than a message with such a payload: words beyond sixteen, and one more
-    /// then, are in the place of some.
+    /// Whether it is no longer than a message with such a payload: words beyond sixteen, and one
+    /// more then, are in the place of some.
     #[inline]
     pub fn fits(&self, payload: usize) -> bool {
         let Header { kind, words, .. } = self.header;

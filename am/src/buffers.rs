@@ -12,8 +12,8 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The receives of an endpoint, which all its peers draw from, and buffers of the same size that are
-/// not posted: for messages that are sent, and to take the place of what a handler keeps.
+/// The receives of an endpoint, which all its peers draw from, and buffers of the same size that
+/// are not posted: for messages that are sent, and to take the place of what a handler keeps.
 ///
 /// As many are posted as are promised, to peers for their requests, and to links for the answers to
 /// theirs, and one: what is handled right now is answered before its buffer is posted again.
@@ -65,8 +65,8 @@ impl Buffers {
         self.receives.load(Ordering::Relaxed) + more <= self.limit / 2
     }
 
-    /// Promises so many receives for requests of a new peer, or as many as there are: but some are left
-    /// for answers, so that this side can send. How many.
+    /// Promises so many receives for requests of a new peer, or as many as there are: but some are
+    /// left for answers, so that this side can send. How many.
     pub fn promise_to_peer(&self, count: usize) -> usize {
         self.promise(count, self.limit - (self.limit / 4).clamp(1, 64))
     }
@@ -107,8 +107,8 @@ impl Buffers {
         self.receives.fetch_sub(count, Ordering::SeqCst);
     }
 
-    /// So many receives that a link was promised will be promised no more, when all is handled that came by
-    /// it: only then are they posted, or others would be promised what is not there.
+    /// So many receives that a link was promised will be promised no more, when all is handled that
+    /// came by it: only then are they posted, or others would be promised what is not there.
     pub fn retire(&self, count: usize) {
         self.retiring.fetch_add(count, Ordering::SeqCst);
     }

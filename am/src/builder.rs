@@ -38,14 +38,14 @@ pub struct EndpointBuilder {
 
 impl EndpointBuilder {
     /// Sets the number by which others know the endpoint at its NIC's address, so that its
-    /// [name](Endpoint::name) is the same whenever it is opened. Without it, the number is one that nobody can
-    /// guess.
+    /// [name](Endpoint::name) is the same whenever it is opened. Without it, the number is one that
+    /// nobody can guess.
     pub fn service(self, service: u64) -> Self {
         self.with(|config| config.service = Some(service))
     }
 
-    /// Sets the tag of a group of endpoints: this one admits peers that show it, and shows it to those that it
-    /// [connects](Endpoint::connect) to.
+    /// Sets the tag of a group of endpoints: this one admits peers that show it, and shows it to
+    /// those that it [connects](Endpoint::connect) to.
     pub fn tag(self, tag: Tag) -> Self {
         self.with(|config| (config.admits, config.shows) = (tag.into(), Some(tag)))
     }
@@ -56,15 +56,15 @@ impl EndpointBuilder {
         self.with(|config| config.admits = admits)
     }
 
-    /// Sets how many messages each peer may have [under way](EndpointConfig::credits) to the endpoint, from the
-    /// first one on. By default it is eight [at first](Self::first_credits), and up to 256 for a peer that
-    /// uses them.
+    /// Sets how many messages each peer may have [under way](EndpointConfig::credits) to the
+    /// endpoint, from the first one on. By default it is eight [at first](Self::first_credits), and
+    /// up to 256 for a peer that uses them.
     pub fn credits(self, credits: usize) -> Self {
         self.with(|config| (config.credits, config.first_credits) = (credits, credits))
     }
 
-    /// Sets how many of its [credits](Self::credits) a new peer has; it [gets more](EndpointConfig::first_credits)
-    /// as it uses them.
+    /// Sets how many of its [credits](Self::credits) a new peer has; it [gets
+    /// more](EndpointConfig::first_credits) as it uses them.
     pub fn first_credits(self, credits: usize) -> Self {
         self.with(|config| config.first_credits = credits)
     }
@@ -80,7 +80,8 @@ impl EndpointBuilder {
         self.with(|config| config.segment = Some(segment))
     }
 
-    /// Sets the most [asynchronous handlers](EndpointConfig::tasks) that run at a time; 64 by default.
+    /// Sets the most [asynchronous handlers](EndpointConfig::tasks) that run at a time; 64 by
+    /// default.
     pub fn tasks(self, tasks: usize) -> Self {
         self.with(|config| config.tasks = tasks)
     }
@@ -90,14 +91,14 @@ impl EndpointBuilder {
         self.with(|config| config.places = places)
     }
 
-    /// Sets the most [receives](EndpointConfig::receives), which bounds the memory that messages take; 4096
-    /// by default.
+    /// Sets the most [receives](EndpointConfig::receives), which bounds the memory that messages
+    /// take; 4096 by default.
     pub fn receives(self, receives: usize) -> Self {
         self.with(|config| config.receives = receives)
     }
 
-    /// Sets how long handlers of peers have to [answer](EndpointConfig::patience) what this endpoint sends;
-    /// half a minute by default.
+    /// Sets how long handlers of peers have to [answer](EndpointConfig::patience) what this
+    /// endpoint sends; half a minute by default.
     pub fn patience(self, patience: Duration) -> Self {
         self.with(|config| config.patience = patience)
     }

@@ -28,8 +28,8 @@ use crate::poller::{Awaiting, Looked, Looking, Poller};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BundleConfig {
-    /// Receives that may be done and not handled yet, of all endpoints together: as many as they have
-    /// receives, or peers are held up. At least 4, and one for each peer of the endpoints.
+    /// Receives that may be done and not handled yet, of all endpoints together: as many as they
+    /// have receives, or peers are held up. At least 4, and one for each peer of the endpoints.
     pub receives: usize,
     /// Sends that may be done and not looked at: at least 1.
     pub sends: usize,
@@ -42,8 +42,9 @@ impl Default for BundleConfig {
     }
 }
 
-/// The endpoints of a NIC that are served together: by whoever waits for something of one of them, by
-/// [polling](Self::poll), and when nobody does either, by a task of the runtime that it was made in.
+/// The endpoints of a NIC that are served together: by whoever waits for something of one of them,
+/// by [polling](Self::poll), and when nobody does either, by a task of the runtime that it was made
+/// in.
 ///
 /// Clones are handles to the same. When the last is dropped, and all its endpoints, it is gone.
 #[derive(Clone)]
@@ -129,8 +130,8 @@ impl Bundle {
         Self(owner)
     }
 
-    /// A bundle on a NIC, without endpoints. Where there is no runtime, a thread is started that has
-    /// one.
+    /// A bundle on a NIC, without endpoints. Where there is no runtime, a thread is started that
+    /// has one.
     ///
     /// # Errors
     /// When the NIC has no room for its completion queues, or the configuration can't be.
@@ -180,8 +181,8 @@ impl Bundle {
         Endpoint::open_in(self.0.clone(), handlers.tables, config).await
     }
 
-    /// Handles what has come to any of the endpoints, for which the NIC takes a turn if nothing has yet;
-    /// without `requests`, replies only, and requests wait. How many messages were handled.
+    /// Handles what has come to any of the endpoints, for which the NIC takes a turn if nothing has
+    /// yet; without `requests`, replies only, and requests wait. How many messages were handled.
     ///
     /// Nobody needs to: who waits for something of an endpoint does. It is for programs that say
     /// themselves when handlers may run. In a handler it does nothing.
@@ -210,10 +211,10 @@ impl Bundle {
 
     /// Serves the endpoints until `condition` gives something, and returns that.
     ///
-    /// The condition is tried after each turn of the NIC while this spins, and once more after each message
-    /// that was handled once this sleeps. So it must depend on what handlers do; a condition on memory
-    /// that peers write without a message needs a bound on how long this may sleep, such as
-    /// [`tokio::time::timeout`].
+    /// The condition is tried after each turn of the NIC while this spins, and once more after each
+    /// message that was handled once this sleeps. So it must depend on what handlers do; a
+    /// condition on memory that peers write without a message needs a bound on how long this may
+    /// sleep, such as [`tokio::time::timeout`].
     ///
     /// ```
     /// use std::sync::Arc;
@@ -242,9 +243,9 @@ impl Bundle {
         self.wait_until_woken(condition, |_| ()).await
     }
 
-    /// Serves the endpoints until `condition` gives something, as [`wait_until`](Self::wait_until) does, and
-    /// sleeps only behind `arm`, which has the waker woken by whatever else the condition depends on. For
-    /// layers of this workspace that stand on Active Messages.
+    /// Serves the endpoints until `condition` gives something, as [`wait_until`](Self::wait_until)
+    /// does, and sleeps only behind `arm`, which has the waker woken by whatever else the condition
+    /// depends on. For layers of this workspace that stand on Active Messages.
     #[doc(hidden)]
     #[inline]
     pub fn wait_until_woken<T>(
@@ -380,7 +381,8 @@ impl Shared {
             }
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         };
-        // Whoever stirred it before this has said why; who does so from here on has it looked at again.
+        // Whoever stirred it before this has said why; who does so from here on has it looked at
+        // again.
         if self.stirred.load(Ordering::Acquire) {
             self.stirred.swap(false, Ordering::AcqRel);
         }
@@ -450,7 +452,8 @@ impl Shared {
         }
     }
 
-    /// Lets go of what would keep this, unless somebody is at it who does so [behind](Self::close_behind).
+    /// Lets go of what would keep this, unless somebody is at it who does so
+    /// [behind](Self::close_behind).
     #[cold]
     fn close(&self) {
         let held = std::mem::take(&mut *locked(&self.holding));
@@ -464,8 +467,8 @@ impl Shared {
         drop(self.inbox.take());
     }
 
-    /// Has all who [wait](Bundle::wait_until) try their conditions again, of which something has changed that
-    /// is not a handler's doing.
+    /// Has all who [wait](Bundle::wait_until) try their conditions again, of which something has
+    /// changed that is not a handler's doing.
     pub fn wake_waiting(&self) {
         // With the lock, so that whoever registers behind this sees what has changed.
         self.call_all();

@@ -1,9 +1,10 @@
 //! What is placed by messages, without the NIC's writing anything: see
 //! [`Policy::PerSize`](crate::Policy::PerSize).
 //!
-//! A first message says where it begins, how long it is, and what the handler gets. Pieces follow, one
-//! message each, which the peer copies into its segment; behind the last of them it runs the handler. One
-//! is carried after the other. What is left off in the middle is forgotten when the next begins.
+//! A first message says where it begins, how long it is, and what the handler gets. Pieces follow,
+//! one message each, which the peer copies into its segment; behind the last of them it runs the
+//! handler. One is carried after the other. What is left off in the middle is forgotten when the
+//! next begins.
 
 use std::ops::Range;
 
@@ -141,8 +142,8 @@ impl Something {
     }
 }
 
-/// The messages of data, none of which is longer than so much, without what goes with each: of registered
-/// memory the parts, of other copies.
+/// The messages of data, none of which is longer than so much, without what goes with each: of
+/// registered memory the parts, of other copies.
 pub(crate) fn pieces<'d>(
     data: &'d Data,
     most: usize,

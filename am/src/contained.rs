@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
-/// Runs what may panic, and returns what it gave, or `None` if it panicked. What it panicked with is
-/// dropped here, and may panic once more at that.
+/// Runs what may panic, and returns what it gave, or `None` if it panicked. What it panicked with
+/// is dropped here, and may panic once more at that.
 pub(crate) fn contained<R>(run: impl FnOnce() -> R) -> Option<R> {
     // Handlers that are called again see whatever state a panic left them: their own, and no one
     // else's.

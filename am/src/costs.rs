@@ -1,9 +1,9 @@
-//! Where a thread's time goes that handles and sends messages, by what the paper calls them: with the
-//! feature `costs`, and without it nothing of this is compiled.
+//! Where a thread's time goes that handles and sends messages, by what the paper calls them: with
+//! the feature `costs`, and without it nothing of this is compiled.
 //!
-//! A span begins where its guard is made and ends where that is dropped; what a span within it takes is
-//! not its own. To look at the clock takes longer than much of what is measured: what that takes is
-//! measured by itself, and taken off.
+//! A span begins where its guard is made and ends where that is dropped; what a span within it
+//! takes is not its own. To look at the clock takes longer than much of what is measured: what that
+//! takes is measured by itself, and taken off.
 
 /// What time is spent on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -24,21 +24,22 @@ use crate::tag::{Admits, Tag};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Policy {
-    /// Short messages to one peer that have company share a send; and what is placed is told of by the
-    /// write itself, in metadata, where the peer takes that, there are no words, and it is a packet.
+    /// Short messages to one peer that have company share a send; and what is placed is told of by
+    /// the write itself, in metadata, where the peer takes that, there are no words, and it is a
+    /// packet.
     #[default]
     Together,
-    /// Each message is a send of its own, and what is placed is told of by one: as the third version of
-    /// AMVIA had it, of Begel, Buonadonna, Culler and Gay. To compare.
+    /// Each message is a send of its own, and what is placed is told of by one: as the third
+    /// version of AMVIA had it, of Begel, Buonadonna, Culler and Gay. To compare.
     Apart,
-    /// The same, but short messages, longer ones and the longest have a connection each, with receives and
-    /// credits of their own: of the short ones as many as configured, of the others half and a quarter as
-    /// many. So shorter ones may overtake longer ones. A [credit](Peer::credit) is for the longest. A reply,
-    /// or a request to who has sent one, goes by the connection by which that came, and may be no longer
-    /// than it allows: 64 bytes, 512, or the most. What is placed goes in messages, of buffers in copies,
-    /// and the other side copies it where it belongs, one thing after the other; of what is given up
-    /// meanwhile a part. Both endpoints are to have this policy. As AMVIA's first version had it. To
-    /// compare.
+    /// The same, but short messages, longer ones and the longest have a connection each, with
+    /// receives and credits of their own: of the short ones as many as configured, of the others
+    /// half and a quarter as many. So shorter ones may overtake longer ones. A
+    /// [credit](Peer::credit) is for the longest. A reply, or a request to who has sent one, goes
+    /// by the connection by which that came, and may be no longer than it allows: 64 bytes, 512, or
+    /// the most. What is placed goes in messages, of buffers in copies, and the other side copies
+    /// it where it belongs, one thing after the other; of what is given up meanwhile a part. Both
+    /// endpoints are to have this policy. As AMVIA's first version had it. To compare.
     PerSize,
 }
 
@@ -49,9 +50,10 @@ pub enum Flow {
     /// The endpoint, which gives credits for what it has posted: nothing ever finds none.
     #[default]
     Credits,
-    /// The NIC. Peers may have as many requests under way as they like, and each has this many receives,
-    /// in a queue of its own. How many are left its NIC is told with each acknowledgement, and what finds
-    /// none all the same is refused, and sent again some time later. To compare.
+    /// The NIC. Peers may have as many requests under way as they like, and each has this many
+    /// receives, in a queue of its own. How many are left its NIC is told with each
+    /// acknowledgement, and what finds none all the same is refused, and sent again some time
+    /// later. To compare.
     Nic {
         /// How many each peer has.
         receives: usize,
@@ -63,10 +65,11 @@ pub enum Flow {
 pub enum SegmentMemory {
     /// Of this process alone: peers write there by NICs.
     Own(Region),
-    /// Shared: peers on the same machine that are [admitted](EndpointConfig::admits) map it when they first
-    /// place something, and what they place is one copy from then on. Each of them can read and alter
-    /// all of it, for as long as it likes, whatever becomes of the tag: it is for peers that are trusted
-    /// like oneself. See [`Connection::grant`](doorbell_verbs::Connection::grant).
+    /// Shared: peers on the same machine that are [admitted](EndpointConfig::admits) map it when
+    /// they first place something, and what they place is one copy from then on. Each of them can
+    /// read and alter all of it, for as long as it likes, whatever becomes of the tag: it is for
+    /// peers that are trusted like oneself. See
+    /// [`Connection::grant`](doorbell_verbs::Connection::grant).
     Shared(Arc<SharedMemory>),
 }
 
@@ -95,45 +98,46 @@ impl From<SharedMemory> for SegmentMemory {
 /// What an endpoint is to be like.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
-    /// The number by which others know it at its NIC's address. One that nobody can guess, if none is
-    /// said.
+    /// The number by which others know it at its NIC's address. One that nobody can guess, if none
+    /// is said.
     pub service: Option<u64>,
-    /// Whom it admits: everybody, peers that show a [tag](Tag), or nobody. A [`map`](Endpoint::map) by others
-    /// fails unless they are admitted.
+    /// Whom it admits: everybody, peers that show a [tag](Tag), or nobody. A [`map`](Endpoint::map)
+    /// by others fails unless they are admitted.
     pub admits: Admits,
     /// The tag that it shows to the peers that it [connects](Endpoint::connect) to, if any.
     pub shows: Option<Tag>,
     /// The most requests that each peer may have under way to it: at least 1, at most 4095.
     pub credits: usize,
-    /// How many of its [credits](Self::credits) a new peer has: at least 1. A peer that uses them gets
-    /// another with each answer, up to all, as long as there are [receives](Self::receives): twice as
-    /// many each time that all of them come back; and twice as many a tenth of a second after calls of
-    /// most of them were left unanswered. The queue for what is sent to a peer is as deep as this,
-    /// too; who streams payloads of kilobytes wants it to be as many as the credits.
+    /// How many of its [credits](Self::credits) a new peer has: at least 1. A peer that uses them
+    /// gets another with each answer, up to all, as long as there are [receives](Self::receives):
+    /// twice as many each time that all of them come back; and twice as many a tenth of a second
+    /// after calls of most of them were left unanswered. The queue for what is sent to a peer is as
+    /// deep as this, too; who streams payloads of kilobytes wants it to be as many as the credits.
     pub first_credits: usize,
-    /// The longest payload of a message that it takes: from 512 bytes, which is what endpoints say to each
-    /// other when they meet, to a MiB. It takes up to seven bytes more, for buffers are multiples of eight.
+    /// The longest payload of a message that it takes: from 512 bytes, which is what endpoints say
+    /// to each other when they meet, to a MiB. It takes up to seven bytes more, for buffers are
+    /// multiples of eight.
     pub payload: usize,
     /// Memory in which peers may place payloads.
     pub segment: Option<SegmentMemory>,
     /// The most asynchronous handlers that run at a time: at least 1.
     pub tasks: usize,
-    /// The most peers that it maps, and so the places of its translation table: none for an endpoint that
-    /// others map and that maps nobody.
+    /// The most peers that it maps, and so the places of its translation table: none for an
+    /// endpoint that others map and that maps nobody.
     pub places: usize,
-    /// The most receives, which bounds what it holds, each as long as a payload and some: at least 4. While half of
-    /// them are free, a new peer has receives for its [first credits](Self::first_credits), and for as many
-    /// answers; after that, for one request, and for more as it sends them. By [`Policy::PerSize`] there
-    /// are so many for messages of each size.
+    /// The most receives, which bounds what it holds, each as long as a payload and some: at least
+    /// 4. While half of them are free, a new peer has receives for its [first
+    /// credits](Self::first_credits), and for as many answers; after that, for one request, and for
+    /// more as it sends them. By [`Policy::PerSize`] there are so many for messages of each size.
     pub receives: usize,
-    /// How long handlers of peers have to reply to what this endpoint sends: the peers see to it, and send
-    /// back what is not answered by then, as [`NoReply`](crate::Undeliverable::NoReply). So a handler
-    /// that is stuck holds no credit for ever. Callers that have less time have a
+    /// How long handlers of peers have to reply to what this endpoint sends: the peers see to it,
+    /// and send back what is not answered by then, as [`NoReply`](crate::Undeliverable::NoReply).
+    /// So a handler that is stuck holds no credit for ever. Callers that have less time have a
     /// [deadline](Self::deadline).
     pub patience: Duration,
-    /// How long a call of this endpoint's waits for its answer, and whoever waits for a credit, unless
-    /// [`Peer::within`] says otherwise. Without it a call waits until the [`patience`](Self::patience) is
-    /// over, which is all the time that handlers have.
+    /// How long a call of this endpoint's waits for its answer, and whoever waits for a credit,
+    /// unless [`Peer::within`] says otherwise. Without it a call waits until the
+    /// [`patience`](Self::patience) is over, which is all the time that handlers have.
     pub deadline: Option<Duration>,
     /// How messages are carried.
     pub policy: Policy,
@@ -142,8 +146,8 @@ pub struct EndpointConfig {
 }
 
 impl Default for EndpointConfig {
-    /// Eight credits at first and up to 256, payloads of 4096 bytes, no segment, 64 asynchronous handlers, 1024 peers, half a
-    /// minute of patience, no deadline.
+    /// Eight credits at first and up to 256, payloads of 4096 bytes, no segment, 64 asynchronous
+    /// handlers, 1024 peers, half a minute of patience, no deadline.
     fn default() -> Self {
         Self {
             service: None,
@@ -166,9 +170,9 @@ impl Default for EndpointConfig {
 
 /// A place from which requests are sent, and to which they come.
 ///
-/// Clones are handles to the same. When the last is dropped, it is closed, and its peers are told. What
-/// was sent and is not answered is lost then, if it was no farther: [`unmap_all`](Self::unmap_all) waits
-/// for it.
+/// Clones are handles to the same. When the last is dropped, it is closed, and its peers are told.
+/// What was sent and is not answered is lost then, if it was no farther:
+/// [`unmap_all`](Self::unmap_all) waits for it.
 #[derive(Clone)]
 pub struct Endpoint(Arc<Place>);
 
@@ -183,11 +187,11 @@ struct Place {
 
 impl Endpoint {
     /// Opens an endpoint of its own: a NIC on a device, and a bundle of that, as
-    /// [configured](Self::builder) by default. All of it is gone when the last handle to the endpoint is, and
-    /// the last [`Peer`] of it.
+    /// [configured](Self::builder) by default. All of it is gone when the last handle to the
+    /// endpoint is, and the last [`Peer`] of it.
     ///
-    /// The device is `shm` for processes of the same machine, `udp:192.0.2.7` or a host's name for any
-    /// network, `packet:eth0` or `packet-v2:eth0` for raw Ethernet: see
+    /// The device is `shm` for processes of the same machine, `udp:192.0.2.7` or a host's name for
+    /// any network, `packet:eth0` or `packet-v2:eth0` for raw Ethernet: see
     /// [`Nic::open`](doorbell_verbs::Nic::open).
     ///
     /// ```
@@ -242,16 +246,16 @@ impl Endpoint {
         self.0.core.admits()
     }
 
-    /// Changes whom it admits, from the next message on that is handled: what comes from peers that are not
-    /// admitted any more goes back to them as [`WrongTag`](crate::Undeliverable::WrongTag). A peer that was
-    /// told where the [segment](EndpointConfig::segment) is goes on writing there. What has come of a peer that
-    /// has gone by now is handled as it was admitted then.
+    /// Changes whom it admits, from the next message on that is handled: what comes from peers that
+    /// are not admitted any more goes back to them as [`WrongTag`](crate::Undeliverable::WrongTag).
+    /// A peer that was told where the [segment](EndpointConfig::segment) is goes on writing there.
+    /// What has come of a peer that has gone by now is handled as it was admitted then.
     pub fn set_admits(&self, admits: impl Into<Admits>) {
         self.0.core.set_admits(admits.into());
     }
 
-    /// What happens to it from here on: peers that come and go. Of a program that does not take them,
-    /// the oldest of 256 are lost.
+    /// What happens to it from here on: peers that come and go. Of a program that does not take
+    /// them, the oldest of 256 are lost.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.0.core.events.subscribe()
     }
@@ -269,8 +273,8 @@ impl Endpoint {
         self.0.core.domain().register(region, Rights::LOCAL_WRITE)
     }
 
-    /// How many receives it had at the most: never more than its peers may have requests under way to
-    /// it, and it to them, and one.
+    /// How many receives it had at the most: never more than its peers may have requests under way
+    /// to it, and it to them, and one.
     pub fn most_receives(&self) -> usize {
         self.0.core.most_receives()
     }
@@ -280,23 +284,25 @@ impl Endpoint {
         self.0.core.segment()
     }
 
-    /// Maps a peer at a place of the translation table: requests may be sent there until that place is
-    /// [unmapped](Self::unmap) or the peer is gone, whatever is mapped and unmapped elsewhere meanwhile. The
-    /// peer's endpoint must have the same handlers, as far as both have them.
+    /// Maps a peer at a place of the translation table: requests may be sent there until that place
+    /// is [unmapped](Self::unmap) or the peer is gone, whatever is mapped and unmapped elsewhere
+    /// meanwhile. The peer's endpoint must have the same handlers, as far as both have them.
     ///
-    /// If there is a connection to the peer, because the peer has mapped this endpoint, or this endpoint maps
-    /// the peer by the same tag elsewhere, the connection serves all of them. Otherwise a new one is made. If
-    /// the NIC has no queue pair left because the numbers of connections that are over
-    /// [rest](doorbell_verbs::Config::time_wait), this waits until one has rested, for up to 5 s.
+    /// If there is a connection to the peer, because the peer has mapped this endpoint, or this
+    /// endpoint maps the peer by the same tag elsewhere, the connection serves all of them.
+    /// Otherwise a new one is made. If the NIC has no queue pair left because the numbers of
+    /// connections that are over [rest](doorbell_verbs::Config::time_wait), this waits until one
+    /// has rested, for up to 5 s.
     ///
     /// A future that is dropped has mapped nothing, and takes nothing from others.
     ///
-    /// The tag is what the peer [admits](EndpointConfig::admits) this endpoint by: a [`Tag`], or `None` for an
-    /// endpoint that admits everybody. It is shown with every message that is sent there.
+    /// The tag is what the peer [admits](EndpointConfig::admits) this endpoint by: a [`Tag`], or
+    /// `None` for an endpoint that admits everybody. It is shown with every message that is sent
+    /// there.
     ///
     /// # Errors
-    /// When the peer is not reached, is no endpoint, does not admit the tag, or has other handlers; or
-    /// something is mapped there already.
+    /// When the peer is not reached, is no endpoint, does not admit the tag, or has other handlers;
+    /// or something is mapped there already.
     pub async fn map(
         &self,
         index: usize,
@@ -306,9 +312,11 @@ impl Endpoint {
         self.0.core.map(index, name, tag.into()).await.map(Peer::of)
     }
 
-    /// Connects to a peer: maps it at the first place of the translation table that is free, and learns which
-    /// handlers it has. A peer that is connected already is not connected to again; it stays so until
-    /// [`Peer::disconnect`] or until the endpoint is dropped, whatever handles to it are. It shows the tag that the endpoint is [configured](EndpointConfig::shows) to show, if any.
+    /// Connects to a peer: maps it at the first place of the translation table that is free, and
+    /// learns which handlers it has. A peer that is connected already is not connected to again; it
+    /// stays so until [`Peer::disconnect`] or until the endpoint is dropped, whatever handles to it
+    /// are. It shows the tag that the endpoint is [configured](EndpointConfig::shows) to show, if
+    /// any.
     ///
     /// The name is what the peer's [`name`](Self::name) says, as a [`Name`] or as text.
     ///
@@ -349,9 +357,10 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes a peer off the translation table, and waits until it has handled what was sent there before, as
-    /// long as its handlers take. If the peer is mapped at no other place, and has not mapped this endpoint
-    /// either, the connection ends, and what handles to the peer that were kept send meanwhile comes back.
+    /// Takes a peer off the translation table, and waits until it has handled what was sent there
+    /// before, as long as its handlers take. If the peer is mapped at no other place, and has not
+    /// mapped this endpoint either, the connection ends, and what handles to the peer that were
+    /// kept send meanwhile comes back.
     ///
     /// Whoever has less time than that drops the future: the unmap goes on in the background.
     ///

@@ -15,8 +15,8 @@ use crate::words::MOST_WORDS;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
 #[non_exhaustive]
 pub enum Undeliverable {
-    /// The endpoint does not admit this side: it wants another tag than this side shows, or this side
-    /// shows none, or the endpoint admits nobody.
+    /// The endpoint does not admit this side: it wants another tag than this side shows, or this
+    /// side shows none, or the endpoint admits nobody.
     #[error(
         "the endpoint does not admit this side: it wants a tag that this side does not show, or it admits \
          nobody"
@@ -111,7 +111,8 @@ pub enum SendError {
          handler, or a task of its own"
     )]
     InHandler,
-    /// The payload, with what there is of words beyond sixteen, is longer than the peer takes in a message.
+    /// The payload, with what there is of words beyond sixteen, is longer than the peer takes in a
+    /// message.
     #[error(
         "a payload of {len} bytes, with the words beyond {MOST_WORDS}, is more than the {most} that \
          the peer takes in a message"
@@ -241,7 +242,8 @@ fn segment_text(room: u64) -> String {
 pub struct Credits {
     /// How many requests are under way, calls among them.
     pub under_way: u16,
-    /// How many of them are calls that were dropped, or whose time was over, and whose handlers go on.
+    /// How many of them are calls that were dropped, or whose time was over, and whose handlers go
+    /// on.
     pub given_up: u16,
 }
 
@@ -257,8 +259,8 @@ impl fmt::Display for Credits {
     }
 }
 
-/// Which call an error is about. It reads as "`add` of udp:127.0.0.1:4000#2a"; with the index of the
-/// handler, if the program has chosen that.
+/// Which call an error is about. It reads as "`add` of udp:127.0.0.1:4000#2a"; with the index of
+/// the handler, if the program has chosen that.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Called(Box<Which>);
 
@@ -349,8 +351,8 @@ pub enum CallError {
         /// How its connection ended.
         ending: Ending,
     },
-    /// The caller's time was over: that of [`Peer::within`](crate::Peer::within), or of the endpoint's
-    /// [configuration](crate::EndpointConfig::deadline).
+    /// The caller's time was over: that of [`Peer::within`](crate::Peer::within), or of the
+    /// endpoint's [configuration](crate::EndpointConfig::deadline).
     #[error("calling {call}: {}", deadline_text(*.within, .waited_for))]
     Deadline {
         /// Which call.
@@ -450,7 +452,8 @@ impl CallError {
         }
     }
 
-    /// Why the request was not delivered or not answered by the peer, if it was sent and that is known.
+    /// Why the request was not delivered or not answered by the peer, if it was sent and that is
+    /// known.
     pub fn undeliverable(&self) -> Option<Undeliverable> {
         match self {
             Self::Undeliverable { why, .. } => Some(*why),
@@ -490,7 +493,8 @@ pub enum MapError {
         /// Why.
         why: &'static str,
     },
-    /// The peer's endpoint does not admit the tag that was shown, or a peer that shows none, or anybody.
+    /// The peer's endpoint does not admit the tag that was shown, or a peer that shows none, or
+    /// anybody.
     #[error(
         "mapping {name}: its endpoint does not admit {}: if it wants a tag, map it with that one; if it \
          admits nobody, or others, have it admit this side (`EndpointConfig::admits`, \

@@ -2,11 +2,12 @@
 
 use std::task::Waker;
 
-/// Things that are to come, each with a number that a message carries: from 1 on, and no more of them
-/// than were begun at a time.
+/// Things that are to come, each with a number that a message carries: from 1 on, and no more of
+/// them than were begun at a time.
 pub(crate) struct Expected<T> {
     places: Vec<Place<T>>,
-    /// The number of the free place that is next, which knows the one behind it; 0 if there is none.
+    /// The number of the free place that is next, which knows the one behind it; 0 if there is
+    /// none.
     free: u16,
 }
 
@@ -58,7 +59,8 @@ impl<T> Expected<T> {
         self.places.get_mut(usize::from(number).checked_sub(1)?)
     }
 
-    /// Keeps what has come for who waits for it. Whether that was woken; none if it is not expected.
+    /// Keeps what has come for who waits for it. Whether that was woken; none if it is not
+    /// expected.
     #[inline]
     pub fn came(&mut self, number: u16, what: T) -> Option<bool> {
         let place = self.place(number)?;

@@ -290,8 +290,8 @@ impl Handling {
         rest
     }
 
-    /// A message. The buffer that is to be posted in its place: if others are in it, too, when those
-    /// are handled.
+    /// A message. The buffer that is to be posted in its place: if others are in it, too, when
+    /// those are handled.
     #[inline]
     fn arrive(
         &mut self,

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use crate::link::Link;
 use crate::wire::{CALLS_ASKED, Header};
 
-/// After how long the requester is asked whether a call is still awaited, and how long after the last
-/// time at most.
+/// After how long the requester is asked whether a call is still awaited, and how long after the
+/// last time at most.
 const SOON: Duration = Duration::from_millis(100);
 const LATEST: Duration = Duration::from_secs(1);
 
@@ -33,15 +33,15 @@ pub(crate) enum Owes {
     Task,
 }
 
-/// The requests of a link that handlers have kept, each until it is answered or its time is over: no
-/// more than its peer has credits.
+/// The requests of a link that handlers have kept, each until it is answered or its time is over:
+/// no more than its peer has credits.
 #[derive(Default)]
 pub(crate) struct KeptRequests {
     places: Vec<Place>,
     /// The first place of the list of free ones.
     free: Option<u16>,
-    /// The task that looks at the requests when their time has come, if it runs, and what has it look
-    /// before it meant to.
+    /// The task that looks at the requests when their time has come, if it runs, and what has it
+    /// look before it meant to.
     timed: Option<(AbortHandle, Arc<Notify>)>,
     /// When that task looks next.
     looks_at: Option<Instant>,
@@ -63,8 +63,9 @@ pub(crate) enum Release {
     Never,
 }
 
-/// A question to the peer, whether it still awaits calls of its. It takes the receive that the peer has
-/// for the answer to one of these calls, which may not be given until the peer has answered the question.
+/// A question to the peer, whether it still awaits calls of its. It takes the receive that the peer
+/// has for the answer to one of these calls, which may not be given until the peer has answered the
+/// question.
 struct Question {
     carrier: (KeptId, u16),
     calls: Vec<(KeptId, u16)>,
@@ -110,8 +111,8 @@ impl KeptRequests {
         KeptId { place, round: *round }
     }
 
-    /// Starts the task that looks at the requests when their time has come, unless it runs. It is given
-    /// what it is notified by when it is to look sooner.
+    /// Starts the task that looks at the requests when their time has come, unless it runs. It is
+    /// given what it is notified by when it is to look sooner.
     pub fn time(&mut self, starts: impl FnOnce(Arc<Notify>) -> AbortHandle) {
         self.timed.get_or_insert_with(|| {
             let sooner = Arc::new(Notify::new());
@@ -131,8 +132,8 @@ impl KeptRequests {
         self.looks_at
     }
 
-    /// Ends the task that looks at the requests, since the link is over. Returns the tasks of the calls'
-    /// handlers, whose answers nobody awaits any more.
+    /// Ends the task that looks at the requests, since the link is over. Returns the tasks of the
+    /// calls' handlers, whose answers nobody awaits any more.
     pub fn end(&mut self) -> Vec<AbortHandle> {
         self.timed.take().iter().for_each(|(task, _)| task.abort());
         let calls = self.places.iter_mut().filter_map(|place| place.kept.as_mut());
@@ -151,8 +152,8 @@ impl KeptRequests {
         self.all().filter(|(_, kept)| kept.header.call != 0 && !kept.given_up)
     }
 
-    /// Begins to ask about calls that were kept long, if nothing is asked now. The call by which it is
-    /// asked, and all.
+    /// Begins to ask about calls that were kept long, if nothing is asked now. The call by which it
+    /// is asked, and all.
     pub fn ask(&mut self, now: Instant) -> Option<(u16, Vec<u16>)> {
         if self.question.is_some() {
             return None;
@@ -170,8 +171,8 @@ impl KeptRequests {
         Some((carrier.1, numbers))
     }
 
-    /// The peer has answered, by the same call, which of the calls it has given up. The tasks that are to
-    /// be ended, and the answer that was held back meanwhile. Nothing if it was not asked.
+    /// The peer has answered, by the same call, which of the calls it has given up. The tasks that
+    /// are to be ended, and the answer that was held back meanwhile. Nothing if it was not asked.
     pub fn told(&mut self, call: u16, given_up: u64) -> Option<(Vec<AbortHandle>, Option<Later>)> {
         let Question { calls, answer, .. } =
             self.question.take_if(|question| question.carrier.1 == call)?;
@@ -214,8 +215,8 @@ impl KeptRequests {
         self.when(id, answer)
     }
 
-    /// The holder of a request, or the task, has ended without an answer. If nobody else owes one, the peer
-    /// is to be told, now or later.
+    /// The holder of a request, or the task, has ended without an answer. If nobody else owes one,
+    /// the peer is to be told, now or later.
     pub fn ends(&mut self, id: KeptId, who: Owes, answer: impl FnOnce() -> Later) -> Release {
         let Some(kept) = self.get(id) else { return Release::Never };
         match (kept.owes, who) {
@@ -244,8 +245,8 @@ impl KeptRequests {
         at.next = self.free.replace(place as u16);
     }
 
-    /// Takes off a request whose time is over. Whether it may be answered, by what is made of its header;
-    /// and the task of its handler, if it was called.
+    /// Takes off a request whose time is over. Whether it may be answered, by what is made of its
+    /// header; and the task of its handler, if it was called.
     pub fn overdue(
         &mut self,
         now: Instant,

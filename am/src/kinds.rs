@@ -1,7 +1,7 @@
 //! Kinds of messages: what a program names when it sends one.
 //!
-//! A [`Call`] or a [`Notice`] is a name and types. A [`RequestId`](crate::RequestId) is a place in the
-//! table of handlers, as the paper of Active Messages has it.
+//! A [`Call`] or a [`Notice`] is a name and types. A [`RequestId`](crate::RequestId) is a place in
+//! the table of handlers, as the paper of Active Messages has it.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -22,13 +22,14 @@ use crate::wire::{ANSWER, FAILED};
 /// const ADD: Call<(u64, u64), u64> = Call::new("add");
 /// ```
 ///
-/// A [handler](crate::Handlers::on) returns the answer, and [`Peer::call`](crate::Peer::call) awaits it.
-/// Which place the handler has in the peer's table is found out when endpoints
-/// [connect](crate::Endpoint::connect), or by the first call. A peer that has no call of this name, or one
-/// with other types, makes the call fail, and nothing else.
+/// A [handler](crate::Handlers::on) returns the answer, and [`Peer::call`](crate::Peer::call)
+/// awaits it. Which place the handler has in the peer's table is found out when endpoints
+/// [connect](crate::Endpoint::connect), or by the first call. A peer that has no call of this name,
+/// or one with other types, makes the call fail, and nothing else.
 pub struct Call<A, R = ()>(Named, PhantomData<fn(A) -> R>);
 
-/// A kind of message that is not answered: its name, and what goes there. Both sides declare the same.
+/// A kind of message that is not answered: its name, and what goes there. Both sides declare the
+/// same.
 ///
 /// ```
 /// use doorbell::am::Notice;
@@ -133,15 +134,16 @@ pub trait Callable: Kind {
     fn answer(self, reply: Reply) -> Result<Self::Answer, Failure>;
 }
 
-/// A kind of message that can be sent without waiting for an answer: a [`Notice`], or a [`RequestId`].
+/// A kind of message that can be sent without waiting for an answer: a [`Notice`], or a
+/// [`RequestId`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be sent without awaiting its answer",
     note = "a `Call` is answered: call it, or declare a `Notice`"
 )]
 pub trait OneWay: Kind {}
 
-/// A kind of message that has a handler which [returns](crate::Handlers::on): a [`Call`], whose handler
-/// returns the answer, or a [`Notice`], whose handler returns nothing.
+/// A kind of message that has a handler which [returns](crate::Handlers::on): a [`Call`], whose
+/// handler returns the answer, or a [`Notice`], whose handler returns nothing.
 pub trait Handled: Kind {
     /// What its handler returns.
     type Answer: Arguments;
@@ -292,8 +294,8 @@ impl<A: Arguments> Handled for Notice<A> {
     const ANSWERS: bool = false;
 }
 
-/// What the handler of a message returns: the answer, or a `Result` whose error reaches the caller with its
-/// text and the texts of its sources.
+/// What the handler of a message returns: the answer, or a `Result` whose error reaches the caller
+/// with its text and the texts of its sources.
 #[diagnostic::on_unimplemented(
     message = "a handler of this kind of message returns `{R}` or `Result<{R}, E>`, and not `{Self}`",
     note = "a handler that is `async` is added with `on_async`, and one that only panics needs a return \

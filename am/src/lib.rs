@@ -31,10 +31,11 @@
 //!
 //! # Who runs handlers
 //!
-//! Whoever waits for something of a bundle, who [polls](Bundle::poll) it, and when nobody does either, a
-//! task of the runtime in which it was made. One thread at a time does, and the others go on: no
-//! handler meets another, and a handler has its state for itself. It may answer, and do nothing else
-//! with the network; what waits, or sends messages, is [asynchronous](Handlers::on_async).
+//! Whoever waits for something of a bundle, who [polls](Bundle::poll) it, and when nobody does
+//! either, a task of the runtime in which it was made. One thread at a time does, and the others go
+//! on: no handler meets another, and a handler has its state for itself. It may answer, and do
+//! nothing else with the network; what waits, or sends messages, is
+//! [asynchronous](Handlers::on_async).
 //!
 //! # How much it holds
 //!
@@ -50,8 +51,9 @@
 //!
 //! # The wire
 //!
-//! Sends of a reliable connection for each pair of endpoints, and RDMA writes for what is placed. Any
-//! bytes that a peer may send are handled, sent back, or counted as [malformed](Statistics::malformed).
+//! Sends of a reliable connection for each pair of endpoints, and RDMA writes for what is placed.
+//! Any bytes that a peer may send are handled, sent back, or counted as
+//! [malformed](Statistics::malformed).
 
 #![forbid(unsafe_code)]
 

@@ -1,24 +1,24 @@
 //! The life of a link: who uses it, and when it may end.
 //!
 //! Both endpoints of a link may use it. The *users* of one side are the entries of its translation
-//! table that lead to the link, and the calls of `map` under way that have found it or made it. Each
-//! side counts its own users. The rules:
+//! table that lead to the link, and the calls of `map` under way that have found it or made it.
+//! Each side counts its own users. The rules:
 //!
 //! 1. Whoever makes a connection is its first user. Whoever accepts one is none.
 //! 2. When the last user of a side goes, that side *asks* the other whether the link may end.
 //!    While it asks, the link takes no new user on that side: a `map` makes a new connection.
-//! 3. A side that is asked and has users answers "in use". The link stays, and the other side may use it
-//!    again.
-//! 4. A side that is asked and has no users answers "unused", and has *given up* the link with that: it
-//!    takes no user any more. The side that asked then ends the connection.
+//! 3. A side that is asked and has users answers "in use". The link stays, and the other side may
+//!    use it again.
+//! 4. A side that is asked and has no users answers "unused", and has *given up* the link with
+//!    that: it takes no user any more. The side that asked then ends the connection.
 //!
-//! So a link ends only when both sides have no users and neither can get a new one, and what `map` has
-//! returned works until its entry is unmapped. And a link that nobody uses always ends: of two sides
-//! without users, the one that lost its last user later has asked after that, and the other answers
-//! "unused".
+//! So a link ends only when both sides have no users and neither can get a new one, and what `map`
+//! has returned works until its entry is unmapped. And a link that nobody uses always ends: of two
+//! sides without users, the one that lost its last user later has asked after that, and the other
+//! answers "unused".
 //!
-//! All users of a side show the same tag. A `map` with another tag makes a new connection, so that it
-//! does not take away what the peer has admitted.
+//! All users of a side show the same tag. A `map` with another tag makes a new connection, so that
+//! it does not take away what the peer has admitted.
 
 use std::sync::{Arc, Mutex};
 
@@ -57,7 +57,8 @@ impl Life {
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 struct State {
     stage: Stage,
-    /// Entries of the translation table, and maps under way. While there are any, the stage is open.
+    /// Entries of the translation table, and maps under way. While there are any, the stage is
+    /// open.
     users: u32,
     /// The tag that the users show, if they show one.
     shows: Option<Tag>,
@@ -130,13 +131,14 @@ impl User {
         &self.link
     }
 
-    /// Removes the user from the link. If it was the last one, the peer is asked whether the link may end:
-    /// the task that does so goes on to its end, whether it is waited for or not.
+    /// Removes the user from the link. If it was the last one, the peer is asked whether the link
+    /// may end: the task that does so goes on to its end, whether it is waited for or not.
     pub fn leave(mut self) -> Option<JoinHandle<()>> {
         self.leave_once()
     }
 
-    /// Leaves the user on the link, as an entry of the translation table, or for as long as the link stands.
+    /// Leaves the user on the link, as an entry of the translation table, or for as long as the
+    /// link stands.
     pub fn stays(mut self) -> Arc<Link> {
         self.has_left = true;
         self.link.clone()
@@ -175,8 +177,8 @@ mod tests {
         Answer(bool),
     }
 
-    /// One side of a link, what is on its way to it, and the answer that has come and that the task that
-    /// asked has not taken yet.
+    /// One side of a link, what is on its way to it, and the answer that has come and that the task
+    /// that asked has not taken yet.
     #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
     struct Side {
         life: State,
@@ -231,8 +233,8 @@ mod tests {
         all
     }
 
-    /// Each order in which users of both sides come and go, questions and answers arrive, and answers are
-    /// taken.
+    /// Each order in which users of both sides come and go, questions and answers arrive, and
+    /// answers are taken.
     #[test]
     fn a_link_ends_when_nobody_uses_it_on_either_side_and_not_before_in_every_order_of_events() {
         let mut sides = Sides::default();

@@ -10,8 +10,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::link::Link;
 
-/// The time in which somebody wants to have what a link brings, from when it begins to sleep. While that
-/// spins, no clock is read and there is no timer.
+/// The time in which somebody wants to have what a link brings, from when it begins to sleep. While
+/// that spins, no clock is read and there is no timer.
 pub(crate) struct Limit<'l> {
     within: Option<Duration>,
     /// There when it has begun to sleep.

@@ -1,8 +1,8 @@
 //! A link: what there is between two endpoints, its credits, and its calls.
 //!
-//! Whoever sends a request gives a credit for it, and gets it back with what answers it. So what comes
-//! to an endpoint is bounded: by the credits that it gave, and by the requests that it sent. It posts
-//! as many receives.
+//! Whoever sends a request gives a credit for it, and gets it back with what answers it. So what
+//! comes to an endpoint is bounded: by the credits that it gave, and by the requests that it sent.
+//! It posts as many receives.
 
 mod alive;
 mod answers;
@@ -69,8 +69,8 @@ pub(crate) struct Link {
     open: AtomicBool,
     /// Whether it was cut off, and nothing is handled any more.
     cut_off: AtomicBool,
-    /// How many requests of this side's there are receives for the answers of, if it is not asked to
-    /// give them up; at least one, even if that has to be waited for.
+    /// How many requests of this side's there are receives for the answers of, if it is not asked
+    /// to give them up; at least one, even if that has to be waited for.
     limit: u16,
     /// How many requests the peer may have under way: no more receives are promised for them.
     grants: AtomicU16,
@@ -82,8 +82,8 @@ pub(crate) struct Link {
     marked: AtomicU32,
     /// Whether credits are being recalled.
     recalled: AtomicBool,
-    /// Messages that came, and what the peer last said, and before that, to have taken; only the poller
-    /// writes these.
+    /// Messages that came, and what the peer last said, and before that, to have taken; only the
+    /// poller writes these.
     taken: AtomicU16,
     heard: AtomicU16,
     proved: AtomicU16,
@@ -91,11 +91,12 @@ pub(crate) struct Link {
     worth: Option<NonZeroU16>,
     /// Counts what may end somebody's waiting: answers, credits, the end.
     changes: AtomicU32,
-    /// How many sleep until the peer does something, and whether it is asked for signs of life meanwhile.
+    /// How many sleep until the peer does something, and whether it is asked for signs of life
+    /// meanwhile.
     waiters: AtomicU32,
     probed: AtomicBool,
-    /// The address in the peer's name, where this side has mapped it: shared with the name that the program
-    /// has.
+    /// The address in the peer's name, where this side has mapped it: shared with the name that the
+    /// program has.
     address: OnceLock<Arc<str>>,
     out: Mutex<Out>,
     /// The peer's receives, if it has its own.
@@ -108,12 +109,13 @@ pub(crate) struct Out {
     outbox: Option<Outbox>,
     /// Why it is over; apart, for while it stands there is no reason.
     ending: Option<Box<Ending>>,
-    /// Whether all are told that it is open: that its connection is over ends it only then, or what came by
-    /// it would be of none that ever was.
+    /// Whether all are told that it is open: that its connection is over ends it only then, or what
+    /// came by it would be of none that ever was.
     pub announced: bool,
     /// Where the peer lets payloads be placed.
     pub segment: RemoteMemory,
-    /// The same memory, when it is mapped; whether the peer was asked for it, and was lent this side's.
+    /// The same memory, when it is mapped; whether the peer was asked for it, and was lent this
+    /// side's.
     mapped: Option<Box<Mapped>>,
     asked: bool,
     lent: bool,
@@ -142,7 +144,8 @@ pub(crate) struct Out {
 /// The tasks that wait for a credit of a link.
 #[derive(Default)]
 struct Waiting {
-    /// The tasks, with the number by which each knows its place; who has waited for longest is first.
+    /// The tasks, with the number by which each knows its place; who has waited for longest is
+    /// first.
     queue: VecDeque<(u64, Waker)>,
     /// The number that was given last.
     last: u64,
@@ -184,8 +187,8 @@ impl Link {
         (grants, lease): (usize, usize),
     ) -> Self {
         let own = (endpoint.config.flow != Flow::Credits).then(Box::default);
-        // Where the NIC sees to receives, nothing else bounds what is under way; and a device that loses
-        // nothing says itself how far the peer has come.
+        // Where the NIC sees to receives, nothing else bounds what is under way; and a device that
+        // loses nothing says itself how far the peer has come.
         let credits = size.credits(&endpoint.config);
         let asks = own.is_none() && !endpoint.shared.nic.capabilities().lossless;
         let first = size.first_credits(&endpoint.config);
@@ -265,7 +268,8 @@ impl Link {
         }
         out.credits = self.peer().map_or(0, |peer| peer.credits);
         let lossless = self.endpoint.shared.nic.capabilities().lossless;
-        // A peer that leaves receives to its NIC grants all that can be granted, and has fewer receives.
+        // A peer that leaves receives to its NIC grants all that can be granted, and has fewer
+        // receives.
         let counts = usize::from(out.credits) < MOST_CREDITS;
         let copies = self.own.is_none() && counts && lossless;
         out.outbox = Some(Outbox::new(send, copies));
@@ -355,8 +359,8 @@ impl Link {
         self.address.get().map(|address| Name::at(address.clone(), service))
     }
 
-    /// Whether no message takes one of the endpoint's receives by it any more, and all that did are in their
-    /// queue.
+    /// Whether no message takes one of the endpoint's receives by it any more, and all that did are
+    /// in their queue.
     pub fn takes_no_more(&self) -> bool {
         self.own.is_some() || self.connection.had_last_receive()
     }
@@ -370,8 +374,8 @@ impl Link {
         }
     }
 
-    /// Takes a buffer back for which nothing comes any more. One that is to be posted, if it is not lost
-    /// to others.
+    /// Takes a buffer back for which nothing comes any more. One that is to be posted, if it is not
+    /// lost to others.
     pub fn flushed(&self, buffer: Buf) -> Option<Buf> {
         if self.own.is_none() {
             return Some(buffer);
@@ -380,13 +384,15 @@ impl Link {
         None
     }
 
-    /// How many requests it will have under way, as far as that is certain: the peer tells of a quarter of
-    /// them that are done, or all receives for answers could be held by what it did not tell of.
+    /// How many requests it will have under way, as far as that is certain: the peer tells of a
+    /// quarter of them that are done, or all receives for answers could be held by what it did not
+    /// tell of.
     pub fn limit(&self) -> usize {
         self.limit.into()
     }
 
-    /// Whether the link is ending, or may be soon: then the receives that are promised for it will be others'.
+    /// Whether the link is ending, or may be soon: then the receives that are promised for it will
+    /// be others'.
     pub fn leaves(&self) -> bool {
         // Nothing is promised for a link that is over.
         let ended = self.grants() == 0 || matches!(self.connection.stand(), Stand::Ended(_));
@@ -484,9 +490,10 @@ impl Link {
         self.endpoint.config.policy == Policy::Together && self.size == Size::Any
     }
 
-    /// Sends a message: at once if it is alone, by what there is at hand then, or else with others that
-    /// go soon. What is held goes when somebody waits for something of the bundle, when the messages are
-    /// handled that it answers, when it is much; and else as soon as whoever sent it lets other tasks run.
+    /// Sends a message: at once if it is alone, by what there is at hand then, or else with others
+    /// that go soon. What is held goes when somebody waits for something of the bundle, when the
+    /// messages are handled that it answers, when it is much; and else as soon as whoever sent it
+    /// lets other tasks run.
     #[inline]
     fn send(
         self: &Arc<Self>,
@@ -526,8 +533,8 @@ impl Link {
         Some(outbox)
     }
 
-    /// Something has come. What was heard before that, and not used, is not used any more: who does not
-    /// know how old a number is does not know what it means.
+    /// Something has come. What was heard before that, and not used, is not used any more: who does
+    /// not know how old a number is does not know what it means.
     #[inline]
     pub fn takes_one(&self) {
         self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
@@ -540,8 +547,8 @@ impl Link {
         self.heard.store(taken.0, Ordering::Relaxed);
     }
 
-    /// Whether what the peer has taken since that was last looked at is worth it: before so much is under
-    /// way that acknowledgements are asked for.
+    /// Whether what the peer has taken since that was last looked at is worth it: before so much is
+    /// under way that acknowledgements are asked for.
     #[inline]
     pub fn proves(&self) -> bool {
         let [heard, proved] =
@@ -561,8 +568,8 @@ impl Link {
         }
     }
 
-    /// A send is complete, or failed: then all that waits for it hears that the link is over. Whether
-    /// somebody was woken.
+    /// A send is complete, or failed: then all that waits for it hears that the link is over.
+    /// Whether somebody was woken.
     #[inline]
     pub fn sent(&self, source: u64, memory: Memory, failed: bool) -> bool {
         let mut out = self.out();
@@ -581,8 +588,8 @@ impl Link {
         false
     }
 
-    /// The link is over: all who wait are told. How many requests are lost of which nobody waits for
-    /// the answer; none if it was over before.
+    /// The link is over: all who wait are told. How many requests are lost of which nobody waits
+    /// for the answer; none if it was over before.
     #[cold]
     pub fn ends(&self, ending: Ending) -> Option<usize> {
         let mut out = self.out();

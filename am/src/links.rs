@@ -217,8 +217,8 @@ impl Core {
         link.admission.show(tag, *admits);
     }
 
-    /// The peer of a link shows another tag, or none, from now on, if this endpoint admits that. Whether it
-    /// does; if not, the peer goes on with what it showed before.
+    /// The peer of a link shows another tag, or none, from now on, if this endpoint admits that.
+    /// Whether it does; if not, the peer goes on with what it showed before.
     pub fn admits_anew(&self, link: &Link, tag: Option<Tag>) -> bool {
         let admits = locked(&self.admits);
         let admitted = admits.admits(tag);
@@ -263,8 +263,8 @@ impl Core {
         let buffers = self.buffers(size)?;
         /// Fewer requests than that are not worth more room to peers who are idle.
         const FEW: usize = 8;
-        // What there is no room for waits in the outbox. A NIC that loses nothing may say what it has
-        // taken later than its program answers that: it does so when it has nothing else to do.
+        // What there is no room for waits in the outbox. A NIC that loses nothing may say what it
+        // has taken later than its program answers that: it does so when it has nothing else to do.
         let credits = size.first_credits(&self.config);
         let late = if self.shared.nic.capabilities().lossless { credits } else { 0 };
         let send_depth = (credits + late.saturating_sub(FEW)).max(2);
@@ -294,8 +294,8 @@ impl Core {
         Ok((unconnected, fresh))
     }
 
-    /// A queue pair. If all are taken, some by connections that are over, this waits until the numbers of one
-    /// have rested.
+    /// A queue pair. If all are taken, some by connections that are over, this waits until the
+    /// numbers of one have rested.
     async fn queues(&self, config: &QueuesConfig) -> Result<Unconnected<Queues>, OpenError> {
         let deadline = Instant::now() + REST_PATIENCE;
         let mut hope = true;
@@ -319,7 +319,8 @@ impl Core {
         }
     }
 
-    /// The receives of a new link, for which others may have to give up some, or to be done with theirs.
+    /// The receives of a new link, for which others may have to give up some, or to be done with
+    /// theirs.
     async fn receives_in_time(
         self: &Arc<Self>,
         buffers: &Arc<Buffers>,
@@ -341,9 +342,9 @@ impl Core {
         }
     }
 
-    /// How many receives there are for a new link: for its peer's requests, and for the answers to its
-    /// own. While there is plenty, as many as a new peer is to have; or else one, and more as it is used.
-    /// `None` if there is none.
+    /// How many receives there are for a new link: for its peer's requests, and for the answers to
+    /// its own. While there is plenty, as many as a new peer is to have; or else one, and more as
+    /// it is used. `None` if there is none.
     fn receives(&self, buffers: &Buffers, size: Size) -> Option<(usize, usize)> {
         if self.config.flow != Flow::Credits {
             return Some((MOST_CREDITS, size.credits(&self.config)));
@@ -487,7 +488,8 @@ impl Core {
     }
 }
 
-/// Asks the endpoint at the other end of a link, and waits for the answer as long as the link stands.
+/// Asks the endpoint at the other end of a link, and waits for the answer as long as the link
+/// stands.
 pub(crate) async fn ask(
     link: &Arc<Link>,
     words: &[u64],
@@ -506,8 +508,8 @@ pub(crate) async fn ask_within(
     peer::ask(link, SYSTEM, Content { words, payload }, within).await
 }
 
-/// The bytes of a listing of handlers, of which one has a name of 255 at the most: every endpoint takes
-/// payloads as long.
+/// The bytes of a listing of handlers, of which one has a name of 255 at the most: every endpoint
+/// takes payloads as long.
 pub(crate) const LISTED: usize = 512;
 
 /// How many requests peers may have under way to an endpoint, all together.

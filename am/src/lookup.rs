@@ -10,8 +10,8 @@ use crate::links::ask_within;
 use crate::names::{LONGEST_LISTING, Missing};
 use crate::wire::Ask;
 
-/// Learns what the named handlers of a peer are, if that is not known. Each of its answers is waited for no
-/// longer than that; if nothing is said, no longer than handlers of peers have.
+/// Learns what the named handlers of a peer are, if that is not known. Each of its answers is
+/// waited for no longer than that; if nothing is said, no longer than handlers of peers have.
 pub(crate) async fn learn(link: &Arc<Link>, within: Option<Duration>) -> Result<(), CallError> {
     let within = Some(within.unwrap_or(link.endpoint.config.patience));
     let mut listing = Vec::new();
@@ -42,7 +42,8 @@ fn no_listing(link: &Link) -> CallError {
     CallError::NotSent { call, why: SendError::NoListing { peer: link.peer_text() } }
 }
 
-/// The place of the handler of a kind of message in a peer's table, if the kind or the link says it.
+/// The place of the handler of a kind of message in a peer's table, if the kind or the link says
+/// it.
 #[inline]
 pub(crate) fn place<K: Kind>(kind: K, link: &Link) -> Option<u16> {
     match kind.named() {

@@ -65,7 +65,8 @@ use crate::words::each_word;
 /// ```
 pub struct Request<'r>(&'r mut Asked<'r>);
 
-/// What a request is about: where it was received, so that the request itself is moved in a register.
+/// What a request is about: where it was received, so that the request itself is moved in a
+/// register.
 pub(crate) struct Asked<'r> {
     link: &'r Arc<Link>,
     arrival: &'r mut Arrival,
@@ -120,8 +121,8 @@ impl<'r> Request<'r> {
         Payload::of(self.0)
     }
 
-    /// Takes the payload, which is not copied if it came in a packet of its own and fills a quarter of its buffer.
-    /// [`payload`](Self::payload) is empty then.
+    /// Takes the payload, which is not copied if it came in a packet of its own and fills a quarter
+    /// of its buffer. [`payload`](Self::payload) is empty then.
     pub fn take_payload(&mut self) -> Bytes {
         self.parts().take()
     }
@@ -137,8 +138,8 @@ impl<'r> Request<'r> {
     /// Replies with a payload beside the arguments, of which a copy is sent.
     ///
     /// # Errors
-    /// When the payload is longer than the peer takes, or there are too many words. The peer is told that,
-    /// as [`LongReply`](Undeliverable::LongReply).
+    /// When the payload is longer than the peer takes, or there are too many words. The peer is
+    /// told that, as [`LongReply`](Undeliverable::LongReply).
     #[inline]
     pub fn reply_with<A: Arguments>(
         self,
@@ -187,8 +188,8 @@ impl<'r> Request<'r> {
         );
     }
 
-    /// Keeps it, with its payload, for an answer later. Another buffer takes the place of the one in
-    /// which it was received.
+    /// Keeps it, with its payload, for an answer later. Another buffer takes the place of the one
+    /// in which it was received.
     pub fn keep(self) -> Kept {
         self.keep_by(Owes::Holder)
     }
@@ -299,8 +300,8 @@ impl Returned<'_> {
         Peer::of(self.link.clone())
     }
 
-    /// The index of the handler that it was for. When the peer has gone, it is not known which of the
-    /// requests under way were handled, and so which one this is.
+    /// The index of the handler that it was for. When the peer has gone, it is not known which of
+    /// the requests under way were handled, and so which one this is.
     pub fn handler(&self) -> Option<u16> {
         self.what.map(|(header, _)| header.handler)
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use doorbell_verbs::ServiceId;
 use thiserror::Error;
 
-/// An endpoint's name: where its NIC is, and which one there it is. It is text, which goes wherever it
-/// is needed.
+/// An endpoint's name: where its NIC is, and which one there it is. It is text, which goes wherever
+/// it is needed.
 ///
 /// ```
 /// use doorbell::am::Name;

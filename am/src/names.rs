@@ -1,7 +1,7 @@
 //! The names of handlers: which place each has in a peer's table.
 //!
-//! An endpoint lists its named handlers in bytes, which peers ask for in pieces when they first call one
-//! of them. Each entry of a listing is, with the lowest byte first:
+//! An endpoint lists its named handlers in bytes, which peers ask for in pieces when they first
+//! call one of them. Each entry of a listing is, with the lowest byte first:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -21,8 +21,8 @@ pub(crate) const LONGEST_LISTING: usize = MOST_HANDLERS * (13 + LONGEST_NAME + L
 
 /// The named handlers of an endpoint, by the numbers that stand for their names and types.
 pub(crate) struct Names {
-    /// As many as a power of two, of which half are free at least. An entry is at the place that its number
-    /// says, or behind it.
+    /// As many as a power of two, of which half are free at least. An entry is at the place that
+    /// its number says, or behind it.
     places: Box<[Option<(u64, u16)>]>,
     listing: Box<[u8]>,
 }

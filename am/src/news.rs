@@ -20,7 +20,8 @@ pub(crate) enum News {
     Opened(Arc<Link>),
 }
 
-/// A link that is over. What came by it before is to be handled, and is in receives of it until then.
+/// A link that is over. What came by it before is to be handled, and is in receives of it until
+/// then.
 pub(crate) struct Parting {
     pub link: Arc<Link>,
     /// How many requests are lost.
@@ -50,8 +51,9 @@ pub(crate) fn is_past(count: usize, until: usize) -> bool {
     count.wrapping_sub(until).cast_signed() >= 0
 }
 
-/// News that the poller has not heard: it does in each look, and before it looks up whose a completion
-/// is. For a link is told of before anything can come by it, and its number may have been another's.
+/// News that the poller has not heard: it does in each look, and before it looks up whose a
+/// completion is. For a link is told of before anything can come by it, and its number may have
+/// been another's.
 #[derive(Default)]
 pub(crate) struct Inbox {
     news: Mutex<Vec<News>>,

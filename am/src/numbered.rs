@@ -12,7 +12,8 @@ use crate::news::is_past;
 pub(crate) struct Links {
     all: HashMap<u32, Arc<Link>, BuildHasherDefault<AsItIs>>,
     recent: Option<(u32, Arc<Link>)>,
-    /// Those that are new, the oldest first: what is taken now may be another's that had the number.
+    /// Those that are new, the oldest first: what is taken now may be another's that had the
+    /// number.
     fresh: VecDeque<Fresh>,
 }
 
@@ -54,7 +55,8 @@ impl Links {
         self.fresh.push_back(Fresh { link, since });
     }
 
-    /// So many of each queue are taken: links that had nothing among these have their numbers to themselves.
+    /// So many of each queue are taken: links that had nothing among these have their numbers to
+    /// themselves.
     #[inline]
     pub fn settle(&mut self, taken: [usize; 2]) {
         if !self.fresh.is_empty() {

@@ -30,12 +30,12 @@ fn few(header: Header, content: Content<'_>, taken: Taken) -> Option<Inline> {
 /// The sending end of a link that is open.
 pub(crate) struct Outbox {
     queue: SendQueue,
-    /// Whether the device loses nothing, and the peer has a receive for whatever is sent: then messages
-    /// that go at once are copied to where they leave, and nothing of them is kept.
+    /// Whether the device loses nothing, and the peer has a receive for whatever is sent: then
+    /// messages that go at once are copied to where they leave, and nothing of them is kept.
     copies: bool,
     held: Held,
-    /// What there was no room to send: no more than an answer to each of the peer's requests, and two for
-    /// each of this side's.
+    /// What there was no room to send: no more than an answer to each of the peer's requests, and
+    /// two for each of this side's.
     backlog: VecDeque<WorkRequest>,
     /// Which sends of few bytes are told of: then there is room again for what waits.
     telling: Telling,
@@ -51,7 +51,8 @@ pub(crate) struct Outbox {
 
 /// What is worth a doorbell: the longer a row of packets, the cheaper.
 pub(crate) const MUCH: u64 = 1 << 20;
-/// The same where there are none, for who writes does all the work: the peer is to hear of it meanwhile.
+/// The same where there are none, for who writes does all the work: the peer is to hear of it
+/// meanwhile.
 pub(crate) const MUCH_MAPPED: u64 = 1 << 18;
 
 /// What goes soon.
@@ -102,8 +103,8 @@ impl Outbox {
         }
     }
 
-    /// Sends a message that does not travel in a request by copying it to where it leaves, if it can be.
-    /// Whether it was.
+    /// Sends a message that does not travel in a request by copying it to where it leaves, if it
+    /// can be. Whether it was.
     fn copy(&mut self, header: Header, content: Content<'_>, nic: &mut AtHand<'_>) -> bool {
         if !self.copies || header.is_wide() {
             return false;
@@ -134,8 +135,8 @@ impl Outbox {
         self.telling.tells(room)
     }
 
-    /// Puts a request behind what is held, to go with it soon; at once if that is much. Whether nothing
-    /// was there before that goes soon.
+    /// Puts a request behind what is held, to go with it soon; at once if that is much. Whether
+    /// nothing was there before that goes soon.
     pub fn put(&mut self, request: impl Into<WorkRequest>, len: u64) -> bool {
         let first = !self.holds();
         match std::mem::replace(&mut self.held, Held::Nothing) {
@@ -170,9 +171,9 @@ impl Outbox {
         }
     }
 
-    /// Puts a write, and its message behind it: with those of others, which their writes need not follow.
-    /// So writes go in a row, until there is so `much` of them, or of messages the `most`. Whether nothing
-    /// was there before that goes soon.
+    /// Puts a write, and its message behind it: with those of others, which their writes need not
+    /// follow. So writes go in a row, until there is so `much` of them, or of messages the `most`.
+    /// Whether nothing was there before that goes soon.
     pub fn put_told(
         &mut self,
         (write, len): (Write, u64),
@@ -229,8 +230,8 @@ impl Outbox {
         }
     }
 
-    /// Puts a message to what goes soon: at once, if it is the last of so many. Whether there was nothing
-    /// before that goes soon, and is now.
+    /// Puts a message to what goes soon: at once, if it is the last of so many. Whether there was
+    /// nothing before that goes soon, and is now.
     pub fn hold(
         &mut self,
         header: Header,

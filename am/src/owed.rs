@@ -23,11 +23,11 @@ use crate::room::Room;
 use crate::wire::{ANSWER, FAILED, Header};
 
 /// A request that was kept, to be answered later: from wherever, once, and within the time that its
-/// sender gives it, its endpoint's [`patience`](crate::EndpointConfig::patience). An answer that is too
-/// late goes nowhere.
+/// sender gives it, its endpoint's [`patience`](crate::EndpointConfig::patience). An answer that is
+/// too late goes nowhere.
 ///
-/// One that is dropped says to its caller that nothing was replied. That of an asynchronous handler says so
-/// when the handler ends, unless it was given away and is still held then.
+/// One that is dropped says to its caller that nothing was replied. That of an asynchronous handler
+/// says so when the handler ends, unless it was given away and is still held then.
 pub struct Kept {
     link: Arc<Link>,
     /// The request's header and its place in the link's table, until it is answered.
@@ -55,8 +55,8 @@ impl Kept {
     }
 
     /// Whether somebody still waits for the answer. Nobody does when the sender's
-    /// [`patience`](crate::EndpointConfig::patience) is over, when the sender has gone, or when it has given
-    /// its call up, which is known here within about a second.
+    /// [`patience`](crate::EndpointConfig::patience) is over, when the sender has gone, or when it
+    /// has given its call up, which is known here within about a second.
     pub fn is_awaited(&self) -> bool {
         self.id().is_some_and(|id| self.link.awaits(id))
     }
@@ -76,8 +76,8 @@ impl Kept {
         self.placed.clone()
     }
 
-    /// Takes the payload, which is not copied if it fills a quarter of its buffer. [`payload`](Self::payload) is
-    /// empty then.
+    /// Takes the payload, which is not copied if it fills a quarter of its buffer.
+    /// [`payload`](Self::payload) is empty then.
     pub fn take_payload(&mut self) -> Bytes {
         let range = std::mem::replace(&mut self.payload, 0..0);
         let Some(buffer) = self.buffer.take() else { return Bytes::new() };
@@ -183,8 +183,8 @@ impl Drop for Kept {
     }
 }
 
-/// What the task of an asynchronous handler owes to the request that it runs for: to say, when it ends,
-/// that there is no answer, if nobody has given one or will.
+/// What the task of an asynchronous handler owes to the request that it runs for: to say, when it
+/// ends, that there is no answer, if nobody has given one or will.
 pub(crate) struct TaskDebt {
     link: Arc<Link>,
     owed: (Header, KeptId),
@@ -209,7 +209,8 @@ impl Drop for TaskDebt {
     }
 }
 
-/// Whoever is said to owe an answer ends without one: its requester is told, if nobody else owes it.
+/// Whoever is said to owe an answer ends without one: its requester is told, if nobody else owes
+/// it.
 fn ends_without_answer(link: &Arc<Link>, (header, id): (Header, KeptId), who: Owes, panics: bool) {
     let later = || -> Later { Box::new(move |link| unanswered(link, header, panics)) };
     if link.nothing_from(id, who, later) == Release::Now {

@@ -109,7 +109,8 @@ impl Pack {
         true
     }
 
-    /// One that others follow, as long as each of them: so they go in a row, as packets of one length.
+    /// One that others follow, as long as each of them: so they go in a row, as packets of one
+    /// length.
     pub fn filled(mut self, taken: Taken) -> Self {
         let rest = self.most() - self.buffer.len();
         if (HEAD..=MOST_ZEROS).contains(&rest) {

@@ -24,8 +24,9 @@ use crate::room::Room;
 use crate::waiting::{Admission, Awaited, Coming, found, found_since};
 use crate::words::MOST_WORDS;
 
-/// An endpoint's peer, to call and to send to. Clones are handles to the same. It may be used for as long as
-/// the [`Endpoint`](crate::Endpoint) is there; kept for longer, it keeps the endpoint's NIC open.
+/// An endpoint's peer, to call and to send to. Clones are handles to the same. It may be used for
+/// as long as the [`Endpoint`](crate::Endpoint) is there; kept for longer, it keeps the endpoint's
+/// NIC open.
 #[derive(Clone)]
 pub struct Peer {
     link: Arc<Link>,
@@ -83,14 +84,14 @@ impl Peer {
         Self { link, within }
     }
 
-    /// A handle by which calls wait so long for their answers, and requests and payloads for credits,
-    /// whatever the endpoint's [`deadline`](crate::EndpointConfig::deadline) is: for one call, or for many.
-    /// The time of each counts from when it begins to sleep. With [`Duration::MAX`] they wait as long as the
-    /// peer is there.
+    /// A handle by which calls wait so long for their answers, and requests and payloads for
+    /// credits, whatever the endpoint's [`deadline`](crate::EndpointConfig::deadline) is: for one
+    /// call, or for many. The time of each counts from when it begins to sleep. With
+    /// [`Duration::MAX`] they wait as long as the peer is there.
     ///
-    /// When the time is over a call ends with [`CallError::Deadline`], and what else needs a credit with
-    /// [`SendError::NoCredit`]. A call that was sent is given up then, as one that is dropped: its
-    /// answer, if one comes, goes nowhere.
+    /// When the time is over a call ends with [`CallError::Deadline`], and what else needs a credit
+    /// with [`SendError::NoCredit`]. A call that was sent is given up then, as one that is dropped:
+    /// its answer, if one comes, goes nowhere.
     ///
     /// ```
     /// use std::time::Duration;
@@ -118,15 +119,16 @@ impl Peer {
         self.link.ending()
     }
 
-    /// The name by which this endpoint has connected to the peer, or `None` if only the peer has connected to
-    /// this endpoint.
+    /// The name by which this endpoint has connected to the peer, or `None` if only the peer has
+    /// connected to this endpoint.
     pub fn name(&self) -> Option<Name> {
         self.link.name()
     }
 
-    /// Takes the peer off the endpoint's translation table, wherever it is there, and waits until it has
-    /// handled what was sent there before: see [`Endpoint::unmap`](crate::Endpoint::unmap). Who drops a `Peer`
-    /// instead stays connected, and may [connect](crate::Endpoint::connect) again for the same one.
+    /// Takes the peer off the endpoint's translation table, wherever it is there, and waits until
+    /// it has handled what was sent there before: see [`Endpoint::unmap`](crate::Endpoint::unmap).
+    /// Who drops a `Peer` instead stays connected, and may [connect](crate::Endpoint::connect)
+    /// again for the same one.
     ///
     /// # Errors
     /// When this endpoint has not mapped the peer, or has taken it off already.
@@ -139,9 +141,9 @@ impl Peer {
         self.link.longest()
     }
 
-    /// Calls a handler of the peer, and waits for its answer, for no longer than [that](Self::within) if
-    /// there is a bound. Of a [`Call`](crate::Call) this gives what the handler has returned, of a
-    /// [`RequestId`] the [`Reply`](crate::Reply).
+    /// Calls a handler of the peer, and waits for its answer, for no longer than
+    /// [that](Self::within) if there is a bound. Of a [`Call`](crate::Call) this gives what the
+    /// handler has returned, of a [`RequestId`] the [`Reply`](crate::Reply).
     ///
     /// ```
     /// use doorbell::am::{Call, CallError, Peer};
@@ -153,10 +155,10 @@ impl Peer {
     /// }
     /// ```
     ///
-    /// A call that is dropped, by `select!` or `timeout`, is given up. Its asynchronous handler is ended at
-    /// its next await, within about a second, which gives the call's credit back. Other handlers run to
-    /// their end, and a request that they [keep](crate::Request::keep) has its credit until it is answered
-    /// or the [`patience`](crate::EndpointConfig::patience) is over.
+    /// A call that is dropped, by `select!` or `timeout`, is given up. Its asynchronous handler is
+    /// ended at its next await, within about a second, which gives the call's credit back. Other
+    /// handlers run to their end, and a request that they [keep](crate::Request::keep) has its
+    /// credit until it is answered or the [`patience`](crate::EndpointConfig::patience) is over.
     ///
     /// # Errors
     /// When the call was not sent, not delivered, or not answered, or the handler has failed.
@@ -170,8 +172,8 @@ impl Peer {
         self.call_content(kind, room.content(&arguments)).await
     }
 
-    /// Calls a handler of the peer with a payload beside the arguments, of which a copy is sent. The handler
-    /// finds it in its [request](crate::Request::payload).
+    /// Calls a handler of the peer with a payload beside the arguments, of which a copy is sent.
+    /// The handler finds it in its [request](crate::Request::payload).
     ///
     /// # Errors
     /// As [`call`](Self::call), and when the peer does not take so long a payload.
@@ -224,10 +226,12 @@ impl Peer {
         found.map_err(|why| why.about(Called::new(self.link.peer_text(), None, kind.name())))
     }
 
-    /// Sends a notice, when there is a credit for it. This does not wait until the notice is handled.
+    /// Sends a notice, when there is a credit for it. This does not wait until the notice is
+    /// handled.
     ///
-    /// If others are under way to the peer, it goes in company: with what is sent before this task lets
-    /// other tasks run, at the latest then. A task that blocks its thread instead keeps it back.
+    /// If others are under way to the peer, it goes in company: with what is sent before this task
+    /// lets other tasks run, at the latest then. A task that blocks its thread instead keeps it
+    /// back.
     ///
     /// ```
     /// use doorbell::am::{Notice, Peer, SendError};
@@ -251,8 +255,8 @@ impl Peer {
         self.send(notice, room.content(&arguments)).await
     }
 
-    /// Sends a notice at once and without company, if there is a credit now and the place of the notice's
-    /// handler is known. Whether both are so.
+    /// Sends a notice at once and without company, if there is a credit now and the place of the
+    /// notice's handler is known. Whether both are so.
     ///
     /// # Errors
     /// As [`notify`](Self::notify).
@@ -291,8 +295,8 @@ impl Peer {
         self.send(notice, room.content_with(&arguments, payload.as_ref())).await
     }
 
-    /// Sends a request to a handler whose place the program has chosen, when there is a credit for it. This
-    /// does not wait until the request is handled; what is replied runs a [reply
+    /// Sends a request to a handler whose place the program has chosen, when there is a credit for
+    /// it. This does not wait until the request is handled; what is replied runs a [reply
     /// handler](crate::Handlers::reply) here. It goes in company as [`notify`](Self::notify) does.
     ///
     /// # Errors
@@ -343,16 +347,16 @@ impl Peer {
         found.map_err(|why| why.of_a_question(self.link.peer_text()))
     }
 
-    /// Places data in the peer's segment, and runs a handler there behind it. What this gives may be
-    /// awaited for the data's memory.
+    /// Places data in the peer's segment, and runs a handler there behind it. What this gives may
+    /// be awaited for the data's memory.
     ///
-    /// Where there is a credit this is done at once, and other tasks are not let run. Nothing is copied: of
-    /// registered memory name a [`Segment`](doorbell_verbs::Segment), which is to
-    /// be left alone until then.
+    /// Where there is a credit this is done at once, and other tasks are not let run. Nothing is
+    /// copied: of registered memory name a [`Segment`](doorbell_verbs::Segment), which is to be
+    /// left alone until then.
     ///
     /// # Errors
-    /// When the data does not fit there, or there are more than sixteen words; the peer has gone, or this
-    /// is a handler.
+    /// When the data does not fit there, or there are more than sixteen words; the peer has gone,
+    /// or this is a handler.
     pub async fn place<K: OneWay>(
         &self,
         kind: K,
@@ -416,7 +420,8 @@ impl Peer {
 /// A call that was sent.
 struct Begun {
     call: u16,
-    /// What the link had changed before that, or an answer that comes at once would not be looked for.
+    /// What the link had changed before that, or an answer that comes at once would not be looked
+    /// for.
     seen: u32,
 }
 
@@ -454,8 +459,8 @@ async fn begin_later<'l>(
     Ok(Begun { call: credit.send_call(handler, content)?, seen })
 }
 
-/// Asks the endpoint at the other end of a link something, and waits for the answer: for so long, or for
-/// as long as the peer is there.
+/// Asks the endpoint at the other end of a link something, and waits for the answer: for so long,
+/// or for as long as the peer is there.
 pub(crate) async fn ask(
     link: &Arc<Link>,
     handler: u16,

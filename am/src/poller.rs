@@ -1,7 +1,7 @@
 //! Polling: what came runs its handlers.
 //!
-//! One poller is at it at a time, and whoever finds another at it goes on: so requests run one after
-//! the other, and no handler meets another.
+//! One poller is at it at a time, and whoever finds another at it goes on: so requests run one
+//! after the other, and no handler meets another.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -30,8 +30,8 @@ pub(crate) struct Looked {
     pub woke: bool,
 }
 
-/// The answer that is waited for by whoever looks: it is put there, and not kept on the link for him to
-/// find.
+/// The answer that is waited for by whoever looks: it is put there, and not kept on the link for
+/// him to find.
 pub(crate) struct Awaiting<'r> {
     pub link: &'r Arc<Link>,
     pub call: u16,
@@ -51,7 +51,8 @@ impl<'r> Looking<'r> {
         Self { looked: Looked::default(), nic, awaits }
     }
 
-    /// A call is answered. What is waited for comes once: from there on its number may be another call's.
+    /// A call is answered. What is waited for comes once: from there on its number may be another
+    /// call's.
     #[inline]
     pub fn answered(&mut self, link: &Arc<Link>, call: u16, answer: impl FnOnce() -> Answer) {
         let is = |awaits: &mut Awaiting<'_>| awaits.call == call && Arc::ptr_eq(awaits.link, link);
@@ -76,8 +77,8 @@ struct Served {
     parting: Vec<Parting>,
 }
 
-/// A link whose peer has said what it has taken, which nobody waits for, and for how many looks more the
-/// NIC may be elsewhere before that is forgotten.
+/// A link whose peer has said what it has taken, which nobody waits for, and for how many looks
+/// more the NIC may be elsewhere before that is forgotten.
 struct Proves {
     link: u32,
     looks: u8,

@@ -22,10 +22,10 @@ impl Taken {
         self.0.wrapping_sub(before.0) & Self::MASK
     }
 
-    /// The most credits with which a number can't have come round before it is used. While a message
-    /// is on its way its reader sends no more than its own requests and answers to those of the other,
-    /// for what would let it send more comes behind that message; and as many again until it is used,
-    /// or another message comes.
+    /// The most credits with which a number can't have come round before it is used. While a
+    /// message is on its way its reader sends no more than its own requests and answers to those of
+    /// the other, for what would let it send more comes behind that message; and as many again
+    /// until it is used, or another message comes.
     pub const MOST_CREDITS: usize = 1 << (Self::BITS - 3);
 }
 
@@ -48,9 +48,9 @@ impl Posted {
         }
     }
 
-    /// How many of all requests came, if the peer has taken so many of those that it counts. It is not
-    /// known where others are behind the last of them; nor, for a while, whenever as many were counted
-    /// as a count can say.
+    /// How many of all requests came, if the peer has taken so many of those that it counts. It is
+    /// not known where others are behind the last of them; nor, for a while, whenever as many were
+    /// counted as a count can say.
     pub fn until(&self, taken: Taken) -> Option<u32> {
         let left = self.counted.beyond(taken);
         (left < self.counted.beyond(self.uncounted_at)).then(|| self.all.wrapping_sub(left.into()))

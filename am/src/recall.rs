@@ -1,9 +1,9 @@
 //! Receives that are promised to who does not need them, and taken back for who does.
 //!
 //! While there is plenty, each peer is promised all that it may ever need. Later ones would find
-//! nothing, then, and busy ones no more than they have: so what was promised for answers goes back, and
-//! idle peers are asked for all their credits but one. A peer that has given a credit back does not use
-//! it any more, and so each promise stays covered by a receive all the time.
+//! nothing, then, and busy ones no more than they have: so what was promised for answers goes back,
+//! and idle peers are asked for all their credits but one. A peer that has given a credit back does
+//! not use it any more, and so each promise stays covered by a receive all the time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +24,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// How many peers are asked at a time.
 const AT_ONCE: usize = 64;
 
-/// Takes receives back from idle peers that have some of these; if there must be some, from others, too.
-/// Until one has come back, or not for long while somebody is leaving who has some. Whether any may.
+/// Takes receives back from idle peers that have some of these; if there must be some, from others,
+/// too. Until one has come back, or not for long while somebody is leaving who has some. Whether
+/// any may.
 pub(crate) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool) -> bool {
     let have = |link: &Arc<Link>| Arc::ptr_eq(&link.buffers, receives);
     let links: Vec<_> = core.all().into_iter().filter(have).collect();

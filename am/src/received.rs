@@ -10,8 +10,8 @@ use crate::kept::KeptId;
 use crate::link::Link;
 use crate::peer::Peer;
 
-/// What an [asynchronous handler](crate::Handlers::on_async) is told of its request, beside the arguments.
-/// Clones are of the same request.
+/// What an [asynchronous handler](crate::Handlers::on_async) is told of its request, beside the
+/// arguments. Clones are of the same request.
 #[derive(Clone)]
 pub struct Received {
     link: Arc<Link>,
@@ -46,8 +46,8 @@ impl Received {
     }
 
     /// Whether somebody still waits for the answer. Nobody does when the sender's
-    /// [`patience`](crate::EndpointConfig::patience) is over, when the sender has gone, or when it has given
-    /// its call up, which is known here within about a second.
+    /// [`patience`](crate::EndpointConfig::patience) is over, when the sender has gone, or when it
+    /// has given its call up, which is known here within about a second.
     pub fn is_awaited(&self) -> bool {
         self.id.is_some_and(|id| self.link.awaits(id))
     }

@@ -7,14 +7,15 @@ use doorbell_verbs::Buf;
 
 use crate::buffers::Buffers;
 
-/// Whether a payload is copied out of the buffer in which it was received, which then serves for other
-/// messages: a program that keeps payloads for long holds no more than four times their bytes.
+/// Whether a payload is copied out of the buffer in which it was received, which then serves for
+/// other messages: a program that keeps payloads for long holds no more than four times their
+/// bytes.
 pub(crate) fn is_copied(payload: usize, buffer: &Buf) -> bool {
     4 * payload < buffer.capacity()
 }
 
-/// A buffer that bytes were received into, and which of them are meant. When it is dropped, the buffer
-/// serves its endpoint again.
+/// A buffer that bytes were received into, and which of them are meant. When it is dropped, the
+/// buffer serves its endpoint again.
 pub(crate) struct ReceivedBuffer {
     pub buffer: Buf,
     pub range: Range<usize>,

@@ -4,8 +4,8 @@ use crate::arguments::Arguments;
 use crate::content::Content;
 use crate::words::{MOST_WORDS, each_word};
 
-/// Room for the words of any arguments: few as a rule, for which nothing is allocated. It is filled where
-/// it lies, for to move it costs more than to fill it.
+/// Room for the words of any arguments: few as a rule, for which nothing is allocated. It is filled
+/// where it lies, for to move it costs more than to fill it.
 pub(crate) struct Room {
     few: [u64; MOST_WORDS],
     many: Vec<u64>,
@@ -31,7 +31,8 @@ impl Room {
         Content { words: self.of(arguments), payload: arguments.payload() }
     }
 
-    /// What a message of these arguments carries, which have no payload of their own, with a payload.
+    /// What a message of these arguments carries, which have no payload of their own, with a
+    /// payload.
     #[inline]
     pub fn content_with<'c, A: Arguments>(
         &'c mut self,

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A number that a peer shows when it maps an endpoint, and that the endpoint may demand: see [`Admits`].
-/// Every number is a tag like any other. Who shows none passes `None` to
+/// A number that a peer shows when it maps an endpoint, and that the endpoint may demand: see
+/// [`Admits`]. Every number is a tag like any other. Who shows none passes `None` to
 /// [`Endpoint::map`](crate::Endpoint::map).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -60,9 +60,9 @@ impl From<Tag> for Admits {
     }
 }
 
-/// The tag that the peer of a link shows, and whether the endpoint admits it. That is looked at with every
-/// message, and so it is decided once, when either changes. Whoever writes it holds the lock of what the
-/// endpoint admits.
+/// The tag that the peer of a link shows, and whether the endpoint admits it. That is looked at
+/// with every message, and so it is decided once, when either changes. Whoever writes it holds the
+/// lock of what the endpoint admits.
 #[derive(Default, Debug)]
 pub(crate) struct Admission {
     tag: AtomicU64,

@@ -31,8 +31,8 @@ impl Tasks {
         Self { runtime, slots, begun: AtomicUsize::new(0), most }
     }
 
-    /// Makes room for a task, if there is some. Peers that are connected have no more requests under
-    /// way than there is room for: but what tasks of others still do counts, too.
+    /// Makes room for a task, if there is some. Peers that are connected have no more requests
+    /// under way than there is room for: but what tasks of others still do counts, too.
     pub fn reserve(&self, endpoint: &Arc<Core>) -> Option<Begun> {
         let begun = Begun(endpoint.clone());
         (self.begun.fetch_add(1, Ordering::Relaxed) < self.most).then_some(begun)
@@ -57,8 +57,8 @@ impl Tasks {
     }
 }
 
-/// Runs a task to its end, and drops it. Whether it did not panic: what it panicked with is dropped here,
-/// since that may panic again.
+/// Runs a task to its end, and drops it. Whether it did not panic: what it panicked with is dropped
+/// here, since that may panic again.
 async fn ends(task: impl Future<Output = ()>) -> bool {
     let mut task = std::pin::pin!(task);
     let ended = poll_fn(|context| match contained(|| task.as_mut().poll(context)) {

@@ -1,9 +1,9 @@
 //! Which sends are told of when they are complete.
 //!
-//! Most sends of few bytes are not, for to tell costs as much as to send. But who has no room must hear of
-//! room again: so whenever the queue is full, one of the requests in it is told of. A send is, if so many
-//! were not since it was last asked, and there was little room then. Those behind the last that found
-//! ample room are more than that in a full queue.
+//! Most sends of few bytes are not, for to tell costs as much as to send. But who has no room must
+//! hear of room again: so whenever the queue is full, one of the requests in it is told of. A send
+//! is, if so many were not since it was last asked, and there was little room then. Those behind
+//! the last that found ample room are more than that in a full queue.
 
 /// Says which are.
 pub(crate) struct Telling {

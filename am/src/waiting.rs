@@ -59,8 +59,8 @@ pub(crate) async fn found<'l, A: Awaited>(
     kept
 }
 
-/// As [`found`], of what had not come when the link had changed so often. It is kept where the caller says,
-/// and not handed through all that waits for it.
+/// As [`found`], of what had not come when the link had changed so often. It is kept where the
+/// caller says, and not handed through all that waits for it.
 #[inline]
 pub(crate) async fn found_since<'l, A: Awaited>(
     link: &'l Arc<Link>,
@@ -80,8 +80,8 @@ pub(crate) async fn found_since<'l, A: Awaited>(
     .await;
 }
 
-/// Whether the time is over of somebody who lets others run. It is not looked at for one who only spins,
-/// unless that goes on and on, since other things come all the time.
+/// Whether the time is over of somebody who lets others run. It is not looked at for one who only
+/// spins, unless that goes on and on, since other things come all the time.
 #[cold]
 fn pends<'l>(
     pended: &mut u8,

@@ -1,15 +1,16 @@
 //! What messages look like between endpoints.
 //!
-//! A send carries one message or several: each is a [`Header`] and the length of its payload, four bytes
-//! each, in whose upper eleven bits it says how many sends of the other's [were taken](crate::proofs), its
-//! arguments, eight bytes each, and its payload, all with the lowest byte first, and zeros
-//! behind up to a multiple of eight. So a short message of seven words takes a cache line. Where
-//! eight bytes more would be a packet more, the header of a message that is alone is the send's
-//! immediate instead, and only arguments and payload are its data: so a payload of a packet's size
-//! takes one packet. So it is, too, of those longer than 64 bytes on devices that lose nothing, where
-//! what was taken need not be said. Of words that are 31 or more the header says 31, and one more in front of them
-//! how many. A send of several that is full is made as long as a packet, if it is nearly that, by an
-//! answer to no request at its end, with zeros behind it: packets of one length go in one run.
+//! A send carries one message or several: each is a [`Header`] and the length of its payload, four
+//! bytes each, in whose upper eleven bits it says how many sends of the other's [were
+//! taken](crate::proofs), its arguments, eight bytes each, and its payload, all with the lowest
+//! byte first, and zeros behind up to a multiple of eight. So a short message of seven words takes
+//! a cache line. Where eight bytes more would be a packet more, the header of a message that is
+//! alone is the send's immediate instead, and only arguments and payload are its data: so a payload
+//! of a packet's size takes one packet. So it is, too, of those longer than 64 bytes on devices
+//! that lose nothing, where what was taken need not be said. Of words that are 31 or more the
+//! header says 31, and one more in front of them how many. A send of several that is full is made
+//! as long as a packet, if it is nearly that, by an answer to no request at its end, with zeros
+//! behind it: packets of one length go in one run.
 //!
 //! | bits of the header | what |
 //! |---|---|
@@ -30,7 +31,8 @@ pub const MOST_HANDLERS: usize = (1 << 12) - 2;
 pub const SYSTEM: u16 = MOST_HANDLERS as u16 + 1;
 /// What a reply says, in the field of the handler, that is the answer to a call by name.
 pub const ANSWER: u16 = SYSTEM;
-/// What a reply says there that is the text of an error with which the handler of a call has failed.
+/// What a reply says there that is the text of an error with which the handler of a call has
+/// failed.
 pub const FAILED: u16 = MOST_HANDLERS as u16;
 /// The most requests that may be under way to a peer.
 pub const MOST_CREDITS: usize = (1 << 12) - 1;
@@ -45,12 +47,13 @@ pub enum Kind {
     Request,
     /// Answers a request by a reply handler, or a call by its future.
     Reply,
-    /// Answers a request that was not delivered: the first word says why, the others, and the payload,
-    /// are the request's.
+    /// Answers a request that was not delivered: the first word says why, the others, and the
+    /// payload, are the request's.
     Returned,
     /// Answers as many requests as the field of the call says, to which nothing was replied.
     Done,
-    /// Answers a call to which nothing was replied; or [asks](awaits) whether calls are still awaited.
+    /// Answers a call to which nothing was replied; or [asks](awaits) whether calls are still
+    /// awaited.
     Unanswered,
     /// Allows as many requests more as the field of the call says.
     Grant,
@@ -137,19 +140,19 @@ impl Header {
 pub enum Ask {
     /// Whether the handlers in the payload are the same as the other's, as far as both have them.
     Compare = 1,
-    /// That the tag in the second word is shown from now on; without a second word, none. The answer says
-    /// where payloads may be placed: an address, a key, a length. It has no words if the tag is not admitted:
-    /// then what was shown before is shown still.
+    /// That the tag in the second word is shown from now on; without a second word, none. The
+    /// answer says where payloads may be placed: an address, a key, a length. It has no words if
+    /// the tag is not admitted: then what was shown before is shown still.
     Show = 2,
-    /// That the link has no users on this side any more. The answer is 1 if it has on the other side; 0 if
-    /// not, and the link is to be ended: see [`life`](crate::life).
+    /// That the link has no users on this side any more. The answer is 1 if it has on the other
+    /// side; 0 if not, and the link is to be ended: see [`life`](crate::life).
     Leave = 3,
     /// That credits are wanted back which are not used. The answer says how many come back.
     Recall = 4,
     /// That the segment is to be mapped. The answer is 1 if it is granted for that.
     Lend = 5,
-    /// What the [named](crate::names) handlers are. The second word is how many bytes of the listing are
-    /// known. The answer says how many there are in all, and has those that follow.
+    /// What the [named](crate::names) handlers are. The second word is how many bytes of the
+    /// listing are known. The answer says how many there are in all, and has those that follow.
     Names = 6,
 }
 
@@ -157,7 +160,8 @@ pub enum Ask {
 pub mod awaits {
     /// Nothing is replied.
     pub const ENDS: u16 = 0;
-    /// Are the [calls](super::packed) in the words still awaited? It is asked by whoever handles them.
+    /// Are the [calls](super::packed) in the words still awaited? It is asked by whoever handles
+    /// them.
     pub const ASKED: u16 = 1;
     /// The answer: a bit for each of them, from the lowest on, which is set if nobody awaits it.
     pub const TOLD: u16 = 2;
@@ -186,8 +190,8 @@ impl Ask {
     }
 }
 
-/// What a NIC's write says in its metadata that places a payload: the header of its message, and where
-/// in the segment.
+/// What a NIC's write says in its metadata that places a payload: the header of its message, and
+/// where in the segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Placement {
     pub header: Header,
@@ -221,7 +225,8 @@ pub struct Hello {
     pub tag: Option<Tag>,
     /// Memory in which others may place payloads.
     pub segment: RemoteMemory,
-    /// What tells the endpoint's handlers from others, as far as its program has chosen their places.
+    /// What tells the endpoint's handlers from others, as far as its program has chosen their
+    /// places.
     pub handlers: u64,
     pub nature: Nature,
 }

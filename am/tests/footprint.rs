@@ -11,8 +11,8 @@ const ASK: RequestId<u64> = RequestId::new(0, "ask");
 const TOLD: ReplyId<u64> = ReplyId::new(0, "told");
 const PEERS: usize = 1000;
 
-/// Both ends are in this process, and each peer has answered a call. There is one receive for each, and
-/// a seventh more for those who are busy.
+/// Both ends are in this process, and each peer has answered a call. There is one receive for each,
+/// and a seventh more for those who are busy.
 #[tokio::test]
 async fn an_idle_peer_takes_8_kib_at_most() {
     let config = Config { queue_pairs: PEERS + 1, ..Config::default() };

@@ -1,6 +1,6 @@
-//! What it costs to set a connection up and to end it: two NICs and their connection managers joined
-//! in memory, both sides on this one thread, everything included from the queue pairs' making to
-//! their taking down.
+//! What it costs to set a connection up and to end it: two NICs and their connection managers
+//! joined in memory, both sides on this one thread, everything included from the queue pairs'
+//! making to their taking down.
 //!
 //! `cargo bench -p doorbell-core --bench connections`
 

@@ -18,9 +18,10 @@
 //!   travels from a device to a region.
 //! * [`pcap`]: capture files, read and written.
 //!
-//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic. Four files
-//! have unsafe code, each with its reason: the rings between a program and its NIC, the CRC by the
-//! processor's carry-less multiplication, what keeps a region's words, and what moves many of them.
+//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic. Four
+//! files have unsafe code, each with its reason: the rings between a program and its NIC, the CRC
+//! by the processor's carry-less multiplication, what keeps a region's words, and what moves many
+//! of them.
 
 #![deny(unsafe_code)]
 

@@ -26,8 +26,8 @@ pub trait Payload: Copy {
     /// Copies all of them to the front of `to`, which must be long enough.
     fn copy_to(&self, to: &mut [u8]);
 
-    /// Copies all of them to the front of `to`, and takes them into a CRC. Many at once are looked at
-    /// only once for both, if it can be done.
+    /// Copies all of them to the front of `to`, and takes them into a CRC. Many at once are looked
+    /// at only once for both, if it can be done.
     #[must_use]
     fn copy_to_summed(&self, to: &mut [u8], crc: Crc) -> Crc {
         self.copy_to(to);
@@ -50,8 +50,8 @@ impl Payload for &[u8] {
 
     #[inline(always)]
     fn copy_to(&self, to: &mut [u8]) {
-        // Of known length, a copy is a load and a store, and no call; the two of them differ, for else
-        // they would be one of unknown length.
+        // Of known length, a copy is a load and a store, and no call; the two of them differ, for
+        // else they would be one of unknown length.
         match (self.as_array(), self.as_array::<16>()) {
             (Some(word), _) => to[..8].copy_from_slice(&u64::from_ne_bytes(*word).to_ne_bytes()),
             (_, Some(words)) => to[..16].copy_from_slice(words),

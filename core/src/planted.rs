@@ -49,7 +49,8 @@ pub enum Bug {
 
     /// An unreliable connection takes late copies for messages of their own.
     TakesLateCopies,
-    /// What comes behind a loss on an unreliable connection goes on with the message from before it.
+    /// What comes behind a loss on an unreliable connection goes on with the message from before
+    /// it.
     JoinsTornMessages,
     /// The receive that a torn message had begun to fill is forgotten.
     LosesTornReceives,

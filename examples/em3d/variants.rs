@@ -53,9 +53,9 @@ pub async fn simulate(
 /// Computes new values of the nodes of `field` from the values of the nodes of `other`. All
 /// processes await this.
 ///
-/// Each variant has one barrier, in `publish` or in `all_store_sync`. One is enough, since the fields
-/// take turns: a process that is ahead publishes or stores values of `field` only, which this half
-/// step does not read, and then waits at the barrier of the next half step.
+/// Each variant has one barrier, in `publish` or in `all_store_sync`. One is enough, since the
+/// fields take turns: a process that is ahead publishes or stores values of `field` only, which
+/// this half step does not read, and then waits at the barrier of the next half step.
 async fn half_step(
     variant: Variant,
     field: &mut Field,

@@ -60,7 +60,8 @@ pub async fn serve(nic: &Nic, mut listener: Listener, size: usize) -> anyhow::Re
         count += 1;
         match told {
             Ok(_) => {}
-            // It goes when it has heard the last of this, and its acknowledgement may have been lost.
+            // It goes when it has heard the last of this, and its acknowledgement may have been
+            // lost.
             Err(why) if has_left(&why) => break,
             Err(why) => return Err(why.into()),
         }

@@ -1,5 +1,5 @@
-//! What rdma-core's `rping` does, and with it: a server reads what a client has put into its memory,
-//! and writes it back.
+//! What rdma-core's `rping` does, and with it: a server reads what a client has put into its
+//! memory, and writes it back.
 //!
 //! `cargo run --release --example rping` plays both sides. To meet the other implementation, on a
 //! machine with an adapter or the kernel's driver:

@@ -129,8 +129,8 @@ fn claimed(layout: Layout, headers: &[u8]) -> usize {
     bytes.iter().fold(0, |claimed, &byte| claimed << 8 | usize::from(byte))
 }
 
-/// Makes extension headers of any bytes: all have a meaning, but those that claim more metadata than
-/// there is room for.
+/// Makes extension headers of any bytes: all have a meaning, but those that claim more metadata
+/// than there is room for.
 pub(crate) fn allow(layout: Layout, headers: &mut [u8]) {
     if let Some(at) = claim(layout) {
         let claimed = (claimed(layout, headers) % (Metadata::MOST + 1)) as u32;

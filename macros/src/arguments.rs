@@ -91,8 +91,8 @@ fn shape(am: &Path, name: &str, fields: &[Field]) -> TokenStream {
     shape
 }
 
-/// The name of the type, for errors: the struct as the program writes it. A field whose type depends
-/// on a parameter is shown with the type that it has in this instance.
+/// The name of the type, for errors: the struct as the program writes it. A field whose type
+/// depends on a parameter is shown with the type that it has in this instance.
 fn type_name(
     am: &Path,
     name: &str,

@@ -55,7 +55,8 @@ use syn::{DeriveInput, parse_macro_input};
 /// # What endpoints compare
 ///
 /// Two endpoints agree about a struct if its name, the names of its fields in their order, and the
-/// types of its fields are the same on both sides. The module that the struct is in does not matter.
+/// types of its fields are the same on both sides. The module that the struct is in does not
+/// matter.
 ///
 /// # Parameters
 ///
@@ -117,9 +118,9 @@ pub fn derive_arguments(input: TokenStream) -> TokenStream {
 ///
 /// # What endpoints compare
 ///
-/// Two endpoints agree about a word if its type has the same name on both sides. They do not compare
-/// the field of a struct or the variants of an `enum`. So if a new version of a program gives a type
-/// another meaning, it should also give it another name.
+/// Two endpoints agree about a word if its type has the same name on both sides. They do not
+/// compare the field of a struct or the variants of an `enum`. So if a new version of a program
+/// gives a type another meaning, it should also give it another name.
 ///
 /// # Errors
 ///
@@ -169,8 +170,8 @@ pub fn derive_word(input: TokenStream) -> TokenStream {
 ///
 /// Two endpoints agree about plain data if the struct's name, the names of its fields in their
 /// order, and the types of its fields as they are written are the same on both sides, and if both
-/// machines have the same order of bytes. Of a field whose type is itself a struct, they compare the
-/// name of this struct, and not its fields.
+/// machines have the same order of bytes. Of a field whose type is itself a struct, they compare
+/// the name of this struct, and not its fields.
 ///
 /// # Errors
 ///

@@ -6,8 +6,8 @@ use doorbell_verbs::{AccessError as OutOfRegion, Region};
 
 use crate::element::Element;
 
-/// A number that processes can change atomically in shared memory: `u64`, `i64`, `f64`, `u32`, `i32` and
-/// `f32`.
+/// A number that processes can change atomically in shared memory: `u64`, `i64`, `f64`, `u32`,
+/// `i32` and `f32`.
 ///
 /// Whatever carries a change, it is atomic to all others, by whichever process and carrier.
 pub trait Atomic: Element + private::Number + PartialEq + Send {}

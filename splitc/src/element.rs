@@ -4,8 +4,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// A type that shared memory can hold: plain data, for which any bytes are a valid value.
 ///
-/// Every type that has zerocopy's traits and can be copied is an element: numbers, arrays of numbers,
-/// [`GlobalPtr`](crate::GlobalPtr), and structs of those without gaps:
+/// Every type that has zerocopy's traits and can be copied is an element: numbers, arrays of
+/// numbers, [`GlobalPtr`](crate::GlobalPtr), and structs of those without gaps:
 ///
 /// ```
 /// use doorbell::splitc::{Element, GlobalPtr};

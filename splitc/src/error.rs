@@ -7,8 +7,8 @@ use std::sync::Arc;
 use doorbell_am::group::GroupError;
 use thiserror::Error;
 
-/// Why an access, an allocation or a collective failed. A small value: the [kind](Self::kind) is behind a
-/// pointer, so that results stay in registers.
+/// Why an access, an allocation or a collective failed. A small value: the [kind](Self::kind) is
+/// behind a pointer, so that results stay in registers.
 pub struct Error(Box<ErrorKind>);
 
 /// The kinds of errors of a [`World`](crate::World).
@@ -27,8 +27,8 @@ pub enum ErrorKind {
     /// A collective failed.
     #[error(transparent)]
     Group(#[from] GroupError),
-    /// The peer refused operations that this process had checked: a [function](crate::Apply) panicked there, or
-    /// the two processes are not of the same program, or memory was overwritten.
+    /// The peer refused operations that this process had checked: a [function](crate::Apply)
+    /// panicked there, or the two processes are not of the same program, or memory was overwritten.
     #[error(
         "process {rank} refused {count} operations that were right by what this process knows: has a \
          function panicked there (that process says so itself), or do the two run different programs?"
@@ -65,7 +65,8 @@ pub enum ErrorKind {
     Invalid(String),
 }
 
-/// A pointer or an index that is wrong. The error is found where the access begins; nothing was sent.
+/// A pointer or an index that is wrong. The error is found where the access begins; nothing was
+/// sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum AccessError {
@@ -192,7 +193,8 @@ pub enum HeapError {
         /// The largest alignment there is.
         most: usize,
     },
-    /// Processes asked for different allocations in the same collective call, or freed different ones.
+    /// Processes asked for different allocations in the same collective call, or freed different
+    /// ones.
     #[error(
         "the processes do not do the same: {what} differs between them in this collective; here it is \
          {here}"

@@ -12,8 +12,9 @@ use crate::error::{Error, HeapError};
 use crate::messages::locked;
 use crate::world::World;
 
-/// A function of a program's own that changes a value in shared memory atomically, and returns something about
-/// it: `T` is the type of the value, `A` that of the argument, `R` that of the result.
+/// A function of a program's own that changes a value in shared memory atomically, and returns
+/// something about it: `T` is the type of the value, `A` that of the argument, `R` that of the
+/// result.
 ///
 /// Every process [defines](crate::World::define) the function, and any process then
 /// [applies](crate::Place::apply) it to values of all processes:
@@ -41,13 +42,14 @@ use crate::world::World;
 /// # Ok::<(), doorbell::splitc::RunError>(())
 /// ```
 ///
-/// The function gets a copy of the value. On values of one, two, four and eight bytes it is run again when
-/// another process has changed the value meanwhile, so it must do nothing but compute. On other values it is
-/// run by the process that they belong to, one function at a time; accesses that are no functions may see or
-/// leave a part of such a value changed.
+/// The function gets a copy of the value. On values of one, two, four and eight bytes it is run
+/// again when another process has changed the value meanwhile, so it must do nothing but compute.
+/// On other values it is run by the process that they belong to, one function at a time; accesses
+/// that are no functions may see or leave a part of such a value changed.
 ///
-/// If a function panics where the value is, the value stays as it was, and whoever applied the function gets an
-/// [error](crate::ErrorKind::Refused). A function that the applying process runs by itself panics there.
+/// If a function panics where the value is, the value stays as it was, and whoever applied the
+/// function gets an [error](crate::ErrorKind::Refused). A function that the applying process runs
+/// by itself panics there.
 pub struct Apply<T, A, R> {
     pub(crate) name: &'static str,
     pub(crate) run: fn(&mut T, A) -> R,
@@ -143,8 +145,8 @@ fn bytes_to_bits(bytes: &[u8]) -> u64 {
 }
 
 impl World {
-    /// Makes a function known to all processes, which can then [apply](crate::Place::apply) it. All processes
-    /// await this, for the same functions in the same order.
+    /// Makes a function known to all processes, which can then [apply](crate::Place::apply) it. All
+    /// processes await this, for the same functions in the same order.
     ///
     /// # Errors
     /// When processes define different functions, one is defined already, or a process has gone.

@@ -10,14 +10,14 @@ use crate::error::CastError;
 
 /// A pointer to a `T` in the memory of any process of a [`World`](crate::World).
 ///
-/// A global pointer is 16 bytes of plain data: it may be sent in messages, kept in files, and stored in
-/// shared memory itself. It grants nothing by itself: every access through a
-/// [`World`](crate::World::at) checks the process, the allocation, the bounds and the alignment, and a
-/// pointer that is wrong gives an error, whatever bytes it was made of.
+/// A global pointer is 16 bytes of plain data: it may be sent in messages, kept in files, and
+/// stored in shared memory itself. It grants nothing by itself: every access through a
+/// [`World`](crate::World::at) checks the process, the allocation, the bounds and the alignment,
+/// and a pointer that is wrong gives an error, whatever bytes it was made of.
 ///
-/// Pointers to the same allocation can be moved in two ways. *Local* arithmetic goes to the next element of
-/// the same process, *global* arithmetic goes to the element at the same place of the next process, and from
-/// the last process on to the next element of the first.
+/// Pointers to the same allocation can be moved in two ways. *Local* arithmetic goes to the next
+/// element of the same process, *global* arithmetic goes to the element at the same place of the
+/// next process, and from the last process on to the next element of the first.
 ///
 /// ```
 /// use doorbell::splitc::GlobalPtr;
@@ -84,8 +84,9 @@ impl<T> GlobalPtr<T> {
         self.raw.offset
     }
 
-    /// The pointer to the same place of another process. A pointer to this process's own part becomes a pointer
-    /// to the part of process `rank`, since collective allocations lie at the same place everywhere.
+    /// The pointer to the same place of another process. A pointer to this process's own part
+    /// becomes a pointer to the part of process `rank`, since collective allocations lie at the
+    /// same place everywhere.
     #[must_use]
     pub const fn on(self, rank: usize) -> Self {
         // A rank beyond u32 is none of any world, and refused when it is used.
@@ -93,8 +94,8 @@ impl<T> GlobalPtr<T> {
         Self::new(Raw { rank, ..self.raw })
     }
 
-    /// The pointer to the element `elements` behind this one in the memory of the same process. Negative
-    /// numbers go back.
+    /// The pointer to the element `elements` behind this one in the memory of the same process.
+    /// Negative numbers go back.
     #[must_use]
     pub const fn local_add(self, elements: isize) -> Self {
         let bytes = (elements as i64).wrapping_mul(size_of::<T>() as i64);
@@ -102,9 +103,9 @@ impl<T> GlobalPtr<T> {
         Self::new(Raw { offset, ..self.raw })
     }
 
-    /// The pointer to the element `elements` behind this one in the order that goes round all processes, of
-    /// which there are `processes`: the next element is at the same place of the next process. Negative numbers
-    /// go back.
+    /// The pointer to the element `elements` behind this one in the order that goes round all
+    /// processes, of which there are `processes`: the next element is at the same place of the next
+    /// process. Negative numbers go back.
     ///
     /// # Panics
     /// When there are no processes.

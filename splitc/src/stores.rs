@@ -1,17 +1,18 @@
 //! Knowing that stores are in.
 //!
-//! The bytes that are stored in a process are counted in its heap, by whoever carries them. There are two
-//! counters, which take turns: the stores between two calls of `all_store_sync` are counted in one, those
-//! between the next two calls in the other. So whoever is a call ahead changes nothing that others wait for.
+//! The bytes that are stored in a process are counted in its heap, by whoever carries them. There
+//! are two counters, which take turns: the stores between two calls of `all_store_sync` are counted
+//! in one, those between the next two calls in the other. So whoever is a call ahead changes
+//! nothing that others wait for.
 
 use crate::error::Error;
 use crate::heap::STORED;
 use crate::world::{Core, World};
 
 impl World {
-    /// Waits until `bytes` bytes more have been stored in this process's memory, by whichever processes, since
-    /// the last call of this or of [`all_store_sync`](Self::all_store_sync). An atomic change counts as many
-    /// bytes as its number has. The stored values are in place then.
+    /// Waits until `bytes` bytes more have been stored in this process's memory, by whichever
+    /// processes, since the last call of this or of [`all_store_sync`](Self::all_store_sync). An
+    /// atomic change counts as many bytes as its number has. The stored values are in place then.
     ///
     /// # Errors
     /// When a process of the world has gone, for it may be the one that was to store.
@@ -38,8 +39,8 @@ impl World {
         let core = &*self.0;
         core.all_done().await?;
         self.barrier().await?;
-        // All stores that were counted here are in, and nobody counts any here before this process has
-        // passed the next barrier.
+        // All stores that were counted here are in, and nobody counts any here before this process
+        // has passed the next barrier.
         let over = core.turn.get();
         core.turn.set(over ^ 1);
         core.consumed.set(0);

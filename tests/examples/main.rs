@@ -1,7 +1,7 @@
 //! The examples run as README.md and their own first lines say that they do.
 //!
-//! They are those that `cargo test` has built; `cargo test --test examples` takes what is there. None
-//! needs privileges, and so none has any: if this is root, an ordinary user runs them.
+//! They are those that `cargo test` has built; `cargo test --test examples` takes what is there.
+//! None needs privileges, and so none has any: if this is root, an ordinary user runs them.
 
 mod printed;
 mod program;

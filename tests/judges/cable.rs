@@ -44,8 +44,8 @@ impl Capture {
 const SENT: [(usize, u32); 8] =
     [(0, 1), (1, 1), (8, 1), (61, 3), (64, 128), (1024, 40), (1023, 5), (1, 130)];
 
-/// Sends packets of all kinds by a device, `near` on `a0` and `far` on `b0`; returns the capture and
-/// how many packets are in it. The interface cuts, so every packet is a frame on the cable.
+/// Sends packets of all kinds by a device, `near` on `a0` and `far` on `b0`; returns the capture
+/// and how many packets are in it. The interface cuts, so every packet is a frame on the cable.
 pub fn traffic(lab: &Lab, near: &str, far: &str, scratch: &Scratch) -> (PathBuf, usize) {
     let open = |spec: &str| {
         let spec: Spec = spec.parse().expect("a device");

@@ -213,8 +213,8 @@ fn an_answer_to_what_was_not_asked_acknowledges_nothing() {
     assert_eq!(nic.counters().stray_answers, 3);
 }
 
-/// A hundred messages through a queue with room for eight, each of which the other end's program says
-/// that it has.
+/// A hundred messages through a queue with room for eight, each of which the other end's program
+/// says that it has.
 #[test]
 fn what_the_peers_program_says_to_have_is_acknowledged_by_that() {
     let setup = Setup { depth: 8, ..setup(Duration::from_micros(1)) };
@@ -262,7 +262,8 @@ fn only_what_was_sent_can_be_said_to_have_come() {
     assert!(at_a.iter().all(|completion| completion.outcome.is_ok()), "{at_a:?}");
 }
 
-/// A packet that was lost in the middle is sent again, whatever is said meanwhile of those before it.
+/// A packet that was lost in the middle is sent again, whatever is said meanwhile of those before
+/// it.
 #[test]
 fn what_is_said_of_some_does_not_keep_others_from_being_sent_again() {
     let mut two = setup(Duration::from_micros(5)).connected(|_, _| {});
@@ -281,7 +282,8 @@ fn what_is_said_of_some_does_not_keep_others_from_being_sent_again() {
     assert!(two.counters().0.retransmitted > 0);
 }
 
-/// Each write once asked for an acknowledgement where the peer had few receives, though it takes none.
+/// Each write once asked for an acknowledgement where the peer had few receives, though it takes
+/// none.
 #[test]
 fn writes_do_not_ask_how_many_receives_there_are() {
     const WRITES: u64 = 60;

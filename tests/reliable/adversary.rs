@@ -1,5 +1,5 @@
-//! Somebody who knows a connection's numbers sends valid packets into it: whatever arrives, each request
-//! completes or fails, once, and in bounded time.
+//! Somebody who knows a connection's numbers sends valid packets into it: whatever arrives, each
+//! request completes or fails, once, and in bounded time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -55,8 +55,8 @@ fn empty_write(to: Numbers, psn: Psn) -> (Bth, Extensions) {
     (bth, Extensions::Reth(reth))
 }
 
-/// Acknowledgements ran ahead of what was sent. They were passed over, and yet each of them put off the
-/// end, so that the request was sent again and again for ever.
+/// Acknowledgements ran ahead of what was sent. They were passed over, and yet each of them put off
+/// the end, so that the request was sent again and again for ever.
 #[test]
 fn a_request_whose_numbers_somebody_else_has_used_up_fails_in_time() {
     for patience in [Duration::ZERO, Duration::from_millis(150)] {
@@ -138,7 +138,8 @@ fn a_request_to_a_queue_pair_that_is_gone_fails_in_time_while_its_host_speaks() 
     assert_eq!(speaks.poll().len(), 40);
 }
 
-/// Of the kinds of packets below: requests alone, acknowledgements alone, all but refusals for good, all.
+/// Of the kinds of packets below: requests alone, acknowledgements alone, all but refusals for
+/// good, all.
 const MOODS: [(usize, usize); 4] = [(0, 7), (7, 13), (0, 19), (0, 20)];
 
 /// A packet that fits somewhere near what the ends of the connection send now.

@@ -348,8 +348,8 @@ fn more_reads_at_a_time_than_were_agreed_on_are_an_invalid_request() {
     assert_eq!(refusal.0.bth.psn(), psn(2));
 }
 
-/// A read that came again, late, was still to be answered when the peer, which had the first answer,
-/// asked for more. It was taken for one that asks for more at a time than it may.
+/// A read that came again, late, was still to be answered when the peer, which had the first
+/// answer, asked for more. It was taken for one that asks for more at a time than it may.
 #[test]
 fn what_is_answered_again_does_not_keep_the_peer_from_asking_for_more() {
     let mut one = One::new(1);

@@ -1,4 +1,5 @@
-//! Messages of which nothing is kept, at the corners that programs of well-behaved peers do not come to.
+//! Messages of which nothing is kept, at the corners that programs of well-behaved peers do not
+//! come to.
 
 use doorbell::encap::{Full, Path, PathId};
 use doorbell::nic::*;
@@ -124,7 +125,8 @@ fn nothing_is_copied_when_the_connection_is_over() {
     assert!(at_a[0].outcome.is_err() && !copies(&mut two, true));
 }
 
-/// A peer that says it lacks what was delivered makes no sense; but what is not there can't be sent.
+/// A peer that says it lacks what was delivered makes no sense; but what is not there can't be
+/// sent.
 #[test]
 fn a_peer_that_asks_for_it_again_is_sent_nothing_else_in_its_place() {
     let first = Psn::new(7);

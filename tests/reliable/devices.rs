@@ -68,8 +68,8 @@ fn write(id: u64, place: &Registration, len: usize) -> WorkRequest {
     WorkRequest::write(id, place.address, place.rkey, Memory::Buf(Buf::from(vec![1; len])))
 }
 
-/// The peer refuses, and then says how far it has come: a device hands on the one before it tells the
-/// other.
+/// The peer refuses, and then says how far it has come: a device hands on the one before it tells
+/// the other.
 #[test]
 fn what_was_refused_is_not_complete_when_it_is_delivered() {
     let mut two = lossless().connected(|_, _| {});

@@ -35,7 +35,8 @@ fn what_is_sent_after_a_pause_has_its_time_to_be_answered() {
     }
 }
 
-/// The answer to the first was found before the clock was read, and the time of the second set by it.
+/// The answer to the first was found before the clock was read, and the time of the second set by
+/// it.
 #[test]
 fn what_is_sent_after_a_pause_behind_something_unanswered_has_its_time_too() {
     for pause in [900, 1400, 2000, 5000] {
@@ -156,8 +157,8 @@ fn a_process_that_was_stopped_for_long_finds_the_answer_that_waits_for_it() {
     }
 }
 
-/// It had asked several times in vain before it was stopped, and so took its peers for silent as soon as it
-/// went on, though nobody had listened for nearly all of that time.
+/// It had asked several times in vain before it was stopped, and so took its peers for silent as
+/// soon as it went on, though nobody had listened for nearly all of that time.
 #[test]
 fn a_process_that_goes_on_asks_its_peers_once_more_before_it_takes_them_for_silent() {
     // A request under way; a probe; and nothing but the watch over idle hosts.

@@ -96,8 +96,8 @@ fn a_read_sees_the_writes_before_it() {
     }
 }
 
-/// A read of several packets takes as many numbers: what came behind one was once taken for a packet
-/// of a forgotten connection, and the connection broken for it.
+/// A read of several packets takes as many numbers: what came behind one was once taken for a
+/// packet of a forgotten connection, and the connection broken for it.
 #[test]
 fn long_reads_behind_a_send_that_waits_for_a_receive_wait_with_it() {
     for setup in [Setup::default(), lossless()] {

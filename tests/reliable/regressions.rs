@@ -1,4 +1,5 @@
-//! What was wrong once: each the smallest run that showed it, as random programs and readers found them.
+//! What was wrong once: each the smallest run that showed it, as random programs and readers found
+//! them.
 
 use std::time::Duration;
 
@@ -82,8 +83,8 @@ fn what_waits_for_room_among_the_completions_goes_on_by_itself() {
     assert!(all, "{flushed} of 5");
 }
 
-/// A read's answer waited for room in the device when its queue pair was told to stop. What was owed
-/// was dropped, and a peer that keeps no timers waited for ever.
+/// A read's answer waited for room in the device when its queue pair was told to stop. What was
+/// owed was dropped, and a peer that keeps no timers waited for ever.
 #[test]
 fn a_read_that_a_broken_queue_pair_leaves_unanswered_fails_over_a_device_that_cannot_lose() {
     let mut two = lossless().connected(|_, _| {});

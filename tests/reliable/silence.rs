@@ -184,8 +184,8 @@ fn who_was_not_looked_at_for_long_asks_before_giving_up() {
     assert!(nic.has_work(), "it asks");
 }
 
-/// Two connections between two hosts, whose peers at the second have these GUIDs; the first of the two
-/// peers is no more.
+/// Two connections between two hosts, whose peers at the second have these GUIDs; the first of the
+/// two peers is no more.
 fn one_of_two_gone(guids: [Option<CaGuid>; 2]) -> (Fabric, [(End, End); 2]) {
     let (mut fabric, _) = many(0, config());
     let pairs = guids.map(|guid| {
@@ -199,8 +199,8 @@ fn one_of_two_gone(guids: [Option<CaGuid>; 2]) -> (Fabric, [(End, End); 2]) {
     (fabric, pairs)
 }
 
-/// Silence was judged by host: a client that was killed and came back at the same address vouched for
-/// what it had been before, for as long as it lived.
+/// Silence was judged by host: a client that was killed and came back at the same address vouched
+/// for what it had been before, for as long as it lived.
 #[test]
 fn what_another_peer_at_the_same_host_says_does_not_vouch_for_one_that_is_gone() {
     let [old, new] = [1, 2].map(CaGuid);
@@ -241,8 +241,8 @@ fn a_suspected_peer_that_is_gone_breaks_within_the_busy_time_and_others_stand() 
     assert!((17..=27).contains(&asked), "{asked}");
 }
 
-/// Every newcomer at a host had all peers there asked, so that one that was stopped for a second, and
-/// that nobody waited for, lost its connections when another process of its host connected.
+/// Every newcomer at a host had all peers there asked, so that one that was stopped for a second,
+/// and that nobody waited for, lost its connections when another process of its host connected.
 #[test]
 fn a_newcomer_of_another_tag_harms_no_idle_peer_that_is_stopped() {
     let [stopped, newcomer] = [1, 2].map(CaGuid);

@@ -117,7 +117,8 @@ fn what_needs_an_answer_is_not_posted() {
     }
 }
 
-/// Whoever is not heard for long may have sent more than there are numbers to tell behind from ahead.
+/// Whoever is not heard for long may have sent more than there are numbers to tell behind from
+/// ahead.
 #[test]
 fn a_connection_goes_on_after_a_long_silence() {
     let setup = Setup { transport: Transport::Unreliable, ..Setup::default() };

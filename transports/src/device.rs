@@ -15,9 +15,9 @@ use crate::grant::{Grant, GrantError, SharedMemory};
 /// How packets leave a NIC, and how they come to it.
 ///
 /// To send is [`Outbox`]: packets are encoded in the device's own memory, share a frame where the
-/// device knows how, and leave with [`flush`](Outbox::flush). To receive is [`receive`](Self::receive),
-/// which lends each packet to an [`Inbox`] as headers, copied once, and a payload that can only be
-/// copied from: who else may write that memory is the device's business.
+/// device knows how, and leave with [`flush`](Outbox::flush). To receive is
+/// [`receive`](Self::receive), which lends each packet to an [`Inbox`] as headers, copied once, and
+/// a payload that can only be copied from: who else may write that memory is the device's business.
 ///
 /// A turn of whoever drives a NIC over a device is
 ///
@@ -43,9 +43,9 @@ use crate::grant::{Grant, GrantError, SharedMemory};
 ///
 /// which says whether anything came or went. To sleep is to [`arm`](Self::arm), to take turns until
 /// nothing does, to wait until [`readiness`](Self::readiness) is readable, and to
-/// [`disarm`](Self::disarm). That nothing comes is not enough: of a long answer, a NIC sends a part a
-/// turn. And that the NIC has work is no reason to stay awake: it may wait for room at a peer that
-/// sleeps.
+/// [`disarm`](Self::disarm). That nothing comes is not enough: of a long answer, a NIC sends a part
+/// a turn. And that the NIC has work is no reason to stay awake: it may wait for room at a peer
+/// that sleeps.
 pub trait Device: Outbox + Send + 'static {
     /// What it can do, which does not change while it is open.
     fn capabilities(&self) -> &Capabilities;
@@ -59,8 +59,8 @@ pub trait Device: Outbox + Send + 'static {
     fn receive(&mut self, inbox: &mut impl Inbox) -> usize;
 
     /// What has been received so far is answered for, but on those links where the NIC still
-    /// [owes](doorbell_core::nic::Nic::owes) an answer: a lossless device tells its peers that it was
-    /// taken. Others do nothing.
+    /// [owes](doorbell_core::nic::Nic::owes) an answer: a lossless device tells its peers that it
+    /// was taken. Others do nothing.
     #[inline]
     fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
         let _ = owes;
@@ -79,8 +79,8 @@ pub trait Device: Outbox + Send + 'static {
     /// When the address is not of this device's kind, or nobody is there.
     fn reach(&mut self, peer: &Address) -> Result<Option<Way>, ReachError>;
 
-    /// What becomes readable, while [armed](Self::arm), when there is something to receive or to do.
-    /// It stays the same, and nothing else ever makes it readable: so it may stay registered.
+    /// What becomes readable, while [armed](Self::arm), when there is something to receive or to
+    /// do. It stays the same, and nothing else ever makes it readable: so it may stay registered.
     fn readiness(&self) -> BorrowedFd<'_>;
 
     /// Called before sleeping, until the time when the NIC has something to do: from here on, that
@@ -94,8 +94,8 @@ pub trait Device: Outbox + Send + 'static {
     fn disarm(&mut self);
 
     /// What keeps it from working at this moment, if something does: an interface that is down, or
-    /// gone. It goes on trying. This asks the system, and so nothing has to be remembered, and taken
-    /// back, where packets are sent.
+    /// gone. It goes on trying. This asks the system, and so nothing has to be remembered, and
+    /// taken back, where packets are sent.
     fn trouble(&mut self) -> Option<Trouble> {
         None
     }
@@ -103,12 +103,12 @@ pub trait Device: Outbox + Send + 'static {
     /// What it has counted.
     fn statistics(&mut self) -> Statistics;
 
-    /// Lets the peer at the end of a link map memory, by a number of the caller's choosing. It can't
-    /// be taken back.
+    /// Lets the peer at the end of a link map memory, by a number of the caller's choosing. It
+    /// can't be taken back.
     ///
     /// # Errors
-    /// When the device is not one whose peers can [map](Capabilities::mapping) memory, the link is no
-    /// more, or the peer has many grants that it has not taken yet.
+    /// When the device is not one whose peers can [map](Capabilities::mapping) memory, the link is
+    /// no more, or the peer has many grants that it has not taken yet.
     fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError> {
         let (_, _, _) = (to, tag, memory);
         Err(GrantError::Unsupported { device: self.capabilities().name })

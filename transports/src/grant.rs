@@ -37,9 +37,9 @@ impl SharedMemory {
         Ok(Self { sealed, region })
     }
 
-    /// Room for so many zeros, which the machine need not have yet: for memory of which only a part will be
-    /// used. Whoever uses a part [provides](Self::provide) it first, or an access to that part may end the
-    /// process with `SIGBUS` when the machine has no memory left.
+    /// Room for so many zeros, which the machine need not have yet: for memory of which only a part
+    /// will be used. Whoever uses a part [provides](Self::provide) it first, or an access to that
+    /// part may end the process with `SIGBUS` when the machine has no memory left.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -49,8 +49,8 @@ impl SharedMemory {
         Ok(Self { sealed, region })
     }
 
-    /// Has the machine provide a part of memory that was [reserved](Self::reserve), so that no access to the part
-    /// can fail. What is there already stays as it is.
+    /// Has the machine provide a part of memory that was [reserved](Self::reserve), so that no
+    /// access to the part can fail. What is there already stays as it is.
     ///
     /// # Errors
     /// When the part is not within the memory, or the machine has not so much left.

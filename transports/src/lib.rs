@@ -64,8 +64,8 @@ pub use open::OpenError;
 pub use sys::random;
 pub use sys::sentry::Sentry;
 
-/// For crates of this workspace that stand on transports: what they use of it and writers of devices
-/// have no use for. It is no part of the interface, and changes without notice.
+/// For crates of this workspace that stand on transports: what they use of it and writers of
+/// devices have no use for. It is no part of the interface, and changes without notice.
 #[doc(hidden)]
 pub mod floor {
     pub use crate::sys::limit::naming_limits;

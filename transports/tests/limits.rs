@@ -110,8 +110,8 @@ fn reach([a, b]: &mut [Shm; 2], between: impl FnOnce()) -> Result<(), String> {
     }
 }
 
-/// Whoever called one that had no descriptor left waited for 5 seconds, and was told that it has not
-/// answered.
+/// Whoever called one that had no descriptor left waited for 5 seconds, and was told that it has
+/// not answered.
 #[test]
 fn two_devices_for_whose_link_there_is_no_descriptor_name_the_limit() {
     child::alone(|| {

@@ -67,8 +67,8 @@ struct Head<'q> {
 }
 
 impl Look for Head<'_> {
-    /// That there is one, which is then taken where it stands: what is handed through all that waits is
-    /// written in other pieces each time than it is read in, for which processors wait.
+    /// That there is one, which is then taken where it stands: what is handed through all that
+    /// waits is written in other pieces each time than it is read in, for which processors wait.
     type Found = ();
 
     #[inline]
@@ -114,15 +114,15 @@ impl CompletionQueue {
         Head { queue, id: self.id, bell: &self.bell, shared: self.nic.shared() }
     }
 
-    /// The next completion, if there is one already, which stays in the queue. The NIC takes no turn
-    /// for it.
+    /// The next completion, if there is one already, which stays in the queue. The NIC takes no
+    /// turn for it.
     #[inline]
     pub fn peek(&mut self) -> Option<&Completion> {
         self.queue.as_mut().expect("it is there until this is dropped").peek()
     }
 
-    /// The next completion, if there is one already, where it stands in the queue, which it leaves when
-    /// what is returned is dropped. The NIC takes no turn for it.
+    /// The next completion, if there is one already, where it stands in the queue, which it leaves
+    /// when what is returned is dropped. The NIC takes no turn for it.
     #[doc(hidden)]
     #[inline]
     pub fn look(&mut self) -> Option<Polled<'_>> {

@@ -56,8 +56,8 @@ impl DatagramsConfig {
 /// The two queues of a queue pair that has no connection: each message is one packet, to whom it
 /// names, and arrives once, or not at all. It is complete when it is sent.
 ///
-/// In its receive a datagram stands behind [40 bytes](crate::DATAGRAM_HEADER) of network header. One
-/// for which no receive is posted, or none that is long enough, is dropped.
+/// In its receive a datagram stands behind [40 bytes](crate::DATAGRAM_HEADER) of network header.
+/// One for which no receive is posted, or none that is long enough, is dropped.
 ///
 /// ```
 /// use doorbell::verbs::work::Datagram;
@@ -90,8 +90,8 @@ pub struct Datagrams {
 
 /// To whom datagrams are sent: a queue pair, the key that it wants named, and the way to its NIC.
 ///
-/// Clones are handles to the same. The last of them is to be kept until what was sent there is complete:
-/// what is not breaks its queue pair.
+/// Clones are handles to the same. The last of them is to be kept until what was sent there is
+/// complete: what is not breaks its queue pair.
 #[derive(Clone, Debug)]
 pub struct Destination(Arc<Known>);
 

@@ -16,8 +16,8 @@ use crate::pair::{Link, Pair, QueuePair, QueuePairConfig, Terms};
 use crate::queues::{Queues, QueuesConfig};
 use crate::shared_receives::SharedReceiveQueue;
 
-/// A protection domain: keys of memory that is registered in one are good for queue pairs of the same
-/// only.
+/// A protection domain: keys of memory that is registered in one are good for queue pairs of the
+/// same only.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Domain {
     nic: Nic,
@@ -46,9 +46,9 @@ impl Domain {
         self.registered(region, rights, None)
     }
 
-    /// Registers memory that peers of this machine can be [let to map](Connection::grant), too, if the rights
-    /// let peers write there. What they have mapped can't be revoked, and rights and domain stand in nobody's
-    /// way there.
+    /// Registers memory that peers of this machine can be [let to map](Connection::grant), too, if
+    /// the rights let peers write there. What they have mapped can't be revoked, and rights and
+    /// domain stand in nobody's way there.
     ///
     /// # Errors
     /// As [`register`](Self::register).
@@ -103,8 +103,8 @@ impl Domain {
     /// Makes a queue pair whose program posts to its queues, and reads a completion queue.
     ///
     /// # Errors
-    /// When there are as many as configured, or a completion queue is too small for one more; when one
-    /// is another NIC's; when the shared queue is of those for futures.
+    /// When there are as many as configured, or a completion queue is too small for one more; when
+    /// one is another NIC's; when the shared queue is of those for futures.
     pub fn queues(&self, config: &QueuesConfig) -> Result<Unconnected<Queues>, ResourceError> {
         let transport = match config.unreliable {
             true => Transport::Unreliable,

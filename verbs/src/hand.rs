@@ -8,10 +8,11 @@ use doorbell_core::nic::{Copied, Refused, WorkRequest};
 use crate::progress::{Held, Machine, Shared};
 use crate::queues::SendQueue;
 
-/// The NIC, if it is in hand where somebody [looks](crate::floor::Look) for what he waits for: then what is
-/// posted by this leaves at once, and what is posted otherwise when the look is over.
+/// The NIC, if it is in hand where somebody [looks](crate::floor::Look) for what he waits for: then
+/// what is posted by this leaves at once, and what is posted otherwise when the look is over.
 ///
-/// It stays on the thread that has the NIC: whoever waited for the NIC elsewhere would wait for ever.
+/// It stays on the thread that has the NIC: whoever waited for the NIC elsewhere would wait for
+/// ever.
 ///
 /// ```
 /// # use doorbell::verbs::floor::AtHand;
@@ -81,14 +82,14 @@ impl<'r> AtHand<'r> {
     }
 
     /// Sends a message of which nothing is kept: on a device that [loses
-    /// nothing](crate::Capabilities::lossless), it is copied to where it leaves, and no memory is lent to
-    /// the NIC. Whether it was sent: not if the NIC is neither at hand nor to be had at once, if anything
-    /// else waits to be sent on the connection, or if it goes into more than one packet. Then it is to be
-    /// [posted](Self::post) as others are.
+    /// nothing](crate::Capabilities::lossless), it is copied to where it leaves, and no memory is
+    /// lent to the NIC. Whether it was sent: not if the NIC is neither at hand nor to be had at
+    /// once, if anything else waits to be sent on the connection, or if it goes into more than one
+    /// packet. Then it is to be [posted](Self::post) as others are.
     ///
-    /// The peer is to have a receive for it, as a program knows that counts them: it can't be sent once
-    /// more, and so the connection is over if there is none. Where a thread of its own runs the NIC, nothing
-    /// is copied.
+    /// The peer is to have a receive for it, as a program knows that counts them: it can't be sent
+    /// once more, and so the connection is over if there is none. Where a thread of its own runs
+    /// the NIC, nothing is copied.
     ///
     /// ```
     /// # use doorbell::verbs::work::Send;
@@ -116,10 +117,10 @@ impl<'r> AtHand<'r> {
         }
     }
 
-    /// The peer's program has said, by a message that was received, that it has the first `count` of all
-    /// requests that were posted to a queue since the connection began: they are complete by that, and
-    /// no acknowledgement has to say so. What is no more than an advantage is passed over if the NIC is
-    /// not at hand.
+    /// The peer's program has said, by a message that was received, that it has the first `count`
+    /// of all requests that were posted to a queue since the connection began: they are complete by
+    /// that, and no acknowledgement has to say so. What is no more than an advantage is passed over
+    /// if the NIC is not at hand.
     ///
     /// It must be so: what the peer did not receive would not be sent again.
     #[inline]
@@ -134,10 +135,10 @@ impl<'r> AtHand<'r> {
 
 /// The NIC, still held by whoever found what it waited for, unless somebody else has it.
 ///
-/// To answer a message is then one taking of the lock and not two, and the processor need not finish
-/// with what was received before it begins with the answer. It is not to be kept over an await: a task
-/// that could be moved to another thread does not compile with it, and whoever awaits something of the
-/// same NIC panics.
+/// To answer a message is then one taking of the lock and not two, and the processor need not
+/// finish with what was received before it begins with the answer. It is not to be kept over an
+/// await: a task that could be moved to another thread does not compile with it, and whoever awaits
+/// something of the same NIC panics.
 ///
 /// ```
 /// # use doorbell::verbs::{CompletionQueue, Nic};

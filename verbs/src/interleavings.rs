@@ -1,5 +1,5 @@
-//! Every interleaving of a few threads, by loom: of those who post, who run the NIC, who stand by, and
-//! who wait for completions.
+//! Every interleaving of a few threads, by loom: of those who post, who run the NIC, who stand by,
+//! and who wait for completions.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};

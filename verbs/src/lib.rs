@@ -40,35 +40,36 @@
 //!
 //! Both take every [kind of request](work), which takes only what can go with it. Both are made
 //! unconnected, take receives at once, and are consumed by being [connected](Unconnected::connect),
-//! [accepted](Unconnected::accept), or [exchanged](Unconnected::exchange) as `ibv_rc_pingpong` does.
+//! [accepted](Unconnected::accept), or [exchanged](Unconnected::exchange) as `ibv_rc_pingpong`
+//! does.
 //!
-//! [`Queues`] may also be [unreliable](QueuesConfig::unreliable), and [`Datagrams`] are queues without a
-//! connection, whose every message names whom it is for.
+//! [`Queues`] may also be [unreliable](QueuesConfig::unreliable), and [`Datagrams`] are queues
+//! without a connection, whose every message names whom it is for.
 //!
 //! # Memory
 //!
-//! A [`Buf`] is owned bytes: a request takes it along, and its completion brings it back. A `Vec<u8>`,
-//! `Bytes`, `BytesMut`, `Box<[u8]>` or `String` becomes one without a copy where a request is given it,
-//! and what comes back becomes a `Vec<u8>` or `Bytes` without a copy; `b"hello"` or `"hello"` may be
-//! sent as they are. A [`Region`] is memory that may be lent: [registered](Domain::register), it has a key that peers may
-//! be told ([`RemoteMemory`], a value of 20 bytes), until that is [revoked](Registered::revoke): from
-//! then on no byte of it is read or changed by anybody else. It never lends a slice meanwhile.
-//! Whatever future, queue pair, registration or NIC is dropped, and when, nothing is freed that a peer
-//! may still write.
+//! A [`Buf`] is owned bytes: a request takes it along, and its completion brings it back. A
+//! `Vec<u8>`, `Bytes`, `BytesMut`, `Box<[u8]>` or `String` becomes one without a copy where a
+//! request is given it, and what comes back becomes a `Vec<u8>` or `Bytes` without a copy;
+//! `b"hello"` or `"hello"` may be sent as they are. A [`Region`] is memory that may be lent:
+//! [registered](Domain::register), it has a key that peers may be told ([`RemoteMemory`], a value
+//! of 20 bytes), until that is [revoked](Registered::revoke): from then on no byte of it is read or
+//! changed by anybody else. It never lends a slice meanwhile. Whatever future, queue pair,
+//! registration or NIC is dropped, and when, nothing is freed that a peer may still write.
 //!
 //! # Who runs the NIC
 //!
-//! [By default](Progress::Inline) whoever waits: a future that is polled takes turns with the device,
-//! for as long as the configuration says it may [spin](Config::spin), and only then sleeps. When
-//! nobody waits, a task of the runtime in which the NIC was opened sees to it; it looks every
-//! millisecond while the NIC was in use, and sleeps on the device when it is idle. A future lets other
-//! tasks run every 40 µs that it waits, and at once when it has woken one.
+//! [By default](Progress::Inline) whoever waits: a future that is polled takes turns with the
+//! device, for as long as the configuration says it may [spin](Config::spin), and only then sleeps.
+//! When nobody waits, a task of the runtime in which the NIC was opened sees to it; it looks every
+//! millisecond while the NIC was in use, and sleeps on the device when it is idle. A future lets
+//! other tasks run every 40 µs that it waits, and at once when it has woken one.
 //!
-//! [Or a thread of its own](Progress::Dedicated), on a processor of its own: programs then only touch
-//! rings, and whatever they compute meanwhile, the NIC answers.
+//! [Or a thread of its own](Progress::Dedicated), on a processor of its own: programs then only
+//! touch rings, and whatever they compute meanwhile, the NIC answers.
 //!
-//! Without a runtime, [`Nic::block_on`], [`CompletionQueue::wait`] and [`CompletionQueue::poll`] do.
-//! On a runtime of one thread, work that keeps the thread keeps an inline NIC, too.
+//! Without a runtime, [`Nic::block_on`], [`CompletionQueue::wait`] and [`CompletionQueue::poll`]
+//! do. On a runtime of one thread, work that keeps the thread keeps an inline NIC, too.
 //!
 //! # How much it holds
 //!
@@ -85,16 +86,16 @@
 //!
 //! # What goes wrong
 //!
-//! Every request completes once. One that fails brings its memory back and says why ([`Failed`]): by
-//! the peer's refusal, its silence, or the end of the connection and the reason for that. The queue
-//! pair is broken then, and what was posted behind is flushed. See [`Connection::ended`] for who
-//! wants to know without asking, [`Nic::events`], [`Nic::trouble`], and [`Nic::statistics`].
+//! Every request completes once. One that fails brings its memory back and says why ([`Failed`]):
+//! by the peer's refusal, its silence, or the end of the connection and the reason for that. The
+//! queue pair is broken then, and what was posted behind is flushed. See [`Connection::ended`] for
+//! who wants to know without asking, [`Nic::events`], [`Nic::trouble`], and [`Nic::statistics`].
 //!
 //! # Features
 //!
 //! With `serde`, values that a program keeps in a file or sends to others can be serialised:
-//! [`Config`], [`QueuePairConfig`], [`Address`], [`RemoteMemory`], [`Rights`], [`Statistics`], and the
-//! numbers of the wire ([`Qpn`], [`ServiceId`], [`Rkey`], …).
+//! [`Config`], [`QueuePairConfig`], [`Address`], [`RemoteMemory`], [`Rights`], [`Statistics`], and
+//! the numbers of the wire ([`Qpn`], [`ServiceId`], [`Rkey`], …).
 
 mod completions;
 mod connect;

@@ -1,4 +1,5 @@
-//! What a NIC's configuration may say: values that could not be kept are refused, and none is changed.
+//! What a NIC's configuration may say: values that could not be kept are refused, and none is
+//! changed.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,8 +11,8 @@ use crate::nic::Config;
 
 /// The most registrations: a key has so many places in front of the bits that nobody can guess.
 const MOST_REGISTRATIONS: usize = 1 << 20;
-/// The times that a connection manager may take: a request can't say more, and what is shorter would be
-/// over before a program that is scheduled late has answered.
+/// The times that a connection manager may take: a request can't say more, and what is shorter
+/// would be over before a program that is scheduled late has answered.
 const TIMEOUTS: (Shown, Shown) =
     (Shown(Duration::from_millis(10)), Shown(Duration::from_secs(600)));
 /// The most entries of a completion queue.

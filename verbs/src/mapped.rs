@@ -9,18 +9,18 @@ use doorbell_core::nic::MappingId;
 use crate::nic::Nic;
 use crate::progress::Errand;
 
-/// Memory of a peer's that is [mapped](crate::Connection::map) here: a [`Region`], read and written as
-/// one's own.
+/// Memory of a peer's that is [mapped](crate::Connection::map) here: a [`Region`], read and written
+/// as one's own.
 ///
-/// Until this is dropped, the NIC has it mapped, too, for reliable connections to the NIC of the peer. A
-/// plain write that they make to it, by its key, is one copy then, and no packet, and nobody over there
-/// does anything. It is complete when all before it is. What the peer's NIC would have asked is not
-/// asked, above all whether the key was taken back: the grant stands for it.
+/// Until this is dropped, the NIC has it mapped, too, for reliable connections to the NIC of the
+/// peer. A plain write that they make to it, by its key, is one copy then, and no packet, and
+/// nobody over there does anything. It is complete when all before it is. What the peer's NIC would
+/// have asked is not asked, above all whether the key was taken back: the grant stands for it.
 ///
-/// Such a write overtakes no read, atomic operation or write that was sent before it: behind those a long
-/// one waits, and a short one is sent, too, unless more of them follow. It may overtake sends. So if one
-/// of those fails for good, what was written behind it may be there although it was flushed; and what
-/// an earlier message puts into a receive within this memory may come later.
+/// Such a write overtakes no read, atomic operation or write that was sent before it: behind those
+/// a long one waits, and a short one is sent, too, unless more of them follow. It may overtake
+/// sends. So if one of those fails for good, what was written behind it may be there although it
+/// was flushed; and what an earlier message puts into a receive within this memory may come later.
 ///
 /// A clone of the [`Region`] stays mapped for the program, and not for the NIC: keep this.
 ///

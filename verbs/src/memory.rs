@@ -137,8 +137,8 @@ impl Registered {
     /// reads or changes a byte any more by its key, and the memory is this program's own again.
     /// Other handles to the registration name nothing then.
     ///
-    /// Peers of this machine that have [mapped](crate::Connection::map) it go on as before, with what their
-    /// queue pairs write there, too.
+    /// Peers of this machine that have [mapped](crate::Connection::map) it go on as before, with
+    /// what their queue pairs write there, too.
     ///
     /// # Errors
     /// When it was revoked before, by another handle.
@@ -158,8 +158,8 @@ impl Registered {
         taken.map_err(|_| RegisterError::Revoked)
     }
 
-    /// A new key for peers, which is the one of [`remote`](Self::remote) from here on; the old one is of no
-    /// use any more. What peers have mapped by it stays mapped.
+    /// A new key for peers, which is the one of [`remote`](Self::remote) from here on; the old one
+    /// is of no use any more. What peers have mapped by it stays mapped.
     ///
     /// # Errors
     /// When it was revoked.

@@ -63,37 +63,40 @@ pub struct Config {
     /// [`Duration::MAX`] is for ever.
     pub spin: Duration,
     /// Whether packets may go in runs that the interface or the kernel cuts, where it can. Without,
-    /// each is sent in a frame of its own: slower by far, and what a network without that would carry.
+    /// each is sent in a frame of its own: slower by far, and what a network without that would
+    /// carry.
     pub offload: bool,
     /// The most queue pairs, with those whose connection is over and whose numbers
-    /// [rest](Self::time_wait): from 1 to 16,384, and fewer where several processes share the interface.
+    /// [rest](Self::time_wait): from 1 to 16,384, and fewer where several processes share the
+    /// interface.
     pub queue_pairs: usize,
     /// The most registrations of memory, rounded up to a power of two; at most 2²⁰.
     pub registrations: usize,
     /// The most completions of queue pairs whose requests are futures that wait for a turn; at
     /// least one more than there are queue pairs.
     pub completions: usize,
-    /// How long peers may be silent before the connections to them break: with requests under way, a
-    /// second, which is how soon the end of a peer is noticed whose end nobody tells. It decides too how
-    /// long a peer may be stopped: see [`KeepAlive`].
+    /// How long peers may be silent before the connections to them break: with requests under way,
+    /// a second, which is how soon the end of a peer is noticed whose end nobody tells. It decides
+    /// too how long a peer may be stopped: see [`KeepAlive`].
     pub keep_alive: KeepAlive,
     /// How long a peer's connection manager may take to answer: 4 seconds unless told otherwise. A
-    /// [connection](Domain::connect) that is asked for is given up after that time if nothing at all
-    /// comes back, an [accepted](crate::Incoming::accept) one if the peer does not confirm it, and the
-    /// [end](crate::Connection::disconnect) of one goes without the peer's answer then. It is told to
-    /// the peer with the request, as closely as that can say it. From 10 ms to 10 minutes.
+    /// [connection](Domain::connect) that is asked for is given up after that time if nothing at
+    /// all comes back, an [accepted](crate::Incoming::accept) one if the peer does not confirm it,
+    /// and the [end](crate::Connection::disconnect) of one goes without the peer's answer then. It
+    /// is told to the peer with the request, as closely as that can say it. From 10 ms to 10
+    /// minutes.
     pub connect_timeout: Duration,
     /// How long a program may take to accept a peer: 20 seconds unless told otherwise. Whoever asks
     /// this side is given up after that time at the latest, be it accepted or not; and this side
-    /// waits so long for a peer whose connection manager says that its program has not decided. From
-    /// 10 ms to 10 minutes.
+    /// waits so long for a peer whose connection manager says that its program has not decided.
+    /// From 10 ms to 10 minutes.
     pub accept_timeout: Duration,
-    /// For how long the numbers of a connection that is over are not used again: longer than any packet of
-    /// it may be on its way. None, on networks that keep no packet, is allowed.
+    /// For how long the numbers of a connection that is over are not used again: longer than any
+    /// packet of it may be on its way. None, on networks that keep no packet, is allowed.
     pub time_wait: Duration,
     /// Where numbers that nobody is to guess come from, and the GUID that tells this NIC from any
-    /// other that is opened at the same address before or after: the system, unless a test wants the
-    /// same run again. No two NICs that meet the same peers are to have one seed.
+    /// other that is opened at the same address before or after: the system, unless a test wants
+    /// the same run again. No two NICs that meet the same peers are to have one seed.
     pub seed: Option<u64>,
 }
 
@@ -163,8 +166,8 @@ impl Drop for Nic {
     }
 }
 
-/// How often a peer is asked for patience at least, within the time that a program has to decide: each
-/// time that it repeats its request, which most do 14 or 15 times.
+/// How often a peer is asked for patience at least, within the time that a program has to decide:
+/// each time that it repeats its request, which most do 14 or 15 times.
 const PLEAS: u32 = 14;
 
 /// How long the other processes of an interface have to answer.
@@ -197,8 +200,8 @@ impl Nic {
     /// that; and in asynchronous code there is [`open_async`](Self::open_async).
     ///
     /// # Errors
-    /// When it is no such name, the device can't be opened, or the configuration can't be; the error says
-    /// what to do.
+    /// When it is no such name, the device can't be opened, or the configuration can't be; the
+    /// error says what to do.
     ///
     /// # Panics
     /// In a runtime that was built without I/O.
@@ -206,8 +209,8 @@ impl Nic {
         Self::open_as(spec.parse()?, config)
     }
 
-    /// Opens a device by name as [`open`](Self::open) does, for asynchronous code: where the name has
-    /// a host name in it, that is looked up on a thread that may block, and this waits for it.
+    /// Opens a device by name as [`open`](Self::open) does, for asynchronous code: where the name
+    /// has a host name in it, that is looked up on a thread that may block, and this waits for it.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -294,7 +297,8 @@ impl Nic {
             undecided: config.accept_timeout,
             patience: CmTimeout::at_least(config.accept_timeout / PLEAS),
             half_open: (config.queue_pairs / 4).max(1),
-            // The peer has the busy time to answer a probe; and the NIC's clock is read now and then.
+            // The peer has the busy time to answer a probe; and the NIC's clock is read now and
+            // then.
             verification: config.keep_alive.busy.saturating_mul(5) / 4,
             extensions: Extensions::WRITE_WITH_METADATA,
             ..cm::Config::new(seeds.seed(0)?.guid())
@@ -344,9 +348,9 @@ impl Nic {
         &self.shared().address
     }
 
-    /// How many queue pairs were let go and still take a place: their connections are being ended, or their
-    /// numbers rest for the [time-wait](Config::time_wait). Each of them frees its place without anybody's
-    /// doing.
+    /// How many queue pairs were let go and still take a place: their connections are being ended,
+    /// or their numbers rest for the [time-wait](Config::time_wait). Each of them frees its place
+    /// without anybody's doing.
     pub fn resting_queue_pairs(&self) -> usize {
         self.shared().with(|machine| machine.control().leaving())
     }
@@ -382,12 +386,12 @@ impl Nic {
     }
 
     /// The same with room for so many peers. Who asks beyond that asks again later, by itself; or
-    /// takes the place of one whose host has more of them, or who has waited for a while, and who then
-    /// asks again.
+    /// takes the place of one whose host has more of them, or who has waited for a while, and who
+    /// then asks again.
     ///
     /// Who says to ask may be anybody: the address of a request is not proven until its sender has
-    /// confirmed the connection, and a quarter of the [queue pairs](Config::queue_pairs) at most are
-    /// given to connections that are not confirmed.
+    /// confirmed the connection, and a quarter of the [queue pairs](Config::queue_pairs) at most
+    /// are given to connections that are not confirmed.
     ///
     /// # Errors
     /// As [`listen`](Self::listen).
@@ -415,17 +419,18 @@ impl Nic {
         Until(self.until_in_hand(look))
     }
 
-    /// The same, coming back with the NIC in hand: what is [posted](crate::floor::Hand::post) before that is
-    /// let go leaves at once. Nothing of this NIC is to be awaited, or called, while it is in hand.
+    /// The same, coming back with the NIC in hand: what is [posted](crate::floor::Hand::post)
+    /// before that is let go leaves at once. Nothing of this NIC is to be awaited, or called, while
+    /// it is in hand.
     #[doc(hidden)]
     #[inline]
     pub fn until_in_hand<T, L: FnMut() -> Option<T>>(&self, look: L) -> UntilInHand<'_, L> {
         UntilInHand::new(self.shared(), look)
     }
 
-    /// Waits until there is a completion, and comes back with the NIC in hand, if nobody else has it:
-    /// the completion is [peeked at](CompletionQueue::peek) where it stands, answered, and only then
-    /// [taken](CompletionQueue::look).
+    /// Waits until there is a completion, and comes back with the NIC in hand, if nobody else has
+    /// it: the completion is [peeked at](CompletionQueue::peek) where it stands, answered, and only
+    /// then [taken](CompletionQueue::look).
     ///
     /// ```
     /// # use doorbell::verbs::work::Send;
@@ -457,8 +462,8 @@ impl Nic {
         completions.until_ready(self)
     }
 
-    /// Waits for what `look` finds, where who makes it be there knows whom to wake: for layers above,
-    /// of whose many waiters each is told of its own.
+    /// Waits for what `look` finds, where who makes it be there knows whom to wake: for layers
+    /// above, of whose many waiters each is told of its own.
     #[doc(hidden)]
     #[inline]
     pub fn wait_for<L: Look>(&self, look: L) -> WaitFor<'_, L> {
@@ -479,13 +484,14 @@ impl Nic {
         self.shared().turn()
     }
 
-    /// Takes a turn, unless somebody else does, and then a look at what has come, with the NIC in hand if
-    /// this has had the turn: what is [posted](AtHand::post) by that leaves at once.
+    /// Takes a turn, unless somebody else does, and then a look at what has come, with the NIC in
+    /// hand if this has had the turn: what is [posted](AtHand::post) by that leaves at once.
     ///
-    /// A look that finds something is taken to be gone on with at once: what the turn called for, if nothing
-    /// waits to be sent, goes with what is posted or turned next; or within about a millisecond, if the
-    /// runtime in which the NIC was opened gets to run meanwhile. That is acknowledgements above all, for
-    /// which the peer waits longer then: this is for those whose messages are answered by messages.
+    /// A look that finds something is taken to be gone on with at once: what the turn called for,
+    /// if nothing waits to be sent, goes with what is posted or turned next; or within about a
+    /// millisecond, if the runtime in which the NIC was opened gets to run meanwhile. That is
+    /// acknowledgements above all, for which the peer waits longer then: this is for those whose
+    /// messages are answered by messages.
     ///
     /// ```
     /// # use doorbell::verbs::work::Send;
@@ -507,7 +513,8 @@ impl Nic {
 
     /// Runs a future on this thread, without a runtime, and sees to this NIC meanwhile.
     ///
-    /// In a task of a runtime it keeps all others of its thread waiting, as anything does that blocks.
+    /// In a task of a runtime it keeps all others of its thread waiting, as anything does that
+    /// blocks.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         block_on(self.shared(), future)
     }

@@ -17,8 +17,8 @@ use crate::shared_receives::SharedReceiveQueue;
 /// What a queue pair is to be like whose completions go to completion queues.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct QueuesConfig {
-    /// Whether it has a connection without answers: a message or a write arrives whole, or is lost, and
-    /// is complete when it is sent. See [`unreliable`](Self::unreliable).
+    /// Whether it has a connection without answers: a message or a write arrives whole, or is lost,
+    /// and is complete when it is sent. See [`unreliable`](Self::unreliable).
     pub unreliable: bool,
     /// Where requests complete.
     pub send_completions: nic::CompletionQueueId,
@@ -186,8 +186,8 @@ impl SendQueue {
         Batch { queue: self, any: false }
     }
 
-    /// Puts a request into the queue, where it stays until the doorbell is [rung](Self::ring), by this
-    /// or by another [post](Self::post): for who knows that more will follow.
+    /// Puts a request into the queue, where it stays until the doorbell is [rung](Self::ring), by
+    /// this or by another [post](Self::post): for who knows that more will follow.
     ///
     /// # Errors
     /// As [`post`](Self::post).
@@ -203,7 +203,8 @@ impl SendQueue {
         self.nic.shared().ring();
     }
 
-    /// Sends a message of which nothing is kept: see [`AtHand::send_copied`](crate::floor::AtHand::send_copied).
+    /// Sends a message of which nothing is kept: see
+    /// [`AtHand::send_copied`](crate::floor::AtHand::send_copied).
     #[inline]
     pub(crate) fn send_copied(&mut self, message: &Copied<'_>) -> bool {
         let shared = self.nic.shared();

@@ -50,8 +50,8 @@ impl SharedReceiveQueue {
         locked(&self.queue).room()
     }
 
-    /// Posts a place for a message, and what names it in its completion, of which the highest bit is
-    /// not for programs.
+    /// Posts a place for a message, and what names it in its completion, of which the highest bit
+    /// is not for programs.
     ///
     /// # Errors
     /// When the queue is full. The receive comes back.

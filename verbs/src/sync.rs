@@ -1,6 +1,6 @@
 //! The atomics and locks in use: the standard library's, or loom's when loom explores the
-//! interleavings. It does so under a name of its own, for under loom's Tokio looks for a model of the
-//! whole world.
+//! interleavings. It does so under a name of its own, for under loom's Tokio looks for a model of
+//! the whole world.
 
 #[cfg(verbs_loom)]
 pub(crate) use loom::{

@@ -6,8 +6,8 @@ use std::task::{Poll, Waker};
 
 use crate::sync::{AtomicUsize, Mutex, Ordering, fence, locked};
 
-/// Wakers, in the order in which they came. Each takes itself off when its waiting ends, so nobody is
-/// called in vain, and there are no more than wait.
+/// Wakers, in the order in which they came. Each takes itself off when its waiting ends, so nobody
+/// is called in vain, and there are no more than wait.
 #[derive(Default)]
 pub(crate) struct Wakers {
     count: AtomicUsize,
@@ -32,8 +32,8 @@ impl Place {
 }
 
 impl Wakers {
-    /// Whether somebody waits. There is a fence between entering and whatever is looked at next; with
-    /// another between changing that and asking here, one of the two sees the other.
+    /// Whether somebody waits. There is a fence between entering and whatever is looked at next;
+    /// with another between changing that and asking here, one of the two sees the other.
     #[inline]
     pub fn any(&self) -> bool {
         self.count.load(Ordering::SeqCst) != 0
@@ -51,7 +51,8 @@ impl Wakers {
         fence(Ordering::SeqCst);
     }
 
-    /// Waits until a look finds something. Whoever makes it be there wakes those who wait afterwards.
+    /// Waits until a look finds something. Whoever makes it be there wakes those who wait
+    /// afterwards.
     pub async fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
         /// Whoever is dropped waits no more.
         struct Stay<'w>(&'w Wakers, Place);

@@ -121,8 +121,8 @@ macro_rules! requests {
                 Self(self.0.awaited())
             }
 
-            /// The same, behind all reads and atomic operations before it: else a read may be answered
-            /// with what a write behind it has put there.
+            /// The same, behind all reads and atomic operations before it: else a read may be
+            /// answered with what a write behind it has put there.
             #[inline]
             pub fn fenced(self) -> Self {
                 Self(self.0.fenced())
@@ -175,8 +175,8 @@ requests! {
 }
 
 impl Datagram {
-    /// A datagram of these bytes, which must fit into one packet, to a destination that is to be kept
-    /// until this is complete.
+    /// A datagram of these bytes, which must fit into one packet, to a destination that is to be
+    /// kept until this is complete.
     #[inline]
     pub fn new(data: impl Into<Data>, to: &Destination) -> Self {
         Self(WorkRequest::datagram(0, to.named(), data))

@@ -25,8 +25,8 @@ fn opened(end: &str, config: &Config) -> Nic {
     Nic::open(&name, config.clone()).expect("nobody has it, or nobody any more")
 }
 
-/// A connection and memory that is written, of which futures, registration and queue pairs are dropped
-/// in any order.
+/// A connection and memory that is written, of which futures, registration and queue pairs are
+/// dropped in any order.
 async fn round(near: &Nic, far: &Nic, luck: &mut Luck) {
     let (asks, takes) = (near.domain(), far.domain());
     let mut listener = far.listen(SERVICE).await.expect("nobody else listens");

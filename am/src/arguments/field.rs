@@ -38,8 +38,8 @@ pub trait Field: Sized {
     /// The payload that the value is; nothing if it is a word.
     fn payload(&self) -> &[u8];
 
-    /// The value that was received as these words and that payload, or `None` if they are no value of
-    /// this type.
+    /// The value that was received as these words and that payload, or `None` if they are no value
+    /// of this type.
     fn take(words: &[u64], payload: &mut Payload<'_>) -> Option<Self>;
 }
 

@@ -20,7 +20,8 @@ use crate::words::{ManyWords, Words};
 /// What a message carries: a number of words, and a payload.
 ///
 /// * A [`Word`] is: a number, a `bool`, a type with `#[derive(Word)]`.
-/// * A payload is: [`Bytes`](bytes::Bytes), `String`, `Vec<T>` and `Box<[T]>` of [plain data](Plain).
+/// * A payload is: [`Bytes`](bytes::Bytes), `String`, `Vec<T>` and `Box<[T]>` of [plain
+///   data](Plain).
 /// * Tuples of up to eight words are, of which the last may be a payload; and arrays of words.
 /// * A struct is that derives it, of the same kinds of fields.
 /// * An `Option` of any of these is.
@@ -73,8 +74,8 @@ pub trait Arguments: Sized {
         &[]
     }
 
-    /// The value that was received as these words and that payload, or `None` if they are no value of
-    /// this type.
+    /// The value that was received as these words and that payload, or `None` if they are no value
+    /// of this type.
     fn take(words: &[u64], payload: &mut Payload<'_>) -> Option<Self>;
 }
 

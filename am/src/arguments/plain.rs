@@ -6,9 +6,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// `Vec<T>` and `Box<[T]>` of plain data are payloads, and so is a struct by itself.
 ///
 /// Both machines must have the same order of bytes: an endpoint whose order is another has other
-/// kinds of messages, and a call between the two fails with [`CallError::OtherTypes`](crate::CallError).
+/// kinds of messages, and a call between the two fails with
+/// [`CallError::OtherTypes`](crate::CallError).
 ///
-/// A struct of a program's own derives zerocopy's traits, which check that it has no gaps, and this one:
+/// A struct of a program's own derives zerocopy's traits, which check that it has no gaps, and this
+/// one:
 ///
 /// ```
 /// use doorbell::am::{Call, Plain};

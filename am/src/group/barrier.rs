@@ -23,7 +23,8 @@ async fn all(run: &Run) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs one round of a barrier. What is rare is allocated, so that the future of a barrier stays small.
+/// Runs one round of a barrier. What is rare is allocated, so that the future of a barrier stays
+/// small.
 async fn meet(run: &Run, Exchange { round, to, from }: Exchange) -> Result<(), Failure> {
     if !run.try_send_nothing(to, round)? {
         let later = async {

@@ -176,8 +176,8 @@ fn handlers(mailbox: Arc<Mailbox>, digest: u64, tagged: bool) -> Handlers<WithSt
     let returns = mailbox.clone();
     Handlers::with(mailbox)
         .returned(move |returned| {
-            // What a member does not take never reaches it, so the member is as good as gone. Of one that
-            // has gone, the end of the connection tells.
+            // What a member does not take never reaches it, so the member is as good as gone. Of
+            // one that has gone, the end of the connection tells.
             if returned.why() != Undeliverable::PeerGone {
                 returns.has_ended(&returned.peer(), &returned.to_string());
             }

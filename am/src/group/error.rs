@@ -164,8 +164,8 @@ pub enum GroupError {
 }
 
 impl GroupError {
-    /// The rank in the whole group of the member that has gone, has left, or was never reached, if that is what the
-    /// error is about.
+    /// The rank in the whole group of the member that has gone, has left, or was never reached, if
+    /// that is what the error is about.
     pub fn gone(&self) -> Option<usize> {
         match *self {
             Self::Connect { whole, .. } | Self::Gone { whole, .. } | Self::Left { whole, .. } => {

@@ -74,9 +74,9 @@ async fn leave(core: Arc<Core>, team: Arc<Team>) {
     mailbox.unmake(context);
 }
 
-/// Tells a member that this one leaves, if the member is still there. A member that has connected to this one, and
-/// that this one has never sent anything, is connected to for that: else the member would see nothing but the end
-/// of the connection, and take this one to be gone.
+/// Tells a member that this one leaves, if the member is still there. A member that has connected
+/// to this one, and that this one has never sent anything, is connected to for that: else the
+/// member would see nothing but the end of the connection, and take this one to be gone.
 async fn tell(core: Arc<Core>, whole: u32, leaves: (u64, u32, u64)) {
     let peer = match core.mailbox.peer(whole) {
         Some(peer) => peer.clone(),

@@ -8,8 +8,9 @@ use crate::arguments::{Arguments, Shape};
 use crate::wire::MOST_HANDLERS;
 use crate::words::Words;
 
-/// A kind of request by the place that its handler has in the table, as the paper of Active Messages has
-/// it: the place, a name for errors, and what the arguments are. Both sides declare the same.
+/// A kind of request by the place that its handler has in the table, as the paper of Active
+/// Messages has it: the place, a name for errors, and what the arguments are. Both sides declare
+/// the same.
 ///
 /// A [`Call`](crate::Call) or a [`Notice`](crate::Notice) needs no place.
 ///

@@ -28,8 +28,8 @@ pub(crate) use table::Tables;
 ///
 /// Handlers of [`with`](Self::with) share a state, which is their first argument.
 ///
-/// Programs that choose the places of their handlers themselves, as the paper of Active Messages has it,
-/// add [requests](Self::request) and [replies](Self::reply):
+/// Programs that choose the places of their handlers themselves, as the paper of Active Messages
+/// has it, add [requests](Self::request) and [replies](Self::reply):
 ///
 /// ```
 /// # use doorbell::am::{Handlers, ReplyId, RequestId};

@@ -9,10 +9,10 @@ use crate::message::{Replied, Request, Returned};
 use crate::owed::Kept;
 
 impl<S> Handlers<S> {
-    /// Adds the handler of a kind of request, which runs to its end whenever such a request is found,
-    /// and no other at the same time. The NIC waits for it: what takes long is to be
-    /// [asynchronous](Self::request_async), or peers over a network take this one for gone; and what asks
-    /// the NIC for anything is, too, or it waits for itself, and panics.
+    /// Adds the handler of a kind of request, which runs to its end whenever such a request is
+    /// found, and no other at the same time. The NIC waits for it: what takes long is to be
+    /// [asynchronous](Self::request_async), or peers over a network take this one for gone; and
+    /// what asks the NIC for anything is, too, or it waits for itself, and panics.
     ///
     /// # Panics
     /// When there is one of that index already.
@@ -27,16 +27,16 @@ impl<S> Handlers<S> {
         self
     }
 
-    /// Adds a handler that goes on as a task, which may wait, and send requests. As many run at a time
-    /// as the endpoint [is to have](crate::EndpointConfig::tasks).
+    /// Adds a handler that goes on as a task, which may wait, and send requests. As many run at a
+    /// time as the endpoint [is to have](crate::EndpointConfig::tasks).
     ///
-    /// Its request is under way until it has replied, or its future ends: then a caller is told that
-    /// nothing was replied, or that the handler panicked. If nobody waits for the answer of a *call* any
-    /// more, the future is dropped at its next await: when the caller has dropped the call or its
-    /// [deadline](crate::Peer::within) is over, which is known here within about a second; when the
-    /// requester's [`patience`](crate::EndpointConfig::patience) is over; when the requester has gone. What
-    /// is to be done to its end all the same belongs into a task of its own. A request that is no call is
-    /// handled to its end.
+    /// Its request is under way until it has replied, or its future ends: then a caller is told
+    /// that nothing was replied, or that the handler panicked. If nobody waits for the answer of a
+    /// *call* any more, the future is dropped at its next await: when the caller has dropped the
+    /// call or its [deadline](crate::Peer::within) is over, which is known here within about a
+    /// second; when the requester's [`patience`](crate::EndpointConfig::patience) is over; when the
+    /// requester has gone. What is to be done to its end all the same belongs into a task of its
+    /// own. A request that is no call is handled to its end.
     ///
     /// # Panics
     /// As [`request`](Self::request).

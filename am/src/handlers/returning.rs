@@ -18,13 +18,13 @@ pub struct Stateless;
 pub struct WithState<S>(Arc<S>);
 
 impl Handlers {
-    /// Adds the handler of a kind of message: a function of the request and its arguments that returns the
-    /// answer, or a `Result`, whose error reaches the caller as
+    /// Adds the handler of a kind of message: a function of the request and its arguments that
+    /// returns the answer, or a `Result`, whose error reaches the caller as
     /// [`CallError::Failed`](crate::CallError::Failed) with its text.
     ///
-    /// It runs to its end whenever such a message is found, no other handler at the same time, and the NIC
-    /// waits for it: what takes longer than some microseconds, waits for anything, or sends messages
-    /// of its own is [asynchronous](Self::on_async).
+    /// It runs to its end whenever such a message is found, no other handler at the same time, and
+    /// the NIC waits for it: what takes longer than some microseconds, waits for anything, or sends
+    /// messages of its own is [asynchronous](Self::on_async).
     ///
     /// ```
     /// use doorbell::am::{Call, Handlers};
@@ -54,15 +54,16 @@ impl Handlers {
         self
     }
 
-    /// Adds the handler of a kind of message that goes on as a task of the runtime, which may wait, and
-    /// send messages. As many run at a time as the endpoint [is to have](crate::EndpointConfig::tasks).
+    /// Adds the handler of a kind of message that goes on as a task of the runtime, which may wait,
+    /// and send messages. As many run at a time as the endpoint [is to
+    /// have](crate::EndpointConfig::tasks).
     ///
-    /// The call is under way until the future has its output. If nobody waits for the answer of a call any
-    /// more, the future is dropped at its next await: when the caller has dropped the call or its
-    /// [deadline](crate::Peer::within) is over, which is known here within about a second; when the
-    /// caller's [`patience`](crate::EndpointConfig::patience) is over; when the caller has gone. What
-    /// is to be done to its end all the same belongs into a task of its own. A notice is handled to its
-    /// end.
+    /// The call is under way until the future has its output. If nobody waits for the answer of a
+    /// call any more, the future is dropped at its next await: when the caller has dropped the call
+    /// or its [deadline](crate::Peer::within) is over, which is known here within about a second;
+    /// when the caller's [`patience`](crate::EndpointConfig::patience) is over; when the caller has
+    /// gone. What is to be done to its end all the same belongs into a task of its own. A notice is
+    /// handled to its end.
     ///
     /// ```
     /// use std::time::Duration;
@@ -96,8 +97,8 @@ impl Handlers {
 }
 
 impl<S: Send + Sync + 'static> Handlers<WithState<S>> {
-    /// Handlers that share a state, which is the first argument of each: a reference to it for those that
-    /// run to their end at once, a clone for asynchronous ones.
+    /// Handlers that share a state, which is the first argument of each: a reference to it for
+    /// those that run to their end at once, a clone for asynchronous ones.
     ///
     /// ```
     /// use std::collections::HashMap;
@@ -143,8 +144,8 @@ impl<S: Send + Sync + 'static> Handlers<WithState<S>> {
         self
     }
 
-    /// Adds an asynchronous handler of a kind of message, as [`Handlers::on_async`] of handlers without a
-    /// state does. It gets a clone of the state.
+    /// Adds an asynchronous handler of a kind of message, as [`Handlers::on_async`] of handlers
+    /// without a state does. It gets a clone of the state.
     ///
     /// # Panics
     /// When there is a handler of that name already.

@@ -29,8 +29,8 @@ pub(crate) type OnReply = Box<dyn FnMut(Replied<'_>, &[u64]) -> bool + Send>;
 /// What runs for a request that came back.
 pub(crate) type OnReturned = Box<dyn FnMut(Returned<'_>) + Send>;
 
-/// The handlers of an endpoint: one table for requests, one for replies, and a handler for what was not
-/// delivered.
+/// The handlers of an endpoint: one table for requests, one for replies, and a handler for what was
+/// not delivered.
 #[derive(Default)]
 pub(crate) struct Tables {
     pub requests: Table<OnRequest>,

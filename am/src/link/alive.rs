@@ -1,8 +1,8 @@
 //! Whether the peer is alive for which somebody waits.
 //!
-//! A NIC does not wait for anything of a peer that has acknowledged all that was sent. If such a peer dies,
-//! the NIC notices only when the connection has been idle for long. So the peer is asked for a sign of life
-//! while somebody waits for its answers.
+//! A NIC does not wait for anything of a peer that has acknowledged all that was sent. If such a
+//! peer dies, the NIC notices only when the connection has been idle for long. So the peer is asked
+//! for a sign of life while somebody waits for its answers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use super::Link;
 
-/// How long somebody waits before the peer is asked for a sign of life, and after that again and again.
+/// How long somebody waits before the peer is asked for a sign of life, and after that again and
+/// again.
 const EVERY: Duration = Duration::from_millis(500);
 
 impl Link {
-    /// Counts one more that waits for the peer, and starts the task that probes the peer if none runs.
+    /// Counts one more that waits for the peer, and starts the task that probes the peer if none
+    /// runs.
     pub fn begins_to_wait(self: &Arc<Self>) {
         self.waiters.fetch_add(1, Ordering::SeqCst);
         // A device that loses nothing tells of the peer's end by itself.
@@ -31,7 +33,8 @@ impl Link {
         self.waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether the task that probes the peer ends: nobody waits for it, and no other such task has begun.
+    /// Whether the task that probes the peer ends: nobody waits for it, and no other such task has
+    /// begun.
     fn ends_to_be_probed(&self) -> bool {
         let nobody = || self.waiters.load(Ordering::SeqCst) == 0 || self.ending().is_some();
         if !nobody() {

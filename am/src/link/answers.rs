@@ -84,7 +84,8 @@ impl Link {
         self.answer(&mut out, header, Content::encoded(&[]), AtHand::nothing());
     }
 
-    /// Tells of requests that are done, if they are a quarter of all that the peer may have under way.
+    /// Tells of requests that are done, if they are a quarter of all that the peer may have under
+    /// way.
     #[inline]
     pub(super) fn tells(self: &Arc<Self>, out: &mut Out) {
         let limit = self.peer().map_or(1, |peer| peer.limit.into());
@@ -95,8 +96,8 @@ impl Link {
         }
     }
 
-    /// Answers a request. A peer that uses most of its credits, and may have more, gets one more with each
-    /// answer, as long as there are receives: so idle peers hold few, and busy ones many.
+    /// Answers a request. A peer that uses most of its credits, and may have more, gets one more
+    /// with each answer, as long as there are receives: so idle peers hold few, and busy ones many.
     #[inline]
     fn answer(
         self: &Arc<Self>,
@@ -118,8 +119,8 @@ impl Link {
         self.answer_and_grant(out, header, content, answers as usize);
     }
 
-    /// Whether the peer may have more credits, and uses those that it has: more than half of them are under
-    /// way when so many of its requests were answered, or several requests came together.
+    /// Whether the peer may have more credits, and uses those that it has: more than half of them
+    /// are under way when so many of its requests were answered, or several requests came together.
     #[inline]
     fn wants_credits(&self, answered: u32) -> bool {
         let grants = self.grants();
@@ -127,8 +128,9 @@ impl Link {
         grants < self.credits() && (2 * open as usize > grants || handles_several())
     }
 
-    /// Asks about calls that are kept. A peer whose handlers all wait for something would get no credit with
-    /// an answer: it gets as many as it has with the question, so that what they wait for can come.
+    /// Asks about calls that are kept. A peer whose handlers all wait for something would get no
+    /// credit with an answer: it gets as many as it has with the question, so that what they wait
+    /// for can come.
     pub(super) fn ask_and_grant(
         self: &Arc<Self>,
         out: &mut Out,
@@ -204,8 +206,8 @@ impl Link {
         out.kept.as_mut().map_or(Release::Never, |kept| kept.release(id, answer))
     }
 
-    /// A kept request gets no answer from its holder, or from the task. Whether its sender is to be told
-    /// now, since nobody else answers it.
+    /// A kept request gets no answer from its holder, or from the task. Whether its sender is to be
+    /// told now, since nobody else answers it.
     pub fn nothing_from(&self, id: KeptId, who: Owes, answer: impl FnOnce() -> Later) -> Release {
         let mut out = self.out();
         out.kept.as_mut().map_or(Release::Never, |kept| kept.ends(id, who, answer))

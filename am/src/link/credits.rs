@@ -73,8 +73,8 @@ impl Link {
         woke
     }
 
-    /// An answer to a call, and with it its credit; put here, if whoever looks waits for it. Whether
-    /// somebody was woken.
+    /// An answer to a call, and with it its credit; put here, if whoever looks waits for it.
+    /// Whether somebody was woken.
     #[inline]
     pub fn answered(
         &self,
@@ -165,7 +165,8 @@ impl Link {
         given
     }
 
-    /// Gives receives up that were promised for answers, and that nothing under way needs. How many.
+    /// Gives receives up that were promised for answers, and that nothing under way needs. How
+    /// many.
     pub fn yields_leases(&self) -> usize {
         let out = &mut *self.out();
         // As many are kept as the peer may have answered without telling.

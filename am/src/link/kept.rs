@@ -1,10 +1,10 @@
 //! Kept requests: how long they may be, and calls that their caller has given up.
 //!
-//! A caller that gives a call up tells nobody, for its peer may have no receive for a message of that.
-//! Whoever handles the call asks instead, when its handler has taken long. The question takes the receive that
-//! the caller has for the call's answer, and what the caller says to it takes the receive of the request,
-//! which is free, since the request was handled. So for each call no more than one message is under way in
-//! either direction, as if nothing was ever asked.
+//! A caller that gives a call up tells nobody, for its peer may have no receive for a message of
+//! that. Whoever handles the call asks instead, when its handler has taken long. The question takes
+//! the receive that the caller has for the call's answer, and what the caller says to it takes the
+//! receive of the request, which is free, since the request was handled. So for each call no more
+//! than one message is under way in either direction, as if nothing was ever asked.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use crate::handling::handles_several;
 use crate::kept::Release;
 use crate::wire::{Header, Kind, awaits, packed, unpacked};
 
-/// Sees to the kept requests of a link until there are none: at the times that they ask for, and when
-/// it is notified that there is one that asks for less.
+/// Sees to the kept requests of a link until there are none: at the times that they ask for, and
+/// when it is notified that there is one that asks for less.
 pub(super) async fn attend(link: Arc<Link>, sooner: Arc<Notify>) {
     loop {
         let next = {
@@ -70,8 +70,8 @@ impl Link {
         }
     }
 
-    /// Answers the peer's question which calls are still awaited. Whether it was asked by one that is to be
-    /// answered.
+    /// Answers the peer's question which calls are still awaited. Whether it was asked by one that
+    /// is to be answered.
     pub fn tells_awaited(self: &Arc<Self>, call: u16, asked: &[u64]) -> bool {
         let out = &mut *self.out();
         let is_to_come = out.calls.is_to_come(call);
@@ -85,7 +85,8 @@ impl Link {
         is_to_come
     }
 
-    /// The peer has answered which calls it has given up: their handlers are ended. Whether it was asked.
+    /// The peer has answered which calls it has given up: their handlers are ended. Whether it was
+    /// asked.
     pub fn hears_awaited(self: &Arc<Self>, call: u16, given_up: u64) -> bool {
         let told = self.out().kept.as_mut().and_then(|kept| kept.told(call, given_up));
         let Some((tasks, answer)) = told else { return false };

@@ -61,7 +61,8 @@ impl Link {
         Ok(admitted)
     }
 
-    /// Sends a request at once, whatever is under way beside it, if there is a credit. Whether there was.
+    /// Sends a request at once, whatever is under way beside it, if there is a credit. Whether
+    /// there was.
     #[inline]
     pub fn try_request_at_once(
         self: &Arc<Self>,
@@ -80,8 +81,8 @@ impl Link {
         Ok(admitted)
     }
 
-    /// Sends a request whose answer is kept for who waits for it, if there is a credit. Which call it
-    /// is.
+    /// Sends a request whose answer is kept for who waits for it, if there is a credit. Which call
+    /// it is.
     #[inline]
     pub fn try_call(
         self: &Arc<Self>,
@@ -130,8 +131,8 @@ impl Link {
         self.send(out, header, content, alone.then(AtHand::nothing));
     }
 
-    /// Places data at an offset of the peer's segment, if there is a credit: see [`place`](Self::place).
-    /// What is to be placed when there is one, if there was none.
+    /// Places data at an offset of the peer's segment, if there is a credit: see
+    /// [`place`](Self::place). What is to be placed when there is one, if there was none.
     #[inline]
     pub fn try_place(
         self: &Arc<Self>,
@@ -149,8 +150,8 @@ impl Link {
         self.place(&mut out, handler, words, placed).map(Ok)
     }
 
-    /// Places data in the peer's segment, for which there was a credit, and has a request run behind
-    /// that. Which one it is of those that wait for their memory to come back.
+    /// Places data in the peer's segment, for which there was a credit, and has a request run
+    /// behind that. Which one it is of those that wait for their memory to come back.
     pub fn place(
         self: &Arc<Self>,
         out: &mut Out,
@@ -158,8 +159,8 @@ impl Link {
         words: &[u64],
         placed: Placed,
     ) -> Result<u16, SendError> {
-        /// The most bytes of one. Metadata makes the last packet of several longer than the others, which a
-        /// run of them may not have: it would end there, and the next begin.
+        /// The most bytes of one. Metadata makes the last packet of several longer than the others,
+        /// which a run of them may not have: it would end there, and the next begin.
         const ONE_PACKET: u64 = 4096;
         self.stands(out)?;
         if !out.asked && !out.segment.is_empty() && self.endpoint.shared.maps() {
@@ -188,7 +189,8 @@ impl Link {
             let words = placed_words(all, [offset, len], words);
             let header = Header { kind: Kind::Placed, words: words.len(), handler, call: 0 };
             let content = Content { words, payload: &[] };
-            // Half of what may be under way, so that the peer is at it while the other half is written.
+            // Half of what may be under way, so that the peer is at it while the other half is
+            // written.
             let (much, most) = if mapped { (MUCH_MAPPED, half) } else { (MUCH, usize::MAX) };
             outbox.put_told((write, len), (header, content), (&self.buffers, much, most))
         };
@@ -217,8 +219,8 @@ impl Link {
         Ok(())
     }
 
-    /// Sends a piece of it, for which there was a credit. If it is the last, which one it is of those that
-    /// wait for their memory to come back.
+    /// Sends a piece of it, for which there was a credit. If it is the last, which one it is of
+    /// those that wait for their memory to come back.
     pub fn carry_piece(&self, piece: Send, is_last: bool) -> Result<Option<u16>, SendError> {
         let header = Header { kind: Kind::Carried, words: 0, handler: 0, call: 0 };
         let out = &mut *self.out();

@@ -19,7 +19,8 @@ use crate::sizes::Size;
 use crate::tag::Tag;
 use crate::wire::{Ask, Hello, Nature};
 
-/// How long an answer is waited for by a link that is there already, before a connection is made instead.
+/// How long an answer is waited for by a link that is there already, before a connection is made
+/// instead.
 const FOUND_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Mapping.
@@ -58,8 +59,8 @@ impl Core {
         put(&mut table, (index, self.config.places), name, user)
     }
 
-    /// The link by which a peer of that name is mapped, if it stands and shows the same tag, and what the
-    /// peer's named handlers are is known.
+    /// The link by which a peer of that name is mapped, if it stands and shows the same tag, and
+    /// what the peer's named handlers are is known.
     fn connected_to(&self, name: &Name, tag: Option<Tag>) -> Option<Arc<Link>> {
         let table = self.translation.read().unwrap_or_else(PoisonError::into_inner);
         let mut there = table.iter().flatten().filter(|link| {
@@ -80,9 +81,10 @@ impl Core {
         }
     }
 
-    /// Uses a link to the peer that is there already, and shows the tag there. `None` if there is none, the
-    /// link ended meanwhile, or the peer does not answer soon, because its handlers hold all credits or a
-    /// thread: a new connection needs none of those, and shows whether the peer is still there.
+    /// Uses a link to the peer that is there already, and shows the tag there. `None` if there is
+    /// none, the link ended meanwhile, or the peer does not answer soon, because its handlers hold
+    /// all credits or a thread: a new connection needs none of those, and shows whether the peer is
+    /// still there.
     async fn find(&self, name: &Name, tag: Option<Tag>) -> Result<Option<User>, MapError> {
         let Some(user) = self.user_of(name, tag) else { return Ok(None) };
         user.link().is_to(name);
@@ -98,8 +100,8 @@ impl Core {
         }
     }
 
-    /// Becomes a user of a link to an endpoint that takes one with that tag, if nobody else can have the
-    /// endpoint's name.
+    /// Becomes a user of a link to an endpoint that takes one with that tag, if nobody else can
+    /// have the endpoint's name.
     fn user_of(&self, name: &Name, tag: Option<Tag>) -> Option<User> {
         let is = |peer: &Nature| peer.unique && peer.service == name.service().0;
         let there = |link: &&Arc<Link>| link.peer().is_some_and(is) && link.ending().is_none();
@@ -177,8 +179,8 @@ impl Core {
         Ok(())
     }
 
-    /// Makes sure that a peer has the same handlers, as far as both have them. Each of its answers is waited
-    /// for no longer than that.
+    /// Makes sure that a peer has the same handlers, as far as both have them. Each of its answers
+    /// is waited for no longer than that.
     async fn compare(
         &self,
         link: &Arc<Link>,
@@ -248,8 +250,8 @@ fn put(
 
 /// Unmapping.
 impl Core {
-    /// Takes a peer off its place, and waits until what was sent there is handled, as long as that takes. If
-    /// that leaves the link without users on both sides, the connection ends.
+    /// Takes a peer off its place, and waits until what was sent there is handled, as long as that
+    /// takes. If that leaves the link without users on both sides, the connection ends.
     pub async fn unmap(&self, index: usize) -> Result<(), SendError> {
         let link = {
             let mut table = self.translation.write().unwrap_or_else(PoisonError::into_inner);
@@ -287,8 +289,9 @@ impl Core {
         }
     }
 
-    /// Asks the peer at the end of a link that has lost its last user on this side whether the link may end,
-    /// and ends it then. What was sent there before is handled by then, for the peer answers in turn.
+    /// Asks the peer at the end of a link that has lost its last user on this side whether the link
+    /// may end, and ends it then. What was sent there before is handled by then, for the peer
+    /// answers in turn.
     pub async fn ask_to_end(&self, link: &Arc<Link>) {
         let mut in_use = false;
         for link in link.lanes().iter().chain([link]) {
@@ -309,11 +312,12 @@ fn taken(index: usize, name: &Name, there: &Link) -> MapError {
     MapError::Taken { name: name.to_string(), index, there: there.peer_text().into() }
 }
 
-/// Waits until a peer has handled what was sent to it by a link, or has gone. It answers a question in
-/// its turn, behind what was sent before.
+/// Waits until a peer has handled what was sent to it by a link, or has gone. It answers a question
+/// in its turn, behind what was sent before.
 async fn settle(link: &Arc<Link>) {
     for link in link.lanes().iter().chain([link]) {
-        // An empty listing is compared with success, so the answer says only that its turn has come.
+        // An empty listing is compared with success, so the answer says only that its turn has
+        // come.
         let _ = ask(link, &[Ask::Compare as u64], &[]).await;
     }
 }

@@ -235,7 +235,8 @@ fn members_with_another_list_of_members_are_told_that() {
 
 #[test]
 fn members_that_show_each_other_a_tag_meet_whichever_of_them_connects_first() {
-    // A member that was connected to shows no tag by that connection, and was not admitted by it once.
+    // A member that was connected to shows no tag by that connection, and was not admitted by it
+    // once.
     in_time(1, async {
         let devices = Devices::shm(3);
         let config = GroupConfig { tag: Some(Tag(7)), ..GroupConfig::default() };

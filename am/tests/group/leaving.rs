@@ -71,9 +71,9 @@ fn a_member_that_has_left_begins_nothing_more() {
     });
 }
 
-/// In a group with a tag a member sends by no connection but those it has made. The one that leaves here was
-/// connected to by a member that it had never sent anything: that one was not told, took the other to be
-/// gone, and failed a collective in which the other had done its part.
+/// In a group with a tag a member sends by no connection but those it has made. The one that leaves
+/// here was connected to by a member that it had never sent anything: that one was not told, took
+/// the other to be gone, and failed a collective in which the other had done its part.
 #[test]
 fn a_member_that_leaves_tells_those_who_have_connected_to_it_as_well() {
     in_time(1, async {

@@ -9,7 +9,8 @@ use doorbell_core::time::Time;
 use doorbell_kit::{Ether, Faults, LinkConfig, Network, Pace, SwitchConfig};
 use doorbell_verbs::{Config, Nic};
 
-/// Several NICs that can reach each other, and what lets time pass for them if that is not the world's.
+/// Several NICs that can reach each other, and what lets time pass for them if that is not the
+/// world's.
 pub struct Devices {
     pub nics: Vec<Nic>,
     ether: Option<Ether>,

@@ -51,8 +51,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// A request came: in the order of its pair, and so once; or of those of its size, if they have a way
-    /// of their own.
+    /// A request came: in the order of its pair, and so once; or of those of its size, if they have
+    /// a way of their own.
     fn count(&self, policy: Policy, (from, number): Sent, len: usize) {
         let mut came = self.came.lock().unwrap_or_else(|held| held.into_inner());
         let (count, last) = came.entry(from).or_default();
@@ -344,8 +344,8 @@ fn with_nothing_but_the_nics_own_credits() {
     play(1, || Devices::ether(6, 1, faults, false), flood);
 }
 
-/// Where there is not enough for all to have all their credits, idle peers hold one, and others more
-/// as they send.
+/// Where there is not enough for all to have all their credits, idle peers hold one, and others
+/// more as they send.
 #[test]
 fn with_fewer_receives_than_credits() {
     for receives in [16, 40, 100] {

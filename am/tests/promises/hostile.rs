@@ -138,8 +138,8 @@ async fn who_answers_with_no_sound_hello_is_not_mapped() {
     }
 }
 
-/// Eight requests are allowed, and kept. The ninth would take a receive that others were promised, and
-/// what it shares a send with is of no use either.
+/// Eight requests are allowed, and kept. The ninth would take a receive that others were promised,
+/// and what it shares a send with is of no use either.
 #[tokio::test]
 async fn a_peer_that_sends_more_than_it_may_is_cut_off() {
     let devices = Devices::shm(2);

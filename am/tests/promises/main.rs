@@ -1,6 +1,6 @@
-//! What Active Messages promise, on every device, and on a simulated network with faults: each message
-//! is handled once, in the order of its pair, and answered once; nothing is dropped or waits for want
-//! of a buffer; nobody waits for ever.
+//! What Active Messages promise, on every device, and on a simulated network with faults: each
+//! message is handled once, in the order of its pair, and answered once; nothing is dropped or
+//! waits for want of a buffer; nobody waits for ever.
 
 mod devices;
 mod errors;

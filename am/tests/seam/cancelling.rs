@@ -112,8 +112,8 @@ fn a_dropped_call_ends_its_asynchronous_handler_and_gives_its_credit_back() {
     });
 }
 
-/// Whoever asks about calls slept for as long as the handler of a request that is no call may take, and
-/// heard of no call that came meanwhile.
+/// Whoever asks about calls slept for as long as the handler of a request that is no call may take,
+/// and heard of no call that came meanwhile.
 #[test]
 fn a_dropped_call_gives_its_credit_back_beside_a_request_that_is_kept_for_long() {
     everywhere(|over| async move {
@@ -131,7 +131,8 @@ fn a_dropped_call_gives_its_credit_back_beside_a_request_that_is_kept_for_long()
     });
 }
 
-/// A map asked by the link that there was, and waited for a credit until one of the handlers had ended.
+/// A map asked by the link that there was, and waited for a credit until one of the handlers had
+/// ended.
 #[test]
 fn a_peer_whose_handlers_hold_all_credits_is_mapped_at_another_place() {
     everywhere(|over| async move {

@@ -20,8 +20,8 @@ pub fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// How many packets a NIC has received that were messages, where nothing is acknowledged by packets: others
-/// make and end connections, and come when they like.
+/// How many packets a NIC has received that were messages, where nothing is acknowledged by
+/// packets: others make and end connections, and come when they like.
 pub fn messages(nic: &Nic) -> u64 {
     let counters = nic.statistics().nic;
     counters.received - counters.management - counters.management_dropped

@@ -61,8 +61,8 @@ fn messages_of_all_sizes_come_in_their_order_with_however_many_credits() {
     });
 }
 
-/// What one side grants is its own affair: a peer that leaves it to the NIC may have no receive, and is
-/// sent what it refused once more.
+/// What one side grants is its own affair: a peer that leaves it to the NIC may have no receive,
+/// and is sent what it refused once more.
 #[test]
 fn who_counts_receives_and_who_leaves_that_to_the_nic_understand_each_other() {
     everywhere(|over| async move {

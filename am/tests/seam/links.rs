@@ -16,8 +16,8 @@ use tokio::sync::oneshot;
 
 use crate::common::{ADD, GO_ON, SUM, messages, runtime};
 
-/// An endpoint that has two requests waiting at once at `near`, and one beside it that has a segment, and
-/// adds: it says before it answers.
+/// An endpoint that has two requests waiting at once at `near`, and one beside it that has a
+/// segment, and adds: it says before it answers.
 fn asking_twice(
     nic: &Nic,
     near: &Name,
@@ -54,8 +54,8 @@ struct Before {
     received: Option<u64>,
 }
 
-/// What a program does with a peer that it maps while the handler of one of two requests runs, which are
-/// looked at together. That handler ends when the NIC has `brought` what it is about.
+/// What a program does with a peer that it maps while the handler of one of two requests runs,
+/// which are looked at together. That handler ends when the NIC has `brought` what it is about.
 fn mapped_in_a_look<R: Send + 'static>(
     name: &str,
     handler: u32,
@@ -179,7 +179,8 @@ fn asking() -> Handlers {
     Handlers::new().request(GO_ON, |_, ()| {}).request(ADD, |_, _| {})
 }
 
-/// Runs a program of which a handler keeps a thread. What it takes with it when it ends lets that go.
+/// Runs a program of which a handler keeps a thread. What it takes with it when it ends lets that
+/// go.
 fn beside_a_handler(program: impl Future<Output = ()>) {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(4).enable_all().build().expect("a runtime");
@@ -192,7 +193,8 @@ fn restless() -> Config {
     Config { time_wait: Duration::from_millis(5), ..Config::default() }
 }
 
-/// Until so many messages more have come to a NIC than there were before, each of which finds a receive.
+/// Until so many messages more have come to a NIC than there were before, each of which finds a
+/// receive.
 async fn have_come(near: &Nic, before: u64, count: u64) {
     while messages(near) < before + count {
         tokio::task::yield_now().await;
@@ -217,8 +219,9 @@ async fn comes_and_goes(name: &str, endpoint: &Endpoint, near: &Nic) {
     while !matches!(events.recv().await.expect("it goes"), Event::Gone(..)) {}
 }
 
-/// Links that began and ended while a handler ran, which nobody looked at meanwhile. What had come by them
-/// is in receives that are everybody's: those are others' when they are posted again, and not before.
+/// Links that began and ended while a handler ran, which nobody looked at meanwhile. What had come
+/// by them is in receives that are everybody's: those are others' when they are posted again, and
+/// not before.
 #[test]
 fn receives_of_links_that_come_and_go_while_a_handler_runs_are_others_when_it_ends() {
     let name = format!("shm:am-passing-{}", std::process::id());
@@ -265,8 +268,8 @@ async fn maps_when_it_can(nic: &Nic, name: &Name, tag: Tag) -> (Endpoint, Peer) 
     }
 }
 
-/// Each of two peers whose queue pairs have the same number, one after the other, sends what is handled
-/// when both have: the tag that the first showed is right, and the second's is not.
+/// Each of two peers whose queue pairs have the same number, one after the other, sends what is
+/// handled when both have: the tag that the first showed is right, and the second's is not.
 #[test]
 fn what_came_by_a_number_that_serves_again_is_of_who_had_it_then() {
     let name = format!("shm:am-again-{}", std::process::id());
@@ -330,7 +333,8 @@ fn nothing_is_left_of_a_nic_whose_endpoint_is_closed_while_it_is_mapped() {
     });
 }
 
-/// A map found the link of which an unmap had asked the peer whether it may end, and had only its end.
+/// A map found the link of which an unmap had asked the peer whether it may end, and had only its
+/// end.
 #[test]
 fn a_map_while_an_unmap_waits_for_its_peer_has_a_link_that_stays() {
     let name = format!("shm:am-waits-{}", std::process::id());

@@ -1,4 +1,5 @@
-//! What `map` has returned works until that entry is unmapped, whatever others map and unmap meanwhile.
+//! What `map` has returned works until that entry is unmapped, whatever others map and unmap
+//! meanwhile.
 
 use std::future::Future;
 use std::pin::pin;
@@ -123,8 +124,8 @@ fn a_map_that_is_dropped_leaves_what_others_map() {
     });
 }
 
-/// Queue pairs that rest for a while when a connection is over, so that a program that maps and unmaps fast
-/// has as many of those as there may be.
+/// Queue pairs that rest for a while when a connection is over, so that a program that maps and
+/// unmaps fast has as many of those as there may be.
 #[test]
 fn a_program_that_maps_and_unmaps_faster_than_queue_pairs_rest_waits_for_one() {
     for over in ALL {

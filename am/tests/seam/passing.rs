@@ -1,5 +1,5 @@
-//! A peer that sends a request, and goes, while its bundle is polled by hand: what it was promised of
-//! receives is not others' before its request is handled.
+//! A peer that sends a request, and goes, while its bundle is polled by hand: what it was promised
+//! of receives is not others' before its request is handled.
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -14,8 +14,9 @@ use tokio::runtime::Runtime;
 
 use crate::common::{ADD, SUM, messages, runtime};
 
-/// A bundle that nobody else looks at: its tasks run only while something is awaited in their runtime.
-/// Of its endpoint's four receives one is everybody's, two are promised to its peers, and one is left.
+/// A bundle that nobody else looks at: its tasks run only while something is awaited in their
+/// runtime. Of its endpoint's four receives one is everybody's, two are promised to its peers, and
+/// one is left.
 struct Stage {
     here: Runtime,
     near: Nic,

@@ -48,8 +48,8 @@ fn asks_when_told(peer: &Peer, told: &mpsc::Receiver<()>) -> u64 {
     answer.expect("it is answered").arguments(SUM).expect("a sum")
 }
 
-/// Who looks finds the answer to his call, and in the same look that to another's, which was begun in
-/// between and is known by the same number.
+/// Who looks finds the answer to his call, and in the same look that to another's, which was begun
+/// in between and is known by the same number.
 #[test]
 fn a_number_that_serves_again_while_somebody_looks_is_the_others() {
     let own = std::process::id();
@@ -99,8 +99,8 @@ fn a_number_that_serves_again_while_somebody_looks_is_the_others() {
     assert_eq!(sums, (Ok(3), 22));
 }
 
-/// Whoever polls has not the NIC in hand that a thread runs: so its handlers keep that from nothing, and
-/// may even wait for the NIC.
+/// Whoever polls has not the NIC in hand that a thread runs: so its handlers keep that from
+/// nothing, and may even wait for the NIC.
 #[test]
 fn a_handler_that_is_polled_does_not_hold_up_the_thread_that_runs_the_nic() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -14,8 +14,8 @@ fn admitting(admits: impl Into<Admits>) -> EndpointConfig {
     EndpointConfig { admits: admits.into(), ..EndpointConfig::default() }
 }
 
-/// Zero and the largest number had another meaning: an endpoint and a peer that both named them did not
-/// meet.
+/// Zero and the largest number had another meaning: an endpoint and a peer that both named them did
+/// not meet.
 #[test]
 fn an_endpoint_is_mapped_by_its_tag_whatever_number_that_is() {
     everywhere(|over| async move {

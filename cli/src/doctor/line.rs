@@ -19,8 +19,8 @@ const NEAR: f64 = 120.0;
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// The nanoseconds that a line takes one way, between the first two processors that this process may
-/// use; nothing, if there is one, or they are too busy to tell.
+/// The nanoseconds that a line takes one way, between the first two processors that this process
+/// may use; nothing, if there is one, or they are too busy to tell.
 pub fn crossing() -> Option<f64> {
     let (first, second) = (processors::allowed(0).ok()?, processors::allowed(1).ok()?);
     let lines = [const { Line(AtomicU64::new(0)) }; 2];

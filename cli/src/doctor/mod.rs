@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 /// Tells what works on this machine, what does not, why, and what to do about it.
 ///
-/// Each device is opened for a moment on each interface. Nothing is sent, and nothing stays changed.
-/// The exit status is 0 if at least one device works.
+/// Each device is opened for a moment on each interface. Nothing is sent, and nothing stays
+/// changed. The exit status is 0 if at least one device works.
 #[derive(clap::Args)]
 pub struct Args {
     /// One JSON value instead of words

@@ -17,8 +17,8 @@ use nix::unistd::{getegid, geteuid};
 
 use super::patience::LONGEST;
 
-/// Moves this process, which must have a single thread, to a network namespace of its own; if it may
-/// not, in a user namespace of its own.
+/// Moves this process, which must have a single thread, to a network namespace of its own; if it
+/// may not, in a user namespace of its own.
 pub fn leave() -> anyhow::Result<()> {
     match unshare(CloneFlags::CLONE_NEWNET) {
         Err(Errno::EPERM) => leave_as_user(),
@@ -62,7 +62,8 @@ pub fn take_up(interface: &str, address: IpAddr, mtu: u32) -> anyhow::Result<()>
     ip(&format!("link set {interface} up"))
 }
 
-/// Waits until an interface has noticed that the other end is up: before, it drops what it is given.
+/// Waits until an interface has noticed that the other end is up: before, it drops what it is
+/// given.
 pub fn await_carrier(interface: &str) -> anyhow::Result<()> {
     let since = Instant::now();
     while since.elapsed() < LONGEST {

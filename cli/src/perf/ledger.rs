@@ -1,4 +1,5 @@
-//! What is known of the packets of a test: what was found here, and what the other end says it found.
+//! What is known of the packets of a test: what was found here, and what the other end says it
+//! found.
 
 use anyhow::bail;
 
@@ -29,7 +30,8 @@ impl Tally {
         self.next = self.next.max(number + 1);
     }
 
-    /// What is below a number and has not come is lost: nothing is overtaken but what will not come.
+    /// What is below a number and has not come is lost: nothing is overtaken but what will not
+    /// come.
     #[inline]
     pub fn skip(&mut self, number: u64) {
         if number > self.next {

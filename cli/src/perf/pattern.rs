@@ -5,8 +5,8 @@ pub struct Pattern {
     bytes: Box<[u8]>,
 }
 
-/// Whether the message of a number in a stream is checked wholly: up to 1 KiB all are; of longer ones
-/// each eighth is, and of the others what tells them from each other.
+/// Whether the message of a number in a stream is checked wholly: up to 1 KiB all are; of longer
+/// ones each eighth is, and of the others what tells them from each other.
 #[inline]
 pub fn wholly(size: usize, number: u64) -> bool {
     size <= 1024 || number.is_multiple_of(8)

@@ -267,8 +267,8 @@ impl Verb {
         matches!(self, Self::CasLat | Self::FaaLat | Self::MapLat)
     }
 
-    /// The least bytes of a message. What is written is told from what was there before by the number
-    /// of the round in it.
+    /// The least bytes of a message. What is written is told from what was there before by the
+    /// number of the round in it.
     pub fn least(self) -> usize {
         match self {
             Self::SendLat | Self::SendBw | Self::WriteImmLat => 0,

@@ -2,7 +2,8 @@
 
 use doorbell_verbs::Buf;
 
-/// One side's messages: each different in every byte from the one before, and from the other side's.
+/// One side's messages: each different in every byte from the one before, and from the other
+/// side's.
 pub struct Content {
     side: u8,
     size: usize,

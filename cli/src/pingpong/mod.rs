@@ -1,7 +1,7 @@
 //! `doorbell pingpong`: messages to and fro with a peer that speaks RoCE, whoever made it.
 //!
-//! It does what `ibv_rc_pingpong`, `ibv_uc_pingpong` and `ibv_ud_pingpong` do, and meets them as they
-//! meet each other: so anybody's adapter can be tried, and the kernel's driver.
+//! It does what `ibv_rc_pingpong`, `ibv_uc_pingpong` and `ibv_ud_pingpong` do, and meets them as
+//! they meet each other: so anybody's adapter can be tried, and the kernel's driver.
 
 mod content;
 mod meeting;
@@ -20,8 +20,8 @@ use rally::Counted;
 /// Plays ping-pong with a peer: another of these, or `ibv_rc_pingpong` and its kin on any adapter.
 ///
 /// One side is told where the other waits. Addresses are exchanged by TCP, messages go by RoCE. The
-/// packets' size is not exchanged, and must be told both sides alike, as must how many messages there
-/// are, and how long they are.
+/// packets' size is not exchanged, and must be told both sides alike, as must how many messages
+/// there are, and how long they are.
 #[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -45,8 +45,8 @@ pub struct Args {
     #[arg(short, long, value_name = "BYTES", value_parser = value_parser!(u32).range(..=LONGEST))]
     size: Option<u32>,
 
-    /// The most bytes of a message in one packet: 256, 512, 1024, 2048 or 4096; of datagrams it is the
-    /// device's
+    /// The most bytes of a message in one packet: 256, 512, 1024, 2048 or 4096; of datagrams it is
+    /// the device's
     #[arg(short, long, value_name = "BYTES", default_value = "1024", value_parser = packets)]
     mtu: PathMtu,
 
@@ -62,8 +62,8 @@ pub struct Args {
     #[arg(short, long)]
     events: bool,
 
-    /// Check every byte that comes: the peer must send back what it got, as the pingpongs of rdma-core
-    /// do without their own -c, or be another of these
+    /// Check every byte that comes: the peer must send back what it got, as the pingpongs of
+    /// rdma-core do without their own -c, or be another of these
     #[arg(short, long)]
     check: bool,
 

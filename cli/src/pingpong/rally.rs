@@ -16,12 +16,12 @@ use super::content::Content;
 pub const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
 
-/// How long the other side must be silent before this one goes, which it may need to hear again that
-/// its last message has arrived.
+/// How long the other side must be silent before this one goes, which it may need to hear again
+/// that its last message has arrived.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// How long the last message may be unconfirmed. Who has all messages goes, with rdma-core's programs
-/// at once, and if its acknowledgement was lost, there is nobody to repeat it.
+/// How long the last message may be unconfirmed. Who has all messages goes, with rdma-core's
+/// programs at once, and if its acknowledgement was lost, there is nobody to repeat it.
 const LAST: Duration = Duration::from_secs(3);
 
 /// The queues, whatever kind they are of.
@@ -85,8 +85,8 @@ impl End {
         Self { completions, players }
     }
 
-    /// Sends when it is this side's turn, until each has sent as many as were to be. How long it took,
-    /// and whether the last message was confirmed.
+    /// Sends when it is this side's turn, until each has sent as many as were to be. How long it
+    /// took, and whether the last message was confirmed.
     pub async fn play(&mut self, args: &Args) -> anyhow::Result<(Duration, bool)> {
         let start = Instant::now();
         let asks = args.host.is_some();

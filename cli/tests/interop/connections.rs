@@ -1,4 +1,5 @@
-//! Connections by `rdma_cm`: `rping`, both ways, and those that end otherwise, or do not come about.
+//! Connections by `rdma_cm`: `rping`, both ways, and those that end otherwise, or do not come
+//! about.
 
 use std::future::Future;
 use std::pin::pin;
@@ -294,7 +295,8 @@ fn killed(session: &Session, at: At) -> Outcome {
                 let accepted =
                     in_time("to be connected", pair.accept(incoming, b"welcome")).await?;
                 let (pair, _) = accepted?;
-                // It does not expect an end before it has said something, and then does not always end.
+                // It does not expect an end before it has said something, and then does not always
+                // end.
                 in_time("to be told something", pair.recv(Buf::with_capacity(16))).await??;
                 drop(pair);
                 end_of(client).await

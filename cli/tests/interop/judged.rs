@@ -33,8 +33,8 @@ impl fmt::Display for Judged {
 /// Judges what we sent in a capture of `all`.
 ///
 /// # Panics
-/// When a judge has something to say against a frame of ours, or either side sent what is neither RoCE
-/// nor known.
+/// When a judge has something to say against a frame of ours, or either side sent what is neither
+/// RoCE nor known.
 pub fn judge(all: &Path, sent: u64, scratch: &Scratch) -> Judged {
     if !TSHARK.is_here() || !SCAPY.is_here() {
         return Judged::default();
@@ -56,14 +56,15 @@ pub fn judge(all: &Path, sent: u64, scratch: &Scratch) -> Judged {
 const OURS: &str = "frame.packet_flags_direction == 2 && udp.dstport == 4791 && udp.length > 8 \
                     && !icmp && !icmpv6";
 
-/// What is neither that, nor an empty datagram, nor what finds neighbours and exchanges addresses; nor
-/// what a host says of a datagram for a program that has just ended, which it quotes with its port.
+/// What is neither that, nor an empty datagram, nor what finds neighbours and exchanges addresses;
+/// nor what a host says of a datagram for a program that has just ended, which it quotes with its
+/// port.
 const OTHERS: &str =
     "!(udp.dstport == 4791) && !arp && !tcp && !igmp && !(icmpv6.type in {133 .. 143})";
 
-/// A capture of those frames of another that are RoCE of ours. What is left out is not: a UDP datagram
-/// without contents, by which `udp` learns how the kernel numbers what it sends, and which every
-/// receiver drops.
+/// A capture of those frames of another that are RoCE of ours. What is left out is not: a UDP
+/// datagram without contents, by which `udp` learns how the kernel numbers what it sends, and which
+/// every receiver drops.
 fn ours(capture: &Path, scratch: &Scratch) -> PathBuf {
     let roce = capture.with_extension("pcap");
     let mut tshark = tshark(scratch);

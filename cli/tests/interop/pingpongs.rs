@@ -93,8 +93,8 @@ fn rally(session: &Session, play: Play, at: At) -> Outcome {
     session.despite_stalls(|| attempt(session, play, at))
 }
 
-/// Plays, and sees to it that every byte is right, and that no packet was refused but where harm was
-/// done.
+/// Plays, and sees to it that every byte is right, and that no packet was refused but where harm
+/// was done.
 fn attempt(session: &Session, play: Play, (device, family, asks): At) -> Outcome {
     let Play { transport, mtu, size, iters } = play;
     let gid = session.gid(family);
@@ -126,8 +126,8 @@ fn attempt(session: &Session, play: Play, (device, family, asks): At) -> Outcome
             both(ended(client), found(server))?
         }
     };
-    // Where there are faults, the acknowledgement may be lost of a message after which they have gone:
-    // that they had all of them, their end has told.
+    // Where there are faults, the acknowledgement may be lost of a message after which they have
+    // gone: that they had all of them, their end has told.
     let harmed = session.harms();
     match (told["refused"].as_u64(), told["confirmed"].as_bool()) {
         (Some(0), Some(true)) => Ok(()),

@@ -8,8 +8,8 @@ use doorbell_kit::is_thorough;
 use crate::pingpongs::At;
 use crate::session::{Asks, Device, Family, Outcome};
 
-/// The rows of a quick run: each kind of connection, one with faults, and `rdma_cm`. Each device tries
-/// them by one of the two families.
+/// The rows of a quick run: each kind of connection, one with faults, and `rdma_cm`. Each device
+/// tries them by one of the two families.
 const QUICK: [&str; 4] = ["`ibv_", "with 1 % of each", "`rping`", "private data"];
 
 /// A row for each thing that is tried with each device, a column for each way.

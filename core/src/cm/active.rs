@@ -16,8 +16,8 @@ use super::terms::{Reply, Request};
 use super::{ConnectionManager, Whose};
 
 impl<W: Clone> Connection<W> {
-    /// Tells a peer that its answer is not waited for any more. It knows no name of ours but the one
-    /// in the request, and which adapter that came from: so the standard has it.
+    /// Tells a peer that its answer is not waited for any more. It knows no name of ours but the
+    /// one in the request, and which adapter that came from: so the standard has it.
     pub(super) fn withdraw(&mut self, common: &mut Common<W>) {
         let guid = common.config.guid.0.to_be_bytes();
         let info = AdditionalInfo::new(&guid).unwrap_or_default();
@@ -31,8 +31,9 @@ impl<W: Clone> Connection<W> {
 impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// Asks a peer for a connection. Its outcome is [`Event::Replied`] or [`Event::Failed`].
     ///
-    /// There may be up to 92 bytes of private data, or 56 if the service is a port. The extensions that
-    /// are configured are offered if they leave room for that: if there are no more than 76, or 40.
+    /// There may be up to 92 bytes of private data, or 56 if the service is a port. The extensions
+    /// that are configured are offered if they leave room for that: if there are no more than 76,
+    /// or 40.
     ///
     /// # Errors
     /// When the queue pair is another connection's, the private data is too long, all connections

@@ -33,9 +33,9 @@ pub struct Config {
     /// again. Where it is exceeded, those take the room of new ones.
     pub time_waits: usize,
     /// The most connections that peers have asked for and that do not stand: those that the program
-    /// has not decided about, and those that it accepted and whose peer has not confirmed. When there
-    /// are as many, a new request takes the place of the oldest from the way that has the most, or
-    /// waits until it is repeated.
+    /// has not decided about, and those that it accepted and whose peer has not confirmed. When
+    /// there are as many, a new request takes the place of the oldest from the way that has the
+    /// most, or waits until it is repeated.
     pub half_open: usize,
     /// How long a half-open connection keeps its place while no way has more of them: as long as an
     /// honest peer takes to confirm. It is a fifth of that when the new request comes by a way that
@@ -69,9 +69,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// An owner that is process 1 of 64, with room for 1024 connections, 256 of them half-open, each
-    /// of which keeps its place for 50 ms at least. Numbers rest for half a second, as with the Linux
-    /// kernel's driver. Peers have 4 seconds to confirm, programs 20 seconds to decide.
+    /// An owner that is process 1 of 64, with room for 1024 connections, 256 of them half-open,
+    /// each of which keeps its place for 50 ms at least. Numbers rest for half a second, as with
+    /// the Linux kernel's driver. Peers have 4 seconds to confirm, programs 20 seconds to decide.
     pub fn new(guid: CaGuid) -> Self {
         Self {
             guid,

@@ -40,11 +40,11 @@ pub struct Counters {
     pub half_open_full: u64,
     /// Half-open connections that gave their places to newer requests.
     pub crowded: u64,
-    /// Requests and replies that claim the name or the queue pair of another connection: dropped, so
-    /// that the peer repeats them while that is verified, or while the numbers rest.
+    /// Requests and replies that claim the name or the queue pair of another connection: dropped,
+    /// so that the peer repeats them while that is verified, or while the numbers rest.
     pub claims: u64,
-    /// Requests and replies refused: they claim the name or the queue pair of a connection whose peer
-    /// still answered when it was asked.
+    /// Requests and replies refused: they claim the name or the queue pair of a connection whose
+    /// peer still answered when it was asked.
     pub stale: u64,
 
     /// Connections that stood.

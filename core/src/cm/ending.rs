@@ -15,7 +15,8 @@ use super::{ConnectionManager, Whose};
 /// Ending a connection.
 impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// Ends a connection that stands. Flush the queue pair before, or the peer may still receive
-    /// from it. [`Event::Ended`](super::Event::Ended) tells when the peer knows, or does not answer.
+    /// from it. [`Event::Ended`](super::Event::Ended) tells when the peer knows, or does not
+    /// answer.
     ///
     /// # Errors
     /// When the connection is not there or does not stand, or the private data is too long.
@@ -34,8 +35,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         Ok(())
     }
 
-    /// A peer ends a connection. Whatever became of it here, the peer is told that it is ended: else
-    /// it would ask for long.
+    /// A peer ends a connection. Whatever became of it here, the peer is told that it is ended:
+    /// else it would ask for long.
     pub(super) fn dreq(&mut self, way: &W, transaction: TransactionId, dreq: &Dreq<'_>) {
         let drep = Drep { local: dreq.remote, remote: dreq.local, ..Drep::default() };
         let place = match self.whose(way, dreq.remote, dreq.local) {

@@ -34,8 +34,9 @@ pub enum Event<W> {
         /// Private data.
         private: Vec<u8>,
     },
-    /// The peer takes up a connection that was asked for. Make the queue pair ready to send, and say
-    /// [ready](super::ConnectionManager::ready), or [reject](super::ConnectionManager::reject) it.
+    /// The peer takes up a connection that was asked for. Make the queue pair ready to send, and
+    /// say [ready](super::ConnectionManager::ready), or [reject](super::ConnectionManager::reject)
+    /// it.
     Replied {
         /// The connection.
         id: ConnectionId,
@@ -69,19 +70,19 @@ pub enum Event<W> {
         why: Why,
     },
     /// A message claims that the peer of a connection, which stands, has begun anew: it names the
-    /// connection's name or queue pair for another one. That may be a stranger's lie, so nothing has
-    /// changed: find out whether the peer still answers on this connection (as with
+    /// connection's name or queue pair for another one. That may be a stranger's lie, so nothing
+    /// has changed: find out whether the peer still answers on this connection (as with
     /// [`Nic::probe`](crate::nic::Nic::probe)), and if it does not, end the connection as one that
     /// broke. What claims it is left unanswered meanwhile, to be repeated.
     Claimed {
         /// The connection.
         id: ConnectionId,
     },
-    /// A peer with a GUID of its own has sent a request or a reply by a way on which connections with
-    /// other GUIDs stand, and its queue pair's number bears the process tag of their peers' numbers. It
-    /// may have taken the place of those: find out whether they are still there (as with
-    /// [`Nic::suspect`](crate::nic::Nic::suspect)). For a way and a tag it is not told again before the
-    /// event was taken.
+    /// A peer with a GUID of its own has sent a request or a reply by a way on which connections
+    /// with other GUIDs stand, and its queue pair's number bears the process tag of their peers'
+    /// numbers. It may have taken the place of those: find out whether they are still there (as
+    /// with [`Nic::suspect`](crate::nic::Nic::suspect)). For a way and a tag it is not told again
+    /// before the event was taken.
     Newcomer {
         /// The way to the peer.
         way: W,
@@ -132,8 +133,8 @@ pub enum Why {
     /// It was half-open, and gave its place to a newer request: peers ask for
     /// [more](super::Config::half_open) at a time than are held.
     Crowded,
-    /// The peer took a connection up that was asked for, but with a name or a queue pair that belongs
-    /// to another connection of its own, which still works.
+    /// The peer took a connection up that was asked for, but with a name or a queue pair that
+    /// belongs to another connection of its own, which still works.
     Stale,
 }
 

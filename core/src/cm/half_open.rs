@@ -22,8 +22,8 @@ use crate::wire::cm::RejectReason;
 /// Which listener's backlog a request is counted in: its service, and its number.
 pub(super) type ListenerKey = (ServiceId, u64);
 
-/// What part of its grace a connection keeps its place for when a request comes by a way that has no
-/// half-open connection.
+/// What part of its grace a connection keeps its place for when a request comes by a way that has
+/// no half-open connection.
 const GRACE_TO_OTHERS: u32 = 5;
 
 struct Entry {
@@ -109,10 +109,10 @@ impl<W: Clone + Eq + Hash> HalfOpen<W> {
         entry.listener
     }
 
-    /// Which of them has to go so that there is room for a request that came by `way`: of all, or of
-    /// those that a listener's program has not decided about. It is the oldest of the way that has
-    /// the most. There is none if that way would not have more than the newcomer's even then, and the
-    /// oldest is still in its grace, which is shorter if the newcomer's way has none yet.
+    /// Which of them has to go so that there is room for a request that came by `way`: of all, or
+    /// of those that a listener's program has not decided about. It is the oldest of the way that
+    /// has the most. There is none if that way would not have more than the newcomer's even then,
+    /// and the oldest is still in its grace, which is shorter if the newcomer's way has none yet.
     pub fn victim(
         &self,
         listener: Option<ListenerKey>,
@@ -145,7 +145,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// Gives up a half-open connection to make room, without a time-wait.
     ///
     /// The peer of one that is not decided hears nothing: it repeats its request, and may find room
-    /// then. The peer of one that was accepted is told, for it may believe that the connection stands.
+    /// then. The peer of one that was accepted is told, for it may believe that the connection
+    /// stands.
     fn crowd_out(&mut self, place: u32) {
         let Self { table, common, .. } = self;
         let Some(connection) = table.at(place) else { return };
@@ -159,8 +160,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         self.release(place);
     }
 
-    /// Has what never stood rest no longer when there is more of that than of half-open connections:
-    /// a flood of requests is refused, or timed out, without end.
+    /// Has what never stood rest no longer when there is more of that than of half-open
+    /// connections: a flood of requests is refused, or timed out, without end.
     pub(super) fn bound_rests(&mut self) {
         while self.resting.len() > self.common.config.half_open {
             let Some(oldest) = self.resting.pop_front() else { return };

@@ -1,9 +1,9 @@
 //! Names of connections: 32 bits, for the several processes that share one interface.
 //!
 //! From the top: the tag that says which process, as in its queue pair numbers; random bits, drawn
-//! for each use of a place in the table; and the place. Places are taken at random, too, so all bits
-//! below the tag are random, and who knows some names of a process knows nothing of the others but
-//! that they are different.
+//! for each use of a place in the table; and the place. Places are taken at random, too, so all
+//! bits below the tag are random, and who knows some names of a process knows nothing of the others
+//! but that they are different.
 
 use std::fmt;
 
@@ -62,7 +62,8 @@ impl Ids {
         Ok(Self { tag: tag.into(), below: u32::BITS - tag_bits, place_bits })
     }
 
-    /// A name for a place, of which the bits that are neither tag nor place are taken from `random`.
+    /// A name for a place, of which the bits that are neither tag nor place are taken from
+    /// `random`.
     pub fn name(self, place: u32, random: u32) -> CommId {
         let low = u64::from(random) << self.place_bits | u64::from(place);
         CommId((self.tag << self.below | low & ((1 << self.below) - 1)) as u32)

@@ -103,8 +103,8 @@ impl<W> ConnectionManager<W> {
     ///
     /// A request beyond that takes the place of an undecided one, if that came by a way which has
     /// asked for more, or has had its [grace](super::Config::grace). Otherwise it is dropped. Who
-    /// sent the one that goes hears nothing, repeats it, and may find room then. A request that finds
-    /// the manager's table full of connections that stand is refused for good.
+    /// sent the one that goes hears nothing, repeats it, and may find room then. A request that
+    /// finds the manager's table full of connections that stand is refused for good.
     ///
     /// # Errors
     /// When it is listened to already, the backlog is 0, or there are too many services.

@@ -35,8 +35,8 @@
 //! queue pair is used again, so that a message that was on its way for long is not taken for one of
 //! another connection.
 //!
-//! Each state but `Established` passes by time. A request is repeated as often as
-//! [it says](Request::within). What was accepted, and what is being ended, is given up when the peer
+//! Each state but `Established` passes by time. A request is repeated as often as [it
+//! says](Request::within). What was accepted, and what is being ended, is given up when the peer
 //! has not confirmed it for [`unconfirmed`](Config::unconfirmed), whatever its request says. A
 //! program, here or at the peer, has at most [`undecided`](Config::undecided) to decide: an MRA
 //! lengthens a wait once for each message that it answers, and not beyond that.
@@ -46,17 +46,18 @@
 //! A peer that begins anew has another [GUID](Config::guid), so that nothing it says is taken for
 //! what it had said before. That connections of the GUID before it are gone is not believed on its
 //! word. The driver [is told](Event::Newcomer) that another peer speaks where some of its
-//! connections lead, with the process tag that those have in their queue pair numbers. It asks their
-//! peers, and ends those that are not answered. Only a message that is otherwise acceptable tells of
-//! such a newcomer.
+//! connections lead, with the process tag that those have in their queue pair numbers. It asks
+//! their peers, and ends those that are not answered. Only a message that is otherwise acceptable
+//! tells of such a newcomer.
 //!
-//! Some peers keep their GUID when they begin anew, as the Linux kernel does. A REQ or a REP may then
-//! have the name or the queue pair of a connection that stands for another one. Such a
+//! Some peers keep their GUID when they begin anew, as the Linux kernel does. A REQ or a REP may
+//! then have the name or the queue pair of a connection that stands for another one. Such a
 //! [claim](Event::Claimed) ends nothing either: it is dropped, to be repeated, until the driver has
 //! asked the connection's peer. If that has answered, the claim is refused as stale.
 //!
 //! Nothing else that a message says ends a connection without what only its two ends know, and
-//! whoever sees their packets. From off the path, a stranger who forges the peer's address must guess
+//! whoever sees their packets. From off the path, a stranger who forges the peer's address must
+//! guess
 //!
 //! | to | it must guess | random bits |
 //! |---|---|---|
@@ -66,8 +67,8 @@
 //! | withdraw a request of the peer's before it is confirmed | its GUID, its name, the transaction | 64, 26, 64 |
 //! | have a connection's peer asked whether it is there | its GUID, and its name or its queue pair's number | 64, 26 or 14 |
 //!
-//! with 6 bits of tag, and a peer of this kind; how random a kernel's numbers are is its own affair.
-//! Who has connections of its own learns the GUID of either side, and the numbers of those
+//! with 6 bits of tag, and a peer of this kind; how random a kernel's numbers are is its own
+//! affair. Who has connections of its own learns the GUID of either side, and the numbers of those
 //! connections, which [tell nothing](ConnectionId) of any other. Who sees the packets of a
 //! connection needs to guess nothing, and can end it: against that only encryption helps.
 //!

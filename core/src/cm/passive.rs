@@ -21,9 +21,9 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// Takes a connection up. The queue pair must be ready to receive: the peer may send as soon as
     /// it has the reply. What follows is [`Event::Established`] or [`Event::Failed`].
     ///
-    /// There may be up to 196 bytes of private data. It returns the extensions that are agreed upon:
-    /// those that both speak, or none if there are more than 180 bytes, which leave no room to say
-    /// so.
+    /// There may be up to 196 bytes of private data. It returns the extensions that are agreed
+    /// upon: those that both speak, or none if there are more than 180 bytes, which leave no room
+    /// to say so.
     ///
     /// # Errors
     /// When the connection is not there or was decided, the queue pair is another connection's, or

@@ -93,8 +93,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// Asks the peer for patience: the answer to its request, or to its reply, will take up to
     /// `service_timeout` longer. A peer that repeats itself meanwhile is told the same again.
     ///
-    /// A peer that repeats itself without this is asked for the patience that is configured. However
-    /// often it is asked, the program has no longer in all than
+    /// A peer that repeats itself without this is asked for the patience that is configured.
+    /// However often it is asked, the program has no longer in all than
     /// [`undecided`](super::Config::undecided) says.
     ///
     /// # Errors

@@ -1,12 +1,13 @@
 //! Which peers have connections that stand, by the way to them, their process tags and their GUIDs,
 //! and what is to be thought of a peer that claims to have taken another's place.
 //!
-//! A process tag is the topmost bits of a queue pair number. Living processes that share an interface
-//! never share a tag, so a newcomer can have replaced a peer with its own tag, and no other.
+//! A process tag is the topmost bits of a queue pair number. Living processes that share an
+//! interface never share a tag, so a newcomer can have replaced a peer with its own tag, and no
+//! other.
 //!
 //! A message shows neither where it comes from nor that its sender is who it says. So a claim ends
-//! nothing. The peer of the connection that stands is asked, by that connection, whether it is still
-//! there; the connection ends if it is not, as it would if its peer had fallen silent.
+//! nothing. The peer of the connection that stands is asked, by that connection, whether it is
+//! still there; the connection ends if it is not, as it would if its peer had fallen silent.
 //!
 //! | what a request or a reply says | what happens |
 //! |---|---|

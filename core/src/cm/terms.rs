@@ -85,10 +85,10 @@ impl Request {
         }
     }
 
-    /// The same, to be given up about `total` after it is first said, if nothing comes back. The wire
-    /// has room for an interval of 4.096 µs times a power of two, and for 15 repetitions: it takes
-    /// the shortest interval with which they suffice, and so may take one interval more than `total`.
-    /// Both managers are to wait so.
+    /// The same, to be given up about `total` after it is first said, if nothing comes back. The
+    /// wire has room for an interval of 4.096 µs times a power of two, and for 15 repetitions: it
+    /// takes the shortest interval with which they suffice, and so may take one interval more than
+    /// `total`. Both managers are to wait so.
     #[must_use]
     pub fn within(self, total: Duration) -> Self {
         let said = u32::from(CmRetries::MAX.get()) + 1;

@@ -53,7 +53,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         self.rest(place);
     }
 
-    /// Lets a connection's numbers rest. What it said last is said again if the peer repeats itself.
+    /// Lets a connection's numbers rest. What it said last is said again if the peer repeats
+    /// itself.
     pub(super) fn rest(&mut self, place: u32) {
         let Self { table, common, services, half_open, standing, resting, .. } = self;
         let Some(connection) = table.at(place) else { return };
@@ -69,7 +70,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
             if planted(Bug::RestsNoNames) { Duration::ZERO } else { common.config.time_wait };
         connection.wait(rest, common);
         table.live -= 1;
-        // The peer's queue pair was never connected here: it may ask for another connection with it.
+        // The peer's queue pair was never connected here: it may ask for another connection with
+        // it.
         if was == State::RequestReceived {
             table.forget_peer_qpn(place);
         }

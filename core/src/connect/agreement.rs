@@ -19,8 +19,8 @@ use crate::wire::{PathMtu, Pkey, Psn, Qpn};
 /// Of sequence numbers they carry those that each side expects: the request says with which one the
 /// responder begins, and the reply with which one the requester does.
 ///
-/// They carry a time-out for adapters that know no other. Here it only shortens the one that is used
-/// until something is known of the path.
+/// They carry a time-out for adapters that know no other. Here it only shortens the one that is
+/// used until something is known of the path.
 ///
 /// ```
 /// use doorbell_core::cm::{Extensions, Reply, Request};
@@ -108,8 +108,8 @@ impl Agreement {
         Change::Init { rights, pkey: self.pkey }
     }
 
-    /// What the queue pair must know to be ready to receive, from a peer with which these extensions
-    /// are shared: those that [`Asked`](crate::cm::Event::Asked) or
+    /// What the queue pair must know to be ready to receive, from a peer with which these
+    /// extensions are shared: those that [`Asked`](crate::cm::Event::Asked) or
     /// [`Replied`](crate::cm::Event::Replied) tells of.
     pub fn connection(&self, path: Path, extensions: Extensions) -> Connection {
         Connection {
@@ -192,8 +192,8 @@ mod tests {
         }
     }
 
-    /// Each side once began with the number that it had named itself, and expected the other's; with
-    /// a standard peer no packet of either was taken.
+    /// Each side once began with the number that it had named itself, and expected the other's;
+    /// with a standard peer no packet of either was taken.
     #[test]
     fn each_side_begins_with_the_number_that_the_other_expects() {
         // As two kernels did in `rping.pcap`: these are REQ's and REP's.

@@ -37,8 +37,8 @@ impl Route {
         Self(received.way.back())
     }
 
-    /// The path of a queue pair that is connected to a peer of that manager, and of datagrams to the
-    /// manager itself; `id` as for [`Way::path`].
+    /// The path of a queue pair that is connected to a peer of that manager, and of datagrams to
+    /// the manager itself; `id` as for [`Way::path`].
     pub fn path(&self, id: PathId) -> Path {
         self.0.path(id)
     }

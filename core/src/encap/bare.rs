@@ -1,10 +1,10 @@
 //! Packets with nothing around them, in words that two ends share.
 //!
 //! A record begins with 32 bits of the device's own, its tag, and the packet follows at once:
-//! headers, and payload from the next word on, no ICRC. So the BTH ends at the second word, a write's
-//! RETH at the fourth, and payload is aligned whatever is in front of it; a small message and its tag
-//! share a cache line. The first word is stored last and with release order: who loads it with acquire
-//! order and knows the tag may read the rest.
+//! headers, and payload from the next word on, no ICRC. So the BTH ends at the second word, a
+//! write's RETH at the fourth, and payload is aligned whatever is in front of it; a small message
+//! and its tag share a cache line. The first word is stored last and with release order: who loads
+//! it with acquire order and knows the tag may read the rest.
 //!
 //! Nothing here lends a reference into the record. The headers are copied out before anything of
 //! them is judged, for whoever shares the memory may change it at any time.
@@ -37,8 +37,8 @@ pub fn record_len(headers: &Headers, payload: usize) -> usize {
 }
 
 /// Writes a packet to the front of `record`, and the tag with its beginning last of all. Payloads
-/// are not padded, whatever pad count the headers came with; but records take whole words, and what is
-/// left over of the last may be overwritten.
+/// are not padded, whatever pad count the headers came with; but records take whole words, and what
+/// is left over of the last may be overwritten.
 ///
 /// # Panics
 /// If `record` is shorter than [`record_len`].

@@ -7,19 +7,19 @@
 //! is taken.
 //!
 //! # What proof is left
-//! A packet whose identification was predicted has passed the whole ICRC: of damaged packets, one in
-//! 2³² does. A packet whose identification was computed has passed half of it: of damaged packets,
-//! one in 2¹⁶ has an identification that explains the damage. The UDP checksum stands in addition
-//! where the sender computes one, as this device does and the kernel's own RoCE over IPv4 does not,
-//! and the frame check sequence of each link on the way stands before both. Whatever is taken here
-//! still has to name a queue pair and to bear a sequence number that the NIC expects.
+//! A packet whose identification was predicted has passed the whole ICRC: of damaged packets, one
+//! in 2³² does. A packet whose identification was computed has passed half of it: of damaged
+//! packets, one in 2¹⁶ has an identification that explains the damage. The UDP checksum stands in
+//! addition where the sender computes one, as this device does and the kernel's own RoCE over IPv4
+//! does not, and the frame check sequence of each link on the way stands before both. Whatever is
+//! taken here still has to name a queue pair and to bear a sequence number that the NIC expects.
 //!
 //! # Why no identification is refused
 //! Anybody can send packets with a right ICRC in another host's name. Were identifications refused
 //! that lie far from the last one, such packets could move that last one away, and the host itself
-//! would be refused: a connection would end by the word of somebody who knows nothing of it. So what
-//! was seen last decides only which identification is tried first. A stranger's packets, or a sender
-//! whose counter jumps, cost the time to compute one identification, and nothing else.
+//! would be refused: a connection would end by the word of somebody who knows nothing of it. So
+//! what was seen last decides only which identification is tried first. A stranger's packets, or a
+//! sender whose counter jumps, cost the time to compute one identification, and nothing else.
 
 use crate::wire::IpId;
 

@@ -12,12 +12,12 @@ use thiserror::Error;
 ///
 /// It is moved into a work request and comes back with the completion, so that a program cannot
 /// touch it while the NIC does. Its capacity is fixed: for a receive, that is what the NIC may
-/// fill. As a slice, it is the bytes that are filled; those are what is compared, hashed, and turned
-/// into other types.
+/// fill. As a slice, it is the bytes that are filled; those are what is compared, hashed, and
+/// turned into other types.
 ///
 /// A `Buf` is made of a `Vec<u8>`, a `Box<[u8]>`, a `String`, a [`BytesMut`](bytes::BytesMut) or a
-/// [`Bytes`], and becomes a `Vec<u8>`, a `Bytes` or a `BytesMut`, with the same allocation: nothing is
-/// copied. (`Bytes` and `BytesMut` that share their allocation with others are copied from.)
+/// [`Bytes`], and becomes a `Vec<u8>`, a `Bytes` or a `BytesMut`, with the same allocation: nothing
+/// is copied. (`Bytes` and `BytesMut` that share their allocation with others are copied from.)
 ///
 /// ```
 /// use doorbell_core::memory::Buf;

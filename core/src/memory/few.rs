@@ -1,10 +1,10 @@
 //! A few bytes that lie in place, for requests that carry them.
 //!
-//! Requests are moved more than once before they lie in their queue, sixteen bytes at a time. So bytes
-//! are put here sixteen at a time, too: what a processor stored last it hands on to who loads just that,
-//! and who loads more has to wait until it is in its cache. Room that nothing was put into stays
-//! uninitialised, so that moving a request moves what it carries, and not the rest: that is what is
-//! unsafe here.
+//! Requests are moved more than once before they lie in their queue, sixteen bytes at a time. So
+//! bytes are put here sixteen at a time, too: what a processor stored last it hands on to who loads
+//! just that, and who loads more has to wait until it is in its cache. Room that nothing was put
+//! into stays uninitialised, so that moving a request moves what it carries, and not the rest: that
+//! is what is unsafe here.
 
 #![allow(unsafe_code)]
 
@@ -45,8 +45,8 @@ impl Few {
         Some(Self { units, len: NonZero::new(bytes.len() as u8 + 1)? })
     }
 
-    /// The bytes of a word and of those behind it, the lowest first; if they are not too many. For who
-    /// has them at hand, and would have to store them to make bytes of them.
+    /// The bytes of a word and of those behind it, the lowest first; if they are not too many. For
+    /// who has them at hand, and would have to store them to make bytes of them.
     #[inline(always)]
     pub fn of_words(first: u64, words: &[u64]) -> Option<Self> {
         let count = 1 + words.len();

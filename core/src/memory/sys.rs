@@ -159,8 +159,8 @@ impl PrivatePart {
     /// The bytes, to read and write.
     #[inline]
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the region keeps the bytes, and nobody else reads or writes them: so it was promised. This
-        // reference is the only one, for it borrows the only owner.
+        // SAFETY: the region keeps the bytes, and nobody else reads or writes them: so it was
+        // promised. This reference is the only one, for it borrows the only owner.
         unsafe { slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
     }
 }
@@ -174,15 +174,16 @@ impl std::fmt::Debug for PrivatePart {
 
 #[cfg(not(loom))]
 impl Region {
-    /// A private epoch of a part of the region, by agreement of all who reach the region. The rest of the region
-    /// stays shared.
+    /// A private epoch of a part of the region, by agreement of all who reach the region. The rest
+    /// of the region stays shared.
     ///
     /// # Errors
     /// When the part is not within the region.
     ///
     /// # Safety
-    /// Until what this returns is dropped nobody else, in this process or another, reads or writes a byte of
-    /// the part, by whatever handle, mapping or key; and nobody accesses a word that lies only partly within it.
+    /// Until what this returns is dropped nobody else, in this process or another, reads or writes
+    /// a byte of the part, by whatever handle, mapping or key; and nobody accesses a word that lies
+    /// only partly within it.
     pub unsafe fn assume_private_part(
         &self,
         offset: usize,

@@ -125,8 +125,8 @@ fn copy_out_any(words: &[AtomicU64], at: usize, to: &mut [u8]) {
     }
 }
 
-/// Reads bytes at `at` into the front of `to` and takes them into a CRC on the way: as many as can be
-/// looked at only once for both, perhaps none.
+/// Reads bytes at `at` into the front of `to` and takes them into a CRC on the way: as many as can
+/// be looked at only once for both, perhaps none.
 pub(crate) fn copy_out_summed(
     words: &[AtomicU64],
     at: usize,

@@ -1,9 +1,9 @@
 //! Going around links that are full.
 //!
 //! A device that loses nothing has room for each link of its own, and a peer may stop reading: then
-//! what is for it waits, and nothing else does. Within a turn, what a link had no room for once is not
-//! tried again, so that nothing overtakes it; and each that waits is tried in turn, since one packet
-//! may find room where another did not.
+//! what is for it waits, and nothing else does. Within a turn, what a link had no room for once is
+//! not tried again, so that nothing overtakes it; and each that waits is tried in turn, since one
+//! packet may find room where another did not.
 //!
 //! All of this is apart from the way of most, whose links are not full.
 
@@ -97,8 +97,8 @@ impl Nic {
         common.active.extend(common.full.stopped.drain(..));
     }
 
-    /// Goes on answering when the device, or the link of the first that is to be answered, was found
-    /// full.
+    /// Goes on answering when the device, or the link of the first that is to be answered, was
+    /// found full.
     #[cold]
     #[inline(never)]
     pub(super) fn answer_around<O: Outbox>(&mut self, outbox: &mut O) {

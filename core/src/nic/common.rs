@@ -31,15 +31,15 @@ pub enum Event {
     Completion(CompletionQueueId),
     /// A queue pair broke, or was told to stop.
     Broken(Qpn, Cause),
-    /// The peer of a queue pair that is ready to receive, and not yet to send, has begun to send: it
-    /// knows that the connection stands, though its word for that may have been lost.
+    /// The peer of a queue pair that is ready to receive, and not yet to send, has begun to send:
+    /// it knows that the connection stands, though its word for that may have been lost.
     Established(Qpn),
     /// A draining queue pair has nothing under way any more.
     Drained(Qpn),
     /// A shared receive queue has fewer receives than it was [to tell](super::Nic::tell_low) at.
     ReceivesLow(SharedReceiveQueueId),
-    /// What comes from a queue pair's peer does not come from the Ethernet address that its path leads
-    /// to: it may have moved. [`redirect`](super::Nic::redirect) lets the queue pair follow.
+    /// What comes from a queue pair's peer does not come from the Ethernet address that its path
+    /// leads to: it may have moved. [`redirect`](super::Nic::redirect) lets the queue pair follow.
     PathChanged(Qpn),
     /// A broken queue pair takes no more receives from the queue that it shares.
     LastReceive(Qpn),

@@ -42,8 +42,8 @@ pub enum Done {
     },
     /// A message was received.
     Received,
-    /// A datagram was received: behind 40 bytes in which its network header stands, an IPv4 header in
-    /// the last 20 of them.
+    /// A datagram was received: behind 40 bytes in which its network header stands, an IPv4 header
+    /// in the last 20 of them.
     ReceivedDatagram {
         /// The queue pair that sent it.
         source: Qpn,
@@ -96,8 +96,8 @@ pub enum Cause {
         tries: u8,
     },
     /// Something comes from the peer, but it takes nothing of what is under way: the path loses too
-    /// much, or the two sides do not agree on what was sent any more, as when somebody else has sent
-    /// something in this side's name.
+    /// much, or the two sides do not agree on what was sent any more, as when somebody else has
+    /// sent something in this side's name.
     #[error(
         "the peer is there, but has taken nothing of it in {tries} tries: the path loses too much, or the \
          two sides do not agree on what was sent any more; connect anew"

@@ -25,11 +25,11 @@ pub struct Config {
     /// Whether the device can't lose, repeat or reorder, and tells how far packets were taken. Its
     /// packets come [by links](super::Flow::Link).
     pub lossless: bool,
-    /// Whether frames hold several packets, which must be of one length. Then long writes of reliable
-    /// connections go as several, a packet each. The first packet of one is longer than the others,
-    /// since it alone says where to: no more than one could follow it in its frame, and nothing else
-    /// precede it. A write that is refused may have written what comes before the byte that it is
-    /// refused for.
+    /// Whether frames hold several packets, which must be of one length. Then long writes of
+    /// reliable connections go as several, a packet each. The first packet of one is longer than
+    /// the others, since it alone says where to: no more than one could follow it in its frame, and
+    /// nothing else precede it. A write that is refused may have written what comes before the byte
+    /// that it is refused for.
     pub runs: bool,
 }
 
@@ -54,8 +54,8 @@ impl Default for Config {
 pub enum Transport {
     /// A connection: every message arrives once, in order, or both sides hear that it did not.
     Reliable,
-    /// A connection without answers: a message arrives whole, or is lost, and is complete when it is
-    /// sent. Sends and writes only.
+    /// A connection without answers: a message arrives whole, or is lost, and is complete when it
+    /// is sent. Sends and writes only.
     Unreliable,
     /// No connection: each message is a packet, to whomever it names.
     Datagram,

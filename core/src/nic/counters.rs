@@ -14,7 +14,8 @@ pub struct Counters {
     pub completed: u64,
     /// Requests completed with a failure, flushed ones among them.
     pub failed: u64,
-    /// Of those with success, writes into memory that is [mapped](super::Nic::map): no packet was sent.
+    /// Of those with success, writes into memory that is [mapped](super::Nic::map): no packet was
+    /// sent.
     pub written_here: u64,
 
     /// Dropped: not a packet, or its ICRC did not hold.

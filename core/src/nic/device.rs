@@ -14,12 +14,13 @@ pub trait Outbox {
     ///
     /// # Errors
     /// When there is no room at this moment. Nothing was taken; the NIC offers it again. A lossless
-    /// device, whose peers may read as slowly as they like, says so of the path alone: the NIC goes on
-    /// with others.
+    /// device, whose peers may read as slowly as they like, says so of the path alone: the NIC goes
+    /// on with others.
     fn push(&mut self, path: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full>;
 
-    /// A packet will be pushed along a path presently, if all goes well: what a device can begin with
-    /// before it has the packet, it may. Too early is of no use: a peer that looks meanwhile undoes it.
+    /// A packet will be pushed along a path presently, if all goes well: what a device can begin
+    /// with before it has the packet, it may. Too early is of no use: a peer that looks meanwhile
+    /// undoes it.
     #[inline]
     fn prepare(&mut self, path: PathId) {
         let _ = path;
@@ -29,11 +30,11 @@ pub trait Outbox {
     fn flush(&mut self);
 
     /// The highest ticket of `path` whose packet the peer's NIC has taken *and answered for*, when
-    /// all that it had sent by then has been handed to the [`Inbox`] here: a refusal of the packet, if
-    /// there is one, is known. So a device tells how far its NIC has come only after a transmit that
-    /// followed, and while it [owes](super::Nic::owes) nothing there; and it says with that, or by the order
-    /// in which things arrive, how much is to be received before it is true here. A device that can't
-    /// tell yet says less. Asked of a lossless device only.
+    /// all that it had sent by then has been handed to the [`Inbox`] here: a refusal of the packet,
+    /// if there is one, is known. So a device tells how far its NIC has come only after a transmit
+    /// that followed, and while it [owes](super::Nic::owes) nothing there; and it says with that,
+    /// or by the order in which things arrive, how much is to be received before it is true here. A
+    /// device that can't tell yet says less. Asked of a lossless device only.
     fn delivered(&mut self, path: PathId) -> u64;
 }
 
@@ -74,9 +75,9 @@ pub trait Inbox {
     /// Takes a packet, whose payload lies where it arrived.
     fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>);
 
-    /// Takes a packet if it is what most are, which a glance at its header tells; otherwise, or if no
-    /// kind of packet is usual here, nothing is done. All that is behind that header is what comes
-    /// along: other headers, if there are any, and payload.
+    /// Takes a packet if it is what most are, which a glance at its header tells; otherwise, or if
+    /// no kind of packet is usual here, nothing is done. All that is behind that header is what
+    /// comes along: other headers, if there are any, and payload.
     #[inline(always)]
     fn usual(&mut self, flow: Flow<'_>, bth: Glance, behind: impl Behind) -> bool {
         let _ = (flow, bth, behind);
@@ -128,8 +129,8 @@ pub trait Inbox {
         }
     }
 
-    /// Takes the packet of `len` bytes in a [record](crate::encap::bare), whose first word was loaded
-    /// as `first`.
+    /// Takes the packet of `len` bytes in a [record](crate::encap::bare), whose first word was
+    /// loaded as `first`.
     #[inline]
     fn record(&mut self, link: PathId, record: &[AtomicU64], first: u64, len: usize)
     where

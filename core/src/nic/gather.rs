@@ -98,8 +98,8 @@ fn scatter_to_segments<P: Payload>(
     Ok(())
 }
 
-/// Calls `each` with the segments that hold the bytes `at..at + len` of all of them: the index, where
-/// in the segment the bytes begin, how many they are, and where they stand in the range.
+/// Calls `each` with the segments that hold the bytes `at..at + len` of all of them: the index,
+/// where in the segment the bytes begin, how many they are, and where they stand in the range.
 #[inline]
 pub(super) fn pieces(
     segments: &[Segment],

@@ -1,21 +1,21 @@
 //! Peers, and whether they are still there.
 //!
-//! A peer is what runs at a host with one GUID: a NIC from its opening to its end. Whatever comes from
-//! a peer says that it is there, on whichever connection. When nothing has come for half of the time
-//! that it may be silent, it is asked: a write of nothing, with the number of a packet that was
-//! acknowledged long ago, which any peer acknowledges again. There is one timer and one question for a
-//! peer, however many connections lead to it: each time by another of them, for the other end of one
-//! may have gone alone. What comes from another peer at the same host, as from one that has taken the
-//! place of a peer that was killed, does not count. An operating system's peer has one GUID for all
-//! processes of its host; it tells itself when one of them ends.
+//! A peer is what runs at a host with one GUID: a NIC from its opening to its end. Whatever comes
+//! from a peer says that it is there, on whichever connection. When nothing has come for half of
+//! the time that it may be silent, it is asked: a write of nothing, with the number of a packet
+//! that was acknowledged long ago, which any peer acknowledges again. There is one timer and one
+//! question for a peer, however many connections lead to it: each time by another of them, for the
+//! other end of one may have gone alone. What comes from another peer at the same host, as from one
+//! that has taken the place of a peer that was killed, does not count. An operating system's peer
+//! has one GUID for all processes of its host; it tells itself when one of them ends.
 //!
-//! A connection whose peer's GUID is not known, since no connection manager made it, has a peer of its
-//! own.
+//! A connection whose peer's GUID is not known, since no connection manager made it, has a peer of
+//! its own.
 //!
-//! A peer may be [suspected](super::Nic::suspect) of being gone, when a newcomer at its host has a queue
-//! pair number with the same process tag. Then it is asked at once, as often as a
-//! [probe](super::probe) asks, and has as long to answer as when requests are under way to it. The tag
-//! of a peer is that of the queue pair by which it was met first.
+//! A peer may be [suspected](super::Nic::suspect) of being gone, when a newcomer at its host has a
+//! queue pair number with the same process tag. Then it is asked at once, as often as a
+//! [probe](super::probe) asks, and has as long to answer as when requests are under way to it. The
+//! tag of a peer is that of the queue pair by which it was met first.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,30 +34,32 @@ use super::probe::QUESTIONS;
 /// [`Cause::PeerSilent`](super::Cause::PeerSilent). Each is
 /// [`SHORTEST`](KeepAlive::SHORTEST) at least.
 ///
-/// It is the patience of the side that *waits* that decides. A process that is stopped (by `SIGSTOP`, a
-/// debugger, or a machine that has no processor for it) for longer than its peers are patient loses the
-/// connections that they wait on: after `busy` those with something under way to it, after `idle` the
-/// others. To survive a stop of ten seconds, configure `busy` to be longer than that in its *peers*. The
-/// stopped process itself, when it goes on, takes in what has come meanwhile before it judges any peer, and
-/// gives a peer from which nothing came an eighth of the time anew.
+/// It is the patience of the side that *waits* that decides. A process that is stopped (by
+/// `SIGSTOP`, a debugger, or a machine that has no processor for it) for longer than its peers are
+/// patient loses the connections that they wait on: after `busy` those with something under way to
+/// it, after `idle` the others. To survive a stop of ten seconds, configure `busy` to be longer
+/// than that in its *peers*. The stopped process itself, when it goes on, takes in what has come
+/// meanwhile before it judges any peer, and gives a peer from which nothing came an eighth of the
+/// time anew.
 ///
-/// A longer `busy` delays nothing but the news that a peer is gone: what is lost is sent again within
-/// milliseconds, whatever it is. With devices that lose nothing neither time is used: `shm`, say,
-/// tells at once that a peer has ended, and waits for as long as it takes for one that is stopped.
+/// A longer `busy` delays nothing but the news that a peer is gone: what is lost is sent again
+/// within milliseconds, whatever it is. With devices that lose nothing neither time is used: `shm`,
+/// say, tells at once that a peer has ended, and waits for as long as it takes for one that is
+/// stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct KeepAlive {
-    /// How long a peer may be silent while nothing is under way to it: 30 seconds by default. From half
-    /// of this time on the peer is asked whether it is there, once for all connections to it. A peer
-    /// is judged by its host and its CA GUID: what another process of the same host says does not
-    /// count for it.
+    /// How long a peer may be silent while nothing is under way to it: 30 seconds by default. From
+    /// half of this time on the peer is asked whether it is there, once for all connections to it.
+    /// A peer is judged by its host and its CA GUID: what another process of the same host says
+    /// does not count for it.
     ///
-    /// A peer that a newcomer at its host can have replaced has only [`busy`](Self::busy) to answer:
-    /// see [`Nic::suspect`](super::Nic::suspect).
+    /// A peer that a newcomer at its host can have replaced has only [`busy`](Self::busy) to
+    /// answer: see [`Nic::suspect`](super::Nic::suspect).
     pub idle: Duration,
-    /// How long a peer may be silent while it is waited for: one second by default. It is waited for
-    /// while a request is under way, which is sent again meanwhile, and while it is
+    /// How long a peer may be silent while it is waited for: one second by default. It is waited
+    /// for while a request is under way, which is sent again meanwhile, and while it is
     /// [probed](super::Nic::probe).
     pub busy: Duration,
 }
@@ -129,12 +131,14 @@ impl HostId {
 enum Suspicion {
     /// The peer is not suspected.
     None,
-    /// The peer is suspected, and is to be asked for a sign of life when the clock is read next: the time
-    /// that was told last may be long ago.
+    /// The peer is suspected, and is to be asked for a sign of life when the clock is read next:
+    /// the time that was told last may be long ago.
     New,
-    /// The peer was first asked for a sign of life at this time. Whatever has come from it since clears it.
+    /// The peer was first asked for a sign of life at this time. Whatever has come from it since
+    /// clears it.
     Since(Time),
-    /// The peer has answered lately, and is suspected once more: it is to be asked again at this time.
+    /// The peer has answered lately, and is suspected once more: it is to be asked again at this
+    /// time.
     Again(Time),
 }
 
@@ -230,9 +234,9 @@ impl Hosts {
     }
 
     /// Suspects of being gone those peers at a host whose queue pair number says that they can have
-    /// been replaced, but those that are suspected already. Which those are, and when each is [due](Self::due): when the clock is read next, or if it was asked less
-    /// than the busy time ago, when that is over. So whoever makes others suspected has each asked
-    /// no more often.
+    /// been replaced, but those that are suspected already. Which those are, and when each is
+    /// [due](Self::due): when the clock is read next, or if it was asked less than the busy time
+    /// ago, when that is over. So whoever makes others suspected has each asked no more often.
     pub fn suspect(
         &mut self,
         host: Host,

@@ -1,13 +1,15 @@
 //! Leaps of the clock: intervals in which the NIC was used and nobody read the clock.
 //!
-//! Reading the clock for each message would cost more than much of what the NIC does for a message. So
-//! whatever is sent or received bears the time that was told last, which is exact while turns are taken
-//! one after another, and may be long past where a program posts after a pause. A timer that is set
-//! from such a stamp goes off too early. Leaps are noted when the clock is read again, and say how late
-//! that what bears a stamp may have happened: a timer that goes off looks there, and nothing else does.
+//! Reading the clock for each message would cost more than much of what the NIC does for a message.
+//! So whatever is sent or received bears the time that was told last, which is exact while turns
+//! are taken one after another, and may be long past where a program posts after a pause. A timer
+//! that is set from such a stamp goes off too early. Leaps are noted when the clock is read again,
+//! and say how late that what bears a stamp may have happened: a timer that goes off looks there,
+//! and nothing else does.
 //!
-//! A process that was stopped, or had no processor, oversleeps its timers. It cannot say that its peers
-//! were silent meanwhile, since nobody listened: before it judges one, it gives it some time more.
+//! A process that was stopped, or had no processor, oversleeps its timers. It cannot say that its
+//! peers were silent meanwhile, since nobody listened: before it judges one, it gives it some time
+//! more.
 
 use std::time::Duration;
 
@@ -16,7 +18,8 @@ use crate::time::Time;
 /// The shortest leap that is noted. The shortest time-out is several times as long.
 const NOTED: Duration = Duration::from_micros(200);
 
-/// How many leaps are remembered, the latest: a watch that looks each millisecond makes one each time.
+/// How many leaps are remembered, the latest: a watch that looks each millisecond makes one each
+/// time.
 const REMEMBERED: usize = 16;
 
 /// The latest leaps of the clock. See the [module](self).
@@ -39,9 +42,9 @@ impl Leaps {
         }
     }
 
-    /// Notes that timers which were `due` are seen to only now: by an eighth of the `patience` with peers
-    /// too late, they were overslept. That is forgiven once within such a time: where it happens all the
-    /// time, peers that are gone are noticed nevertheless.
+    /// Notes that timers which were `due` are seen to only now: by an eighth of the `patience` with
+    /// peers too late, they were overslept. That is forgiven once within such a time: where it
+    /// happens all the time, peers that are gone are noticed nevertheless.
     #[inline]
     pub fn sees_to(&mut self, due: Option<Time>, now: Time, patience: Duration) {
         if due.is_some_and(|due| now >= due + patience / 8)
@@ -51,8 +54,8 @@ impl Leaps {
         }
     }
 
-    /// The time at which the patience with a peer is over that has been silent since `since`. After timers
-    /// were overslept, an eighth of the patience is left in any case.
+    /// The time at which the patience with a peer is over that has been silent since `since`. After
+    /// timers were overslept, an eighth of the patience is left in any case.
     pub fn end_of(&self, patience: Duration, since: Time) -> Time {
         let end = since + patience;
         self.returned.map_or(end, |returned| end.max(returned + patience / 8))

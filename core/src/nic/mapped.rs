@@ -1,5 +1,5 @@
-//! Memory of peers on the same machine that is mapped here: what is written there by its key needs no
-//! packet.
+//! Memory of peers on the same machine that is mapped here: what is written there by its key needs
+//! no packet.
 
 use crate::encap::PathId;
 use crate::memory::Region;

@@ -9,11 +9,11 @@
 //! [`ReceiveQueue`] for each queue pair, and a [`CompletionQueue`] for as many of them as it likes.
 //! It posts a [`WorkRequest`] and rings the doorbell, once for several if it likes.
 //!
-//! The **NIC** is run by one at a time, whoever has it in hand. A turn is: [`advance`](Nic::advance)
-//! if a clock was read; a burst of [`packet`](Inbox::packet)s; [`transmit`](Nic::transmit), which
-//! answers doorbells, sends what may be sent, and then what is owed to peers. With the NIC in hand,
-//! [`post`](Nic::post) needs neither doorbell nor turn. Before sleeping,
-//! [`next_timeout`](Nic::next_timeout) says how long.
+//! The **NIC** is run by one at a time, whoever has it in hand. A turn is:
+//! [`advance`](Nic::advance) if a clock was read; a burst of [`packet`](Inbox::packet)s;
+//! [`transmit`](Nic::transmit), which answers doorbells, sends what may be sent, and then what is
+//! owed to peers. With the NIC in hand, [`post`](Nic::post) needs neither doorbell nor turn. Before
+//! sleeping, [`next_timeout`](Nic::next_timeout) says how long.
 //!
 //! # What it does
 //!
@@ -29,9 +29,9 @@
 //! [in](Nic::manage) to whoever runs the NIC. Hosts that fall silent are
 //! [asked and noticed](KeepAlive).
 //!
-//! Of reliable requests, sends and writes are carried out in the order in which they were posted, but for
-//! writes into memory that is [mapped](Nic::map), which may overtake sends. A
-//! read may see what was posted after it, unless that is [fenced](WorkRequest::fenced).
+//! Of reliable requests, sends and writes are carried out in the order in which they were posted,
+//! but for writes into memory that is [mapped](Nic::map), which may overtake sends. A read may see
+//! what was posted after it, unless that is [fenced](WorkRequest::fenced).
 //!
 //! # What it promises
 //!
@@ -47,12 +47,11 @@
 //! A turn there [collects](Nic::collect) what was delivered.
 //!
 //! What such a device delivers and no queue pair takes, since it is not there, or of another
-//! service, or not connected, or connected anew since, does not pass for done: the NIC owes the link
-//! a notice that names those packets, and whoever has them under way fails as if nobody had
+//! service, or not connected, or connected anew since, does not pass for done: the NIC owes the
+//! link a notice that names those packets, and whoever has them under way fails as if nobody had
 //! answered. As on any device, a packet does not say who sent it, and one of a forgotten connection
-//! is the present peer's if it bears just the number that is expected of that: hence
-//! [first numbers](Nic::first_psn) that nobody can guess, and connections that are ended on both
-//! sides.
+//! is the present peer's if it bears just the number that is expected of that: hence [first
+//! numbers](Nic::first_psn) that nobody can guess, and connections that are ended on both sides.
 //!
 //! Nobody posts to a queue pair while it is reset or taken down: a [reset](Nic::reset) borrows both
 //! of its ends, and it is not [taken down](Nic::drop_queue_pair) before they are dropped. So what
@@ -248,9 +247,9 @@ fn serve<O: Outbox>(pair: &mut QueuePair, common: &mut Common, outbox: &mut O) -
 
 /// Progress.
 impl Nic {
-    /// Tells the time, and does what the time has come for: what waited too long for an answer is sent
-    /// again or given up. So whoever may find answers that have come already [tells](Self::tell) the
-    /// time, takes those in, and calls this afterwards.
+    /// Tells the time, and does what the time has come for: what waited too long for an answer is
+    /// sent again or given up. So whoever may find answers that have come already
+    /// [tells](Self::tell) the time, takes those in, and calls this afterwards.
     pub fn advance(&mut self, now: Time) {
         self.tell(now);
         let Self { common, pairs, fired, .. } = self;
@@ -268,16 +267,16 @@ impl Nic {
         }
     }
 
-    /// Tells the time, and does nothing yet. Packets are sent and received at the time that was told
-    /// last: let that not be much older than what matters to time-outs, or [say](Self::leap) so
-    /// afterwards.
+    /// Tells the time, and does nothing yet. Packets are sent and received at the time that was
+    /// told last: let that not be much older than what matters to time-outs, or [say](Self::leap)
+    /// so afterwards.
     #[inline]
     pub fn tell(&mut self, now: Time) {
         self.common.now = self.common.now.max(now);
     }
 
-    /// [Tells](Self::tell) the time where it was not told for a while, in which requests may have been
-    /// posted and packets taken in, nobody knows when. Their time-outs count from now.
+    /// [Tells](Self::tell) the time where it was not told for a while, in which requests may have
+    /// been posted and packets taken in, nobody knows when. Their time-outs count from now.
     pub fn leap(&mut self, now: Time) {
         let common = &mut self.common;
         common.leaps.note(common.now, now);
@@ -285,15 +284,15 @@ impl Nic {
     }
 
     /// Has the peers asked whether they are there that a newcomer at the end of a path can have
-    /// replaced: those at its host whose queue pair numbers bear the same [tag](Numbering::tag) as the
-    /// newcomer's queue pair, since no two living processes of an interface share one. A peer that
-    /// gives no sign of life within [`KeepAlive::busy`] is gone, and all connections to it break. Until
-    /// then it is asked sixteen times, as by a [probe](Self::probe). However often this is called, a
-    /// peer that answers is asked once in that time. What one peer there says does not count for
-    /// another, as far as their GUIDs are [known](Connection::peer_guid).
+    /// replaced: those at its host whose queue pair numbers bear the same [tag](Numbering::tag) as
+    /// the newcomer's queue pair, since no two living processes of an interface share one. A peer
+    /// that gives no sign of life within [`KeepAlive::busy`] is gone, and all connections to it
+    /// break. Until then it is asked sixteen times, as by a [probe](Self::probe). However often
+    /// this is called, a peer that answers is asked once in that time. What one peer there says
+    /// does not count for another, as far as their GUIDs are [known](Connection::peer_guid).
     ///
-    /// Peers of other tags are other processes, which the newcomer leaves alone: one that is stopped
-    /// while nothing is under way to it keeps its connections for [`KeepAlive::idle`].
+    /// Peers of other tags are other processes, which the newcomer leaves alone: one that is
+    /// stopped while nothing is under way to it keeps its connections for [`KeepAlive::idle`].
     ///
     /// Nothing is done on a lossless device, which tells itself when a peer has gone.
     pub fn suspect(&mut self, path: &Path, newcomer: Qpn) {
@@ -323,8 +322,8 @@ impl Nic {
             || self.doorbells.any()
     }
 
-    /// Posts a request, and sends it at once: for whoever has the NIC in hand, and needs no doorbell
-    /// to call it. What else there is to do is left to the next turn.
+    /// Posts a request, and sends it at once: for whoever has the NIC in hand, and needs no
+    /// doorbell to call it. What else there is to do is left to the next turn.
     ///
     /// # Errors
     /// As [`SendQueue::post`].
@@ -361,9 +360,9 @@ impl Nic {
         }
     }
 
-    /// Sends a message at once, of which nothing is kept, and nothing has to be lent to the NIC: on a
-    /// device that loses nothing, if nothing else waits to be sent on this connection, and it goes into
-    /// one packet. Whether it was sent; if not, it is to be posted as others are.
+    /// Sends a message at once, of which nothing is kept, and nothing has to be lent to the NIC: on
+    /// a device that loses nothing, if nothing else waits to be sent on this connection, and it
+    /// goes into one packet. Whether it was sent; if not, it is to be posted as others are.
     ///
     /// A peer without a receive for it can't be sent it again: that ends the connection, with
     /// [`Cause::ReceiverNotReady`].
@@ -386,10 +385,10 @@ impl Nic {
         sent
     }
 
-    /// The peer's program has said, by a message that came of it, that it received the first `count` of
-    /// all requests that were posted to a queue since the connection began: they are acknowledged by
-    /// that, and the peer's NIC need not say so. A peer that says what is not so loses what it did not
-    /// receive.
+    /// The peer's program has said, by a message that came of it, that it received the first
+    /// `count` of all requests that were posted to a queue since the connection began: they are
+    /// acknowledged by that, and the peer's NIC need not say so. A peer that says what is not so
+    /// loses what it did not receive.
     #[inline]
     pub fn proved(&mut self, queue: &SendQueue, count: u32) {
         if queue.rings(&self.doorbells)
@@ -484,8 +483,8 @@ impl Nic {
         }
     }
 
-    /// Whether a link was [gone](Inbox::gone) in the last burst: then what it has delivered is to be
-    /// [collected](Self::collect) before the next one.
+    /// Whether a link was [gone](Inbox::gone) in the last burst: then what it has delivered is to
+    /// be [collected](Self::collect) before the next one.
     #[inline]
     pub fn has_gone(&self) -> bool {
         !self.common.gone.is_empty()
@@ -502,8 +501,8 @@ impl Nic {
     }
 
     /// Asks for an event when the next completion comes to a queue, or the next of those that the
-    /// peer or a failure makes urgent. Whether there are completions already, for which there will be
-    /// none: look at the queue once more afterwards, before sleeping.
+    /// peer or a failure makes urgent. Whether there are completions already, for which there will
+    /// be none: look at the queue once more afterwards, before sleeping.
     ///
     /// # Errors
     /// When there is no such queue.

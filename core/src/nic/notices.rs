@@ -136,7 +136,8 @@ impl Common {
         self.notices.add(link, number, psn);
     }
 
-    /// Sends the notices, as their turn among the answers has come, but for those whose link is full.
+    /// Sends the notices, as their turn among the answers has come, but for those whose link is
+    /// full.
     ///
     /// They go behind the refusals by their link: who is refused by its own peer is to hear of that
     /// first, for that says why.

@@ -1,7 +1,8 @@
 //! Queue pair numbers: 24 bits, for the several processes and cores that share one interface.
 //!
 //! From the top: a tag that says which process, so that a filter in the kernel can pass each its
-//! own; a shard that says which core's NIC within it; random bits; and the place in that NIC's table.
+//! own; a shard that says which core's NIC within it; random bits; and the place in that NIC's
+//! table.
 
 use thiserror::Error;
 
@@ -53,8 +54,8 @@ pub(crate) fn tag_of(qpn: Qpn, tag_bits: u32) -> u32 {
 /// A numbering, and how its numbers are made of places in a table, and taken apart.
 ///
 /// Behind the tag and the shard there are random bits, drawn for each use of a place, and then the
-/// place. Places are taken at random, too: so who knows some numbers of a NIC, because they are those
-/// of its own connections, knows nothing of the others but that they are different.
+/// place. Places are taken at random, too: so who knows some numbers of a NIC, because they are
+/// those of its own connections, knows nothing of the others but that they are different.
 #[derive(Clone, Copy)]
 pub(super) struct Numbers {
     /// What stands above the random bits.
@@ -94,8 +95,9 @@ impl Numbers {
         self.below as usize + 1
     }
 
-    /// A number for the queue pair at a place of the table, of which the bits that are neither above
-    /// nor the place are taken from `random`: unless it is one that InfiniBand keeps for itself.
+    /// A number for the queue pair at a place of the table, of which the bits that are neither
+    /// above nor the place are taken from `random`: unless it is one that InfiniBand keeps for
+    /// itself.
     pub fn number(self, place: u32, random: u32) -> Option<Qpn> {
         let number = Qpn::new(self.above | random & self.below & !self.places | place);
         (number.get() > Qpn::GSI.get() && number != Qpn::MULTICAST).then_some(number)
@@ -106,8 +108,8 @@ impl Numbers {
         [0, u32::MAX].iter().any(|&random| self.number(place, random).is_some())
     }
 
-    /// The place in the table that a number points to, if it is this NIC's: the queue pair there may
-    /// have another number.
+    /// The place in the table that a number points to, if it is this NIC's: the queue pair there
+    /// may have another number.
     #[inline]
     pub fn place(self, number: Qpn) -> usize {
         (number.get() & self.places) as usize

@@ -1,8 +1,8 @@
 //! Probes: whether the peer of one queue pair is still there, asked on demand.
 //!
 //! The keep-alive of [`hosts`](super::hosts) judges a peer, that is a host and a GUID, and anything
-//! that comes from that peer on any connection satisfies it. A probe judges the other end of a single
-//! queue pair: what comes by another connection of the same peer does not answer for it.
+//! that comes from that peer on any connection satisfies it. A probe judges the other end of a
+//! single queue pair: what comes by another connection of the same peer does not answer for it.
 
 use crate::planted::{Bug, planted};
 use crate::time::Time;
@@ -13,15 +13,16 @@ use super::hosts::{LEAST_ASKED, Silence};
 use super::pair::{Blamed, QueuePair};
 use super::{Nic, find};
 
-/// How many questions a probe asks within [`KeepAlive::busy`](super::KeepAlive::busy), evenly spread.
-/// Where three of ten packets are lost, each way, a peer that lives fails to answer all of them
-/// about twice in 100,000 probes.
+/// How many questions a probe asks within [`KeepAlive::busy`](super::KeepAlive::busy), evenly
+/// spread. Where three of ten packets are lost, each way, a peer that lives fails to answer all of
+/// them about twice in 100,000 probes.
 pub(super) const QUESTIONS: u32 = 16;
 
 /// A probe that is under way.
 #[derive(Clone, Copy)]
 pub(super) struct Probe {
-    /// When the first question was asked. Whatever came by the queue pair since then ends the probe.
+    /// When the first question was asked. Whatever came by the queue pair since then ends the
+    /// probe.
     since: Time,
     /// When to ask again, or to judge.
     pub again: Time,
@@ -31,18 +32,19 @@ pub(super) struct Probe {
 }
 
 impl Nic {
-    /// Demands a sign of life from the peer of a reliable connection: the peer is asked whether it is
-    /// there, sixteen times within [`KeepAlive::busy`](super::KeepAlive::busy), and if nothing at all
-    /// comes by this queue pair until then, the connection breaks with [`Cause::PeerSilent`](super::Cause::PeerSilent).
+    /// Demands a sign of life from the peer of a reliable connection: the peer is asked whether it
+    /// is there, sixteen times within [`KeepAlive::busy`](super::KeepAlive::busy), and if nothing
+    /// at all comes by this queue pair until then, the connection breaks with
+    /// [`Cause::PeerSilent`](super::Cause::PeerSilent).
     ///
     /// This is for a program that waits for something that only the peer's program can send: the
-    /// peer's NIC has acknowledged the request, so nothing is under way, and the peer would
-    /// be missed only after [`KeepAlive::idle`](super::KeepAlive::idle). To probe again while a probe is
-    /// under way changes nothing. A probe costs about a packet each way if the peer is there, and
-    /// nothing on the way of messages.
+    /// peer's NIC has acknowledged the request, so nothing is under way, and the peer would be
+    /// missed only after [`KeepAlive::idle`](super::KeepAlive::idle). To probe again while a probe
+    /// is under way changes nothing. A probe costs about a packet each way if the peer is there,
+    /// and nothing on the way of messages.
     ///
-    /// Nothing is done for a queue pair that is not there, is not ready to send, or is not a reliable
-    /// connection; nor on a lossless device, which tells itself when a peer has ended.
+    /// Nothing is done for a queue pair that is not there, is not ready to send, or is not a
+    /// reliable connection; nor on a lossless device, which tells itself when a peer has ended.
     #[cold]
     pub fn probe(&mut self, qpn: Qpn) {
         let Self { common, pairs, numbers, .. } = self;
@@ -61,8 +63,8 @@ impl QueuePair {
         }
     }
 
-    /// Whether a probe was answered. That is only found when the probe is looked at, since what comes
-    /// by the queue pair does not look for probes.
+    /// Whether a probe was answered. That is only found when the probe is looked at, since what
+    /// comes by the queue pair does not look for probes.
     fn is_answered(&self, probe: Probe) -> bool {
         probe.asked > 0 && self.heard > probe.since
     }

@@ -99,7 +99,8 @@ pub(super) struct Posted {
     pub len: u32,
     /// Whether, and how, it is [plain](WorkRequest::plain).
     pub plain: Option<Plain>,
-    /// Whether it is a plain send or write, and signalled: then there is nothing else to be told of.
+    /// Whether it is a plain send or write, and signalled: then there is nothing else to be told
+    /// of.
     pub told: bool,
     /// The device's ticket of its last packet, and the number behind that, once that was sent on a
     /// lossless device.
@@ -345,8 +346,8 @@ impl ReceiveQueue {
         Ok(())
     }
 
-    /// Whether the queue pair is broken: then a receive that is posted is flushed, which takes a turn
-    /// of the NIC that it asks for, but that somebody must take.
+    /// Whether the queue pair is broken: then a receive that is posted is flushed, which takes a
+    /// turn of the NIC that it asks for, but that somebody must take.
     #[inline]
     pub fn is_flushed(&self) -> bool {
         self.shared.is_from(State::Error)
@@ -416,8 +417,8 @@ impl CompletionQueue {
         self.ring.head().map(|head| Polled(head.leaving()))
     }
 
-    /// The next completion, if there is one, which stays in the queue. Unlike [`len`](Self::len) this
-    /// looks at what the NIC writes only if it knows of none.
+    /// The next completion, if there is one, which stays in the queue. Unlike [`len`](Self::len)
+    /// this looks at what the NIC writes only if it knows of none.
     #[inline(always)]
     pub fn peek(&mut self) -> Option<&Completion> {
         self.ring.head().map(|head| head.stay())
@@ -591,15 +592,15 @@ impl Completions {
         count
     }
 
-    /// A slot beside those that are promised, if there is one, to be filled at once: then that is to
-    /// be [told](Self::filled).
+    /// A slot beside those that are promised, if there is one, to be filled at once: then that is
+    /// to be [told](Self::filled).
     #[inline(always)]
     pub fn slot(&mut self) -> Option<Slot<'_, Completion>> {
         self.ring.slot_beside(self.reserved)
     }
 
-    /// A completion came to a slot that was not promised, an `urgent` one or not. Whether that calls
-    /// for anything, to be [seen to](super::common::Common::settle).
+    /// A completion came to a slot that was not promised, an `urgent` one or not. Whether that
+    /// calls for anything, to be [seen to](super::common::Common::settle).
     #[inline(always)]
     pub fn filled(&mut self, urgent: bool) -> bool {
         let armed = self.armed.is_some();

@@ -65,8 +65,8 @@ impl Answers {
         self.most = most.into();
     }
 
-    /// Allocates the tables, with one more for what comes again while all are owed: when a peer asks
-    /// for the first time, for many never do.
+    /// Allocates the tables, with one more for what comes again while all are owed: when a peer
+    /// asks for the first time, for many never do.
     #[cold]
     fn begin(&mut self) {
         self.owed.reserve(self.most + 1);
@@ -297,8 +297,8 @@ impl QueuePair {
         self.break_with(Cause::Access(why), Blamed::Nothing, common);
     }
 
-    /// Drops what is owed to the peer. One whose device can't lose would wait for it for ever: it is
-    /// told.
+    /// Drops what is owed to the peer. One whose device can't lose would wait for it for ever: it
+    /// is told.
     pub fn leave_unanswered(&mut self, common: &mut Common) {
         let first = self.responder.answers.owed.front().map(|owed| owed.answer.psn());
         self.responder.answers.forget();

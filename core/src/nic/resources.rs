@@ -136,10 +136,11 @@ impl Nic {
         self.common.keys.renew(&mut self.random, lkey)
     }
 
-    /// Says that memory of a peer's is mapped here, which is at the end of a link and gave it this key
-    /// and address. From now on a plain write there, by a reliable connection on that link, is carried
-    /// out here: no packet is sent, and the peer's NIC is not asked. It is complete when all before it is,
-    /// and overtakes nothing of it but sends. On a device that may lose packets this has no effect.
+    /// Says that memory of a peer's is mapped here, which is at the end of a link and gave it this
+    /// key and address. From now on a plain write there, by a reliable connection on that link, is
+    /// carried out here: no packet is sent, and the peer's NIC is not asked. It is complete when
+    /// all before it is, and overtakes nothing of it but sends. On a device that may lose packets
+    /// this has no effect.
     pub fn map(&mut self, link: PathId, rkey: Rkey, base: RemoteAddr, region: Region) -> MappingId {
         self.common.mapped.add(link, rkey, base, region)
     }
@@ -273,8 +274,8 @@ impl Nic {
         Ok(())
     }
 
-    /// Asks for [an event](super::Event::ReceivesLow), once, when a message leaves fewer receives than
-    /// `limit` in a shared queue.
+    /// Asks for [an event](super::Event::ReceivesLow), once, when a message leaves fewer receives
+    /// than `limit` in a shared queue.
     ///
     /// # Errors
     /// When there is no such queue.

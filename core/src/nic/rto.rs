@@ -85,9 +85,9 @@ impl Rto {
         self.time = self.settled;
     }
 
-    /// Everything up to `psn` was acknowledged. Where the clock leapt after the sample was sent, the
-    /// round trip is only known to be from this to that long, and what was learned before is corrected
-    /// no further than that.
+    /// Everything up to `psn` was acknowledged. Where the clock leapt after the sample was sent,
+    /// the round trip is only known to be from this to that long, and what was learned before is
+    /// corrected no further than that.
     #[inline]
     pub fn acknowledged(&mut self, psn: Psn, now: Time, leaps: &Leaps) {
         self.time = self.settled;

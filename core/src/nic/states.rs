@@ -162,8 +162,8 @@ pub struct Connection {
 
 impl Connection {
     /// A connection with the customary answers: acknowledging every 32 short packets or 7 of 4 KiB,
-    /// or when the peer is silent for 25 to 50 µs, or after 400; saying how many receives are posted, and
-    /// taking 16 reads and atomic operations at a time, and metadata.
+    /// or when the peer is silent for 25 to 50 µs, or after 400; saying how many receives are
+    /// posted, and taking 16 reads and atomic operations at a time, and metadata.
     pub fn new(peer: Qpn, path: Path, mtu: PathMtu, expected: Psn) -> Self {
         Self {
             peer,
@@ -197,8 +197,8 @@ pub struct Sending {
     pub peer_delay: Duration,
     /// How often to send again without an answer before giving up.
     pub retries: u8,
-    /// For how long the peer must have taken nothing before it is given up, however often it was tried:
-    /// a peer in software may not have had a processor.
+    /// For how long the peer must have taken nothing before it is given up, however often it was
+    /// tried: a peer in software may not have had a processor.
     pub patience: Duration,
     /// How often to come back to a peer without receives; 7 is for ever.
     pub rnr_retries: u8,
@@ -211,8 +211,8 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// The customary insistence towards a peer of this kind, which acknowledges unasked: a window of
-    /// 256 packets, 7 retries, 2 ms before anything is known, 16 reads at a time, and metadata.
+    /// The customary insistence towards a peer of this kind, which acknowledges unasked: a window
+    /// of 256 packets, 7 retries, 2 ms before anything is known, 16 reads at a time, and metadata.
     pub fn new(first: Psn) -> Self {
         Self {
             first,

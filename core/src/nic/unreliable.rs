@@ -10,9 +10,9 @@ use super::pair::QueuePair;
 const LATE: i32 = 1 << 12;
 
 impl QueuePair {
-    /// Whether a packet that is not the expected one is taken: if it begins a message, and is no late
-    /// copy of one that was taken or given up. What was begun before is dropped. One from far behind
-    /// is no late copy, but from far ahead, after a long silence.
+    /// Whether a packet that is not the expected one is taken: if it begins a message, and is no
+    /// late copy of one that was taken or given up. What was begun before is dropped. One from far
+    /// behind is no late copy, but from far ahead, after a long silence.
     #[cold]
     pub fn goes_on(&mut self, bth: Bth, ahead: i32, common: &mut Common) -> bool {
         if (-LATE..0).contains(&ahead) && !planted(Bug::TakesLateCopies) {

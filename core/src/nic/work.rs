@@ -31,8 +31,8 @@ pub struct Segment {
 /// Memory that a request takes with it, and its completion brings back.
 ///
 /// It is made of a [`Buf`], of whatever a `Buf` takes over without a copy (`Vec<u8>`, `Box<[u8]>`,
-/// `BytesMut`), of a [`Segment`], or of a list of those. Of a vector to be received or read into, it
-/// is the capacity that counts, as of a `Buf`, and not the length.
+/// `BytesMut`), of a [`Segment`], or of a list of those. Of a vector to be received or read into,
+/// it is the capacity that counts, as of a `Buf`, and not the length.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub enum Memory {
     /// None.
@@ -52,9 +52,10 @@ pub struct Inline(Few);
 
 /// What a request sends.
 ///
-/// It is made of any [`Memory`], or of what that is made of; of `Bytes` and `String`, without a copy
-/// where nobody else has the bytes; and of bytes and text that are in the program itself (`b"hello"`),
-/// which travel in the request if they are not more than [`MOST_INLINE`], and are copied otherwise.
+/// It is made of any [`Memory`], or of what that is made of; of `Bytes` and `String`, without a
+/// copy where nobody else has the bytes; and of bytes and text that are in the program itself
+/// (`b"hello"`), which travel in the request if they are not more than [`MOST_INLINE`], and are
+/// copied otherwise.
 pub enum Data {
     /// A copy of a few bytes, made when it was posted.
     Inline(Inline),
@@ -122,9 +123,9 @@ pub enum Attachment {
     Nothing,
     /// Four bytes.
     Imm(Imm),
-    /// One of the receiver's keys: when the message is received, it is of no use any more. Goes with
-    /// sends only, and for memory that was registered with [the right](super::Rights::REMOTE_INVALIDATE)
-    /// to that.
+    /// One of the receiver's keys: when the message is received, it is of no use any more. Goes
+    /// with sends only, and for memory that was registered with [the
+    /// right](super::Rights::REMOTE_INVALIDATE) to that.
     Invalidate(Rkey),
     /// Up to sixteen bytes. Goes with writes only, and only to peers that
     /// [take it](super::Sending::metadata), as [they have offered](super::Connection::metadata).
@@ -159,8 +160,8 @@ pub struct WorkRequest {
     pub awaited: bool,
     /// Whether the peer is to be woken for the receive that this completes.
     pub solicited: bool,
-    /// Whether to wait, before beginning, until all reads and atomic operations before are complete.
-    /// Everything else is carried out in order in any case.
+    /// Whether to wait, before beginning, until all reads and atomic operations before are
+    /// complete. Everything else is carried out in order in any case.
     pub fenced: bool,
 }
 
@@ -405,9 +406,9 @@ impl WorkRequest {
         matches!(self.operation, Operation::Send) || !matches!(self.attached, Attachment::Nothing)
     }
 
-    /// Whether it is what most requests are: a send of bytes that lie in one piece, if need be with an
-    /// immediate, a write of such and of nothing else, a read into one segment, or an atomic operation.
-    /// It is one that a reliable connection can carry out, then, and takes its
+    /// Whether it is what most requests are: a send of bytes that lie in one piece, if need be with
+    /// an immediate, a write of such and of nothing else, a read into one segment, or an atomic
+    /// operation. It is one that a reliable connection can carry out, then, and takes its
     /// [data's](Data::len) length.
     #[inline(always)]
     pub(super) fn plain(&self) -> Option<Plain> {

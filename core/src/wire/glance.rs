@@ -4,8 +4,8 @@ use super::bth::Bth;
 use super::numbers::{Psn, Qpn};
 use super::opcode::Opcode;
 
-/// A base transport header that was not judged: of all packets of one kind in a flow, it tells by one
-/// comparison whether this is another of them.
+/// A base transport header that was not judged: of all packets of one kind in a flow, it tells by
+/// one comparison whether this is another of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Glance {
     /// All but the last word, the first byte in the low bits.

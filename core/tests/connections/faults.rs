@@ -88,8 +88,8 @@ fn a_reply_that_is_never_answered_is_given_up_and_the_peer_is_told() {
     world.nothing_left();
 }
 
-/// The Linux kernel's manager finds a connection that is refused for want of time by the adapter that
-/// the refusal names; without that it passed the refusal over, and its end went on waiting.
+/// The Linux kernel's manager finds a connection that is refused for want of time by the adapter
+/// that the refusal names; without that it passed the refusal over, and its end went on waiting.
 #[test]
 fn who_refuses_for_want_of_time_says_which_adapter_it_is() {
     for late in [0, 1] {

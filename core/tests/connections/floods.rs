@@ -1,4 +1,5 @@
-//! Strangers that send requests from as many addresses as they like, as fast as the network carries.
+//! Strangers that send requests from as many addresses as they like, as fast as the network
+//! carries.
 
 use std::time::Duration;
 

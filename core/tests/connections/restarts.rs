@@ -210,8 +210,8 @@ fn newcomers_and_claims_are_told_of_no_more_than_once_a_while() {
     assert_eq!(world.managers[1].state(id), Some(State::Established));
 }
 
-/// A requester withdraws what it has not had an answer to. Such a message needs no name of ours, so it
-/// must not end what stands.
+/// A requester withdraws what it has not had an answer to. Such a message needs no name of ours, so
+/// it must not end what stands.
 #[test]
 fn a_withdrawn_request_ends_no_connection_that_stands() {
     let mut world = World::pair();
@@ -233,8 +233,8 @@ fn a_withdrawn_request_ends_no_connection_that_stands() {
     assert_eq!(world.managers[1].state(asked), Some(State::Established));
 }
 
-/// Whoever knows both names of a connection, as they are not secret to who sees packets, but has not
-/// seen the request.
+/// Whoever knows both names of a connection, as they are not secret to who sees packets, but has
+/// not seen the request.
 #[test]
 fn a_refusal_that_does_not_name_the_transaction_ends_nothing() {
     let mut world = World::pair();

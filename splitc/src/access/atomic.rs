@@ -36,7 +36,8 @@ impl<T: Atomic> Place<'_, T> {
         self.change(Verb::Add, value)
     }
 
-    /// Adds to the number in such a way that only its target learns of it, as [`store`](Self::store) writes.
+    /// Adds to the number in such a way that only its target learns of it, as
+    /// [`store`](Self::store) writes.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
@@ -53,8 +54,8 @@ impl<T: Atomic> Place<'_, T> {
         self.fetch_change(Shape::Awaited, Verb::Swap, [value; 2])?.done().await
     }
 
-    /// Replaces the number by `new` if it is `expected`, and returns what it was: it was replaced if that is
-    /// `expected`. Floating-point numbers are compared by their bits.
+    /// Replaces the number by `new` if it is `expected`, and returns what it was: it was replaced
+    /// if that is `expected`. Floating-point numbers are compared by their bits.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.

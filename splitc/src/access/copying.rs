@@ -13,9 +13,9 @@ use crate::peers::{Far, Peer, Route, Shape};
 use crate::world::{Core, Landing, World};
 
 impl World {
-    /// Begins to copy `len` elements from one place of shared memory to another, of which at least one is this
-    /// process's own: gets into the own heap, and puts out of it. One-sided requests read and write the heap
-    /// where it is. The source is to be left alone until the copy is done.
+    /// Begins to copy `len` elements from one place of shared memory to another, of which at least
+    /// one is this process's own: gets into the own heap, and puts out of it. One-sided requests
+    /// read and write the heap where it is. The source is to be left alone until the copy is done.
     ///
     /// ```
     /// # doorbell::splitc::Job::threads(2).run(async |world| {

@@ -12,8 +12,8 @@ use crate::world::{Core, World};
 
 /// A value that is being fetched: see [`Place::get`](crate::Place::get).
 ///
-/// The value is there when [`done`](Self::done) is, or after [`World::sync`]. A handle that is dropped gives
-/// the value up.
+/// The value is there when [`done`](Self::done) is, or after [`World::sync`]. A handle that is
+/// dropped gives the value up.
 #[must_use = "the value is lost without the handle"]
 pub struct Get<T: Element> {
     state: State<T>,
@@ -158,8 +158,8 @@ impl<T: Element> fmt::Debug for GetAll<T> {
 
 /// Data that is on its way: see [`Place::put`](crate::Place::put).
 ///
-/// The target has the data when [`done`](Self::done) is, or after [`World::sync`]. The handle may be dropped,
-/// and the data arrives all the same.
+/// The target has the data when [`done`](Self::done) is, or after [`World::sync`]. The handle may
+/// be dropped, and the data arrives all the same.
 #[derive(Clone)]
 pub struct Done {
     pub(crate) world: World,

@@ -29,8 +29,8 @@ impl<T: Element> Spread<T> {
     /// ```
     ///
     /// # Errors
-    /// When there is no such element, or a process has gone. Elements before that in the list may have been
-    /// asked for.
+    /// When there is no such element, or a process has gone. Elements before that in the list may
+    /// have been asked for.
     pub fn gather(&self, indices: &[usize]) -> Result<GetAll<T>, Error> {
         let (world, len) = (self.world(), size_of::<T>());
         let values = Rc::new(RefCell::new(Values::new(indices.len())?));
@@ -64,8 +64,8 @@ impl<T: Element> Spread<T> {
     /// If an index is there twice, either value may be there in the end.
     ///
     /// # Errors
-    /// When there is no such element, the lists have different lengths, or a process has gone. Values before
-    /// that in the list may be written.
+    /// When there is no such element, the lists have different lengths, or a process has gone.
+    /// Values before that in the list may be written.
     pub fn scatter(&self, indices: &[usize], values: &[T]) -> Result<Done, Error> {
         if indices.len() != values.len() {
             let (indices, values) = (indices.len(), values.len());

@@ -24,8 +24,8 @@ const TOLD_FROM: u64 = 4096;
 /// | [`get`](Self::get), [`put`](Self::put) | at once | with its handle, or [`World::sync`] | many overlap |
 /// | [`store`](Self::store) | at once | at the target: [`World::store_sync`], [`World::all_store_sync`] | many overlap, and none is acknowledged |
 ///
-/// Nothing is said about the order of two operations, except that one begins after the other is done. See
-/// [the order of accesses](crate#the-order-of-accesses).
+/// Nothing is said about the order of two operations, except that one begins after the other is
+/// done. See [the order of accesses](crate#the-order-of-accesses).
 pub struct Place<'w, T> {
     pub(super) world: &'w World,
     pub(super) ptr: GlobalPtr<T>,
@@ -111,9 +111,10 @@ impl<'w, T: Element> Place<'w, T> {
     /// Writes the element in such a way that only its target learns that it is there: by
     /// [`World::store_sync`], which counts bytes, or by [`World::all_store_sync`].
     ///
-    /// A store may wait here until it shares a message with others. It leaves when the message is full, or when
-    /// this process next awaits anything of the world. While the target takes no more messages this makes
-    /// progress and waits, and lets no other task run: [`store_async`](Self::store_async) does.
+    /// A store may wait here until it shares a message with others. It leaves when the message is
+    /// full, or when this process next awaits anything of the world. While the target takes no more
+    /// messages this makes progress and waits, and lets no other task run:
+    /// [`store_async`](Self::store_async) does.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
@@ -254,7 +255,8 @@ impl crate::world::Core {
         Ok(())
     }
 
-    /// Adds an operation to those that go to a peer with the next message. Returns the number of that message.
+    /// Adds an operation to those that go to a peer with the next message. Returns the number of
+    /// that message.
     #[inline]
     pub fn push(
         &self,

@@ -13,8 +13,8 @@ use crate::peers::{Route, Shape};
 use crate::world::Landing;
 
 impl<T: Element> Span<'_, T> {
-    /// Begins to write the elements, and to add to a number of the same process behind them: whoever finds the
-    /// number changed finds all the elements in place. A target that sleeps in
+    /// Begins to write the elements, and to add to a number of the same process behind them:
+    /// whoever finds the number changed finds all the elements in place. A target that sleeps in
     /// [`wait_until`](Place::wait_until) is woken.
     ///
     /// ```
@@ -35,8 +35,8 @@ impl<T: Element> Span<'_, T> {
     /// ```
     ///
     /// # Errors
-    /// When a range is wrong, the slice has another length, the number is in another process's memory, or the
-    /// process has gone.
+    /// When a range is wrong, the slice has another length, the number is in another process's
+    /// memory, or the process has gone.
     pub fn put_signal<S: Atomic>(
         &self,
         values: &[T],
@@ -93,16 +93,16 @@ impl<S: Atomic> Place<'_, S> {
 }
 
 impl<T: Element> Place<'_, T> {
-    /// Waits until the element, which is in this process's own memory, meets a condition, and returns it: what
-    /// was written before the write that the condition finds is in place then.
+    /// Waits until the element, which is in this process's own memory, meets a condition, and
+    /// returns it: what was written before the write that the condition finds is in place then.
     ///
-    /// A process that waits spins for a moment, and then sleeps. A [signal](Span::put_signal), a message, and
-    /// whatever is carried by messages wake it at once; a mapped write without a signal is found within
-    /// 8 ms.
+    /// A process that waits spins for a moment, and then sleeps. A [signal](Span::put_signal), a
+    /// message, and whatever is carried by messages wake it at once; a mapped write without a
+    /// signal is found within 8 ms.
     ///
     /// # Errors
-    /// When the pointer is wrong, or to another process's memory; or when a process of the world has gone, for
-    /// it may be the one that was to write.
+    /// When the pointer is wrong, or to another process's memory; or when a process of the world
+    /// has gone, for it may be the one that was to write.
     pub async fn wait_until(self, mut condition: impl FnMut(T) -> bool) -> Result<T, Error> {
         let (peer, offset) = self.resolve()?;
         let core = &*self.world.0;

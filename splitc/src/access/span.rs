@@ -25,7 +25,8 @@ pub struct Span<'w, T> {
     first: GlobalPtr<T>,
     /// Elements of a block.
     len: usize,
-    /// How many blocks there are, and how many elements from the beginning of one to that of the next.
+    /// How many blocks there are, and how many elements from the beginning of one to that of the
+    /// next.
     blocks: usize,
     step: usize,
 }
@@ -51,8 +52,8 @@ impl World {
 }
 
 impl<'w, T: Element> Span<'w, T> {
-    /// As many elements as these, `blocks` times, of which each begins `step` elements behind the beginning of
-    /// the one before: the column of a matrix that is kept in rows of 100 is
+    /// As many elements as these, `blocks` times, of which each begins `step` elements behind the
+    /// beginning of the one before: the column of a matrix that is kept in rows of 100 is
     /// `world.span(first, 1).strided(rows, 100)`.
     #[must_use]
     pub fn strided(self, blocks: usize, step: usize) -> Self {
@@ -88,8 +89,9 @@ impl<'w, T: Element> Span<'w, T> {
         Ok((peer, offset, self.len * size_of::<T>()))
     }
 
-    /// Where each block begins in the heap, if blocks have any bytes. The span was resolved, so all blocks are
-    /// within the heap; the step behind the last one is never taken, and may be anything.
+    /// Where each block begins in the heap, if blocks have any bytes. The span was resolved, so all
+    /// blocks are within the heap; the step behind the last one is never taken, and may be
+    /// anything.
     fn offsets(&self, first: usize) -> impl Iterator<Item = usize> {
         let step = self.step.wrapping_mul(size_of::<T>());
         let blocks = if self.len * size_of::<T>() == 0 { 0 } else { self.blocks };
@@ -218,7 +220,8 @@ impl<'w, T: Element> Span<'w, T> {
         Ok(())
     }
 
-    /// Stores the elements, of which a copy is taken, as [`Place::store`](crate::Place::store) stores one.
+    /// Stores the elements, of which a copy is taken, as [`Place::store`](crate::Place::store)
+    /// stores one.
     ///
     /// # Errors
     /// When the range is wrong, the slice has another length, or the process has gone.
@@ -250,7 +253,8 @@ impl<'w, T: Element> Span<'w, T> {
 /// The most bytes of one one-sided request.
 pub(super) const MOST_AT_ONCE: usize = 1 << 20;
 
-/// The pieces of a range that goes from one place to another: where each begins at both, and how long it is.
+/// The pieces of a range that goes from one place to another: where each begins at both, and how
+/// long it is.
 pub(super) fn pieces(
     (from, to, len): (usize, usize, usize),
     longest: usize,

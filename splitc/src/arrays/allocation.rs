@@ -19,8 +19,8 @@ pub(crate) struct Allocation {
     pub lent: Cell<bool>,
 }
 
-/// The position of the first number that differs between the processes, if one does. All processes await
-/// this.
+/// The position of the first number that differs between the processes, if one does. All processes
+/// await this.
 pub(crate) async fn differs<const N: usize>(
     world: &World,
     numbers: [u64; N],
@@ -39,8 +39,8 @@ pub(crate) async fn differs<const N: usize>(
 }
 
 impl Allocation {
-    /// Allocates room for `len` elements of every process, all zeros. The processes must agree on the `shape`,
-    /// too. All processes await this.
+    /// Allocates room for `len` elements of every process, all zeros. The processes must agree on
+    /// the `shape`, too. All processes await this.
     pub async fn new<T: Element>(
         world: &World,
         len: usize,
@@ -113,7 +113,8 @@ impl Allocation {
                 "the `Private` of this epoch is still there: drop it first",
             ));
         }
-        // Whoever has passed this may access the parts of others, which have dropped theirs by then.
+        // Whoever has passed this may access the parts of others, which have dropped theirs by
+        // then.
         self.agree(Step::Share).await?;
         self.world.0.heap.blocks.set(self.number, Stand::Shared);
         Ok(())
@@ -128,8 +129,8 @@ impl Allocation {
     async fn shut(&self, stand: Stand, step: Step) -> Result<(), Error> {
         let (core, blocks) = (&*self.world.0, &self.world.0.heap.blocks);
         let before = blocks.get(self.number).map_or(Stand::Freed, |block| block.stand);
-        // From here on this process begins nothing there; what it has begun is done before the others are
-        // told so.
+        // From here on this process begins nothing there; what it has begun is done before the
+        // others are told so.
         blocks.set(self.number, stand);
         let agreed = async {
             core.all_done().await?;

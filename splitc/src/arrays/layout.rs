@@ -1,7 +1,7 @@
 //! Which element of an array is where.
 
-/// How a row of elements is dealt to processes: in blocks, one after the other, and again from the first
-/// process on when each has got one.
+/// How a row of elements is dealt to processes: in blocks, one after the other, and again from the
+/// first process on when each has got one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     pub len: usize,

@@ -14,8 +14,8 @@ use crate::world::World;
 
 /// A matrix of which each process has one block of rows and columns, kept row by row.
 ///
-/// The processes form a grid of their own, process 0 in the corner of the first row and column, process 1
-/// beside it, and so on, row after row.
+/// The processes form a grid of their own, process 0 in the corner of the first row and column,
+/// process 1 beside it, and so on, row after row.
 pub struct Matrix<T> {
     allocation: Allocation,
     shape: Shape,
@@ -66,8 +66,8 @@ fn square(processes: usize) -> [usize; 2] {
 }
 
 impl World {
-    /// Allocates a matrix of zeros, of which each process has one block, in a grid of processes that is as close to a
-    /// square as their number allows. All processes await this.
+    /// Allocates a matrix of zeros, of which each process has one block, in a grid of processes
+    /// that is as close to a square as their number allows. All processes await this.
     ///
     /// ```
     /// # doorbell::splitc::Job::threads(4).run(async |world| {
@@ -85,8 +85,8 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// When a heap has no room, the processes ask for different matrices, the type needs an alignment beyond 8
-    /// bytes, or a process has gone.
+    /// When a heap has no room, the processes ask for different matrices, the type needs an
+    /// alignment beyond 8 bytes, or a process has gone.
     pub async fn matrix<T: Element>(
         &self,
         rows: usize,
@@ -95,11 +95,12 @@ impl World {
         self.matrix_on(rows, columns, square(self.size())).await
     }
 
-    /// Allocates a [matrix](Self::matrix) on a grid of processes that the program chooses: how many blocks there are
-    /// one below the other, and beside each other. All processes await this.
+    /// Allocates a [matrix](Self::matrix) on a grid of processes that the program chooses: how many
+    /// blocks there are one below the other, and beside each other. All processes await this.
     ///
     /// # Errors
-    /// As [`matrix`](Self::matrix), and when the grid has not as many places as there are processes.
+    /// As [`matrix`](Self::matrix), and when the grid has not as many places as there are
+    /// processes.
     pub async fn matrix_on<T: Element>(
         &self,
         rows: usize,
@@ -137,7 +138,8 @@ impl<T: Element> Matrix<T> {
         self.shape.size[1]
     }
 
-    /// The place of an element. A row or column that is too large is an error of whatever is done there.
+    /// The place of an element. A row or column that is too large is an error of whatever is done
+    /// there.
     #[inline]
     pub fn at(&self, row: usize, column: usize) -> Place<'_, T> {
         self.world().at(self.raw_pointer(row, column))
@@ -228,15 +230,15 @@ impl<T: Element> Matrix<T> {
         self.shape.first(self.world().rank())
     }
 
-    /// How many elements lie between the beginnings of two rows in the [own block](Self::private): as many as a
-    /// whole block has columns.
+    /// How many elements lie between the beginnings of two rows in the [own block](Self::private):
+    /// as many as a whole block has columns.
     pub fn own_stride(&self) -> usize {
         self.shape.block[1]
     }
 
-    /// Opens a private epoch, as [`Spread::private`](crate::Spread::private) does: each process has its own block for
-    /// itself, row by row, [`own_stride`](Self::own_stride) elements from one to the next. All processes await
-    /// this.
+    /// Opens a private epoch, as [`Spread::private`](crate::Spread::private) does: each process has
+    /// its own block for itself, row by row, [`own_stride`](Self::own_stride) elements from one to
+    /// the next. All processes await this.
     ///
     /// # Errors
     /// As [`Spread::private`](crate::Spread::private).

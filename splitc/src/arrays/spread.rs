@@ -24,18 +24,20 @@ pub struct Spread<T> {
 }
 
 impl World {
-    /// Allocates an array of `len` elements, all zeros, that are dealt to the processes one by one: element 0 is
-    /// process 0's, element 1 process 1's, and so on, round and round. All processes await this.
+    /// Allocates an array of `len` elements, all zeros, that are dealt to the processes one by one:
+    /// element 0 is process 0's, element 1 process 1's, and so on, round and round. All processes
+    /// await this.
     ///
     /// # Errors
-    /// When a heap has no room, the processes ask for different arrays, the type needs an alignment beyond 8
-    /// bytes, or a process has gone.
+    /// When a heap has no room, the processes ask for different arrays, the type needs an alignment
+    /// beyond 8 bytes, or a process has gone.
     pub async fn spread<T: Element>(&self, len: usize) -> Result<Spread<T>, Error> {
         self.spread_blocks(len, 1).await
     }
 
-    /// Allocates an array of `len` elements, all zeros, of which each process has one block: the first elements
-    /// are process 0's, the next ones process 1's, and so on. All processes await this.
+    /// Allocates an array of `len` elements, all zeros, of which each process has one block: the
+    /// first elements are process 0's, the next ones process 1's, and so on. All processes await
+    /// this.
     ///
     /// # Errors
     /// As [`spread`](Self::spread).
@@ -43,8 +45,8 @@ impl World {
         self.spread_blocks(len, len.div_ceil(self.size())).await
     }
 
-    /// Allocates an array of `len` elements, all zeros, that are dealt to the processes in blocks of `block`, round
-    /// and round. All processes await this.
+    /// Allocates an array of `len` elements, all zeros, that are dealt to the processes in blocks
+    /// of `block`, round and round. All processes await this.
     ///
     /// # Errors
     /// As [`spread`](Self::spread).
@@ -130,12 +132,13 @@ impl<T: Element> Spread<T> {
         (0..self.own_len()).map(move |local| layout.index(rank, local))
     }
 
-    /// Opens a private epoch: each process has its own part for itself, as a slice, at the speed of plain memory.
-    /// All processes await this; when it is done, everything that any of them did to the array before is in
-    /// place.
+    /// Opens a private epoch: each process has its own part for itself, as a slice, at the speed of
+    /// plain memory. All processes await this; when it is done, everything that any of them did to
+    /// the array before is in place.
     ///
-    /// The epoch ends when every process has dropped what this returns and awaited [`share`](Self::share).
-    /// Until then an access by a pointer to the array is an [error](AccessError::Private).
+    /// The epoch ends when every process has dropped what this returns and awaited
+    /// [`share`](Self::share). Until then an access by a pointer to the array is an
+    /// [error](AccessError::Private).
     ///
     /// # Errors
     /// When an epoch is open already in this process, or a process has gone.
@@ -144,8 +147,8 @@ impl<T: Element> Spread<T> {
         Private::open(&self.allocation, own).await
     }
 
-    /// Ends a private epoch: all processes await this, after they have dropped their [`Private`], and access the
-    /// array by pointers again.
+    /// Ends a private epoch: all processes await this, after they have dropped their [`Private`],
+    /// and access the array by pointers again.
     ///
     /// # Errors
     /// When this process still has its [`Private`], or a process has gone.
@@ -153,7 +156,8 @@ impl<T: Element> Spread<T> {
         self.allocation.share().await
     }
 
-    /// Frees the array. All processes await this, and none uses pointers to it any more: who does gets an error.
+    /// Frees the array. All processes await this, and none uses pointers to it any more: who does
+    /// gets an error.
     ///
     /// An array that is dropped without this keeps its memory until the world ends.
     ///

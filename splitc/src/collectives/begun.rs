@@ -21,8 +21,8 @@ pub(super) type Outcome<T> = Result<T, Mixed>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mixed;
 
-/// A collective operation that this process takes part in, as all others must: in the order in which they are
-/// called.
+/// A collective operation that this process takes part in, as all others must: in the order in
+/// which they are called.
 ///
 /// Await it in place, or [`begin`](Self::begin) it, and go on with something else meanwhile.
 #[must_use = "the other processes wait for this one: await it, or begin it"]

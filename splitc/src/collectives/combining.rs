@@ -36,7 +36,8 @@ pub(super) fn to_combine<T: Element>(values: &[T]) -> Bytes {
     [values.as_bytes(), &[FITS]].concat().into()
 }
 
-/// An operator on the bytes of values, element by element. Where lengths differ, the result says so.
+/// An operator on the bytes of values, element by element. Where lengths differ, the result says
+/// so.
 pub(super) fn combine<T: Element>(
     mut operator: impl FnMut(T, T) -> T + Send + 'static,
 ) -> impl FnMut(&mut Vec<u8>, &[u8]) + Send + 'static {

@@ -13,8 +13,9 @@ use crate::error::Error;
 use crate::world::World;
 
 impl World {
-    /// Leaves the world in order: waits until everything that this process has begun is done, and until all
-    /// processes have come so far. [`Job`](crate::Job) does this at the end of each program.
+    /// Leaves the world in order: waits until everything that this process has begun is done, and
+    /// until all processes have come so far. [`Job`](crate::Job) does this at the end of each
+    /// program.
     ///
     /// # Errors
     /// When a process has gone, or an operation failed that nobody has asked for.

@@ -20,15 +20,17 @@ fn each<T>(parts: Vec<Bytes>, read: impl Fn(&[u8]) -> Outcome<T>) -> Outcome<Vec
 macro_rules! collectives {
     ($($whose:ident)+) => {$(
         impl $whose {
-            /// Waits until all processes have called this. What a process has written, put and synchronised
-            /// before is seen by all behind it; stores need [`all_store_sync`](World::all_store_sync).
+            /// Waits until all processes have called this. What a process has written, put and
+            /// synchronised before is seen by all behind it; stores need
+            /// [`all_store_sync`](World::all_store_sync).
             pub fn barrier(&self) -> Collective<()> {
                 let part = self.group().barrier();
                 self.collective(async move { part.await.map(Ok) })
             }
 
-            /// Says that this process has come, without waiting for the others: a barrier in two steps, between
-            /// which the process does something else. The second is awaiting what this gives.
+            /// Says that this process has come, without waiting for the others: a barrier in two
+            /// steps, between which the process does something else. The second is awaiting what
+            /// this gives.
             ///
             /// ```
             /// # doorbell::splitc::Job::threads(2).run(async |world| {
@@ -54,8 +56,8 @@ macro_rules! collectives {
                 self.collective(async move { part.await.map(|bytes| value_of(&bytes)) })
             }
 
-            /// Gives every process the values that the process of rank `root` has; what others pass does not
-            /// matter.
+            /// Gives every process the values that the process of rank `root` has; what others pass
+            /// does not matter.
             pub fn broadcast_vec<T: Element + Send>(
                 &self,
                 root: usize,
@@ -65,8 +67,8 @@ macro_rules! collectives {
                 self.collective(async move { part.await.map(|bytes| values_of(&bytes)) })
             }
 
-            /// Gives the process of rank `root` the value of each process, in the order of ranks. Others get
-            /// `None`.
+            /// Gives the process of rank `root` the value of each process, in the order of ranks.
+            /// Others get `None`.
             pub fn gather<T: Element + Send>(
                 &self,
                 root: usize,
@@ -78,8 +80,8 @@ macro_rules! collectives {
                 })
             }
 
-            /// Gives the process of rank `root` the values of each process, in the order of ranks. Others get
-            /// `None`.
+            /// Gives the process of rank `root` the values of each process, in the order of ranks.
+            /// Others get `None`.
             pub fn gather_vec<T: Element + Send>(
                 &self,
                 root: usize,
@@ -91,8 +93,8 @@ macro_rules! collectives {
                 })
             }
 
-            /// Gives each process one of the values that the process of rank `root` has, which passes one for
-            /// each, in the order of ranks. Others pass `None`.
+            /// Gives each process one of the values that the process of rank `root` has, which
+            /// passes one for each, in the order of ranks. Others pass `None`.
             pub fn scatter<T: Element + Send>(
                 &self,
                 root: usize,
@@ -104,8 +106,8 @@ macro_rules! collectives {
                 self.collective(async move { part.await.map(|bytes| value_of(&bytes)) })
             }
 
-            /// Gives each process one of the rows that the process of rank `root` has, which passes one for
-            /// each, in the order of ranks. Others pass `None`.
+            /// Gives each process one of the rows that the process of rank `root` has, which passes
+            /// one for each, in the order of ranks. Others pass `None`.
             pub fn scatter_vec<T: Element + Send>(
                 &self,
                 root: usize,
@@ -128,16 +130,16 @@ macro_rules! collectives {
                 self.collective(async move { part.await.map(|parts| each(parts, values_of)) })
             }
 
-            /// Gives each process what every process has for it: each passes one value for each, in the order
-            /// of ranks, and gets one of each.
+            /// Gives each process what every process has for it: each passes one value for each, in
+            /// the order of ranks, and gets one of each.
             pub fn all_to_all<T: Element + Send>(&self, values: &[T]) -> Collective<Vec<T>> {
                 let one = |value: &T| bytes_of(std::slice::from_ref(value));
                 let part = self.group().all_to_all(values.iter().map(one).collect());
                 self.collective(async move { part.await.map(|parts| each(parts, value_of)) })
             }
 
-            /// Gives each process what every process has for it: each passes one row for each, in the order of
-            /// ranks, and gets one of each.
+            /// Gives each process what every process has for it: each passes one row for each, in
+            /// the order of ranks, and gets one of each.
             pub fn all_to_all_vec<T: Element + Send>(
                 &self,
                 rows: &[Vec<T>],
@@ -147,8 +149,9 @@ macro_rules! collectives {
                 self.collective(async move { part.await.map(|parts| each(parts, values_of)) })
             }
 
-            /// Combines the values of all processes by an operator that is associative, in the order of ranks, and
-            /// gives the result to the process of rank `root`. Others get `None`.
+            /// Combines the values of all processes by an operator that is associative, in the
+            /// order of ranks, and gives the result to the process of rank `root`. Others get
+            /// `None`.
             pub fn reduce<T: Element + Send>(
                 &self,
                 root: usize,
@@ -161,8 +164,8 @@ macro_rules! collectives {
                 })
             }
 
-            /// Combines the values of all processes by an operator that is associative, in the order of ranks, and
-            /// gives every process the result, the same to the last bit.
+            /// Combines the values of all processes by an operator that is associative, in the
+            /// order of ranks, and gives every process the result, the same to the last bit.
             ///
             /// ```
             /// # doorbell::splitc::Job::threads(3).run(async |world| {
@@ -182,7 +185,8 @@ macro_rules! collectives {
             }
 
             /// Combines rows of values of all processes, element by element, as
-            /// [`all_reduce`](Self::all_reduce) combines one value of each. All rows have the same length.
+            /// [`all_reduce`](Self::all_reduce) combines one value of each. All rows have the same
+            /// length.
             pub fn all_reduce_vec<T: Element + Send>(
                 &self,
                 values: &[T],
@@ -192,8 +196,8 @@ macro_rules! collectives {
                 self.collective(async move { part.await.map(|bytes| combined(&bytes)) })
             }
 
-            /// Gives each process the values of all processes up to itself, combined by an operator that is
-            /// associative.
+            /// Gives each process the values of all processes up to itself, combined by an operator
+            /// that is associative.
             pub fn scan<T: Element + Send>(
                 &self,
                 value: T,
@@ -203,8 +207,8 @@ macro_rules! collectives {
                 self.collective(async move { part.await.map(|bytes| combined_one(&bytes)) })
             }
 
-            /// Gives each process the values of all processes before itself, combined by an operator that is
-            /// associative. The first process gets `None`.
+            /// Gives each process the values of all processes before itself, combined by an
+            /// operator that is associative. The first process gets `None`.
             pub fn exclusive_scan<T: Element + Send>(
                 &self,
                 value: T,
@@ -216,8 +220,9 @@ macro_rules! collectives {
                 })
             }
 
-            /// Divides the processes into teams: those that pass the same colour become one, in the order of the
-            /// keys they pass, and of ranks where keys are equal. A process that passes no colour is in none.
+            /// Divides the processes into teams: those that pass the same colour become one, in the
+            /// order of the keys they pass, and of ranks where keys are equal. A process that
+            /// passes no colour is in none.
             ///
             /// ```
             /// # doorbell::splitc::Job::threads(4).run(async |world| {

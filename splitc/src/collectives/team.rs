@@ -9,8 +9,8 @@ use crate::world::World;
 
 /// Some of the processes of a world, which run collectives among themselves: see [`World::split`].
 ///
-/// The processes of a team have ranks of their own, from zero on. Memory is the world's: its pointers have
-/// the ranks of the [world](Self::world_rank).
+/// The processes of a team have ranks of their own, from zero on. Memory is the world's: its
+/// pointers have the ranks of the [world](Self::world_rank).
 #[derive(Clone)]
 pub struct Team {
     pub(super) world: World,

@@ -1,8 +1,8 @@
 //! The heap: the memory of a process that all processes of its world reach.
 //!
-//! Every process's heap has the same length. Collective allocations lie at the same place in all of them,
-//! from the bottom up; what a process allocates for itself lies at the top, from the end down. In front of
-//! both is a page of words that the library needs for itself.
+//! Every process's heap has the same length. Collective allocations lie at the same place in all of
+//! them, from the bottom up; what a process allocates for itself lies at the top, from the end
+//! down. In front of both is a page of words that the library needs for itself.
 
 mod blocks;
 mod ranges;
@@ -21,8 +21,8 @@ use crate::global_ptr::Raw;
 
 /// The number of allocation of what a process has allocated for itself.
 pub(crate) const ALONE: u32 = u32::MAX;
-/// The number of allocation of a pointer that was made from an index beyond an array: the offset is the
-/// index, and the rank the array's length.
+/// The number of allocation of a pointer that was made from an index beyond an array: the offset is
+/// the index, and the rank the array's length.
 pub(crate) const BEYOND: u32 = u32::MAX - 1;
 
 /// How many bytes in front are the library's own.

@@ -15,7 +15,8 @@ impl Ranges {
         Self { free: vec![(from, to)] }
     }
 
-    /// Takes `len` bytes from the first range that has them `below` a place, at that range's beginning.
+    /// Takes `len` bytes from the first range that has them `below` a place, at that range's
+    /// beginning.
     pub fn take_low(&mut self, len: u64, below: u64) -> Option<u64> {
         let has_room = |(from, to): &(u64, u64)| to.min(&below).saturating_sub(*from) >= len;
         let at = self.free.iter().position(has_room)?;

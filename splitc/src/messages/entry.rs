@@ -1,8 +1,8 @@
 //! How operations are written into messages.
 //!
-//! A message is a row of entries. An entry is a word that says what is done, to how many bytes, at which
-//! place of the heap; and what goes with it, filled up to whole words. What the target answers is a row of
-//! values in the order of the entries, each filled up to whole words.
+//! A message is a row of entries. An entry is a word that says what is done, to how many bytes, at
+//! which place of the heap; and what goes with it, filled up to whole words. What the target
+//! answers is a row of values in the order of the entries, each filled up to whole words.
 //!
 //! ```text
 //! bits 0–7    the operation
@@ -32,8 +32,8 @@ pub(crate) enum Operation {
     Get,
     /// The value is changed by the operand that follows; what it was is answered, if asked.
     Atomic(Change, bool),
-    /// A function is run on the value, with the argument that follows, behind a word with the function's
-    /// number. Its result is answered.
+    /// A function is run on the value, with the argument that follows, behind a word with the
+    /// function's number. Its result is answered.
     Call,
 }
 
@@ -70,8 +70,8 @@ pub(crate) fn head(operation: Operation, len: usize, offset: u64) -> u64 {
     u64::from(operation.code()) | (len as u64) << 8 | offset << 20
 }
 
-/// What the first word of an entry says, if it says anything that is known: the operation, how many bytes,
-/// and where.
+/// What the first word of an entry says, if it says anything that is known: the operation, how many
+/// bytes, and where.
 #[inline]
 pub(crate) fn read_head(word: u64) -> Option<(Operation, usize, usize)> {
     let operation = Operation::of(word as u8)?;

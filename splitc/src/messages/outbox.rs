@@ -52,7 +52,8 @@ impl Batch {
     }
 }
 
-/// What is to go to a process by messages: at most one message of each kind, which goes before there is more.
+/// What is to go to a process by messages: at most one message of each kind, which goes before
+/// there is more.
 #[derive(Default)]
 pub(crate) struct Outbox {
     /// The longest message.
@@ -77,7 +78,8 @@ impl Outbox {
         (self.longest - 16).min(super::LONGEST)
     }
 
-    /// Whether there is room for an operation with so many bytes beside its first word, and so many of answer.
+    /// Whether there is room for an operation with so many bytes beside its first word, and so many
+    /// of answer.
     #[inline]
     pub fn has_room(&self, data: usize, answer: usize) -> bool {
         self.operations.len() + 8 + whole(data) <= self.longest
@@ -112,7 +114,8 @@ impl Outbox {
         self.stored += bytes as u64;
     }
 
-    /// Takes the operations: their entries, which are to be handed back when they were sent, and the batch.
+    /// Takes the operations: their entries, which are to be handed back when they were sent, and
+    /// the batch.
     pub fn take_operations(&mut self) -> (Vec<u8>, Batch) {
         self.answers = 0;
         (std::mem::take(&mut self.operations), std::mem::take(&mut self.batch))

@@ -139,8 +139,8 @@ impl Served {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Does what a message says, adding what is to be answered to `values`. Returns how many operations were
-    /// refused; behind one that makes no sense, nothing is done.
+    /// Does what a message says, adding what is to be answered to `values`. Returns how many
+    /// operations were refused; behind one that makes no sense, nothing is done.
     fn serve(&self, entries: &[u8], values: &mut Vec<u8>) -> u64 {
         let mut refused = 0;
         let mut rest = entries;
@@ -161,8 +161,8 @@ impl Served {
         refused
     }
 
-    /// Does what one entry says. Whether it was done, and what is behind it; nothing if the entry makes no
-    /// sense.
+    /// Does what one entry says. Whether it was done, and what is behind it; nothing if the entry
+    /// makes no sense.
     #[inline]
     fn entry<'e>(
         &self,
@@ -205,8 +205,8 @@ impl Served {
                 let answer = &mut values[from..from + function.answers()];
                 let argument = &argument[..len];
                 let run = || function.run((&self.heap, offset), &self.large, argument, answer);
-                // Whoever asked is answered even if the function panics, which has said why by itself. The value is
-                // as before then: the function has changed a copy.
+                // Whoever asked is answered even if the function panics, which has said why by
+                // itself. The value is as before then: the function has changed a copy.
                 let done = allowed && catch_unwind(AssertUnwindSafe(run)).unwrap_or(false);
                 Some((done, behind))
             }

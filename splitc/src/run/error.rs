@@ -10,8 +10,8 @@ use crate::world::JoinError;
 /// What a program's processes may fail with: any error.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a job did not succeed. If several processes failed, the error is that of the first one that did not
-/// merely notice the end of another.
+/// Why a job did not succeed. If several processes failed, the error is that of the first one that
+/// did not merely notice the end of another.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -40,7 +40,8 @@ pub enum RunError {
         /// What it said.
         text: String,
     },
-    /// A process that was started ended without success. It has said why itself, on its standard error.
+    /// A process that was started ended without success. It has said why itself, on its standard
+    /// error.
     #[error("process {rank} ended with {status}")]
     Exited {
         /// The rank of the process.

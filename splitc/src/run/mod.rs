@@ -1,4 +1,5 @@
-//! Running a program: as threads, as processes of this machine, or as a member of a world that others started.
+//! Running a program: as threads, as processes of this machine, or as a member of a world that
+//! others started.
 
 mod error;
 mod member;
@@ -38,8 +39,9 @@ enum Mode {
     Member(Membership),
 }
 
-/// Runs a program in every process of a world, as the environment says: see [`Job::from_environment`].
-/// Returns what process 0 returned, or this process in a world that others started.
+/// Runs a program in every process of a world, as the environment says: see
+/// [`Job::from_environment`]. Returns what process 0 returned, or this process in a world that
+/// others started.
 ///
 /// ```
 /// doorbell::splitc::run(async |world| {
@@ -69,14 +71,15 @@ impl Job {
         Self::new(Mode::Threads(count))
     }
 
-    /// So many processes of this machine: this one is process 0, and starts the others, with the same program
-    /// and arguments. They run from the beginning of `main` to this job, and end with it.
+    /// So many processes of this machine: this one is process 0, and starts the others, with the
+    /// same program and arguments. They run from the beginning of `main` to this job, and end with
+    /// it.
     pub fn processes(count: usize) -> Self {
         Self::new(Mode::Processes(count))
     }
 
-    /// A process of a world that others started: its rank, and the addresses of all processes in the order of
-    /// their ranks.
+    /// A process of a world that others started: its rank, and the addresses of all processes in
+    /// the order of their ranks.
     pub fn member(rank: usize, addresses: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let addresses = addresses.into_iter().map(Into::into).collect();
         Self::new(Mode::Member(Membership { rank, addresses, device: None }))
@@ -132,8 +135,8 @@ impl Job {
         Ok(job)
     }
 
-    /// Sets the device that each process opens: `shm` by default for threads and processes, and for them
-    /// `udp:127.0.0.1:0` as well; for a member what its address says.
+    /// Sets the device that each process opens: `shm` by default for threads and processes, and for
+    /// them `udp:127.0.0.1:0` as well; for a member what its address says.
     pub fn device(self, device: impl Into<String>) -> Self {
         Self { device: Some(device.into()), ..self }
     }
@@ -155,12 +158,13 @@ impl Job {
         self
     }
 
-    /// Runs a program in every process of the world. When all have returned without an error, and everybody's
-    /// operations are done, this returns what process 0 returned; or what this process did, if it is a
-    /// [member](Self::member).
+    /// Runs a program in every process of the world. When all have returned without an error, and
+    /// everybody's operations are done, this returns what process 0 returned; or what this process
+    /// did, if it is a [member](Self::member).
     ///
-    /// The program may have errors of any type, of which the first is returned. The end of a process with an error
-    /// is the end of operations and collectives that others have with it, as the death of a process is.
+    /// The program may have errors of any type, of which the first is returned. The end of a
+    /// process with an error is the end of operations and collectives that others have with it, as
+    /// the death of a process is.
     ///
     /// # Errors
     /// When a process can't join, fails or panics.

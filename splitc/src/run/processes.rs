@@ -1,9 +1,9 @@
 //! Processes of this machine that a program starts itself.
 //!
-//! The program that is started first is process 0. It starts the others with its own arguments, and with an
-//! environment that says which process of which job they are. Each opens its NIC and connects to a socket of
-//! process 0, tells the address of its NIC there, and learns those of all. The connection stays: whoever of the two
-//! ends, the other one knows.
+//! The program that is started first is process 0. It starts the others with its own arguments, and
+//! with an environment that says which process of which job they are. Each opens its NIC and
+//! connects to a socket of process 0, tells the address of its NIC there, and learns those of all.
+//! The connection stays: whoever of the two ends, the other one knows.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::linux::net::SocketAddrExt;
@@ -17,7 +17,8 @@ use super::{BoxError, RunError, secret, text};
 use crate::config::Config;
 use crate::world::{JoinError, World};
 
-/// What says to a process that it was started by another: the job's name, which is that of a socket.
+/// What says to a process that it was started by another: the job's name, which is that of a
+/// socket.
 const JOB: &str = "DOORBELL_JOB";
 /// The rank of a process that was started by another.
 const RANK: &str = "DOORBELL_JOB_RANK";
@@ -27,13 +28,15 @@ const KEY: &str = "DOORBELL_JOB_KEY";
 /// Whether this program has run a job of processes.
 static RAN: AtomicBool = AtomicBool::new(false);
 
-/// What a process ends with whose only failure is that another has ended: `EX_UNAVAILABLE`, as `sysexits.h` has it.
+/// What a process ends with whose only failure is that another has ended: `EX_UNAVAILABLE`, as
+/// `sysexits.h` has it.
 const SECONDARY: i32 = 69;
 
 /// How long processes that are still there may take to end when the job is over.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Runs a program in so many processes. It does not return in those that were started: they end here.
+/// Runs a program in so many processes. It does not return in those that were started: they end
+/// here.
 pub(super) fn run<T, F>(
     count: usize,
     device: Option<&str>,
@@ -255,8 +258,9 @@ impl Started {
         })
     }
 
-    /// Waits for all to end, and ends those that do not. Returns the first that ended without success, and not only
-    /// because another had ended, if there is one. If this process has failed, the others have little time.
+    /// Waits for all to end, and ends those that do not. Returns the first that ended without
+    /// success, and not only because another had ended, if there is one. If this process has
+    /// failed, the others have little time.
     fn end(mut self, succeeded: bool) -> Option<(usize, ExitStatus)> {
         let until = Instant::now() + GRACE;
         loop {

@@ -30,11 +30,11 @@ pub use join::{JoinError, Membership};
 pub(crate) use one_sided::{Flight, Landing};
 pub(crate) use sending::What;
 
-/// A process's view of all processes of a program: who they are, the memory that they share, and how they
-/// work together.
+/// A process's view of all processes of a program: who they are, the memory that they share, and
+/// how they work together.
 ///
-/// A world belongs to the thread that joined it, and is not sent to others: what it lends, such as the
-/// slices of [private](crate::Private) epochs, may be. Clones are handles to the same world.
+/// A world belongs to the thread that joined it, and is not sent to others: what it lends, such as
+/// the slices of [private](crate::Private) epochs, may be. Clones are handles to the same world.
 #[derive(Clone)]
 pub struct World(pub(crate) Rc<Core>);
 
@@ -85,8 +85,8 @@ impl World {
         self.0.peers.len()
     }
 
-    /// How operations on the memory of a process are carried. This process's own memory is always reached by
-    /// loads and stores.
+    /// How operations on the memory of a process are carried. This process's own memory is always
+    /// reached by loads and stores.
     ///
     /// # Errors
     /// When there is no such process.
@@ -94,14 +94,15 @@ impl World {
         Ok(self.0.peer(rank)?.carrier.get())
     }
 
-    /// Chooses how this process's operations on the memory of another one are carried from here on. Others are
-    /// not concerned.
+    /// Chooses how this process's operations on the memory of another one are carried from here on.
+    /// Others are not concerned.
     ///
     /// What is under way by the old carrier and the new one may overtake each other: await
     /// [`sync`](Self::sync) before.
     ///
     /// # Errors
-    /// When there is no such process, or its memory is not mapped and the carrier is [`Carrier::Mapped`].
+    /// When there is no such process, or its memory is not mapped and the carrier is
+    /// [`Carrier::Mapped`].
     pub fn set_carrier(&self, rank: usize, carrier: Carrier) -> Result<(), Error> {
         let peer = self.0.peer(rank)?;
         if carrier == Carrier::Mapped && peer.memory.is_none() {
@@ -112,8 +113,8 @@ impl World {
         Ok(())
     }
 
-    /// How many operations of other processes were refused here: none, unless a [function](crate::Apply) has
-    /// panicked, or a process is not of the same program.
+    /// How many operations of other processes were refused here: none, unless a
+    /// [function](crate::Apply) has panicked, or a process is not of the same program.
     pub fn refused(&self) -> u64 {
         self.0.served.refused()
     }
@@ -123,11 +124,11 @@ impl World {
         self.0.nic.address().to_string()
     }
 
-    /// Allocates memory in this process's own heap, which other processes reach by the pointer once they have
-    /// got it: `len` elements, all zeros.
+    /// Allocates memory in this process's own heap, which other processes reach by the pointer once
+    /// they have got it: `len` elements, all zeros.
     ///
-    /// Such memory can't be made private, and its bounds are not known to other processes: an access by a
-    /// wrong pointer is noticed only where it leaves the heap.
+    /// Such memory can't be made private, and its bounds are not known to other processes: an
+    /// access by a wrong pointer is noticed only where it leaves the heap.
     ///
     /// # Errors
     /// When there is no room, or the type needs an alignment beyond 8 bytes.
@@ -138,11 +139,13 @@ impl World {
         Ok(GlobalPtr::new(Raw { rank, block: crate::heap::ALONE, offset }))
     }
 
-    /// Frees what this process has [allocated](Self::allocate) for itself. The program sees to it that nobody
-    /// uses the pointer any more: an access that comes later changes whatever is there then.
+    /// Frees what this process has [allocated](Self::allocate) for itself. The program sees to it
+    /// that nobody uses the pointer any more: an access that comes later changes whatever is there
+    /// then.
     ///
     /// # Errors
-    /// When the pointer is another process's, or does not point to the beginning of such an allocation.
+    /// When the pointer is another process's, or does not point to the beginning of such an
+    /// allocation.
     pub fn free<T>(&self, ptr: GlobalPtr<T>) -> Result<(), Error> {
         let Raw { rank, block, offset } = ptr.raw();
         if ptr.is_null() {

@@ -10,21 +10,22 @@ use crate::landing::Slot;
 use crate::messages::{Answer, Batch, Target};
 use crate::peers::Far;
 
-/// How long a process that waits for a change of its memory sleeps at a time: at first, and at most. Peers that
-/// change memory by the library's signals and counts wake it before.
+/// How long a process that waits for a change of its memory sleeps at a time: at first, and at
+/// most. Peers that change memory by the library's signals and counts wake it before.
 const NAP: Duration = Duration::from_millis(1);
 const LONGEST_NAP: Duration = Duration::from_millis(8);
 
 impl World {
-    /// Sends everything that waits to share a message with more, and waits until all of this process's reads,
-    /// gets, puts and atomic operations are done: values are here, and data is there.
+    /// Sends everything that waits to share a message with more, and waits until all of this
+    /// process's reads, gets, puts and atomic operations are done: values are here, and data is
+    /// there.
     ///
     /// Stores are sent too, but only their target knows when they are in: see
     /// [`all_store_sync`](Self::all_store_sync).
     ///
     /// # Errors
-    /// When an operation failed since the last `sync`, whether its handle was dropped or not; the first such
-    /// error. All others are done then, or have failed, too.
+    /// When an operation failed since the last `sync`, whether its handle was dropped or not; the
+    /// first such error. All others are done then, or have failed, too.
     pub async fn sync(&self) -> Result<(), Error> {
         let core = &*self.0;
         let flushed = core.flush().await;
@@ -43,8 +44,9 @@ impl World {
         }
     }
 
-    /// Sends everything that waits to share a message with more, and lets others run. Every function of the
-    /// world that is awaited does this first, so nobody needs to unless the process goes on to compute.
+    /// Sends everything that waits to share a message with more, and lets others run. Every
+    /// function of the world that is awaited does this first, so nobody needs to unless the process
+    /// goes on to compute.
     ///
     /// # Errors
     /// When a process has gone to which something was to be sent.
@@ -54,8 +56,8 @@ impl World {
         Ok(())
     }
 
-    /// Serves whatever has come from other processes, without waiting: for programs that compute for long, and
-    /// are not in [dedicated mode](crate::Config::progress).
+    /// Serves whatever has come from other processes, without waiting: for programs that compute
+    /// for long, and are not in [dedicated mode](crate::Config::progress).
     pub fn poll(&self) {
         self.0.bundle.poll(true);
         self.0.settle();
@@ -63,8 +65,8 @@ impl World {
 }
 
 impl Core {
-    /// Waits until `condition` gives something, and serves peers meanwhile. The condition may depend on whatever
-    /// this process waits for, and on its heap.
+    /// Waits until `condition` gives something, and serves peers meanwhile. The condition may
+    /// depend on whatever this process waits for, and on its heap.
     pub async fn until<T>(&self, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
         let mut nap = NAP;
         let mut asleep = None;
@@ -79,8 +81,8 @@ impl Core {
             if let Ok(found) = tokio::time::timeout(nap, waited).await {
                 return found;
             }
-            // From here on whoever changes this heap by a signal or a count is to wake this process, which
-            // looks once more before it sleeps.
+            // From here on whoever changes this heap by a signal or a count is to wake this
+            // process, which looks once more before it sleeps.
             asleep.get_or_insert_with(|| Asleep::new(self));
             nap = (nap * 2).min(LONGEST_NAP);
         }

@@ -13,9 +13,9 @@ use crate::messages::{OPERATIONS, STORES, WAKE};
 use crate::peers::{Far, Peer, Route, Shape};
 use crate::stores::counter;
 
-/// How often a full queue is looked at before this thread sleeps between two looks, and for how long. A waker would
-/// not do: whichever task of this thread waits for a credit by then would be woken in this call's stead, and can't
-/// run.
+/// How often a full queue is looked at before this thread sleeps between two looks, and for how
+/// long. A waker would not do: whichever task of this thread waits for a credit by then would be
+/// woken in this call's stead, and can't run.
 const LOOKS: usize = 2000;
 const PAUSE: Duration = Duration::from_micros(50);
 
@@ -35,8 +35,8 @@ impl Core {
         }
     }
 
-    /// Sends what waits for a peer, without letting other tasks run: while there is no credit this makes
-    /// progress, and then sleeps.
+    /// Sends what waits for a peer, without letting other tasks run: while there is no credit this
+    /// makes progress, and then sleeps.
     pub fn send_now(&self, (rank, far): (usize, &Far), what: What) -> Result<(), Error> {
         if is_empty(far, what) {
             return Ok(());
@@ -113,7 +113,8 @@ impl Core {
         }
     }
 
-    /// Tells a peer how many bytes were stored there by other ways than messages, if it does not know.
+    /// Tells a peer how many bytes were stored there by other ways than messages, if it does not
+    /// know.
     pub fn tell(&self, peer: &Peer) -> Result<(), Error> {
         let bytes = peer.untold.take();
         if bytes == 0 {
@@ -156,8 +157,8 @@ impl Core {
         !self.dirty.borrow().is_empty()
     }
 
-    /// Sends all that waits, to all peers. This waits for credits, and for nothing else. If a peer has gone, the
-    /// others are sent what waits for them all the same.
+    /// Sends all that waits, to all peers. This waits for credits, and for nothing else. If a peer
+    /// has gone, the others are sent what waits for them all the same.
     pub async fn flush(&self) -> Result<(), Error> {
         let mut outcome = Ok(());
         while let Some(peer) = self.next_dirty() {
@@ -199,8 +200,8 @@ impl Core {
         Some(peer)
     }
 
-    /// Sends an empty message of operations behind all that was stored by messages: its answer says that
-    /// all of these stores are in.
+    /// Sends an empty message of operations behind all that was stored by messages: its answer says
+    /// that all of these stores are in.
     pub async fn confirm(&self) -> Result<(), Error> {
         for peer in &self.peers {
             let Some(far) = peer.far.as_ref().filter(|far| far.unconfirmed.get()) else {
@@ -245,8 +246,8 @@ impl Core {
     }
 }
 
-/// Notes that something still waits for a peer when this is dropped, as it is with a future that is given up while
-/// it waits for a credit.
+/// Notes that something still waits for a peer when this is dropped, as it is with a future that is
+/// given up while it waits for a credit.
 struct StillWaits<'c> {
     core: &'c Core,
     peer: &'c Peer,

@@ -49,8 +49,8 @@ pub(crate) fn test_again(test: &str, namespace: Option<&Namespace>) -> Command {
     command
 }
 
-/// Runs a test in a process of its own: one that counts descriptors, or closes some to open the same
-/// address again. Where other tests start processes, each has all descriptors for a moment.
+/// Runs a test in a process of its own: one that counts descriptors, or closes some to open the
+/// same address again. Where other tests start processes, each has all descriptors for a moment.
 pub fn alone<F: FnOnce()>(test: F) {
     match part() {
         Some(_) => test(),

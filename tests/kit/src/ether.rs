@@ -27,9 +27,9 @@ const LONGEST: usize = 4096 + 128;
 
 /// A [`Network`] with [`Station`]s at it, whose time passes when somebody lets it.
 ///
-/// To let time pass is [`step`](Self::step): by hand, or as a task of the same runtime as the programs
-/// above the devices, or [for as long as there are devices](Self::drive) on a thread of its own.
-/// Where everybody who runs is on one thread, the same seed gives the same run.
+/// To let time pass is [`step`](Self::step): by hand, or as a task of the same runtime as the
+/// programs above the devices, or [for as long as there are devices](Self::drive) on a thread of
+/// its own. Where everybody who runs is on one thread, the same seed gives the same run.
 ///
 /// ```
 /// use doorbell_core::encap::Version;
@@ -115,7 +115,8 @@ pub enum Pace {
 
 impl Ether {
     /// A network with its cables for devices to be at. Without `lossless`, they speak RoCE of that
-    /// version; with it, the network is counted on to lose nothing, and they tell what was delivered.
+    /// version; with it, the network is counted on to lose nothing, and they tell what was
+    /// delivered.
     pub fn new(network: Network, version: Version, lossless: bool) -> Self {
         let world = Mutex::new(World { network, seats: Vec::new() });
         Self { shared: Arc::new(Shared { world, news: Condvar::new() }), version, lossless }

@@ -27,7 +27,8 @@ pub type NodeId = usize;
 pub struct Fabric {
     /// The network. A lossless fabric counts on it to be that: no faults, no full switches.
     pub network: Network,
-    /// How many packets a NIC's device takes before it is full, and needs a microsecond to send them.
+    /// How many packets a NIC's device takes before it is full, and needs a microsecond to send
+    /// them.
     pub room: usize,
     pub(crate) nodes: Vec<Node>,
     /// Of a fabric over real devices.
@@ -291,9 +292,9 @@ impl Fabric {
         self.nodes[node].waiting = Some(Vec::new());
     }
 
-    /// Lets a node that was stopped go on as a program does: it takes in what has come, and does what
-    /// is due afterwards. The clock is read before, unless the node has [sent](Self::send_late)
-    /// something since it was stopped.
+    /// Lets a node that was stopped go on as a program does: it takes in what has come, and does
+    /// what is due afterwards. The clock is read before, unless the node has
+    /// [sent](Self::send_late) something since it was stopped.
     pub fn resume(&mut self, node: NodeId) {
         let now = self.network.now();
         let Node { nic, port, waiting, late, .. } = &mut self.nodes[node];
@@ -306,8 +307,8 @@ impl Fabric {
         self.turn(node);
     }
 
-    /// Has a node's NIC send what was posted without a look at the clock, as a program does that posts
-    /// after a pause in which nobody took turns. Its next turn reads the clock.
+    /// Has a node's NIC send what was posted without a look at the clock, as a program does that
+    /// posts after a pause in which nobody took turns. Its next turn reads the clock.
     pub fn send_late(&mut self, node: NodeId) {
         let Node { nic, station, port, late, .. } = &mut self.nodes[node];
         *late = true;

@@ -9,8 +9,8 @@ use doorbell_core::wire::{Ethernet, Headers, IpId, Mac};
 
 use crate::sys;
 
-/// Sends IP packets whose source is whatever the caller says, from the network namespace in which it
-/// was made. The namespace's root may do so, as in a [`lab`](crate::lab).
+/// Sends IP packets whose source is whatever the caller says, from the network namespace in which
+/// it was made. The namespace's root may do so, as in a [`lab`](crate::lab).
 ///
 /// The kernel gives an IPv4 packet of identification 0 another one.
 #[derive(Debug)]

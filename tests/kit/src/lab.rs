@@ -122,8 +122,8 @@ impl Namespace {
         entered.expect("whoever was in a namespace, or made it, may enter it");
     }
 
-    /// Does something there. The sockets that it opens, the threads and processes that it starts are
-    /// of that namespace for good; the thread that called this comes back.
+    /// Does something there. The sockets that it opens, the threads and processes that it starts
+    /// are of that namespace for good; the thread that called this comes back.
     pub fn within<R>(&self, does: impl FnOnce() -> R) -> R {
         struct Back(Namespace);
         impl Drop for Back {
@@ -165,8 +165,8 @@ impl Namespace {
         Err(LabError::Failed { command, said })
     }
 
-    /// Switches a feature of an interface on or off, by the name that `ethtool -k` gives it, such as
-    /// `tx-udp-segmentation`.
+    /// Switches a feature of an interface on or off, by the name that `ethtool -k` gives it, such
+    /// as `tx-udp-segmentation`.
     ///
     /// # Errors
     /// When `ethtool` is missing, or the feature can't be switched there.
@@ -244,10 +244,10 @@ impl Lab {
         Ok(Self { near: Namespace::new()?, far: Namespace::new()?, cables: Cell::new(0) })
     }
 
-    /// Plugs in a cable whose first end is an interface of the near namespace, and the second one of
-    /// the far. Both are up, and have the addresses that are returned and no others: so nothing is
-    /// sent on it by itself. Of the first cable they are `10.219.0.1` and `fd00:db::1`, `10.219.0.2`
-    /// and `fd00:db::2`.
+    /// Plugs in a cable whose first end is an interface of the near namespace, and the second one
+    /// of the far. Both are up, and have the addresses that are returned and no others: so nothing
+    /// is sent on it by itself. Of the first cable they are `10.219.0.1` and `fd00:db::1`,
+    /// `10.219.0.2` and `fd00:db::2`.
     ///
     /// # Errors
     /// When `ip` does not do it: names are at most 15 bytes, and taken only once.

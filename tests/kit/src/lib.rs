@@ -1,5 +1,5 @@
-//! What Doorbell is tested with. First of all a simulated Ethernet: stations, switches and cables in
-//! one place, in virtual time, by one seed.
+//! What Doorbell is tested with. First of all a simulated Ethernet: stations, switches and cables
+//! in one place, in virtual time, by one seed.
 //!
 //! A [`Network`] moves frames, from the Ethernet header on and without the check sum, between
 //! stations. It knows nothing of what is in them, except the addresses that a switch learns and
@@ -12,13 +12,13 @@
 //! * Stations have one interface and one timer. A partition keeps some of them from the rest; a
 //!   restart makes one forget.
 //!
-//! A [`Fabric`] is such a network with a NIC at each station, and a connection manager beside it where
-//! one is asked for. An [`Ether`] is one with a device at each station, for programs that sleep on
-//! devices and do not know that their time is not the world's.
+//! A [`Fabric`] is such a network with a NIC at each station, and a connection manager beside it
+//! where one is asked for. An [`Ether`] is one with a device at each station, for programs that
+//! sleep on devices and do not know that their time is not the world's.
 //!
-//! Beside it, for what is real: a [`lab`] of namespaces and cables, a [`Forger`] of packets in other
-//! hosts' names, [processes](child) that play the other part of a test, a [`Rig`] of a NIC over a device, and [what every device must
-//! do](mod@conformance).
+//! Beside it, for what is real: a [`lab`] of namespaces and cables, a [`Forger`] of packets in
+//! other hosts' names, [processes](child) that play the other part of a test, a [`Rig`] of a NIC
+//! over a device, and [what every device must do](mod@conformance).
 //!
 //! The same seed and the same calls give the same run, down to [`Network::trace_hash`]. So a
 //! failure is replayed by its seed, and [`Network::start_recording`] turns the replay into a

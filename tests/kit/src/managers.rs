@@ -46,8 +46,8 @@ impl Manager {
     }
 }
 
-/// As a node's is made unless told otherwise: of an adapter of its own, the process that the NICs of
-/// a fabric customarily are.
+/// As a node's is made unless told otherwise: of an adapter of its own, the process that the NICs
+/// of a fabric customarily are.
 pub(crate) fn customary(node: usize) -> Config {
     let time_wait = Duration::from_millis(50);
     Config { time_wait, ..Config::new(CaGuid(0xDB00 + node as u64)) }

@@ -1,8 +1,8 @@
 //! NICs over real devices, as a fabric.
 //!
-//! While packets are on their way, time is the world's. Where none is, nothing can happen before the
-//! next timer goes off, and time goes on to that at once: who waits for a second need not wait for
-//! one.
+//! While packets are on their way, time is the world's. Where none is, nothing can happen before
+//! the next timer goes off, and time goes on to that at once: who waits for a second need not wait
+//! for one.
 
 use std::collections::BTreeMap;
 use std::thread;

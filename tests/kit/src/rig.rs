@@ -60,7 +60,8 @@ impl Inbox for Anything {
     fn gone(&mut self, _: PathId) {}
 }
 
-/// The path from one device to another, which is given time to answer. What comes meanwhile is lost.
+/// The path from one device to another, which is given time to answer. What comes meanwhile is
+/// lost.
 ///
 /// # Panics
 /// When it is not there, or does not answer.
@@ -102,8 +103,8 @@ pub fn ready(nic: &mut Nic, qpn: Qpn, connection: Connection, sending: Sending) 
     }
 }
 
-/// A NIC over a device, and what most programs have of one: a queue pair, a completion queue for all
-/// that it does, and memory with which a peer may do everything.
+/// A NIC over a device, and what most programs have of one: a queue pair, a completion queue for
+/// all that it does, and memory with which a peer may do everything.
 pub struct Rig<D> {
     /// The NIC.
     pub nic: Nic,

@@ -94,9 +94,9 @@ pub fn ordinary_user() -> Option<u32> {
     (is_root && is_there).then_some(NOBODY)
 }
 
-/// Has a command run as that user and as the group of that number, without other groups. What it is to
-/// do as root, it must have been told before; and [to be killed](die_with_parent) after, for this takes
-/// that back.
+/// Has a command run as that user and as the group of that number, without other groups. What it is
+/// to do as root, it must have been told before; and [to be killed](die_with_parent) after, for
+/// this takes that back.
 pub fn run_as(command: &mut Command, user: u32) {
     let become_user = move || {
         // SAFETY: plain system calls, of which the first reads no list, for it has no entries.
@@ -141,8 +141,8 @@ pub fn readable(fd: BorrowedFd<'_>, at_most: Duration) -> bool {
     }
 }
 
-/// A terminal of so many columns: the side that sees what is written to it, and the one that programs
-/// have. When no program has it any more, reading what was written ends with an error.
+/// A terminal of so many columns: the side that sees what is written to it, and the one that
+/// programs have. When no program has it any more, reading what was written ends with an error.
 ///
 /// # Errors
 /// When the system has no more of them.
@@ -215,7 +215,8 @@ pub(crate) fn send_raw(socket: BorrowedFd<'_>, packet: &[u8], to: IpAddr) -> io:
                 sin_zero: [0; 8],
             };
             let (name, size) = (ptr::from_ref(&to).cast(), size_of_val(&to) as libc::socklen_t);
-            // SAFETY: the kernel reads a live slice and a live address, of the lengths that it is told.
+            // SAFETY: the kernel reads a live slice and a live address, of the lengths that it is
+            // told.
             unsafe { libc::sendto(fd, bytes, len, 0, name, size) }
         }
         IpAddr::V6(ip) => {
@@ -243,8 +244,8 @@ pub fn limit_descriptors(most: u64) {
     limit(libc::RLIMIT_NOFILE, most);
 }
 
-/// Lets this process make no file of more bytes, if a number is given; for tests in a process of their
-/// own.
+/// Lets this process make no file of more bytes, if a number is given; for tests in a process of
+/// their own.
 ///
 /// # Panics
 /// When it may not make files of that size already.

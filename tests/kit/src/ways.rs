@@ -1,5 +1,5 @@
-//! Where stations are, as frames have it: addresses made of a station's number, and the outer headers
-//! from one to another.
+//! Where stations are, as frames have it: addresses made of a station's number, and the outer
+//! headers from one to another.
 
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -98,9 +98,9 @@ fn len(number: u64) -> usize {
     8 + (number * 37 % 2500) as usize
 }
 
-/// Why a connection may be refused, if neither end began anew: by a program; because a queue pair is
-/// used again earlier than the peer has forgotten it; and because its refusal of ours was lost so
-/// often that it has forgotten it meanwhile.
+/// Why a connection may be refused, if neither end began anew: by a program; because a queue pair
+/// is used again earlier than the peer has forgotten it; and because its refusal of ours was lost
+/// so often that it has forgotten it meanwhile.
 const REASONS: [RejectReason; 4] = [
     RejectReason::CONSUMER,
     RejectReason::NO_QP,

@@ -190,8 +190,8 @@ fn data_says_that_a_connection_stands_when_the_message_is_lost() {
     meeting.leave_nothing([0, 1]);
 }
 
-/// The NIC sent data before management datagrams: the message was overtaken by the first request, and
-/// what it said was never heard.
+/// The NIC sent data before management datagrams: the message was overtaken by the first request,
+/// and what it said was never heard.
 #[test]
 fn what_the_last_message_says_is_heard_though_data_is_posted_at_once() {
     let mut meeting = Meeting::new();

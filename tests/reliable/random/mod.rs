@@ -46,8 +46,8 @@ use doorbell_kit::effort;
 use many::{agree_with_the_model, are_told_apart_by_their_seeds};
 use program::Program;
 
-/// `DOORBELL_SEED` gives the first seed, and `DOORBELL_SEQUENCES` how many follow it: 4,000 if it is
-/// not set, or 10,000 in a thorough run.
+/// `DOORBELL_SEED` gives the first seed, and `DOORBELL_SEQUENCES` how many follow it: 4,000 if it
+/// is not set, or 10,000 in a thorough run.
 #[test]
 fn random_programs_agree_with_the_model() {
     agree_with_the_model::<Program>(effort(4_000, 10_000), expected::RELIABLE);

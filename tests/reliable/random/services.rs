@@ -25,8 +25,8 @@ use super::expected;
 use super::many::{agree_with_the_model, are_told_apart_by_their_seeds};
 pub use program::Program;
 
-/// `DOORBELL_SEED` gives the first seed, and `DOORBELL_SEQUENCES` how many follow it: 2,000 if it is
-/// not set, or 5,000 in a thorough run.
+/// `DOORBELL_SEED` gives the first seed, and `DOORBELL_SEQUENCES` how many follow it: 2,000 if it
+/// is not set, or 5,000 in a thorough run.
 #[test]
 fn programs_of_every_service_agree_with_the_model() {
     agree_with_the_model::<Program>(effort(2_000, 5_000), expected::SERVICES);

@@ -9,8 +9,8 @@ use crate::sys::filter::Test;
 const DESTINATION: usize = Ethernet::LEN + Grh::LEN + 4;
 const NUMBER: u32 = 0x00FF_FFFF;
 
-/// Those to this interface whose BTH names a queue pair of this numbering's process, or queue pair 1,
-/// which is everybody's.
+/// Those to this interface whose BTH names a queue pair of this numbering's process, or queue pair
+/// 1, which is everybody's.
 pub(super) fn own(numbering: Numbering) -> [Test; 2] {
     let below = 24 - numbering.tag_bits;
     let tag = (NUMBER >> below << below, numbering.tag << below);

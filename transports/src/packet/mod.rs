@@ -2,14 +2,14 @@
 //! kernel fills and this process polls.
 //!
 //! The interface's own address is used, so this works where a foreign one never arrives (macvlan).
-//! A filter in the kernel passes a process the frames of its own queue pairs and of queue pair 1. A busy
-//! one that is alone on the interface does without, until a frame comes that is another's; while it does
-//! not poll, such frames may fill its ring.
+//! A filter in the kernel passes a process the frames of its own queue pairs and of queue pair 1. A
+//! busy one that is alone on the interface does without, until a frame comes that is another's;
+//! while it does not poll, such frames may fill its ring.
 //!
-//! Of several processes on an interface the kernel asks the one that was opened last first, which the
-//! others pay for with each frame. So a busy device may open its socket anew, at any time, in a thread
-//! that lives for some milliseconds: whoever forbids himself that with a filter of system calls is to
-//! let `socket`, `setsockopt` and `clone` fail, not kill.
+//! Of several processes on an interface the kernel asks the one that was opened last first, which
+//! the others pay for with each frame. So a busy device may open its socket anew, at any time, in a
+//! thread that lives for some milliseconds: whoever forbids himself that with a filter of system
+//! calls is to let `socket`, `setsockopt` and `clone` fail, not kill.
 
 mod filter;
 

@@ -9,8 +9,8 @@ use super::question::{
 };
 use crate::sys::filter::Test;
 
-/// RoCE that is sent to its address, and over IPv6 what neighbours ask and tell. What rules out most
-/// frames of others comes first, for every frame of the protocol is looked at.
+/// RoCE that is sent to its address, and over IPv6 what neighbours ask and tell. What rules out
+/// most frames of others comes first, for every frame of the protocol is looked at.
 ///
 /// Queue pairs are not looked at: the address is one process's alone, and of a frame that holds a
 /// run only the first packet is seen.

@@ -40,8 +40,8 @@ pub(super) struct Own {
 /// What was heard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Heard {
-    /// Somebody wants to know whose an address is. Who has no address yet, and asks whether this one
-    /// is free, does not name his own.
+    /// Somebody wants to know whose an address is. Who has no address yet, and asks whether this
+    /// one is free, does not name his own.
     Asked { about: IpAddr, ip: Option<IpAddr>, mac: Mac },
     /// Somebody says where an address is.
     Told { ip: IpAddr, mac: Mac },
@@ -317,8 +317,8 @@ mod tests {
         }
     }
 
-    /// Of IPv6, whatever is changed: the checksum covers it, or it is looked at. But for what routers
-    /// read, and Ethernet's addresses.
+    /// Of IPv6, whatever is changed: the checksum covers it, or it is looked at. But for what
+    /// routers read, and Ethernet's addresses.
     #[test]
     fn a_message_that_is_changed_is_not_heard() {
         let (own, other) = owns()[1];

@@ -19,8 +19,8 @@ pub struct Doubles {
 }
 
 impl Doubles {
-    /// How many are remembered: more than two rings hold. Beyond them all are forgotten, and a frame
-    /// may be taken twice, which a network may do.
+    /// How many are remembered: more than two rings hold. Beyond them all are forgotten, and a
+    /// frame may be taken twice, which a network may do.
     const MOST: usize = 2048;
     /// The bytes that they take at most, in a table that is half full, and while it grows.
     pub const MEMORY: usize = Self::MOST * 3 * (size_of::<(u64, u32)>() + 1);

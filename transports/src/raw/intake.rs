@@ -1,19 +1,19 @@
 //! Where a raw device's frames come in.
 //!
-//! The kernel asks the socket that was bound last first whether a frame is its own. So a device that
-//! is busy, and finds that others were opened behind it, makes another socket in its turn and takes
-//! frames by that one: those who are asked before it are then others who are just as busy, or came
-//! since. A thread that lives for some milliseconds does what takes long: it looks, makes the socket
-//! and its ring, and closes the old ones.
+//! The kernel asks the socket that was bound last first whether a frame is its own. So a device
+//! that is busy, and finds that others were opened behind it, makes another socket in its turn and
+//! takes frames by that one: those who are asked before it are then others who are just as busy, or
+//! came since. A thread that lives for some milliseconds does what takes long: it looks, makes the
+//! socket and its ring, and closes the old ones.
 //!
 //! No frame is lost by that, or comes twice or in another order, as long as no ring overruns. While
-//! both sockets are bound, all frames come by the old one, and are taken from it. Then the old one is
-//! left, and what the new one has of those is passed over.
+//! both sockets are bound, all frames come by the old one, and are taken from it. Then the old one
+//! is left, and what the new one has of those is passed over.
 //!
-//! A filter in the kernel, too, costs a frame 40 nanoseconds, however short it is. So a device that is
-//! busy, and finds no other on its interface, does without, where the protocol is RoCE's own: until it
-//! sees a frame that is not its own, or finds another device, or sleeps. Each frame is checked here, also
-//! behind a filter: what came before it was attached is in the ring still.
+//! A filter in the kernel, too, costs a frame 40 nanoseconds, however short it is. So a device that
+//! is busy, and finds no other on its interface, does without, where the protocol is RoCE's own:
+//! until it sees a frame that is not its own, or finds another device, or sleeps. Each frame is
+//! checked here, also behind a filter: what came before it was attached is in the ring still.
 
 #[cfg(test)]
 mod tests;
@@ -34,8 +34,9 @@ use super::source::{Recipe, Source};
 use crate::sys::packet::PacketSocket;
 use crate::sys::{thread as own_thread, virtio};
 
-/// How long both sockets are bound: what the new one was not asked for has come by the old one then. It
-/// takes microseconds, and where a driver hands frames up by the batch, one or two milliseconds.
+/// How long both sockets are bound: what the new one was not asked for has come by the old one
+/// then. It takes microseconds, and where a driver hands frames up by the batch, one or two
+/// milliseconds.
 const OVERLAP: Duration = Duration::from_millis(10);
 /// How often whoever sleeps looks whether a thread is done, or the overlap over.
 const STEP: Duration = Duration::from_millis(5);
@@ -181,7 +182,8 @@ impl Intake {
         next.is_some()
     }
 
-    /// Whether it may be time to [go on](Self::go_on) to the front, so many frames having been taken.
+    /// Whether it may be time to [go on](Self::go_on) to the front, so many frames having been
+    /// taken.
     #[inline]
     pub fn is_due(&mut self, taken: usize) -> bool {
         self.schedule.is_due(taken)
@@ -246,8 +248,8 @@ impl Intake {
         Step::Overlap { until: now + OVERLAP }
     }
 
-    /// Has the kernel pass only its own frames, or all that are not others' in any case. If the kernel
-    /// refuses, the next occasion will do.
+    /// Has the kernel pass only its own frames, or all that are not others' in any case. If the
+    /// kernel refuses, the next occasion will do.
     pub fn filter(&mut self, own: bool) {
         let own = own || self.recipe.own.is_none();
         if self.filters == own {
@@ -299,7 +301,8 @@ fn has_ended(thread: &Option<JoinHandle<()>>) -> bool {
     thread.as_ref().is_none_or(JoinHandle::is_finished)
 }
 
-/// Has something done beside. If there is no thread to be had, it is forgotten, with all that it has.
+/// Has something done beside. If there is no thread to be had, it is forgotten, with all that it
+/// has.
 fn aside<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Option<JoinHandle<R>> {
     let thread = thread::Builder::new().name("doorbell-front".into()).stack_size(STACK);
     let anywhere = move || {

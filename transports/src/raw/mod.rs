@@ -58,7 +58,8 @@ pub trait Peers: Send + 'static {
         false
     }
 
-    /// Takes what came by another socket, and asks again where nobody answered. How many frames came.
+    /// Takes what came by another socket, and asks again where nobody answered. How many frames
+    /// came.
     #[inline]
     fn turn(&mut self, _clock: &Clock, _socket: &PacketSocket) -> usize {
         0
@@ -156,8 +157,8 @@ impl<P: Peers> Raw<P> {
         self
     }
 
-    /// Goes on to the front of those who are asked whether a frame is theirs. Not while somebody sleeps on
-    /// the socket that there is.
+    /// Goes on to the front of those who are asked whether a frame is theirs. Not while somebody
+    /// sleeps on the socket that there is.
     #[cold]
     fn come_to_front(&mut self) {
         if !self.sentry.is_armed() {
@@ -308,8 +309,8 @@ impl<P: Peers> Device for Raw<P> {
     fn disarm(&mut self) {
         let sockets = [Some(self.intake.listening()), self.peers.socket()];
         self.sentry.disarm(sockets.into_iter().flatten());
-        // A socket with an error, that its interface was taken down, is ready for ever: asking for it
-        // takes it away, and lets one sleep again.
+        // A socket with an error, that its interface was taken down, is ready for ever: asking for
+        // it takes it away, and lets one sleep again.
         for socket in sockets.into_iter().flatten() {
             sys::number(socket, libc::SO_ERROR);
         }

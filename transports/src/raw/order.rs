@@ -21,9 +21,9 @@ pub enum Standing {
     Behind,
 }
 
-/// Where `own` stands: the kernel asks the one first that was bound last, which is opened last as a rule,
-/// and each takes a tenth of a microsecond to say no. Of a socket that is not of this thread's namespace
-/// that is not told, and it is an error.
+/// Where `own` stands: the kernel asks the one first that was bound last, which is opened last as a
+/// rule, and each takes a tenth of a microsecond to say no. Of a socket that is not of this
+/// thread's namespace that is not told, and it is an error.
 pub fn standing(own: &PacketSocket, index: u32, protocol: EtherType) -> io::Result<Standing> {
     let own = own.inode()?;
     let sockets = fs::read_to_string(SOCKETS)?;
@@ -31,8 +31,8 @@ pub fn standing(own: &PacketSocket, index: u32, protocol: EtherType) -> io::Resu
     among(&sockets, own, index, protocol).ok_or_else(elsewhere)
 }
 
-/// Where a socket stands in the kernel's list of them, of which the first was opened first; `None` where
-/// it does not stand there.
+/// Where a socket stands in the kernel's list of them, of which the first was opened first; `None`
+/// where it does not stand there.
 fn among(sockets: &str, own: u64, index: u32, protocol: EtherType) -> Option<Standing> {
     let sockets = sockets.lines().skip(1).filter_map(Entry::read);
     let alike = |socket: &Entry| (socket.index, socket.protocol) == (index, protocol.0);
@@ -52,8 +52,8 @@ struct Entry {
 }
 
 impl Entry {
-    /// Reads a line: address, references, kind, protocol, interface, whether it receives, bytes that
-    /// wait, user, inode.
+    /// Reads a line: address, references, kind, protocol, interface, whether it receives, bytes
+    /// that wait, user, inode.
     fn read(line: &str) -> Option<Self> {
         let mut fields = line.split_whitespace();
         let protocol = u16::from_str_radix(fields.nth(3)?, 16).ok()?;

@@ -6,8 +6,8 @@ use doorbell_core::time::Time;
 
 /// After so many frames: who is not busy does not mind.
 const FRAMES: u32 = 4096;
-/// And after this time; after each look that found somebody, twice the time that it was, for that one
-/// may be as busy.
+/// And after this time; after each look that found somebody, twice the time that it was, for that
+/// one may be as busy.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(64);
 

@@ -10,8 +10,8 @@ use crate::sys::filter::{Test, takes};
 use crate::sys::packet::{Kept, PacketSocket, ReceiveRing, Received};
 use crate::sys::virtio;
 
-/// How large a ring's slots are, and how many there are. Their size is odd in lines of the cache, so
-/// that they do not all begin on the same ones.
+/// How large a ring's slots are, and how many there are. Their size is odd in lines of the cache,
+/// so that they do not all begin on the same ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     slot: usize,
@@ -37,7 +37,8 @@ pub struct Recipe {
     pub index: u32,
     pub protocol: EtherType,
     pub filter: Vec<Vec<Test>>,
-    /// The same, if that is all of it, where hardly anybody but packet sockets asks for the protocol.
+    /// The same, if that is all of it, where hardly anybody but packet sockets asks for the
+    /// protocol.
     pub own: Option<[Test; 2]>,
     /// Whether super-frames come as they are.
     pub runs: bool,
@@ -53,8 +54,8 @@ impl Recipe {
         self.make_of(socket, shape)
     }
 
-    /// Makes another of a shape. A process that has given up rights since the first was made would need
-    /// more memory for it: that is an error.
+    /// Makes another of a shape. A process that has given up rights since the first was made would
+    /// need more memory for it: that is an error.
     pub fn make_like(&self, shape: Shape) -> io::Result<Source> {
         let socket = PacketSocket::open(self.runs)?;
         match self.shape(&socket)? == shape {
@@ -81,8 +82,8 @@ impl Recipe {
     }
 }
 
-/// A socket and its ring. One socket for packets and for runs, so that all frames are in the order in
-/// which they came.
+/// A socket and its ring. One socket for packets and for runs, so that all frames are in the order
+/// in which they came.
 pub struct Source {
     pub socket: PacketSocket,
     ring: ReceiveRing,
@@ -107,8 +108,8 @@ impl Source {
         self.ring.give_back();
     }
 
-    /// Passes the next frame to `take`, and the size of its packets if it is a run: if it is its `own`.
-    /// Whether it was, if there was one. There is room for a `long` one, where they may be.
+    /// Passes the next frame to `take`, and the size of its packets if it is a run: if it is its
+    /// `own`. Whether it was, if there was one. There is room for a `long` one, where they may be.
     #[inline]
     pub fn next(
         &mut self,

@@ -12,8 +12,8 @@ use crate::sys::mapping::populate;
 use crate::sys::memfd::{Sealed, Words};
 use crate::sys::unix::{Received, Socket};
 
-/// What the two ends of a link share: both rings. Of long ones, the memory of the first part only is
-/// there from the beginning.
+/// What the two ends of a link share: both rings. Of long ones, the memory of the first part only
+/// is there from the beginning.
 pub(super) struct Segment {
     pub sealed: Sealed,
     words: Words,

@@ -109,8 +109,8 @@ const _: () = assert!(SLOT_BITS == u8::BITS);
 pub(super) struct Set {
     members: [u64; MOST / 64],
     /// Which of the members' words are not zero. All that is looked at of an empty set: members are
-    /// stored word by word, and who loads several words at once waits until that has reached the cache.
-    /// (As wide as it is loaded, for the same reason: bits are counted in no less.)
+    /// stored word by word, and who loads several words at once waits until that has reached the
+    /// cache. (As wide as it is loaded, for the same reason: bits are counted in no less.)
     words: u32,
 }
 

@@ -146,8 +146,8 @@ impl Shm {
         }
     }
 
-    /// Tells those who call that there is no descriptor left for them: otherwise they would wait for
-    /// an answer in vain.
+    /// Tells those who call that there is no descriptor left for them: otherwise they would wait
+    /// for an answer in vain.
     #[cold]
     fn turn_away(&mut self) {
         for _ in 0..MOST_CALLERS {

@@ -82,16 +82,17 @@ pub struct Limits {
     /// How many peers it has at most, up to 256.
     pub peers: usize,
     /// The size of each ring in bytes: a power of two from 16 KiB to 4 MiB. A link has two, of the
-    /// size that its smaller end allows, and takes the first 256 KiB of each when it is made. The rest
-    /// is taken when a writer gets so far ahead of its reader, and kept as long as the link: streams go
-    /// two to four times as fast through a ring that is longer than a processor's own cache.
+    /// size that its smaller end allows, and takes the first 256 KiB of each when it is made. The
+    /// rest is taken when a writer gets so far ahead of its reader, and kept as long as the link:
+    /// streams go two to four times as fast through a ring that is longer than a processor's own
+    /// cache.
     ///
-    /// What is on its way, or read and not yet answered for, must fit, each packet in whole lines of
-    /// 64 bytes: 240 KiB always do in a ring of 256 KiB or more.
+    /// What is on its way, or read and not yet answered for, must fit, each packet in whole lines
+    /// of 64 bytes: 240 KiB always do in a ring of 256 KiB or more.
     pub ring: usize,
-    /// How many bytes this device may take for the rings that it writes, beside the first 256 KiB of
-    /// each; what peers take for those that they write is on their account. A ring that gets no more
-    /// goes on with what it has.
+    /// How many bytes this device may take for the rings that it writes, beside the first 256 KiB
+    /// of each; what peers take for those that they write is on their account. A ring that gets no
+    /// more goes on with what it has.
     pub spare: usize,
 }
 

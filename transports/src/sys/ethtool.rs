@@ -15,7 +15,8 @@ const GET_FEATURES: u32 = 0x3A;
 const FEATURES: u32 = 4;
 const NAME_LEN: usize = 32;
 
-/// The feature by which an interface cuts runs of UDP by itself, by the name that `ethtool -k` gives it.
+/// The feature by which an interface cuts runs of UDP by itself, by the name that `ethtool -k`
+/// gives it.
 pub(crate) const SEGMENTATION: &str = "tx-udp-segmentation";
 
 /// Passes words to the driver, and has it write its answer over them.

@@ -59,8 +59,8 @@ impl Test {
         [first, Self::half(4, !0, u16::from_be_bytes([e, f]))]
     }
 
-    /// Whether the frame is for this interface, by the kernel's judgement: it also knows of those of
-    /// virtual networks, which it shows to who listens beneath, without their tag.
+    /// Whether the frame is for this interface, by the kernel's judgement: it also knows of those
+    /// of virtual networks, which it shows to who listens beneath, without their tag.
     pub fn to_interface() -> Self {
         Self { at: KIND, ..Self::word(0, &[(!0, libc::PACKET_HOST.into())]) }
     }

@@ -126,7 +126,8 @@ pub(crate) fn addresses_of(name: &str) -> Option<Vec<IpAddr>> {
     Some(found.ips.iter().map(|network| network.ip()).collect())
 }
 
-/// The name of the interface that has an address, if one has: of loopback's, it has the whole network.
+/// The name of the interface that has an address, if one has: of loopback's, it has the whole
+/// network.
 ///
 /// # Errors
 /// When the system does not tell: for want of a descriptor, say.

@@ -17,8 +17,8 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the first `len` bytes of what a descriptor stands for, to be read and written by all who
-    /// map it.
+    /// Maps the first `len` bytes of what a descriptor stands for, to be read and written by all
+    /// who map it.
     pub fn new(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
         Self::with(fd, len, libc::MAP_POPULATE)
     }

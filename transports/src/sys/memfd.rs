@@ -33,8 +33,8 @@ impl Sealed {
         Ok(sealed)
     }
 
-    /// The same, of which no page is there yet: whoever goes anywhere has it filled before, for else
-    /// an access may fail for want of a page.
+    /// The same, of which no page is there yet: whoever goes anywhere has it filled before, for
+    /// else an access may fail for want of a page.
     pub fn hollow(len: usize) -> io::Result<Self> {
         if len as u64 > machine() {
             let why = format!("{len} bytes are more than this machine has");

@@ -22,8 +22,8 @@ use libc::{c_int, c_long};
 
 use limit::Limit;
 
-/// The result of a call, or what the system says is wrong, behind what was tried. If that is a limit
-/// of this process's, the error names the limit; if that there is no such device, its kind is
+/// The result of a call, or what the system says is wrong, behind what was tried. If that is a
+/// limit of this process's, the error names the limit; if that there is no such device, its kind is
 /// `NotFound`.
 pub(crate) fn check(result: c_int, what: &str) -> io::Result<c_int> {
     if result >= 0 {

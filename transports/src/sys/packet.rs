@@ -47,8 +47,8 @@ impl PacketSocket {
         Ok(Self { fd: fd.into(), virtio })
     }
 
-    /// Has the socket see only frames that pass all of the tests of one of these lists. If it is bound
-    /// already, others may be waiting.
+    /// Has the socket see only frames that pass all of the tests of one of these lists. If it is
+    /// bound already, others may be waiting.
     pub fn filter(&self, any: &[Vec<Test>]) -> io::Result<()> {
         attach(self.fd.as_fd(), &mut program(any))
     }
@@ -61,8 +61,8 @@ impl PacketSocket {
     /// Sends on an interface from here on, and receives the frames of a protocol there; of
     /// protocol 0, none.
     pub fn bind(&self, index: u32, protocol: EtherType) -> io::Result<()> {
-        // SAFETY: sockaddr_ll is plain and zero is a value for it; the kernel reads the size that it
-        // is told.
+        // SAFETY: sockaddr_ll is plain and zero is a value for it; the kernel reads the size that
+        // it is told.
         let result = unsafe {
             let mut address: libc::sockaddr_ll = std::mem::zeroed();
             address.sll_family = libc::AF_PACKET as u16;
@@ -203,9 +203,9 @@ pub(crate) enum Kept {
 
 /// The ring into which the kernel puts a packet socket's frames.
 ///
-/// A frame that is longer than a slot has its place in the ring, too, and where the socket
-/// [has it so](PacketSocket::queue_long) waits in the queue: short frames cost no system call, long ones are copied on the processor that wants them, and
-/// all of them stay in their order.
+/// A frame that is longer than a slot has its place in the ring, too, and where the socket [has it
+/// so](PacketSocket::queue_long) waits in the queue: short frames cost no system call, long ones
+/// are copied on the processor that wants them, and all of them stay in their order.
 pub(crate) struct ReceiveRing {
     mapping: Mapping,
     slot: usize,
@@ -255,8 +255,9 @@ impl ReceiveRing {
         unsafe { &*self.slot(index).cast::<AtomicU32>() }
     }
 
-    /// Has the lines come that short frames lie in, which the sender's processor has: all at once, for
-    /// what is done with the first may take so long that the next would not be asked for meanwhile.
+    /// Has the lines come that short frames lie in, which the sender's processor has: all at once,
+    /// for what is done with the first may take so long that the next would not be asked for
+    /// meanwhile.
     #[inline]
     fn fetch_begin(&self) {
         #[cfg(target_arch = "x86_64")]
@@ -299,7 +300,8 @@ impl ReceiveRing {
         }
     }
 
-    /// Passes the next frame, with what stands in front of it, to `take`; `None` when there is none.
+    /// Passes the next frame, with what stands in front of it, to `take`; `None` when there is
+    /// none.
     ///
     /// A slot goes back to the kernel when there is nothing else to do, or a number of them is
     /// owed: the store waits for the line to come from the sender's processor, and every locked

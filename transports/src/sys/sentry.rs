@@ -11,9 +11,9 @@ use super::check;
 
 /// What a device sleeps on: its descriptors and a timer, watched only while somebody sleeps.
 ///
-/// It is an epoll of our own in front of the program's: the program's reactor watches nothing but this epoll. A descriptor
-/// that stays in an epoll, even disarmed, costs the sender of each frame a locked look at it, and
-/// every frame would wake an idle thread while another polls.
+/// It is an epoll of our own in front of the program's: the program's reactor watches nothing but
+/// this epoll. A descriptor that stays in an epoll, even disarmed, costs the sender of each frame a
+/// locked look at it, and every frame would wake an idle thread while another polls.
 #[derive(Debug)]
 pub struct Sentry {
     epoll: OwnedFd,
@@ -103,7 +103,8 @@ impl Sentry {
             }
         }
         if std::mem::take(&mut self.timed) {
-            // Setting it clears what it has reported. A live descriptor's timer can always be unset.
+            // Setting it clears what it has reported. A live descriptor's timer can always be
+            // unset.
             let _ = self.set_timer(Duration::ZERO);
         }
     }

@@ -2,9 +2,9 @@
 
 use std::mem::size_of;
 
-/// Lets this thread run on any processor, and as ordinary threads do: it was started by one that may
-/// have a processor for itself, which it is not to disturb. Where the system does not allow that, it
-/// stays as it is.
+/// Lets this thread run on any processor, and as ordinary threads do: it was started by one that
+/// may have a processor for itself, which it is not to disturb. Where the system does not allow
+/// that, it stays as it is.
 pub(crate) fn run_anywhere() {
     // SAFETY: zero is a value for both, and a set of all processors is one; the kernel reads live
     // memory of the size that it is told, and changes nothing but how this thread is scheduled.

@@ -26,8 +26,8 @@ pub(crate) const RECEIVE_BUFFER: usize = 4 << 20;
 pub(crate) const SEND_BUFFER: usize = 1 << 20;
 
 /// A UDP socket that blocks nobody, fragments nothing, has one address, and says when what it was
-/// to send did not leave. What it says of the network it [notes](Self::note), too, and each note must
-/// be read.
+/// to send did not leave. What it says of the network it [notes](Self::note), too, and each note
+/// must be read.
 pub(crate) struct UdpSocket {
     fd: OwnedFd,
     v6: bool,
@@ -228,10 +228,10 @@ impl UdpSocket {
     /// other time nobody else takes the address, for with the listener nobody may share it. Those
     /// beside it have said so for good (`SO_REUSEADDR`), as each must accept the next.
     ///
-    /// `anywhere` gives it all addresses, of which connecting leaves the one that the system chooses.
-    /// It is for IPv6, where sockets that share an address stand behind each other, and the kernel
-    /// takes its short cut to the first only: two fifths of a microsecond. Connecting puts a socket to
-    /// the front that had all addresses before.
+    /// `anywhere` gives it all addresses, of which connecting leaves the one that the system
+    /// chooses. It is for IPv6, where sockets that share an address stand behind each other, and
+    /// the kernel takes its short cut to the first only: two fifths of a microsecond. Connecting
+    /// puts a socket to the front that had all addresses before.
     pub fn bind_beside(
         &self,
         listener: &Self,

@@ -8,12 +8,12 @@
 //! One socket listens. Peers that are sent to often have one each beside it, connected to them: the
 //! kernel finds their way once, and gives their datagrams to that socket. Peers with connections
 //! have precedence over those that are only sent datagrams, and nobody gets such a socket by being
-//! answered. Nobody else can take the port; in the microsecond in which such a socket is bound, only
-//! a process of the same user.
+//! answered. Nobody else can take the port; in the microsecond in which such a socket is bound,
+//! only a process of the same user.
 //!
 //! What the kernel does not send to one peer is lost for that peer alone. A frame for which the
-//! listener has no room, since much of what it sent waits for hosts that do not answer, waits aside:
-//! peers with sockets of their own go on.
+//! listener has no room, since much of what it sent waits for hosts that do not answer, waits
+//! aside: peers with sockets of their own go on.
 //!
 //! A frame is as long as the interface lets it be, whatever ICMP messages say of links further on:
 //! they are logged, and change nothing, for anybody can forge them. Both ends agree on the size of

@@ -152,8 +152,8 @@ impl Peer {
         }
     }
 
-    /// A frame has not left, and who knows whether it was counted; perhaps because it was a run that
-    /// is not cut.
+    /// A frame has not left, and who knows whether it was counted; perhaps because it was a run
+    /// that is not cut.
     pub fn failed(&mut self, uncut: bool) {
         if let Ids::Next(_) = self.ids {
             self.ids = Ids::Unknown { tries: 0 };
@@ -201,7 +201,8 @@ impl Peer {
         }
     }
 
-    /// Receives what has come, if something has, into `buffer` and from there to `inbox`; its length.
+    /// Receives what has come, if something has, into `buffer` and from there to `inbox`; its
+    /// length.
     #[inline]
     pub fn receive(
         &mut self,

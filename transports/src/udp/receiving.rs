@@ -78,7 +78,8 @@ impl Udp {
         }
     }
 
-    /// Takes a frame from a socket that is given what anybody sends; the listener, if none is named.
+    /// Takes a frame from a socket that is given what anybody sends; the listener, if none is
+    /// named.
     fn take_from_anybody(
         &mut self,
         socket: Option<&UdpSocket>,
@@ -263,8 +264,8 @@ impl Udp {
     }
 
     /// The place of a peer whose socket another may have for such traffic. A peer that is only sent
-    /// datagrams gives way to a connection at once. Otherwise it is the one of its kind that has not
-    /// been sent to for longest, if that is long.
+    /// datagrams gives way to a connection at once. Otherwise it is the one of its kind that has
+    /// not been sent to for longest, if that is long.
     fn dispensable(&self, traffic: Traffic) -> Option<usize> {
         // A frame that waits for room is numbered for the socket by which it is to leave.
         let waits = self.target.peer.filter(|_| self.stuck);

@@ -1,7 +1,7 @@
 //! Faults, by a seed.
 //!
-//! They strike packets as they arrive. What is held back is copied to memory that was set aside when
-//! the wrapper was made.
+//! They strike packets as they arrive. What is held back is copied to memory that was set aside
+//! when the wrapper was made.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -32,7 +32,8 @@ pub struct Faults {
     pub loss: f64,
     /// A second copy of it comes later.
     pub duplication: f64,
-    /// It is damaged on the way: its ICRC does not hold, and the inbox hears of something malformed.
+    /// It is damaged on the way: its ICRC does not hold, and the inbox hears of something
+    /// malformed.
     pub corruption: f64,
     /// It is held back, so that later ones may overtake it.
     pub reordering: f64,

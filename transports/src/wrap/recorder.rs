@@ -14,13 +14,13 @@ use doorbell_core::wire::{Headers, IpId, Mac, Malformed, Packet};
 use super::leave_to_inside;
 use crate::device::Device;
 
-/// A device around a device, which writes every packet of both directions to a capture in the format
-/// pcapng.
+/// A device around a device, which writes every packet of both directions to a capture in the
+/// format pcapng.
 ///
 /// Each is a frame of its own, in the outer headers that it has; what a link of shared memory
-/// carries gets such of RoCE v1, made up from the link's number. Frames are made anew, ICRC and all,
-/// so their IPv4 identification may be another than the one on the wire. What arrives damaged is
-/// not a packet, and is not written.
+/// carries gets such of RoCE v1, made up from the link's number. Frames are made anew, ICRC and
+/// all, so their IPv4 identification may be another than the one on the wire. What arrives damaged
+/// is not a packet, and is not written.
 ///
 /// Times are the device's, counted from the system's time when the recorder was made.
 pub struct Recorder<D, W> {

@@ -22,7 +22,8 @@ fn filters() -> Vec<bool> {
     listening().into_iter().map(has_filter).collect()
 }
 
-/// Whether this process's socket of that number has one; if it is just being closed, that is as good.
+/// Whether this process's socket of that number has one; if it is just being closed, that is as
+/// good.
 fn has_filter(inode: u64) -> bool {
     let is = |fd: &fs::DirEntry| {
         fs::read_link(fd.path()).is_ok_and(|to| to.as_os_str() == &*format!("socket:[{inode}]"))

@@ -51,8 +51,8 @@ fn the_kernel_and_a_device_find_each_other() {
                 known.contains(&here.to_string()).then_some(())
             });
 
-            // One that has the address next, with another Ethernet address, is known by that at once:
-            // programs come and go quickly.
+            // One that has the address next, with another Ethernet address, is known by that at
+            // once: programs come and go quickly.
             drop(device);
             let next = Mac([2, 0, 0x5E, 0, 0, 8]);
             let settings = Settings { mac: Some(next), ..settings };

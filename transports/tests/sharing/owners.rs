@@ -97,8 +97,8 @@ fn events(of: &mut Membership) -> Vec<Event> {
     std::iter::from_fn(|| of.turn()).collect()
 }
 
-/// In one process, where it is certain who is first. Only a name may be free later than it was given
-/// back: processes that other tests start have it until they are what they shall be.
+/// In one process, where it is certain who is first. Only a name may be free later than it was
+/// given back: processes that other tests start have it until they are what they shall be.
 #[test]
 fn a_newcomer_that_is_first_to_the_free_name_is_the_owner_when_it_has_heard_the_others() {
     let (key, service) = (key(), ServiceId(7));

@@ -43,8 +43,9 @@ fn poll(node: &mut Rig<Shm>) -> Vec<u64> {
     all.inspect(|done| assert!(done.outcome.is_ok(), "{done:?}")).map(|done| done.id).collect()
 }
 
-/// Node `a` owes the one that stopped a long answer, a refusal, and has messages for it; a third asks
-/// the same of it. The first version tried what it owed the one that stopped, and then nothing else.
+/// Node `a` owes the one that stopped a long answer, a refusal, and has messages for it; a third
+/// asks the same of it. The first version tried what it owed the one that stopped, and then nothing
+/// else.
 #[test]
 fn a_peer_that_stops_with_its_ring_full_keeps_nobody_else_waiting() {
     let mut nodes = [1, 2, 3].map(node);

@@ -80,7 +80,8 @@ fn packets_go_on_when_somebody_says_that_nobody_is_there() {
     });
 }
 
-/// Identifications counted up each way, so fast that every packet of the peer's comes behind another.
+/// Identifications counted up each way, so fast that every packet of the peer's comes behind
+/// another.
 #[test]
 fn a_peer_is_heard_whatever_identifications_others_send_in_its_name() {
     between(|_, near, far, forger| {

@@ -1,4 +1,5 @@
-//! Addresses at which no peer can be, and peers that do not answer: neither is of concern to others.
+//! Addresses at which no peer can be, and peers that do not answer: neither is of concern to
+//! others.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -42,8 +43,8 @@ fn addresses_that_can_be_no_peers_are_refused_at_once() {
     }
 }
 
-/// A socket sends by the route to its peer, whose interface may be another than the one that has the
-/// device's address.
+/// A socket sends by the route to its peer, whose interface may be another than the one that has
+/// the device's address.
 #[test]
 fn an_interface_too_narrow_for_the_device_is_told_of() {
     lab::test(|lab| {
@@ -71,8 +72,8 @@ fn an_interface_too_narrow_for_the_device_is_told_of() {
     });
 }
 
-/// What the listener sends to hosts that are not there waits for their Ethernet addresses, and fills
-/// its buffer. Nothing was sent to anybody then.
+/// What the listener sends to hosts that are not there waits for their Ethernet addresses, and
+/// fills its buffer. Nothing was sent to anybody then.
 #[test]
 fn a_peer_is_sent_to_while_frames_wait_for_hosts_that_are_not_there() {
     lab::test(|lab| {

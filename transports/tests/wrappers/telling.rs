@@ -47,8 +47,9 @@ impl Subscriber for Listener {
 
 #[test]
 fn every_packet_is_an_event_in_both_directions() {
-    // Whether anybody wants an event is asked once, for all threads; and as long as there is only one who
-    // might, of the thread alone that comes to it first, which may be another test's. So there are two.
+    // Whether anybody wants an event is asked once, for all threads; and as long as there is only
+    // one who might, of the thread alone that comes to it first, which may be another test's. So
+    // there are two.
     let _other = Dispatch::new(Listener::default());
     let listener = Listener::default();
     let (one, other) = InMemory::pair().expect("two sockets");

@@ -304,8 +304,8 @@ pub(crate) fn established(control: &mut Control, id: ConnectionId, private: Vec<
     };
 }
 
-/// Why a queue pair was not made ready for a connection: if it is in the error state, or was dropped, how
-/// its connection ended tells more than that it can't change.
+/// Why a queue pair was not made ready for a connection: if it is in the error state, or was
+/// dropped, how its connection ended tells more than that it can't change.
 fn not_ready(link: &Link, why: ChangeError, Whom { peer, service }: Whom) -> ConnectError {
     let is_over = match why {
         ChangeError::NoSuchQueuePair(_) => true,

@@ -1,9 +1,9 @@
 //! The exchange by TCP that `ibv_rc_pingpong` and its kin use.
 //!
-//! Each side sends a line of 52 bytes: local identifier, queue pair number, first sequence number and
-//! GID, in hexadecimal, with colons between and a zero behind. The client's comes first; the server
-//! answers when its queue pair is ready; the client says `done`, five bytes with the zero, when its
-//! own is.
+//! Each side sends a line of 52 bytes: local identifier, queue pair number, first sequence number
+//! and GID, in hexadecimal, with colons between and a zero behind. The client's comes first; the
+//! server answers when its queue pair is ready; the client says `done`, five bytes with the zero,
+//! when its own is.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -150,12 +150,13 @@ pub(crate) async fn meet<R>(
 impl<K: Kind> Unconnected<K> {
     /// Connects with a peer by the exchange that `ibv_rc_pingpong` uses, over a TCP connection of
     /// which this is one end. The packets' size is not exchanged: both sides must be told the same,
-    /// which customarily is 1024. There is no connection manager then: nobody tells when the peer goes,
-    /// but by its silence: and since nobody has told which NIC it is, nothing that comes by another
-    /// connection from its host says that it is there. It takes as long as the peer does.
+    /// which customarily is 1024. There is no connection manager then: nobody tells when the peer
+    /// goes, but by its silence: and since nobody has told which NIC it is, nothing that comes by
+    /// another connection from its host says that it is there. It takes as long as the peer does.
     ///
     /// # Errors
-    /// When the peer says something else, or can't be reached, or packets of that size can't be sent.
+    /// When the peer says something else, or can't be reached, or packets of that size can't be
+    /// sent.
     pub async fn exchange(
         self,
         stream: &mut TcpStream,

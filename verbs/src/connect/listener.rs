@@ -165,8 +165,8 @@ impl Listener {
 
     /// The next peer that asks for a connection.
     ///
-    /// If this process loses the service to another, which takes two of them stopped and killed in the
-    /// worst moment, nobody asks here any more.
+    /// If this process loses the service to another, which takes two of them stopped and killed in
+    /// the worst moment, nobody asks here any more.
     pub async fn accept(&mut self) -> Incoming {
         let next = self.asked.waiting.until(|| locked(&self.asked.asked).pop_front());
         let asked = attend(self.nic.shared(), next).await;

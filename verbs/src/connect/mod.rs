@@ -74,9 +74,10 @@ impl Connection {
         self.link.stand()
     }
 
-    /// Whether the queue pair takes no more receives from the queue that it shares, and the completions of
-    /// all that it took are there: what [`AsyncEvent::LastReceive`](crate::AsyncEvent::LastReceive) tells of,
-    /// without the number, which may be another's by then. Of one that shares none it is never so.
+    /// Whether the queue pair takes no more receives from the queue that it shares, and the
+    /// completions of all that it took are there: what
+    /// [`AsyncEvent::LastReceive`](crate::AsyncEvent::LastReceive) tells of, without the number,
+    /// which may be another's by then. Of one that shares none it is never so.
     pub fn had_last_receive(&self) -> bool {
         self.link.had_last_receive()
     }
@@ -92,17 +93,18 @@ impl Connection {
 
     /// Demands a sign of life from the peer: if nothing comes by this connection within
     /// [`KeepAlive::busy`](crate::KeepAlive::busy), it is over, with
-    /// [`Cause::PeerSilent`](crate::Cause::PeerSilent), as it is when the peer dies under a request.
+    /// [`Cause::PeerSilent`](crate::Cause::PeerSilent), as it is when the peer dies under a
+    /// request.
     ///
-    /// This is for a program that waits for the peer's *program*, for an answer to a message that was
-    /// sent and acknowledged long ago: nothing is under way then, and that the peer has died would be
-    /// noticed only after [`KeepAlive::idle`](crate::KeepAlive::idle). Who waits for long probes again and
-    /// again, each half of `busy`, say. It is the peer's NIC that answers: a program that is slow but alive
-    /// is not taken for dead.
+    /// This is for a program that waits for the peer's *program*, for an answer to a message that
+    /// was sent and acknowledged long ago: nothing is under way then, and that the peer has died
+    /// would be noticed only after [`KeepAlive::idle`](crate::KeepAlive::idle). Who waits for long
+    /// probes again and again, each half of `busy`, say. It is the peer's NIC that answers: a
+    /// program that is slow but alive is not taken for dead.
     ///
-    /// This returns at once, and may be called from anywhere. It has no effect on a connection that is
-    /// over, not made yet, or without answers, nor where a probe is under way; nor on a device that
-    /// tells itself when a peer has ended, as `shm` does.
+    /// This returns at once, and may be called from anywhere. It has no effect on a connection that
+    /// is over, not made yet, or without answers, nor where a probe is under way; nor on a device
+    /// that tells itself when a peer has ended, as `shm` does.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -127,14 +129,15 @@ impl Connection {
         }
     }
 
-    /// Ends it, with up to 220 bytes for the peer, and waits until the peer knows, or does not answer.
-    /// What is posted and not done is flushed on both sides: await before what is to be carried out. One
-    /// that is over says again why. Of one whose terms were [exchanged](Unconnected::exchange)
-    /// elsewhere, the peer is to be told there: by the end of a TCP connection that was kept, say.
+    /// Ends it, with up to 220 bytes for the peer, and waits until the peer knows, or does not
+    /// answer. What is posted and not done is flushed on both sides: await before what is to be
+    /// carried out. One that is over says again why. Of one whose terms were
+    /// [exchanged](Unconnected::exchange) elsewhere, the peer is to be told there: by the end of a
+    /// TCP connection that was kept, say.
     ///
     /// # Errors
-    /// When the bytes are too many, or it is not connected yet: it stays as it was then. And when somebody
-    /// else is just ending it.
+    /// When the bytes are too many, or it is not connected yet: it stays as it was then. And when
+    /// somebody else is just ending it.
     pub async fn disconnect(&self, private: &[u8]) -> Result<Ending, ConnectError> {
         let span = tracing::debug_span!("disconnect", qpn = %self.qpn(), peer = self.peer());
         self.parts(private).instrument(span).await
@@ -153,15 +156,17 @@ impl Connection {
         self.link.ways(|ways| ways.peer).map(display)
     }
 
-    /// Lets the peer [map](Self::map) memory that was [registered to be](crate::Domain::register_shared):
-    /// it then reads and writes it as its own, in nanoseconds. It can't be taken back.
+    /// Lets the peer [map](Self::map) memory that was [registered to
+    /// be](crate::Domain::register_shared): it then reads and writes it as its own, in nanoseconds.
+    /// It can't be taken back.
     ///
-    /// It is granted to the peer's program, and not to its queue pair alone: whoever has mapped memory needs
-    /// no key to change it, by other connections to this NIC neither, of whatever domain.
+    /// It is granted to the peer's program, and not to its queue pair alone: whoever has mapped
+    /// memory needs no key to change it, by other connections to this NIC neither, of whatever
+    /// domain.
     ///
     /// # Errors
-    /// When the memory was not registered so, or with another NIC, or peers may not write there; or when the
-    /// peer is not on this machine.
+    /// When the memory was not registered so, or with another NIC, or peers may not write there; or
+    /// when the peer is not on this machine.
     pub fn grant(&self, memory: &Registered) -> Result<(), GrantError> {
         let device = self.nic.shared().capabilities.name;
         let unsupported = GrantError::Unsupported { device };
@@ -173,9 +178,10 @@ impl Connection {
         self.nic.shared().with(|machine| machine.grant(path, tag, shared))
     }
 
-    /// Maps memory of the peer's: waits until the peer has [granted](Self::grant) what this names, or a
-    /// part of, for as long as that takes: who can't be sure that it will limits that, as by
-    /// [`timeout`](tokio::time::timeout). What is [`Mapped`] is written without a packet, by queue pairs, too.
+    /// Maps memory of the peer's: waits until the peer has [granted](Self::grant) what this names,
+    /// or a part of, for as long as that takes: who can't be sure that it will limits that, as by
+    /// [`timeout`](tokio::time::timeout). What is [`Mapped`] is written without a packet, by queue
+    /// pairs, too.
     ///
     /// # Errors
     /// When the connection ends before.
@@ -301,8 +307,8 @@ impl<K: Kind> Unconnected<K> {
         K::join(ends, self.connection.clone())
     }
 
-    /// Asks whoever listens to a service at an address for a connection, with up to 92 bytes for it.
-    /// What it answers comes with the queue pair.
+    /// Asks whoever listens to a service at an address for a connection, with up to 92 bytes for
+    /// it. What it answers comes with the queue pair.
     ///
     /// The address is what the peer's [`Nic::address`] tells, as text. On `udp` it may name a host:
     /// `udp:node7:5000`, or `udp:node7` at port 4791. The system's resolver looks the name up, on a
@@ -311,9 +317,9 @@ impl<K: Kind> Unconnected<K> {
     ///
     /// A peer whose device takes only smaller packets than this NIC's is asked again with those.
     ///
-    /// With more than 76 bytes there is no room left in the request to agree on what two NICs of this
-    /// kind can do beyond the standard, and each takes the other for a standard one: writes carry no
-    /// metadata then, and more is acknowledged than need be.
+    /// With more than 76 bytes there is no room left in the request to agree on what two NICs of
+    /// this kind can do beyond the standard, and each takes the other for a standard one: writes
+    /// carry no metadata then, and more is acknowledged than need be.
     ///
     /// A program that uses `rdma_cm` listens to [a port](ServiceId::from_tcp_port). A request for a
     /// port carries up to 56 bytes, and up to 40 beside an agreement; the program gets 56, of which
@@ -344,15 +350,15 @@ impl<K: Kind> Unconnected<K> {
     /// no room to agree on what goes beyond the standard, as with [`connect`](Self::connect). It
     /// stands when this returns, with what the peer said last.
     ///
-    /// The peer has yet to confirm it, and one that does not, as if the request came from a stranger
-    /// who is not where it says, is waited for for a while. A server that takes up one peer after the
-    /// other in a single task keeps the others waiting meanwhile: have each awaited in a task of its
-    /// own.
+    /// The peer has yet to confirm it, and one that does not, as if the request came from a
+    /// stranger who is not where it says, is waited for for a while. A server that takes up one
+    /// peer after the other in a single task keeps the others waiting meanwhile: have each awaited
+    /// in a task of its own.
     ///
     /// # Errors
     /// When the peer has given it up, or has not confirmed it within
-    /// [`connect_timeout`](crate::Config::connect_timeout); when so many peers ask at a time that it
-    /// had to make room for others; or when there are more bytes.
+    /// [`connect_timeout`](crate::Config::connect_timeout); when so many peers ask at a time that
+    /// it had to make room for others; or when there are more bytes.
     pub async fn accept(
         self,
         incoming: Incoming,
@@ -469,8 +475,8 @@ pub(crate) struct Whom {
     pub service: ServiceId,
 }
 
-/// The address of the peer at the end of a way that leads there, as text, on a device of the same kind
-/// as the one of this address.
+/// The address of the peer at the end of a way that leads there, as text, on a device of the same
+/// kind as the one of this address.
 fn peer_of(own: &Address, way: &Way) -> String {
     let outer = match way {
         Way::Link(link) => return format!("the end of link {}", link.0),

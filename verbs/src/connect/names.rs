@@ -40,8 +40,8 @@ fn interrupted(host: &HostName) -> impl FnOnce(io::Error) -> LookUpError + use<>
     |source| LookUpError::Failed { name, interface: None, source }
 }
 
-/// Does what may block on another thread: one of Tokio's where this is called in a runtime, and one of
-/// its own elsewhere. An error says why there is no answer.
+/// Does what may block on another thread: one of Tokio's where this is called in a runtime, and one
+/// of its own elsewhere. An error says why there is no answer.
 async fn aside<R: Send + 'static>(does: impl FnOnce() -> R + Send + 'static) -> io::Result<R> {
     let (answer, answered) = oneshot::channel();
     let does = move || {

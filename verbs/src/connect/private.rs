@@ -3,8 +3,8 @@
 use std::fmt;
 use std::ops::Deref;
 
-/// What the peer's program said with a message of the connection's, with zeros behind it as far as there
-/// was room: the wire does not tell how long it was.
+/// What the peer's program said with a message of the connection's, with zeros behind it as far as
+/// there was room: the wire does not tell how long it was.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Private(Vec<u8>);
 

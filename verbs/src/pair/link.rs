@@ -165,8 +165,8 @@ impl Link {
         self.watchers.wake_all();
     }
 
-    /// Why it is over. The first reason stays, but that this side has ended it is no reason once the
-    /// peer's answer is known. Whether it was not over before.
+    /// Why it is over. The first reason stays, but that this side has ended it is no reason once
+    /// the peer's answer is known. Whether it was not over before.
     pub fn end(&self, ending: Ending) -> bool {
         let (first, known) = match &*locked(&self.stand) {
             Stand::Ended(Ending::PeerLeft { .. } | Ending::Broken(_)) => (false, true),
@@ -207,7 +207,8 @@ impl Link {
         self.watchers.until(ended).await
     }
 
-    /// The address of the peer's NIC, and the port that it is spoken to at; none of a device without.
+    /// The address of the peer's NIC, and the port that it is spoken to at; none of a device
+    /// without.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         let way = self.ways(|ways| ways.path.as_ref().map(|(way, _)| way.clone()))?;
         let nic::Way::Network(outer) = way.way() else { return None };

@@ -48,9 +48,9 @@ pub struct QueuePairConfig {
     pub rights: Rights,
     /// The most reads and atomic operations under way at a time, each way.
     pub reads: u8,
-    /// How often the peer is to send again what finds no receive posted here, at most 6 times, before its
-    /// request fails: [`INFINITE`](RnrRetryCount::INFINITE) is for as long as the connection stands. It is
-    /// told when the connection is made in band.
+    /// How often the peer is to send again what finds no receive posted here, at most 6 times,
+    /// before its request fails: [`INFINITE`](RnrRetryCount::INFINITE) is for as long as the
+    /// connection stands. It is told when the connection is made in band.
     pub rnr_retries: RnrRetryCount,
 }
 
@@ -80,8 +80,8 @@ impl QueuePairConfig {
 ///
 /// It may be used by many tasks at once. A request is posted when its future is first polled, in
 /// that order; if the queue is full, it waits for room. A future that is dropped before changes
-/// nothing; one that is dropped later leaves its request under way, whose memory is kept until it is
-/// done.
+/// nothing; one that is dropped later leaves its request under way, whose memory is kept until it
+/// is done.
 ///
 /// Messages are received in order, into buffers that were posted in order: so
 /// [`recv`](Self::recv) may be dropped at any time, and no message is lost by it.
@@ -162,9 +162,9 @@ impl QueuePair {
 
     /// Sends a message into the next buffer that the peer has posted.
     ///
-    /// The bytes are sent from where they lie, if they are a `Vec<u8>`, a `Bytes`, or whatever else is
-    /// made [`Data`] without a copy, and come back as a buffer. Data without a buffer of its own, such as
-    /// `b"hello"`, comes back as an empty one.
+    /// The bytes are sent from where they lie, if they are a `Vec<u8>`, a `Bytes`, or whatever else
+    /// is made [`Data`] without a copy, and come back as a buffer. Data without a buffer of its
+    /// own, such as `b"hello"`, comes back as an empty one.
     ///
     /// # Errors
     /// As [`perform`](Self::perform).
@@ -225,8 +225,8 @@ impl QueuePair {
 
     /// Reads the peer's memory, as much as `into` has room for; a buffer comes back filled.
     ///
-    /// The room of a `Vec<u8>`, as of a [`Buf`], is its capacity, and not its length: what it held is
-    /// replaced.
+    /// The room of a `Vec<u8>`, as of a [`Buf`], is its capacity, and not its length: what it held
+    /// is replaced.
     ///
     /// # Errors
     /// As [`perform`](Self::perform), and when there is more room than remote memory.
@@ -265,7 +265,8 @@ impl QueuePair {
         self.perform(request).await.map(before)
     }
 
-    /// Posts a buffer for a message to come: a [`Buf`], or a `Vec<u8>`, of either the whole capacity.
+    /// Posts a buffer for a message to come: a [`Buf`], or a `Vec<u8>`, of either the whole
+    /// capacity.
     ///
     /// # Errors
     /// When as many as configured are posted, or receives come from a shared queue.
@@ -288,12 +289,12 @@ impl QueuePair {
     }
 
     /// Posts a buffer, and awaits the next message, which is in a buffer that was posted before, if
-    /// there was one. If as many buffers are posted as may be, that is no error here: the next message makes
-    /// room for this one.
+    /// there was one. If as many buffers are posted as may be, that is no error here: the next
+    /// message makes room for this one.
     ///
     /// # Errors
-    /// When receives come from a shared queue, or the connection is over, and all that came before was
-    /// received.
+    /// When receives come from a shared queue, or the connection is over, and all that came before
+    /// was received.
     #[inline]
     pub async fn recv(&self, buffer: impl Into<Memory>) -> Result<Message, Failed> {
         let held = match self.post_receive(buffer) {

@@ -7,8 +7,8 @@ use crate::sync::{AtomicU64, Mutex, Ordering, locked};
 /// A queue, and a slot for each request that was posted to it and is not done, or whose future has
 /// not looked yet.
 ///
-/// A future looks, registers its waker, and looks again; whoever completes puts the completion there
-/// first, and wakes then. Both are done with the slots locked, so none is missed.
+/// A future looks, registers its waker, and looks again; whoever completes puts the completion
+/// there first, and wakes then. Both are done with the slots locked, so none is missed.
 pub(crate) struct Slots<Q, T> {
     inside: Mutex<Inside<Q, T>>,
     /// How many completions there were: so a look that finds nothing is a load.

@@ -42,8 +42,8 @@ impl Wake for Bell {
     }
 }
 
-/// Runs a future on this thread. While it waits, the thread sees to the NIC as the watch does, for the
-/// runtime that was to may not run.
+/// Runs a future on this thread. While it waits, the thread sees to the NIC as the watch does, for
+/// the runtime that was to may not run.
 pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output {
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(bell.clone());
@@ -95,8 +95,8 @@ fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(waker))
 }
 
-/// Yields in Tokio's own way. A plain wake-up of ourselves would call an idle worker to steal us. But
-/// where the thread is blocked, Tokio would wait for it.
+/// Yields in Tokio's own way. A plain wake-up of ourselves would call an idle worker to steal us.
+/// But where the thread is blocked, Tokio would wait for it.
 pub(crate) fn let_others_run<T>(context: &mut Context<'_>) -> Poll<T> {
     if BLOCKED.get() {
         context.waker().wake_by_ref();

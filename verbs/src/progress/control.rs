@@ -441,8 +441,8 @@ impl Control {
         self.clear();
     }
 
-    /// Has the reader of a completion queue woken by the next completion; at once, if one came since
-    /// it looked: it sleeps by now, perhaps.
+    /// Has the reader of a completion queue woken by the next completion; at once, if one came
+    /// since it looked: it sleeps by now, perhaps.
     fn arm(&mut self, queue: CompletionQueueId) {
         if self.nic.arm(queue, nic::Notify::Any) == Ok(true)
             && let Some(bell) = self.queues.get(&queue)

@@ -24,8 +24,9 @@ const NOBODY: u32 = 0;
 /// What runs when somebody takes turns with it, and those who would.
 ///
 /// Whoever gives it up, or the duty, wakes one who stands by. Whoever would stand by says so first
-/// and then tries to take it. The one order of all these steps, and a fence between the two of whoever
-/// stands by, see to it that one of them sees the other: so none sleeps beside what nobody has.
+/// and then tries to take it. The one order of all these steps, and a fence between the two of
+/// whoever stands by, see to it that one of them sees the other: so none sleeps beside what nobody
+/// has.
 pub(crate) struct Duty<T> {
     lock: ProgressLock<T>,
     /// Who is the keeper, by precedence; 0 if nobody is.
@@ -96,15 +97,15 @@ impl<T> Duty<T> {
         self.kept.load(Ordering::SeqCst) >= from as u32
     }
 
-    /// Whether the duty is kept by somebody of just this precedence: who took it for himself, unless
-    /// another has taken it since.
+    /// Whether the duty is kept by somebody of just this precedence: who took it for himself,
+    /// unless another has taken it since.
     #[inline]
     pub fn is_with(&self, who: Precedence) -> bool {
         self.kept.load(Ordering::SeqCst) == who as u32
     }
 
-    /// Takes the duty, unless another has it of the same precedence or a higher one. Whether it is the
-    /// caller's.
+    /// Takes the duty, unless another has it of the same precedence or a higher one. Whether it is
+    /// the caller's.
     #[inline]
     pub fn keep(&self, who: Precedence) -> bool {
         let take = |kept: u32| (kept < who as u32).then_some(who as u32);
@@ -120,8 +121,8 @@ impl<T> Duty<T> {
         }
     }
 
-    /// Lays the duty down where nobody needs to have it, unless it is another's by now. Whether it was
-    /// not.
+    /// Lays the duty down where nobody needs to have it, unless it is another's by now. Whether it
+    /// was not.
     pub fn rest(&self, who: Precedence) -> bool {
         let (relaxed, ordering) = (Ordering::Relaxed, Ordering::SeqCst);
         self.kept.compare_exchange(who as u32, NOBODY, ordering, relaxed).is_ok()

@@ -48,11 +48,12 @@ pub(crate) trait Machine: Send {
     /// Sends what was posted to a queue last, before anything else.
     fn posted(&mut self, queue: &SendQueue);
 
-    /// Sends a message of which nothing is kept, if it can be sent now, and nothing of it lost. Whether it
-    /// was.
+    /// Sends a message of which nothing is kept, if it can be sent now, and nothing of it lost.
+    /// Whether it was.
     fn send_copied(&mut self, queue: &mut SendQueue, message: &Copied<'_>) -> bool;
 
-    /// The peer's program has received so many of all that was posted to a queue since it was connected.
+    /// The peer's program has received so many of all that was posted to a queue since it was
+    /// connected.
     fn proved(&mut self, queue: &SendQueue, count: u32);
 
     /// Whether there is anything to [settle](Self::settle) that is not the last turn's.
@@ -91,8 +92,8 @@ pub(crate) struct Engine<D> {
     now: Time,
     /// Whether the device is watched, and until when.
     armed: Option<Option<Time>>,
-    /// While it is watched, whether nothing was received since the clock was read, and so nothing bears
-    /// a time that was long past.
+    /// While it is watched, whether nothing was received since the clock was read, and so nothing
+    /// bears a time that was long past.
     asleep: bool,
 }
 
@@ -111,9 +112,9 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Reads the clock where the device was watched. What the time has come for waits until what has
-    /// arrived is received: it may be what was waited for, if this process had no processor, or was
-    /// stopped, for longer than that.
+    /// Reads the clock where the device was watched. What the time has come for waits until what
+    /// has arrived is received: it may be what was waited for, if this process had no processor, or
+    /// was stopped, for longer than that.
     fn awake(&mut self) {
         self.now = self.device.now();
         match self.asleep {
@@ -137,7 +138,8 @@ impl<D: Device> Engine<D> {
         self.take_grants();
     }
 
-    /// Takes in what peers have granted, if somebody waits for that: to look for it takes a system call.
+    /// Takes in what peers have granted, if somebody waits for that: to look for it takes a system
+    /// call.
     fn take_grants(&mut self) {
         while self.control.grants.are_awaited()
             && let Some(granted) = self.device.granted()

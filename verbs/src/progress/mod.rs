@@ -1,8 +1,8 @@
 //! Who runs the NIC, and when.
 //!
-//! **Inline**, whoever waits does. A future that is polled takes the NIC and spins, for a while; lets
-//! other tasks run, and spins on; and when nothing has come for as long as is configured, it arms
-//! the device, looks once more, and sleeps.
+//! **Inline**, whoever waits does. A future that is polled takes the NIC and spins, for a while;
+//! lets other tasks run, and spins on; and when nothing has come for as long as is configured, it
+//! arms the device, looks once more, and sleeps.
 //!
 //! | who | has |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | the watch | the duty when nobody waits: it wakes with the device, or looks every millisecond |
 //!
 //! What must never be is that somebody sleeps, the device is not armed, and nobody has the duty. So
-//! who gives it up wakes one who stands by, or arms the device, or leaves the watch ticking; and who
-//! would stand by says so first and looks for the duty again.
+//! who gives it up wakes one who stands by, or arms the device, or leaves the watch ticking; and
+//! who would stand by says so first and looks for the duty again.
 //!
 //! **Dedicated**, a thread of its own has the duty for good, and others only look at their rings.
 
@@ -99,14 +99,14 @@ pub(crate) struct Shared {
 
 /// What somebody waits for: see [`Nic::wait_for`](crate::Nic::wait_for).
 pub trait Look {
-    /// What is found. It goes through many hands: what is more than a few words is better kept aside by
-    /// who looks, who then finds nothing but that it is there.
+    /// What is found. It goes through many hands: what is more than a few words is better kept
+    /// aside by who looks, who then finds nothing but that it is there.
     type Found;
 
     /// It, if it is there.
     ///
-    /// It is looked for after each turn, with the NIC in hand if nobody else has it: what is posted by
-    /// that leaves at once, and nothing of the NIC is to be awaited, made or dropped.
+    /// It is looked for after each turn, with the NIC in hand if nobody else has it: what is posted
+    /// by that leaves at once, and nothing of the NIC is to be awaited, made or dropped.
     fn look(&mut self, nic: AtHand<'_>) -> Option<Self::Found>;
 
     /// Has `waker` woken when it may be there. It is looked for once more afterwards.
@@ -224,9 +224,10 @@ impl Shared {
         settled.found
     }
 
-    /// Gives the NIC up, for whoever goes on at once. What the last turn called for, acknowledgements above
-    /// all, goes behind what is posted next, or when the watch takes a turn, which it does within a
-    /// millisecond while the device is not armed: it is not where anybody has found something.
+    /// Gives the NIC up, for whoever goes on at once. What the last turn called for,
+    /// acknowledgements above all, goes behind what is posted next, or when the watch takes a turn,
+    /// which it does within a millisecond while the device is not armed: it is not where anybody
+    /// has found something.
     #[inline]
     pub fn release_soon(&self, machine: Held<'_>) {
         if machine.has_work() {
@@ -241,8 +242,8 @@ impl Shared {
         });
     }
 
-    /// Waits for what `look` finds, making progress meanwhile. With what was found comes the NIC, if
-    /// it was in hand.
+    /// Waits for what `look` finds, making progress meanwhile. With what was found comes the NIC,
+    /// if it was in hand.
     #[inline]
     pub fn wait<'s, L: Look>(
         &'s self,
@@ -270,8 +271,8 @@ impl Shared {
         }
     }
 
-    /// Counts that somebody found at once what he waited for. If that goes on, peers would wait for as
-    /// long for what is owed them, and so a turn is taken now and then.
+    /// Counts that somebody found at once what he waited for. If that goes on, peers would wait for
+    /// as long for what is owed them, and so a turn is taken now and then.
     #[inline]
     pub fn goes_on(&self) {
         let finds = self.finds.load(Ordering::Relaxed).wrapping_add(1);
@@ -281,8 +282,8 @@ impl Shared {
         }
     }
 
-    /// A turn, of which all hear who look at memory that peers write: also if somebody has found what
-    /// he waited for, for they may wait for the same.
+    /// A turn, of which all hear who look at memory that peers write: also if somebody has found
+    /// what he waited for, for they may wait for the same.
     #[inline]
     pub fn step(&self, machine: &mut Held<'_>) -> Turned {
         let turned = machine.turn();
@@ -409,7 +410,8 @@ impl Shared {
         }
         if let Some(found) = look.look(AtHand::of(self, &mut machine)) {
             self.end(stint);
-            // The device is armed, perhaps for later than what was posted in the look is to be timed.
+            // The device is armed, perhaps for later than what was posted in the look is to be
+            // timed.
             self.release(machine);
             return Poll::Ready((found, None));
         }
@@ -534,8 +536,8 @@ impl Shared {
         }
     }
 
-    /// A turn, and a look in the midst of it; only a look, if another has the NIC. Who finds something
-    /// goes on at once with it.
+    /// A turn, and a look in the midst of it; only a look, if another has the NIC. Who finds
+    /// something goes on at once with it.
     #[inline]
     pub fn turn_and_find<R>(&self, look: impl FnOnce(AtHand<'_>) -> Option<R>) -> Option<R> {
         // A thread that runs the NIC is not to be kept waiting for what a look does.

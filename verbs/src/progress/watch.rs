@@ -1,8 +1,8 @@
 //! The watch: who sees to the NIC when nobody waits.
 //!
-//! A task of the runtime in which the NIC was opened, or a thread where there is none. It wakes with
-//! the device while that is armed, and every millisecond while it is not: then it looks whether
-//! anybody has taken turns since, and if not, takes some, arms the device, and sleeps.
+//! A task of the runtime in which the NIC was opened, or a thread where there is none. It wakes
+//! with the device while that is armed, and every millisecond while it is not: then it looks
+//! whether anybody has taken turns since, and if not, takes some, arms the device, and sleeps.
 //!
 //! Where nobody spins, the task does not wait for a millisecond, but until others have been run. No
 //! time passes then but the device's, and so on a simulated network each run is the same.
@@ -152,7 +152,8 @@ impl Shared {
     /// Looks, and sees to the NIC if nobody else does.
     pub(super) fn patrol(&self, patrol: &mut Patrol) -> Next {
         let attended = self.attended.load(Ordering::Relaxed);
-        // That somebody keeps the duty is not enough: it may be a future that its task does not poll.
+        // That somebody keeps the duty is not enough: it may be a future that its task does not
+        // poll.
         let busy = attended != patrol.attended;
         patrol.attended = attended;
         let Some(mut machine) = self.duty.enter() else {
@@ -207,8 +208,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether somebody would wake who sleeps here. A task of another runtime is not enough, which may
-    /// not run, and so this one gets its own.
+    /// Whether somebody would wake who sleeps here. A task of another runtime is not enough, which
+    /// may not run, and so this one gets its own.
     pub(super) fn is_watched_here(&self) -> bool {
         self.watch.is_kept_here() || self.me.upgrade().is_some_and(|me| me.keep_watch().is_ok())
     }

@@ -1,12 +1,12 @@
 //! The lock around a NIC: whoever waits takes it and makes progress for all.
 //!
 //! Nobody blocks on it to post. Who posts leaves a mark in the same word that says whether the lock
-//! is held, in the same atomic step that tries to take it; who releases the lock gives it up only if
-//! no mark was left since it last looked. So work that is posted while another thread runs the NIC is
-//! sent by that thread, and none is forgotten between its last look and its release.
+//! is held, in the same atomic step that tries to take it; who releases the lock gives it up only
+//! if no mark was left since it last looked. So work that is posted while another thread runs the
+//! NIC is sent by that thread, and none is forgotten between its last look and its release.
 //!
-//! What needs an answer, such as making a queue pair, [waits](ProgressLock::claim) for the lock, and
-//! whoever holds it for long makes room when [asked](Guard::is_wanted).
+//! What needs an answer, such as making a queue pair, [waits](ProgressLock::claim) for the lock,
+//! and whoever holds it for long makes room when [asked](Guard::is_wanted).
 
 use std::hint::spin_loop;
 use std::marker::PhantomData;
@@ -17,7 +17,8 @@ use crate::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell, this_thread, yie
 const HELD: u32 = 1;
 const RUNG: u32 = 2;
 
-/// Turns of a waiting thread before it lets others run: whoever has the lock may want this processor.
+/// Turns of a waiting thread before it lets others run: whoever has the lock may want this
+/// processor.
 const SPINS: u32 = if cfg!(verbs_loom) { 1 } else { 100 };
 
 pub(crate) struct ProgressLock<T> {
@@ -155,8 +156,8 @@ impl<T> DerefMut for Guard<'_, T> {
 
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
-        // Only while unwinding: everybody else leaves. The mark goes, too, or nobody could enter any
-        // more; what it stands for is in the queues, where the next one finds it.
+        // Only while unwinding: everybody else leaves. The mark goes, too, or nobody could enter
+        // any more; what it stands for is in the queues, where the next one finds it.
         self.lock.owner.store(0, Ordering::Relaxed);
         self.lock.state.store(0, Ordering::SeqCst);
     }

@@ -10,8 +10,8 @@ pub(crate) fn pin_to(core: usize) -> io::Result<()> {
     if core >= 8 * size_of::<libc::cpu_set_t>() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: all zeros are a set of no processors, the one that is added has its bit there, and the
-    // kernel reads a live set.
+    // SAFETY: all zeros are a set of no processors, the one that is added has its bit there, and
+    // the kernel reads a live set.
     let result = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut set);
@@ -32,7 +32,7 @@ pub(crate) fn wait_either(one: impl AsFd, end: impl AsFd) -> bool {
 
 /// A descriptor that tasks of this runtime can sleep on.
 pub(crate) fn sleepable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an owned descriptor stays open, and the same, for as long as it is owned: here, by what
-    // is returned.
+    // SAFETY: an owned descriptor stays open, and the same, for as long as it is owned: here, by
+    // what is returned.
     unsafe { AsyncFd::register(fd) }.map_err(io::Error::from)
 }

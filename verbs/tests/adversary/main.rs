@@ -1,6 +1,6 @@
 //! Connections over `udp` while somebody who sees none of their packets does what can be done from
-//! elsewhere: forges packets in both hosts' names, knowing their addresses and ports. What was under
-//! way completes, and new connections are made meanwhile.
+//! elsewhere: forges packets in both hosts' names, knowing their addresses and ports. What was
+//! under way completes, and new connections are made meanwhile.
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -211,8 +211,8 @@ fn a_connection_survives_bytes_that_are_no_packets() {
     survives(Adversary::garble);
 }
 
-/// It took 4 s, and the next connection as long, since a socket was connected to port 0 and took what
-/// was for others.
+/// It took 4 s, and the next connection as long, since a socket was connected to port 0 and took
+/// what was for others.
 #[test]
 fn a_connection_to_port_0_is_refused_at_once_and_the_next_one_is_made() {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -247,9 +247,9 @@ fn datagrams_and_their_destinations_are_dropped_at_any_time() {
     });
 }
 
-/// Memory that a peer writes to as fast as it can, several writes at a time: one of them is refused,
-/// and so each takes a connection. For most of its time one that is made waits, and so several are
-/// at a time.
+/// Memory that a peer writes to as fast as it can, several writes at a time: one of them is
+/// refused, and so each takes a connection. For most of its time one that is made waits, and so
+/// several are at a time.
 #[test]
 fn registrations_are_dropped_while_they_are_written_at_full_speed() {
     const AT_A_TIME: u64 = 8;
@@ -296,7 +296,8 @@ async fn written_and_dropped(bench: Arc<Bench>, service: ServiceId, times: u64, 
             tokio::join!(writes(number), writes(number + 128), drops);
         let refused = FailedWhy::Carried(Failure::Broke(Cause::PeerAccess));
         assert!(first == refused || second == refused, "{first:?}, {second:?}");
-        // That one is refused, or that the memory was taken back, says that no byte changes any more.
+        // That one is refused, or that the memory was taken back, says that no byte changes any
+        // more.
         assert!(then == later && revoked.is_none_or(|sum| sum == then), "a byte has changed");
         drop((one, other));
         assert_eq!(sum(&region), then, "a byte has changed");
@@ -309,8 +310,8 @@ fn mappings() -> usize {
     maps.lines().filter(|line| line.contains("/memfd:")).count()
 }
 
-/// What one side grants and the other maps, before, while or after it is written: in a process of its
-/// own, where mappings can be counted.
+/// What one side grants and the other maps, before, while or after it is written: in a process of
+/// its own, where mappings can be counted.
 #[test]
 fn grants_and_what_is_mapped_are_dropped_at_any_time_and_leave_nothing_behind() {
     child::alone(|| {

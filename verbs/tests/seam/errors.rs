@@ -395,7 +395,8 @@ fn errors_go_where_errors_go() {
     is::<ListenRefused>();
 }
 
-/// Whoever has its handle may try to end it, and is told that this can't be yet; or not with so many words.
+/// Whoever has its handle may try to end it, and is told that this can't be yet; or not with so
+/// many words.
 #[test]
 fn a_connection_that_is_just_being_made_is_not_ended_by_its_handle() {
     for (over, config) in [(Over::Shm, brief()), (Over::Udp, sleepy())] {

@@ -1,5 +1,5 @@
-//! What only a peer that is wrong, or that moves, sends: a device changes what comes, before its NIC
-//! sees it.
+//! What only a peer that is wrong, or that moves, sends: a device changes what comes, before its
+//! NIC sees it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -129,7 +129,8 @@ impl How {
     }
 }
 
-/// Runs a program over two connected ends. To what comes to the first one this is done once they are.
+/// Runs a program over two connected ends. To what comes to the first one this is done once they
+/// are.
 fn meddled<F: Future<Output = ()>>(
     meddling: Meddling,
     program: impl Fn(End, End) -> F + Send + Copy + 'static,
@@ -221,8 +222,8 @@ fn metadata_that_was_not_offered_to_be_taken_is_refused_and_breaks_the_queue_pai
     }
 }
 
-/// That the peer knows of the connection is lost, and what it asks for first is refused: by that the
-/// queue pair is told at once that the connection stands, and breaks.
+/// That the peer knows of the connection is lost, and what it asks for first is refused: by that
+/// the queue pair is told at once that the connection stands, and breaks.
 #[test]
 fn a_queue_pair_that_breaks_before_its_connection_stands_is_not_connected_and_says_so() {
     for config in [brief(), sleepy()] {

@@ -1,5 +1,5 @@
-//! NICs that are not opened, and tables of theirs that are full: what was tried, what was found, and
-//! what to do.
+//! NICs that are not opened, and tables of theirs that are full: what was tried, what was found,
+//! and what to do.
 
 use doorbell_kit::{chain, child, lab, limit_descriptors};
 use doorbell_transports::OpenError;
@@ -62,8 +62,8 @@ fn an_interface_or_address_that_this_machine_lacks_is_named_with_how_to_find_wha
     );
 }
 
-/// With a few descriptors to spare, some step of opening fails, and what fails is named with the limit:
-/// once it was said that 127.0.0.1 is no address of this machine's.
+/// With a few descriptors to spare, some step of opening fails, and what fails is named with the
+/// limit: once it was said that 127.0.0.1 is no address of this machine's.
 #[test]
 fn a_nic_for_which_there_is_no_descriptor_names_the_limit() {
     child::alone(|| {

@@ -274,8 +274,8 @@ fn a_nic_outlives_the_runtime_that_it_was_opened_in() {
     });
 }
 
-/// Whoever posted while that thread slept took the NIC and kept it, and then nobody ran it until the
-/// thread next looked.
+/// Whoever posted while that thread slept took the NIC and kept it, and then nobody ran it until
+/// the thread next looked.
 #[test]
 fn beside_a_thread_of_its_own_nobody_runs_the_nic() {
     run(Runs::MultiThread, || async {
@@ -406,8 +406,8 @@ fn pid() -> String {
     std::process::id().to_string()
 }
 
-/// What was written after a pause bore the time of the last turn before it, and so it was taken for lost
-/// at the first look at the clock, and sent again: each of these.
+/// What was written after a pause bore the time of the last turn before it, and so it was taken for
+/// lost at the first look at the clock, and sent again: each of these.
 #[test]
 fn over_udp_what_is_written_after_a_pause_of_the_program_is_not_sent_again() {
     run(Runs::CurrentThread, || async {

@@ -46,9 +46,9 @@ impl Opened {
 struct Watcher(Arc<Mutex<Vec<Opened>>>);
 
 impl Watcher {
-    /// Keeps those of this thread. Whether anybody wants a span is asked once, for all threads; and as
-    /// long as there is only one who might, of the thread alone that comes to it first, which may be
-    /// another test's. So there are always two.
+    /// Keeps those of this thread. Whether anybody wants a span is asked once, for all threads; and
+    /// as long as there is only one who might, of the thread alone that comes to it first, which
+    /// may be another test's. So there are always two.
     fn watch(&self) -> DefaultGuard {
         static OTHER: OnceLock<Dispatch> = OnceLock::new();
         OTHER.get_or_init(|| Dispatch::new(Watcher::default()));

@@ -15,8 +15,8 @@ impl Mailbox {
         self.peers[whole as usize].get()
     }
 
-    /// Returns the members that have a connection with this one which has not ended, whichever of the two has made
-    /// it.
+    /// Returns the members that have a connection with this one which has not ended, whichever of
+    /// the two has made it.
     pub fn met(&self) -> BTreeSet<u32> {
         locked(&self.ranks).values().copied().collect()
     }

@@ -1,7 +1,7 @@
 //! Payloads placed in the peer's segment, one behind the other, as credits come back.
 //!
-//! Each lands where one landed a window before, which was handled when a credit for this one came. Each
-//! has its number in its last word, and not all are checked [wholly].
+//! Each lands where one landed a window before, which was handled when a credit for this one came.
+//! Each has its number in its last word, and not all are checked [wholly].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use crate::perf::{Amount, Plan};
 
 const LANDED: RequestId<()> = RequestId::new(1, "landed");
 
-/// How many are under way at the most: half a megabyte, so that half of them leave together while the
-/// other half is on its way, and all of them stay in caches. Where frames hold `run`s of packets it pays to
-/// have more, and it is as much as `write_bw` has.
+/// How many are under way at the most: half a megabyte, so that half of them leave together while
+/// the other half is on its way, and all of them stay in caches. Where frames hold `run`s of
+/// packets it pays to have more, and it is as much as `write_bw` has.
 fn window(plan: &Plan, run: u32) -> usize {
     let bytes = if run > 1 { 1 << 21 } else { 1 << 19 };
     (bytes / plan.size).clamp(4, 64).min(plan.credits.max(4))

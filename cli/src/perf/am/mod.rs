@@ -123,8 +123,9 @@ fn beside(name: &Name) -> Name {
     Name::at(name.address(), name.service().0.wrapping_add(1))
 }
 
-/// The endpoint at the end that follows which is idle, but for calls at the beginning. Its number might
-/// be another's, as far as one knows: so each time that it is mapped it has a connection of its own.
+/// The endpoint at the end that follows which is idle, but for calls at the beginning. Its number
+/// might be another's, as far as one knows: so each time that it is mapped it has a connection of
+/// its own.
 async fn neighbour(
     endpoint: &Endpoint,
     guard: &Guard,

@@ -58,8 +58,8 @@ impl Seat {
     }
 }
 
-/// A device at the same interface with queue pairs of its own, as another process would have it, that
-/// sleeps.
+/// A device at the same interface with queue pairs of its own, as another process would have it,
+/// that sleeps.
 fn beside(spec: &Spec, tag: u32) -> anyhow::Result<AnyDevice> {
     if !matches!(spec, Spec::Packet(_) | Spec::PacketV2(..)) {
         bail!("--others share an interface: that is with --device packet and packet-v2");
@@ -148,8 +148,8 @@ impl<D: Device> Link<D> {
         found
     }
 
-    /// Pushes the next packet, if there is room. It is compiled into the loop that is timed, of which
-    /// calls and saved registers are a part otherwise.
+    /// Pushes the next packet, if there is room. It is compiled into the loop that is timed, of
+    /// which calls and saved registers are a part otherwise.
     #[inline(always)]
     fn push_next(&mut self, last: bool) -> Result<(), Full> {
         let (number, shape) = (self.next, &self.shape);

@@ -120,7 +120,8 @@ struct Question {
     last: bool,
 }
 
-/// Has a socket cut what it is given into datagrams of one size, and receive such at once; how many.
+/// Has a socket cut what it is given into datagrams of one size, and receive such at once; how
+/// many.
 fn segment(socket: &UdpSocket, size: usize) -> usize {
     // Only whole datagrams are cut, not what is to be fragmented.
     let around = 48;

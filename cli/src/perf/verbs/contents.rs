@@ -35,8 +35,8 @@ impl Contents {
         self.pattern.of(number % self.pieces, self.size)
     }
 
-    /// Whether messages are few words, and nothing besides: then they are looked at as such, without a
-    /// copy.
+    /// Whether messages are few words, and nothing besides: then they are looked at as such,
+    /// without a copy.
     #[inline]
     fn are_words(&self) -> bool {
         (8..=MOST_INLINE).contains(&self.size) && self.size.is_multiple_of(8)
@@ -68,8 +68,8 @@ impl Contents {
         both
     }
 
-    /// Whether this is the message of a number, with that word; or whether it has the word, if it is
-    /// not to be looked at `wholly`.
+    /// Whether this is the message of a number, with that word; or whether it has the word, if it
+    /// is not to be looked at `wholly`.
     #[inline]
     pub fn is(&self, number: u64, word: u64, found: &[u8], wholly: bool) -> bool {
         if found.len() != self.size {
@@ -96,7 +96,8 @@ fn set_word(message: &mut [u8], word: u64) {
 /// that their completions bring back.
 pub struct Source {
     contents: Contents,
-    /// Those at hand, that of the next message first: they come back in the order in which they went.
+    /// Those at hand, that of the next message first: they come back in the order in which they
+    /// went.
     buffers: VecDeque<Buf>,
 }
 

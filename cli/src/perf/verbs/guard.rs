@@ -1,5 +1,5 @@
-//! What ends a wait that would not end: the other end has gone, the connection broke, or nothing has
-//! happened for too long.
+//! What ends a wait that would not end: the other end has gone, the connection broke, or nothing
+//! has happened for too long.
 
 use std::cell::Cell;
 use std::future::{Future, pending};
@@ -46,8 +46,8 @@ impl Guard {
         self.beat.clone()
     }
 
-    /// Awaits what is done, but no longer than that may be hoped for. What watches is looked at when
-    /// that which is done lets others run, and so not while all is well.
+    /// Awaits what is done, but no longer than that may be hoped for. What watches is looked at
+    /// when that which is done lets others run, and so not while all is well.
     pub async fn run<T>(&self, done: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
         let events = self.nic.events();
         tokio::select! {

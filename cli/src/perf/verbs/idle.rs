@@ -23,7 +23,8 @@ pub async fn run(
     let memory = end.domain.register(Region::new(8), Rights::REMOTE)?;
     let own = end.domain.queue_pair(&QueuePairConfig::default())?;
     let (pair, _) = end.join(own, &memory).await?;
-    // In a task of its own: who is polled for another reason looks for what he waits for, and spins.
+    // In a task of its own: who is polled for another reason looks for what he waits for, and
+    // spins.
     let mut waits = tokio::spawn(async move { pair.receive().await });
     let (began, before) = (Instant::now(), processor_time()?);
     while began.elapsed() < time {

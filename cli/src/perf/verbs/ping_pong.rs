@@ -121,8 +121,8 @@ const fn word(round: u64, last: bool) -> u64 {
 }
 
 impl Inbox {
-    /// Waits for the message of a round. One that is written is found in memory: what is there and is
-    /// something else may be part of it, and is looked at again.
+    /// Waits for the message of a round. One that is written is found in memory: what is there and
+    /// is something else may be part of it, and is looked at again.
     #[inline]
     async fn arrival<'n>(&mut self, nic: &'n Nic, round: u64) -> Hand<'n> {
         if self.verb != Verb::WriteLat {
@@ -202,8 +202,8 @@ impl Outbox {
     #[inline]
     fn post(&mut self, hand: Option<&mut Hand<'_>>, round: u64, last: bool) -> anyhow::Result<()> {
         let word = word(round, last);
-        // Requests of the shortest are made where they are to lie in the queue, as programs do that know
-        // how long theirs are.
+        // Requests of the shortest are made where they are to lie in the queue, as programs do that
+        // know how long theirs are.
         match self.source.size() {
             8 => self.carry(hand, self.source.word(word)?, word, last),
             16 => self.carry(hand, self.source.pair(round, word)?, word, last),

@@ -1,11 +1,11 @@
 //! Messages one way, in batches that are posted with one ring of the doorbell.
 //!
-//! The receiver checks each batch, and says so: that, and not what the NIC alone has delivered, makes
-//! room for more. The last message of a batch has an immediate, by which the receiver knows of it, and
-//! a completion, after which its slots in the queue are free; others have one only if it brings a
-//! buffer back. Where memory is mapped, what tells the receiver is a message of its own: writes there
-//! have no packet that it could go with. Who reads checks by itself, and tells the other end of nothing
-//! but the end.
+//! The receiver checks each batch, and says so: that, and not what the NIC alone has delivered,
+//! makes room for more. The last message of a batch has an immediate, by which the receiver knows
+//! of it, and a completion, after which its slots in the queue are free; others have one only if it
+//! brings a buffer back. Where memory is mapped, what tells the receiver is a message of its own:
+//! writes there have no packet that it could go with. Who reads checks by itself, and tells the
+//! other end of nothing but the end.
 
 mod receiver;
 mod sender;
@@ -33,8 +33,8 @@ struct Shape {
     /// Messages of a batch.
     batch: u64,
     /// Messages that were not checked yet, at most: so many batches that the next ones are posted
-    /// while the first are checked, and together not much more than caches hold. But where frames hold
-    /// runs of packets, each end of a batch cuts one short, and it pays to have fewer of them.
+    /// while the first are checked, and together not much more than caches hold. But where frames
+    /// hold runs of packets, each end of a batch cuts one short, and it pays to have fewer of them.
     window: u64,
 }
 

@@ -1,9 +1,9 @@
-//! Messages that are copied to where they leave when they are posted, and kept nowhere: on a device that
-//! loses nothing, what has left need not be sent again.
+//! Messages that are copied to where they leave when they are posted, and kept nowhere: on a device
+//! that loses nothing, what has left need not be sent again.
 //!
-//! Their requests are in the queue like others, so that they are counted, completed and flushed in their
-//! order, but without their bytes. Only a peer that has no receive for one asks for it again: then the
-//! connection is over, as if no retries were configured.
+//! Their requests are in the queue like others, so that they are counted, completed and flushed in
+//! their order, but without their bytes. Only a peer that has no receive for one asks for it again:
+//! then the connection is over, as if no retries were configured.
 
 use crate::encap::{Full, Path};
 use crate::nic::common::Common;
@@ -66,8 +66,8 @@ impl Requester {
 }
 
 impl QueuePair {
-    /// What was delivered need not be in the queue any more. A device often tells of it one look late,
-    /// and so it is asked before there is no room at all.
+    /// What was delivered need not be in the queue any more. A device often tells of it one look
+    /// late, and so it is asked before there is no room at all.
     #[inline(never)]
     fn make_room<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) {
         let delivered = self.delivered(outbox);
@@ -77,7 +77,8 @@ impl QueuePair {
         }
     }
 
-    /// Sends a message of which nothing is kept, if it can be sent now and as one packet. Whether it was.
+    /// Sends a message of which nothing is kept, if it can be sent now and as one packet. Whether
+    /// it was.
     #[inline(always)]
     pub fn send_copied<O: Outbox>(
         &mut self,

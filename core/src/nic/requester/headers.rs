@@ -5,8 +5,8 @@ use crate::nic::queues::Posted;
 use crate::nic::work::{Attachment, Operation, WorkRequest};
 use crate::wire::{DmaLength, Extensions, Opcode, RemoteAddr, Reth, Service};
 
-/// The opcode and extension headers of a packet of a send or a write, which carries so many bytes from
-/// `offset` on; `apart` if each packet is a write of its own.
+/// The opcode and extension headers of a packet of a send or a write, which carries so many bytes
+/// from `offset` on; `apart` if each packet is a write of its own.
 #[inline(always)]
 pub fn headers(posted: &Posted, (offset, len): (u32, u32), apart: bool) -> (Opcode, Extensions) {
     let request = &posted.request;
@@ -26,8 +26,8 @@ pub fn headers(posted: &Posted, (offset, len): (u32, u32), apart: bool) -> (Opco
 }
 
 impl Common {
-    /// Whether each packet of a request is a write of its own. What comes with a write tells of all of
-    /// it, and so that is one.
+    /// Whether each packet of a request is a write of its own. What comes with a write tells of all
+    /// of it, and so that is one.
     #[inline]
     pub fn goes_apart(&self, request: &WorkRequest, service: Service) -> bool {
         self.runs

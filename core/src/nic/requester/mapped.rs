@@ -49,8 +49,8 @@ fn copy(
     Ok(())
 }
 
-/// Whether the packet before `beyond` is among those from `oldest` on, before `top`. It may be one from
-/// so long ago that its number seems to be yet to come.
+/// Whether the packet before `beyond` is among those from `oldest` on, before `top`. It may be one
+/// from so long ago that its number seems to be yet to come.
 fn is_among(beyond: Psn, oldest: Psn, top: Psn) -> bool {
     (1..=top.distance_from(oldest)).contains(&beyond.distance_from(oldest))
 }
@@ -79,8 +79,8 @@ impl Requester {
             && writes.take(SEVERAL).all(|posted| posted.plain == Some(Plain::Write))
     }
 
-    /// Carries out the plain writes at the cursor that are about one mapping, the key of which is given, and
-    /// a packet each at the most: the first is one. How many were.
+    /// Carries out the plain writes at the cursor that are about one mapping, the key of which is
+    /// given, and a packet each at the most: the first is one. How many were.
     fn write_row(
         &mut self,
         most: usize,
@@ -111,8 +111,9 @@ impl Requester {
 
     /// Copies what they write.
     ///
-    /// It goes to lines that the peer has read, and each has to be got from there. The processor does so
-    /// with many at a time, as long as little else is stored between them: so nothing is noted here.
+    /// It goes to lines that the peer has read, and each has to be got from there. The processor
+    /// does so with many at a time, as long as little else is stored between them: so nothing is
+    /// noted here.
     #[inline(always)]
     fn copy_row(&self, most: usize, (mapping, of_all, mtu): (&Mapping, Rkey, usize)) -> usize {
         let words = mapping.region().words();
@@ -135,7 +136,8 @@ impl Requester {
         written
     }
 
-    /// The ticket of the request before the cursor, with which what is carried out there is complete.
+    /// The ticket of the request before the cursor, with which what is carried out there is
+    /// complete.
     #[inline]
     fn ticket_before(&self) -> u64 {
         let before = self.at.checked_sub(1).and_then(|at| self.work.seen(at));
@@ -157,11 +159,11 @@ impl Requester {
 }
 
 impl QueuePair {
-    /// Carries out the write at the cursor, and others behind it if they are short, or as many packets' worth
-    /// of it as may be now. How many; none, if it is to be sent.
+    /// Carries out the write at the cursor, and others behind it if they are short, or as many
+    /// packets' worth of it as may be now. How many; none, if it is to be sent.
     ///
-    /// It must not overtake anything that is about memory, and waits for that if it is worth it: if it is
-    /// long, or more of them stand behind it. Else it is sent behind it.
+    /// It must not overtake anything that is about memory, and waits for that if it is worth it: if
+    /// it is long, or more of them stand behind it. Else it is sent behind it.
     #[inline(never)]
     pub(super) fn write_mapped(
         &mut self,

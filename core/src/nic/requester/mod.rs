@@ -70,9 +70,9 @@ pub(super) struct Requester {
     pub begun: usize,
     /// How many reads, parts of reads, and atomic operations are under way.
     asking: u32,
-    /// How many parts of reads were ever asked for beside the last of each, and packets of writes sent
-    /// apart, each of which the peer counts as a message; less the writes that were carried out here,
-    /// which it does not. Modulo 2³², as message numbers are modulo 2²⁴.
+    /// How many parts of reads were ever asked for beside the last of each, and packets of writes
+    /// sent apart, each of which the peer counts as a message; less the writes that were carried
+    /// out here, which it does not. Modulo 2³², as message numbers are modulo 2²⁴.
     parts: u32,
     /// The answer that was found missing, and asked for again.
     chased: Option<Psn>,
@@ -83,8 +83,8 @@ pub(super) struct Requester {
     insists: Insistence,
     /// How much of the window is open: all of it, but for a while after a time-out.
     open: u32,
-    /// After a time-out, the one packet that is sent again to see what the peer has, and how much of
-    /// the window was open before.
+    /// After a time-out, the one packet that is sent again to see what the peer has, and how much
+    /// of the window was open before.
     probe: Option<(Psn, u32)>,
     /// Packets since an acknowledgement was last asked for.
     unasked: u32,
@@ -301,15 +301,15 @@ impl Requester {
         self.receives().is_some_and(|receives| index as i32 + 1 >= receives)
     }
 
-    /// Whether the peer has said that it has receives, and none for one more behind what is under way.
-    /// Most often that is known without a look at what is under way: not all of it takes one.
+    /// Whether the peer has said that it has receives, and none for one more behind what is under
+    /// way. Most often that is known without a look at what is under way: not all of it takes one.
     #[inline]
     fn is_out_of_receives(&self) -> bool {
         self.at > 0 && self.credit_reaches(self.at - 1) && self.has_used_receives()
     }
 
-    /// What is placed is no message to the peer, and has to count as one to be left out of those that are
-    /// complete.
+    /// What is placed is no message to the peer, and has to count as one to be left out of those
+    /// that are complete.
     #[inline(never)]
     fn has_used_receives(&self) -> bool {
         let under_way = self.work.seen_part(0..self.at);
@@ -332,8 +332,8 @@ impl Requester {
         len <= mtu.bytes() as u32 && self.next == self.top
     }
 
-    /// Uses a completion that was `promised` for the request at the cursor, which is to be begun; if none
-    /// is left, others are promised to all that wait.
+    /// Uses a completion that was `promised` for the request at the cursor, which is to be begun;
+    /// if none is left, others are promised to all that wait.
     #[inline(always)]
     fn begin(&self, promised: &mut usize, completions: &mut Completions) -> Result<(), Turn> {
         if *promised == 0 {
@@ -344,8 +344,8 @@ impl Requester {
         Ok(())
     }
 
-    /// The part of a message of `len` bytes that goes into the packet at the cursor: where it begins,
-    /// and how long it is.
+    /// The part of a message of `len` bytes that goes into the packet at the cursor: where it
+    /// begins, and how long it is.
     #[inline]
     fn part_at_cursor(&self, len: u32, mtu: u32) -> (u32, u32) {
         let offset = self.packet * mtu;
@@ -400,8 +400,9 @@ impl QueuePair {
         }
     }
 
-    /// Sends what is at the cursor, if it may be sent: a packet, or several plain sends, at `most` so
-    /// many. Completions are `promised` to all requests that wait, as one after another is begun.
+    /// Sends what is at the cursor, if it may be sent: a packet, or several plain sends, at `most`
+    /// so many. Completions are `promised` to all requests that wait, as one after another is
+    /// begun.
     #[inline(always)]
     fn send_some<O: Outbox>(
         &mut self,

@@ -16,9 +16,9 @@ use super::{MOST_UNDER_WAY, Requester, Stop, Turn};
 const LONGEST_PART: u32 = 1 << 21;
 
 impl Requester {
-    /// How many packets of a read are asked for at once: half a window, so that one half comes while
-    /// the other is asked for. Parts begin at multiples of this, also when they are asked for again
-    /// from their middle on, so that no repetition reaches further than what it repeats.
+    /// How many packets of a read are asked for at once: half a window, so that one half comes
+    /// while the other is asked for. Parts begin at multiples of this, also when they are asked for
+    /// again from their middle on, so that no repetition reaches further than what it repeats.
     fn part(&self) -> u32 {
         (self.insists.window / 2).clamp(1, LONGEST_PART)
     }
@@ -35,9 +35,9 @@ impl QueuePair {
         self.ask::<Any, O>(common, outbox)
     }
 
-    /// Sends the atomic operation or the part of a read at the cursor, which may be in the middle of
-    /// one that was answered so far; not if it is plain: that is asked for the first time, and all of
-    /// it is one packet.
+    /// Sends the atomic operation or the part of a read at the cursor, which may be in the middle
+    /// of one that was answered so far; not if it is plain: that is asked for the first time, and
+    /// all of it is one packet.
     #[inline(always)]
     pub(super) fn ask<S: Shape, O: Outbox>(
         &mut self,
@@ -94,8 +94,8 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Sends a write of nothing, with the number before all that are not acknowledged. The peer takes
-    /// it for a copy of one that it took long ago, and acknowledges that again.
+    /// Sends a write of nothing, with the number before all that are not acknowledged. The peer
+    /// takes it for a copy of one that it took long ago, and acknowledges that again.
     #[cold]
     pub fn ask_whether_there<O: Outbox>(
         &mut self,

@@ -14,9 +14,10 @@ use crate::wire::{PathMtu, Psn, RnrTimer};
 use super::{Insistence, Requester};
 
 impl Requester {
-    /// What was sent again after a time-out is answered. If the peer has more than that, it was slow,
-    /// and nothing lost (as RFC 5682 has it of TCP): it goes on where it was. If something was after
-    /// all, what is sent now will be refused; where nothing may be sent, that is not waited for.
+    /// What was sent again after a time-out is answered. If the peer has more than that, it was
+    /// slow, and nothing lost (as RFC 5682 has it of TCP): it goes on where it was. If something
+    /// was after all, what is sent now will be refused; where nothing may be sent, that is not
+    /// waited for.
     #[cold]
     fn probed(&mut self, psn: Psn, state: State, mtu: PathMtu) {
         let Some((probe, open)) = self.probe.take() else { return };
@@ -33,8 +34,8 @@ impl Requester {
         self.rto.abandon();
     }
 
-    /// Whether the time-out that has passed began before what it is for was sent, since the clock was
-    /// not read between: then it begins anew when it was.
+    /// Whether the time-out that has passed began before what it is for was sent, since the clock
+    /// was not read between: then it begins anew when it was.
     #[cold]
     fn was_watched_too_early(&mut self, common: &Common) -> bool {
         let from = common.leaps.latest(self.watched);
@@ -47,8 +48,8 @@ impl Requester {
         at > common.now
     }
 
-    /// Whether there is something at the cursor, and neither waits for what is under way nor for the
-    /// peer's receives.
+    /// Whether there is something at the cursor, and neither waits for what is under way nor for
+    /// the peer's receives.
     fn may_go_on(&mut self) -> bool {
         let (asking, most) = (self.asking, u32::from(self.insists.reads));
         let Some(posted) = self.work.peek(self.at) else { return false };
@@ -78,8 +79,8 @@ impl QueuePair {
         common.activate(self);
     }
 
-    /// Sends the oldest packet again. It asks whether the peer is there, and what it has: to send all
-    /// of the window again at once would often be for nothing.
+    /// Sends the oldest packet again. It asks whether the peer is there, and what it has: to send
+    /// all of the window again at once would often be for nothing.
     fn send_oldest_again(&mut self, common: &mut Common) {
         let oldest = self.requester.oldest;
         let open = self.requester.probe.map_or(self.requester.open, |(_, before)| before);
@@ -95,10 +96,10 @@ impl QueuePair {
         Blamed::Request(self.requester.place_of(psn, self.mtu).0)
     }
 
-    /// Counts a try that failed. Whether it was the last: the tries are used up, and the patience is
-    /// over, which counts from when the peer last took something. What comes from the peer meanwhile,
-    /// and acknowledges nothing that is under way, does not prolong it: a peer that lives and takes
-    /// nothing would be waited for without end.
+    /// Counts a try that failed. Whether it was the last: the tries are used up, and the patience
+    /// is over, which counts from when the peer last took something. What comes from the peer
+    /// meanwhile, and acknowledges nothing that is under way, does not prolong it: a peer that
+    /// lives and takes nothing would be waited for without end.
     pub fn gave_up(&mut self, common: &mut Common) -> bool {
         let r = &mut self.requester;
         let (tries, Insistence { retries, patience, .. }) = (r.tries, &r.insists);

@@ -84,8 +84,8 @@ pub(super) struct Responder {
     pub due: Due,
     /// Packets taken since the last answer, and KiB of them.
     unanswered: u16,
-    /// When to look whether the peer has fallen silent; how many packets there were at the look before,
-    /// and how many looks there were.
+    /// When to look whether the peer has fallen silent; how many packets there were at the look
+    /// before, and how many looks there were.
     pub ack_at: Option<Time>,
     looked: u16,
     ack_every: u16,
@@ -173,9 +173,9 @@ impl Responder {
         self.metadata = connection.metadata;
     }
 
-    /// Whether an acknowledgement that nobody asked for is to go: the peer is given one when it falls
-    /// silent. As long as it sends, it waits for none, and each would cost both sides a packet in
-    /// the midst of that.
+    /// Whether an acknowledgement that nobody asked for is to go: the peer is given one when it
+    /// falls silent. As long as it sends, it waits for none, and each would cost both sides a
+    /// packet in the midst of that.
     pub fn is_to_acknowledge(&mut self, now: Time) -> bool {
         if self.ack_at.is_none_or(|at| at > now) {
             return false;
@@ -389,8 +389,9 @@ impl QueuePair {
         }
     }
 
-    /// Where nothing is lost, packets that come too early are what the peer had sent behind a refused
-    /// one before it heard of that, each of them the next of the one before; or not the peer's.
+    /// Where nothing is lost, packets that come too early are what the peer had sent behind a
+    /// refused one before it heard of that, each of them the next of the one before; or not the
+    /// peer's.
     fn come_too_early(&mut self, headers: Headers, info: OpcodeInfo, common: &mut Common) {
         let (psn, r) = (headers.bth.psn(), &mut self.responder);
         if r.refused && psn == r.beyond {

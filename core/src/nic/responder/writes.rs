@@ -133,7 +133,8 @@ impl QueuePair {
     }
 }
 
-/// The memory that so much is to be written to. Writing nothing touches none, and no key is looked at.
+/// The memory that so much is to be written to. Writing nothing touches none, and no key is looked
+/// at.
 #[inline]
 fn written(
     keys: &Keys,

@@ -63,8 +63,8 @@ fn several_values_are_whole_and_their_slots_are_used_again() {
     });
 }
 
-/// As the receive of a message becomes its completion. Fails if it is handed over before its old slot is
-/// free.
+/// As the receive of a message becomes its completion. Fails if it is handed over before its old
+/// slot is free.
 #[test]
 fn who_finds_a_value_that_was_moved_finds_room_where_it_was() {
     loom::model(|| {

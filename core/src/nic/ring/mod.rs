@@ -25,8 +25,8 @@ use crate::sync::{AtomicBool, AtomicUsize, Ordering, UnsafeCell};
 #[repr(align(64))]
 struct Line<T>(T);
 
-/// What both ends share. What one writes and what the other does are two lines apart, for processors
-/// fetch them in pairs.
+/// What both ends share. What one writes and what the other does are two lines apart, for
+/// processors fetch them in pairs.
 #[repr(C)]
 struct Ring<T> {
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,

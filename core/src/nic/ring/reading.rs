@@ -213,8 +213,8 @@ impl<'a, T> Head<'a, T> {
         value
     }
 
-    /// Moves the value to a slot of another ring, as something else that is made of it: whoever finds it
-    /// there finds room here. It is moved once, and not twice.
+    /// Moves the value to a slot of another ring, as something else that is made of it: whoever
+    /// finds it there finds room here. It is moved once, and not twice.
     #[inline(always)]
     pub fn move_to<U>(self, slot: Slot<'_, U>, make: impl FnOnce(T) -> U) {
         let written = {

@@ -12,7 +12,8 @@ impl From<Buf> for Memory {
     }
 }
 
-/// The vector as a [`Buf`], without a copy: its bytes are sent, or its whole capacity is received into.
+/// The vector as a [`Buf`], without a copy: its bytes are sent, or its whole capacity is received
+/// into.
 impl From<Vec<u8>> for Memory {
     fn from(vec: Vec<u8>) -> Self {
         Self::Buf(vec.into())
@@ -68,8 +69,8 @@ impl From<Inline> for Data {
     }
 }
 
-/// Without a copy if no other handle to the bytes is left. Shared ones travel in the request if they
-/// are few, and are copied otherwise.
+/// Without a copy if no other handle to the bytes is left. Shared ones travel in the request if
+/// they are few, and are copied otherwise.
 impl From<Bytes> for Data {
     fn from(bytes: Bytes) -> Self {
         match bytes.is_unique() {

@@ -1,10 +1,10 @@
 //! CRC-32 as Ethernet and the ICRC use it, fast where the bytes are few.
 //!
-//! An ICRC begins with a hundred bytes that hardly change and ends with a few dozen that do. So
-//! the state is a value to keep and continue from. A word or two is taken by table, some dozens of
-//! bytes by carry-less multiplication where the processor has it, and long payloads by the same with
-//! wide words, which can copy them on the way. Elsewhere, and between, it is `crc32fast`, which folds
-//! them in parallel but takes ten nanoseconds to begin and to end.
+//! An ICRC begins with a hundred bytes that hardly change and ends with a few dozen that do. So the
+//! state is a value to keep and continue from. A word or two is taken by table, some dozens of
+//! bytes by carry-less multiplication where the processor has it, and long payloads by the same
+//! with wide words, which can copy them on the way. Elsewhere, and between, it is `crc32fast`,
+//! which folds them in parallel but takes ten nanoseconds to begin and to end.
 
 #[cfg(target_arch = "x86_64")]
 mod sys;

@@ -42,8 +42,8 @@ pub fn update(register: u32, bytes: &[u8]) -> Option<u32> {
     })
 }
 
-/// What is summed of packets that carry sixteen bytes: the sequence number, where it is written if it
-/// is, and they.
+/// What is summed of packets that carry sixteen bytes: the sequence number, where it is written if
+/// it is, and they.
 const SEND: usize = 4 + 16;
 const WRITE: usize = 4 + 16 + 16;
 

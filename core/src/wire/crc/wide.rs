@@ -1,10 +1,10 @@
-//! Many bytes at once, and copied on the way if they are wanted elsewhere, on processors that multiply
-//! 512 bits without carries.
+//! Many bytes at once, and copied on the way if they are wanted elsewhere, on processors that
+//! multiply 512 bits without carries.
 //!
 //! What has come so far is kept as four words of 512 bits. To move one of them on by as much as the
-//! four of them hold is to multiply each of its halves of 128 bits by what that distance stands for;
-//! then the next bytes are added. The copy goes along in the time that the multiplications take.
-//! (The method is that of the white paper that [`super::sys`] names, with wider words.)
+//! four of them hold is to multiply each of its halves of 128 bits by what that distance stands
+//! for; then the next bytes are added. The copy goes along in the time that the multiplications
+//! take. (The method is that of the white paper that [`super::sys`] names, with wider words.)
 
 #![allow(unsafe_code)]
 
@@ -119,9 +119,9 @@ unsafe fn take<const COPY: bool>(register: u32, from: *const u8, to: *mut u8, le
 unsafe fn load(from: *const u8) -> __m512i {
     let block;
     // SAFETY: the caller answers for the memory. Of atomic words each is loaded whole, since no
-    // processor with these instructions splits an aligned word of a wider load; and that is all that
-    // a relaxed access is. It is written as an instruction for what the compiler makes of plain loads
-    // that race.
+    // processor with these instructions splits an aligned word of a wider load; and that is all
+    // that a relaxed access is. It is written as an instruction for what the compiler makes of
+    // plain loads that race.
     unsafe {
         asm!(
             "vmovdqu64 {}, [{}]",

@@ -9,10 +9,11 @@ use thiserror::Error;
 pub struct Membership {
     /// The rank of this process.
     pub rank: usize,
-    /// The addresses of the NICs of all processes, in the order of their ranks, such as `udp:192.0.2.7:5000` or
-    /// `shm:job/3`.
+    /// The addresses of the NICs of all processes, in the order of their ranks, such as
+    /// `udp:192.0.2.7:5000` or `shm:job/3`.
     pub addresses: Vec<String>,
-    /// The device that this process opens, such as `packet:eth0`, if that is not what its address says.
+    /// The device that this process opens, such as `packet:eth0`, if that is not what its address
+    /// says.
     pub device: Option<String>,
 }
 

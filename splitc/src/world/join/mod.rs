@@ -32,8 +32,8 @@ use crate::heap::Heap;
 use crate::messages::{LONGEST_HEAP, Outbox, Served};
 use crate::peers::{Far, Peer};
 
-/// The services of a process at its NIC: for operations by messages, for collectives, and for one-sided
-/// requests.
+/// The services of a process at its NIC: for operations by messages, for collectives, and for
+/// one-sided requests.
 const MESSAGES: u64 = 0x0053_706c_6974_4301;
 const COLLECTIVES: u64 = MESSAGES + 1;
 const ONE_SIDED: u64 = MESSAGES + 2;
@@ -46,15 +46,15 @@ const FEW: usize = 16;
 const REQUESTS: usize = 128;
 
 impl World {
-    /// Makes this process part of a world: opens its NIC, and meets all other processes. Ranks may come up in
-    /// any order.
+    /// Makes this process part of a world: opens its NIC, and meets all other processes. Ranks may
+    /// come up in any order.
     ///
-    /// [`Job`](crate::Job) does this for whole programs. A program that has a runtime of its own may await this
-    /// in it; the world stays on the thread that has joined it.
+    /// [`Job`](crate::Job) does this for whole programs. A program that has a runtime of its own
+    /// may await this in it; the world stays on the thread that has joined it.
     ///
     /// # Errors
-    /// When the device can't be opened, a process is not met in [time](Config::start), or is of another
-    /// world.
+    /// When the device can't be opened, a process is not met in [time](Config::start), or is of
+    /// another world.
     pub async fn join(membership: &Membership, config: &Config) -> Result<Self, JoinError> {
         let Membership { rank, addresses, device } = membership;
         let own = addresses.get(*rank).ok_or_else(|| {
@@ -71,7 +71,8 @@ impl World {
         Self::join_on(&nic, *rank, addresses, config).await
     }
 
-    /// Makes this process part of a world by a NIC that is open already, which may be one of a simulated network.
+    /// Makes this process part of a world by a NIC that is open already, which may be one of a
+    /// simulated network.
     ///
     /// # Errors
     /// As [`join`](Self::join).
@@ -173,8 +174,8 @@ impl<'j> Joining<'j> {
             try_join_all(self.others().map(|rank| self.connect(&endpoint, rank))),
             self.pairs(listener)
         )?;
-        // Behind this barrier each process has connections of the group, by which it learns of the end of any other,
-        // even before the first collective of the program.
+        // Behind this barrier each process has connections of the group, by which it learns of the
+        // end of any other, even before the first collective of the program.
         let met = group.barrier().await;
         met.map_err(|why| match why.gone() {
             Some(rank) => self.missing(rank, why.to_string()),
@@ -252,8 +253,8 @@ impl<'j> Joining<'j> {
             members: members.map(|address| Name::at(address.as_str(), COLLECTIVES)).collect(),
             tag: Some(self.tag()),
             patience: self.config.start,
-            // Credits come back once for a quarter of those that a member has at first, by a message of
-            // their own, which a barrier should not wait for.
+            // Credits come back once for a quarter of those that a member has at first, by a
+            // message of their own, which a barrier should not wait for.
             first_credits: if self.size() <= FEW { 64 } else { 8 },
             ..GroupConfig::default()
         };

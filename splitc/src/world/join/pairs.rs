@@ -18,7 +18,8 @@ pub(super) struct Pair {
 }
 
 impl Joining<'_> {
-    /// Connects queue pairs to all other processes: to those below this, and those above ask themselves.
+    /// Connects queue pairs to all other processes: to those below this, and those above ask
+    /// themselves.
     pub(super) async fn pairs(
         &self,
         mut listener: Listener,

@@ -110,9 +110,9 @@ fn command(image: &Image, config: &GuestConfig, port: OwnedFd, cable: OwnedFd) -
     let cable = sys::inherit(&mut command, cable);
     command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
     command.args(["-machine", "pc", "-accel", "tcg", "-cpu", "max"]);
-    // With one processor and no room for another, QEMU before 8.1 leaves memory barriers out, also those
-    // between that processor and its own threads for devices: now and then the guest's network
-    // interface then waits for ever for an interrupt.
+    // With one processor and no room for another, QEMU before 8.1 leaves memory barriers out, also
+    // those between that processor and its own threads for devices: now and then the guest's
+    // network interface then waits for ever for an interrupt.
     let processors = config.processors;
     let processors = format!("{processors},maxcpus={}", processors.max(2));
     command.args(["-m", &config.memory.to_string(), "-smp", &processors]);

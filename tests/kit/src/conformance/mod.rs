@@ -16,8 +16,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! Devices whose two ends are made at once, and so in one process, are [`joined`](Subject::joined) and
-//! tested by `conformance!(threads: …)`.
+//! Devices whose two ends are made at once, and so in one process, are [`joined`](Subject::joined)
+//! and tested by `conformance!(threads: …)`.
 
 mod bench;
 mod packets;

@@ -14,8 +14,8 @@ const AGAIN: &str = "DOORBELL_LAB";
 /// marked as the test, with a closure.
 ///
 /// A process that may not make namespaces starts the test again, alone, in a user namespace. Where
-/// that is not allowed either, or a program is missing, the test is passed over: that is said aloud,
-/// counted, and an error if the environment variable `CI` is set.
+/// that is not allowed either, or a program is missing, the test is passed over: that is said
+/// aloud, counted, and an error if the environment variable `CI` is set.
 ///
 /// # Panics
 /// As the body does.

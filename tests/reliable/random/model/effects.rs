@@ -64,8 +64,8 @@ impl Flow {
         ))
     }
 
-    /// Whether memory is as it would be if a send, and maybe others behind it, were overtaken by writes
-    /// into what is mapped.
+    /// Whether memory is as it would be if a send, and maybe others behind it, were overtaken by
+    /// writes into what is mapped.
     fn overtaken(&self, index: usize, memory: &Difference<'_>) -> bool {
         let is_send =
             |message: &Message| message.what == What::Send && message.extra != Extra::Invalidate;

@@ -26,7 +26,8 @@ fn listening(recipe: &Recipe) -> Source {
     source
 }
 
-/// Sends frames that are numbered, of which the first `taken` have been taken, until it is told to end.
+/// Sends frames that are numbered, of which the first `taken` have been taken, until it is told to
+/// end.
 fn send_all(
     (socket, to): (&PacketSocket, Mac),
     longest: usize,

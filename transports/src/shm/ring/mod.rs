@@ -4,14 +4,15 @@
 //! lap of the ring it was written, so the reader looks at the record itself and at nothing else: a
 //! small message costs the way of one cache line. How far the reader has come it tells in a line of
 //! its own, now and then, and beside it how far it had written in the other direction by then: what
-//! it answered is read before what it answers is believed. In another line it tells that it is going
-//! to sleep.
+//! it answered is read before what it answers is believed. In another line it tells that it is
+//! going to sleep.
 //!
 //! A ring has two lengths. While the reader keeps up, the writer turns back early, and the same few
-//! lines stay in the caches. To a reader that is behind it leaves the whole ring, which may be longer
-//! than a processor's own cache: lines that have left the writer's before the reader comes to them
-//! reach it four times as fast. Memory beyond the first length is taken when a writer first goes there,
-//! if the system has it and the device's [`Spare`] allows it; else the ring stays short.
+//! lines stay in the caches. To a reader that is behind it leaves the whole ring, which may be
+//! longer than a processor's own cache: lines that have left the writer's before the reader comes
+//! to them reach it four times as fast. Memory beyond the first length is taken when a writer first
+//! goes there, if the system has it and the device's [`Spare`] allows it; else the ring stays
+//! short.
 //!
 //! Each word has one writer, but for the sleeper's, so nothing is ever locked, and it does not
 //! matter where either side dies. Nor does it matter what either side writes: what can't be is
@@ -50,8 +51,8 @@ const LONGEST: usize = bare::TAG_LEN + 64 + PathMtu::Mtu4096.bytes();
 pub(super) const FEWEST: u32 = 256;
 pub(super) const MOST: u32 = 1 << 16;
 
-/// How many lines are used while the reader keeps up, and how close behind it then says that it is; and
-/// how many lines' memory is taken at a time.
+/// How many lines are used while the reader keeps up, and how close behind it then says that it is;
+/// and how many lines' memory is taken at a time.
 const SHORT: u64 = 1 << 12;
 const CLOSE: u64 = 64;
 
@@ -145,8 +146,8 @@ impl Ring {
         self.reach - self.place(position)
     }
 
-    /// Whether there is memory for so many lines from a word on: the same as of a position, in fewer
-    /// steps.
+    /// Whether there is memory for so many lines from a word on: the same as of a position, in
+    /// fewer steps.
     #[inline]
     fn has_memory(&self, start: usize, lines: u64) -> bool {
         start + lines as usize * LINE <= RING + self.reach as usize * LINE
@@ -188,8 +189,8 @@ impl Ring {
     }
 }
 
-/// The tag of a record of `len` bytes: its length and the lap, which is not that of the words that were
-/// there in the lap before; others [are looked at](Writer::clear_ahead).
+/// The tag of a record of `len` bytes: its length and the lap, which is not that of the words that
+/// were there in the lap before; others [are looked at](Writer::clear_ahead).
 #[inline]
 fn tag(lap: u16, len: usize) -> [u8; bare::TAG_LEN] {
     let [a, b] = lap.to_ne_bytes();

@@ -75,8 +75,8 @@ impl Reader {
         Ok(Some(bytes))
     }
 
-    /// Whether the ring has so many lines more, and their memory is there. Where a writer has been it
-    /// is, but only if the writer is honest.
+    /// Whether the ring has so many lines more, and their memory is there. Where a writer has been
+    /// it is, but only if the writer is honest.
     #[inline]
     fn reaches(&mut self, lines: u64) -> bool {
         self.ring.has_memory(self.start, lines)

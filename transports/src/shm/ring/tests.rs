@@ -162,9 +162,9 @@ fn rings_share_what_their_device_may_take_and_leave_it_to_the_next() {
     assert_eq!(filled().0, LINES);
 }
 
-/// However long its records are, and whatever of it the reader has read: what may be under way, less
-/// what two of the longest leave unused. And all the while what they carry looks like the tag of this
-/// lap or the next ones.
+/// However long its records are, and whatever of it the reader has read: what may be under way,
+/// less what two of the longest leave unused. And all the while what they carry looks like the tag
+/// of this lap or the next ones.
 #[test]
 fn a_ring_always_has_the_room_that_is_promised() {
     let least = SHORT - CLOSE - 2 * lines_for(LONGEST);

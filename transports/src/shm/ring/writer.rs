@@ -20,20 +20,22 @@ pub struct Writer {
     lap: u16,
     /// How far may be written before [room must be found](Self::find_room).
     bound: u64,
-    /// How far may be written before the writer [chooses](Self::choose_way) to turn back or to go on.
+    /// How far may be written before the writer [chooses](Self::choose_way) to turn back or to go
+    /// on.
     due: u64,
     /// How far the reader was when last looked at.
     taken: u64,
     /// How far it is known to have answered, as this side has read what it had sent by then.
     delivered: u64,
-    /// What it told last: as far as it has come, and how much it had sent. It is kept until this side
-    /// has read that much, or a stream of others that tell again and again would never be behind us.
+    /// What it told last: as far as it has come, and how much it had sent. It is kept until this
+    /// side has read that much, or a stream of others that tell again and again would never be
+    /// behind us.
     told: (u64, u64),
     /// Up to here, lines hold what may look like the tag of a lap to come: payload of records
     /// longer than a line.
     strewn_until: u64,
-    /// Up to here, lines were written in the lap before. Others may hold a tag from so many laps ago
-    /// that it is of this one again.
+    /// Up to here, lines were written in the lap before. Others may hold a tag from so many laps
+    /// ago that it is of this one again.
     fresh_until: u64,
     nonsense: bool,
     spare: Spare,
@@ -89,11 +91,11 @@ impl Writer {
         Ok((self.written, bytes))
     }
 
-    /// Begins to take the line that will be written next from the reader's cache, if there is room for
-    /// it: that is half of a message's way, and goes on while the message is made.
+    /// Begins to take the line that will be written next from the reader's cache, if there is room
+    /// for it: that is half of a message's way, and goes on while the message is made.
     ///
-    /// It is stored to, in its last word, where no tag is, so that nothing is told by it. A hint to the
-    /// processor is not followed for a line that was last used a lap ago.
+    /// It is stored to, in its last word, where no tag is, so that nothing is told by it. A hint to
+    /// the processor is not followed for a line that was last used a lap ago.
     #[inline]
     pub fn claim_early(&self) {
         if self.written < self.bound {
@@ -198,8 +200,8 @@ impl Writer {
         self.written
     }
 
-    /// How far the reader's side has taken what was written, and answered for it, of which this side
-    /// has read everything up to `read`.
+    /// How far the reader's side has taken what was written, and answered for it, of which this
+    /// side has read everything up to `read`.
     #[inline]
     pub fn delivered(&mut self, read: u64) -> u64 {
         let (taken, sent) = self.told;

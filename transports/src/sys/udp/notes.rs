@@ -1,5 +1,5 @@
-//! What the kernel notes of a UDP socket beside what it receives: identifications, interfaces that are
-//! too narrow, and messages of the network.
+//! What the kernel notes of a UDP socket beside what it receives: identifications, interfaces that
+//! are too narrow, and messages of the network.
 
 use std::io;
 use std::mem::zeroed;
@@ -45,8 +45,8 @@ fn cause(message: &libc::msghdr) -> Option<libc::sock_extended_err> {
 }
 
 impl UdpSocket {
-    /// The MTU of the interface by which the peer that this socket is connected to is reached, if IP
-    /// packets of `len` bytes do not fit it.
+    /// The MTU of the interface by which the peer that this socket is connected to is reached, if
+    /// IP packets of `len` bytes do not fit it.
     ///
     /// The kernel is offered the beginning of a datagram of that length, which it judges and keeps
     /// until the rest comes; and then a rest that no datagram can have, so that it drops all of it.
@@ -84,8 +84,8 @@ impl UdpSocket {
         }
     }
 
-    /// Sends an empty datagram that the kernel will [note](Self::note) with all its outer headers, as
-    /// it does for whoever asks for the time of sending.
+    /// Sends an empty datagram that the kernel will [note](Self::note) with all its outer headers,
+    /// as it does for whoever asks for the time of sending.
     pub fn send_shown(&self) -> io::Result<()> {
         let report = libc::SOF_TIMESTAMPING_SOFTWARE as c_int;
         self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, report, "SO_TIMESTAMPING")?;

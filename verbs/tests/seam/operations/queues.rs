@@ -110,8 +110,8 @@ pub async fn what_is_posted_in_a_look_keeps_its_order(near: Nic, far: Nic) {
     both(sends, takes).await;
 }
 
-/// In several pieces, with an immediate or not, and by whichever NIC is in hand, if one is. What waits
-/// is not overtaken, and where something may be lost nothing is copied.
+/// In several pieces, with an immediate or not, and by whichever NIC is in hand, if one is. What
+/// waits is not overtaken, and where something may be lost nothing is copied.
 pub async fn what_is_copied_keeps_its_order(near: Nic, far: Nic) {
     const COUNT: usize = 200;
     let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;

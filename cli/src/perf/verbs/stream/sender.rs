@@ -31,7 +31,8 @@ impl Maker {
         self.layout.place(number + number / window)
     }
 
-    /// The request of a number. Of the last of a batch, `told` is what the receiver is to know of it.
+    /// The request of a number. Of the last of a batch, `told` is what the receiver is to know of
+    /// it.
     #[inline]
     fn request(
         &mut self,
