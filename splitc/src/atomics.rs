@@ -9,10 +9,12 @@ use crate::element::Element;
 /// A number that processes can change atomically in shared memory: `u64`, `i64`, `f64`, `u32`,
 /// `i32` and `f32`.
 ///
-/// Whatever carries a change, it is atomic to all others, by whichever process and carrier.
+/// A change is atomic with respect to all other changes of the number, whichever processes and
+/// carriers make them.
 pub trait Atomic: Element + private::Number + PartialEq + Send {}
 
-/// What is known about a number that can be changed atomically.
+/// The conversions and the arithmetic of numbers, in a private trait, so that other crates can't
+/// implement `Atomic`.
 pub(crate) mod private {
     use super::Kind;
 
@@ -26,7 +28,7 @@ pub(crate) mod private {
     }
 }
 
-/// The types of numbers.
+/// The types of numbers that can be changed atomically.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -41,12 +43,12 @@ pub enum Kind {
 impl Kind {
     const ALL: [Self; 6] = [Self::U64, Self::I64, Self::F64, Self::U32, Self::I32, Self::F32];
 
-    /// Whether RDMA's fetch-and-add adds to such numbers.
+    /// Whether RDMA's fetch-and-add can add to numbers of this type.
     pub(crate) const fn is_added_by_rdma(self) -> bool {
         matches!(self, Self::U64 | Self::I64)
     }
 
-    /// How many bytes a number has.
+    /// How many bytes a number of this type has.
     pub(crate) const fn size(self) -> usize {
         match self {
             Self::U64 | Self::I64 | Self::F64 => 8,
@@ -99,7 +101,7 @@ numbers! {
     f32: F32, u32, std::ops::Add::add;
 }
 
-/// What an atomic operation does with a value and its operand.
+/// An atomic change of a value, by one operand or two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Verb {
@@ -107,14 +109,14 @@ pub(crate) enum Verb {
     Min,
     Max,
     Swap,
-    /// The second operand takes the place of a value that equals the first.
+    /// Replaces a value that equals the first operand by the second operand.
     CompareSwap,
     And,
     Or,
     Xor,
 }
 
-/// A verb, and the type of the numbers.
+/// An atomic change of a number, and the type of that number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Change {
     pub verb: Verb,
@@ -133,25 +135,25 @@ impl Verb {
         Self::Xor,
     ];
 
-    /// How many operands there are.
+    /// How many operands the change takes.
     pub const fn operands(self) -> usize {
         if matches!(self, Self::CompareSwap) { 2 } else { 1 }
     }
 }
 
 impl Change {
-    /// The change in six bits.
+    /// The change encoded in six bits: the type in the upper three, the verb in the lower three.
     pub const fn code(self) -> u8 {
         (self.kind as u8) << 3 | self.verb as u8
     }
 
-    /// The change of six bits, if there is one.
+    /// Decodes a change from its six bits; `None` if they stand for no type.
     pub fn of(code: u8) -> Option<Self> {
         let kind = *Kind::ALL.get(usize::from(code >> 3))?;
         Some(Self { verb: Verb::ALL[usize::from(code & 7)], kind })
     }
 
-    /// The bits of the value behind the change, of the bits before.
+    /// The bits of the value after the change, given the bits of the value before.
     #[inline]
     fn after(self, before: u64, operand: [u64; 2]) -> u64 {
         use private::Number;
@@ -184,7 +186,8 @@ impl Change {
         }
     }
 
-    /// Changes the number at `offset` of a region, which is aligned, and returns what it was.
+    /// Changes the number at `offset` of a region atomically, and returns the bits of the value
+    /// before. The error is an offset that is out of bounds or not aligned to the number's size.
     #[inline]
     pub fn apply(
         self,
@@ -206,7 +209,8 @@ impl Change {
     }
 }
 
-/// The word that a number lies in, how far from its lowest bit, and the bits of the number.
+/// The word of a region that a number of `size` bytes lies in, the position of the number's lowest
+/// bit in that word, and the mask of the number's bits.
 #[inline]
 pub(crate) fn number_at(
     region: &Region,
@@ -228,7 +232,8 @@ pub(crate) fn number_at(
     Ok((word, from_low as u32 * 8, u64::MAX >> (64 - 8 * size)))
 }
 
-/// Replaces a number within a word by what a function makes of it, and returns what it was.
+/// Replaces a number within a word atomically by what `change` makes of it, and returns the number
+/// before. If another thread changes the word meanwhile, `change` is called again.
 #[inline]
 pub(crate) fn update(
     word: &AtomicU64,

@@ -1,4 +1,4 @@
-//! What a world can be configured to be.
+//! The configuration of a world: heap size, carrier, credits, timeouts and progress.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,23 +6,24 @@ use std::time::Duration;
 
 use doorbell_verbs::Progress;
 
-/// How operations on the memory of a process are carried to that process.
+/// The means by which operations on another process's memory are carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Carrier {
-    /// Loads, stores and atomic instructions on the heap of the other process, which is mapped
-    /// here. For processes of one host on the device `shm`, where it is the default.
+    /// Loads, stores and atomic instructions on the target's heap, which is mapped into this
+    /// process. For processes of one host on the device `shm`, where `Mapped` is the default.
     Mapped,
-    /// RDMA reads, writes, fetch-and-adds and compare-and-swaps. The other process does nothing for
-    /// them, its NIC does. Operations that RDMA does not know go as [`Messages`](Self::Messages).
+    /// RDMA reads, writes, fetch-and-adds and compare-and-swaps: the target's NIC carries them out,
+    /// and the target process takes no part. Operations that RDMA does not have are sent as
+    /// [`Messages`](Self::Messages).
     OneSided,
-    /// Active Messages, many operations in each, handled by the other process, as the paper of
-    /// Begel, Buonadonna, Culler and Gay has it.
+    /// Active Messages, each of which aggregates many operations, and which the target process
+    /// handles: the scheme of the paper by Begel, Buonadonna, Culler and Gay.
     Messages,
     /// Whichever of [`OneSided`](Self::OneSided) and [`Messages`](Self::Messages) serves an
-    /// operation better: messages for split-phase operations on a few bytes, which share packets,
-    /// and one-sided operations for what is awaited by itself and for long ranges. The default
-    /// where memory is not mapped.
+    /// operation better: messages for split-phase operations on a few bytes, which are aggregated,
+    /// and one-sided operations for long ranges and for operations that are awaited one by one. The
+    /// default where memory is not mapped.
     Mixed,
 }
 
@@ -48,7 +49,7 @@ impl FromStr for Carrier {
     }
 }
 
-/// What a world is to be like. Every process of the world has the same configuration.
+/// The configuration of a world, which is the same in every process.
 ///
 /// ```
 /// use doorbell::splitc::{Config, Job};
@@ -59,27 +60,29 @@ impl FromStr for Carrier {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How many bytes of shared memory each process has for allocations: 1 GiB by default. The
-    /// system provides what is allocated, and no more.
+    /// The size in bytes of each process's heap, from which shared memory is allocated: 1 GiB by
+    /// default. The system provides memory only for what is allocated.
     pub heap: usize,
-    /// How operations are carried, if not by what the device allows: see [`Carrier`].
+    /// The carrier of operations on other processes' memory. By default the device decides:
+    /// [`Carrier::Mapped`] where it maps heaps, [`Carrier::Mixed`] elsewhere.
     pub carrier: Option<Carrier>,
-    /// How many messages a process may have under way to each other one, k in the paper: 64 by
-    /// default. Stores are acknowledged once for every max(1, k/4) messages of them.
+    /// How many messages a process may have under way to each other process, k in the paper: 64 by
+    /// default. Stores are acknowledged once for every max(1, k/4) messages of stores.
     pub credits: usize,
-    /// How long all processes may take to come up: 30 seconds by default.
+    /// How long all processes together may take to join the world: 30 seconds by default.
     pub start: Duration,
-    /// How long a process may be silent before it is taken for dead: 5 seconds by default. Over
-    /// shared memory the death of a process is noticed at once, whatever this says.
+    /// How long a process may be silent before others take it for dead: 5 seconds by default. Over
+    /// shared memory the death of a process is noticed at once, whatever `patience` is.
     pub patience: Duration,
-    /// Who runs the NIC and the handlers. [`Progress::Inline`], the default: a process serves its
-    /// peers whenever it waits for something of the world, and not while it computes.
-    /// [`Progress::Dedicated`]: threads of their own do, whatever the process does.
+    /// The threads that drive the NIC and run the handlers. With [`Progress::Inline`], the default,
+    /// a process serves its peers whenever it waits for something of the world, and not while it
+    /// computes. With [`Progress::Dedicated`], threads of the library's own serve the peers,
+    /// whatever the process does.
     pub progress: Progress,
-    /// For how long a process that waits looks again and again before it sleeps: 50 µs by default.
+    /// How long a waiting process polls before it sleeps: 50 µs by default.
     pub spin: Duration,
-    /// What processes must show to be admitted: a number that only processes of the same job know.
-    /// `Job` makes one up for [threads](crate::Job::threads) and
+    /// The number that processes show each other to be admitted, known only to processes of the
+    /// same job. `Job` makes one up for [threads](crate::Job::threads) and
     /// [processes](crate::Job::processes); members that are [given their
     /// addresses](crate::Job::member) have zero unless told otherwise.
     pub key: u64,

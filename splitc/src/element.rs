@@ -1,4 +1,4 @@
-//! Types that shared memory holds.
+//! Element types: the values that shared memory can hold.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 

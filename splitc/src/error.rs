@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! The errors of a world.
 
 use std::any::type_name;
 use std::fmt;
@@ -7,15 +7,15 @@ use std::sync::Arc;
 use doorbell_am::group::GroupError;
 use thiserror::Error;
 
-/// Why an access, an allocation or a collective failed. A small value: the [kind](Self::kind) is
-/// behind a pointer, so that results stay in registers.
+/// The error of an access, an allocation or a collective. The [kind](Self::kind) is behind a
+/// pointer, which keeps the value so small that results stay in registers.
 pub struct Error(Box<ErrorKind>);
 
 /// The kinds of errors of a [`World`](crate::World).
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The pointer or the index is wrong. Nothing was sent.
+    /// A pointer or an index is wrong. The error is found before anything is sent.
     #[error(transparent)]
     Access(#[from] AccessError),
     /// A process of the world has died, or has left while others still needed it.
@@ -24,11 +24,11 @@ pub enum ErrorKind {
     /// Memory could not be allocated or freed.
     #[error(transparent)]
     Heap(#[from] HeapError),
-    /// A collective failed.
+    /// A collective operation has failed.
     #[error(transparent)]
     Group(#[from] GroupError),
     /// The peer refused operations that this process had checked: a [function](crate::Apply)
-    /// panicked there, or the two processes are not of the same program, or memory was overwritten.
+    /// panicked there, the two processes run different programs, or memory was overwritten.
     #[error(
         "process {rank} refused {count} operations that were right by what this process knows: has a \
          function panicked there (that process says so itself), or do the two run different programs?"
@@ -53,7 +53,7 @@ pub enum ErrorKind {
     /// The carrier can't be used with the peer.
     #[error("{carrier} does not reach process {rank}: {why}")]
     NoCarrier {
-        /// The process.
+        /// The rank of the process that the carrier does not reach.
         rank: usize,
         /// The carrier that was chosen.
         carrier: crate::Carrier,
@@ -65,26 +65,25 @@ pub enum ErrorKind {
     Invalid(String),
 }
 
-/// A pointer or an index that is wrong. The error is found where the access begins; nothing was
-/// sent.
+/// A wrong pointer or index. The error is found where the access begins, and nothing was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum AccessError {
     /// The pointer is null.
     #[error("the global pointer is null")]
     Null,
-    /// There is no such process.
+    /// No process of the world, or of the team, has the rank.
     #[error("there is no process {rank}: the world has {size}, counted from 0")]
     Rank {
-        /// The rank that the pointer has.
+        /// The rank that was given.
         rank: usize,
-        /// How many processes there are.
+        /// How many processes the world or the team has.
         size: usize,
     },
     /// The array has no such element.
     #[error("there is no element {index}: the array has {len}")]
     Index {
-        /// The index.
+        /// The index that was given.
         index: usize,
         /// How many elements the array has.
         len: usize,
@@ -95,34 +94,34 @@ pub enum AccessError {
          each process's heap"
     )]
     Bounds {
-        /// Where the range begins in the heap.
+        /// Where the range begins, in bytes from the heap's beginning.
         offset: u64,
-        /// How many bytes it has.
+        /// How many bytes the range has.
         len: u64,
         /// The number of the allocation.
         block: u32,
-        /// Where the allocation begins.
+        /// Where the allocation begins in each process's heap.
         from: u64,
-        /// Where the allocation ends.
+        /// Where the allocation ends in each process's heap.
         to: u64,
     },
-    /// The range is not within the heap.
+    /// The range is not within the part of the heap for what a process has allocated for itself.
     #[error("{len} bytes at {offset:#x} are not within a heap of {heap:#x} bytes")]
     Heap {
-        /// Where the range begins.
+        /// Where the range begins, in bytes from the heap's beginning.
         offset: u64,
-        /// How many bytes it has.
+        /// How many bytes the range has.
         len: u64,
-        /// How long each process's heap is.
+        /// How many bytes each process's heap has.
         heap: u64,
     },
-    /// The allocation was freed, or there never was one of that number.
+    /// The allocation was freed, or none of that number was ever made.
     #[error("allocation {block} was freed, or never made: the pointer is of no use any more")]
     Freed {
         /// The number of the allocation.
         block: u32,
     },
-    /// The allocation is in a private epoch.
+    /// The allocation is in a private epoch, in which no process uses pointers to it.
     #[error(
         "allocation {block} is in a private epoch: every process drops its `Private` and awaits \
          `share` before anybody uses pointers to it again"
@@ -131,23 +130,24 @@ pub enum AccessError {
         /// The number of the allocation.
         block: u32,
     },
-    /// The type can't begin at this place.
+    /// The place is not aligned for the type.
     #[error("offset {offset:#x} is no multiple of {align}, which the type needs")]
     Misaligned {
-        /// The place in the heap.
+        /// The place, in bytes from the heap's beginning.
         offset: u64,
-        /// What the place must be a multiple of.
+        /// The alignment in bytes that the type needs.
         align: usize,
     },
-    /// The memory is another process's, and the operation is for the owner.
+    /// The memory belongs to another process, and the operation is only for the owner.
     #[error("the memory is process {owner}'s, and only that process can do this to it")]
     NotMine {
-        /// The owner.
+        /// The rank of the process that owns the memory.
         owner: usize,
     },
 }
 
-/// Why a pointer can't point to another type.
+/// The error of a pointer that can't be cast to another type, since its place is not aligned for
+/// that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("a {to} can't begin at offset {offset:#x}, which is no multiple of {align}")]
 pub struct CastError {
@@ -162,7 +162,7 @@ pub struct CastError {
 pub struct Gone {
     /// The rank of the process.
     pub rank: usize,
-    /// What is known about its end.
+    /// How the process ended, as far as this process knows.
     pub why: Arc<str>,
 }
 
@@ -170,53 +170,54 @@ pub struct Gone {
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum HeapError {
-    /// There is no room.
+    /// No free range of the heap is long enough.
     #[error(
         "there is no room for {asked} bytes in a heap of {heap}, of which {free} are free in one piece: \
          configure a larger `heap`"
     )]
     Full {
-        /// How many bytes were asked for, of each process.
+        /// How many bytes were asked for, in each process's heap.
         asked: u64,
-        /// How long each process's heap is.
+        /// How many bytes each process's heap has.
         heap: u64,
-        /// The longest free range.
+        /// How many bytes the longest free range has.
         free: u64,
     },
-    /// The type asks for an alignment that heaps don't provide.
+    /// The type needs an alignment that heaps don't provide.
     #[error("{of} asks for an alignment of {align}, and shared memory has {most} at the most")]
     Alignment {
-        /// The type.
+        /// The name of the type.
         of: &'static str,
-        /// The alignment that it asks for.
+        /// The alignment in bytes that the type needs.
         align: usize,
-        /// The largest alignment there is.
+        /// The largest alignment that heaps provide.
         most: usize,
     },
-    /// Processes asked for different allocations in the same collective call, or freed different
-    /// ones.
+    /// Processes made the same collective call for different things: different allocations,
+    /// functions, or allocations to free.
     #[error(
         "the processes do not do the same: {what} differs between them in this collective; here it is \
          {here}"
     )]
     Differs {
-        /// What differs.
+        /// The property in which the processes differ, such as the length.
         what: &'static str,
-        /// What this process asked for.
+        /// The request of this process.
         here: String,
     },
-    /// The pointer is not the beginning of an allocation of this process.
+    /// The pointer does not point to the beginning of memory that this process has allocated for
+    /// itself.
     #[error("no allocation of this process begins at {offset:#x}: was it freed before?")]
     NotAllocated {
-        /// Where the allocation would begin.
+        /// The offset in the heap that the pointer has.
         offset: u64,
     },
-    /// The system gave no memory.
+    /// The system did not provide memory.
     #[error("{len} bytes of shared memory can't be had: {why}")]
     System {
         /// How many bytes were asked for.
         len: usize,
-        /// What the system said.
+        /// The error that the system returned.
         why: Arc<str>,
     },
 }
@@ -228,12 +229,12 @@ impl HeapError {
 }
 
 impl Error {
-    /// What went wrong.
+    /// The kind of the error.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }
 
-    /// The rank of the process whose end this error is about, if it is.
+    /// The rank of the process that has gone, if that is what the error is about.
     pub fn gone(&self) -> Option<usize> {
         match &*self.0 {
             ErrorKind::Gone(gone) => Some(gone.rank),

@@ -1,11 +1,12 @@
-//! Which processes of a world have gone.
+//! The processes of a world that have gone, and why.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Gone;
 
-/// Which processes have gone, and why. Shared with the task that hears of it.
+/// A record of the processes that have gone, and of the reasons. Shared with the task that watches
+/// for the ends of peers.
 #[derive(Debug)]
 pub(crate) struct Fates {
     gone: Box<[AtomicBool]>,
@@ -22,7 +23,7 @@ impl Fates {
         }
     }
 
-    /// Notes the end of a process. What was noted first stays.
+    /// Notes that a process has gone, and why. If its end was noted before, the first reason stays.
     pub fn note(&self, rank: usize, why: &str) {
         let mut all = self.why.lock().unwrap_or_else(PoisonError::into_inner);
         all[rank].get_or_insert_with(|| why.into());
@@ -37,13 +38,13 @@ impl Fates {
         self.gone[rank].load(Ordering::Relaxed)
     }
 
-    /// Whether any process has gone.
+    /// Whether at least one process has gone.
     #[inline]
     pub fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
 
-    /// The error about the end of a process.
+    /// The error that says why a process has gone.
     #[cold]
     pub fn of(&self, rank: usize) -> Gone {
         let all = self.why.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +52,7 @@ impl Fates {
         Gone { rank, why: why.unwrap_or_else(|| "its connection is over".into()) }
     }
 
-    /// The first process, in the order of ranks, that has gone.
+    /// The error about the process of the lowest rank that has gone, if any process has.
     pub fn first(&self) -> Option<Gone> {
         let gone = |rank: &usize| self.gone[*rank].load(Ordering::Acquire);
         self.any().then(|| (0..self.gone.len()).find(gone)).flatten().map(|rank| self.of(rank))

@@ -1,4 +1,4 @@
-//! Functions of a program's own, which are run atomically on a value in shared memory.
+//! Functions of the program's own that run atomically on a value in shared memory.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -42,21 +42,22 @@ use crate::world::World;
 /// # Ok::<(), doorbell::splitc::RunError>(())
 /// ```
 ///
-/// The function gets a copy of the value. On values of one, two, four and eight bytes it is run
-/// again when another process has changed the value meanwhile, so it must do nothing but compute.
-/// On other values it is run by the process that they belong to, one function at a time; accesses
-/// that are no functions may see or leave a part of such a value changed.
+/// The function works on a copy of the value. On values of one, two, four and eight bytes the
+/// function is run again when another process has changed the value meanwhile, so it must do
+/// nothing but compute. On values of other sizes the function is run by the process that owns the
+/// value, one function at a time; accesses other than functions may see, or leave behind, a value
+/// that is only partly changed.
 ///
-/// If a function panics where the value is, the value stays as it was, and whoever applied the
-/// function gets an [error](crate::ErrorKind::Refused). A function that the applying process runs
-/// by itself panics there.
+/// If a function panics in the process that owns the value, the value stays as it was, and the
+/// process that applied the function gets an [error](crate::ErrorKind::Refused). If the applying
+/// process runs the function itself, the panic happens there.
 pub struct Apply<T, A, R> {
     pub(crate) name: &'static str,
     pub(crate) run: fn(&mut T, A) -> R,
 }
 
 impl<T: Element, A: Element, R: Element> Apply<T, A, R> {
-    /// The function of a name, which all processes know it by.
+    /// Makes a function with a name by which all processes know it.
     pub const fn new(name: &'static str, run: fn(&mut T, A) -> R) -> Self {
         Self { name, run }
     }
@@ -94,12 +95,14 @@ impl<T, A, R> fmt::Debug for Apply<T, A, R> {
     }
 }
 
-/// Whether a value of so many bytes lies within a word, where it is changed by compare-and-swap.
+/// Whether a value of `size` bytes lies within one word, where compare-and-swap changes it.
 pub(crate) const fn is_in_a_word(size: usize) -> bool {
     matches!(size, 1 | 2 | 4 | 8)
 }
 
-/// Runs a function on the value at a place of a region. Nothing if the place can't hold the value.
+/// Runs a function atomically on the value at a place of a region, and returns the function's
+/// result; `None` if the place can't hold the value. Functions on values that are not a single word
+/// take turns by the lock `large`.
 pub(crate) fn apply<T: Element, A: Element, R: Element>(
     run: fn(&mut T, A) -> R,
     (region, offset): (&Region, usize),
@@ -145,11 +148,12 @@ fn bytes_to_bits(bytes: &[u8]) -> u64 {
 }
 
 impl World {
-    /// Makes a function known to all processes, which can then [apply](crate::Place::apply) it. All
-    /// processes await this, for the same functions in the same order.
+    /// Makes a function known to all processes, which can then [apply](crate::Place::apply) it. A
+    /// collective call: all processes await `define`, for the same functions in the same order.
     ///
     /// # Errors
-    /// When processes define different functions, one is defined already, or a process has gone.
+    /// When processes define different functions, a function of that name is defined already, or a
+    /// process has gone.
     pub async fn define<T: Element, A: Element, R: Element>(
         &self,
         function: Apply<T, A, R>,
@@ -176,14 +180,14 @@ impl World {
         }
         core.served.defines(function.erased());
         core.functions.borrow_mut().push((function.name, sizes));
-        // Nobody applies the function before all know it.
+        // No process applies the function before all processes know it.
         self.barrier().await
     }
 }
 
 type Run = Box<dyn Fn((&Region, usize), &Mutex<()>, &[u8], &mut [u8]) -> bool + Send + Sync>;
 
-/// A function whose types are forgotten.
+/// A function without its types, as message handlers run it: argument and result are bytes.
 pub(crate) struct Function {
     /// How many bytes the result has.
     answers: usize,
@@ -191,12 +195,14 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// How many bytes the result has.
+    /// How many bytes the function's result has.
     pub fn answers(&self) -> usize {
         self.answers
     }
 
-    /// Runs the function on the value at a place of a region. Whether that could be done.
+    /// Runs the function on the value at a place of a region, reads its argument from `argument`
+    /// and writes its result to `answer`. Returns `false` if the place or the argument does not fit
+    /// the function.
     pub fn run(
         &self,
         place: (&Region, usize),

@@ -1,4 +1,4 @@
-//! Global pointers: a process, and a place in its memory.
+//! Global pointers: the rank of a process, and a place in its heap.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -11,13 +11,13 @@ use crate::error::CastError;
 /// A pointer to a `T` in the memory of any process of a [`World`](crate::World).
 ///
 /// A global pointer is 16 bytes of plain data: it may be sent in messages, kept in files, and
-/// stored in shared memory itself. It grants nothing by itself: every access through a
+/// stored in shared memory itself. It grants no access by itself: every access through a
 /// [`World`](crate::World::at) checks the process, the allocation, the bounds and the alignment,
-/// and a pointer that is wrong gives an error, whatever bytes it was made of.
+/// and a wrong pointer gives an error, whatever bytes it was made of.
 ///
-/// Pointers to the same allocation can be moved in two ways. *Local* arithmetic goes to the next
-/// element of the same process, *global* arithmetic goes to the element at the same place of the
-/// next process, and from the last process on to the next element of the first.
+/// There are two kinds of pointer arithmetic within an allocation. *Local* arithmetic goes to the
+/// next element of the same process. *Global* arithmetic goes to the element at the same place of
+/// the next process, and from the last process on to the next element of the first.
 ///
 /// ```
 /// use doorbell::splitc::GlobalPtr;
@@ -45,7 +45,8 @@ pub struct GlobalPtr<T> {
 )]
 #[repr(C)]
 pub(crate) struct Raw {
-    /// The process.
+    /// The rank of the process that the pointer points to. In a pointer made from an index out of
+    /// bounds, the length of the array.
     pub rank: u32,
     /// The number of the allocation: zero for null.
     pub block: u32,
@@ -64,38 +65,39 @@ impl<T> GlobalPtr<T> {
         self.raw
     }
 
-    /// The pointer to nothing, whose bytes are zero.
+    /// The null pointer, whose bytes are all zero.
     pub const fn null() -> Self {
         Self::new(Raw { rank: 0, block: 0, offset: 0 })
     }
 
-    /// Whether this is the pointer to nothing.
+    /// Whether the pointer is null.
     pub const fn is_null(self) -> bool {
         self.raw.block == 0
     }
 
-    /// The process part: the rank of the process whose memory this points to.
+    /// The process part of the pointer: the rank of the process whose memory it points to.
     pub const fn rank(self) -> usize {
         self.raw.rank as usize
     }
 
-    /// The local part: the place in the heap of that process, in bytes from the heap's beginning.
+    /// The local part of the pointer: the place in the heap of that process, in bytes from the
+    /// heap's beginning.
     pub const fn offset(self) -> u64 {
         self.raw.offset
     }
 
-    /// The pointer to the same place of another process. A pointer to this process's own part
-    /// becomes a pointer to the part of process `rank`, since collective allocations lie at the
-    /// same place everywhere.
+    /// The pointer to the same place in the heap of process `rank`. Collective allocations lie at
+    /// the same place in all heaps, so a pointer to this process's part becomes a pointer to the
+    /// part of process `rank`.
     #[must_use]
     pub const fn on(self, rank: usize) -> Self {
-        // A rank beyond u32 is none of any world, and refused when it is used.
+        // No world has a rank beyond u32: such a pointer is refused when it is used.
         let rank = if rank > u32::MAX as usize { u32::MAX } else { rank as u32 };
         Self::new(Raw { rank, ..self.raw })
     }
 
-    /// The pointer to the element `elements` behind this one in the memory of the same process.
-    /// Negative numbers go back.
+    /// The pointer to the element `elements` further on in the memory of the same process. A
+    /// negative number goes back.
     #[must_use]
     pub const fn local_add(self, elements: isize) -> Self {
         let bytes = (elements as i64).wrapping_mul(size_of::<T>() as i64);
@@ -103,25 +105,25 @@ impl<T> GlobalPtr<T> {
         Self::new(Raw { offset, ..self.raw })
     }
 
-    /// The pointer to the element `elements` behind this one in the order that goes round all
-    /// processes, of which there are `processes`: the next element is at the same place of the next
-    /// process. Negative numbers go back.
+    /// The pointer to the element `elements` further on in the order that goes round all
+    /// `processes` processes: the next element is at the same place of the next process. A negative
+    /// number goes back.
     ///
     /// # Panics
-    /// When there are no processes.
+    /// When `processes` is zero.
     #[must_use]
     pub const fn global_add(self, elements: isize, processes: usize) -> Self {
         assert!(processes > 0, "a world has at least one process");
-        // Wide enough for the ranks and distances of any bytes that a pointer was made of.
+        // In 128 bits the sum can't overflow, whatever bytes the pointer was made of.
         let (to, processes) = (self.raw.rank as i128 + elements as i128, processes as i128);
         let rank = to.rem_euclid(processes) as usize;
         self.local_add(to.div_euclid(processes) as isize).on(rank)
     }
 
-    /// The same place as a pointer to another type.
+    /// Makes a pointer to another type at the same place.
     ///
     /// # Errors
-    /// When a `U` can't begin at this place, for the alignment that the type has.
+    /// When the place is not aligned for a `U`.
     pub fn cast<U>(self) -> Result<GlobalPtr<U>, CastError> {
         if !self.raw.offset.is_multiple_of(align_of::<U>() as u64) {
             let (offset, align) = (self.raw.offset, align_of::<U>());

@@ -1,4 +1,4 @@
-//! Where values land that were asked for: slots of handles, and rows of many values.
+//! Where fetched values land: slots for the holders of handles, and rows of many values.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use zerocopy::{FromBytes, IntoBytes as _};
 use crate::element::Element;
 use crate::error::Error;
 
-/// A row of values, each of which comes as bytes.
+/// A row of values whose pieces arrive as bytes, in any order.
 pub(crate) trait Land {
-    /// Puts bytes that came into the row, `at` bytes behind its beginning.
+    /// Copies a piece that has arrived into the row, `at` bytes from the row's beginning.
     fn land(&mut self, at: u64, bytes: &[u8]);
-    /// Notes that a value will not come.
+    /// Notes that a piece of the row will not arrive.
     fn fail(&mut self, why: &Error);
 }
 
@@ -21,16 +21,16 @@ impl fmt::Debug for dyn Land {
     }
 }
 
-/// Values of a type that come in any order.
+/// A row of values of one type, into which pieces are fetched.
 pub(crate) struct Values<T> {
     pub values: Vec<T>,
-    /// How many pieces are still to come.
+    /// How many pieces are still to arrive.
     pub missing: usize,
     pub failure: Option<Error>,
 }
 
 impl<T: Element> Values<T> {
-    /// Zeros, in whose place `len` values will come.
+    /// A row of `len` zeros, which the fetched values replace.
     pub fn new(len: usize) -> Result<Self, Error> {
         let values = T::new_vec_zeroed(len);
         let values =
@@ -43,7 +43,7 @@ impl<T: Element> Land for Values<T> {
     #[inline]
     fn land(&mut self, at: u64, bytes: &[u8]) {
         self.missing -= 1;
-        // Whoever gave the values up has taken them along.
+        // A row whose values were taken is empty, and drops what arrives later.
         let to = self.values.as_mut_slice().as_mut_bytes().get_mut(at as usize..);
         if let Some(to) = to.and_then(|to| to.get_mut(..bytes.len())) {
             to.copy_from_slice(bytes);
@@ -56,20 +56,20 @@ impl<T: Element> Land for Values<T> {
     }
 }
 
-/// What has become of a value that the holder of a handle waits for.
+/// The state of a value that the holder of a handle waits for.
 #[derive(Debug)]
 pub(crate) enum Slot {
     Waits,
-    /// Up to eight bytes.
+    /// A value of up to eight bytes, without an allocation.
     Few([u8; 8]),
     Many(Box<[u8]>),
     Failed(Error),
-    /// The handle is gone.
+    /// The handle was dropped before the value arrived: the slot is freed when it does.
     Abandoned,
 }
 
 impl Slot {
-    /// The value that has come.
+    /// A slot that holds the bytes of a value that has arrived.
     pub fn of(bytes: &[u8]) -> Self {
         match bytes.len() {
             0..=8 => {
@@ -81,7 +81,7 @@ impl Slot {
         }
     }
 
-    /// The value as its type.
+    /// The value as a `T`; `None` if it has not arrived, has failed, or is of another size.
     pub fn value<T: FromBytes>(&self) -> Option<T> {
         let bytes = match self {
             Self::Few(few) => &few[..size_of::<T>().min(8)],

@@ -21,8 +21,8 @@
 //! # Ok::<(), splitc::RunError>(())
 //! ```
 //!
-//! By default that runs as threads of one process, one for each processor. The same program runs as
-//! [processes](Job::processes) of one machine, or on [many machines](Job::member).
+//! By default the program runs as threads of one process, one for each processor. The same program
+//! runs as [processes](Job::processes) of one machine, or on [many machines](Job::member).
 //!
 //! # The parts
 //!
@@ -40,65 +40,69 @@
 //!
 //! # How operations are carried
 //!
-//! Each process chooses for each other one, and may [choose anew](World::set_carrier) at any time.
+//! Each process chooses a carrier for each other process, and may [choose anew](World::set_carrier)
+//! at any time.
 //!
-//! * [`Carrier::Mapped`]: the other process's heap is mapped here, and an operation is a load, a
-//!   store, or an atomic instruction, with checks that take a few nanoseconds. Nobody over there
-//!   does anything.
-//! * [`Carrier::OneSided`]: RDMA, of which the other process's NIC sees to everything. It knows
-//!   reads, writes, fetch-and-add and compare-and-swap; other changes, and those of numbers of four
-//!   bytes, go by messages. Stores are counted by a fetch-and-add behind them.
-//! * [`Carrier::Messages`]: Active Messages with k [credits](Config::credits). Operations wait
-//!   until they fill a message of 4096 bytes, or until this process awaits something of the world,
-//!   and so share it. Gets and puts are answered, message by message. Stores are not: their credits
-//!   come back once for max(1, k/4) messages.
+//! * [`Carrier::Mapped`]: the target's heap is mapped into this process, and an operation is a
+//!   load, a store, or an atomic instruction, with checks that take a few nanoseconds. The target
+//!   takes no part.
+//! * [`Carrier::OneSided`]: RDMA, which the target's NIC carries out. RDMA has reads, writes,
+//!   fetch-and-add and compare-and-swap; other changes, and changes of numbers of four bytes, go by
+//!   messages. Stores are counted by a fetch-and-add behind them.
+//! * [`Carrier::Messages`]: Active Messages with k [credits](Config::credits). Operations are
+//!   aggregated until they fill a message of 4096 bytes, or until this process awaits something of
+//!   the world. Messages of gets and puts are answered, each by one reply. Messages of stores are
+//!   not answered: their credits come back once for max(1, k/4) messages.
 //! * [`Carrier::Mixed`]: messages for split-phase operations below 512 bytes, RDMA for all others.
 //!
 //! # The order of accesses
 //!
-//! An operation *begins* where it is called, or, of those that are awaited, when it is first
-//! polled. It is *done*
+//! An operation *begins* where it is called or, if it is awaited, when it is first polled. When it
+//! is *done* depends on its kind:
 //!
-//! * when it is awaited: [`read`](Place::read), [`write`](Place::write), atomic operations that
-//!   return what they found;
-//! * when its handle is, or a [`sync`](World::sync) of its process that was called later: gets,
-//!   puts, and changes that give a handle. A put that is done is in the memory of the target;
-//! * of a store, when its target's [`store_sync`](World::store_sync) has counted it, or everybody's
-//!   [`all_store_sync`](World::all_store_sync) is done.
+//! * an operation that is awaited ([`read`](Place::read), [`write`](Place::write), and atomic
+//!   operations that return the value before) is done when its future is;
+//! * an operation that gives a handle (gets, puts, and changes that give a handle) is done when its
+//!   handle is, or when a [`sync`](World::sync) is that its process called later. A put that is
+//!   done is in the memory of the target;
+//! * a store is done when its target's [`store_sync`](World::store_sync) has counted it, or when
+//!   all processes' [`all_store_sync`](World::all_store_sync) is done.
 //!
-//! 1. Two operations of one process, the second of which begins when the first is done, happen in
-//!    that order, for everybody. Two that overlap may happen in either order, even if they are to
-//!    the same place.
-//! 2. What a process did before a [barrier](World::barrier), and is done, has happened for every
-//!    process behind the barrier. So with all other synchronising collectives: all-reduce,
-//!    all-gather and all-to-all. A broadcast orders only what its root did before, a reduction only
-//!    what all did, for its root.
-//! 3. Whoever finds a value that was [signalled](Span::put_signal), or sees stores counted, or
-//!    finds by a read, a [`wait_until`](Place::wait_until) or an atomic operation a value that
-//!    another process has written, and wrote only when other operations were done, finds those
-//!    done, too.
-//! 4. Atomic changes of one number are in one order for all processes, whatever carries them. An
-//!    aligned number of 1, 2, 4 or 8 bytes is never seen half written. Longer elements may be.
+//! 1. If a process begins an operation after another one of its operations is done, the two happen
+//!    in that order for every process. Two operations that overlap may happen in either order, even
+//!    on the same place.
+//! 2. What a process did before a [barrier](World::barrier), and what was done by then, has
+//!    happened for every process behind the barrier. The other synchronising collectives guarantee
+//!    the same: all-reduce, all-gather and all-to-all. A broadcast orders only what its root did
+//!    before it. A reduction orders what all processes did before it, but only for its root.
+//! 3. A process that finds a number changed by a [signal](Span::put_signal) finds the data that was
+//!    put with the signal in place, and a process that finds stores counted finds the stored values
+//!    in place. A process that finds, by a read, a [`wait_until`](Place::wait_until) or an atomic
+//!    operation, a value that another process has written also finds every operation in place that
+//!    was done before the value was written.
+//! 4. Atomic changes of one number happen in one order for all processes, whatever carries them. An
+//!    aligned number of 1, 2, 4 or 8 bytes is never seen half written; longer elements may be.
 //!
-//! Stores that are mapped are in memory at once, and are *counted* every 4096 bytes, and whenever
-//! the process that stores awaits something of the world; until one of the two, their target's
-//! `store_sync` may not know of them.
+//! Mapped stores are in memory at once. They are *counted* every 4096 bytes, and whenever the
+//! process that stores awaits something of the world; until then their target's `store_sync` may
+//! not know of them.
 //!
 //! # Who makes progress
 //!
 //! [By default](Config::progress) a process serves the others whenever it awaits something of the
-//! world, or calls [`poll`](World::poll). While it computes, mapped operations on its memory go on,
-//! and RDMA writes over shared memory, which need no NIC but that of their own process; all other
-//! RDMA and messages wait. With [`Progress::Dedicated`](doorbell_verbs::Progress::Dedicated) two
-//! threads of its own, one for the NIC and one for messages, serve them whatever it does.
+//! world, or calls [`poll`](World::poll). While it computes, two kinds of operations on its memory
+//! go on: mapped ones, and RDMA writes over shared memory, which need only the NIC of the process
+//! that writes. All other RDMA and all messages wait. With
+//! [`Progress::Dedicated`](doorbell_verbs::Progress::Dedicated) two threads of the library's own,
+//! one for the NIC and one for messages, serve the others, whatever the process does.
 //!
-//! A call that is not awaited may have to wait, too: `get`, `put` and `store` by messages, when the
-//! message is full and all credits are in use, or by RDMA, when its queue is full. It makes
-//! progress meanwhile, and keeps its thread. Programs that run several worlds in one thread, as
-//! tests on a simulated network do, await [`flush`](World::flush) before so many operations are
+//! A call that is not awaited may have to wait, too: `get`, `put` and `store` by messages wait when
+//! the message is full and all credits are in use, and by RDMA when its queue is full. The call
+//! makes progress meanwhile, and blocks its thread. Programs that run several worlds in one thread,
+//! as tests on a simulated network do, await [`flush`](World::flush) before so many operations are
 //! under way.
 //!
-//! # How much it holds
+//! # How much memory a world holds
 //!
 //! | what | at most |
 //! |---|---|
@@ -114,18 +118,19 @@
 //! # What goes wrong
 //!
 //! A wrong pointer, index, length or type is an [`AccessError`] where the operation begins, and
-//! nothing is sent. What is checked: the process, that the allocation was not freed and is not
-//! private, that the range is within the allocation, and the alignment. Of memory that a process
-//! has [allocated for itself](World::allocate), other processes do not know the bounds: a wrong
-//! pointer to it is noticed if it leaves the part of the heap that is for such memory.
+//! nothing is sent. The checks are: the process exists, the allocation was not freed and is not
+//! private, the range is within the allocation, and the place is aligned. The bounds of memory that
+//! a process has [allocated for itself](World::allocate) are not known to other processes: a wrong
+//! pointer to such memory is noticed only if it leaves the part of the heap that is for such
+//! memory.
 //!
-//! A process that dies ends what others have under way to it, and all collectives, with an error
-//! that [names it](Error::gone): at once over shared memory, within [`patience`](Config::patience)
-//! over a network.
+//! When a process dies, everything that others have under way to it ends with an error that [names
+//! it](Error::gone), and so do all collectives: at once over shared memory, within
+//! [`patience`](Config::patience) over a network.
 //!
-//! The processes of a world trust each other, and nobody else is let in: each shows the
-//! [key](Config::key). One that does not keep to this library's rules can alter all shared memory,
-//! and even what another has as a [private](Private) slice.
+//! The processes of a world trust each other, and admit only processes that show the
+//! [key](Config::key). A process that breaks this library's rules can alter all shared memory, and
+//! even what another process has as a [private](Private) slice.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What a process has for each process of its world, itself included.
+//! The state that a process keeps for each process of its world, itself included.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -9,65 +9,66 @@ use doorbell_verbs::{Connection, Mapped, ReceiveQueue, Region, RemoteMemory, Sen
 use crate::config::Carrier;
 use crate::messages::{Batch, Outbox};
 
-/// What a process has for a process of its world.
+/// The state that a process keeps for one process of its world, which may be itself.
 pub(crate) struct Peer {
     pub rank: usize,
     pub carrier: Cell<Carrier>,
-    /// The heap, if loads and stores reach it.
+    /// The peer's heap, if loads and stores reach it: the process's own heap, or a mapped one.
     pub memory: Option<Region>,
-    /// What there is for a process that is not this one.
+    /// The connections to the peer; `None` if the peer is this process itself.
     pub far: Option<Far>,
-    /// How many bytes were stored there that it was not told of.
+    /// How many bytes were stored at the peer, without messages, that the peer's counter does not
+    /// include yet.
     pub untold: Cell<u64>,
-    /// Whether it is among those for which something waits to be sent.
+    /// Whether the peer is in the list of peers for which something waits to be sent.
     pub dirty: Cell<bool>,
 }
 
-/// What a process has for another one.
+/// The connections of a process to another process, and what is under way on them.
 pub(crate) struct Far {
     pub messages: am::Peer,
     pub outbox: RefCell<Outbox>,
-    /// Messages of operations that were not answered yet, in the order in which they were sent.
+    /// The messages of operations that are not answered yet, in the order in which they were sent.
     pub pending: RefCell<VecDeque<Batch>>,
-    /// How many messages of operations were filled and sent, and how many answered.
+    /// How many messages of operations were sent and, in `answered`, how many were answered.
     pub sent: Cell<u64>,
     pub answered: Cell<u64>,
-    /// Whether stores went there by messages that nothing has confirmed.
+    /// Whether stores were sent by messages whose arrival is not confirmed yet.
     pub unconfirmed: Cell<bool>,
-    /// The queue of one-sided requests.
+    /// The send queue for one-sided requests.
     pub requests: RefCell<SendQueue>,
     pub _receives: ReceiveQueue,
     pub connection: Connection,
-    /// The heap, by its key.
+    /// The peer's heap as remote memory, with its key, for one-sided requests.
     pub heap: RemoteMemory,
-    /// Keeps the heap mapped for the NIC, too.
+    /// The mapping of the peer's heap; the NIC uses it, too, for as long as it is held here.
     pub _mapped: Option<Mapped>,
 }
 
-/// How an operation goes to a process.
+/// The way by which an operation reaches a peer.
 pub(crate) enum Route<'p> {
-    /// By loads and stores.
+    /// Loads and stores on the peer's heap.
     Memory(&'p Region),
-    /// By RDMA.
+    /// One-sided RDMA requests to the peer.
     OneSided(&'p Far),
-    /// By messages.
+    /// Active Messages to the peer.
     Messages(&'p Far),
 }
 
-/// What kind of operation is to be carried.
+/// The kind of an operation, by which [`Carrier::Mixed`] chooses between messages and RDMA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
-    /// A few bytes that others may join.
+    /// A split-phase operation, which can share a message with others.
     Split,
-    /// Somebody waits for this operation alone.
+    /// An operation that is awaited by itself.
     Awaited,
 }
 
-/// From how many bytes on one-sided operations serve better than messages.
+/// The number of bytes from which on one-sided operations serve better than messages.
 pub(crate) const BULK: usize = 512;
 
 impl Peer {
-    /// How an operation on so many bytes goes.
+    /// The way by which an operation on `len` bytes reaches the peer, by the peer's carrier.
     #[inline]
     pub fn route(&self, shape: Shape, len: usize) -> Route<'_> {
         match (self.carrier.get(), &self.memory, &self.far) {

@@ -1,21 +1,22 @@
-//! Knowing that stores are in.
+//! Synchronising stores: waiting until stores have arrived.
 //!
-//! The bytes that are stored in a process are counted in its heap, by whoever carries them. There
-//! are two counters, which take turns: the stores between two calls of `all_store_sync` are counted
-//! in one, those between the next two calls in the other. So whoever is a call ahead changes
-//! nothing that others wait for.
+//! The bytes that are stored in a process are counted in that process's heap, whatever carries
+//! them. There are two counters, which take turns: the stores between two calls of `all_store_sync`
+//! are counted in one, the stores between the next two calls in the other. So a process that is one
+//! call ahead changes no counter that others still wait for.
 
 use crate::error::Error;
 use crate::heap::STORED;
 use crate::world::{Core, World};
 
 impl World {
-    /// Waits until `bytes` bytes more have been stored in this process's memory, by whichever
-    /// processes, since the last call of this or of [`all_store_sync`](Self::all_store_sync). An
-    /// atomic change counts as many bytes as its number has. The stored values are in place then.
+    /// Waits until `bytes` more bytes have been stored in this process's memory, by whichever
+    /// processes, since the last call of `store_sync` or of
+    /// [`all_store_sync`](Self::all_store_sync). An atomic change counts as many bytes as its
+    /// number has. When `store_sync` is done, the stored values are in place.
     ///
     /// # Errors
-    /// When a process of the world has gone, for it may be the one that was to store.
+    /// When a process of the world has gone, for that process may be the one that was to store.
     pub async fn store_sync(&self, bytes: u64) -> Result<(), Error> {
         let core = &*self.0;
         core.flush().await?;
@@ -31,7 +32,8 @@ impl World {
         Ok(())
     }
 
-    /// Waits until all stores of all processes are in, everywhere. All processes await this.
+    /// Waits until all stores of all processes have arrived at their targets: a fence for stores,
+    /// and a barrier. A collective call: all processes await it.
     ///
     /// # Errors
     /// When a process has gone.
@@ -39,8 +41,8 @@ impl World {
         let core = &*self.0;
         core.all_done().await?;
         self.barrier().await?;
-        // All stores that were counted here are in, and nobody counts any here before this process
-        // has passed the next barrier.
+        // All stores that this turn's counter counts have arrived, and no process counts in it
+        // again before this process has passed the next barrier.
         let over = core.turn.get();
         core.turn.set(over ^ 1);
         core.consumed.set(0);
@@ -49,14 +51,15 @@ impl World {
     }
 }
 
-/// Where the bytes are counted that are stored in a turn.
+/// The offset in a heap of the counter for the bytes that are stored in a turn.
 #[inline]
 pub(crate) const fn counter(turn: u64) -> usize {
     STORED + 8 * (turn & 1) as usize
 }
 
 impl Core {
-    /// Waits until everything that this process has begun is done, its stores among it.
+    /// Waits until everything that this process has begun is done, stores included. If a process
+    /// has gone, the first failure since the last `sync` is returned.
     pub async fn all_done(&self) -> Result<(), Error> {
         self.flush().await?;
         self.confirm().await?;
@@ -69,7 +72,7 @@ impl Core {
         }
     }
 
-    /// How many bytes were stored here in this turn, as far as they are counted.
+    /// How many bytes were stored in this process in this turn, as far as they are counted.
     #[inline]
     fn stored_here(&self) -> u64 {
         self.heap.region().load(counter(self.turn.get())).unwrap_or(0)
