@@ -33,12 +33,13 @@ pub(crate) use sending::What;
 /// A process's view of all processes of a program: who they are, the memory that they share, and
 /// how they work together.
 ///
-/// A world belongs to the thread that joined it, and is not sent to others: what it lends, such as
-/// the slices of [private](crate::Private) epochs, may be. Clones are handles to the same world.
+/// A world belongs to the thread that joined it, and can't be sent to another thread. What it
+/// lends, such as the slices of [private](crate::Private) epochs, can be. Clones are handles to the
+/// same world.
 #[derive(Clone)]
 pub struct World(pub(crate) Rc<Core>);
 
-/// What the handles to a world share.
+/// The state of a world, which all handles to it share.
 pub(crate) struct Core {
     pub rank: usize,
     pub nic: Nic,
@@ -50,19 +51,20 @@ pub(crate) struct Core {
     pub peers: Box<[Peer]>,
     pub served: Arc<Served>,
     pub fates: Arc<Fates>,
-    /// Where one-sided requests complete.
+    /// The completion queue of all one-sided requests.
     pub completions: RefCell<CompletionQueue>,
     pub flights: RefCell<Slab<Flight>>,
-    /// Messages of operations and one-sided requests that are under way.
+    /// How many messages of operations and one-sided requests are under way.
     pub outstanding: Cell<usize>,
     pub slots: RefCell<Slab<Slot>>,
     /// The ranks of processes for which something waits to be sent.
     pub dirty: RefCell<Vec<usize>>,
-    /// The first operation that failed since the last `sync`, whose handle was not there to tell.
+    /// The first failure of an operation since the last `sync`.
     pub failure: RefCell<Option<Error>>,
-    /// How many bytes of those that were stored here `store_sync` has waited for.
+    /// How many of the bytes that were stored here in this turn `store_sync` has waited for
+    /// already.
     pub consumed: Cell<u64>,
-    /// The turn in which stores are counted: see [`stores`](crate::stores).
+    /// The turn, 0 or 1, in which stores are counted: see [`stores`](crate::stores).
     pub turn: Cell<u64>,
     pub functions: RefCell<Vec<(&'static str, [usize; 3])>>,
     watch: AbortHandle,
@@ -80,13 +82,13 @@ impl World {
         self.0.rank
     }
 
-    /// How many processes there are.
+    /// How many processes the world has.
     pub fn size(&self) -> usize {
         self.0.peers.len()
     }
 
-    /// How operations on the memory of a process are carried. This process's own memory is always
-    /// reached by loads and stores.
+    /// The carrier of this process's operations on the memory of process `rank`. This process's own
+    /// memory is always reached by loads and stores.
     ///
     /// # Errors
     /// When there is no such process.
@@ -94,11 +96,11 @@ impl World {
         Ok(self.0.peer(rank)?.carrier.get())
     }
 
-    /// Chooses how this process's operations on the memory of another one are carried from here on.
-    /// Others are not concerned.
+    /// Chooses the carrier of this process's operations on the memory of another process, from here
+    /// on. The carriers of other processes do not change.
     ///
-    /// What is under way by the old carrier and the new one may overtake each other: await
-    /// [`sync`](Self::sync) before.
+    /// Operations under way by the old carrier and operations by the new one may overtake each
+    /// other: await [`sync`](Self::sync) before the change.
     ///
     /// # Errors
     /// When there is no such process, or its memory is not mapped and the carrier is
@@ -113,7 +115,7 @@ impl World {
         Ok(())
     }
 
-    /// How many operations of other processes were refused here: none, unless a
+    /// How many operations of other processes this process has refused: none, unless a
     /// [function](crate::Apply) has panicked, or a process is not of the same program.
     pub fn refused(&self) -> u64 {
         self.0.served.refused()
@@ -124,11 +126,11 @@ impl World {
         self.0.nic.address().to_string()
     }
 
-    /// Allocates memory in this process's own heap, which other processes reach by the pointer once
-    /// they have got it: `len` elements, all zeros.
+    /// Allocates `len` elements, all zeros, in this process's own heap. Other processes reach them
+    /// by the pointer once they have got it.
     ///
-    /// Such memory can't be made private, and its bounds are not known to other processes: an
-    /// access by a wrong pointer is noticed only where it leaves the heap.
+    /// Such memory can't be made private, and its bounds are not known to other processes: a wrong
+    /// pointer to it is noticed only if it leaves the part of the heap that is for such memory.
     ///
     /// # Errors
     /// When there is no room, or the type needs an alignment beyond 8 bytes.
@@ -139,12 +141,12 @@ impl World {
         Ok(GlobalPtr::new(Raw { rank, block: crate::heap::ALONE, offset }))
     }
 
-    /// Frees what this process has [allocated](Self::allocate) for itself. The program sees to it
-    /// that nobody uses the pointer any more: an access that comes later changes whatever is there
-    /// then.
+    /// Frees memory that this process has [allocated](Self::allocate) for itself. The program must
+    /// see to it that no process uses the pointer any more: a later access reads or changes
+    /// whatever is at that place by then.
     ///
     /// # Errors
-    /// When the pointer is another process's, or does not point to the beginning of such an
+    /// When the pointer points to another process's memory, or not to the beginning of such an
     /// allocation.
     pub fn free<T>(&self, ptr: GlobalPtr<T>) -> Result<(), Error> {
         let Raw { rank, block, offset } = ptr.raw();
@@ -161,7 +163,8 @@ impl World {
     }
 }
 
-/// How many bytes `len` elements have.
+/// How many bytes `len` elements of type `T` have. An error if the type's alignment exceeds 8
+/// bytes, or the elements exceed the longest heap.
 pub(crate) fn bytes_of<T>(len: usize) -> Result<u64, Error> {
     if align_of::<T>() > 8 {
         return Err(crate::error::HeapError::alignment::<T>(8).into());
@@ -176,13 +179,14 @@ impl Core {
         self.peers.len()
     }
 
-    /// The peer of a rank.
+    /// The peer of a rank, or an error if the world has no such process.
     pub fn peer(&self, rank: usize) -> Result<&Peer, Error> {
         let size = self.size();
         self.peers.get(rank).ok_or_else(|| AccessError::Rank { rank, size }.into())
     }
 
-    /// The peer whose memory a pointer points to, and where, if `len` bytes may be accessed there.
+    /// The peer whose memory a pointer points to, and the offset in its heap, if `len` bytes may be
+    /// accessed there. The error says what is wrong with the pointer, or why the peer has gone.
     #[inline]
     pub fn resolve<T>(&self, ptr: GlobalPtr<T>, len: usize) -> Result<(&Peer, usize), Error> {
         let raw = ptr.raw();

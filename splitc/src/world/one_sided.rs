@@ -1,4 +1,4 @@
-//! One-sided requests that are under way, and where they land.
+//! One-sided requests that are under way, and where their results land.
 
 use std::rc::Rc;
 
@@ -18,20 +18,21 @@ pub(crate) struct Flight {
     pub landing: Landing,
 }
 
-/// Where a one-sided request lands.
+/// The destination of a one-sided request's result.
 pub(crate) enum Landing {
-    /// Nowhere: that it is done is enough.
+    /// Nowhere: only the completion counts.
     Nothing,
-    /// It is one of several that somebody counts.
+    /// A tally, which counts the completions of several requests.
     Tally(Rc<Tally>),
-    /// What was read, or what an atomic operation found, goes into a slot.
+    /// A slot, for the bytes that were read, or the value that an atomic operation found.
     Slot(u32),
-    /// What was read goes into a row of values, so many bytes behind its beginning.
+    /// A row of values, for bytes that were read: so many bytes behind its beginning.
     Row(Row, u64),
 }
 
 impl Core {
-    /// Posts a one-sided request, for which this waits while the queue is full.
+    /// Posts a one-sided request to a peer. While the send queue is full, the call makes progress
+    /// and blocks the thread, until there is room or the peer has gone.
     pub fn post(
         &self,
         (rank, far): (usize, &Far),
@@ -47,7 +48,8 @@ impl Core {
                     self.outstanding.set(self.outstanding.get() + 1);
                     return Ok(());
                 }
-                // There may be room by now, so that is not what is asked.
+                // The queue may have room by now, so the reason of the refusal is asked, and not
+                // the room.
                 Err(refused) if matches!(refused.why, PostError::Full { .. }) => {
                     request = *refused.request;
                     self.settle();
@@ -65,7 +67,7 @@ impl Core {
         Err(self.gone(rank, far))
     }
 
-    /// Writes to the heap of a peer.
+    /// Posts an RDMA write of `data` to a place in the heap of a peer.
     pub fn post_write(
         &self,
         peer: (usize, &Far),
@@ -79,7 +81,7 @@ impl Core {
         self.post(peer, request.awaited().into(), landing)
     }
 
-    /// Reads `len` bytes of the heap of a peer into memory that has as much room.
+    /// Posts an RDMA read of `len` bytes of the heap of a peer, into memory of that length.
     pub fn post_read(
         &self,
         peer: (usize, &Far),
@@ -92,7 +94,7 @@ impl Core {
         self.post(peer, request.awaited().into(), landing)
     }
 
-    /// Adds to a word of the heap of a peer.
+    /// Posts a fetch-and-add to a word of the heap of a peer.
     pub fn post_fetch_add(
         &self,
         peer: (usize, &Far),
@@ -105,7 +107,8 @@ impl Core {
         self.post(peer, request.awaited().into(), landing)
     }
 
-    /// Replaces a word of the heap of a peer if it is as expected.
+    /// Posts a compare-and-swap, which replaces a word of the heap of a peer by `new` if the word
+    /// is `expected`.
     pub fn post_compare_swap(
         &self,
         peer: (usize, &Far),
@@ -118,7 +121,7 @@ impl Core {
         self.post(peer, request.awaited().into(), landing)
     }
 
-    /// Takes what one-sided requests have completed.
+    /// Takes the completions of one-sided requests, and lands their results.
     pub(super) fn settle_flights(&self) {
         loop {
             let (id, outcome, memory) = {

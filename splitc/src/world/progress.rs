@@ -1,4 +1,4 @@
-//! Waiting, and what is done meanwhile.
+//! Waiting for operations, and the progress that is made meanwhile.
 
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
@@ -10,29 +10,30 @@ use crate::landing::Slot;
 use crate::messages::{Answer, Batch, Target};
 use crate::peers::Far;
 
-/// How long a process that waits for a change of its memory sleeps at a time: at first, and at
-/// most. Peers that change memory by the library's signals and counts wake it before.
+/// How long a process that waits for a change of its memory sleeps at a time: at first and, as
+/// `LONGEST_NAP` says, at most. Peers that change the memory by the library's signals and counts
+/// wake the process earlier.
 const NAP: Duration = Duration::from_millis(1);
 const LONGEST_NAP: Duration = Duration::from_millis(8);
 
 impl World {
-    /// Sends everything that waits to share a message with more, and waits until all of this
-    /// process's reads, gets, puts and atomic operations are done: values are here, and data is
-    /// there.
+    /// Sends all operations that wait to be aggregated with more, and waits until all of this
+    /// process's reads, gets, puts and atomic operations are done: fetched values have arrived
+    /// here, and data has arrived at its target.
     ///
-    /// Stores are sent too, but only their target knows when they are in: see
+    /// Stores are sent, too, but only their target knows when they have arrived: see
     /// [`all_store_sync`](Self::all_store_sync).
     ///
     /// # Errors
-    /// When an operation failed since the last `sync`, whether its handle was dropped or not; the
-    /// first such error. All others are done then, or have failed, too.
+    /// When an operation has failed since the last `sync`, whether its handle was dropped or not:
+    /// the first such failure. All other operations are done by then, or have failed, too.
     pub async fn sync(&self) -> Result<(), Error> {
         let core = &*self.0;
         let flushed = core.flush().await;
-        // What was written to mapped memory is there before anything is read behind this.
+        // Writes to mapped memory are visible before anything is read behind the `sync`.
         fence(Ordering::SeqCst);
         if flushed.is_err() {
-            // What was never sent to a process that has gone has failed, too.
+            // Operations that were never sent to a process that has gone have failed, too.
             core.settle();
         }
         if core.outstanding.get() > 0 {
@@ -44,20 +45,20 @@ impl World {
         }
     }
 
-    /// Sends everything that waits to share a message with more, and lets others run. Every
-    /// function of the world that is awaited does this first, so nobody needs to unless the process
-    /// goes on to compute.
+    /// Sends all operations and stores that wait to be aggregated with more, and serves other
+    /// processes if they have sent anything. Every awaited function of the world flushes first, so
+    /// a program needs `flush` only before it goes on to compute.
     ///
     /// # Errors
-    /// When a process has gone to which something was to be sent.
+    /// When a process has gone to which operations or stores were to be sent.
     pub async fn flush(&self) -> Result<(), Error> {
         self.0.flush().await?;
         self.0.bundle.poll(true);
         Ok(())
     }
 
-    /// Serves whatever has come from other processes, without waiting: for programs that compute
-    /// for long, and are not in [dedicated mode](crate::Config::progress).
+    /// Serves what has come from other processes, without waiting: for programs that compute for
+    /// long, and are not in [dedicated mode](crate::Config::progress).
     pub fn poll(&self) {
         self.0.bundle.poll(true);
         self.0.settle();
@@ -65,8 +66,8 @@ impl World {
 }
 
 impl Core {
-    /// Waits until `condition` gives something, and serves peers meanwhile. The condition may
-    /// depend on whatever this process waits for, and on its heap.
+    /// Waits until `condition` returns a value, and serves peers meanwhile. The condition may
+    /// depend on anything that this process waits for, and on its heap.
     pub async fn until<T>(&self, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
         let mut nap = NAP;
         let mut asleep = None;
@@ -81,14 +82,15 @@ impl Core {
             if let Ok(found) = tokio::time::timeout(nap, waited).await {
                 return found;
             }
-            // From here on whoever changes this heap by a signal or a count is to wake this
-            // process, which looks once more before it sleeps.
+            // From here on, a peer that changes this heap by a signal or a count is to wake this
+            // process, which checks the condition once more before it sleeps.
             asleep.get_or_insert_with(|| Asleep::new(self));
             nap = (nap * 2).min(LONGEST_NAP);
         }
     }
 
-    /// Takes what has come: answers, completions, and the ends of peers.
+    /// Handles what has arrived: answers to messages, completions of one-sided requests, and the
+    /// ends of peers.
     #[inline]
     pub fn settle(&self) {
         self.settle_flights();
@@ -101,7 +103,8 @@ impl Core {
         }
     }
 
-    /// Takes the answer to a message of operations.
+    /// Handles the answer to a message of operations: hands its values out, or fails the
+    /// operations.
     fn take_answer(&self, answer: Answer) {
         let rank = (answer.about >> 32) as usize;
         let far = self.peers.get(rank).and_then(|peer| peer.far.as_ref());
@@ -123,7 +126,8 @@ impl Core {
         self.served.recycle(answer.values);
     }
 
-    /// Hands the values out that have come. Whether there were as many as expected.
+    /// Hands out the values of an answer to their targets. Returns whether there were as many bytes
+    /// as expected.
     fn hand_out(&self, batch: &Batch, mut values: &[u8]) -> bool {
         for target in &batch.targets {
             let len = usize::from(target.len());
@@ -147,10 +151,10 @@ impl Core {
         values.is_empty()
     }
 
-    /// All operations of a message have failed.
+    /// Fails all operations of a message.
     #[cold]
     fn fail(&self, batch: Batch, why: Error) {
-        // Slots that fail are noted as they are filled.
+        // `fill` notes the failures of slots.
         let mut untold = false;
         for target in &batch.targets {
             match *target {
@@ -167,7 +171,7 @@ impl Core {
         }
     }
 
-    /// Ends what is under way to peers that have gone.
+    /// Fails everything that is under way, or waits to be sent, to peers that have gone.
     #[cold]
     fn bury(&self) {
         let gone = self.peers.iter().filter(|peer| self.fates.has_gone(peer.rank));
@@ -189,7 +193,8 @@ impl Core {
         }
     }
 
-    /// Puts a value into a slot, unless nobody waits for it any more.
+    /// Puts a value or a failure into a slot, or frees the slot if its handle was dropped. A
+    /// failure is noted for the next `sync`, too.
     pub fn fill(&self, slot: u32, value: Slot) {
         let mut slots = self.slots.borrow_mut();
         if let Slot::Failed(why) = &value {
@@ -202,13 +207,14 @@ impl Core {
         }
     }
 
-    /// Notes a failure for the next `sync`, if there was none before.
+    /// Notes a failure for the next `sync`, unless an earlier failure is noted already.
     pub fn note(&self, why: Error) {
         self.failure.borrow_mut().get_or_insert(why);
     }
 }
 
-/// While there is one, this process says that it sleeps until its memory changes.
+/// A guard during whose life this process announces in its heap that it sleeps until its memory
+/// changes.
 struct Asleep<'c>(&'c Core);
 
 impl<'c> Asleep<'c> {

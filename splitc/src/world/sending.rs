@@ -1,4 +1,4 @@
-//! Sending what waits for a peer.
+//! Sending the operations and stores that wait for a peer.
 
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::messages::{OPERATIONS, STORES, WAKE};
 use crate::peers::{Far, Peer, Route, Shape};
 use crate::stores::counter;
 
-/// How often a full queue is looked at before this thread sleeps between two looks, and for how
-/// long. A waker would not do: whichever task of this thread waits for a credit by then would be
-/// woken in this call's stead, and can't run.
+/// How many times a sender looks for a credit before it sleeps between two looks and, as `PAUSE`
+/// says, for how long. A waker would not do: the credit could wake another task of this thread that
+/// waits for one, and that task can't run while the sender blocks the thread.
 const LOOKS: usize = 2000;
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// What is to be sent to a peer by messages.
+/// The kind of a message to a peer: operations, which are answered, or stores, which are not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
     Operations,
@@ -27,7 +27,7 @@ pub(crate) enum What {
 }
 
 impl Core {
-    /// Notes that something waits to be sent to a peer.
+    /// Notes that something waits to be sent to a peer, for the next flush.
     #[inline]
     pub fn waits(&self, peer: &Peer) {
         if !peer.dirty.replace(true) {
@@ -35,8 +35,8 @@ impl Core {
         }
     }
 
-    /// Sends what waits for a peer, without letting other tasks run: while there is no credit this
-    /// makes progress, and then sleeps.
+    /// Sends the operations or the stores that wait for a peer, and lets no other task run: while
+    /// there is no credit, the call makes progress and, after a while, sleeps between its attempts.
     pub fn send_now(&self, (rank, far): (usize, &Far), what: What) -> Result<(), Error> {
         if is_empty(far, what) {
             return Ok(());
@@ -47,12 +47,14 @@ impl Core {
             }
             self.bundle.poll(true);
             self.settle();
-            // The endpoint learns of an end by a task, which can't run now.
+            // The endpoint learns of the end of a peer by a task, which can't run now, so the
+            // connection is asked.
             if let Stand::Ended(_) = far.connection.stand() {
                 return Err(self.gone(rank, far));
             }
             if look >= LOOKS {
-                // Only the NIC of a peer that lives answers.
+                // Only the NIC of a living peer answers the probe, so the end of a dead one is
+                // noticed.
                 far.connection.probe();
                 std::thread::sleep(PAUSE);
             }
@@ -64,7 +66,8 @@ impl Core {
         far.messages.try_credit().map_err(|why| self.unsent((rank, far), why))
     }
 
-    /// Sends what waits for a peer.
+    /// Sends the operations or the stores that wait for a peer, and lets other tasks run while
+    /// there is no credit.
     async fn send_soon(&self, (rank, far): (usize, &Far), what: What) -> Result<(), Error> {
         if is_empty(far, what) {
             return Ok(());
@@ -94,7 +97,7 @@ impl Core {
                 far.sent.set(number + 1);
                 self.outstanding.set(self.outstanding.get() + 1);
                 let sent = credit.request_with(OPERATIONS, about, &entries);
-                // The memory serves for the next message.
+                // The buffer of the entries serves for the next message.
                 entries.clear();
                 far.outbox.borrow_mut().operations = entries;
                 sent.map_err(|why| self.unsent((rank, far), why))
@@ -113,8 +116,8 @@ impl Core {
         }
     }
 
-    /// Tells a peer how many bytes were stored there by other ways than messages, if it does not
-    /// know.
+    /// Adds the bytes that were stored at a peer without messages to the counter in the peer's
+    /// heap, if that does not include them yet.
     pub fn tell(&self, peer: &Peer) -> Result<(), Error> {
         let bytes = peer.untold.take();
         if bytes == 0 {
@@ -133,11 +136,12 @@ impl Core {
         }
     }
 
-    /// Wakes a peer that sleeps until its memory changes, which was changed without a message.
+    /// Wakes a peer that sleeps until its memory changes, after a change that was made without a
+    /// message.
     pub fn wake(&self, peer: &Peer) -> Result<(), Error> {
         let (Some(memory), Some(far)) = (&peer.memory, &peer.far) else { return Ok(()) };
-        // The peer says that it sleeps, and then looks at its memory once more: either it sees the
-        // change, or this sees that it sleeps.
+        // The peer announces that it sleeps, and then looks at its memory once more. So either the
+        // peer sees the change, or this process sees the announcement.
         fence(Ordering::SeqCst);
         if memory.load(SLEEPS).is_ok_and(|sleeps| sleeps == 0) {
             return Ok(());
@@ -146,19 +150,20 @@ impl Core {
             Some(credit) => {
                 credit.request(WAKE, 0).map_err(|why| self.unsent((peer.rank, far), why))
             }
-            // What is under way will wake it as well.
+            // The messages that use up all credits wake the peer as well.
             None => Ok(()),
         }
     }
 
-    /// Whether anything waits to be sent.
+    /// Whether operations, stores or counts wait to be sent to any peer.
     #[inline]
     pub fn has_to_flush(&self) -> bool {
         !self.dirty.borrow().is_empty()
     }
 
-    /// Sends all that waits, to all peers. This waits for credits, and for nothing else. If a peer
-    /// has gone, the others are sent what waits for them all the same.
+    /// Sends everything that waits, to all peers. The future waits for credits, and for nothing
+    /// else. If a peer has gone, the other peers are still sent what waits for them, and the first
+    /// error is returned.
     pub async fn flush(&self) -> Result<(), Error> {
         let mut outcome = Ok(());
         while let Some(peer) = self.next_dirty() {
@@ -178,7 +183,7 @@ impl Core {
         self.tell(peer)
     }
 
-    /// Sends all that waits, to all peers, without letting other tasks run.
+    /// Sends everything that waits, to all peers, and blocks the thread while there is no credit.
     pub fn flush_now(&self) -> Result<(), Error> {
         let mut outcome = Ok(());
         while let Some(peer) = self.next_dirty() {
@@ -200,8 +205,9 @@ impl Core {
         Some(peer)
     }
 
-    /// Sends an empty message of operations behind all that was stored by messages: its answer says
-    /// that all of these stores are in.
+    /// Sends an empty message of operations to each peer that was sent stores by messages since the
+    /// last confirmation: its answer, which counts as outstanding, says that the stores have
+    /// arrived.
     pub async fn confirm(&self) -> Result<(), Error> {
         for peer in &self.peers {
             let Some(far) = peer.far.as_ref().filter(|far| far.unconfirmed.get()) else {
@@ -216,7 +222,7 @@ impl Core {
         Ok(())
     }
 
-    /// The error of a message that could not be sent.
+    /// The error about a message to a peer that could not be sent.
     #[cold]
     fn unsent(&self, (rank, far): (usize, &Far), why: SendError) -> Error {
         if let SendError::Gone { .. } = why {
@@ -225,7 +231,8 @@ impl Core {
         Error::invalid(format!("a message to process {rank} could not be sent: {why}"))
     }
 
-    /// The error about a peer whose connection is over.
+    /// The error about a peer whose connection has ended, which is noted as the end of that
+    /// process.
     #[cold]
     pub fn gone(&self, rank: usize, far: &Far) -> Error {
         let why = match far.connection.stand() {
@@ -239,14 +246,14 @@ impl Core {
         self.fates.of(rank).into()
     }
 
-    /// Notes that a peer has gone.
+    /// Notes that a peer has gone, and why.
     #[cold]
     pub fn note_end(&self, rank: usize, _far: &Far, why: &str) {
         self.fates.note(rank, why);
     }
 }
 
-/// Notes that something still waits for a peer when this is dropped, as it is with a future that is
+/// A guard that notes, when it is dropped, that something still waits for a peer: a flush may be
 /// given up while it waits for a credit.
 struct StillWaits<'c> {
     core: &'c Core,

@@ -1,10 +1,10 @@
-//! Who is of a world, and why a process did not join.
+//! The membership of a process in a world, and the errors of joining.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Which process of a world this is, and where the others are.
+/// The membership of a process in a world: its rank, and the addresses of all processes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Membership {
     /// The rank of this process.
@@ -12,8 +12,8 @@ pub struct Membership {
     /// The addresses of the NICs of all processes, in the order of their ranks, such as
     /// `udp:192.0.2.7:5000` or `shm:job/3`.
     pub addresses: Vec<String>,
-    /// The device that this process opens, such as `packet:eth0`, if that is not what its address
-    /// says.
+    /// The device that this process opens, such as `packet:eth0`. If it is `None`, this process's
+    /// own address names the device.
     pub device: Option<String>,
 }
 
@@ -21,39 +21,39 @@ pub struct Membership {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The membership or the configuration makes no sense.
+    /// The membership or the configuration is invalid.
     #[error("{0}")]
     Config(String),
-    /// The device could not be opened.
+    /// The device could not be opened, or did not provide what a world needs.
     #[error("process {rank} can't open {device}: {why}")]
     Device {
         /// The rank of this process.
         rank: usize,
-        /// The device.
+        /// The name of the device, or the address of the NIC once it is open.
         device: String,
-        /// Why.
+        /// The error that the device returned.
         why: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Another process was not met.
+    /// This process could not connect to another process, or lost it while joining.
     #[error("process {rank} at {address} was not met within {within:?}: {why}")]
     Missing {
         /// The rank of the other process.
         rank: usize,
-        /// Where the other process should be.
+        /// The address where the other process should be.
         address: String,
-        /// How long was tried.
+        /// How long joining may take, by the configuration.
         within: Duration,
-        /// What the last attempt said.
+        /// The error of the last attempt.
         why: String,
     },
-    /// Another process is no part of this world, or of another version.
+    /// The process at an address is not of this world, or runs another version of the library.
     #[error("process {rank} at {address} is not of this world: {why}")]
     Stranger {
         /// The rank that the other process should have.
         rank: usize,
-        /// Where it is.
+        /// The address of the other process.
         address: String,
-        /// What is wrong.
+        /// The reason why the process is not of this world.
         why: String,
     },
     /// The carrier that was chosen does not reach a process.
@@ -61,10 +61,10 @@ pub enum JoinError {
     Carrier(crate::Error),
 }
 
-/// An attempt to meet a process that has failed.
+/// The reason why an attempt to connect to a process has failed.
 pub(super) enum Attempt {
-    /// The process may not be up yet.
+    /// The process may not be up yet, and another attempt may succeed.
     Again(String),
-    /// Whoever is there is no process of this world.
+    /// The process at the address is not of this world, and further attempts are useless.
     Stranger(String),
 }

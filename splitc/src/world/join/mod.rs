@@ -1,4 +1,4 @@
-//! How the processes of a world meet.
+//! Joining a world: its processes connect to each other.
 
 mod membership;
 mod pairs;
@@ -32,29 +32,30 @@ use crate::heap::Heap;
 use crate::messages::{LONGEST_HEAP, Outbox, Served};
 use crate::peers::{Far, Peer};
 
-/// The services of a process at its NIC: for operations by messages, for collectives, and for
-/// one-sided requests.
+/// The service numbers of a process at its NIC: for operations by messages, for collectives, and
+/// for one-sided requests.
 const MESSAGES: u64 = 0x0053_706c_6974_4301;
 const COLLECTIVES: u64 = MESSAGES + 1;
 const ONE_SIDED: u64 = MESSAGES + 2;
 
-/// How long messages of operations and stores are: a packet.
+/// The most bytes of a message of operations or stores: one packet.
 const PAYLOAD: usize = 4096;
-/// In a world of so many processes, each can have receives for many messages of each other one.
+/// Up to this many processes, the members of the world's group have many credits for each other
+/// from the start.
 const FEW: usize = 16;
-/// How many one-sided requests may be under way to each process.
+/// The most one-sided requests under way to each process.
 const REQUESTS: usize = 128;
 
 impl World {
-    /// Makes this process part of a world: opens its NIC, and meets all other processes. Ranks may
-    /// come up in any order.
+    /// Makes this process part of a world: opens its NIC, and connects to all other processes. The
+    /// processes may start in any order.
     ///
-    /// [`Job`](crate::Job) does this for whole programs. A program that has a runtime of its own
-    /// may await this in it; the world stays on the thread that has joined it.
+    /// [`Job`](crate::Job) joins for whole programs. A program that has a runtime of its own may
+    /// await `join` there; the world stays on the thread that has joined it.
     ///
     /// # Errors
-    /// When the device can't be opened, a process is not met in [time](Config::start), or is of
-    /// another world.
+    /// When the device can't be opened, or another process can't be connected to in
+    /// [time](Config::start), or is of another world.
     pub async fn join(membership: &Membership, config: &Config) -> Result<Self, JoinError> {
         let Membership { rank, addresses, device } = membership;
         let own = addresses.get(*rank).ok_or_else(|| {
@@ -71,7 +72,7 @@ impl World {
         Self::join_on(&nic, *rank, addresses, config).await
     }
 
-    /// Makes this process part of a world by a NIC that is open already, which may be one of a
+    /// Makes this process part of a world through a NIC that is open already, such as one of a
     /// simulated network.
     ///
     /// # Errors
@@ -87,13 +88,13 @@ impl World {
     }
 }
 
-/// How the NIC of a process is run.
+/// The configuration of the NIC of a process, in a world of `size` processes.
 pub(crate) fn nic_config(config: &Config, size: usize) -> doorbell_verbs::Config {
     let default = doorbell_verbs::Config::default();
     doorbell_verbs::Config {
         progress: config.progress,
         spin: config.spin,
-        // Three connections to each other process, and some that end.
+        // Three connections to each other process, and room for some that are ending.
         queue_pairs: (4 * size + 64).clamp(64, 16_384),
         completions: default.completions.max(4 * size + 65),
         keep_alive: KeepAlive {
@@ -104,7 +105,7 @@ pub(crate) fn nic_config(config: &Config, size: usize) -> doorbell_verbs::Config
     }
 }
 
-/// A process that is just meeting the others.
+/// A process that is joining a world, with what it has opened so far.
 struct Joining<'j> {
     nic: &'j Nic,
     rank: usize,
@@ -141,7 +142,8 @@ impl<'j> Joining<'j> {
         };
         let heap = Heap::new(config.heap).map_err(|why| device(why.into()))?;
         let domain = nic.domain();
-        // What this process gets by one-sided requests lands in its own heap, too.
+        // The right to write locally, for what this process fetches by one-sided requests lands in
+        // its own heap.
         let rights = Rights::REMOTE | Rights::LOCAL_WRITE;
         let registered = domain.register_shared(heap.memory.clone(), rights);
         let registered = registered.map_err(|why| device(why.into()))?;
@@ -175,7 +177,7 @@ impl<'j> Joining<'j> {
             self.pairs(listener)
         )?;
         // Behind this barrier each process has connections of the group, by which it learns of the
-        // end of any other, even before the first collective of the program.
+        // end of any other process, even before the first collective of the program.
         let met = group.barrier().await;
         met.map_err(|why| match why.gone() {
             Some(rank) => self.missing(rank, why.to_string()),
@@ -261,13 +263,13 @@ impl<'j> Joining<'j> {
         Group::join(&self.bundle, config).await.map_err(|why| self.device(why.into()))
     }
 
-    /// Connects to another process for messages.
+    /// Connects to another process for messages; repeats the attempt until the process is up.
     async fn connect(&self, endpoint: &Endpoint, rank: usize) -> Result<am::Peer, JoinError> {
         let name = Name::at(self.addresses[rank].as_str(), MESSAGES);
         self.again(rank, async || {
             let connected = endpoint.connect(name.clone()).await;
             connected.map_err(|why| match why {
-                // Who shows another key now will not be admitted later.
+                // A process that shows another key now will not be admitted later.
                 am::MapError::Tag { .. } | am::MapError::Handlers { .. } => {
                     Attempt::Stranger(format!("it has another key, or is another program: {why}"))
                 }
@@ -277,7 +279,8 @@ impl<'j> Joining<'j> {
         .await
     }
 
-    /// Tries something that another process has to be up for until it works, or the time is over.
+    /// Repeats an attempt that needs another process to be up, until it succeeds or the deadline is
+    /// over.
     async fn again<T>(
         &self,
         rank: usize,
@@ -349,14 +352,14 @@ impl<'j> Joining<'j> {
     }
 }
 
-/// The bundle of a process, which a thread of its own serves in dedicated mode.
+/// The bundle of a process. In dedicated mode a thread of the bundle's own serves it.
 fn bundle(nic: &Nic, config: &Config, size: usize) -> Result<Bundle, am::OpenError> {
     let room = config.credits.saturating_mul(2 * size).clamp(4096, 1 << 17);
     let bundle = BundleConfig { receives: room, sends: room };
     match config.progress {
         Progress::Inline => Bundle::new(nic, &bundle),
         Progress::Dedicated { .. } => {
-            // Where there is no runtime, a bundle starts a thread that serves it.
+            // A bundle that is made on a thread without a runtime starts a thread that serves it.
             std::thread::scope(|scope| scope.spawn(|| Bundle::new(nic, &bundle)).join())
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         }

@@ -1,4 +1,4 @@
-//! Queue pairs between all processes, for one-sided requests, and the mapping of heaps.
+//! Queue pairs between all processes for one-sided requests, and the mapping of heaps.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::membership::Attempt;
 use super::told::Told;
 use super::{JoinError, Joining, ONE_SIDED, REQUESTS};
 
-/// What there is between two processes beside messages.
+/// The queue pair between this process and another, and access to the other's heap.
 pub(super) struct Pair {
     pub queues: Queues,
     pub heap: RemoteMemory,
@@ -18,8 +18,8 @@ pub(super) struct Pair {
 }
 
 impl Joining<'_> {
-    /// Connects queue pairs to all other processes: to those below this, and those above ask
-    /// themselves.
+    /// Connects a queue pair with each other process: this process asks the processes of lower
+    /// rank, and the processes of higher rank ask this one.
     pub(super) async fn pairs(
         &self,
         mut listener: Listener,
@@ -46,7 +46,7 @@ impl Joining<'_> {
                 let Ok(queues) = self.domain.queues(&self.queues_config()) else {
                     return Err(self.missing(rank, "this NIC has no queue pair left".to_owned()));
                 };
-                // Whoever is not heard of any more asks again.
+                // If this process can't accept, the other one asks again.
                 self.check_heap(rank, told.heap())?;
                 if let Ok((queues, _)) = queues.accept(incoming, &self.told().to_bytes()).await {
                     pairs.insert(rank, (queues, told.heap()));
@@ -63,7 +63,7 @@ impl Joining<'_> {
         Ok(try_join_all(opened).await?.into_iter().collect())
     }
 
-    /// Asks a process for a queue pair.
+    /// Asks a process for a queue pair. Returns the queues, and that process's heap.
     async fn ask(&self, rank: usize) -> Result<(Queues, RemoteMemory), JoinError> {
         let told = self.told().to_bytes();
         let (queues, answer) = self
@@ -87,7 +87,7 @@ impl Joining<'_> {
         }
     }
 
-    /// Whether a process has a heap like this one's.
+    /// Checks that another process's heap has the length of this process's heap.
     fn check_heap(&self, rank: usize, heap: RemoteMemory) -> Result<(), JoinError> {
         let own = self.heap.len();
         if heap.len() == own {
@@ -109,13 +109,14 @@ impl Joining<'_> {
         }
     }
 
-    /// What this process tells others of itself.
+    /// The data about this process that others get when they connect.
     fn told(&self) -> Told {
         let (rank, size) = (self.rank as u32, self.size() as u32);
         Told { rank, size, key: self.config.key, heap: self.registered.remote().to_bytes() }
     }
 
-    /// Maps the heap of another process, where the device can do that.
+    /// Maps the heap of another process, and grants it the mapping of this process's heap; `None`
+    /// if the device maps no memory.
     async fn map(
         &self,
         rank: usize,

@@ -1,8 +1,8 @@
-//! What processes tell each other of themselves.
+//! The data about themselves that two processes exchange when they connect.
 
 use doorbell_verbs::RemoteMemory;
 
-/// What a process tells others of itself when they connect.
+/// The data that a process sends about itself when it connects to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Told {
     pub rank: u32,
@@ -11,7 +11,7 @@ pub(super) struct Told {
     pub heap: [u8; RemoteMemory::ENCODED],
 }
 
-/// What such a message begins with: a name, the version, and the order of this machine's bytes.
+/// The first bytes of the data: a name, the version, and the byte order of this machine.
 const MAGIC: [u8; 8] = *if cfg!(target_endian = "little") { b"SplitC1l" } else { b"SplitC1b" };
 
 impl Told {

@@ -1,4 +1,4 @@
-//! Hearing of the ends of processes.
+//! Watching for the ends of other processes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::fates::Fates;
 
-/// Notes the ends of processes, for as long as there is a world.
+/// A future that notes the ends of other processes, until the endpoint is closed.
 pub(super) fn watch(
     endpoint: &Endpoint,
     messages: &HashMap<usize, am::Peer>,
