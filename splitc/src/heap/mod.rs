@@ -1,8 +1,8 @@
-//! The heap: the memory of a process that all processes of its world reach.
+//! The symmetric heap: the memory of each process that all processes of its world reach.
 //!
-//! Every process's heap has the same length. Collective allocations lie at the same place in all of
-//! them, from the bottom up; what a process allocates for itself lies at the top, from the end
-//! down. In front of both is a page of words that the library needs for itself.
+//! Every process's heap has the same length. Collective allocations lie at the same place in all
+//! heaps, and grow from the bottom up. What a process allocates for itself lies at the top, and
+//! grows from the end down. In front of both is a page of words that the library needs for itself.
 
 mod blocks;
 mod ranges;
@@ -19,37 +19,38 @@ use ranges::Ranges;
 use crate::error::{AccessError, HeapError};
 use crate::global_ptr::Raw;
 
-/// The number of allocation of what a process has allocated for itself.
+/// The allocation number in pointers to memory that a process has allocated for itself.
 pub(crate) const ALONE: u32 = u32::MAX;
-/// The number of allocation of a pointer that was made from an index beyond an array: the offset is
-/// the index, and the rank the array's length.
+/// The allocation number in a pointer that was made from an index beyond an array: the pointer's
+/// offset is the index, and its rank is the array's length.
 pub(crate) const BEYOND: u32 = u32::MAX - 1;
 
-/// How many bytes in front are the library's own.
+/// How many bytes at the beginning of the heap are the library's own.
 pub(crate) const CONTROL: u64 = 4096;
-/// Where the bytes that were stored into this heap are counted: two words, which take turns.
+/// The offset of the two words, used in turns, that count the bytes stored into this heap.
 pub(crate) const STORED: usize = 0;
-/// Where a process says that it sleeps until memory changes.
+/// The offset of the word in which a process announces that it sleeps until its memory changes:
+/// zero if it does not.
 pub(crate) const SLEEPS: usize = 64;
 
-/// What allocations begin at multiples of.
+/// The alignment in bytes of every allocation.
 pub(crate) const ALIGN: u64 = 64;
 
 /// The heap of this process.
 pub(crate) struct Heap {
     pub memory: Arc<SharedMemory>,
     pub blocks: Blocks,
-    /// What is not allocated.
+    /// The ranges of the heap that are not allocated.
     free: RefCell<Ranges>,
-    /// Where the highest collective allocation ends.
+    /// The offset at which the highest collective allocation ends.
     top: Cell<u64>,
-    /// What this process has allocated for itself: places and lengths. All are above the collective
-    /// allocations.
+    /// The lengths of what this process has allocated for itself, by offset. All lie above the
+    /// collective allocations.
     alone: RefCell<BTreeMap<u64, u64>>,
 }
 
 impl Heap {
-    /// A heap of zeros, of `len` bytes for the program.
+    /// Reserves a heap of zeros, with `len` bytes for the program beside the library's own.
     pub fn new(len: usize) -> Result<Self, HeapError> {
         let whole = len.next_multiple_of(CONTROL as usize) + CONTROL as usize;
         let memory = SharedMemory::reserve(whole)
@@ -66,7 +67,7 @@ impl Heap {
         })
     }
 
-    /// How many bytes the heap has, with the library's own.
+    /// How many bytes the heap has, the library's own included.
     pub fn len(&self) -> u64 {
         self.memory.len() as u64
     }
@@ -75,7 +76,7 @@ impl Heap {
         self.memory.region()
     }
 
-    /// Takes a range for a collective allocation.
+    /// Takes a free range for a collective allocation, and returns its offset.
     fn take(&self, len: u64) -> Result<u64, HeapError> {
         let below = self.alone.borrow().keys().next().copied().unwrap_or(self.len());
         let mut ranges = self.free.borrow_mut();
@@ -86,14 +87,14 @@ impl Heap {
         Ok(from)
     }
 
-    /// Takes a range of zeros for a collective allocation.
+    /// Takes a free range for a collective allocation, fills it with zeros, and returns its offset.
     pub fn take_zeros(&self, len: u64) -> Result<u64, HeapError> {
         let from = self.take(len)?;
         self.clear(from, padded(len)).inspect_err(|_| self.give(from, len))?;
         Ok(from)
     }
 
-    /// Gives a collective allocation's range back.
+    /// Frees the range of a collective allocation.
     pub fn give(&self, from: u64, len: u64) {
         let to = from + padded(len);
         let mut free = self.free.borrow_mut();
@@ -103,7 +104,7 @@ impl Heap {
         }
     }
 
-    /// Allocates memory for this process alone: zeros.
+    /// Allocates memory for this process alone, filled with zeros, and returns its offset.
     pub fn allocate_alone(&self, len: u64) -> Result<u64, HeapError> {
         let mut ranges = self.free.borrow_mut();
         let taken = ranges.take_high(padded(len), self.top.get());
@@ -122,7 +123,8 @@ impl Heap {
         Ok(())
     }
 
-    /// Makes a range zeros, which no access can fail for want of memory to from here on.
+    /// Fills a range with zeros, and has the system provide its memory, so that no later access can
+    /// fail for want of memory.
     fn clear(&self, from: u64, len: u64) -> Result<(), HeapError> {
         let provided = self.memory.provide(from as usize..(from + len) as usize);
         provided
@@ -132,7 +134,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Whether a pointer's bytes may be accessed.
+    /// Checks that `len` bytes at a pointer may be accessed; the error says why not.
     #[inline]
     pub fn check(&self, raw: Raw, len: u64) -> Result<(), AccessError> {
         match raw.block {
@@ -143,7 +145,8 @@ impl Heap {
 
     fn check_alone(&self, raw: Raw, len: u64) -> Result<(), AccessError> {
         let end = raw.offset.checked_add(len);
-        // Collective allocations may be private, and are reached by pointers that say so only.
+        // Collective allocations may be private, so they are reached only by pointers that have
+        // their number.
         match raw.offset >= self.top.get() && end.is_some_and(|end| end <= self.len()) {
             true => Ok(()),
             false => Err(AccessError::Heap { offset: raw.offset, len, heap: self.len() }),
@@ -151,7 +154,7 @@ impl Heap {
     }
 }
 
-/// How many bytes an allocation takes.
+/// How many bytes of the heap an allocation of `len` bytes takes.
 const fn padded(len: u64) -> u64 {
     let len = if len == 0 { 1 } else { len };
     len.next_multiple_of(ALIGN)

@@ -1,22 +1,24 @@
 //! The free ranges of a heap.
 
-/// Free ranges of a heap, in the order of their places: first fit, and neighbours are joined.
+/// The free ranges of a heap, in ascending order. The first range that fits is used, and adjacent
+/// free ranges are merged.
 ///
-/// Two heaps on which the same calls are made in the same order give the same places.
+/// Deterministic: two heaps on which the same calls are made in the same order give the same
+/// places.
 #[derive(Debug)]
 pub(crate) struct Ranges {
-    /// Beginning and end of each free range.
+    /// The beginning and the end of each free range.
     free: Vec<(u64, u64)>,
 }
 
 impl Ranges {
-    /// One free range.
+    /// A single free range.
     pub fn new(from: u64, to: u64) -> Self {
         Self { free: vec![(from, to)] }
     }
 
-    /// Takes `len` bytes from the first range that has them `below` a place, at that range's
-    /// beginning.
+    /// Takes `len` bytes from the beginning of the first free range that has them below the place
+    /// `below`.
     pub fn take_low(&mut self, len: u64, below: u64) -> Option<u64> {
         let has_room = |(from, to): &(u64, u64)| to.min(&below).saturating_sub(*from) >= len;
         let at = self.free.iter().position(has_room)?;
@@ -29,7 +31,7 @@ impl Ranges {
         Some(taken)
     }
 
-    /// Takes `len` bytes from the last range that has them `above` a place, at that range's end.
+    /// Takes `len` bytes from the end of the last free range that has them above the place `above`.
     pub fn take_high(&mut self, len: u64, above: u64) -> Option<u64> {
         let has_room = |(from, to): &(u64, u64)| to.saturating_sub(*from.max(&above)) >= len;
         let at = self.free.iter().rposition(has_room)?;
@@ -42,7 +44,7 @@ impl Ranges {
         Some(taken)
     }
 
-    /// Gives a range back that was taken.
+    /// Frees a range that was taken, and merges it with free ranges beside it.
     pub fn give(&mut self, from: u64, to: u64) {
         let at = self.free.partition_point(|range| range.0 < from);
         self.free.insert(at, (from, to));
@@ -56,7 +58,8 @@ impl Ranges {
         }
     }
 
-    /// The beginning of the free range that ends at a place, or the place itself.
+    /// The beginning of the free range that reaches up to a place, or the place itself if none
+    /// does.
     pub fn end_below(&self, to: u64) -> u64 {
         let range = self.free.iter().find(|(from, end)| *from < to && to <= *end);
         range.map_or(to, |(from, _)| *from)

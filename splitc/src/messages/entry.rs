@@ -1,8 +1,8 @@
-//! How operations are written into messages.
+//! The encoding of operations in messages.
 //!
-//! A message is a row of entries. An entry is a word that says what is done, to how many bytes, at
-//! which place of the heap; and what goes with it, filled up to whole words. What the target
-//! answers is a row of values in the order of the entries, each filled up to whole words.
+//! A message is a sequence of entries. An entry begins with a word that encodes the operation, the
+//! number of bytes, and the place in the heap. The entry's data follow, padded to whole words. The
+//! target's answer is a sequence of values in the order of the entries, each padded to whole words.
 //!
 //! ```text
 //! bits 0–7    the operation
@@ -12,9 +12,9 @@
 
 use crate::atomics::Change;
 
-/// The longest range of one entry.
+/// The most bytes of the heap that one entry concerns.
 pub(crate) const LONGEST: usize = (1 << 12) - 8;
-/// The longest heap: places have 44 bits.
+/// The upper bound of the length of a heap: places have 44 bits.
 pub(crate) const LONGEST_HEAP: u64 = 1 << 44;
 
 const PUT: u8 = 1;
@@ -23,17 +23,18 @@ const CALL: u8 = 3;
 const ATOMIC: u8 = 0x40;
 const FETCHES: u8 = 0x80;
 
-/// What is done at the target.
+/// An operation that a message asks its target for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Operation {
-    /// The bytes that follow are written.
+    /// Writes the bytes that follow.
     Put,
-    /// Bytes are read, and answered.
+    /// Reads bytes, which the answer contains.
     Get,
-    /// The value is changed by the operand that follows; what it was is answered, if asked.
+    /// Changes a value by the operands that follow. If the flag is set, the answer contains the
+    /// value before.
     Atomic(Change, bool),
-    /// A function is run on the value, with the argument that follows, behind a word with the
-    /// function's number. Its result is answered.
+    /// Runs a function on a value. A word with the function's number follows, and behind it the
+    /// argument; the answer contains the result.
     Call,
 }
 
@@ -63,22 +64,22 @@ impl Operation {
     }
 }
 
-/// The first word of an entry.
+/// Encodes the first word of an entry, for an operation on `len` bytes at `offset` of the heap.
 #[inline]
 pub(crate) fn head(operation: Operation, len: usize, offset: u64) -> u64 {
     debug_assert!(len <= LONGEST && offset < LONGEST_HEAP);
     u64::from(operation.code()) | (len as u64) << 8 | offset << 20
 }
 
-/// What the first word of an entry says, if it says anything that is known: the operation, how many
-/// bytes, and where.
+/// Decodes the first word of an entry: the operation, the number of bytes, and the offset in the
+/// heap. `None` if there is no such operation.
 #[inline]
 pub(crate) fn read_head(word: u64) -> Option<(Operation, usize, usize)> {
     let operation = Operation::of(word as u8)?;
     Some((operation, (word >> 8) as usize & 0xfff, (word >> 20) as usize))
 }
 
-/// How many bytes `len` bytes take, filled up to whole words.
+/// The number of bytes that `len` bytes take up when they are padded to whole words.
 #[inline]
 pub(crate) const fn whole(len: usize) -> usize {
     len.next_multiple_of(8)

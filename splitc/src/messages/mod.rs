@@ -1,4 +1,5 @@
-//! Operations by Active Messages: many in each, as requests with answers, and stores without.
+//! Operations and stores by Active Messages, of which each aggregates many: operations are requests
+//! with a reply, stores are requests without.
 
 mod entry;
 mod outbox;

@@ -1,4 +1,4 @@
-//! What is to go to a process by messages: entries that wait until they fill one.
+//! The outbox for a peer, in which operations and stores wait until they fill a message.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -6,21 +6,22 @@ use std::rc::Rc;
 use super::entry::{Operation, head, whole};
 use crate::landing::Land;
 
-/// Where the answer to an operation goes.
+/// The destination of the answer to an operation.
 #[derive(Debug)]
 pub(crate) enum Target {
-    /// Nowhere: that there is an answer says that the operation is done.
+    /// Nowhere: the arrival of the answer says that the operation is done.
     Nothing,
-    /// Into a slot, for the holder of a handle.
+    /// A slot, for the holder of a handle.
     Slot { slot: u32, len: u16 },
-    /// Into a row of values, so many bytes behind its beginning.
+    /// A row of values, `at` bytes behind the row's beginning. `row` is the row's number in the
+    /// batch.
     Row { row: u16, len: u16, at: u64 },
-    /// Into this process's heap.
+    /// A range of this process's own heap.
     Heap { offset: u64, len: u16 },
 }
 
 impl Target {
-    /// How many bytes of answer there are.
+    /// How many bytes the answer has.
     pub fn len(&self) -> u16 {
         match *self {
             Self::Nothing => 0,
@@ -29,10 +30,10 @@ impl Target {
     }
 }
 
-/// A row of values that answers are put into, shared by those who wait for it.
+/// A row of values that answers are put into, shared with the handles that wait for it.
 pub(crate) type Row = Rc<RefCell<dyn Land>>;
 
-/// A message of operations, or what will be one: where its answers go.
+/// The destinations of all answers to one message of operations, in the order of its entries.
 #[derive(Default)]
 pub(crate) struct Batch {
     pub targets: Vec<Target>,
@@ -40,9 +41,9 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// The number of a row among those of this batch.
+    /// The number of a row in this batch, which gets the row if it does not have it yet.
     fn row(&mut self, row: &Row) -> u16 {
-        // Operations on one row come one after the other, as a rule.
+        // Operations on the same row usually follow each other, so the search begins at the end.
         let known = self.rows.iter().rposition(|there| Rc::ptr_eq(there, row));
         let at = known.unwrap_or_else(|| {
             self.rows.push(row.clone());
@@ -52,18 +53,19 @@ impl Batch {
     }
 }
 
-/// What is to go to a process by messages: at most one message of each kind, which goes before
-/// there is more.
+/// The operations and stores that wait to be sent to a peer: at most one message of operations and
+/// one of stores. A full message must be sent before more is added.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    /// The longest message.
+    /// The most bytes of a message.
     longest: usize,
-    /// Entries of operations that are answered.
+    /// The entries of the operations, which are answered.
     pub operations: Vec<u8>,
-    /// How many bytes their answers have.
+    /// How many bytes the answers to the operations will have.
     answers: usize,
     pub batch: Batch,
-    /// Entries of stores, and how many bytes they store.
+    /// The entries of the stores, which are not answered, and in `stored` how many bytes they
+    /// store.
     pub stores: Vec<u8>,
     pub stored: u64,
 }
@@ -73,20 +75,20 @@ impl Outbox {
         Self { longest, ..Self::default() }
     }
 
-    /// The most bytes that go with one entry.
+    /// The most bytes of data of one entry.
     pub fn longest_entry(&self) -> usize {
         (self.longest - 16).min(super::LONGEST)
     }
 
-    /// Whether there is room for an operation with so many bytes beside its first word, and so many
-    /// of answer.
+    /// Whether an operation still fits into the message: `data` bytes go with it beside its first
+    /// word, and its answer has `answer` bytes.
     #[inline]
     pub fn has_room(&self, data: usize, answer: usize) -> bool {
         self.operations.len() + 8 + whole(data) <= self.longest
             && self.answers + whole(answer) <= self.longest
     }
 
-    /// Whether there is room for a store with so many bytes beside its first word.
+    /// Whether a store still fits into the message, with `data` bytes beside its first word.
     #[inline]
     pub fn has_room_to_store(&self, data: usize) -> bool {
         self.stores.len() + 8 + whole(data) <= self.longest
@@ -114,8 +116,8 @@ impl Outbox {
         self.stored += bytes as u64;
     }
 
-    /// Takes the operations: their entries, which are to be handed back when they were sent, and
-    /// the batch.
+    /// Takes the operations out: their entries, whose buffer the caller hands back when they were
+    /// sent, and their batch.
     pub fn take_operations(&mut self) -> (Vec<u8>, Batch) {
         self.answers = 0;
         (std::mem::take(&mut self.operations), std::mem::take(&mut self.batch))
@@ -126,10 +128,10 @@ impl Outbox {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'e> {
     pub operation: Operation,
-    /// How many bytes of the heap, or of a function's argument.
+    /// How many bytes of the heap are concerned or, for a function, how many its argument has.
     pub len: usize,
     pub offset: u64,
-    /// What goes with it, in words and bytes, one after the other.
+    /// The data of the entry: words first, then bytes.
     pub words: &'e [u64],
     pub bytes: &'e [u8],
 }

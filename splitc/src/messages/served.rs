@@ -1,4 +1,4 @@
-//! What a process does for the others: the handlers of their messages.
+//! The message handlers of a process, which serve the other processes.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,40 +13,43 @@ use crate::functions::Function;
 use crate::heap::CONTROL;
 use crate::stores::counter;
 
-/// Operations that are answered. The argument comes back with the answer.
+/// A request with operations, which is answered. Its argument comes back with the answer.
 pub(crate) const OPERATIONS: RequestId<u64> = RequestId::new(0, "operations");
-/// Stores: how many bytes they are, and in which turn they are counted.
+/// A request with stores, which is not answered: how many bytes they store, and the turn in which
+/// these are counted.
 pub(crate) const STORES: RequestId<(u64, u64)> = RequestId::new(1, "stores");
-/// Wakes a process that waits until memory changes.
+/// A request that wakes a process which sleeps until its memory changes.
 pub(crate) const WAKE: RequestId<u64> = RequestId::new(2, "wake");
-/// What operations found: the argument of the request, and how many operations were refused.
+/// The reply to `OPERATIONS`, with the values that the operations found. Its arguments are the
+/// argument of the request, and how many operations were refused.
 pub(crate) const ANSWERS: ReplyId<(u64, u64)> = ReplyId::new(0, "answers");
 
-/// What came back for a message of operations.
+/// An answer to a message of operations, as the handler of replies leaves it for the program.
 pub(crate) struct Answer {
-    /// The argument of the request.
+    /// The argument of the request: the peer's rank in the upper half, and the message's number in
+    /// the lower.
     pub about: u64,
     /// How many operations the peer refused; or why the message did not arrive.
     pub refused: Result<u64, Undeliverable>,
-    /// The values, in the order of the operations.
+    /// The values that the operations found, in the order of the operations.
     pub values: Vec<u8>,
 }
 
-/// What handlers and the program share.
+/// The state that message handlers share with the program.
 pub(crate) struct Served {
     heap: Region,
     functions: RwLock<Vec<Function>>,
-    /// Held while a function changes a value that is no single word.
+    /// A lock that is held while a function changes a value that is not a single word.
     pub large: Mutex<()>,
     /// How many operations of peers were refused here.
     refused: AtomicU64,
     answers: Mutex<VecDeque<Answer>>,
     waiting: AtomicUsize,
-    /// Memory of answers that were taken.
+    /// Buffers of answers that were handled, to be used again.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
-/// How many answers' memory is kept for others.
+/// The most buffers of answers that are kept to be used again.
 const SPARE: usize = 64;
 
 impl Served {
@@ -62,7 +65,7 @@ impl Served {
         })
     }
 
-    /// The handlers.
+    /// The table of message handlers, for the endpoint of this process.
     pub fn handlers(self: &Arc<Self>) -> Handlers {
         let [operations, stores, answers, returned] = [(); 4].map(|()| self.clone());
         let mut values = Vec::new();
@@ -101,13 +104,13 @@ impl Served {
         self.waiting.store(answers.len(), Ordering::Release);
     }
 
-    /// Whether there are answers that nobody has taken.
+    /// Whether at least one answer waits for the program to take it.
     #[inline]
     pub fn has_answers(&self) -> bool {
         self.waiting.load(Ordering::Acquire) > 0
     }
 
-    /// The next answer.
+    /// Takes the oldest answer that waits for the program.
     pub fn next_answer(&self) -> Option<Answer> {
         let mut answers = locked(&self.answers);
         let next = answers.pop_front();
@@ -115,7 +118,7 @@ impl Served {
         next
     }
 
-    /// Takes back the memory of an answer.
+    /// Keeps the buffer of an answer that was handled, to be used again.
     pub fn recycle(&self, mut values: Vec<u8>) {
         values.clear();
         let mut spare = locked(&self.spare);
@@ -124,7 +127,7 @@ impl Served {
         }
     }
 
-    /// Counts bytes that were stored here.
+    /// Adds bytes that were stored here to the counter of a turn.
     pub fn count(&self, bytes: u64, turn: u64) {
         let _ = self.heap.fetch_add(counter(turn), bytes);
     }
@@ -139,8 +142,9 @@ impl Served {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Does what a message says, adding what is to be answered to `values`. Returns how many
-    /// operations were refused; behind one that makes no sense, nothing is done.
+    /// Carries out the entries of a message, and appends the answers to `values`. Returns how many
+    /// operations were refused. A malformed entry counts as one refused operation, and nothing
+    /// behind it is carried out.
     fn serve(&self, entries: &[u8], values: &mut Vec<u8>) -> u64 {
         let mut refused = 0;
         let mut rest = entries;
@@ -161,8 +165,8 @@ impl Served {
         refused
     }
 
-    /// Does what one entry says. Whether it was done, and what is behind it; nothing if the entry
-    /// makes no sense.
+    /// Carries out one entry. Returns whether its operation was carried out, and the bytes behind
+    /// the entry; `None` if the entry is malformed.
     #[inline]
     fn entry<'e>(
         &self,
@@ -171,7 +175,7 @@ impl Served {
         values: &mut Vec<u8>,
     ) -> Option<(bool, &'e [u8])> {
         let (operation, len, offset) = read_head(word)?;
-        // The words in front are the library's own.
+        // The words at the beginning of the heap are the library's own: no entry may access them.
         let allowed = offset >= CONTROL as usize;
         match operation {
             Operation::Put => {
@@ -205,8 +209,8 @@ impl Served {
                 let answer = &mut values[from..from + function.answers()];
                 let argument = &argument[..len];
                 let run = || function.run((&self.heap, offset), &self.large, argument, answer);
-                // Whoever asked is answered even if the function panics, which has said why by
-                // itself. The value is as before then: the function has changed a copy.
+                // The peer is answered even if the function panics; the panic has printed its
+                // message already. The value is unchanged then, for the function works on a copy.
                 let done = allowed && catch_unwind(AssertUnwindSafe(run)).unwrap_or(false);
                 Some((done, behind))
             }
@@ -214,7 +218,7 @@ impl Served {
     }
 }
 
-/// What a lock guards, whatever became of those who held it before.
+/// Locks a mutex, even if another thread has panicked while it held the lock.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
