@@ -49,7 +49,7 @@ pub(crate) struct Far {
 pub(crate) enum Route<'p> {
     /// Loads and stores on the peer's heap.
     Memory(&'p Region),
-    /// One-sided RDMA requests to the peer.
+    /// RDMA: one-sided requests to the peer.
     OneSided(&'p Far),
     /// Active Messages to the peer.
     Messages(&'p Far),

@@ -1,4 +1,4 @@
-//! Changing one element atomically.
+//! Atomic changes of one element in the memory of a process.
 
 use super::handles::{By, Done, Get};
 use super::place::{EMPTY, Place};
@@ -20,7 +20,7 @@ impl<T: Atomic> Place<'_, T> {
         self.fetch_change(Shape::Awaited, Verb::Add, [value; 2])?.done().await
     }
 
-    /// Begins to add to the number; the handle gives what the number was.
+    /// Begins to add to the number, split-phase; the handle gives what the number was.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
@@ -28,7 +28,8 @@ impl<T: Atomic> Place<'_, T> {
         self.fetch_change(Shape::Split, Verb::Add, [value; 2])
     }
 
-    /// Begins to add to the number, as [`put`](Self::put) begins to write.
+    /// Begins to add to the number, split-phase; the handle tells when the addition is done, as the
+    /// handle of [`put`](Self::put) does.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
@@ -36,8 +37,8 @@ impl<T: Atomic> Place<'_, T> {
         self.change(Verb::Add, value)
     }
 
-    /// Adds to the number in such a way that only its target learns of it, as
-    /// [`store`](Self::store) writes.
+    /// Adds to the number without an acknowledgement: only the target learns of the addition, as of
+    /// a [`store`](Self::store).
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
@@ -54,8 +55,8 @@ impl<T: Atomic> Place<'_, T> {
         self.fetch_change(Shape::Awaited, Verb::Swap, [value; 2])?.done().await
     }
 
-    /// Replaces the number by `new` if it is `expected`, and returns what it was: it was replaced
-    /// if that is `expected`. Floating-point numbers are compared by their bits.
+    /// Replaces the number by `new` if it is `expected`, and returns what it was: if that is
+    /// `expected`, the number was replaced. Floating-point numbers are compared by their bits.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
@@ -79,7 +80,8 @@ impl<T: Atomic> Place<'_, T> {
         self.fetch_change(Shape::Awaited, Verb::Max, [value; 2])?.done().await
     }
 
-    /// Replaces the number by `value` if that is less, as [`store`](Self::store) writes.
+    /// Replaces the number by `value` if that is less, without an acknowledgement, as
+    /// [`store`](Self::store) writes.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
@@ -87,7 +89,8 @@ impl<T: Atomic> Place<'_, T> {
         self.store_change(Verb::Min, value)
     }
 
-    /// Replaces the number by `value` if that is greater, as [`store`](Self::store) writes.
+    /// Replaces the number by `value` if that is greater, without an acknowledgement, as
+    /// [`store`](Self::store) writes.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
@@ -178,7 +181,8 @@ impl<T: Atomic> Place<'_, T> {
         }
     }
 
-    /// The peer, and where the number is, which must be aligned to its size.
+    /// The peer that has the number, and the offset in its heap, which must be a multiple of the
+    /// number's size.
     #[inline]
     pub(super) fn resolve_number(&self) -> Result<(&crate::peers::Peer, usize), Error> {
         let (peer, offset) = self.resolve()?;
@@ -197,8 +201,8 @@ fn check_number<T>(offset: usize) -> Result<(), Error> {
 }
 
 impl<T: Element> Place<'_, T> {
-    /// Runs a function on the element atomically, and returns its result. Every process must have
-    /// [defined](crate::World::define) the function.
+    /// Runs a function on the element atomically, and returns the function's result. Every process
+    /// must have [defined](crate::World::define) the function.
     ///
     /// # Errors
     /// When the function is not defined, the pointer is wrong, or the process has gone.
@@ -210,7 +214,8 @@ impl<T: Element> Place<'_, T> {
         self.get_apply(function, argument)?.done().await
     }
 
-    /// Begins to run a function on the element atomically; the handle gives its result.
+    /// Begins to run a function on the element atomically, split-phase; the handle gives the
+    /// result.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -227,7 +232,7 @@ impl<T: Element> Place<'_, T> {
             check_number::<T>(offset)?;
         }
         let far = match (peer.route(Shape::Split, size_of::<T>()), &peer.far) {
-            // A value that is no word is changed by its owner alone.
+            // A value that is not a single word is changed by its owner alone.
             (Route::Memory(memory), far) if in_a_word || far.is_none() => {
                 let place = (memory, offset);
                 let result = apply(function.run, place, &core.served.large, argument);

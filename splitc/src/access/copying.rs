@@ -1,4 +1,4 @@
-//! Copying between this process's heap and another's, without a copy on the way.
+//! Zero-copy transfers between this process's heap and the heap of another.
 
 use std::rc::Rc;
 
@@ -13,9 +13,10 @@ use crate::peers::{Far, Peer, Route, Shape};
 use crate::world::{Core, Landing, World};
 
 impl World {
-    /// Begins to copy `len` elements from one place of shared memory to another, of which at least
-    /// one is this process's own: gets into the own heap, and puts out of it. One-sided requests
-    /// read and write the heap where it is. The source is to be left alone until the copy is done.
+    /// Begins to copy `len` elements from one place of shared memory to another, at least one of
+    /// which is in this process's own heap: a get into the own heap, or a put out of it. One-sided
+    /// requests read and write the heap in place, without a copy on the way. The source must not be
+    /// changed until the copy is done.
     ///
     /// ```
     /// # doorbell::splitc::Job::threads(2).run(async |world| {
@@ -30,7 +31,8 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// When a range is wrong, neither is this process's own, or the process has gone.
+    /// When a range is wrong, neither place is in this process's own heap, or the other process has
+    /// gone.
     pub fn copy<T: Element>(
         &self,
         from: GlobalPtr<T>,

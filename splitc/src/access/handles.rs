@@ -10,10 +10,10 @@ use crate::error::{Error, ErrorKind};
 use crate::landing::{Slot, Values};
 use crate::world::{Core, World};
 
-/// A value that is being fetched: see [`Place::get`](crate::Place::get).
+/// A handle to a value that is being fetched: see [`Place::get`](crate::Place::get).
 ///
-/// The value is there when [`done`](Self::done) is, or after [`World::sync`]. A handle that is
-/// dropped gives the value up.
+/// The value has arrived when [`done`](Self::done) is, or after [`World::sync`]. Dropping the
+/// handle gives the value up.
 #[must_use = "the value is lost without the handle"]
 pub struct Get<T: Element> {
     state: State<T>,
@@ -41,7 +41,7 @@ impl<T: Element> Get<T> {
     /// Waits for the value.
     ///
     /// # Errors
-    /// When the process has gone in whose memory the value was.
+    /// When the process whose memory has the value has gone.
     pub async fn done(self) -> Result<T, Error> {
         if !self.is_done() {
             let world = match &self.state {
@@ -54,7 +54,7 @@ impl<T: Element> Get<T> {
         self.value()
     }
 
-    /// Whether the value has come.
+    /// Whether the value has arrived.
     pub fn is_done(&self) -> bool {
         match &self.state {
             State::Here(_) => true,
@@ -65,10 +65,10 @@ impl<T: Element> Get<T> {
         }
     }
 
-    /// The value, which has come: behind a [`World::sync`] it has.
+    /// The value, without waiting: after a [`World::sync`] it has arrived.
     ///
     /// # Errors
-    /// When the value has not come yet, or the process has gone in whose memory it was.
+    /// When the value has not arrived yet, or the process whose memory has it has gone.
     pub fn value(self) -> Result<T, Error> {
         match &self.state {
             State::Here(value) => Ok(*value),
@@ -104,7 +104,7 @@ impl<T: Element> fmt::Debug for Get<T> {
     }
 }
 
-/// Values that are being fetched: see [`Span::get`](crate::Span::get).
+/// A handle to values that are being fetched: see [`Span::get`](crate::Span::get).
 #[must_use = "the values are lost without the handle"]
 pub struct GetAll<T: Element> {
     pub(crate) world: World,
@@ -112,10 +112,10 @@ pub struct GetAll<T: Element> {
 }
 
 impl<T: Element> GetAll<T> {
-    /// Waits for the values.
+    /// Waits for all the values, and returns them in order.
     ///
     /// # Errors
-    /// When the process has gone in whose memory they were.
+    /// When a process whose memory has values has gone.
     pub async fn done(self) -> Result<Vec<T>, Error> {
         if !self.is_done() {
             let core = &*self.world.0;
@@ -125,15 +125,15 @@ impl<T: Element> GetAll<T> {
         self.values()
     }
 
-    /// Whether all values have come.
+    /// Whether every value has arrived.
     pub fn is_done(&self) -> bool {
         self.values.borrow().missing == 0
     }
 
-    /// The values, which have come: behind a [`World::sync`] they have.
+    /// The values, without waiting: after a [`World::sync`] they have arrived.
     ///
     /// # Errors
-    /// When they have not come yet, or the process has gone in whose memory they were.
+    /// When a value has not arrived yet, or a process whose memory has values has gone.
     pub fn values(self) -> Result<Vec<T>, Error> {
         self.taken()
     }
@@ -156,7 +156,7 @@ impl<T: Element> fmt::Debug for GetAll<T> {
     }
 }
 
-/// Data that is on its way: see [`Place::put`](crate::Place::put).
+/// A handle to data that is on its way to its target: see [`Place::put`](crate::Place::put).
 ///
 /// The target has the data when [`done`](Self::done) is, or after [`World::sync`]. The handle may
 /// be dropped, and the data arrives all the same.
@@ -166,16 +166,17 @@ pub struct Done {
     pub(crate) by: By,
 }
 
-/// How it is known that data has arrived.
+/// The condition under which data has arrived at its target.
 #[derive(Clone)]
 pub(crate) enum By {
-    /// It was there at once.
+    /// The data has arrived already.
     Now,
-    /// The answer to that message of operations to that process, by its number, says so.
+    /// The data has arrived when that message of operations to that process, by its number, is
+    /// answered.
     Message { rank: usize, number: u64 },
-    /// All of several requests are done.
+    /// The data has arrived when all requests of a tally are done.
     Tally(Rc<Tally>),
-    /// All of these say so.
+    /// The data has arrived when all these conditions are met.
     All(Rc<[By]>),
 }
 
@@ -208,7 +209,7 @@ impl Done {
     /// Waits until the target has the data.
     ///
     /// # Errors
-    /// When the process has gone in whose memory it was to be.
+    /// When the process to whose memory the data goes has gone.
     pub async fn done(self) -> Result<(), Error> {
         if !self.is_done() {
             let core = &*self.world.0;
@@ -230,7 +231,7 @@ impl fmt::Debug for Done {
     }
 }
 
-/// Counts requests that belong together.
+/// A count of the requests under way that make up one operation, with their first failure.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub missing: Cell<usize>,

@@ -1,4 +1,4 @@
-//! Many elements of an array, by their indices.
+//! Gathering and scattering elements of an array by their indices.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::peers::{Route, Shape};
 use crate::world::Landing;
 
 impl<T: Element> Spread<T> {
-    /// Begins to fetch the elements of these indices, in their order.
+    /// Begins to fetch the elements at `indices`; the values come in the order of the indices.
     ///
     /// ```
     /// # doorbell::splitc::Job::threads(2).run(async |world| {
@@ -29,8 +29,8 @@ impl<T: Element> Spread<T> {
     /// ```
     ///
     /// # Errors
-    /// When there is no such element, or a process has gone. Elements before that in the list may
-    /// have been asked for.
+    /// When an index is beyond the array, or a process has gone. Elements that come earlier in the
+    /// list may have been asked for by then.
     pub fn gather(&self, indices: &[usize]) -> Result<GetAll<T>, Error> {
         let (world, len) = (self.world(), size_of::<T>());
         let values = Rc::new(RefCell::new(Values::new(indices.len())?));
@@ -59,20 +59,21 @@ impl<T: Element> Spread<T> {
         Ok(GetAll { world: world.clone(), values })
     }
 
-    /// Begins to write each value to the element of the index at the same place of the list.
+    /// Begins to write each of `values` to the element whose index is at the same position of
+    /// `indices`.
     ///
-    /// If an index is there twice, either value may be there in the end.
+    /// If an index occurs twice, either of its values may be there in the end.
     ///
     /// # Errors
-    /// When there is no such element, the lists have different lengths, or a process has gone.
-    /// Values before that in the list may be written.
+    /// When an index is beyond the array, the lists have different lengths, or a process has gone.
+    /// Values that come earlier in the list may be written by then.
     pub fn scatter(&self, indices: &[usize], values: &[T]) -> Result<Done, Error> {
         if indices.len() != values.len() {
             let (indices, values) = (indices.len(), values.len());
             return Err(Error::invalid(format!("there are {indices} indices and {values} values")));
         }
         let world = self.world();
-        // Messages to a process are answered in their order, so the last one tells of all.
+        // A process answers messages in their order, so the answer to the last one tells of all.
         let mut last = vec![None; world.size()];
         let mut others = Vec::new();
         for (&index, &value) in indices.iter().zip(values) {

@@ -1,4 +1,4 @@
-//! Reading, writing and changing the memory of processes.
+//! Accesses to the memory of processes: reads, writes, stores and atomic changes.
 
 mod atomic;
 mod copying;

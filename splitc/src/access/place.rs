@@ -1,4 +1,4 @@
-//! One element in the memory of a process.
+//! One element in the memory of a process, and the operations on it.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use crate::messages::{Entry, Operation, Row, Target};
 use crate::peers::{Far, Peer, Route, Shape};
 use crate::world::{Landing, What, World};
 
-/// How many stored bytes a process keeps to itself before it tells their target of them.
+/// How many stored bytes may be uncounted before they are added to the counter at their target.
 const TOLD_FROM: u64 = 4096;
 
-/// A place in the memory of a process where an element is, for operations on it.
+/// The place of an element in the memory of a process, for operations on that element.
 ///
 /// | | begins | is done | |
 /// |---|---|---|---|
@@ -24,8 +24,8 @@ const TOLD_FROM: u64 = 4096;
 /// | [`get`](Self::get), [`put`](Self::put) | at once | with its handle, or [`World::sync`] | many overlap |
 /// | [`store`](Self::store) | at once | at the target: [`World::store_sync`], [`World::all_store_sync`] | many overlap, and none is acknowledged |
 ///
-/// Nothing is said about the order of two operations, except that one begins after the other is
-/// done. See [the order of accesses](crate#the-order-of-accesses).
+/// Two operations are in order only if one begins after the other is done. See [the order of
+/// accesses](crate#the-order-of-accesses).
 pub struct Place<'w, T> {
     pub(super) world: &'w World,
     pub(super) ptr: GlobalPtr<T>,
@@ -76,7 +76,7 @@ impl<'w, T: Element> Place<'w, T> {
         self.fetch(Shape::Awaited)?.done().await
     }
 
-    /// Writes the element, and waits until it is there.
+    /// Writes the element, and waits until it is in the target's memory.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
@@ -90,7 +90,7 @@ impl<'w, T: Element> Place<'w, T> {
         self.send(Shape::Awaited, value)?.done().await
     }
 
-    /// Begins to fetch the element.
+    /// Begins to fetch the element, split-phase: the handle gives the value.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
@@ -99,7 +99,7 @@ impl<'w, T: Element> Place<'w, T> {
         self.fetch(Shape::Split)
     }
 
-    /// Begins to write the element.
+    /// Begins to write the element, split-phase: the handle tells when it has arrived.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
@@ -108,13 +108,13 @@ impl<'w, T: Element> Place<'w, T> {
         self.send(Shape::Split, value)
     }
 
-    /// Writes the element in such a way that only its target learns that it is there: by
-    /// [`World::store_sync`], which counts bytes, or by [`World::all_store_sync`].
+    /// Writes the element without an acknowledgement. Only the target learns that the element has
+    /// arrived: by [`World::store_sync`], which counts bytes, or by [`World::all_store_sync`].
     ///
-    /// A store may wait here until it shares a message with others. It leaves when the message is
-    /// full, or when this process next awaits anything of the world. While the target takes no more
-    /// messages this makes progress and waits, and lets no other task run:
-    /// [`store_async`](Self::store_async) does.
+    /// A store that goes by messages may wait here to be aggregated with others. It leaves when the
+    /// message is full, or when this process next awaits anything of the world. While there is no
+    /// credit for a full message, `store` makes progress and blocks the thread, so that no other
+    /// task runs; [`store_async`](Self::store_async) lets them run.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
@@ -135,7 +135,7 @@ impl<'w, T: Element> Place<'w, T> {
         }
     }
 
-    /// Stores the element, and lets other tasks run while the target takes no more messages.
+    /// Stores the element, and lets other tasks run while there is no credit for a message.
     ///
     /// # Errors
     /// As [`store`](Self::store).
@@ -151,7 +151,7 @@ impl<'w, T: Element> Place<'w, T> {
         self.store(value)
     }
 
-    /// Counts a store that goes by no message, which counts itself.
+    /// Counts a store of this element that went without a message; messages count their own stores.
     #[inline]
     pub(super) fn stored(&self, peer: &Peer) -> Result<(), Error> {
         self.world.0.stored(peer, size_of::<T>())
@@ -172,7 +172,7 @@ impl<'w, T: Element> Place<'w, T> {
             }
             Route::Messages(far) => {
                 if len > far.outbox.borrow().longest_entry() {
-                    // The element is longer than a message.
+                    // An element longer than a message is fetched in pieces.
                     return Ok(Get::in_pieces(self.world.span(self.ptr, 1).get()?));
                 }
                 let slot = self.world.0.slot();
@@ -205,11 +205,11 @@ impl<'w, T: Element> Place<'w, T> {
     }
 }
 
-/// An entry to which an operation adds what it has.
+/// An entry without data, from which operations make theirs.
 pub(super) const EMPTY: Entry<'static> =
     Entry { operation: Operation::Get, len: 0, offset: 0, words: &[], bytes: &[] };
 
-/// The value at a place of memory that is reached by loads.
+/// Loads the value at a place of memory.
 #[inline]
 pub(super) fn load<T: Element>(memory: &Region, offset: usize) -> T {
     let mut value = T::new_zeroed();
@@ -222,13 +222,13 @@ pub(super) fn load<T: Element>(memory: &Region, offset: usize) -> T {
     value
 }
 
-/// Sets the value at a place of memory that is reached by stores.
+/// Stores a value at a place of memory.
 #[inline]
 pub(super) fn save<T: Element>(memory: &Region, offset: usize, value: T) {
     memory.write_at(offset, value.as_bytes()).expect("the range was checked");
 }
 
-/// A copy of bytes for a request: in the request itself if they are few.
+/// A copy of bytes for a one-sided request: inline in the request if they are few enough.
 pub(super) fn data_of(bytes: &[u8]) -> Data {
     match Inline::new(bytes) {
         Some(inline) => inline.into(),
@@ -237,13 +237,14 @@ pub(super) fn data_of(bytes: &[u8]) -> Data {
 }
 
 impl crate::world::Core {
-    /// A slot for a value that is to come.
+    /// Takes a slot for a value that is to arrive.
     #[inline]
     pub fn slot(&self) -> u32 {
         self.slots.borrow_mut().insert(Slot::Waits) as u32
     }
 
-    /// Counts bytes that were stored without a message.
+    /// Counts bytes that were stored at a peer without a message: the count reaches the peer once
+    /// there are enough of them, or with the next flush.
     #[inline]
     pub fn stored(&self, peer: &Peer, len: usize) -> Result<(), Error> {
         let untold = peer.untold.get() + len as u64;
@@ -255,8 +256,8 @@ impl crate::world::Core {
         Ok(())
     }
 
-    /// Adds an operation to those that go to a peer with the next message. Returns the number of
-    /// that message.
+    /// Adds an operation to the next message to a peer, and returns the number of that message. A
+    /// message without room for the operation is sent first.
     #[inline]
     pub fn push(
         &self,
@@ -274,7 +275,7 @@ impl crate::world::Core {
         Ok(far.sent.get())
     }
 
-    /// Adds an operation whose answer goes into a row.
+    /// Adds a read, whose answer goes into a row, to the next message to a peer.
     #[inline]
     pub fn push_for_row(
         &self,
@@ -290,7 +291,7 @@ impl crate::world::Core {
         Ok(())
     }
 
-    /// Adds a store to those that go to a peer with the next message.
+    /// Adds a store to the next message of stores to a peer.
     #[inline]
     pub fn push_store(
         &self,
@@ -307,7 +308,7 @@ impl crate::world::Core {
         Ok(())
     }
 
-    /// Puts bytes by messages, as many as it takes.
+    /// Puts bytes by messages, in as many entries as it takes.
     pub fn put_range(
         &self,
         (peer, far): (&Peer, &Far),
@@ -315,7 +316,7 @@ impl crate::world::Core {
         bytes: &[u8],
     ) -> Result<By, Error> {
         if bytes.is_empty() {
-            // No message would tell that it is done.
+            // Nothing is sent for an empty put, so no answer would say that it is done.
             return Ok(By::Now);
         }
         let longest = far.outbox.borrow().longest_entry();
@@ -329,7 +330,7 @@ impl crate::world::Core {
         Ok(By::Message { rank: peer.rank, number })
     }
 
-    /// Stores bytes by messages, as many as it takes.
+    /// Stores bytes by messages, in as many entries as it takes.
     pub fn store_range(
         &self,
         (peer, far): (&Peer, &Far),
@@ -347,7 +348,7 @@ impl crate::world::Core {
         Ok(())
     }
 
-    /// Puts data by a one-sided request.
+    /// Puts data by one RDMA write, and returns the condition under which it has arrived.
     pub fn put_one_sided(
         &self,
         (peer, far): (&Peer, &Far),

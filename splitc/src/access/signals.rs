@@ -1,4 +1,4 @@
-//! Puts that tell their target, and waiting for a word to change.
+//! Puts with a signal for their target, and waiting until an element changes.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -13,9 +13,9 @@ use crate::peers::{Route, Shape};
 use crate::world::Landing;
 
 impl<T: Element> Span<'_, T> {
-    /// Begins to write the elements, and to add to a number of the same process behind them:
-    /// whoever finds the number changed finds all the elements in place. A target that sleeps in
-    /// [`wait_until`](Place::wait_until) is woken.
+    /// Begins to write the elements, and then to add `value` to a number in the memory of the same
+    /// process, the signal. A process that finds the signal changed finds all the elements in
+    /// place. A target that sleeps in [`wait_until`](Place::wait_until) is woken.
     ///
     /// ```
     /// # doorbell::splitc::Job::threads(2).run(async |world| {
@@ -35,7 +35,7 @@ impl<T: Element> Span<'_, T> {
     /// ```
     ///
     /// # Errors
-    /// When a range is wrong, the slice has another length, the number is in another process's
+    /// When a range is wrong, the slice has another length, the signal is in another process's
     /// memory, or the process has gone.
     pub fn put_signal<S: Atomic>(
         &self,
@@ -48,7 +48,7 @@ impl<T: Element> Span<'_, T> {
             return Err(AccessError::NotMine { owner }.into());
         }
         signal.resolve_number()?;
-        // By whichever way the data goes: the signal must not overtake it.
+        // The signal goes the same way as the data, and so can't overtake it.
         let data = self.put(values)?;
         let behind = signal.signal_behind(&data, value)?;
         Ok(Done { world: data.world, by: behind })
@@ -56,7 +56,8 @@ impl<T: Element> Span<'_, T> {
 }
 
 impl<S: Atomic> Place<'_, S> {
-    /// Adds to the number behind what was put, by the same way.
+    /// Adds `value` to the number by the carrier that took the data, so that the signal does not
+    /// overtake the data.
     fn signal_behind(self, data: &Done, value: S) -> Result<By, Error> {
         let (peer, offset) = self.resolve_number()?;
         let (core, len) = (&self.world.0, size_of::<S>());
@@ -93,16 +94,16 @@ impl<S: Atomic> Place<'_, S> {
 }
 
 impl<T: Element> Place<'_, T> {
-    /// Waits until the element, which is in this process's own memory, meets a condition, and
-    /// returns it: what was written before the write that the condition finds is in place then.
+    /// Waits until the element, which must be in this process's own memory, meets a condition, and
+    /// returns it. What was written before the write that meets the condition is in place by then.
     ///
     /// A process that waits spins for a moment, and then sleeps. A [signal](Span::put_signal), a
     /// message, and whatever is carried by messages wake it at once; a mapped write without a
-    /// signal is found within 8 ms.
+    /// signal is noticed within 8 ms.
     ///
     /// # Errors
-    /// When the pointer is wrong, or to another process's memory; or when a process of the world
-    /// has gone, for it may be the one that was to write.
+    /// When the pointer is wrong, or points to another process's memory; or when a process of the
+    /// world has gone, for that process may be the one that was to write.
     pub async fn wait_until(self, mut condition: impl FnMut(T) -> bool) -> Result<T, Error> {
         let (peer, offset) = self.resolve()?;
         let core = &*self.world.0;
@@ -115,7 +116,7 @@ impl<T: Element> Place<'_, T> {
             let value = load(memory, offset);
             match condition(value) {
                 true => {
-                    // Of a value that is no whole word, the load is no acquire.
+                    // The load of a value that is not a whole word is not an acquire.
                     fence(Ordering::Acquire);
                     Some(Ok(value))
                 }

@@ -1,4 +1,4 @@
-//! Many elements in the memory of a process, one behind the other or at even distances.
+//! Many elements in the memory of one process, contiguous or strided.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -16,23 +16,23 @@ use crate::messages::{Entry, Row};
 use crate::peers::{Far, Peer, Route, Shape};
 use crate::world::{Landing, World};
 
-/// Elements in the memory of a process, for operations on all of them: one behind the other, or
+/// Elements in the memory of one process, for operations on all of them: contiguous, or
 /// [strided](Self::strided).
 ///
 /// The operations are those of a [`Place`](crate::Place), and take and give slices.
 pub struct Span<'w, T> {
     world: &'w World,
     first: GlobalPtr<T>,
-    /// Elements of a block.
+    /// How many elements a block has.
     len: usize,
-    /// How many blocks there are, and how many elements from the beginning of one to that of the
-    /// next.
+    /// How many blocks there are and, in `step`, how many elements from the beginning of a block to
+    /// the beginning of the next.
     blocks: usize,
     step: usize,
 }
 
 impl World {
-    /// The `len` elements from the one on that a pointer points to.
+    /// The span of `len` contiguous elements, the first of which a pointer points to.
     ///
     /// ```
     /// # doorbell::splitc::Job::threads(2).run(async |world| {
@@ -52,9 +52,9 @@ impl World {
 }
 
 impl<'w, T: Element> Span<'w, T> {
-    /// As many elements as these, `blocks` times, of which each begins `step` elements behind the
-    /// beginning of the one before: the column of a matrix that is kept in rows of 100 is
-    /// `world.span(first, 1).strided(rows, 100)`.
+    /// Repeats the elements of this span in `blocks` blocks, each of which begins `step` elements
+    /// behind the beginning of the block before: the column of a matrix that is kept in rows of 100
+    /// is `world.span(first, 1).strided(rows, 100)`.
     #[must_use]
     pub fn strided(self, blocks: usize, step: usize) -> Self {
         Self { blocks, step, ..self }
@@ -65,17 +65,18 @@ impl<'w, T: Element> Span<'w, T> {
         self.first
     }
 
-    /// How many elements there are.
+    /// How many elements the span has, in all blocks together.
     pub fn len(&self) -> usize {
         self.len.saturating_mul(self.blocks)
     }
 
-    /// Whether there are none.
+    /// Whether the span has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The peer whose memory it is, where the first block begins, and how many bytes a block has.
+    /// The peer that has the elements, the offset in its heap at which the first block begins, and
+    /// how many bytes a block has.
     fn resolve(&self) -> Result<(&'w Peer, usize, usize), Error> {
         if self.blocks > 1 && self.step < self.len {
             let (len, step) = (self.len, self.step);
@@ -89,9 +90,9 @@ impl<'w, T: Element> Span<'w, T> {
         Ok((peer, offset, self.len * size_of::<T>()))
     }
 
-    /// Where each block begins in the heap, if blocks have any bytes. The span was resolved, so all
-    /// blocks are within the heap; the step behind the last one is never taken, and may be
-    /// anything.
+    /// The offset in the heap of each block, if blocks have any bytes. The span was resolved, so
+    /// all blocks are within the heap. The step behind the last block is never taken, and may have
+    /// any length.
     fn offsets(&self, first: usize) -> impl Iterator<Item = usize> {
         let step = self.step.wrapping_mul(size_of::<T>());
         let blocks = if self.len * size_of::<T>() == 0 { 0 } else { self.blocks };
@@ -132,7 +133,7 @@ impl<'w, T: Element> Span<'w, T> {
         Ok(())
     }
 
-    /// Writes the elements, and waits until they are there.
+    /// Writes the elements, and waits until they are in the target's memory.
     ///
     /// # Errors
     /// When the range is wrong, the slice has another length, or the process has gone.
@@ -140,7 +141,7 @@ impl<'w, T: Element> Span<'w, T> {
         self.put(values)?.done().await
     }
 
-    /// Begins to fetch the elements.
+    /// Begins to fetch the elements, split-phase: the handle gives the values.
     ///
     /// # Errors
     /// When the range is wrong, or the process has gone.
@@ -178,7 +179,8 @@ impl<'w, T: Element> Span<'w, T> {
         Ok(GetAll { world: self.world.clone(), values })
     }
 
-    /// Begins to write the elements, of which a copy is taken.
+    /// Begins to write a copy of the elements, split-phase: the handle tells when they have
+    /// arrived.
     ///
     /// # Errors
     /// When the range is wrong, the slice has another length, or the process has gone.
@@ -220,8 +222,8 @@ impl<'w, T: Element> Span<'w, T> {
         Ok(())
     }
 
-    /// Stores the elements, of which a copy is taken, as [`Place::store`](crate::Place::store)
-    /// stores one.
+    /// Stores a copy of the elements without an acknowledgement, as
+    /// [`Place::store`](crate::Place::store) stores one element.
     ///
     /// # Errors
     /// When the range is wrong, the slice has another length, or the process has gone.
@@ -250,11 +252,11 @@ impl<'w, T: Element> Span<'w, T> {
     }
 }
 
-/// The most bytes of one one-sided request.
+/// The most bytes that a one-sided request moves.
 pub(super) const MOST_AT_ONCE: usize = 1 << 20;
 
-/// The pieces of a range that goes from one place to another: where each begins at both, and how
-/// long it is.
+/// Splits a range that goes from one place to another into pieces of at most `longest` bytes.
+/// Yields the beginning of each piece at both places, and its length.
 pub(super) fn pieces(
     (from, to, len): (usize, usize, usize),
     longest: usize,

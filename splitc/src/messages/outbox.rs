@@ -9,7 +9,7 @@ use crate::landing::Land;
 /// The destination of the answer to an operation.
 #[derive(Debug)]
 pub(crate) enum Target {
-    /// Nowhere: the arrival of the answer says that the operation is done.
+    /// No destination: the arrival of the answer says that the operation is done.
     Nothing,
     /// A slot, for the holder of a handle.
     Slot { slot: u32, len: u16 },

@@ -20,7 +20,7 @@ pub(crate) struct Flight {
 
 /// The destination of a one-sided request's result.
 pub(crate) enum Landing {
-    /// Nowhere: only the completion counts.
+    /// No destination: only the completion counts.
     Nothing,
     /// A tally, which counts the completions of several requests.
     Tally(Rc<Tally>),

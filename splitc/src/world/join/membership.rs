@@ -34,7 +34,7 @@ pub enum JoinError {
         /// The error that the device returned.
         why: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// This process could not connect to another process, or lost it while joining.
+    /// Another process could not be connected to, or was lost while joining.
     #[error("process {rank} at {address} was not met within {within:?}: {why}")]
     Missing {
         /// The rank of the other process.
