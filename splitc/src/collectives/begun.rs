@@ -1,4 +1,4 @@
-//! Collectives as values: awaited in place, or begun and awaited later.
+//! Collectives as values, which are awaited in place, or begun and awaited later.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -11,20 +11,21 @@ use tokio::task::JoinHandle;
 use crate::error::Error;
 use crate::world::World;
 
-/// What a process's part in a collective comes to.
+/// The future of this process's part in a collective.
 pub(super) type Part<T> = Pin<Box<dyn Future<Output = Result<Outcome<T>, GroupError>> + Send>>;
 
-/// A result, or why what the processes gave does not go together.
+/// The result of a collective, or that the values of the processes do not fit together.
 pub(super) type Outcome<T> = Result<T, Mixed>;
 
-/// The processes gave values of different types or lengths.
+/// The error that processes gave values of different types or lengths to a collective.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mixed;
 
-/// A collective operation that this process takes part in, as all others must: in the order in
-/// which they are called.
+/// A collective operation in which this process takes part. All processes must call the same
+/// collectives in the same order.
 ///
-/// Await it in place, or [`begin`](Self::begin) it, and go on with something else meanwhile.
+/// Await the value in place, or [`begin`](Self::begin) the collective and do something else
+/// meanwhile.
 #[must_use = "the other processes wait for this one: await it, or begin it"]
 pub struct Collective<T> {
     world: World,
@@ -50,7 +51,7 @@ impl<T: Send + 'static> Collective<T> {
     /// ```
     ///
     /// # Errors
-    /// When a process has gone to which something was to be sent before.
+    /// When a process has gone to which operations were to be sent before.
     pub fn begin(self) -> Result<Begun<T>, Error> {
         self.world.0.flush_now()?;
         let runtime = self.world.0.bundle.runtime();
@@ -74,10 +75,10 @@ impl<T> IntoFuture for Collective<T> {
 
 type Flush = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
-/// A collective that is awaited in place.
+/// The future of a collective that is awaited in place.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Awaited<T> {
-    /// What is sent before, if there is anything.
+    /// The flush before the collective, if operations wait to be sent.
     flush: Option<Flush>,
     part: Part<T>,
 }
@@ -113,7 +114,8 @@ impl<T> fmt::Debug for Collective<T> {
     }
 }
 
-/// A collective that was begun. If this is dropped, the collective goes on, and its result is lost.
+/// A handle to a collective that was begun. If the handle is dropped, the collective goes on, and
+/// its result is lost.
 #[must_use = "the result is lost without the handle"]
 pub struct Begun<T> {
     world: World,
@@ -121,12 +123,13 @@ pub struct Begun<T> {
 }
 
 impl<T> Begun<T> {
-    /// Waits for the result.
+    /// Waits for the result of the collective.
     ///
     /// # Errors
-    /// As the collective's own.
+    /// The errors of the collective itself.
     pub async fn done(self) -> Result<T, Error> {
-        // Others may come no sooner than they have what waits to be sent.
+        // Other processes may join the collective only after they have got what waits here to be
+        // sent.
         self.world.0.flush().await?;
         match self.task.await {
             Ok(ended) => outcome(ended?),
@@ -135,7 +138,7 @@ impl<T> Begun<T> {
         }
     }
 
-    /// Whether the result is there.
+    /// Whether the collective is done, so that its result is there.
     pub fn is_done(&self) -> bool {
         self.task.is_finished()
     }

@@ -1,4 +1,4 @@
-//! Values as bytes, and operators on them.
+//! The encoding of values for collectives, and operators on encoded values.
 
 use bytes::Bytes;
 use zerocopy::IntoBytes as _;
@@ -6,12 +6,12 @@ use zerocopy::IntoBytes as _;
 use super::begun::{Mixed, Outcome};
 use crate::element::Element;
 
-/// The bytes of values, as they are broadcast, gathered and scattered.
+/// Encodes values that are broadcast, gathered or scattered.
 pub(super) fn bytes_of<T: Element>(values: &[T]) -> Bytes {
     Bytes::copy_from_slice(values.as_bytes())
 }
 
-/// The values of bytes, which another process gave.
+/// Decodes values that another process gave; an error if the bytes are not whole values.
 pub(super) fn values_of<T: Element>(bytes: &[u8]) -> Outcome<Vec<T>> {
     let size = size_of::<T>().max(1);
     if !bytes.len().is_multiple_of(size) {
@@ -22,22 +22,23 @@ pub(super) fn values_of<T: Element>(bytes: &[u8]) -> Outcome<Vec<T>> {
     Ok(values)
 }
 
-/// The one value of bytes, which another process gave.
+/// Decodes a single value that another process gave; an error if there is not exactly one.
 pub(super) fn value_of<T: Element>(bytes: &[u8]) -> Outcome<T> {
     T::read_from_bytes(bytes).map_err(|_| Mixed)
 }
 
-/// What comes behind the bytes of values that are combined: whether they go together.
+/// The byte behind encoded values that are combined: `FITS`, or `MIXED` once values were combined
+/// that do not fit together.
 const FITS: u8 = 0;
 const MIXED: u8 = 1;
 
-/// The bytes of values that are to be combined with as many of each other process.
+/// Encodes values that are to be combined with values of other processes.
 pub(super) fn to_combine<T: Element>(values: &[T]) -> Bytes {
     [values.as_bytes(), &[FITS]].concat().into()
 }
 
-/// An operator on the bytes of values, element by element. Where lengths differ, the result says
-/// so.
+/// Makes an operator on encoded values, element by element, of one on two values. If the lengths
+/// differ, the result is `MIXED`.
 pub(super) fn combine<T: Element>(
     mut operator: impl FnMut(T, T) -> T + Send + 'static,
 ) -> impl FnMut(&mut Vec<u8>, &[u8]) + Send + 'static {
@@ -63,7 +64,7 @@ pub(super) fn combine<T: Element>(
     }
 }
 
-/// The values that were combined.
+/// Decodes values that were combined; an error if they did not fit together.
 pub(super) fn combined<T: Element>(bytes: &[u8]) -> Outcome<Vec<T>> {
     match bytes.split_last() {
         Some((&FITS, values)) => values_of(values),
@@ -71,7 +72,7 @@ pub(super) fn combined<T: Element>(bytes: &[u8]) -> Outcome<Vec<T>> {
     }
 }
 
-/// The one value that was combined.
+/// Decodes a single value that was combined; an error if the values did not fit together.
 pub(super) fn combined_one<T: Element>(bytes: &[u8]) -> Outcome<T> {
     match bytes.split_last() {
         Some((&FITS, value)) => value_of(value),

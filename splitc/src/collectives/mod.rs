@@ -1,4 +1,4 @@
-//! What processes do together.
+//! Collective operations of the processes of a world.
 
 mod begun;
 mod combining;
@@ -14,11 +14,11 @@ use crate::world::World;
 
 impl World {
     /// Leaves the world in order: waits until everything that this process has begun is done, and
-    /// until all processes have come so far. [`Job`](crate::Job) does this at the end of each
+    /// until all processes have called `leave`. [`Job`](crate::Job) does so at the end of each
     /// program.
     ///
     /// # Errors
-    /// When a process has gone, or an operation failed that nobody has asked for.
+    /// When a process has gone, or an operation has failed since the last [`sync`](Self::sync).
     pub async fn leave(&self) -> Result<(), Error> {
         self.sync().await?;
         self.all_store_sync().await?;

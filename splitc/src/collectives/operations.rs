@@ -12,7 +12,7 @@ use crate::element::Element;
 use crate::error::Error;
 use crate::world::World;
 
-/// A value of each of several processes.
+/// Decodes the parts of several processes, in their order.
 fn each<T>(parts: Vec<Bytes>, read: impl Fn(&[u8]) -> Outcome<T>) -> Outcome<Vec<T>> {
     parts.iter().map(|part| read(part)).collect()
 }
@@ -20,17 +20,17 @@ fn each<T>(parts: Vec<Bytes>, read: impl Fn(&[u8]) -> Outcome<T>) -> Outcome<Vec
 macro_rules! collectives {
     ($($whose:ident)+) => {$(
         impl $whose {
-            /// Waits until all processes have called this. What a process has written, put and
-            /// synchronised before is seen by all behind it; stores need
+            /// Waits until all processes have called `barrier`. What a process has written, put and
+            /// synchronised before the barrier is seen by all processes behind it; stores need
             /// [`all_store_sync`](World::all_store_sync).
             pub fn barrier(&self) -> Collective<()> {
                 let part = self.group().barrier();
                 self.collective(async move { part.await.map(Ok) })
             }
 
-            /// Says that this process has come, without waiting for the others: a barrier in two
-            /// steps, between which the process does something else. The second is awaiting what
-            /// this gives.
+            /// Announces that this process has reached a barrier, without waiting for the others:
+            /// the first phase of a split-phase barrier. Awaiting the handle is the second phase,
+            /// and the process does something else in between.
             ///
             /// ```
             /// # doorbell::splitc::Job::threads(2).run(async |world| {
@@ -43,21 +43,22 @@ macro_rules! collectives {
             /// ```
             ///
             /// # Errors
-            /// When a process has gone to which something was to be sent before.
+            /// When a process has gone to which operations were to be sent before.
             pub fn arrive(&self) -> Result<super::Begun<()>, Error> {
                 self.the_world().0.flush_now()?;
                 let part = self.group().arrive();
                 self.collective(async move { part.await.map(Ok) }).begin()
             }
 
-            /// Gives every process the value that the process of rank `root` has.
+            /// Gives every process the value that the process of rank `root` passes; what others
+            /// pass does not matter.
             pub fn broadcast<T: Element + Send>(&self, root: usize, value: T) -> Collective<T> {
                 let part = self.group().broadcast(root, bytes_of(&[value]));
                 self.collective(async move { part.await.map(|bytes| value_of(&bytes)) })
             }
 
-            /// Gives every process the values that the process of rank `root` has; what others pass
-            /// does not matter.
+            /// Gives every process the values that the process of rank `root` passes; what others
+            /// pass does not matter.
             pub fn broadcast_vec<T: Element + Send>(
                 &self,
                 root: usize,
@@ -68,7 +69,7 @@ macro_rules! collectives {
             }
 
             /// Gives the process of rank `root` the value of each process, in the order of ranks.
-            /// Others get `None`.
+            /// The other processes get `None`.
             pub fn gather<T: Element + Send>(
                 &self,
                 root: usize,
@@ -80,8 +81,8 @@ macro_rules! collectives {
                 })
             }
 
-            /// Gives the process of rank `root` the values of each process, in the order of ranks.
-            /// Others get `None`.
+            /// Gives the process of rank `root` a row of values from each process, in the order of
+            /// ranks. The other processes get `None`.
             pub fn gather_vec<T: Element + Send>(
                 &self,
                 root: usize,
@@ -93,8 +94,8 @@ macro_rules! collectives {
                 })
             }
 
-            /// Gives each process one of the values that the process of rank `root` has, which
-            /// passes one for each, in the order of ranks. Others pass `None`.
+            /// Gives each process one of the values that the process of rank `root` passes, one for
+            /// each process in the order of ranks. The other processes pass `None`.
             pub fn scatter<T: Element + Send>(
                 &self,
                 root: usize,
@@ -106,8 +107,8 @@ macro_rules! collectives {
                 self.collective(async move { part.await.map(|bytes| value_of(&bytes)) })
             }
 
-            /// Gives each process one of the rows that the process of rank `root` has, which passes
-            /// one for each, in the order of ranks. Others pass `None`.
+            /// Gives each process one of the rows that the process of rank `root` passes, one for
+            /// each process in the order of ranks. The other processes pass `None`.
             pub fn scatter_vec<T: Element + Send>(
                 &self,
                 root: usize,
@@ -118,28 +119,30 @@ macro_rules! collectives {
                 self.collective(async move { part.await.map(|bytes| values_of(&bytes)) })
             }
 
-            /// Gives every process the value of each, in the order of ranks.
+            /// Gives every process the value of each process, in the order of ranks.
             pub fn all_gather<T: Element + Send>(&self, value: T) -> Collective<Vec<T>> {
                 let part = self.group().all_gather(bytes_of(&[value]));
                 self.collective(async move { part.await.map(|parts| each(parts, value_of)) })
             }
 
-            /// Gives every process the values of each, in the order of ranks.
+            /// Gives every process a row of values from each process, in the order of ranks.
             pub fn all_gather_vec<T: Element + Send>(&self, values: &[T]) -> Collective<Vec<Vec<T>>> {
                 let part = self.group().all_gather(bytes_of(values));
                 self.collective(async move { part.await.map(|parts| each(parts, values_of)) })
             }
 
-            /// Gives each process what every process has for it: each passes one value for each, in
-            /// the order of ranks, and gets one of each.
+            /// Exchanges one value between each two processes: a process passes one value for each
+            /// process, in the order of ranks, and gets one value from each process, in the same
+            /// order.
             pub fn all_to_all<T: Element + Send>(&self, values: &[T]) -> Collective<Vec<T>> {
                 let one = |value: &T| bytes_of(std::slice::from_ref(value));
                 let part = self.group().all_to_all(values.iter().map(one).collect());
                 self.collective(async move { part.await.map(|parts| each(parts, value_of)) })
             }
 
-            /// Gives each process what every process has for it: each passes one row for each, in
-            /// the order of ranks, and gets one of each.
+            /// Exchanges one row between each two processes: a process passes one row for each
+            /// process, in the order of ranks, and gets one row from each process, in the same
+            /// order.
             pub fn all_to_all_vec<T: Element + Send>(
                 &self,
                 rows: &[Vec<T>],
@@ -149,8 +152,8 @@ macro_rules! collectives {
                 self.collective(async move { part.await.map(|parts| each(parts, values_of)) })
             }
 
-            /// Combines the values of all processes by an operator that is associative, in the
-            /// order of ranks, and gives the result to the process of rank `root`. Others get
+            /// Combines the values of all processes by an associative operator, in the order of
+            /// ranks, and gives the result to the process of rank `root`. The other processes get
             /// `None`.
             pub fn reduce<T: Element + Send>(
                 &self,
@@ -164,8 +167,8 @@ macro_rules! collectives {
                 })
             }
 
-            /// Combines the values of all processes by an operator that is associative, in the
-            /// order of ranks, and gives every process the result, the same to the last bit.
+            /// Combines the values of all processes by an associative operator, in the order of
+            /// ranks, and gives every process the same result, to the last bit.
             ///
             /// ```
             /// # doorbell::splitc::Job::threads(3).run(async |world| {
@@ -185,8 +188,8 @@ macro_rules! collectives {
             }
 
             /// Combines rows of values of all processes, element by element, as
-            /// [`all_reduce`](Self::all_reduce) combines one value of each. All rows have the same
-            /// length.
+            /// [`all_reduce`](Self::all_reduce) combines one value of each process. All rows must
+            /// have the same length.
             pub fn all_reduce_vec<T: Element + Send>(
                 &self,
                 values: &[T],
@@ -196,8 +199,8 @@ macro_rules! collectives {
                 self.collective(async move { part.await.map(|bytes| combined(&bytes)) })
             }
 
-            /// Gives each process the values of all processes up to itself, combined by an operator
-            /// that is associative.
+            /// Gives each process the values of all processes up to and including itself, combined
+            /// by an associative operator in the order of ranks.
             pub fn scan<T: Element + Send>(
                 &self,
                 value: T,
@@ -208,7 +211,7 @@ macro_rules! collectives {
             }
 
             /// Gives each process the values of all processes before itself, combined by an
-            /// operator that is associative. The first process gets `None`.
+            /// associative operator in the order of ranks. The first process gets `None`.
             pub fn exclusive_scan<T: Element + Send>(
                 &self,
                 value: T,
@@ -220,9 +223,9 @@ macro_rules! collectives {
                 })
             }
 
-            /// Divides the processes into teams: those that pass the same colour become one, in the
-            /// order of the keys they pass, and of ranks where keys are equal. A process that
-            /// passes no colour is in none.
+            /// Divides the processes into teams. Processes that pass the same colour form a team,
+            /// in the order of the keys that they pass, and of their ranks where keys are equal. A
+            /// process that passes no colour is in no team, and gets `None`.
             ///
             /// ```
             /// # doorbell::splitc::Job::threads(4).run(async |world| {

@@ -1,7 +1,8 @@
 //! Operators for [`reduce`](crate::World::reduce), [`all_reduce`](crate::World::all_reduce) and
 //! [`scan`](crate::World::scan).
 //!
-//! Any function of two values that is associative is an operator. These are for numbers:
+//! Any associative function of two values is an operator. The functions of this module are for
+//! numbers:
 //!
 //! ```
 //! use doorbell::splitc::{Job, operators};

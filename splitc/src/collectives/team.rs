@@ -1,4 +1,4 @@
-//! Teams: some of the processes of a world.
+//! Teams: subsets of a world's processes.
 
 use std::fmt;
 
@@ -7,9 +7,10 @@ use doorbell_am::group::Group;
 use crate::error::Error;
 use crate::world::World;
 
-/// Some of the processes of a world, which run collectives among themselves: see [`World::split`].
+/// A subset of the processes of a world, which run collectives among themselves: see
+/// [`World::split`].
 ///
-/// The processes of a team have ranks of their own, from zero on. Memory is the world's: its
+/// The processes of a team have ranks of their own, from zero on. Memory belongs to the world, so
 /// pointers have the ranks of the [world](Self::world_rank).
 #[derive(Clone)]
 pub struct Team {
@@ -28,7 +29,7 @@ impl Team {
         self.group.size()
     }
 
-    /// The world's rank of the process that has a rank in the team.
+    /// The rank in the world of the process that has the rank `rank` in the team.
     ///
     /// # Errors
     /// When there is no such process in the team.
@@ -40,12 +41,12 @@ impl Team {
         }
     }
 
-    /// The world.
+    /// The world whose processes the team consists of.
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// Leaves the team in order. It is left, too, when all handles are dropped.
+    /// Leaves the team in order. Dropping all handles to the team leaves it, too.
     pub async fn leave(self) {
         self.group.leave().await;
     }
