@@ -1,4 +1,4 @@
-//! Collective allocations: the same range of every process's heap.
+//! Collective allocations of the symmetric heap: the same range of every process's heap.
 
 use std::cell::Cell;
 
@@ -8,24 +8,24 @@ use crate::global_ptr::{GlobalPtr, Raw};
 use crate::heap::Stand;
 use crate::world::{World, bytes_of};
 
-/// A collective allocation, as the array that lies there knows it.
+/// A collective allocation, in which a distributed array lies.
 pub(crate) struct Allocation {
     world: World,
     pub number: u32,
     from: u64,
     /// How many bytes an element has.
     size: u64,
-    /// Whether this process has its part as a slice.
+    /// Whether the process has its part as a slice at present.
     pub lent: Cell<bool>,
 }
 
-/// The position of the first number that differs between the processes, if one does. All processes
-/// await this.
+/// Compares numbers that all processes pass, and returns the position of the first that differs
+/// between processes, if one does. A collective call: all processes await it.
 pub(crate) async fn differs<const N: usize>(
     world: &World,
     numbers: [u64; N],
 ) -> Result<Option<usize>, Error> {
-    // Of each number the least and the greatest.
+    // The least and the greatest of each number, over all processes.
     let all = world
         .all_reduce([numbers; 2], |[least, greatest]: [[u64; N]; 2], [low, high]| {
             [
@@ -39,8 +39,8 @@ pub(crate) async fn differs<const N: usize>(
 }
 
 impl Allocation {
-    /// Allocates room for `len` elements of every process, all zeros. The processes must agree on
-    /// the `shape`, too. All processes await this.
+    /// Allocates room for `len` elements, all zeros, in every process's heap. The processes must
+    /// agree on the length, the type and the `shape`. A collective call: all processes await it.
     pub async fn new<T: Element>(
         world: &World,
         len: usize,
@@ -49,7 +49,7 @@ impl Allocation {
         let core = &*world.0;
         let bytes = bytes_of::<T>(len)?;
         let name = std::any::type_name::<T>();
-        // Memory is there, and zeros, before anybody has a pointer to it.
+        // The memory is there, and zeroed, before any process has a pointer to it.
         let own = core.heap.take_zeros(bytes);
         let place = *own.as_ref().unwrap_or(&u64::MAX);
         let [one, other] = shape.map(|number| number as u64);
@@ -64,7 +64,7 @@ impl Allocation {
                 }
                 differs
                     .map(|at| match at.unwrap_or(4) {
-                        // Another process has no room there.
+                        // Another process has no room at this place.
                         4 => HeapError::Full { asked: bytes, heap: core.heap.len(), free: 0 },
                         at => {
                             let what =
@@ -86,19 +86,20 @@ impl Allocation {
         &self.world
     }
 
-    /// Where it begins in the heap.
+    /// The offset in each process's heap at which the allocation begins.
     pub fn from(&self) -> u64 {
         self.from
     }
 
-    /// The pointer to an element of a process.
+    /// The pointer to the element at position `local` in the part of process `rank`.
     #[inline]
     pub fn pointer<T>(&self, rank: usize, local: usize) -> GlobalPtr<T> {
         let offset = self.from + local as u64 * self.size;
         GlobalPtr::new(Raw { rank: rank as u32, block: self.number, offset })
     }
 
-    /// Which element of its process a pointer points to, if it points into this allocation.
+    /// The position, in its process's part, of the element that a pointer points to; `None` if the
+    /// pointer does not point to an element of this allocation.
     pub fn local_of<T>(&self, ptr: GlobalPtr<T>) -> Option<usize> {
         let Raw { block, offset, .. } = ptr.raw();
         let past = offset.checked_sub(self.from).filter(|_| block == self.number)?;
@@ -106,31 +107,33 @@ impl Allocation {
         whole.then(|| (past / self.size) as usize)
     }
 
-    /// Ends a private epoch, or does nothing but wait for all processes where there is none.
+    /// Ends a private epoch. If there is none, the call only waits for all processes.
     pub async fn share(&self) -> Result<(), Error> {
         if self.lent.get() {
             return Err(Error::invalid(
                 "the `Private` of this epoch is still there: drop it first",
             ));
         }
-        // Whoever has passed this may access the parts of others, which have dropped theirs by
-        // then.
+        // A process that has passed this agreement may access the parts of others, which have
+        // dropped their slices by then.
         self.agree(Step::Share).await?;
         self.world.0.heap.blocks.set(self.number, Stand::Shared);
         Ok(())
     }
 
-    /// Makes all processes' parts private: behind this nobody accesses the part of another.
+    /// Makes the parts of all processes private: from then on no process accesses the part of
+    /// another.
     pub async fn close(&self) -> Result<(), Error> {
         self.shut(Stand::Private, Step::Close).await
     }
 
-    /// Ends all accesses by pointers, in agreement with all processes.
+    /// Ends all accesses by pointers, in agreement with all processes. If that fails, the access
+    /// stays as it was before.
     async fn shut(&self, stand: Stand, step: Step) -> Result<(), Error> {
         let (core, blocks) = (&*self.world.0, &self.world.0.heap.blocks);
         let before = blocks.get(self.number).map_or(Stand::Freed, |block| block.stand);
-        // From here on this process begins nothing there; what it has begun is done before the
-        // others are told so.
+        // From here on this process begins no access to the allocation, and the accesses that it
+        // has begun are done before the others are told so.
         blocks.set(self.number, stand);
         let agreed = async {
             core.all_done().await?;
@@ -152,7 +155,7 @@ impl Allocation {
         }
     }
 
-    /// Frees it. All processes await this.
+    /// Frees the allocation in every process's heap. A collective call: all processes await it.
     pub async fn free(self) -> Result<(), Error> {
         self.shut(Stand::Freed, Step::Free).await?;
         let heap = &self.world.0.heap;
@@ -163,7 +166,7 @@ impl Allocation {
     }
 }
 
-/// What all processes do with an allocation at the same time.
+/// A change of an allocation that all processes make together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Close,
@@ -171,9 +174,9 @@ enum Step {
     Free,
 }
 
-/// A number that tells names apart.
+/// A hash of a name, by which processes compare names.
 pub(crate) fn hash(name: &str) -> u64 {
-    // FNV-1a, which is the same everywhere.
+    // FNV-1a gives the same hash in every process.
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -1,13 +1,14 @@
-//! Which element of an array is where.
+//! The distribution of an array's elements over processes.
 
-/// How a row of elements is dealt to processes: in blocks, one after the other, and again from the
-/// first process on when each has got one.
+/// A block-cyclic distribution: the elements are dealt to the processes in blocks, one block to
+/// each, and then again from the first process on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     pub len: usize,
     processes: usize,
     block: usize,
-    /// How many bits to shift by, where processes and blocks are powers of two.
+    /// The base-two logarithms of the number of processes and of the block length, if both are
+    /// powers of two: then shifts take the place of divisions.
     shifts: Option<(u32, u32)>,
 }
 
@@ -19,7 +20,8 @@ impl Layout {
         Self { len, processes, block, shifts }
     }
 
-    /// The process that has an element, and which one it is there.
+    /// The rank of the process that has an element, and the element's position in that process's
+    /// part.
     #[inline]
     pub fn place(&self, index: usize) -> (usize, usize) {
         if let Some((processes, block)) = self.shifts {
@@ -31,7 +33,7 @@ impl Layout {
         (number % self.processes, number / self.processes * self.block + within)
     }
 
-    /// The element that a process has at a place of its own.
+    /// The index of the element at position `local` in the part of process `rank`.
     #[inline]
     pub fn index(&self, rank: usize, local: usize) -> usize {
         let (round, within) = (local / self.block, local % self.block);
@@ -52,7 +54,7 @@ impl Layout {
             }
     }
 
-    /// The most elements that a process has.
+    /// The most elements that any process has.
     pub fn most(&self) -> usize {
         self.count(0)
     }

@@ -1,4 +1,4 @@
-//! Matrices in blocks.
+//! Matrices that are distributed over the processes in blocks.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -24,11 +24,11 @@ pub struct Matrix<T> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Shape {
-    /// Rows and columns of the matrix.
+    /// How many rows and columns the matrix has.
     size: [usize; 2],
-    /// Processes one below the other, and beside each other.
+    /// How many rows and columns the grid of processes has.
     grid: [usize; 2],
-    /// Rows and columns of a whole block. The last blocks may have fewer.
+    /// How many rows and columns a whole block has. The last blocks may have fewer.
     block: [usize; 2],
 }
 
@@ -38,7 +38,8 @@ impl Shape {
         Self { size, grid, block }
     }
 
-    /// The process that has an element, and which one it is there.
+    /// The rank of the process that has an element, and the element's position in that process's
+    /// block.
     #[inline]
     fn place(&self, row: usize, column: usize) -> (usize, usize) {
         let [rows, columns] = self.block;
@@ -51,14 +52,15 @@ impl Shape {
         [rank / self.grid[1] * self.block[0], rank % self.grid[1] * self.block[1]]
     }
 
-    /// How many rows and columns of the matrix a process has.
+    /// How many rows and columns of the matrix the block of a process has.
     fn own(&self, rank: usize) -> [usize; 2] {
         let first = self.first(rank);
         [0, 1].map(|side| self.size[side].saturating_sub(first[side]).min(self.block[side]))
     }
 }
 
-/// The grid of so many processes that is closest to a square.
+/// The numbers of rows and columns of the grid of `processes` processes that is closest to a
+/// square.
 fn square(processes: usize) -> [usize; 2] {
     let root = processes.isqrt();
     let rows = (1..=root).rev().find(|rows| processes.is_multiple_of(*rows)).unwrap_or(1);
@@ -66,8 +68,9 @@ fn square(processes: usize) -> [usize; 2] {
 }
 
 impl World {
-    /// Allocates a matrix of zeros, of which each process has one block, in a grid of processes
-    /// that is as close to a square as their number allows. All processes await this.
+    /// Allocates a matrix of zeros, of which each process has one block, on a grid of processes
+    /// that is as close to a square as their number allows. A collective call: all processes await
+    /// it.
     ///
     /// ```
     /// # doorbell::splitc::Job::threads(4).run(async |world| {
@@ -95,8 +98,9 @@ impl World {
         self.matrix_on(rows, columns, square(self.size())).await
     }
 
-    /// Allocates a [matrix](Self::matrix) on a grid of processes that the program chooses: how many
-    /// blocks there are one below the other, and beside each other. All processes await this.
+    /// Allocates a [matrix](Self::matrix) on a grid of processes that the program chooses: `grid`
+    /// says how many rows and columns of blocks there are. A collective call: all processes await
+    /// it.
     ///
     /// # Errors
     /// As [`matrix`](Self::matrix), and when the grid has not as many places as there are
@@ -138,8 +142,8 @@ impl<T: Element> Matrix<T> {
         self.shape.size[1]
     }
 
-    /// The place of an element. A row or column that is too large is an error of whatever is done
-    /// there.
+    /// The place of an element. If the row or the column is out of bounds, every operation on the
+    /// place returns an error.
     #[inline]
     pub fn at(&self, row: usize, column: usize) -> Place<'_, T> {
         self.world().at(self.raw_pointer(row, column))
@@ -172,19 +176,19 @@ impl<T: Element> Matrix<T> {
         self.allocation.pointer(rank, local)
     }
 
-    /// Elements of one row that one process has.
+    /// A span of elements in one row, all of which must be in the block of one process.
     ///
     /// # Errors
-    /// When they are not all within the matrix, or not all of one process.
+    /// When the elements are not all within the matrix, or not all in the block of one process.
     pub fn row(&self, row: usize, columns: std::ops::Range<usize>) -> Result<Span<'_, T>, Error> {
         let first = self.within([row..row.saturating_add(1), columns.clone()])?;
         Ok(self.world().span(first, columns.len()))
     }
 
-    /// Elements of one column that one process has.
+    /// A span of elements in one column, all of which must be in the block of one process.
     ///
     /// # Errors
-    /// When they are not all within the matrix, or not all of one process.
+    /// When the elements are not all within the matrix, or not all in the block of one process.
     pub fn column(
         &self,
         rows: std::ops::Range<usize>,
@@ -194,7 +198,8 @@ impl<T: Element> Matrix<T> {
         Ok(self.world().span(first, 1).strided(rows.len(), self.shape.block[1]))
     }
 
-    /// The pointer to the first of the elements of some rows and columns, which one process has.
+    /// The pointer to the first element of some rows and columns, which must be in the block of one
+    /// process.
     fn within(&self, ranges: [std::ops::Range<usize>; 2]) -> Result<GlobalPtr<T>, Error> {
         let [rows, columns] = ranges;
         let first = self.pointer(rows.start, columns.start)?;
@@ -220,12 +225,12 @@ impl<T: Element> Matrix<T> {
         Ok(self.pointer(row, column)?.rank())
     }
 
-    /// How many rows and columns this process has.
+    /// How many rows and columns the block of this process has.
     pub fn own_size(&self) -> [usize; 2] {
         self.shape.own(self.world().rank())
     }
 
-    /// The row and column of the first element that this process has.
+    /// The row and column in the matrix of the first element of this process's block.
     pub fn own_first(&self) -> [usize; 2] {
         self.shape.first(self.world().rank())
     }
@@ -237,8 +242,8 @@ impl<T: Element> Matrix<T> {
     }
 
     /// Opens a private epoch, as [`Spread::private`](crate::Spread::private) does: each process has
-    /// its own block for itself, row by row, [`own_stride`](Self::own_stride) elements from one to
-    /// the next. All processes await this.
+    /// its own block for itself as a slice, row by row, with [`own_stride`](Self::own_stride)
+    /// elements from one row to the next. A collective call: all processes await it.
     ///
     /// # Errors
     /// As [`Spread::private`](crate::Spread::private).
@@ -248,7 +253,7 @@ impl<T: Element> Matrix<T> {
         Private::open(&self.allocation, len).await
     }
 
-    /// Ends a private epoch. All processes await this.
+    /// Ends a private epoch of the matrix. A collective call: all processes await it.
     ///
     /// # Errors
     /// As [`Spread::share`](crate::Spread::share).
@@ -256,7 +261,7 @@ impl<T: Element> Matrix<T> {
         self.allocation.share().await
     }
 
-    /// Frees the matrix. All processes await this.
+    /// Frees the matrix in every process's heap. A collective call: all processes await it.
     ///
     /// # Errors
     /// As [`Spread::free`](crate::Spread::free).

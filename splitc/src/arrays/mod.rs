@@ -1,4 +1,4 @@
-//! Arrays that are spread over the processes.
+//! Arrays that are distributed over the processes.
 
 mod allocation;
 mod layout;

@@ -1,4 +1,4 @@
-//! A process's own part of an array, for itself.
+//! A process's own part of an array, as a slice for the process alone.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use super::allocation::Allocation;
 use crate::element::Element;
 use crate::error::Error;
 
-/// A process's own part of an array as a slice, while nobody else accesses it: see
+/// A process's own part of an array as a slice, while no other process accesses that part: see
 /// [`Spread::private`](crate::Spread::private).
 pub struct Private<'a, T: Element> {
     allocation: &'a Allocation,
@@ -22,7 +22,8 @@ pub struct Private<'a, T: Element> {
 }
 
 impl<'a, T: Element> Private<'a, T> {
-    /// Opens an epoch, in which this process has the first `len` elements of its part for itself.
+    /// Opens a private epoch, in which this process has the first `len` elements of its part as a
+    /// slice for itself.
     pub(super) async fn open(allocation: &'a Allocation, len: usize) -> Result<Self, Error> {
         if allocation.lent.get() {
             let why = "this process has its part already: drop the `Private` that it has";
@@ -43,7 +44,7 @@ impl<T: Element> Deref for Private<'_, T> {
     #[inline]
     fn deref(&self) -> &[T] {
         let bytes = self.part.as_bytes();
-        // Where elements have no bytes there is nothing to look at.
+        // Elements without bytes are allowed: the part is empty then.
         <[T]>::ref_from_bytes_with_elems(bytes, self.len).expect("the part is as long and aligned")
     }
 }

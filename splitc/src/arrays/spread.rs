@@ -1,4 +1,4 @@
-//! Rows of elements, spread over the processes.
+//! One-dimensional arrays that are distributed over the processes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,8 +13,8 @@ use crate::global_ptr::{GlobalPtr, Raw};
 use crate::heap::BEYOND;
 use crate::world::World;
 
-/// A row of elements that is spread over all processes: [cyclic](World::spread),
-/// [blocked](World::blocked), or [in blocks of a length](World::spread_blocks).
+/// An array of elements that is distributed over all processes: [cyclic](World::spread),
+/// [blocked](World::blocked), or [block-cyclic](World::spread_blocks).
 ///
 /// Each process accesses every element by its index, and its [own part](Self::private) as a slice.
 pub struct Spread<T> {
@@ -24,9 +24,9 @@ pub struct Spread<T> {
 }
 
 impl World {
-    /// Allocates an array of `len` elements, all zeros, that are dealt to the processes one by one:
-    /// element 0 is process 0's, element 1 process 1's, and so on, round and round. All processes
-    /// await this.
+    /// Allocates an array of `len` elements, all zeros, in a cyclic distribution: element 0 is
+    /// process 0's, element 1 is process 1's, and so on, round and round. A collective call: all
+    /// processes await it.
     ///
     /// # Errors
     /// When a heap has no room, the processes ask for different arrays, the type needs an alignment
@@ -35,9 +35,9 @@ impl World {
         self.spread_blocks(len, 1).await
     }
 
-    /// Allocates an array of `len` elements, all zeros, of which each process has one block: the
-    /// first elements are process 0's, the next ones process 1's, and so on. All processes await
-    /// this.
+    /// Allocates an array of `len` elements, all zeros, in a blocked distribution, in which each
+    /// process has one block: the first elements are process 0's, the next ones process 1's, and so
+    /// on. A collective call: all processes await it.
     ///
     /// # Errors
     /// As [`spread`](Self::spread).
@@ -45,8 +45,9 @@ impl World {
         self.spread_blocks(len, len.div_ceil(self.size())).await
     }
 
-    /// Allocates an array of `len` elements, all zeros, that are dealt to the processes in blocks
-    /// of `block`, round and round. All processes await this.
+    /// Allocates an array of `len` elements, all zeros, in a block-cyclic distribution: blocks of
+    /// `block` elements are dealt to the processes, round and round. A collective call: all
+    /// processes await it.
     ///
     /// # Errors
     /// As [`spread`](Self::spread).
@@ -66,17 +67,18 @@ impl<T: Element> Spread<T> {
         self.allocation.world()
     }
 
-    /// How many elements there are, of all processes together.
+    /// How many elements the array has, in all processes together.
     pub fn len(&self) -> usize {
         self.layout.len
     }
 
-    /// Whether there are none.
+    /// Whether the array has no elements.
     pub fn is_empty(&self) -> bool {
         self.layout.len == 0
     }
 
-    /// The place of an element. An index that is too large is an error of whatever is done there.
+    /// The place of an element. If the index is out of bounds, every operation on the place returns
+    /// an error.
     #[inline]
     pub fn at(&self, index: usize) -> Place<'_, T> {
         self.world().at(self.raw_pointer(index))
@@ -94,7 +96,8 @@ impl<T: Element> Spread<T> {
         }
     }
 
-    /// The pointer to an element, or one that is refused wherever it is used.
+    /// The pointer to an element. A pointer made from an index out of bounds is refused wherever it
+    /// is used.
     #[inline]
     pub(crate) fn raw_pointer(&self, index: usize) -> GlobalPtr<T> {
         if index >= self.layout.len {
@@ -105,7 +108,7 @@ impl<T: Element> Spread<T> {
         self.allocation.pointer(rank, local)
     }
 
-    /// The index of the element that a pointer points to, if it points to one of this array.
+    /// The index of the element that a pointer points to, if that is an element of this array.
     pub fn index_of(&self, ptr: GlobalPtr<T>) -> Option<usize> {
         let local = self.allocation.local_of(ptr)?;
         let has = ptr.rank() < self.world().size() && local < self.layout.count(ptr.rank());
@@ -120,23 +123,23 @@ impl<T: Element> Spread<T> {
         Ok(self.pointer(index)?.rank())
     }
 
-    /// How many elements this process has.
+    /// How many elements of the array this process has.
     pub fn own_len(&self) -> usize {
         self.layout.count(self.world().rank())
     }
 
-    /// The indices of the elements that this process has, in the order in which they lie in its
-    /// [own part](Self::private).
+    /// The indices of the elements that this process has, in the order of its [own
+    /// part](Self::private).
     pub fn own_indices(&self) -> impl Iterator<Item = usize> + use<T> {
         let (layout, rank) = (self.layout, self.world().rank());
         (0..self.own_len()).map(move |local| layout.index(rank, local))
     }
 
-    /// Opens a private epoch: each process has its own part for itself, as a slice, at the speed of
-    /// plain memory. All processes await this; when it is done, everything that any of them did to
-    /// the array before is in place.
+    /// Opens a private epoch, in which each process has its own part of the array for itself, as a
+    /// slice at the speed of plain memory. A collective call: all processes await it, and when it
+    /// is done, everything that any of them did to the array before is in place.
     ///
-    /// The epoch ends when every process has dropped what this returns and awaited
+    /// The epoch ends when every process has dropped the returned [`Private`] and awaited
     /// [`share`](Self::share). Until then an access by a pointer to the array is an
     /// [error](AccessError::Private).
     ///
@@ -147,8 +150,8 @@ impl<T: Element> Spread<T> {
         Private::open(&self.allocation, own).await
     }
 
-    /// Ends a private epoch: all processes await this, after they have dropped their [`Private`],
-    /// and access the array by pointers again.
+    /// Ends a private epoch, so that pointers to the array can be used again. A collective call:
+    /// all processes await it, after they have dropped their [`Private`].
     ///
     /// # Errors
     /// When this process still has its [`Private`], or a process has gone.
@@ -156,10 +159,10 @@ impl<T: Element> Spread<T> {
         self.allocation.share().await
     }
 
-    /// Frees the array. All processes await this, and none uses pointers to it any more: who does
-    /// gets an error.
+    /// Frees the array in every process's heap. A collective call: all processes await it. A later
+    /// use of a pointer to the array is an error.
     ///
-    /// An array that is dropped without this keeps its memory until the world ends.
+    /// An array that is dropped without being freed keeps its memory until the world ends.
     ///
     /// # Errors
     /// When the processes free different arrays, or a process has gone.
