@@ -1,4 +1,4 @@
-//! Why a job did not succeed.
+//! The errors of a job.
 
 use std::io;
 use std::process::ExitStatus;
@@ -7,11 +7,11 @@ use thiserror::Error;
 
 use crate::world::JoinError;
 
-/// What a program's processes may fail with: any error.
+/// The error that a program returns in a process: any error type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a job did not succeed. If several processes failed, the error is that of the first one that
-/// did not merely notice the end of another.
+/// The reason why a job did not succeed. If several processes failed, the error is that of the
+/// first process that did not merely notice the end of another.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -20,7 +20,7 @@ pub enum RunError {
     Join {
         /// The rank of the process.
         rank: usize,
-        /// Why not.
+        /// The error of joining the world.
         #[source]
         why: JoinError,
     },
@@ -29,7 +29,7 @@ pub enum RunError {
     Failed {
         /// The rank of the process.
         rank: usize,
-        /// What it returned.
+        /// The error that the program returned.
         why: BoxError,
     },
     /// The program of a process panicked.
@@ -37,37 +37,37 @@ pub enum RunError {
     Panicked {
         /// The rank of the process.
         rank: usize,
-        /// What it said.
+        /// The message of the panic.
         text: String,
     },
-    /// A process that was started ended without success. It has said why itself, on its standard
-    /// error.
+    /// A process that this one started ended without success, after it had printed the reason on
+    /// its standard error.
     #[error("process {rank} ended with {status}")]
     Exited {
         /// The rank of the process.
         rank: usize,
-        /// How it ended.
+        /// The exit status of the process.
         status: ExitStatus,
     },
     /// Processes could not be started, or did not report.
     #[error("starting {size} processes: {what}")]
     Start {
-        /// How many processes there were to be.
+        /// How many processes the job was to have.
         size: usize,
-        /// What was tried.
+        /// The step of the start that failed.
         what: String,
-        /// What the system said.
+        /// The error that the system returned.
         #[source]
         source: io::Error,
     },
-    /// The environment says nothing that makes sense.
+    /// An environment variable has a value that makes no sense.
     #[error("{variable} is `{found}`: {expected}")]
     Environment {
-        /// The variable.
+        /// The name of the variable.
         variable: &'static str,
-        /// What it is.
+        /// The value of the variable.
         found: String,
-        /// What it may be.
+        /// The values that the variable may have.
         expected: &'static str,
     },
     /// A second job of processes was run in one program.

@@ -1,4 +1,4 @@
-//! One process of a world: what every way of running a program comes down to.
+//! Running a program in one process of a world, which every kind of job comes down to.
 
 use std::any::Any;
 
@@ -10,10 +10,10 @@ use super::{BoxError, RunError};
 use crate::config::Config;
 use crate::world::{JoinError, Membership, World, nic_config};
 
-/// How much stack the thread of a process has.
+/// The size in bytes of the stack of a process's thread.
 const STACK: usize = 8 << 20;
 
-/// Runs a program as a member of a world that others started.
+/// Runs a program as a member of a world that others started, on a new thread.
 pub(super) fn run<T, F>(
     membership: &Membership,
     config: &Config,
@@ -23,7 +23,7 @@ where
     T: Send,
     F: AsyncFn(World) -> Result<T, BoxError> + Sync,
 {
-    // On a thread of its own, for this one may have a runtime.
+    // The thread is a new one, for the calling thread may be inside of a runtime.
     std::thread::scope(|scope| {
         let rank = membership.rank;
         let world = async || World::join(membership, config).await;
@@ -32,7 +32,7 @@ where
     })
 }
 
-/// Runs a program in a world that is joined as told, with a runtime of its own on this thread.
+/// Joins a world by `join`, and runs a program in it, with a runtime of its own on this thread.
 pub(super) fn play<T, F, J>(rank: usize, join: J, program: &F) -> Result<T, RunError>
 where
     F: AsyncFn(World) -> Result<T, BoxError>,
@@ -53,7 +53,7 @@ where
     runtime.block_on(LocalSet::new().run_until(played))
 }
 
-/// Opens the NIC of a process whose address others have to be told.
+/// Opens the NIC of a process before it joins, so that the others can be told its address.
 pub(super) async fn open(
     rank: usize,
     device: &str,
@@ -64,7 +64,7 @@ pub(super) async fn open(
     opened.map_err(|why| JoinError::Device { rank, device, why: Box::new(why) })
 }
 
-/// Starts a thread for a process.
+/// Starts the thread of a process.
 pub(super) fn on_thread<'s, 'e, T: Send + 's>(
     scope: &'s std::thread::Scope<'s, 'e>,
     rank: usize,
@@ -74,7 +74,7 @@ pub(super) fn on_thread<'s, 'e, T: Send + 's>(
     thread.spawn_scoped(scope, runs).map_err(|why| RunError::Failed { rank, why: Box::new(why) })
 }
 
-/// What a thread has returned, or that it panicked.
+/// The result of a process's thread, with a panic as an error.
 pub(super) fn joined<T>(
     rank: usize,
     joined: Result<Result<T, RunError>, Box<dyn Any + Send>>,

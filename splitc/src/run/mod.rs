@@ -1,4 +1,4 @@
-//! Running a program: as threads, as processes of this machine, or as a member of a world that
+//! Running a program: as threads, as processes of one machine, or as a member of a world that
 //! others started.
 
 mod error;
@@ -13,7 +13,8 @@ pub use error::{BoxError, RunError};
 use crate::config::{Carrier, Config};
 use crate::world::{Membership, World};
 
-/// How a program is run: what its processes are, and what their world is like.
+/// A way to run a program: the kind and number of its processes, their device, and the
+/// configuration of their world.
 ///
 /// ```
 /// use doorbell::splitc::Job;
@@ -39,9 +40,9 @@ enum Mode {
     Member(Membership),
 }
 
-/// Runs a program in every process of a world, as the environment says: see
-/// [`Job::from_environment`]. Returns what process 0 returned, or this process in a world that
-/// others started.
+/// Runs a program in every process of a world that environment variables describe: see
+/// [`Job::from_environment`]. Returns what the program returned in process 0 or, for a member of a
+/// world that others started, in this process.
 ///
 /// ```
 /// doorbell::splitc::run(async |world| {
@@ -66,26 +67,26 @@ impl Job {
         Self { mode, device: None, config: Config::default() }
     }
 
-    /// So many threads of this process, each of which is a process of the world.
+    /// A job of `count` threads of this process, each of which is a process of the world.
     pub fn threads(count: usize) -> Self {
         Self::new(Mode::Threads(count))
     }
 
-    /// So many processes of this machine: this one is process 0, and starts the others, with the
-    /// same program and arguments. They run from the beginning of `main` to this job, and end with
-    /// it.
+    /// A job of `count` processes of this machine. The calling process is process 0, and starts the
+    /// others with the same program and arguments. They run from the beginning of `main` to this
+    /// job, and end with it.
     pub fn processes(count: usize) -> Self {
         Self::new(Mode::Processes(count))
     }
 
-    /// A process of a world that others started: its rank, and the addresses of all processes in
-    /// the order of their ranks.
+    /// A job that makes this process a member of a world that others started: `rank` is its rank,
+    /// and `addresses` are the addresses of all processes in the order of their ranks.
     pub fn member(rank: usize, addresses: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let addresses = addresses.into_iter().map(Into::into).collect();
         Self::new(Mode::Member(Membership { rank, addresses, device: None }))
     }
 
-    /// What the environment says:
+    /// The job that environment variables describe:
     ///
     /// | variable | |
     /// |---|---|
@@ -135,18 +136,18 @@ impl Job {
         Ok(job)
     }
 
-    /// Sets the device that each process opens: `shm` by default for threads and processes, and for
-    /// them `udp:127.0.0.1:0` as well; for a member what its address says.
+    /// Sets the device that each process opens. Threads and processes open `shm` by default, and
+    /// can use `udp:127.0.0.1:0` as well. A member opens what its address says.
     pub fn device(self, device: impl Into<String>) -> Self {
         Self { device: Some(device.into()), ..self }
     }
 
-    /// Sets what the world is to be like.
+    /// Sets the configuration of the world.
     pub fn config(self, config: Config) -> Self {
         Self { config, ..self }
     }
 
-    /// Sets how operations on the memory of other processes are carried: see [`Config::carrier`].
+    /// Sets the carrier of operations on the memory of other processes: see [`Config::carrier`].
     pub fn carrier(mut self, carrier: Carrier) -> Self {
         self.config.carrier = Some(carrier);
         self
@@ -159,12 +160,12 @@ impl Job {
     }
 
     /// Runs a program in every process of the world. When all have returned without an error, and
-    /// everybody's operations are done, this returns what process 0 returned; or what this process
-    /// did, if it is a [member](Self::member).
+    /// all operations of all processes are done, `run` returns what the program returned in process
+    /// 0 or, for a [member](Self::member), in this process.
     ///
-    /// The program may have errors of any type, of which the first is returned. The end of a
-    /// process with an error is the end of operations and collectives that others have with it, as
-    /// the death of a process is.
+    /// The program may return errors of any type; [`RunError`] says which one `run` returns. When a
+    /// process ends with an error, the operations and collectives that others have under way with
+    /// it end with an error, too, as they do when a process dies.
     ///
     /// # Errors
     /// When a process can't join, fails or panics.
@@ -205,9 +206,9 @@ fn number(variable: &'static str) -> Result<Option<usize>, RunError> {
     }
 }
 
-/// A number that nobody can guess.
+/// A random number that other processes can't guess.
 fn secret() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
-    // The state comes from the system's randomness.
+    // The state of the hasher comes from the system's randomness.
     RandomState::new().build_hasher().finish()
 }

@@ -1,9 +1,9 @@
-//! Processes of this machine that a program starts itself.
+//! Jobs of processes of this machine, which the program starts itself.
 //!
-//! The program that is started first is process 0. It starts the others with its own arguments, and
-//! with an environment that says which process of which job they are. Each opens its NIC and
-//! connects to a socket of process 0, tells the address of its NIC there, and learns those of all.
-//! The connection stays: whoever of the two ends, the other one knows.
+//! The process that is started first is process 0. It starts the others with its own arguments, and
+//! with environment variables that say which process of which job each one is. Each process opens
+//! its NIC, connects to a socket of process 0, reports the address of its NIC there, and gets the
+//! addresses of all processes. The connection stays, so that each side notices when the other ends.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::linux::net::SocketAddrExt;
@@ -17,26 +17,26 @@ use super::{BoxError, RunError, secret, text};
 use crate::config::Config;
 use crate::world::{JoinError, World};
 
-/// What says to a process that it was started by another: the job's name, which is that of a
-/// socket.
+/// The environment variable with the job's name, which is the name of a socket, too. Only a process
+/// that another has started has the variable.
 const JOB: &str = "DOORBELL_JOB";
-/// The rank of a process that was started by another.
+/// The environment variable with the rank of a process that another has started.
 const RANK: &str = "DOORBELL_JOB_RANK";
-/// The key of the job.
+/// The environment variable with the key of the job.
 const KEY: &str = "DOORBELL_JOB_KEY";
 
-/// Whether this program has run a job of processes.
+/// Whether a job of processes has been run in this program.
 static RAN: AtomicBool = AtomicBool::new(false);
 
-/// What a process ends with whose only failure is that another has ended: `EX_UNAVAILABLE`, as
-/// `sysexits.h` has it.
+/// The exit code of a process whose only failure is that another process has ended:
+/// `EX_UNAVAILABLE` of `sysexits.h`.
 const SECONDARY: i32 = 69;
 
-/// How long processes that are still there may take to end when the job is over.
+/// How long processes that still run may take to end when the job is over.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Runs a program in so many processes. It does not return in those that were started: they end
-/// here.
+/// Runs a program in `count` processes. In a process that was started for the job, the function
+/// does not return: the process exits here.
 pub(super) fn run<T, F>(
     count: usize,
     device: Option<&str>,
@@ -87,7 +87,7 @@ where
     });
     let ended = started.end(played.is_ok());
     match (played, ended) {
-        // What a process has said itself tells more than that this one noticed its end.
+        // What a process has printed itself tells more than the notice of its end by process 0.
         (Err(why), Some((rank, status)))
             if why.is_secondary() && status.code() != Some(SECONDARY) =>
         {
@@ -99,12 +99,12 @@ where
     }
 }
 
-/// The address of a job's socket, which has no place among files.
+/// The address of a job's socket, in the abstract namespace, which has no files.
 fn address(job: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(job)
 }
 
-/// Runs the program in a process that was started by another.
+/// Runs the program in a process that another has started.
 fn started<T, F>(
     job: &str,
     count: usize,
@@ -145,7 +145,8 @@ where
     })
 }
 
-/// Tells process 0 the address of this process's NIC, and learns those of all.
+/// Reports the address of this process's NIC to process 0, and returns the addresses of all
+/// processes.
 fn report(job: &str, rank: usize, own: &str) -> io::Result<Vec<String>> {
     let mut stream = UnixStream::connect_addr(&address(job)?)?;
     writeln!(stream, "{rank} {own}")?;
@@ -154,7 +155,7 @@ fn report(job: &str, rank: usize, own: &str) -> io::Result<Vec<String>> {
     if reader.read_line(&mut line)? == 0 {
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "process 0 has ended"));
     }
-    // Process 0 says nothing more, and when it ends, so does this process.
+    // Process 0 sends nothing more. When it ends, so does this process.
     let watch = move || {
         let mut rest = String::new();
         let _ = reader.read_line(&mut rest);
@@ -165,9 +166,9 @@ fn report(job: &str, rank: usize, own: &str) -> io::Result<Vec<String>> {
     Ok(line.trim_end().split(' ').map(str::to_owned).collect())
 }
 
-/// The processes that were started, and the connections to them.
+/// The processes that process 0 has started, and the connections to them.
 struct Started {
-    /// By rank, from 1 on.
+    /// The processes in the order of their ranks, from 1 on.
     children: Vec<Child>,
     streams: Vec<UnixStream>,
 }
@@ -184,13 +185,13 @@ impl Started {
                 .env(KEY, format!("{key:x}"))
                 .stdin(std::process::Stdio::null())
                 .spawn();
-            // What was started before an error ends when this is dropped.
+            // If a process can't be started, those before it are killed when `started` is dropped.
             started.children.push(child?);
         }
         Ok(started)
     }
 
-    /// Collects the addresses of all, and tells them everybody.
+    /// Collects the addresses of all processes' NICs, and sends them to every process.
     fn meet(
         &mut self,
         listener: &UnixListener,
@@ -217,7 +218,8 @@ impl Started {
                     }
                 }
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                    // Nor does one report that has ended well before it came so far.
+                    // A process that has ended before it reported never will, even if it ended with
+                    // success.
                     if let Some((rank, status)) = self.has_ended(|_| true) {
                         return Err(missing(&all, format!("process {rank} ended with {status}")));
                     }
@@ -236,7 +238,7 @@ impl Started {
         Ok(all)
     }
 
-    /// The rank of a process that reports, and the address of its NIC.
+    /// Reads the report of a process: its rank, and the address of its NIC. Keeps the connection.
     fn hear(&mut self, stream: UnixStream, until: Instant) -> io::Result<(usize, String)> {
         let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         stream.set_nonblocking(false)?;
@@ -249,7 +251,7 @@ impl Started {
         told.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a report makes no sense"))
     }
 
-    /// A process that has ended in such a way.
+    /// The first process that has ended with a status that `way` accepts.
     fn has_ended(&mut self, way: impl Fn(ExitStatus) -> bool) -> Option<(usize, ExitStatus)> {
         let mut all = self.children.iter_mut().enumerate();
         all.find_map(|(at, child)| match child.try_wait() {
@@ -258,9 +260,10 @@ impl Started {
         })
     }
 
-    /// Waits for all to end, and ends those that do not. Returns the first that ended without
-    /// success, and not only because another had ended, if there is one. If this process has
-    /// failed, the others have little time.
+    /// Waits for all processes to end. If a process has failed, or this one has, the others get
+    /// [`GRACE`], and are killed when `self` is dropped. Returns the rank and the status of the
+    /// first process that ended without success, if one did; processes that ended only because
+    /// another had ended come last.
     fn end(mut self, succeeded: bool) -> Option<(usize, ExitStatus)> {
         let until = Instant::now() + GRACE;
         loop {
@@ -280,7 +283,7 @@ impl Started {
 }
 
 impl Drop for Started {
-    /// Ends processes that are still there.
+    /// Kills the processes that still run, and waits for their ends.
     fn drop(&mut self) {
         for child in &mut self.children {
             if matches!(child.try_wait(), Ok(None)) {

@@ -1,4 +1,4 @@
-//! Processes of a world that are threads.
+//! Jobs whose processes are threads of one process.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use super::{BoxError, RunError, secret};
 use crate::config::Config;
 use crate::world::{JoinError, World};
 
-/// Runs a program in so many threads.
+/// Runs a program in `count` threads, each of which is a process of the world.
 pub(super) fn run<T, F>(
     count: usize,
     device: Option<&str>,
@@ -44,7 +44,8 @@ where
     })
 }
 
-/// What process 0 returned, or the error that tells most.
+/// The result of process 0, or the error that tells most: one that does not only tell of the end of
+/// another process, if there is such an error.
 fn first_or_worst<T>(ends: Vec<Result<T, RunError>>) -> Result<T, RunError> {
     let (mut first, mut worst) = (None, None::<RunError>);
     for end in ends {
@@ -63,7 +64,7 @@ fn first_or_worst<T>(ends: Vec<Result<T, RunError>>) -> Result<T, RunError> {
     }
 }
 
-/// The addresses of all threads' NICs, which each tells the others.
+/// The addresses of all threads' NICs, by which the threads exchange theirs.
 struct Addresses {
     told: Mutex<Told>,
     changed: Condvar,
@@ -71,7 +72,7 @@ struct Addresses {
 
 struct Told {
     addresses: Vec<Option<String>>,
-    /// Whether a thread has ended, and will not tell its address if it has not.
+    /// Whether a thread has ended: if it has not told its address by then, it never will.
     over: bool,
 }
 
@@ -81,7 +82,7 @@ impl Addresses {
         Self { told: Mutex::new(told), changed: Condvar::new() }
     }
 
-    /// Tells the address of this thread's NIC, and waits for those of all others.
+    /// Publishes the address of this thread's NIC, and waits for the addresses of all others.
     fn exchange(
         &self,
         rank: usize,
@@ -108,7 +109,7 @@ impl Addresses {
         }
     }
 
-    /// Notes that this thread has ended when what this returns is dropped.
+    /// Returns a guard that notes, when it is dropped, that this thread has ended.
     fn leaving(&self) -> Leaving<'_> {
         Leaving(self)
     }
