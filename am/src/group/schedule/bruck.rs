@@ -1,19 +1,21 @@
-//! The all-gather of Bruck and others, for any number of members.
+//! The all-gather algorithm of Bruck and others, for any number of members.
 
 use super::{Exchange, ahead, behind, rounds};
 
-/// A round of an all-gather: who is sent to, who is received from, and how many blocks go each way.
+/// A round of an all-gather: the partners of a member, and the number of blocks that go each way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gathering {
-    /// Who is sent to, and who is received from.
+    /// The member that is sent to, and the member that is received from.
     pub exchange: Exchange,
-    /// How many of the blocks that the member has are sent, from its own one on; as many come.
+    /// How many of its blocks the member sends, beginning with its own one; it receives as many.
     pub blocks: usize,
 }
 
-/// The rounds of an all-gather for one member of `size`. A member has the blocks of the ranks from
-/// its own on, around the end; at first one. In each round it sends what it has, or as much as is
-/// still missing, to the member before, and appends what comes from the member behind.
+/// The rounds of an all-gather for the member `rank` of `size`. A member has the blocks of
+/// consecutive ranks, beginning with its own and wrapping around after the last rank; at first only
+/// its own block. In each round the member sends what it has, or as much as is still missing, to a
+/// member of a lower rank, and appends what comes from a member of a higher rank. The distance
+/// between the ranks is the number of blocks that the member has.
 pub fn bruck(rank: usize, size: usize) -> impl Iterator<Item = Gathering> + Send {
     (0..rounds(size)).map(move |round| {
         let has = 1 << round;

@@ -1,10 +1,11 @@
-//! The dissemination barrier of Hensgen, Finkel and Manber.
+//! The dissemination barrier algorithm of Hensgen, Finkel and Manber.
 
 use super::{Exchange, ahead, behind, rounds};
 
-/// The rounds of a barrier for one member of `size`: in round `k` the member tells the one `2^k`
-/// ranks behind, and hears from the one `2^k` ranks before. After ⌈log₂ size⌉ rounds each member
-/// has heard, by way of others, from all.
+/// The rounds of a barrier for the member `rank` of `size`. In round `k` the member sends to the
+/// member whose rank is higher by `2^k`, and receives from the member whose rank is lower by `2^k`,
+/// both modulo `size`. After ⌈log₂ size⌉ rounds each member has heard from all others, directly or
+/// through others.
 pub fn dissemination(rank: usize, size: usize) -> impl Iterator<Item = Exchange> + Send {
     (0..rounds(size)).map(move |round| Exchange {
         round,

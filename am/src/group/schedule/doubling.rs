@@ -1,48 +1,47 @@
-//! Reductions whose result every member has: recursive doubling.
+//! Recursive doubling, for reductions whose result every member gets.
 
-/// What a member does next in an all-reduce with the value that it has.
+/// The next step of a member in an all-reduce, with the value that the member has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// It gives its value to a member.
+    /// Sends the value to another member.
     Give {
-        /// The member.
+        /// The rank of the receiver.
         to: usize,
     },
-    /// It receives a value and puts that to the left of its own.
+    /// Receives another value, and combines it with the own value, which goes to the right.
     Fold {
-        /// Who gives it.
+        /// The rank of the sender.
         from: usize,
     },
-    /// It gives its value to a member and receives that member's, which goes to the left of its own
-    /// or to the right.
+    /// Exchanges values with another member, and combines the two.
     Swap {
-        /// The member.
+        /// The rank of the other member.
         with: usize,
-        /// Whether the member's value goes to the left.
+        /// Whether the other member's value goes to the left.
         left: bool,
     },
-    /// It receives the result in place of its value.
+    /// Receives the result, which replaces the value.
     Adopt {
-        /// Who gives it.
+        /// The rank of the sender.
         from: usize,
     },
 }
 
-/// The steps of an all-reduce for one member of `size`, each with the number of its round.
+/// The steps of an all-reduce for the member `rank` of `size`, each with the number of its round.
 ///
-/// Members are paired first until as many values are left as the greatest power of two that is no
-/// more than `size`: of the lowest ranks, each even one gives its value to the next. Then values
-/// are swapped over distances of 1, 2, 4 and so on. A value always stands for ranks that follow
-/// each other, and all members put the same values together in the same way. So an operator that is
-/// associative and not commutative gives its result in the order of ranks, and floating-point
-/// results are the same at every member.
+/// First, as many values must be left as the greatest power of two that does not exceed `size`:
+/// among the lowest ranks, each even one gives its value to the next. Then values are swapped over
+/// distances of 1, 2, 4 and so on. A value always stands for consecutive ranks, and all members
+/// combine the same values with the same bracketing. So an associative operator need not be
+/// commutative to give its result in the order of ranks, and floating-point results are the same at
+/// every member.
 pub fn doubling(rank: usize, size: usize) -> impl Iterator<Item = (u32, Step)> + Send {
     let bits = size.ilog2();
     let pairs = size - (1 << bits);
     let last = bits + 1;
     let paired = rank < 2 * pairs;
     let gives = paired && rank.is_multiple_of(2);
-    // The place of the member's value among those that are swapped.
+    // The place of the member's value among the values that are swapped.
     let place = if paired { rank / 2 } else { rank - pairs };
     let rank_at = move |place: usize| if place < pairs { 2 * place + 1 } else { place + pairs };
     let first = match (paired, gives) {

@@ -1,8 +1,8 @@
-//! Schedules of collectives: who sends what to whom, and in which round.
+//! Schedules of collectives: the partners of each member in each round.
 //!
 //! A schedule is computed from a member's rank and the number of members alone, without any input
-//! or output. All members of a group compute theirs alike, so that each message that one schedule
-//! sends is one that another receives.
+//! or output. All members compute their schedules by the same rule, so that each message that one
+//! schedule sends is received by another.
 
 mod bruck;
 mod dissemination;
@@ -29,18 +29,18 @@ pub(super) struct Exchange {
     pub from: usize,
 }
 
-/// The number of rounds in which something that doubles in each reaches `size` members: the
+/// The number of rounds in which something that doubles in each round reaches `size` members: the
 /// logarithm to base two, rounded up.
 pub(super) const fn rounds(size: usize) -> u32 {
     size.next_power_of_two().trailing_zeros()
 }
 
-/// The member that is `distance` ranks behind another, around the end.
+/// The member whose rank is higher by `distance`, modulo `size`.
 fn ahead(rank: usize, distance: usize, size: usize) -> usize {
     (rank + distance) % size
 }
 
-/// The member that is `distance` ranks before another, around the end.
+/// The member whose rank is lower by `distance`, modulo `size`.
 fn behind(rank: usize, distance: usize, size: usize) -> usize {
     (rank + size - distance % size) % size
 }

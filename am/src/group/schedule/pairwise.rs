@@ -1,10 +1,11 @@
-//! An exchange of everybody with everybody.
+//! The pairwise exchange, in which every member sends to every other.
 
 use super::{Exchange, ahead, behind};
 
-/// The rounds in which one member of `size` sends to each other and receives from each other: in
-/// round `k` to the one `k + 1` ranks behind, and from the one `k + 1` ranks before. So no member
-/// is sent to by two others in the same round.
+/// The rounds in which the member `rank` of `size` sends to each other member, and receives from
+/// each. In round `k` it sends to the member whose rank is higher by `k + 1`, and receives from the
+/// member whose rank is lower by `k + 1`, both modulo `size`. So in each round a member is sent to
+/// by only one other.
 pub fn pairwise(rank: usize, size: usize) -> impl Iterator<Item = Exchange> + Send {
     (1..size).map(move |distance| Exchange {
         round: distance as u32 - 1,

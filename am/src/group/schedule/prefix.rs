@@ -1,22 +1,22 @@
-//! Scans: what the members up to each one have together.
+//! Scans, in which each member gets the combination of the values of all members up to itself.
 
 use super::rounds;
 
-/// A round of a scan: what the member has folded so far goes to a member of a higher rank, and what
-/// comes from one of a lower rank is put to the left of it.
+/// A round of a scan: the value that the member has combined so far goes to a member of a higher
+/// rank, and the value that comes from a member of a lower rank is combined to the left of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prefix {
     /// The number of the round, from 0.
     pub round: u32,
-    /// The member that is sent to, unless there is none of so high a rank.
+    /// The rank of the member that is sent to; `None` if no member has so high a rank.
     pub to: Option<usize>,
-    /// The member that is received from, unless there is none of so low a rank.
+    /// The rank of the member that is received from; `None` if the rank would be below zero.
     pub from: Option<usize>,
 }
 
-/// The rounds of a scan for one member of `size`, by the scheme of Hillis and Steele: before round
-/// `k` the member has folded what the `2^k` members up to itself gave, and that goes to the one
-/// `2^k` ranks behind.
+/// The rounds of a scan for the member `rank` of `size`, by the scheme of Hillis and Steele. Before
+/// round `k` the member has combined the values of the `2^k` members up to itself; in that round it
+/// sends the result to the member whose rank is higher by `2^k`.
 pub fn prefix(rank: usize, size: usize) -> impl Iterator<Item = Prefix> + Send {
     (0..rounds(size)).map(move |round| {
         let to = Some(rank + (1 << round)).filter(|to| *to < size);

@@ -4,8 +4,8 @@ use super::{ahead, behind};
 
 /// A member's place in the binomial tree of a group, whose root may be any member.
 ///
-/// A member's rank relative to the root, `v`, says where it is: the parent of `v` has the lowest
-/// bit of `v` cleared. So the members below one, and that one, follow each other in relative rank.
+/// The member's rank relative to the root, `v`, determines its place: the parent of `v` is `v` with
+/// the lowest set bit cleared. So the members of a subtree have consecutive relative ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct Tree {
     relative: usize,
@@ -13,14 +13,14 @@ pub struct Tree {
     size: usize,
 }
 
-/// A member just below another in a tree.
+/// A child of a member in a binomial tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Child {
-    /// Its rank.
+    /// The rank of the child.
     pub rank: usize,
-    /// How far behind its parent it is, in relative rank.
+    /// The distance from the parent's relative rank to the child's.
     pub offset: usize,
-    /// How many members are in its part of the tree, itself included.
+    /// How many members the child's subtree has, the child included.
     pub members: usize,
 }
 
@@ -30,19 +30,19 @@ impl Tree {
         Self { relative: behind(rank, root, size), root, size }
     }
 
-    /// The member's parent; none of the root.
+    /// The rank of the member's parent; `None` at the root.
     pub fn parent(&self) -> Option<usize> {
         let relative = self.relative & self.relative.checked_sub(1)?;
         Some(ahead(relative, self.root, self.size))
     }
 
-    /// How many members are in this member's part of the tree, itself included.
+    /// How many members the subtree of this member has, the member itself included.
     pub fn members(&self) -> usize {
         self.below(self.relative)
     }
 
-    /// The member's children, from the one with the fewest members below it on. Broadcasts go to
-    /// them in the reverse order, so that the largest part of the tree begins first.
+    /// The member's children, in ascending order of the sizes of their subtrees. Broadcasts go to
+    /// them in the reverse order, so that the largest subtree begins first.
     pub fn children(&self) -> impl DoubleEndedIterator<Item = Child> + Send + use<> {
         let Self { relative, root, size } = *self;
         let place = *self;
@@ -59,7 +59,7 @@ impl Tree {
         )
     }
 
-    /// How many members are in the part of the tree below a relative rank, that one included.
+    /// How many members are in the subtree of the member of a relative rank, that member included.
     fn below(&self, relative: usize) -> usize {
         let all = self.size - relative;
         match relative {
@@ -87,7 +87,7 @@ mod tests {
         each(|size, root| {
             let mut has = vec![None; size];
             has[root] = Some(0);
-            // Each member tells one child in a round, from the round on in which it was told.
+            // Each member tells one child in a round, beginning with the round after it was told.
             let mut tellers = vec![root];
             while let Some(rank) = tellers.pop() {
                 let since = has[rank].expect("it was told");
