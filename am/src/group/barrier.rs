@@ -1,4 +1,4 @@
-//! Barriers: no member goes on before all have come.
+//! Barriers, by the dissemination algorithm: no member goes on before all have arrived.
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use super::schedule::{Exchange, dissemination};
 
 pub(super) const BARRIER: Collective = Collective::of(Operation::Barrier);
 
-/// Runs a barrier to its end.
+/// Runs a barrier to its end, and returns its result.
 pub(super) async fn run(run: Run) -> Result<(), GroupError> {
     let result = all(&run).await;
     run.done(result)
@@ -23,8 +23,9 @@ async fn all(run: &Run) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs one round of a barrier. What is rare is allocated, so that the future of a barrier stays
-/// small.
+/// Runs one round of a barrier: sends to one member, and waits for the message of another. The
+/// future for the rare case, a message that can't be sent at once, is allocated, so that the future
+/// of a barrier stays small.
 async fn meet(run: &Run, Exchange { round, to, from }: Exchange) -> Result<(), Failure> {
     if !run.try_send_nothing(to, round)? {
         let later = async {

@@ -1,9 +1,9 @@
-//! Several members' data in one message.
+//! Packing the data of several members into one message.
 
 use bytes::{Bytes, BytesMut};
 
-/// Puts blocks into one message: the lengths of all, eight bytes each, and the blocks behind them.
-/// A lone block is its own message.
+/// Packs blocks into one message: first the lengths of all blocks, eight bytes each, then the
+/// blocks. If there is only one block, it is the message.
 pub(super) fn pack<'b>(blocks: impl ExactSizeIterator<Item = &'b Bytes> + Clone) -> Bytes {
     if blocks.len() == 1 {
         return blocks.into_iter().next().cloned().unwrap_or_default();
@@ -17,7 +17,7 @@ pub(super) fn pack<'b>(blocks: impl ExactSizeIterator<Item = &'b Bytes> + Clone)
     message.freeze()
 }
 
-/// The blocks that a message has, or `None` if there are not as many, or other bytes besides.
+/// Unpacks a message of `count` blocks; `None` if the message has fewer blocks, or further bytes.
 pub(super) fn unpack(mut message: Bytes, count: usize) -> Option<Vec<Bytes>> {
     if count == 1 {
         return Some(vec![message]);

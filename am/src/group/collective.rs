@@ -1,8 +1,8 @@
-//! What a collective is called, for messages and for errors.
+//! The identity of a collective, in messages and in errors.
 
 use std::fmt;
 
-/// A collective operation, as errors name it: what it is, and its root if it has one.
+/// A collective operation, as errors name it: its kind, and its root if it has one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Collective {
     pub(super) operation: Operation,
@@ -10,32 +10,33 @@ pub struct Collective {
     pub(super) root: u32,
 }
 
-/// What a collective does.
+/// The kind of a collective operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Operation {
-    /// [`Group::barrier`](super::Group::barrier), [`Group::arrive`](super::Group::arrive), and the
-    /// barriers that hold up members which are far ahead.
+    /// A barrier: [`Group::barrier`](super::Group::barrier),
+    /// [`Group::arrive`](super::Group::arrive), or one that a team runs by itself to hold up
+    /// members which are far ahead.
     Barrier,
-    /// [`Group::broadcast`](super::Group::broadcast).
+    /// The collective of [`Group::broadcast`](super::Group::broadcast).
     Broadcast,
-    /// [`Group::gather`](super::Group::gather).
+    /// The collective of [`Group::gather`](super::Group::gather).
     Gather,
-    /// [`Group::scatter`](super::Group::scatter).
+    /// The collective of [`Group::scatter`](super::Group::scatter).
     Scatter,
-    /// [`Group::all_gather`](super::Group::all_gather).
+    /// The collective of [`Group::all_gather`](super::Group::all_gather).
     AllGather,
-    /// [`Group::all_to_all`](super::Group::all_to_all).
+    /// The collective of [`Group::all_to_all`](super::Group::all_to_all).
     AllToAll,
-    /// [`Group::reduce`](super::Group::reduce).
+    /// The collective of [`Group::reduce`](super::Group::reduce).
     Reduce,
-    /// [`Group::all_reduce`](super::Group::all_reduce).
+    /// The collective of [`Group::all_reduce`](super::Group::all_reduce).
     AllReduce,
-    /// [`Group::scan`](super::Group::scan).
+    /// The collective of [`Group::scan`](super::Group::scan).
     Scan,
-    /// [`Group::exclusive_scan`](super::Group::exclusive_scan).
+    /// The collective of [`Group::exclusive_scan`](super::Group::exclusive_scan).
     ExclusiveScan,
-    /// [`Group::split`](super::Group::split).
+    /// The collective of [`Group::split`](super::Group::split).
     Split,
 }
 
@@ -87,13 +88,13 @@ impl Collective {
         Self { operation, root: 0 }
     }
 
-    /// What it does.
+    /// The kind of the operation, without its root.
     pub fn operation(&self) -> Operation {
         self.operation
     }
 
-    /// The rank of the member from which it distributes, or at which it collects, if there is such
-    /// a member.
+    /// The rank of the root, the member from which the operation distributes or at which it
+    /// collects; `None` for operations without a root.
     pub fn root(&self) -> Option<usize> {
         use Operation::{Broadcast, Gather, Reduce, Scatter};
         let rooted = matches!(self.operation, Broadcast | Gather | Scatter | Reduce);

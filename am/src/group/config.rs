@@ -1,4 +1,4 @@
-//! What a group is to be like.
+//! The configuration of a group.
 
 use std::time::Duration;
 
@@ -8,38 +8,40 @@ use crate::endpoint::EndpointConfig;
 use crate::name::Name;
 use crate::tag::{Admits, Tag};
 
-/// What a group is to be like, and which place this process has there.
+/// The configuration of a group, and the rank of this process there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct GroupConfig {
-    /// This process's place in the list of members.
+    /// The rank of this process, which is the place of its name in the list of members.
     pub rank: usize,
-    /// The names of the endpoints that the members open for the group, in the order of their ranks:
-    /// the same list for all. Each member's NIC must be reached by the address in the member's
-    /// name; the service number there is one that no other endpoint of that NIC has. At most 2²⁰.
+    /// The names of the endpoints that the members open for the group, in the order of their ranks.
+    /// All members must have the same list, of 2²⁰ names at most. Each member's NIC must be
+    /// reachable by the address in the member's name, and no other endpoint of that NIC may have
+    /// the service number there.
     pub members: Vec<Name>,
-    /// What members show each other, and admit each other by. Without a tag, everybody is admitted.
+    /// The tag that members show each other to be admitted. Without a tag, every peer is admitted.
     pub tag: Option<Tag>,
-    /// How long a member that can't be connected to is tried again.
+    /// How long attempts to connect to a member are repeated before a collective fails.
     pub patience: Duration,
-    /// The most bytes that a member sends to another at a time: the length of what is broadcast,
-    /// or, of a gather, all that the members have together. The same for all members.
+    /// The most bytes that a member sends to another at a time: the length of what is broadcast or,
+    /// in a gather, of what all members have together. All members must have the same value.
     pub longest: u64,
-    /// The longest [payload](EndpointConfig::payload) of a message of the group's endpoint. As much
-    /// of what a member sends goes at once; the rest when its receiver is ready.
+    /// The longest [payload](EndpointConfig::payload) of a message of the group's endpoint. A
+    /// member sends one payload of its data at once, and the rest when the receiver is ready.
     pub payload: usize,
     /// The most messages that each member may have [under way](EndpointConfig::credits) to this
     /// one.
     pub credits: usize,
-    /// How many [credits](EndpointConfig::first_credits) a member has at first.
+    /// How many [credits](EndpointConfig::first_credits) for this member each other member has at
+    /// first.
     pub first_credits: usize,
     /// The most [receives](EndpointConfig::receives) of the group's endpoint.
     pub receives: usize,
 }
 
 impl Default for GroupConfig {
-    /// No members, which must be given; no tag, half a minute of patience, 1 GiB at a time, and an
-    /// endpoint as endpoints are by default.
+    /// The default configuration: no members, which must be given; no tag, half a minute of
+    /// patience, 1 GiB at a time, and an endpoint as endpoints are by default.
     fn default() -> Self {
         let endpoint = EndpointConfig::default();
         Self {

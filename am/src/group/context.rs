@@ -45,11 +45,11 @@ pub(super) struct Arrived {
     collective: Collective,
     /// The length of the whole message.
     pub total: u64,
-    /// The first piece.
+    /// The bytes of the first piece.
     pub piece: Bytes,
 }
 
-/// A longer message that this member is receiving.
+/// A message of several pieces that this member is receiving.
 #[derive(Debug)]
 struct Inflow {
     key: Key,
@@ -100,7 +100,7 @@ pub(super) struct Context {
     /// The messages of this member whose receivers have asked for the rest. The member in such a
     /// key is the receiver.
     cleared: Vec<Key>,
-    /// Whether this member is leaving the team. If so, it begins no further collective.
+    /// Set once this member leaves the team: from then on it begins no further collective.
     leaving: bool,
     /// The members that have left the team, by their ranks in the whole group.
     left: Vec<u32>,
@@ -340,7 +340,8 @@ impl Context {
     pub fn clears(&mut self, sequence: u64, label: Label) -> Result<(), Wrong> {
         self.belongs(sequence, label)?;
         let key = Key::of(sequence, label);
-        // Nobody is asked who has not sent.
+        // Only a member that has begun the collective has sent anything, and can be asked for the
+        // rest.
         let of_one = |clear: &&Key| clear.sequence == sequence && clear.from == label.from;
         let before = self.cleared.iter().filter(of_one);
         let twice = before.clone().any(|clear| clear.round == label.round);

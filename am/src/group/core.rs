@@ -1,4 +1,4 @@
-//! The endpoint of a group, and the connections that it makes.
+//! The endpoint of a group, and the connections that the group makes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -22,11 +22,11 @@ use crate::event::Event;
 use crate::handlers::{Handlers, WithState};
 use crate::peer::Peer;
 
-/// The first and the longest pause between attempts to connect to a member.
+/// The first pause between attempts to connect to a member and, as `LONGEST_PAUSE`, the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The endpoint and the mailbox of a process's member, shared by all its teams.
+/// The endpoint and the mailbox of one member of a group, shared by all teams of that member.
 pub(super) struct Core {
     pub bundle: Bundle,
     pub mailbox: Arc<Mailbox>,
@@ -40,7 +40,7 @@ pub(super) struct Core {
 }
 
 impl Core {
-    /// Opens the endpoint of a group.
+    /// Opens the endpoint of a group, and makes the team of the whole group.
     pub async fn open(bundle: &Bundle, config: GroupConfig) -> Result<Arc<Self>, GroupError> {
         config.check()?;
         let own = config.endpoint();
@@ -49,7 +49,7 @@ impl Core {
             .iter()
             .fold(members.len() as u64, |digest, name| mixed(digest ^ name.service().0));
         let mailbox = Arc::new(Mailbox::new(rank, members.into(), longest, bundle));
-        // Before anybody can send something for it.
+        // The team must exist before any member can send something for it.
         mailbox.make(Arc::new(Team {
             context: 0,
             rank,
@@ -72,7 +72,8 @@ impl Core {
         if let Some(peer) = self.mailbox.peer(whole) {
             return Ok(peer.clone());
         }
-        // A task of the runtime, since the caller may have no timers.
+        // The attempts run in a task of the bundle's runtime, since the caller's may have no
+        // timers.
         let core = self.clone();
         let reached = self.bundle.runtime().spawn(async move { core.reach(whole).await });
         match reached.await {
@@ -84,7 +85,7 @@ impl Core {
         }
     }
 
-    /// Connects to a member, and tries again for as long as the configuration says.
+    /// Connects to a member, and repeats the attempt for as long as the configuration says.
     async fn reach(&self, whole: u32) -> Result<Peer, Failure> {
         let failed = |cause| Failure { whole, after: 0, cause };
         let turn = locked(&self.turns).entry(whole).or_default().clone();
@@ -159,7 +160,7 @@ impl From<MapError> for Refused {
     }
 }
 
-/// Takes up the ends of a group's connections, for as long as the group's endpoint is open.
+/// Watches for the ends of a group's connections, for as long as the group's endpoint is open.
 async fn watch(mailbox: Arc<Mailbox>, mut events: broadcast::Receiver<Event>) {
     loop {
         match events.recv().await {
@@ -171,13 +172,13 @@ async fn watch(mailbox: Arc<Mailbox>, mut events: broadcast::Receiver<Event>) {
     }
 }
 
-/// The handlers of a group's endpoint, which put what comes into the mailbox.
+/// The message handlers of a group's endpoint, which put what arrives into the mailbox.
 fn handlers(mailbox: Arc<Mailbox>, digest: u64, tagged: bool) -> Handlers<WithState<Arc<Mailbox>>> {
     let returns = mailbox.clone();
     Handlers::with(mailbox)
         .returned(move |returned| {
-            // What a member does not take never reaches it, so the member is as good as gone. Of
-            // one that has gone, the end of the connection tells.
+            // A message that came back was not taken by its member, and the member is as good as
+            // gone. If the member has gone indeed, the end of the connection tells.
             if returned.why() != Undeliverable::PeerGone {
                 returns.has_ended(&returned.peer(), &returned.to_string());
             }
@@ -208,8 +209,8 @@ fn handlers(mailbox: Arc<Mailbox>, digest: u64, tagged: bool) -> Handlers<WithSt
                 (false, _) => Verdict::OtherGroup,
                 (true, true) => Verdict::Leaving,
                 (true, false) => {
-                    // A tag is shown by whoever connects: what this side sends needs a connection
-                    // of its own to be admitted.
+                    // Only the side that connects shows its tag. So with a tag, this side sends by
+                    // a connection that it makes itself, and only watches the end of this one.
                     match tagged {
                         true => mailbox.is_watched(rank, &request.peer()),
                         false => mailbox.is_connected(rank, request.peer()),

@@ -1,4 +1,4 @@
-//! Why collectives of a team can't go on, as members tell each other.
+//! Failures of members, by which collectives of a team can't go on.
 
 use std::sync::Arc;
 
@@ -6,21 +6,21 @@ use super::collective::Collective;
 use super::error::GroupError;
 use super::team::Team;
 
-/// A member, and what has happened to that member.
+/// The failure of a member, and the collectives that it concerns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Failure {
     /// The member's rank in the whole group.
     pub whole: u32,
-    /// The collectives up to this number are not concerned: the member has done its part of them,
-    /// or will.
+    /// The number of the last collective that the failure does not concern: the member has done its
+    /// part in the collectives up to that one, or will do it.
     pub after: u64,
     pub cause: Cause,
 }
 
-/// What has happened to a member, or what the member did.
+/// The cause of a member's failure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Cause {
-    /// The connection to the member has ended, or the member's process.
+    /// The connection to the member, or the member's process, has ended.
     Gone(Arc<str>),
     /// The member has left in order.
     Left,
@@ -33,9 +33,9 @@ pub(super) enum Cause {
     Unreached(Arc<str>),
     /// The member wanted to send more than members take.
     TooLong { len: u64, longest: u64 },
-    /// The member has sent what belongs to no schedule.
+    /// The member has sent a message that belongs to no schedule.
     Malformed,
-    /// The member is one of another group.
+    /// The member belongs to another group.
     OtherGroup,
 }
 
@@ -44,11 +44,11 @@ impl Failure {
         matches!(self.cause, Cause::Gone(_))
     }
 
-    /// The failure as an error of a collective of a team.
+    /// The error for a collective of a team that fails by this failure.
     pub fn error(&self, team: &Team) -> GroupError {
         let whole = self.whole as usize;
         let name = team.names[whole].clone();
-        // A failure of a team is always one of a member.
+        // A failure of a team is always the failure of one of its members.
         let rank = team.rank_of(self.whole).unwrap_or(whole);
         match self.cause.clone() {
             Cause::Gone(why) => GroupError::Gone { rank, whole, name, why },

@@ -1,7 +1,7 @@
-//! Collectives that put the members' data together by an operator.
+//! Collectives that combine the members' data by an operator: reductions and scans.
 //!
-//! An operator gets what members of lower ranks gave, and puts to the right of that what members of
-//! higher ranks gave.
+//! The left operand of an operator is what members of lower ranks gave, and takes the result. The
+//! right operand is what members of higher ranks gave.
 
 use bytes::Bytes;
 
@@ -14,11 +14,12 @@ const TREE: u32 = 0;
 /// The round of the message that brings the result to the root.
 const TO_ROOT: u32 = 1;
 
-/// Gives the root what all members have, put together in the order of their ranks, and others
-/// nothing.
+/// Combines what all members have, in the order of their ranks, and gives the result to the root.
+/// The others get `None`.
 ///
-/// The tree's own root is the member of rank 0, since only then each part of the tree is in the
-/// order of ranks. So the result has one more way to go to any other root.
+/// The root of the tree is always the member of rank 0, since only then is each subtree in the
+/// order of ranks. If another member is the root of the reduction, one more message brings it the
+/// result.
 pub(super) async fn reduce(
     run: &Run,
     root: usize,
@@ -43,8 +44,8 @@ pub(super) async fn reduce(
     }
 }
 
-/// Gives all members what all have, put together in the order of their ranks, and in the same way
-/// for all.
+/// Combines what all members have, in the order of their ranks and with the same bracketing at all
+/// members, and gives the result to every member.
 pub(super) async fn all_reduce(
     run: &Run,
     own: Bytes,
@@ -73,8 +74,8 @@ pub(super) async fn all_reduce(
     Ok(value)
 }
 
-/// What the members up to this one have, put together, with this one's and without: there is
-/// nothing without it at the member of rank 0.
+/// Combines what the members up to this one have, with this member's own data and without: the
+/// results of an inclusive and of an exclusive scan. The latter is `None` at the member of rank 0.
 pub(super) async fn scan(
     run: &Run,
     own: Bytes,
@@ -104,7 +105,8 @@ pub(super) async fn scan(
     Ok((with, without))
 }
 
-/// Two values put together. What is to the left is not copied if nobody else has it.
+/// Combines two values by an operator. The bytes of the left value are not copied, unless something
+/// else shares them.
 fn folded(left: Bytes, right: &[u8], op: &mut impl FnMut(&mut Vec<u8>, &[u8])) -> Bytes {
     let mut left = Vec::from(left);
     op(&mut left, right);

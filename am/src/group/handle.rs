@@ -1,4 +1,4 @@
-//! The handle by which a process runs collectives.
+//! The handle by which a process joins a group and runs collectives.
 
 use std::fmt;
 use std::future::Future;
@@ -31,28 +31,28 @@ impl fmt::Debug for Group {
 }
 
 impl Group {
-    /// Joins a group: opens the endpoint that is this process's in the list of members. Nobody is
-    /// connected to yet.
+    /// Joins a group and opens this process's endpoint, by its name in the list of members. No
+    /// other member is connected to yet.
     ///
     /// # Errors
-    /// When the rank is none of the list, or the endpoint can't be opened.
+    /// When the configuration is invalid, or the endpoint can't be opened.
     pub async fn join(bundle: &Bundle, config: GroupConfig) -> Result<Self, GroupError> {
         let core = Core::open(bundle, config).await?;
         let team = core.mailbox.whole();
         Ok(Self(Membership::new(core, team)))
     }
 
-    /// This process's rank among the members: from 0, and below [`size`](Self::size).
+    /// The rank of this process among the members: from 0, and below [`size`](Self::size).
     pub fn rank(&self) -> usize {
         self.0.team.rank
     }
 
-    /// The number of members.
+    /// The number of members of the group or the team.
     pub fn size(&self) -> usize {
         self.0.team.size()
     }
 
-    /// The rank in the whole group of a member of this team.
+    /// Converts the rank of a member of this team to the member's rank in the whole group.
     ///
     /// # Panics
     /// When there is no member of that rank.
@@ -76,15 +76,16 @@ impl Group {
         self.0.core.mailbox.malformed()
     }
 
-    /// Waits until all members have come here.
+    /// Waits until all members have reached the barrier.
     pub fn barrier(&self) -> impl Future<Output = Result<(), GroupError>> + Send + use<> {
         let run = self.begin(barrier::BARRIER);
         async move { barrier::run(run?).await }
     }
 
-    /// Says that this member has come to a barrier, and returns a future that waits for the others:
-    /// what is done between the two is done while others come. Others learn that this member has
-    /// come when this returns, or at the latest when the task lets others run.
+    /// Announces that this member has reached a barrier, and returns a future that waits for the
+    /// other members: a split-phase barrier, during which this member can do other work. The others
+    /// learn of the arrival when `arrive` returns or, at the latest, when the calling task lets
+    /// others run.
     ///
     /// ```
     /// # use doorbell::am::group::{Group, GroupError};
@@ -111,7 +112,7 @@ impl Group {
         }
     }
 
-    /// Gives all members what the root has. Others' `bytes` are not looked at.
+    /// Gives all members the `bytes` of the root. The `bytes` of the others are ignored.
     pub fn broadcast(
         &self,
         root: usize,
@@ -125,7 +126,8 @@ impl Group {
         }
     }
 
-    /// Gives the root what all members have, in the order of their ranks; others get `None`.
+    /// Gives the root the `bytes` of all members, in the order of their ranks; the others get
+    /// `None`.
     pub fn gather(
         &self,
         root: usize,
@@ -139,8 +141,8 @@ impl Group {
         }
     }
 
-    /// Gives each member its part of what the root has: one part for each, in the order of ranks.
-    /// Others' `parts` are not looked at.
+    /// Gives each member one of the parts that the root passes, which has one for each member in
+    /// the order of ranks. The `parts` of the others are ignored.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -169,7 +171,7 @@ impl Group {
         }
     }
 
-    /// Gives all members what each of them has, in the order of ranks.
+    /// Gives every member the `bytes` of all members, in the order of ranks.
     pub fn all_gather(
         &self,
         bytes: Bytes,
@@ -182,8 +184,8 @@ impl Group {
         }
     }
 
-    /// Gives each member its part of what every member has. There is one part for each member, in
-    /// the order of ranks, and so there is one of each in what this gives.
+    /// Exchanges a part between each two members. A member passes one part for each member, in the
+    /// order of ranks, and gets one part from each member, in the same order.
     pub fn all_to_all(
         &self,
         parts: Vec<Bytes>,
@@ -200,11 +202,12 @@ impl Group {
         }
     }
 
-    /// Gives the root what all members have, put together; others get `None`.
+    /// Combines the `bytes` of all members by an operator, and gives the result to the root; the
+    /// others get `None`.
     ///
-    /// The operator has what members of lower ranks gave to the left, puts to that what members of
-    /// higher ranks gave, and leaves the result on the left. It must be associative, and need not
-    /// be commutative: the order is always that of ranks.
+    /// The operator gets what members of lower ranks gave on the left, and what members of higher
+    /// ranks gave on the right, and leaves the result on the left. It must be associative, and need
+    /// not be commutative: the order is always that of ranks.
     pub fn reduce<O>(
         &self,
         root: usize,
@@ -222,8 +225,9 @@ impl Group {
         }
     }
 
-    /// Gives all members what all have, put together by an operator as of [`reduce`](Self::reduce).
-    /// The result is the same for all to the last bit, also if the operator rounds.
+    /// Combines the `bytes` of all members by an operator, as [`reduce`](Self::reduce) does, and
+    /// gives the result to every member. The result is the same at all members to the last bit,
+    /// even if the operator rounds.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -250,8 +254,8 @@ impl Group {
         }
     }
 
-    /// Gives each member what the members up to itself have, put together by an operator as of
-    /// [`reduce`](Self::reduce).
+    /// Gives each member the `bytes` of the members up to and including itself, combined by an
+    /// operator as by [`reduce`](Self::reduce).
     pub fn scan<O>(
         &self,
         bytes: Bytes,
@@ -268,7 +272,7 @@ impl Group {
         }
     }
 
-    /// Gives each member what the members before itself have, put together by an operator as of
+    /// Gives each member the `bytes` of the members before itself, combined by an operator as by
     /// [`reduce`](Self::reduce). The member of rank 0 gets `None`.
     pub fn exclusive_scan<O>(
         &self,

@@ -12,10 +12,10 @@ use super::failure::{Cause, Failure};
 use super::team::Team;
 use super::wire::LEAVE;
 
-/// How long a member that leaves waits for others to take what was sent to them.
+/// How long a leaving member waits for another to take what was sent to it.
 const FLUSHES_WITHIN: Duration = Duration::from_secs(10);
 
-/// A member's place in a team, which the member leaves when this is dropped.
+/// A member's place in a team. When the value is dropped, the member leaves the team.
 pub(super) struct Membership {
     pub core: Arc<Core>,
     pub team: Arc<Team>,
@@ -38,16 +38,18 @@ impl Drop for Membership {
 }
 
 impl Group {
-    /// Leaves the team, when all is done that this member has begun there: what was sent is taken
-    /// by the others, and they are told that this member takes part in no further collective. A
-    /// collective that needs it fails for them with [`Left`](super::GroupError::Left). Of the whole
-    /// group, a member leaves when it is in no team of that any more, and then its connections end.
+    /// Leaves the team, once everything is done that this member has begun there. When the future
+    /// is done, the other members have taken what was sent to them, and have been told that this
+    /// member takes part in no further collective; a member that takes nothing for ten seconds is
+    /// not waited for. A later collective that needs this member fails for them with
+    /// [`Left`](super::GroupError::Left). A member leaves the whole group when it is in no team of
+    /// the group any more; then its connections end.
     ///
-    /// A member that no other has had to do with by then is told of by nobody: for who looks for it
-    /// later, it does not come.
+    /// Only members with a connection to this one are told. If there are none, nobody is told: to a
+    /// member that tries to connect later, this one seems never to have come.
     ///
-    /// Other handles to the same place fail from then on. The future may be dropped: the member
-    /// then leaves in the background.
+    /// Collectives that other handles to the same place begin fail from then on. The future may be
+    /// dropped: the member then leaves in the background.
     pub async fn leave(self) {
         let Membership { core, team } = &*self.0;
         if core.mailbox.begins_to_leave(team.context) {
@@ -57,7 +59,7 @@ impl Group {
     }
 }
 
-/// Leaves a team, for which nothing new is begun any more.
+/// Leaves a team in which this member begins nothing new any more.
 async fn leave(core: Arc<Core>, team: Arc<Team>) {
     let (mailbox, context) = (&core.mailbox, team.context);
     let idle = || match mailbox.with(context, |context| context.is_idle()) {
@@ -74,15 +76,16 @@ async fn leave(core: Arc<Core>, team: Arc<Team>) {
     mailbox.unmake(context);
 }
 
-/// Tells a member that this one leaves, if the member is still there. A member that has connected
-/// to this one, and that this one has never sent anything, is connected to for that: else the
-/// member would see nothing but the end of the connection, and take this one to be gone.
+/// Tells another member that this one leaves, if the other is still there. If the other member has
+/// connected to this one, but was never sent anything, this one connects to it for the notice:
+/// otherwise the other member would see only the end of its connection, and take this one to have
+/// died.
 async fn tell(core: Arc<Core>, whole: u32, leaves: (u64, u32, u64)) {
     let peer = match core.mailbox.peer(whole) {
         Some(peer) => peer.clone(),
         None => {
             let name = &core.mailbox.names[whole as usize];
-            // The member may be leaving, too, and needs no greeting to be told.
+            // The other member may be leaving, too. It needs no `HELLO` to be told.
             match timeout(FLUSHES_WITHIN, core.endpoint.connect(name)).await {
                 Ok(Ok(peer)) => peer,
                 _ => return,
@@ -90,13 +93,13 @@ async fn tell(core: Arc<Core>, whole: u32, leaves: (u64, u32, u64)) {
         }
     };
     if peer.ending().is_none() {
-        // A call is answered behind all that was sent before.
+        // The answer to a call comes behind everything that was sent before.
         let _ = peer.within(FLUSHES_WITHIN).call(LEAVE, leaves).await;
     }
 }
 
 impl Core {
-    /// The failure of what is begun by a member that has left.
+    /// The failure of collectives that are begun after this member has left.
     pub(super) fn own_leave(&self) -> Failure {
         Failure { whole: self.mailbox.own, after: 0, cause: Cause::Left }
     }

@@ -1,8 +1,8 @@
-//! Groups: processes that run collectives together.
+//! Groups: processes that run collective operations together.
 //!
 //! A [`Group`] is one process's place among processes that all run the same collectives in the same
-//! order: barriers, broadcasts, reductions and the like. The whole is described by a list of names,
-//! which all members have alike, and each member has its rank, the place of its name in the list.
+//! order: barriers, broadcasts, reductions and the like. A list of names describes the group. All
+//! members have the same list, and a member's rank is the place of its name in the list.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -51,14 +51,14 @@
 //! # Connections
 //!
 //! A group opens an endpoint of its own, with connections and credits of its own. A member connects
-//! to another when it first sends to that one: for a barrier among `P` members each connects to no
-//! more than ⌈log₂ P⌉ others. A member that is not up yet is tried again for as long as
-//! [`patience`](GroupConfig::patience) says.
+//! to another when it first sends to that one: in a barrier among `P` members, each connects to no
+//! more than ⌈log₂ P⌉ others. If a member is not up yet, attempts to connect to it are repeated for
+//! as long as [`patience`](GroupConfig::patience) says.
 //!
-//! # How much it holds
+//! # How much memory a group holds
 //!
-//! Of what a member sends to another, one payload goes unasked; the rest goes when the other has
-//! begun the same collective, and asks for it. For each member that sends, a member holds at most:
+//! A member sends one payload of a message at once. It sends the rest when the receiver has begun
+//! the same collective, and asks for it. For each member that sends to it, a member holds at most:
 //!
 //! | what | at most |
 //! |---|---|
@@ -68,16 +68,16 @@
 //!
 //! The number of 34 collectives comes from two rules. A team runs a barrier by itself after 16
 //! collectives in a row of which none synchronises. And a collective waits for the synchronising
-//! one that is at least 16 collectives back. So a program that neither awaits nor spawns a
+//! collective that is at least 16 collectives back. So a program that neither awaits nor spawns a
 //! synchronising collective holds up the collectives that it begins 16 later.
 //!
 //! # When something goes wrong
 //!
-//! A collective that can't be done fails with an error that names the member to blame: for all
-//! members that are not done with it yet, and so do all later collectives of the team. A member
-//! that dies fails all teams that it is in. The NICs notice a process that was killed within about
-//! two seconds. A member that [leaves](Group::leave) in order has done its part of all collectives
-//! that it has begun, and the other members finish those.
+//! A collective that can't be done fails for all members that are not done with it yet, and so do
+//! all later collectives of the team. The error names the member to blame. A member that dies fails
+//! all teams that it is in. The NICs notice within about two seconds that a process was killed. A
+//! member that [leaves](Group::leave) in order has done its part of all collectives that it has
+//! begun, and the other members finish those.
 //!
 //! No message of a peer causes a panic. A message that belongs to no collective fails the team with
 //! an error that names its sender, and a late message is dropped. A peer that the group's

@@ -7,10 +7,10 @@ use super::failure::{Cause, Failure};
 use super::run::Run;
 use super::schedule::{Exchange, Tree, bruck, pairwise};
 
-/// The round of messages between parents and children of a tree: each pair has one at most.
+/// The round of messages between parents and children of a tree: at most one for each pair.
 const TREE: u32 = 0;
 
-/// Gives all members what the root has. The root passes that, others nothing.
+/// Gives all members what the root has. The `own` bytes of the others are ignored.
 pub(super) async fn broadcast(run: &Run, root: usize, own: Bytes) -> Result<Bytes, Failure> {
     run.enter().await?;
     let tree = Tree::new(run.rank(), root, run.size());
@@ -22,7 +22,7 @@ pub(super) async fn broadcast(run: &Run, root: usize, own: Bytes) -> Result<Byte
     Ok(bytes)
 }
 
-/// Gives the root what all members have, in the order of their ranks, and others nothing.
+/// Gives the root what all members have, in the order of their ranks. The others get `None`.
 pub(super) async fn gather(
     run: &Run,
     root: usize,
@@ -43,7 +43,8 @@ pub(super) async fn gather(
     Ok(None)
 }
 
-/// Gives each member its part of what the root has: one part for each, in the order of ranks.
+/// Gives each member its part of what the root has: `parts` has one for each member, in the order
+/// of ranks, and is ignored at the others.
 pub(super) async fn scatter(
     run: &Run,
     root: usize,
@@ -70,7 +71,7 @@ pub(super) async fn scatter(
     Ok(blocks.swap_remove(0))
 }
 
-/// Gives all members what each of them has, in the order of ranks.
+/// Gives every member what all members have, in the order of ranks.
 pub(super) async fn all_gather(run: &Run, own: Bytes) -> Result<Vec<Bytes>, Failure> {
     run.enter().await?;
     let mut blocks = vec![own];
@@ -83,8 +84,8 @@ pub(super) async fn all_gather(run: &Run, own: Bytes) -> Result<Vec<Bytes>, Fail
     Ok(blocks)
 }
 
-/// Gives each member its part of what every other has: what comes, and what goes, is one part for
-/// each member, in the order of ranks.
+/// Exchanges a part between each two members. The parts that a member passes, one for each member,
+/// and the parts that it gets, one from each member, are in the order of ranks.
 pub(super) async fn all_to_all(run: &Run, mut parts: Vec<Bytes>) -> Result<Vec<Bytes>, Failure> {
     run.enter().await?;
     let mut came = vec![Bytes::new(); run.size()];
@@ -97,7 +98,7 @@ pub(super) async fn all_to_all(run: &Run, mut parts: Vec<Bytes>) -> Result<Vec<B
     Ok(came)
 }
 
-/// The blocks of a message that a member has sent.
+/// Unpacks a message of `count` blocks. A message that is malformed is a failure of its sender.
 fn blocks_of(run: &Run, from: usize, message: Bytes, count: usize) -> Result<Vec<Bytes>, Failure> {
     let malformed = || run.failure_of(from, Cause::Malformed);
     unpack(message, count).ok_or_else(malformed)

@@ -1,4 +1,4 @@
-//! A collective under way at one member: sending, receiving, and what ends that.
+//! A collective under way at one member: its messages, and its end.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::error::SendError;
 use crate::kinds::Notice;
 use crate::peer::Peer;
 
-/// A collective that a member has begun. If it is dropped before it is [done](Self::done), the
-/// member has given it up, and the team's collectives fail.
+/// A collective that a member has begun. If the value is dropped before the collective is
+/// [done](Self::done), the member has given the collective up, and the team's collectives fail.
 pub(super) struct Run {
     pub core: Arc<Core>,
     pub team: Arc<Team>,
@@ -31,8 +31,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Begins a collective of a team, behind all that the program has begun before. If a barrier
-    /// must come in between, it goes on as a task.
+    /// Begins a collective of a team, behind all collectives that the program has begun before. If
+    /// a barrier must come in between, a task runs that barrier.
     pub fn begin(
         core: &Arc<Core>,
         team: &Arc<Team>,
@@ -92,12 +92,12 @@ impl Run {
         })
     }
 
-    /// A failure of a member in the collective.
+    /// The failure of a member of the team, from this collective on.
     pub fn failure_of(&self, rank: usize, cause: Cause) -> Failure {
         Failure { whole: self.team.whole(rank), after: self.sequence - 1, cause }
     }
 
-    /// A failure that was noticed in the collective, and does not concern those before.
+    /// A failure that was noticed in this collective, and does not concern earlier ones.
     pub(super) fn here(&self, failure: Failure) -> Failure {
         Failure { after: self.sequence - 1, ..failure }
     }
@@ -156,13 +156,13 @@ impl Run {
         peer.try_notify(PIECE, &arguments).map_err(|why| self.not_sent(whole, &why))
     }
 
-    /// Receives an empty message of a member.
+    /// Receives an empty message from a member.
     pub async fn receive_nothing(&self, from: usize, round: u32) -> Result<(), Failure> {
         let key = self.key(from, round);
         self.expect(from, round, |context| context.take(key).map(drop)).await
     }
 
-    /// Receives a message of a member.
+    /// Receives a message from a member, with all its pieces.
     pub async fn receive(&self, from: usize, round: u32) -> Result<Bytes, Failure> {
         let key = self.key(from, round);
         let arrived = self.expect(from, round, |context| context.take(key)).await?;
@@ -172,7 +172,7 @@ impl Run {
         Box::pin(self.receive_rest(from, round, arrived)).await
     }
 
-    /// Sends a message to a member and receives one of another at the same time.
+    /// Sends a message to a member, and receives a message from another at the same time.
     pub async fn exchange(&self, exchange: Exchange, bytes: &Bytes) -> Result<Bytes, Failure> {
         let Exchange { round, to, from } = exchange;
         let rest = self.send_first(to, round, bytes).await?;
@@ -185,7 +185,8 @@ impl Run {
         received
     }
 
-    /// Sends the first piece of a message, and returns how long that was.
+    /// Sends the first piece of a message, and returns the piece's length. Connects to the member
+    /// first, if there is no connection.
     async fn send_first(&self, to: usize, round: u32, bytes: &Bytes) -> Result<usize, Failure> {
         let (len, longest) = (bytes.len() as u64, self.core.mailbox.longest);
         if len > longest {
@@ -221,7 +222,7 @@ impl Run {
         Ok(sent)
     }
 
-    /// Sends what is behind the first piece of a message, when the receiver asks for that.
+    /// Sends what follows the first piece of a message, once the receiver asks for it.
     async fn send_rest(
         &self,
         to: usize,
@@ -246,7 +247,8 @@ impl Run {
         Ok(())
     }
 
-    /// Asks for what is behind the first piece of a message, and waits for that.
+    /// Asks the sender for what follows the first piece of a message, and waits for the whole
+    /// message.
     async fn receive_rest(
         &self,
         from: usize,
@@ -274,7 +276,7 @@ impl Run {
         reached.map_err(|failure| self.here(failure))
     }
 
-    /// Sends a notice to a member, at once if there is a credit.
+    /// Sends a notice to a member, without waiting if there is a credit.
     #[inline]
     async fn notify<A: Arguments>(
         &self,
@@ -293,7 +295,7 @@ impl Run {
         }
     }
 
-    /// Takes up the failure to send to a member, and returns the failure that the collective ends
+    /// Handles the failure to send to a member, and returns the failure that the collective ends
     /// with.
     #[cold]
     fn not_sent(&self, whole: u32, why: &SendError) -> Failure {

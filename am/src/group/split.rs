@@ -1,4 +1,4 @@
-//! Splitting: teams of a group.
+//! Splitting a group into teams.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::moves;
 use super::run::Run;
 use super::team::{Team, context_of};
 
-/// What a member wants of a split: its colour, if it is to be in a team, and the key that orders
-/// the team.
+/// The wish of a member in a split: its colour, if it is to be in a team, and the key by which the
+/// team is ordered.
 #[derive(Clone, Copy)]
 struct Wish {
     color: Option<u32>,
@@ -36,9 +36,9 @@ impl Wish {
 }
 
 impl Group {
-    /// Splits the group into teams: members that name the same colour make one, in which they are
-    /// ordered by their keys, and those of the same key by their ranks. A member that names no
-    /// colour is in none, and gets `None`.
+    /// Splits the group into teams. Members that pass the same colour form a team, in the order of
+    /// the keys that they pass, and of their ranks where keys are equal. A member that passes no
+    /// colour is in no team, and gets `None`.
     ///
     /// A team is a group like any other, with collectives and ranks of its own, and uses the same
     /// connections.
@@ -64,14 +64,14 @@ impl Group {
             if let Ok(Some(team)) = &team {
                 core.mailbox.make(team.clone());
             }
-            // From here on the member leaves the team again if the collective is dropped.
+            // From here on the member leaves the team again if the future is dropped.
             let membership = team.map(|team| team.map(|team| Self(Membership::new(core, team))));
             run.done(membership)
         }
     }
 }
 
-/// The team that a member is in, of all that members make by a split.
+/// Gathers the wishes of all members, and returns the team that this member is in.
 async fn team(run: &Run, own: Wish) -> Result<Option<Arc<Team>>, Failure> {
     let wishes = moves::all_gather(run, own.bytes()).await?;
     let mut members = Vec::new();

@@ -1,10 +1,10 @@
-//! Futures that are awaited at the same time.
+//! Awaiting several futures concurrently.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Awaits futures, all of which go on meanwhile, until all are done or one has failed.
+/// Awaits futures concurrently, until all are done or one has failed.
 pub(super) async fn all<E>(futures: Vec<impl Future<Output = Result<(), E>>>) -> Result<(), E> {
     let mut futures: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
     poll_fn(|context| {
@@ -22,7 +22,7 @@ pub(super) async fn all<E>(futures: Vec<impl Future<Output = Result<(), E>>>) ->
     .await
 }
 
-/// Awaits two futures, both of which go on meanwhile.
+/// Awaits two futures concurrently, and returns both results.
 pub(super) async fn both<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
     let (mut first, mut second) = (pin!(first), pin!(second));
     let (mut one, mut other) = (None, None);

@@ -1,4 +1,4 @@
-//! Waiting of a collective for what other members send.
+//! Waiting in a collective for what other members send.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -10,12 +10,13 @@ use super::failure::Failure;
 use super::run::Run;
 use super::wire::WAITS;
 
-/// The time that a member waits for another before it checks that the other is there at all, and
-/// after which it tells the other again what it waits for.
+/// How long a member waits for another before it checks that the other is alive. After each further
+/// `QUIET`, it tells the other again what it waits for.
 const QUIET: Duration = Duration::from_millis(250);
 
 impl Run {
-    /// Waits for something that a member sends.
+    /// Waits until `take` finds what the member `from` sends in a round. If that takes long, checks
+    /// on that member meanwhile.
     pub(super) async fn expect<T>(
         &self,
         from: usize,
@@ -29,14 +30,14 @@ impl Run {
                 return Poll::Ready(found);
             }
             let vigil = vigil.get_or_insert_with(|| Box::pin(self.keep_vigil(from, round)));
-            // It has no end.
+            // The vigil ends only by a failure, with which `wait` ends, too.
             let _ = vigil.as_mut().poll(context);
             Poll::Pending
         })
         .await
     }
 
-    /// Waits until `take` gives something of the team's state, or until the collective fails.
+    /// Waits until `take` finds something in the team's state, or until the collective fails.
     pub(super) async fn until<T>(
         &self,
         mut take: impl FnMut(&mut Context) -> Option<T>,
@@ -58,7 +59,7 @@ impl Run {
         self.core.bundle.wait_until(condition).await
     }
 
-    /// Awaits a future, unless the collective fails before.
+    /// Awaits a future, unless the collective fails first.
     pub(super) async fn unless_failed<F: Future>(&self, future: F) -> Result<F::Output, Failure> {
         let mut future = pin!(future);
         let mut failure = pin!(self.until(|_| None::<()>));
@@ -75,8 +76,8 @@ impl Run {
     }
 
     /// Checks on a member for as long as this one waits for it: connects to that member if there is
-    /// no connection, has it probed for signs of life, and tells it what this member waits for. A
-    /// failure ends the collective, and with it this future.
+    /// no connection, has the connection probed for signs of life, and tells the member what this
+    /// one waits for. A failure ends the collective, and with it the vigil.
     async fn keep_vigil(&self, from: usize, round: u32) {
         let runtime = self.core.bundle.runtime();
         let sleep = || {

@@ -1,4 +1,4 @@
-//! What members of a group tell each other: kinds of messages, and how their words are packed.
+//! The messages between members of a group, and the encoding of their words.
 
 use bytes::Bytes;
 
@@ -17,24 +17,26 @@ const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
 pub(super) const HELLO: Call<(u32, u32, u64), u64> = Call::new("doorbell.group.hello");
 /// The first piece of a message: context, sequence number, [`Label`], length of the whole, bytes.
 pub(super) const PIECE: Notice<(u64, u64, u64, u64, Bytes)> = Notice::new("doorbell.group.piece");
-/// The receiver of a longer message asks for the rest: context, sequence number, [`Label`].
+/// A request of the receiver of a longer message for the rest of it: context, sequence number,
+/// [`Label`].
 pub(super) const CLEAR: Notice<(u64, u64, u64)> = Notice::new("doorbell.group.clear");
 /// A further piece of a message: context, sequence number, [`Label`], offset, bytes.
 pub(super) const MORE: Notice<(u64, u64, u64, u64, Bytes)> = Notice::new("doorbell.group.more");
-/// A member has waited for long for another, and tells that one what for: context, sequence number,
-/// [`Label`].
+/// A notice to a member that another has waited for it for long, and for what: context, sequence
+/// number, [`Label`].
 pub(super) const WAITS: Notice<(u64, u64, u64)> = Notice::new("doorbell.group.waits");
-/// A collective or a member has failed: context, [`Cause`] and rank, the last collective that is
-/// not concerned, two details, text.
+/// A notice that a collective or a member has failed: context, [`Cause`] and rank, the last
+/// collective that is not concerned, two details, text.
 pub(super) const BROKEN: Notice<(u64, u64, u64, u64, u64, String)> =
     Notice::new("doorbell.group.broken");
-/// A member leaves: context, rank in the whole group, the last sequence number that it has used.
+/// A call by which a member says that it leaves: context, rank in the whole group, the last
+/// sequence number that the member has used.
 pub(super) const LEAVE: Call<(u64, u32, u64)> = Call::new("doorbell.group.leave");
 
-/// What a member answers to who says [`HELLO`].
+/// The answer of a member to a [`HELLO`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// Both are of the same group.
+    /// The two members are of the same group.
     Welcome,
     /// The endpoint's group has another size or other members.
     OtherGroup,
@@ -56,7 +58,8 @@ impl Verdict {
     }
 }
 
-/// What a message of a collective belongs to, beside the context and the sequence number.
+/// The label of a collective's message: what the message belongs to, beside the context and the
+/// sequence number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Label {
     pub collective: Collective,
@@ -74,8 +77,7 @@ impl Label {
         parts.into_iter().fold(operation as u64, |word, part: u64| word << RANK_BITS | part)
     }
 
-    /// The label that a word stands for, or `None` if the word stands for none of a group of that
-    /// size.
+    /// Decodes a label, or returns `None` if the word is no label of a group of `size` members.
     #[inline]
     pub fn from_word(word: u64, size: usize) -> Option<Self> {
         let part = |at: u32| (word >> (at * RANK_BITS) & RANK_MASK) as u32;
@@ -86,10 +88,10 @@ impl Label {
     }
 }
 
-/// The words and the text of [`BROKEN`].
+/// The words and the text of a failure, as [`BROKEN`] sends them.
 type BrokenWords = (u64, u64, u64, u64, u64, String);
 
-/// The words and the text of a failure in a context: see [`BROKEN`].
+/// Encodes a failure in a context, for [`BROKEN`].
 pub(super) fn words_of_failure(context: u64, failure: &Failure) -> BrokenWords {
     let (code, details, text): (u64, [u64; 2], &str) = match &failure.cause {
         Cause::Gone(why) => (0, [0, 0], why),
@@ -101,15 +103,14 @@ pub(super) fn words_of_failure(context: u64, failure: &Failure) -> BrokenWords {
         Cause::Malformed => (6, [0, 0], ""),
         Cause::OtherGroup => (7, [0, 0], ""),
     };
-    /// The longest text, for a message has room for no more than 512 bytes at the least.
+    /// The most bytes of a text: a message may have room for as few as 512 bytes in all.
     const LONGEST: usize = 256;
     let text = &text[..text.floor_char_boundary(LONGEST)];
     let word = code << 32 | u64::from(failure.whole);
     (context, word, failure.after, details[0], details[1], text.to_owned())
 }
 
-/// The failure that words and a text tell of, or `None` if they tell of none in a group of that
-/// size.
+/// Decodes a failure, or returns `None` if the words are no failure in a group of `size` members.
 pub(super) fn failure_of_words(
     word: u64,
     after: u64,

@@ -1,4 +1,4 @@
-//! Failures of members and of collectives: who is told, and what fails.
+//! Failures of members and of collectives: which collectives fail, and which members are told.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::group::team::Team;
 use crate::group::wire::{BROKEN, words_of_failure};
 use crate::peer::Peer;
 
-/// The longest that a notice of a failure waits for a credit. A member that takes nothing for so
-/// long finds out by its own connections.
+/// How long a notice of a failure waits for a credit. A member that takes nothing for longer finds
+/// out by its own connections.
 const TELLS_WITHIN: Duration = Duration::from_secs(5);
 
 impl Mailbox {
@@ -34,13 +34,14 @@ impl Mailbox {
         self.spread(team.context, failure, to);
     }
 
-    /// Takes a member's notice of a failure, and passes it on. `None` is a notice that makes no
-    /// sense.
+    /// Handles a member's notice of a failure, and passes the failure on. A notice that can't be
+    /// decoded is `None`, and is only counted.
     pub fn hears_of(&self, number: u64, failure: Option<Failure>) {
         let Some(failure) = failure else { return self.wrong(number, None) };
         let Failure { whole, ref cause, .. } = failure;
         if let Cause::Gone(why) = cause {
-            // A member that others take to be gone is told so, too: nobody goes on with it.
+            // A member that others take to have gone counts as gone here, too, and is told so: no
+            // member goes on with it.
             return self.is_gone(whole, why.clone());
         }
         let known = self.handle(|state| {
@@ -56,8 +57,8 @@ impl Mailbox {
         }
     }
 
-    /// Tells the members of a team that a member has left which a collective needs, unless they
-    /// were told before. The member that left has told only those that it was connected to.
+    /// Tells the members of a team that a member which a collective needs has left, unless they
+    /// were told before. The member that left has told only the members that it was connected to.
     pub fn tell_once(&self, number: u64, failure: &Failure) {
         if failure.cause == Cause::Left {
             let tells = |context: &mut Context| {
@@ -94,7 +95,7 @@ impl Mailbox {
         }
     }
 
-    /// Tells a member, to which there is a connection now, of all failures so far.
+    /// Tells a member that has just been connected to of all failures so far.
     pub(super) fn tell_all_failures(&self, rank: u32, peer: &Peer) {
         let failures: Vec<(u64, Failure)> = {
             let state = locked(&self.state);
@@ -104,7 +105,7 @@ impl Mailbox {
                 let failure = context.broken().filter(|_| is_member)?;
                 Some((context.team.context, failure.clone()))
             });
-            // Those that have gone are told of for all teams at once.
+            // A member that has gone fails all teams, and is told of once for all of them.
             let is_other = |(_, failure): &(u64, Failure)| !failure.is_gone();
             gone.chain(broken.filter(is_other)).collect()
         };
@@ -113,7 +114,7 @@ impl Mailbox {
         }
     }
 
-    /// Tells those of some members of a failure to which there are connections, in the background.
+    /// Sends a failure, in the background, to those of the chosen members that have a connection.
     fn spread(&self, context: u64, failure: &Failure, to: impl Fn(u32) -> bool) {
         for (rank, peer) in (0..).zip(&self.peers) {
             if let Some(peer) = peer.get().filter(|_| to(rank)) {

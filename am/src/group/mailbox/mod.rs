@@ -1,4 +1,4 @@
-//! The mailbox of a group: what has come of members, for the collectives that wait for it.
+//! The mailbox of a group: what has arrived from members, until collectives take it.
 
 mod failures;
 mod peers;
@@ -41,10 +41,10 @@ struct Early {
 /// The mailbox of a group at one member: messages for its collectives, connections to other
 /// members, and failures. Handlers of messages fill the mailbox, and collectives empty it.
 pub(super) struct Mailbox {
-    /// This process's rank in the whole group.
+    /// The rank of this process in the whole group.
     pub own: u32,
     pub names: Arc<[Name]>,
-    /// The longest message of a member.
+    /// The most bytes of a message of a member.
     pub longest: u64,
     state: Mutex<State>,
     /// The number of changes of the state, which a waiting task reads without taking the lock.
@@ -61,12 +61,12 @@ pub(super) struct Mailbox {
 
 #[derive(Default)]
 struct State {
-    /// The teams that this member is in.
+    /// The state of each team that this member is in.
     contexts: Vec<Context>,
     early: Vec<Early>,
-    /// Teams that this member has left.
+    /// The numbers of teams that this member has left.
     past: VecDeque<u64>,
-    /// Members that have gone.
+    /// The failures of members that have gone.
     gone: Vec<Failure>,
 }
 
@@ -189,7 +189,7 @@ impl Mailbox {
         self.with(number, Context::begins_to_leave).unwrap_or(false)
     }
 
-    /// Removes a team that this member has left.
+    /// Removes a team that this member has left, and remembers the team's number.
     pub fn unmake(&self, number: u64) {
         self.change(|state| {
             state.contexts.retain(|context| context.team.context != number);
@@ -200,8 +200,8 @@ impl Mailbox {
         });
     }
 
-    /// Takes up the refusal of a message: fails the team if a member is to blame, and counts the
-    /// message as dropped if not.
+    /// Handles the refusal of a message: fails the team if a member is to blame, and otherwise
+    /// counts the message as dropped.
     #[cold]
     fn wrong(&self, context: u64, wrong: Wrong) {
         match wrong {
@@ -216,9 +216,9 @@ impl Mailbox {
     }
 }
 
-/// Messages, as handlers take them.
+/// Handling of messages, which the endpoint's handlers call.
 impl Mailbox {
-    /// Takes the first piece of a message.
+    /// Handles the first piece of a message.
     #[inline]
     pub fn arrives(&self, number: u64, sequence: u64, label: u64, total: u64, piece: Bytes) {
         let Some(label) = self.label(label) else { return };
@@ -241,23 +241,24 @@ impl Mailbox {
         }
     }
 
-    /// Takes a further piece of a message.
+    /// Handles a further piece of a message.
     pub fn goes_on(&self, number: u64, sequence: u64, label: u64, offset: u64, piece: &[u8]) {
         self.checked(number, label, |context, label| {
             context.goes_on(sequence, label, offset, piece)
         });
     }
 
-    /// Takes a member's request for the rest of a message.
+    /// Handles a member's request for the rest of a message.
     pub fn clears(&self, number: u64, sequence: u64, label: u64) {
         self.checked(number, label, |context, label| context.clears(sequence, label));
     }
 
-    /// Takes a member's word that it waits for this one, and fails the team if this member is in
-    /// another collective.
+    /// Handles a member's notice that it waits for this one, and fails the team if this member is
+    /// in another collective.
     pub fn hears_waiting(&self, number: u64, sequence: u64, label: u64) {
         self.checked(number, label, |context, label| match context.belongs(sequence, label) {
-            // What this member has done already is on its way, or the question is.
+            // If this member has done the collective already, the awaited message or this notice is
+            // late.
             Err(None) => Ok(()),
             found => found,
         });
@@ -289,9 +290,9 @@ impl Mailbox {
         label
     }
 
-    /// Takes a member's word that it leaves a team after the collective with the number `last`.
+    /// Handles a member's notice that it leaves a team after the collective with the number `last`.
     pub fn hears_leaving(&self, number: u64, whole: u32, last: u64) {
-        // That this member leaves, it says itself.
+        // No other member may say that this one leaves.
         if whole as usize >= self.size() || whole == self.own {
             self.malformed.fetch_add(1, Ordering::Relaxed);
             return;

@@ -33,7 +33,7 @@ impl Mailbox {
         }
     }
 
-    /// Watches the end of a connection to a member by which nothing is sent.
+    /// Records a connection to a member by which nothing is sent, so that its end is noticed.
     pub fn is_watched(&self, whole: u32, peer: &Peer) {
         locked(&self.ranks).insert(peer.clone(), whole);
         if let Some(ending) = peer.ending() {
@@ -41,7 +41,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes up the end of a connection: its member has gone, unless the member left in order.
+    /// Handles the end of a connection: its member has gone, unless the member left in order.
     pub fn has_ended(&self, peer: &Peer, why: &str) {
         let rank = locked(&self.ranks).remove(peer);
         if let Some(rank) = rank {
@@ -49,7 +49,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes up the ends of all connections that have ended, after events were lost.
+    /// Handles the ends of all connections that have ended, after events were lost.
     pub fn look_for_ended(&self) {
         let ended: Vec<_> = {
             let ranks = locked(&self.ranks);
@@ -60,7 +60,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes up the failure to send to a member, which is gone then for all purposes.
+    /// Handles the failure to send to a member, which counts as gone from then on.
     #[cold]
     pub fn not_sent(&self, whole: u32, why: &SendError) {
         let why = match why {
