@@ -1,11 +1,11 @@
-//! Barriers, each from the call to its end.
+//! The latency of barriers, each timed from the call to its end.
 
 use super::member::Member;
 use crate::perf::latencies::Latencies;
 use crate::perf::meter::Meter;
 use crate::perf::report::Found;
 
-/// How many barriers a piece has.
+/// The most barriers of a piece.
 const LONGEST: u64 = 1024;
 
 pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
@@ -14,7 +14,8 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
     let course = member.course(LONGEST);
     let mut times = Latencies::new(member.plan.amount, Meter::hidden());
     let done = member.pieces(&course, async |piece| {
-        // Behind a barrier that is not timed, each process finds what the other has written before.
+        // Behind a first barrier, which is not timed, each process must find what the other wrote
+        // before.
         let mark = piece.number + 1;
         seen.at(other).write(mark).await?;
         world.barrier().await?;

@@ -1,4 +1,5 @@
-//! Reads of random entries of a table that is spread over both processes, many at a time.
+//! The rate of reads of random entries of a table that is spread over both processes, many reads at
+//! a time.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use super::random::{ENTRIES, Random};
 use super::ring::Ring;
 use crate::perf::report::Found;
 
-/// How many entries are read with one call.
+/// The most entries that one call reads.
 const LONGEST: u64 = 1 << 16;
 
 pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
@@ -26,7 +27,7 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
         let began = Instant::now();
         let values = table.gather(indices)?.done().await?;
         took += began.elapsed();
-        // The other process may still need this one, which serves it while it waits.
+        // The other process may still be reading, and is served while this one waits.
         world.barrier().await?;
         let both = indices.iter().zip(&values);
         let wrong = both.filter(|&(&index, &value)| value != Ring::value(index as u64)).count();

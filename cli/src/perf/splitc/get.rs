@@ -1,4 +1,4 @@
-//! Split-phase gets of the other process's memory, many under way at a time.
+//! The rate of split-phase gets of the other process's memory, many under way at a time.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
     Ok(Some((done, Found::Rate(done as f64 / took.as_secs_f64()))))
 }
 
-/// The process that gets.
+/// The process that gets, with what it needs for a piece.
 struct Getter<'w> {
     world: &'w World,
     other: usize,
@@ -57,12 +57,12 @@ struct Getter<'w> {
     words: Vec<Get<u64>>,
     rows: Vec<GetAll<u8>>,
     copies: Copies,
-    /// What came of a piece, but for bulk, which is in shared memory.
+    /// The bytes that the gets of a piece have fetched. Bulk lands in shared memory instead.
     landed: Vec<u8>,
 }
 
 impl Getter<'_> {
-    /// Gets a piece, until all of it is here.
+    /// Gets all messages of a piece, and waits until they have arrived.
     async fn carry(&mut self, piece: Piece) -> Result<(), Error> {
         match self.ring.shape() {
             Shape::Word => self.carry_words(piece).await,
@@ -71,8 +71,8 @@ impl Getter<'_> {
         }
     }
 
-    /// The place from which the operation of a number in a piece gets. In each piece that is
-    /// another one: so what comes is not what came before.
+    /// The place from which the operation `number` of a piece gets. It changes from piece to piece,
+    /// so that an operation which fetches nothing is noticed by what the piece before has left.
     #[inline]
     fn source(&self, piece: Piece, number: u64) -> u64 {
         (number + piece.number) & (self.places - 1)
@@ -122,7 +122,7 @@ impl Getter<'_> {
         self.world.sync().await
     }
 
-    /// How much of a piece is not what it should be.
+    /// How many messages of a piece are not what they should be.
     async fn wrong(&mut self, piece: Piece) -> Result<u64, Error> {
         let (places, size) = (self.places, self.ring.size());
         let source = |number| (number + piece.number) & (places - 1);

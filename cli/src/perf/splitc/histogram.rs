@@ -1,4 +1,4 @@
-//! Additions to random entries of a table that is spread over both processes.
+//! The rate of atomic additions to random entries of a table that is spread over both processes.
 
 use std::time::Instant;
 
@@ -9,10 +9,10 @@ use super::random::{ENTRIES, Random};
 use crate::perf::Amount;
 use crate::perf::report::Found;
 
-/// How many additions there are between looks at the clock.
+/// How many additions are made between two looks at the clock.
 const LOOK: u64 = 4096;
-/// How many additions there are before whoever watches the other process gets to run, which takes a
-/// microsecond or two.
+/// How many additions are made before this task yields to the task that watches the other process,
+/// which takes a microsecond or two.
 const YIELD: u64 = 1 << 18;
 
 pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
@@ -22,7 +22,8 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
     let course = member.course(LOOK);
     world.barrier().await?;
     let began = Instant::now();
-    // How many additions this process has made, and the sum of the indices of their entries.
+    // The number of additions that this process has made, and the sum of the indices of their
+    // entries.
     let (mut updates, mut indices) = (0, 0_u64);
     loop {
         let count = match course.amount {
@@ -58,7 +59,7 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
     let [updates, indices, found, found_indices] = all;
     ensure!(found == updates, "of {updates} additions {found} are in the table");
     ensure!(found_indices == indices, "some additions are in the wrong entries of the table");
-    // Of one process: where time ends the test, one may have made some more than the other.
+    // The number for one process: where time ends the test, one may have made more than the other.
     let updates = updates / world.size() as u64;
     let rate = updates as f64 / took.as_secs_f64();
     Ok(member.leads().then_some((updates, Found::Rate(rate))))

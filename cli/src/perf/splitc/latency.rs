@@ -1,4 +1,5 @@
-//! Reads and writes of the other process's memory, each from the call to its completion.
+//! The latency of reads and writes of the other process's memory, each from the call to its
+//! completion.
 
 use std::ops::Range;
 
@@ -12,15 +13,15 @@ use crate::perf::meter::Meter;
 use crate::perf::report::Found;
 use crate::perf::test::SplitC;
 
-/// How many operations a piece has, each on a place of its own, so that all of them can be checked
-/// behind it.
+/// How many operations a piece has, a multiple of the batch. Each operation has a place of its own,
+/// so that all of them can be checked after the piece.
 fn places(size: usize, batch: u64) -> u64 {
     let fitting = (0x1_0000 / size as u64).clamp(2, 8192);
     fitting / batch * batch
 }
 
-/// How many operations are timed together, by one look at the clock, which takes 25 ns: mapped
-/// memory is read and written in less. What is told is the time of a batch divided by its
+/// How many operations are timed together, as a batch. A look at the clock takes 25 ns, and mapped
+/// memory is read and written in less. The reported time is that of a batch divided by its
 /// operations, so quantiles are those of batches.
 fn batch(size: usize, carrier: Carrier) -> u64 {
     match carrier {
@@ -31,7 +32,7 @@ fn batch(size: usize, carrier: Carrier) -> u64 {
 
 pub async fn run(test: SplitC, member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
     let (size, other) = (member.plan.size, member.other());
-    // Both processes are configured alike.
+    // Both processes are configured alike, and get the same batch.
     let batch = batch(size, member.world.carrier(other)?);
     let longest = places(size, batch);
     let ring = Ring::new(&member.world, size, longest).await?;
@@ -40,7 +41,7 @@ pub async fn run(test: SplitC, member: &Member<'_>) -> anyhow::Result<Option<(u6
             ring.set(place, place).await?;
         }
     }
-    // There are whole batches.
+    // The amount is rounded up to whole batches.
     let (amount, batches) = match member.plan.amount {
         Amount::Times(times) => {
             let batches = times.div_ceil(batch);
@@ -76,18 +77,18 @@ async fn follow(
     done.await.map(drop)
 }
 
-/// What the process that leads needs.
+/// The process that leads, with what it needs for a piece.
 struct Asker<'w> {
     test: SplitC,
     ring: Ring<'w>,
     other: usize,
     batch: u64,
-    /// What a batch has read.
+    /// The bytes that the last batch has read.
     landed: Vec<u8>,
 }
 
 impl Asker<'_> {
-    /// Goes through all pieces. The result is how many operations they had.
+    /// Runs all pieces as the process that leads, and returns how many operations they had.
     async fn lead(
         mut self,
         member: &Member<'_>,
@@ -98,7 +99,8 @@ impl Asker<'_> {
         let done = member.pieces(course, async |piece| {
             let mut wrong = 0;
             if test == SplitC::PutLat {
-                // The other process has looked at them: here they are at rest again then.
+                // The other process has checked its places by now, and does not look at them again
+                // before the next piece.
                 self.ring.clear(self.other, course.longest).await?;
             }
             for from in (0..piece.operations).step_by(self.batch as usize) {
@@ -119,7 +121,7 @@ impl Asker<'_> {
         done.await
     }
 
-    /// Reads what is in some places of the other process.
+    /// Reads the message in each of the given places of the other process.
     #[inline]
     async fn read(&mut self, world: &World, places: Range<u64>) -> Result<(), Error> {
         let (ring, other) = (&self.ring, self.other);
@@ -135,7 +137,8 @@ impl Asker<'_> {
         Ok(())
     }
 
-    /// Writes messages into some places of the other process, numbered from `first` on.
+    /// Writes a message into each of the given places of the other process: into a place, the
+    /// message whose number is `first` and the place together.
     #[inline]
     async fn write(&self, world: &World, places: Range<u64>, first: u64) -> Result<(), Error> {
         let (ring, other) = (&self.ring, self.other);
@@ -149,7 +152,7 @@ impl Asker<'_> {
         Ok(())
     }
 
-    /// How much of what was read in some places is not what is there.
+    /// How many of the given places were read with other contents than they have.
     fn wrong(&self, places: Range<u64>) -> u64 {
         let landed = self.landed.chunks_exact(self.ring.size());
         places.zip(landed).filter(|(place, landed)| !self.ring.is(*place, landed)).count() as u64

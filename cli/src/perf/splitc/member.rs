@@ -1,4 +1,4 @@
-//! A process of a test, and how the two go through the test together.
+//! The two processes of a test, and how they go through the test together.
 
 use std::time::Instant;
 
@@ -9,27 +9,27 @@ use crate::perf::meter::Meter;
 use crate::perf::verbs::Beat;
 use crate::perf::{Amount, Plan};
 
-/// One of the two processes of a test.
+/// A process of a test, which has two of them.
 pub struct Member<'p> {
     pub world: World,
     pub plan: &'p Plan,
     pub beat: Beat,
 }
 
-/// A piece of a test.
+/// A part of a test, between two checks of what was moved.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// How many pieces were before.
+    /// How many pieces came before this one.
     pub number: u64,
-    /// How many operations were in the pieces before.
+    /// How many operations the pieces before this one had.
     pub first: u64,
     /// How many operations this piece has.
     pub operations: u64,
 }
 
-/// How much of a test there is, and in which pieces.
+/// The amount of a test, and the size of its pieces.
 pub struct Course {
-    /// How many operations there are, or for how long.
+    /// The number of operations of the test, or its duration.
     pub amount: Amount,
     /// The most operations of a piece.
     pub longest: u64,
@@ -37,7 +37,7 @@ pub struct Course {
 }
 
 impl Member<'_> {
-    /// Whether this process measures.
+    /// Whether the process of this member measures, which is that of rank 0.
     pub fn leads(&self) -> bool {
         self.world.rank() == 0
     }
@@ -47,15 +47,15 @@ impl Member<'_> {
         1 - self.world.rank()
     }
 
-    /// A course of as many operations as the plan says, or as long.
+    /// A course with the amount that the plan says, in pieces of at most `longest` operations.
     pub fn course(&self, longest: u64) -> Course {
         let meter = if self.leads() { self.plan.meter() } else { Meter::hidden() };
         Course { amount: self.plan.amount, longest, meter }
     }
 
-    /// Runs a test piece by piece. Both processes await this, with what each does in a piece: it
-    /// returns how many values it has found wrong. Both begin each piece at the same time, but for
-    /// the way of a message. The result is how many operations all pieces had.
+    /// Runs a test piece by piece. Both processes await `pieces`, each with what it does in a
+    /// piece: a function that returns how many values it has found wrong. Both begin each piece at
+    /// the same time, but for the latency of a message. Returns how many operations all pieces had.
     pub async fn pieces(
         &self,
         course: &Course,
@@ -65,7 +65,7 @@ impl Member<'_> {
         let (mut first, mut wrong) = (0, 0);
         for number in 0.. {
             let wanted = match (self.leads(), course.amount) {
-                // Whoever follows is told how many there are.
+                // The process that follows learns the number of operations from the one that leads.
                 (false, _) => 0,
                 (true, Amount::Times(times)) => course.longest.min(times - first),
                 (true, Amount::For(time)) if number > 0 && began.elapsed() >= time => 0,
@@ -82,8 +82,9 @@ impl Member<'_> {
         Ok(first)
     }
 
-    /// Tells the other process how many operations the next piece has, if this one leads, and how
-    /// many values were wrong in the last piece. Returns how many operations there are.
+    /// Agrees with the other process on the next piece. The process that leads passes how many
+    /// operations the piece has, and each process passes how many values were wrong in the last
+    /// piece. Returns the number of operations, or an error if any value was wrong.
     async fn next_piece(&self, operations: u64, wrong: u64) -> anyhow::Result<u64> {
         let both = |[operations, wrong]: [u64; 2], [wanted, more]: [u64; 2]| {
             [operations.max(wanted), wrong.saturating_add(more)]

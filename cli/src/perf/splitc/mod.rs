@@ -1,9 +1,9 @@
-//! Split-C, as a program on Tokio uses it: accesses to the other process's memory, stores,
-//! barriers, and tables that both processes share.
+//! Performance tests of Split-C, as a program on Tokio uses it: accesses to the other process's
+//! memory, stores, barriers, and tables that both processes share.
 //!
-//! The two ends are the processes of a world, of which the one that leads has rank 0. A test goes
-//! by [pieces](member::Member::pieces): while the clock stands between two of them, what was moved
-//! is checked where it is, and the next piece is agreed on.
+//! The two ends of a test are the processes of a world, and the end that leads has rank 0. A test
+//! consists of [pieces](member::Member::pieces). While the clock stands between two pieces, the
+//! data that was moved is checked where it is, and the next piece is agreed on.
 
 mod barrier;
 mod gather;
@@ -29,7 +29,7 @@ use super::verbs::{Guard, open, progress};
 use super::{Place, Plan};
 use member::Member;
 
-/// Runs one end of a test.
+/// Runs one end of a test, and returns the figures at the end that leads.
 pub fn run(
     test: SplitC,
     plan: &Plan,
@@ -73,7 +73,7 @@ async fn play(
         Ok(found)
     });
     let found: Option<(u64, Found)> = found.await?;
-    // The other process may still wait for something of this one.
+    // The other process may still need this one to serve it.
     peer.meet(|| {
         world.poll();
         Ok(())
@@ -82,8 +82,7 @@ async fn play(
     Ok(found.map(|(iters, found)| Figures { device, iters, found }))
 }
 
-/// Tells the other end where this end's NIC is, and returns the addresses of both NICs in the order
-/// of their ranks.
+/// Exchanges the addresses of the NICs with the other end, and returns both in the order of ranks.
 fn meet(nic: &Nic, peer: &mut Peer) -> anyhow::Result<[String; 2]> {
     let address = nic.address().to_string();
     let mine = json!({ "device": nic.capabilities().name, "address": address });

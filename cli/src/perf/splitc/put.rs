@@ -1,4 +1,4 @@
-//! Split-phase puts into the other process's memory, many under way at a time.
+//! The rate of split-phase puts into the other process's memory, many under way at a time.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use super::ring::{Ring, Shape};
 use super::stream::{Copies, WINDOW, places};
 use crate::perf::report::Found;
 
-/// How many different messages are put as bulk. They lie ready in the shared memory of the process
-/// that puts, and are the first of all. The number of places is no multiple of this: so what comes
-/// to a place is not what was there.
+/// How many different messages are put as bulk: the messages from 0 on, which lie ready in the
+/// shared memory of the process that puts. The number of places is no multiple of `SOURCES`, so the
+/// message that is put into a place differs from the one before.
 const SOURCES: u64 = 5;
 
-/// The number of the message that a put carries.
+/// The number of the message that the put `number` carries.
 fn carried(ring: &Ring<'_>, number: u64) -> u64 {
     if ring.shape() == Shape::Bulk { number % SOURCES } else { number }
 }
@@ -58,7 +58,7 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
     Ok(Some((done, Found::Rate(done as f64 / took.as_secs_f64()))))
 }
 
-/// Puts a piece of a few bytes each, until all of it is there.
+/// Puts all messages of a piece, of a few bytes each, and waits until they have arrived.
 async fn carry(world: &World, ring: &Ring<'_>, other: usize, piece: Piece) -> Result<(), Error> {
     let is_word = ring.shape() == Shape::Word;
     for from in (0..piece.operations).step_by(WINDOW) {
@@ -74,7 +74,8 @@ async fn carry(world: &World, ring: &Ring<'_>, other: usize, piece: Piece) -> Re
     Ok(())
 }
 
-/// Puts a piece out of this process's shared memory, until all of it is there.
+/// Puts all messages of a piece out of this process's shared memory, and waits until they have
+/// arrived.
 async fn carry_bulk(
     world: &World,
     ring: &Ring<'_>,

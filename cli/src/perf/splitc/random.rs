@@ -1,4 +1,4 @@
-//! Random entries of a table.
+//! Random indices of a table's entries.
 
 /// How many entries the table has, of 64 bits each.
 pub const ENTRIES: usize = 1 << 20;
@@ -7,12 +7,13 @@ pub const ENTRIES: usize = 1 << 20;
 pub struct Random(u64);
 
 impl Random {
-    /// The generator of a process. Each process has other numbers, and the same in each run.
+    /// The generator of a process. Each process has a sequence of its own, which is the same in
+    /// each run.
     pub fn of(rank: usize) -> Self {
         Self((rank as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// The index of some entry.
+    /// The next random index of an entry.
     #[inline]
     pub fn index(&mut self) -> usize {
         self.0 ^= self.0 << 13;

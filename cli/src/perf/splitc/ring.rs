@@ -1,15 +1,15 @@
-//! Places in the memory of both processes, and what is moved between them.
+//! Places for messages in the memory of both processes, and the messages that are moved.
 
 use doorbell_splitc::{Error, GlobalPtr, Span, World};
 
 use crate::perf::pattern::Pattern;
 
-/// How messages of a size are moved.
+/// The way in which messages of a size are moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// As a single word.
     Word,
-    /// As bytes that the call is given.
+    /// As bytes that are passed to the call.
     Few,
     /// As bytes that are in this process's shared memory.
     Bulk,
@@ -17,7 +17,7 @@ pub enum Shape {
 
 impl Shape {
     pub fn of(size: usize) -> Self {
-        /// From how many bytes on memory is moved from where it is to where it is to be.
+        /// From how many bytes on a message is moved from heap to heap, without a copy on the way.
         const BULK: usize = 512;
         match size {
             8 => Self::Word,
@@ -27,21 +27,21 @@ impl Shape {
     }
 }
 
-/// Places for messages of a size, as many in each process. The contents of a message follow from
-/// its number.
+/// Places for messages of one size, as many in each process. The contents of a message follow from
+/// the message's number.
 pub struct Ring<'w> {
     world: &'w World,
-    /// The first place of process 0.
+    /// The pointer to the first place of process 0.
     first: GlobalPtr<u64>,
     size: usize,
-    /// How many words it is from a place to the next.
+    /// How many words lie between the beginnings of two places.
     step: usize,
     pattern: Pattern,
     found: Vec<u8>,
 }
 
 impl<'w> Ring<'w> {
-    /// Allocates so many places in each process. All processes await this.
+    /// Allocates `places` places in each process. A collective call: all processes await it.
     pub async fn new(world: &'w World, size: usize, places: u64) -> Result<Self, Error> {
         let align = if size > 64 { 64 } else { 8 };
         let step = size.next_multiple_of(align) / 8;
@@ -50,7 +50,7 @@ impl<'w> Ring<'w> {
         Ok(Self { world, first, size, step, pattern, found: vec![0; size] })
     }
 
-    /// How the messages are moved.
+    /// The way in which the messages of this size are moved.
     #[inline]
     pub fn shape(&self) -> Shape {
         Shape::of(self.size)
@@ -61,43 +61,43 @@ impl<'w> Ring<'w> {
         self.size
     }
 
-    /// A place of a process, as the word that is there.
+    /// The pointer to a place of a process, as to a word.
     #[inline]
     pub fn word(&self, rank: usize, place: u64) -> GlobalPtr<u64> {
         self.first.on(rank).local_add((place as usize * self.step) as isize)
     }
 
-    /// A place of a process, as bytes.
+    /// The pointer to a place of a process, as to bytes.
     #[inline]
     pub fn bytes(&self, rank: usize, place: u64) -> GlobalPtr<u8> {
         self.word(rank, place).cast().expect("bytes begin anywhere")
     }
 
-    /// A place of a process, for operations on all of its bytes.
+    /// The span of all bytes of a place of a process.
     #[inline]
     pub fn span(&self, rank: usize, place: u64) -> Span<'w, u8> {
         self.world.span(self.bytes(rank, place), self.size)
     }
 
-    /// Makes the first places of a process zeros.
+    /// Fills the first `places` places of a process with zeros.
     pub async fn clear(&self, rank: usize, places: u64) -> Result<(), Error> {
         let words = places as usize * self.step;
         self.world.span(self.word(rank, 0), words).write(&vec![0; words]).await
     }
 
-    /// The word that the message of a number is.
+    /// The message `number`, if messages are words.
     #[inline]
     pub fn value(number: u64) -> u64 {
         number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// The bytes of the message of a number, if it is not of a word.
+    /// The bytes of the message `number`, if messages are not words.
     #[inline]
     pub fn content(&self, number: u64) -> &[u8] {
         self.pattern.of(number, self.size)
     }
 
-    /// Puts the message of a number into a place of this process.
+    /// Writes the message `number` into a place of this process.
     pub async fn set(&self, place: u64, number: u64) -> Result<(), Error> {
         let own = self.world.rank();
         match self.shape() {
@@ -106,7 +106,7 @@ impl<'w> Ring<'w> {
         }
     }
 
-    /// Whether these bytes are the message of a number.
+    /// Whether the bytes `found` are the message `number`.
     pub fn is(&self, number: u64, found: &[u8]) -> bool {
         match self.shape() {
             Shape::Word => found == Self::value(number).to_ne_bytes(),
@@ -114,15 +114,15 @@ impl<'w> Ring<'w> {
         }
     }
 
-    /// Whether the message of a number is in a place of this process.
+    /// Whether a place of this process has the message `number`.
     pub async fn holds(&mut self, place: u64, number: u64) -> Result<bool, Error> {
         let span = self.span(self.world.rank(), place);
         span.read_into(&mut self.found).await?;
         Ok(self.is(number, &self.found))
     }
 
-    /// How many of the first places of this process have something else than the messages of these
-    /// numbers.
+    /// How many of the first `places` places of this process do not have the message whose number
+    /// `number` returns for the place.
     pub async fn wrong(&mut self, places: u64, number: impl Fn(u64) -> u64) -> Result<u64, Error> {
         let mut wrong = 0;
         for place in 0..places {

@@ -1,4 +1,5 @@
-//! Stores into the other process's memory, until that process has counted the last byte of them.
+//! The rate of stores into the other process's memory, until that process has counted the last
+//! byte.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,8 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
     let (world, size, other) = (&member.world, member.plan.size, member.other());
     let places = places(size);
     let mut ring = Ring::new(world, size, places).await?;
-    // How many pieces have come, as the process that counts them tells the other.
+    // The number of pieces that have arrived, which the process that counts them writes to the
+    // other.
     let counted = world.blocked::<u64>(world.size()).await?;
     let course = member.course(places);
     if !member.leads() {
@@ -38,7 +40,8 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
     Ok(Some((done, Found::Rate(done as f64 / took.as_secs_f64()))))
 }
 
-/// Stores a piece. What waits to share a message leaves when this process next awaits something.
+/// Stores all messages of a piece. Stores that wait to be aggregated leave when this process next
+/// awaits something of the world.
 fn store(world: &World, ring: &Ring<'_>, other: usize, piece: Piece) -> Result<(), Error> {
     let is_word = ring.shape() == Shape::Word;
     for place in 0..piece.operations {

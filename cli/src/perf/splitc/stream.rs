@@ -1,4 +1,4 @@
-//! What streams of gets, puts and stores have in common: their pieces, and how much is under way.
+//! The sizes of pieces and windows for streams of gets, puts and stores.
 
 use std::collections::VecDeque;
 
@@ -6,13 +6,13 @@ use doorbell_splitc::{Done, Error};
 
 use super::ring::Shape;
 
-/// How many operations on a few bytes are under way before a `sync`: so many that the way there and
-/// back is short beside them.
+/// How many operations on a few bytes are under way before a `sync`: so many that the round trip is
+/// short beside them.
 pub const WINDOW: usize = 4096;
 
-/// How many operations a piece has, a power of two, each on a place of its own. While the clock
-/// stands, all of them are checked, so it pays to have many; and few enough for caches to hold what
-/// is moved.
+/// How many operations a piece has: a power of two, and each operation has a place of its own. All
+/// of them are checked while the clock stands, so it pays to have many. But few enough are needed
+/// for caches to hold what is moved.
 pub fn places(size: usize) -> u64 {
     let most = match Shape::of(size) {
         Shape::Word => 1 << 16,
@@ -29,14 +29,13 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// None, of which each will have so many bytes.
+    /// An empty queue of copies, each of which will have `size` bytes.
     pub fn new(size: usize) -> Self {
         let most = ((1 << 21) / size).clamp(4, 64);
         Self { under_way: VecDeque::with_capacity(most), most }
     }
 
-    /// Adds a copy that has begun. If there are as many as there may be, this waits for the older
-    /// half.
+    /// Adds a copy that has begun. If that fills the queue, the call waits for the older half.
     #[inline]
     pub async fn push(&mut self, copy: Done) -> Result<(), Error> {
         self.under_way.push_back(copy);
@@ -46,7 +45,7 @@ impl Copies {
         }
     }
 
-    /// Waits for all copies.
+    /// Waits until all copies are done.
     pub async fn finish(&mut self) -> Result<(), Error> {
         self.wait(self.under_way.len()).await
     }
