@@ -1,4 +1,4 @@
-//! What a process has of a field: its own nodes, and ghosts of the nodes of other processes that
+//! A process's part of a field: its own nodes, and ghosts of those nodes of other processes that
 //! its own nodes have as neighbours.
 
 use doorbell::splitc::{Error, GlobalPtr, Spread, World};
@@ -8,38 +8,38 @@ use crate::graph::{Edges, Kind, Part, Shape};
 /// The nodes of one kind, as one process sees them.
 ///
 /// Weights, edges and values are plain vectors of the process. Only what crosses to other processes
-/// is in shared memory: the values that others read, and the room into which others store.
+/// is in shared memory: the values that other processes read, and the room into which they store.
 pub struct Field {
     pub world: World,
-    /// How many nodes this process has.
+    /// How many nodes of the field this process has.
     pub own: usize,
     /// The values of the process's own nodes, and behind them those of the ghosts.
     pub values: Vec<f64>,
     /// The edges of the own nodes. They lead to places in the `values` of the other field.
     pub edges: Edges,
-    /// Where each ghost's node is published, in the order of the ghosts.
+    /// The pointers to where the ghosts' nodes are published, in the order of the ghosts.
     pub ghosts: Vec<GlobalPtr<f64>>,
-    /// The values of all processes' nodes, as far as their owners have published them.
+    /// The values of all processes' nodes, as their owners have published them last.
     pub published: Spread<f64>,
     /// Room for the ghosts of each process, into which the owners of the nodes store.
     pub room: Spread<f64>,
     /// How many elements of `room` each process has.
     pub room_each: usize,
-    /// Which values the other processes need.
+    /// The nodes whose values other processes need, by process.
     pub needed: Vec<Needed>,
     initial: Vec<f64>,
 }
 
-/// Nodes of this process that are ghosts at another process.
+/// Nodes of this process that are ghosts at one other process.
 pub struct Needed {
-    /// Their places among this process's own values.
+    /// The places of the nodes among this process's own values.
     pub nodes: Vec<u32>,
-    /// The room for the first of the ghosts. The others are behind the first, in the order of
-    /// `nodes`.
+    /// The pointer to the other process's room for the first of the ghosts. The other ghosts follow
+    /// in the order of `nodes`.
     pub ghosts: GlobalPtr<f64>,
 }
 
-/// This process's part of both fields. All processes await this.
+/// Makes this process's part of both fields. A collective call: all processes await it.
 pub async fn fields(world: &World, shape: &Shape) -> Result<[Field; 2], Error> {
     let mut electric = shape.part(Kind::Electric, world.rank());
     let mut magnetic = shape.part(Kind::Magnetic, world.rank());
@@ -51,8 +51,8 @@ pub async fn fields(world: &World, shape: &Shape) -> Result<[Field; 2], Error> {
     ])
 }
 
-/// Finds the neighbours that other processes have, and returns their numbers in ascending order.
-/// Those of one process are side by side therefore. The numbers of all `neighbours` are replaced by
+/// Finds the neighbours that other processes have, and returns their numbers in ascending order, so
+/// that the neighbours of one process are side by side. Replaces the numbers of all `neighbours` by
 /// places in [`Field::values`].
 fn find_ghosts(neighbours: &mut [u32], shape: &Shape, rank: usize) -> Vec<u32> {
     let first = (rank * shape.nodes) as u32;
@@ -96,7 +96,7 @@ impl Field {
     }
 
     /// Tells the other processes which of their nodes are ghosts here, and learns which nodes of
-    /// this process are ghosts elsewhere. All processes await this.
+    /// this process are ghosts elsewhere. A collective call: all processes await it.
     async fn exchange_needs(&mut self, ghosts: &[u32]) -> Result<(), Error> {
         if self.room_each == 0 {
             return Ok(());
@@ -122,26 +122,26 @@ impl Field {
         Ok(())
     }
 
-    /// Gives all own nodes the values that they have before the first step.
+    /// Sets the values of all own nodes to those before the first step.
     pub fn reset(&mut self) {
         self.values[..self.own].copy_from_slice(&self.initial);
     }
 
-    /// Computes the values of the own nodes after half a step, from those of the other field and
-    /// its ghosts.
+    /// Computes the values of the own nodes after half a step, from the values of the other field
+    /// and its ghosts.
     pub fn update(&mut self, other: &Self) {
         self.edges.update(&mut self.values[..self.own], &other.values);
     }
 
-    /// The values of all processes' nodes at process 0, and nothing elsewhere. All processes await
-    /// this.
+    /// Collects the values of all processes' nodes at process 0; the other processes get none. A
+    /// collective call: all processes await it.
     pub async fn collect(&self) -> Result<Vec<f64>, Error> {
         let parts = self.world.gather_vec(0, &self.values[..self.own]).await?;
         Ok(parts.unwrap_or_default().concat())
     }
 
-    /// Lets other processes read the values of this process's nodes. When this is done, those of
-    /// all processes can be read.
+    /// Publishes the values of this process's nodes, and waits until all processes have published
+    /// theirs. A collective call: all processes await it.
     pub async fn publish(&self) -> Result<(), Error> {
         let own = self.published.pointer(self.world.rank() * self.own)?;
         self.world.span(own, self.own).write(&self.values[..self.own]).await?;

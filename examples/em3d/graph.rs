@@ -2,15 +2,15 @@
 
 use crate::spmd::Random;
 
-/// One of the two kinds of nodes. The neighbours of a node are of the other kind.
+/// The kind of a node: electric or magnetic. The neighbours of a node are of the other kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Electric,
     Magnetic,
 }
 
-/// What a random graph is like. Graphs with equal parameters are equal, and so a process makes its
-/// own part of the graph without the others.
+/// The parameters of a random graph. Graphs with equal parameters are equal, so a process can make
+/// its own part of the graph without the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub processes: usize,
@@ -36,14 +36,14 @@ pub struct Part {
 /// The edges of nodes that have the same number of neighbours each.
 pub struct Edges {
     degree: usize,
-    /// The neighbours of the first node, then those of the second, and so on.
+    /// The neighbours of the first node, then those of the second node, and so on.
     pub neighbours: Vec<u32>,
     /// A weight for each neighbour.
     weights: Vec<f64>,
 }
 
 impl Shape {
-    /// The nodes of a kind that process `rank` has, with edges to nodes by their numbers.
+    /// The nodes of a kind that process `rank` has, and their edges to nodes by number.
     pub fn part(&self, kind: Kind, rank: usize) -> Part {
         let mut random = Random::new(&[self.seed, kind as u64, rank as u64]);
         let values = (0..self.nodes).map(|_| unit(&mut random)).collect();
@@ -64,7 +64,7 @@ impl Shape {
         (owner * self.nodes) as u32 + random.below(self.nodes as u64) as u32
     }
 
-    /// The whole graph's nodes of a kind.
+    /// All nodes of a kind in the whole graph, and their edges.
     pub fn whole(&self, kind: Kind) -> Part {
         let mut whole = self.part(kind, 0);
         for rank in 1..self.processes {
@@ -78,7 +78,7 @@ impl Shape {
 }
 
 impl Edges {
-    /// For each node, its neighbours and their weights.
+    /// The neighbours and weights of each node, node by node.
     pub fn of_nodes(&self) -> impl Iterator<Item = (&[u32], &[f64])> {
         let neighbours = self.neighbours.chunks_exact(self.degree);
         neighbours.zip(self.weights.chunks_exact(self.degree))
@@ -98,7 +98,7 @@ impl Edges {
     }
 }
 
-/// A number from 0 up to, and not including, 1.
+/// A random number from 0 up to, and not including, 1.
 fn unit(random: &mut Random) -> f64 {
     (random.bits() >> 11) as f64 / (1_u64 << 53) as f64
 }

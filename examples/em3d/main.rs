@@ -1,5 +1,5 @@
-//! EM3D: how electromagnetic waves spread through an object, on an irregular graph of nodes of the
-//! electric and of the magnetic field.
+//! EM3D: the propagation of electromagnetic waves through an object, on an irregular graph of nodes
+//! of the electric and of the magnetic field.
 //!
 //! Each electric node has some magnetic nodes as neighbours, and each magnetic node some electric
 //! ones. The first half of a step changes every electric node's value to
@@ -43,7 +43,7 @@ use variants::Variant;
 
 #[derive(Parser)]
 struct Args {
-    /// One variant; without this flag all of them run, one after the other
+    /// The variant to run; without this flag all of them run, one after the other
     #[arg(long)]
     variant: Option<Variant>,
 
@@ -86,7 +86,7 @@ impl Args {
         Ok(args)
     }
 
-    /// The parameters of the graph for so many processes.
+    /// The parameters of the graph for a number of processes.
     fn shape(&self, processes: usize) -> Shape {
         let Self { nodes, degree, remote, seed, .. } = *self;
         Shape { processes, nodes, degree, remote, seed }
@@ -97,14 +97,14 @@ impl Args {
     }
 }
 
-/// What process 0 knows in the end.
+/// The results that a process returns; those of process 0 have the values of all nodes.
 struct Outcome {
     rank: usize,
     processes: usize,
     runs: Vec<Run>,
 }
 
-/// A variant has run.
+/// The results of one variant.
 struct Run {
     variant: Variant,
     measured: Measured,
@@ -112,7 +112,7 @@ struct Run {
     values: [Vec<f64>; 2],
 }
 
-/// What each process runs.
+/// Runs the chosen variants, as the program of each process.
 async fn run(world: &World, args: &Args) -> Result<Outcome, BoxError> {
     let shape = args.shape(world.size());
     if u32::try_from(shape.nodes.saturating_mul(shape.processes)).is_err() {

@@ -1,11 +1,11 @@
-//! The plain sequential program that the parallel one is compared with.
+//! The sequential program with which the parallel one is compared.
 
 use std::time::{Duration, Instant};
 
 use crate::graph::{Kind, Shape};
 
-/// Simulates some steps. Returns the values of the electric and of the magnetic nodes in the end,
-/// and how long the steps took.
+/// Simulates `steps` steps. Returns the values of the electric and of the magnetic nodes in the
+/// end, and how long the steps took.
 pub fn simulate(shape: &Shape, steps: u32) -> ([Vec<f64>; 2], Duration) {
     let mut electric = shape.whole(Kind::Electric);
     let mut magnetic = shape.whole(Kind::Magnetic);

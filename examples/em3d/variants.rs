@@ -9,8 +9,8 @@ use doorbell::splitc::Error;
 use crate::field::Field;
 use crate::spmd::{Measured, Stopwatch};
 
-/// How the values of nodes come to the processes that need them. The paper takes these steps in
-/// this order: each asks more of the program than the step before, and is faster.
+/// The way in which the values of nodes reach the processes that need them. The paper takes these
+/// steps in this order: each asks more of the program than the step before, and is faster.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub enum Variant {
     /// Reads the value of each remote neighbour where it is needed, and waits for each
@@ -29,7 +29,7 @@ impl fmt::Display for Variant {
     }
 }
 
-/// Simulates some steps from the initial values on. All processes await this.
+/// Simulates `steps` steps from the initial values on. A collective call: all processes await it.
 pub async fn simulate(
     variant: Variant,
     [electric, magnetic]: &mut [Field; 2],
@@ -50,8 +50,8 @@ pub async fn simulate(
     watch.stop(&world).await
 }
 
-/// Computes new values of the nodes of `field` from the values of the nodes of `other`. All
-/// processes await this.
+/// Computes new values of the nodes of `field` from the values of the nodes of `other`. A
+/// collective call: all processes await it.
 ///
 /// Each variant has one barrier, in `publish` or in `all_store_sync`. One is enough, since the
 /// fields take turns: a process that is ahead publishes or stores values of `field` only, which
@@ -75,8 +75,7 @@ async fn half_step(
     Ok(())
 }
 
-/// Does what [`Field::update`] does, and reads the neighbours that other processes have from their
-/// owners.
+/// Does what [`Field::update`] does, and reads the values of remote neighbours from their owners.
 async fn update_by_reads(field: &mut Field, other: &Field) -> Result<(), Error> {
     let own = &mut field.values[..field.own];
     for (value, (neighbours, weights)) in own.iter_mut().zip(field.edges.of_nodes()) {
@@ -106,8 +105,8 @@ async fn get_ghosts(field: &mut Field) -> Result<(), Error> {
     Ok(())
 }
 
-/// Stores each value that other processes need into their room for it, and takes what they have
-/// stored here.
+/// Stores each value that other processes need into their room for it, and takes the values that
+/// they have stored here.
 async fn store_values(field: &mut Field) -> Result<(), Error> {
     for needed in &field.needed {
         for (place, &node) in needed.nodes.iter().enumerate() {
@@ -139,8 +138,9 @@ async fn take_ghosts(field: &mut Field) -> Result<(), Error> {
     field.world.span(room, ghosts.len()).read_into(ghosts).await
 }
 
-/// How long this process computes in a step. This stands for the computation of the variant that
-/// reads, which reads between two additions: such a read is too short to be timed by itself.
+/// An estimate of how long this process computes in a step, for the variant that reads. That
+/// variant reads between two additions, and each of its computations is too short to be timed by
+/// itself.
 fn time_of_computation(electric: &Field, magnetic: &Field) -> Duration {
     let update = |field: &Field, other: &Field| {
         let mut values = field.values[..field.own].to_vec();
@@ -150,6 +150,6 @@ fn time_of_computation(electric: &Field, magnetic: &Field) -> Duration {
         start.elapsed()
     };
     let step = || update(electric, magnetic) + update(magnetic, electric);
-    // The first time, caches are cold.
+    // When it runs for the first time, caches are cold.
     step().min(step())
 }

@@ -57,7 +57,7 @@ struct Args {
 }
 
 impl Args {
-    /// The keys that a process has in the beginning.
+    /// The keys that a process has before they are sorted.
     fn keys_of(&self, rank: usize, processes: usize) -> Vec<u64> {
         let mut random = Random::new(&[self.seed, rank as u64]);
         let count = (rank + 1) * self.keys / processes - rank * self.keys / processes;
@@ -69,20 +69,20 @@ impl Args {
     }
 }
 
-/// What process 0 knows in the end.
+/// The results that a process returns.
 struct Outcome {
     rank: usize,
     processes: usize,
     measured: Measured,
-    /// All keys in order, at process 0.
+    /// All keys in ascending order at process 0, and none at the others.
     sorted: Vec<u64>,
 }
 
-/// What each process runs.
+/// Sorts the keys and checks the result, as the program of each process.
 async fn run(world: &World, args: &Args) -> Result<Outcome, BoxError> {
     let mut keys = args.keys_of(world.rank(), world.size());
     let before = Summary::of(world, &keys).await?;
-    // Room for parts that differ a little.
+    // An eighth more room than keys, since parts differ a little.
     let sorted = world.blocked(args.keys + args.keys / 8).await?;
     let mut watch = Stopwatch::start(world).await?;
     let (sorted, own) = sort::sort(world, &mut keys, sorted, &mut watch).await?;
@@ -106,7 +106,7 @@ async fn own_keys(world: &World, sorted: &Spread<u64>, count: usize) -> Result<V
     world.span(sorted.pointer(world.rank() * room)?, count).read().await
 }
 
-/// What sorting leaves unchanged of all processes' keys.
+/// A summary of all processes' keys, which sorting does not change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Summary {
     count: u64,
@@ -115,7 +115,7 @@ struct Summary {
 }
 
 impl Summary {
-    /// The summary of all processes' keys. All processes await this.
+    /// The summary of all processes' keys. A collective call: all processes await it.
     async fn of(world: &World, keys: &[u64]) -> Result<Self, Error> {
         let sum = keys.iter().copied().fold(0, u64::wrapping_add);
         let xor = keys.iter().fold(0, |all, key| all ^ key);
@@ -128,8 +128,8 @@ impl Summary {
     }
 }
 
-/// Checks that this process's keys are in order, and none of them is less than a key of the
-/// processes before. All processes await this.
+/// Checks that this process's keys are in order, and that none of them is less than a key of the
+/// processes before. A collective call: all processes await it.
 async fn check_order(world: &World, own: &[u64]) -> Result<(), BoxError> {
     // A process without keys has nothing to compare with.
     let ends = own.first().zip(own.last()).map(|(first, last)| vec![*first, *last]);

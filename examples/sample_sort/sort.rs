@@ -5,17 +5,17 @@ use doorbell::splitc::{Error, Spread, World};
 use crate::spmd::{Random, Stopwatch};
 
 /// How many of its keys each process shows the others. The more samples there are, the more equal
-/// are the parts that are sorted in the end: with 2048 samples, a part is about 2 % larger or
-/// smaller than the others.
+/// are the parts that are sorted in the end: with 2048 samples, a part differs from the average by
+/// about 2 %.
 const SAMPLES: usize = 2048;
 
-/// Sorts the keys of all processes together. Returns an array that has them, and how many keys
-/// there are in this process's part of that array.
+/// Sorts the keys of all processes together. Returns an array that has them, and how many keys this
+/// process's part of that array has.
 ///
-/// The parts have equal room, and keys at the beginning. The keys of a part are in ascending order,
-/// and none is greater than a key of the next process's part. The order of `keys` changes. `sorted`
-/// is the array that is returned, unless it has too little room in a part: then it is replaced by a
-/// larger one. All processes await this.
+/// All parts have equal room, with the keys at the beginning. The keys of a part are in ascending
+/// order, and none is greater than a key of the next process's part. The order of `keys` changes.
+/// `sorted` is the array that is returned, unless its parts have too little room: then it is
+/// replaced by a larger one. A collective call: all processes await it.
 pub async fn sort(
     world: &World,
     keys: &mut [u64],
@@ -31,7 +31,7 @@ pub async fn sort(
         parts
     });
 
-    // Which process sends how many keys to which.
+    // How many keys each process sends to each.
     let counts: Vec<_> = parts.iter().map(|part| part.len()).collect();
     let counts = world.all_gather_vec(&counts).await?;
     let total = |to: usize| counts.iter().map(|counts| counts[to]).sum::<usize>();
@@ -49,7 +49,7 @@ pub async fn sort(
         world.span(place, part.len()).store(part)?;
     }
     let own = total(world.rank());
-    // All stores of all processes are in when the private epoch begins.
+    // All stores of all processes have arrived when the private epoch begins.
     let mut private = sorted.private().await?;
     watch.compute(|| private[..own].sort_unstable());
     drop(private);
@@ -57,15 +57,15 @@ pub async fn sort(
     Ok((sorted, own))
 }
 
-/// Keys that are chosen at random, some perhaps twice. There are none if there are no keys.
+/// Chooses samples of the keys at random, some perhaps twice. Without keys there are no samples.
 fn samples(keys: &[u64], rank: usize) -> Vec<u64> {
     let mut random = Random::new(&[rank as u64]);
     let one = |_| keys[random.below(keys.len() as u64) as usize];
     if keys.is_empty() { Vec::new() } else { (0..SAMPLES).map(one).collect() }
 }
 
-/// The least key that belongs to each process, from the second process on. All smaller keys belong
-/// to the first process.
+/// Computes the splitters: the least key that belongs to each process, from the second process on.
+/// All smaller keys belong to the first process.
 fn splitters(mut samples: Vec<u64>, parts: usize) -> Vec<u64> {
     samples.sort_unstable();
     if samples.is_empty() {
@@ -74,8 +74,8 @@ fn splitters(mut samples: Vec<u64>, parts: usize) -> Vec<u64> {
     (1..parts).map(|part| samples[part * samples.len() / parts]).collect()
 }
 
-/// Moves keys so that those between two splitters are side by side, and adds these pieces to
-/// `parts` in their order.
+/// Moves keys so that the keys between two splitters are side by side, and adds these pieces to
+/// `parts` in ascending order.
 fn split<'k>(keys: &'k mut [u64], splitters: &[u64], parts: &mut Vec<&'k mut [u64]>) {
     let middle = splitters.len() / 2;
     let Some(&splitter) = splitters.get(middle) else {

@@ -1,5 +1,5 @@
-//! What the examples in Split-C share: the flags that choose the processes, a stopwatch that tells
-//! computation from communication, the table that is printed, and random numbers.
+//! The common parts of the examples in Split-C: the flags that choose the processes, a stopwatch
+//! that tells computation from communication, the table that is printed, and random numbers.
 
 mod random;
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use doorbell::splitc::{Carrier, Error, Job, RunError, World};
 
-/// Flags that choose the processes of the program, and what is between them.
+/// Flags that choose the processes of the program, and the device and carrier between them.
 #[derive(clap::Args)]
 pub struct Launch {
     /// Run as this many processes of this machine
@@ -49,7 +49,7 @@ impl Launch {
     }
 }
 
-/// How long a parallel program took, and how much of that its processes spent on communication.
+/// The time that a parallel program took, and the share that its processes spent on communication.
 #[derive(Clone, Copy)]
 pub struct Measured {
     pub time: Duration,
@@ -57,17 +57,17 @@ pub struct Measured {
     pub communication: f64,
 }
 
-/// Measures a parallel program, and its computation by itself. Everything else counts as
+/// A stopwatch for a parallel program, and for its computation by itself. Everything else counts as
 /// communication, waiting for other processes included.
 pub struct Stopwatch {
     start: Instant,
     /// How long this process has computed so far. A program that can't time its computation by
-    /// [`compute`](Self::compute) adds to this itself.
+    /// [`compute`](Self::compute) sets the duration itself.
     pub computing: Duration,
 }
 
 impl Stopwatch {
-    /// Starts when all processes have called this.
+    /// Starts the stopwatch once all processes have called `start`.
     pub async fn start(world: &World) -> Result<Self, Error> {
         world.barrier().await?;
         Ok(Self { start: Instant::now(), computing: Duration::ZERO })
@@ -81,7 +81,8 @@ impl Stopwatch {
         result
     }
 
-    /// The time until all processes have called this. Every process gets the same result.
+    /// Stops the stopwatch once all processes have called `stop`. Every process gets the same
+    /// result.
     pub async fn stop(self, world: &World) -> Result<Measured, Error> {
         world.barrier().await?;
         let time = self.start.elapsed();
