@@ -48,8 +48,8 @@ impl Core {
                     self.outstanding.set(self.outstanding.get() + 1);
                     return Ok(());
                 }
-                // The queue may have room by now, so the reason of the refusal is asked, and not
-                // the room.
+                // The refusal says that the queue was full. Its room would not do as a condition:
+                // by now there may be some again.
                 Err(refused) if matches!(refused.why, PostError::Full { .. }) => {
                     request = *refused.request;
                     self.settle();
