@@ -42,6 +42,7 @@ use spmd::{Launch, Measured, print_table};
 use variants::Variant;
 
 #[derive(Parser)]
+#[command(about = "Electromagnetic waves on a graph, in Split-C: one program in several variants")]
 struct Args {
     /// The variant to run; without this flag all of them run, one after the other
     #[arg(long)]
@@ -59,6 +60,7 @@ struct Args {
     #[arg(long, default_value_t = 10)]
     remote: u64,
 
+    /// Steps in time, in each of which all nodes get new values
     #[arg(long, default_value_t = 100)]
     steps: u32,
 
@@ -67,7 +69,7 @@ struct Args {
     seed: u64,
 
     /// A small graph and few steps, in place of the numbers above
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["nodes", "degree", "remote", "steps"])]
     quick: bool,
 
     #[command(flatten)]

@@ -35,6 +35,7 @@ use doorbell::splitc::{BoxError, Error, Spread, World};
 use spmd::{Launch, Measured, Random, Stopwatch, print_table};
 
 #[derive(Parser)]
+#[command(about = "Processes sort random keys together, by sample sort, in Split-C")]
 struct Args {
     /// How many keys there are, of all processes together
     #[arg(long, default_value_t = 4 << 20)]
@@ -49,7 +50,7 @@ struct Args {
     different: Option<u64>,
 
     /// Few keys, in place of the number above
-    #[arg(long)]
+    #[arg(long, conflicts_with = "keys")]
     quick: bool,
 
     #[command(flatten)]
@@ -82,8 +83,9 @@ struct Outcome {
 async fn run(world: &World, args: &Args) -> Result<Outcome, BoxError> {
     let mut keys = args.keys_of(world.rank(), world.size());
     let before = Summary::of(world, &keys).await?;
-    // An eighth more room than keys, since parts differ a little.
-    let sorted = world.blocked(args.keys + args.keys / 8).await?;
+    // An eighth more room than keys, since parts differ a little; and equal room for each process.
+    let room = (args.keys + args.keys / 8).div_ceil(world.size());
+    let sorted = world.blocked(room * world.size()).await?;
     let mut watch = Stopwatch::start(world).await?;
     let (sorted, own) = sort::sort(world, &mut keys, sorted, &mut watch).await?;
     let measured = watch.stop(world).await?;

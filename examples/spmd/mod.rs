@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use doorbell::splitc::{Carrier, Error, Job, RunError, World};
 
-/// Flags that choose the processes of the program, and the device and carrier between them.
+// Flags that choose the processes of the program, and the device and carrier between them. (A
+// documentation comment would be the first line of the program's help.)
 #[derive(clap::Args)]
 pub struct Launch {
     /// Run as this many processes of this machine

@@ -25,7 +25,7 @@ pub enum ErrorKind {
     #[error(transparent)]
     Heap(#[from] HeapError),
     /// A collective operation has failed.
-    #[error(transparent)]
+    #[error("{}", crate::collectives::in_words(.0))]
     Group(#[from] GroupError),
     /// The peer refused operations that this process had checked: a [function](crate::Apply)
     /// panicked there, the two processes run different programs, or memory was overwritten.
@@ -182,6 +182,15 @@ pub enum HeapError {
         heap: u64,
         /// How many bytes the longest free range has.
         free: u64,
+    },
+    /// Another process has no room, or not at the same place of its heap.
+    #[error(
+        "another process has no room for {asked} bytes at the place that is free here: its heap is \
+         shorter, or what it has allocated for itself is in the way; configure a larger `heap`"
+    )]
+    FullElsewhere {
+        /// How many bytes were asked for, in each process's heap.
+        asked: u64,
     },
     /// The type needs an alignment that heaps don't provide.
     #[error("{of} asks for an alignment of {align}, and shared memory has {most} at the most")]

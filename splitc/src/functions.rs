@@ -160,7 +160,7 @@ impl World {
     ) -> Result<(), Error> {
         let core = &*self.0;
         let sizes = [size_of::<T>(), size_of::<A>(), size_of::<R>()];
-        if core.functions.borrow().iter().any(|(name, _)| *name == function.name) {
+        if core.functions.borrow().iter().any(|known| known.name == function.name) {
             return Err(Error::invalid(format!("`{}` is defined already", function.name)));
         }
         let longest = 2048;
@@ -174,15 +174,28 @@ impl World {
         let [value, argument, result] = sizes.map(|size| size as u64);
         let agreed = [hash(function.name), value, argument, result];
         if let Some(at) = differs(self, agreed).await? {
-            let what = ["the function", "the value", "the argument", "the result"][at];
-            let here = format!("`{}`, of {value}, {argument} and {result} bytes", function.name);
+            let what = ["the name", "the value", "the argument", "the result"][at];
+            let here = format!(
+                "`{}`, whose value, argument and result have {value}, {argument} and {result} bytes",
+                function.name
+            );
             return Err(HeapError::Differs { what, here }.into());
         }
         core.served.defines(function.erased());
-        core.functions.borrow_mut().push((function.name, sizes));
+        let (name, code) = (function.name, function.run as usize);
+        core.functions.borrow_mut().push(Defined { name, sizes, code });
         // No process applies the function before all processes know it.
         self.barrier().await
     }
+}
+
+/// A function as the process that defined it knows it.
+pub(crate) struct Defined {
+    pub name: &'static str,
+    /// How many bytes the value, the argument and the result have.
+    pub sizes: [usize; 3],
+    /// The address of the function's code.
+    pub code: usize,
 }
 
 type Run = Box<dyn Fn((&Region, usize), &Mutex<()>, &[u8], &mut [u8]) -> bool + Send + Sync>;

@@ -98,10 +98,16 @@ impl<T> GlobalPtr<T> {
 
     /// The pointer to the element `elements` further on in the memory of the same process. A
     /// negative number goes back.
+    ///
+    /// Where the place has no number of 64 bits, the pointer points to the end of these, where no
+    /// heap has memory: like every pointer out of bounds, it is refused when it is used.
     #[must_use]
     pub const fn local_add(self, elements: isize) -> Self {
-        let bytes = (elements as i64).wrapping_mul(size_of::<T>() as i64);
-        let offset = self.raw.offset.wrapping_add_signed(bytes);
+        // In 128 bits neither the product nor the sum overflows.
+        let bytes = elements as i128 * size_of::<T>() as i128;
+        let offset = self.raw.offset as i128 + bytes;
+        let exists = offset >= 0 && offset <= u64::MAX as i128;
+        let offset = if exists { offset as u64 } else { u64::MAX };
         Self::new(Raw { offset, ..self.raw })
     }
 
@@ -117,7 +123,9 @@ impl<T> GlobalPtr<T> {
         // In 128 bits the sum can't overflow, whatever bytes the pointer was made of.
         let (to, processes) = (self.raw.rank as i128 + elements as i128, processes as i128);
         let rank = to.rem_euclid(processes) as usize;
-        self.local_add(to.div_euclid(processes) as isize).on(rank)
+        let rounds = to.div_euclid(processes);
+        let rounds = if rounds > isize::MAX as i128 { isize::MAX } else { rounds as isize };
+        self.local_add(rounds).on(rank)
     }
 
     /// Makes a pointer to another type at the same place.

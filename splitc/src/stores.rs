@@ -5,7 +5,7 @@
 //! are counted in one, the stores between the next two calls in the other. So a process that is one
 //! call ahead changes no counter that others still wait for.
 
-use crate::error::Error;
+use crate::error::{Error, Gone};
 use crate::heap::STORED;
 use crate::world::{Core, World};
 
@@ -16,16 +16,18 @@ impl World {
     /// number has. When `store_sync` is done, the stored values are in place.
     ///
     /// # Errors
-    /// When a process of the world has gone, for that process may be the one that was to store.
+    /// When a process of the world has gone, for that process may be the one that was to store; or
+    /// when the programs of all other processes have ended without.
     pub async fn store_sync(&self, bytes: u64) -> Result<(), Error> {
         let core = &*self.0;
         core.flush().await?;
         let wanted = core.consumed.get() + bytes;
         core.until(|core| {
+            let nobody = core.nobody_writes();
             if core.stored_here() >= wanted {
                 return Some(Ok::<_, Error>(()));
             }
-            core.fates.first().map(|gone| Err(gone.into()))
+            nobody.map(|gone| Err(gone.into()))
         })
         .await?;
         core.consumed.set(wanted);
@@ -40,7 +42,7 @@ impl World {
     pub async fn all_store_sync(&self) -> Result<(), Error> {
         let core = &*self.0;
         core.all_done().await?;
-        self.barrier().await?;
+        core.group.fence().await?;
         // All stores that this turn's counter counts have arrived, and no process counts in it
         // again before this process has passed the next barrier.
         let over = core.turn.get();
@@ -70,6 +72,19 @@ impl Core {
             true => self.failure.take().map_or(Ok(()), Err),
             false => Ok(()),
         }
+    }
+
+    /// Why no other process will write to this process's memory any more, if that is so: a process
+    /// has gone, or the programs of all others have ended. To be asked before the memory is looked
+    /// at, since what was written before the ends is in place.
+    pub fn nobody_writes(&self) -> Option<Gone> {
+        let others = self.size() - 1;
+        if others > 0 && self.served.ended() >= others {
+            let rank = usize::from(self.rank == 0);
+            let why = "its program has ended, as those of all other processes have".into();
+            return Some(Gone { rank, why });
+        }
+        self.fates.first()
     }
 
     /// How many bytes were stored in this process in this turn, as far as they are counted.

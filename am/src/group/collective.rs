@@ -18,6 +18,10 @@ pub enum Operation {
     /// [`Group::arrive`](super::Group::arrive), or one that a team runs by itself to hold up
     /// members which are far ahead.
     Barrier,
+    /// The barrier of [`Group::fence`](super::Group::fence).
+    Fence,
+    /// The barrier of [`Group::finish`](super::Group::finish).
+    Finish,
     /// The collective of [`Group::broadcast`](super::Group::broadcast).
     Broadcast,
     /// The collective of [`Group::gather`](super::Group::gather).
@@ -41,8 +45,10 @@ pub enum Operation {
 }
 
 impl Operation {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::Barrier,
+        Self::Fence,
+        Self::Finish,
         Self::Broadcast,
         Self::Gather,
         Self::Scatter,
@@ -61,13 +67,15 @@ impl Operation {
 
     /// Returns whether no member is done with the operation before all members have begun it.
     pub(super) fn synchronises(self) -> bool {
-        use Operation::{AllGather, AllReduce, AllToAll, Barrier, Split};
-        matches!(self, Barrier | AllGather | AllToAll | AllReduce | Split)
+        use Operation::{AllGather, AllReduce, AllToAll, Barrier, Fence, Finish, Split};
+        matches!(self, Barrier | Fence | Finish | AllGather | AllToAll | AllReduce | Split)
     }
 
     fn name(self) -> &'static str {
         match self {
             Self::Barrier => "a barrier",
+            Self::Fence => "a fence",
+            Self::Finish => "the end of its program",
             Self::Broadcast => "a broadcast",
             Self::Gather => "a gather",
             Self::Scatter => "a scatter",

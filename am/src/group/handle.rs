@@ -82,6 +82,22 @@ impl Group {
         async move { barrier::run(run?).await }
     }
 
+    /// Waits until all members have reached the fence: a barrier of its own kind, for libraries
+    /// that synchronise something by it. A member in a fence does not meet a member in a
+    /// [`barrier`](Self::barrier): that is a mismatch.
+    pub fn fence(&self) -> impl Future<Output = Result<(), GroupError>> + Send + use<> {
+        let run = self.begin(Collective::of(Operation::Fence));
+        async move { barrier::run(run?).await }
+    }
+
+    /// Waits until all members have reached the end of their program: a barrier of its own kind,
+    /// for libraries that run programs. A member whose program has ended does not meet a member in
+    /// a [`barrier`](Self::barrier): that is a mismatch.
+    pub fn finish(&self) -> impl Future<Output = Result<(), GroupError>> + Send + use<> {
+        let run = self.begin(Collective::of(Operation::Finish));
+        async move { barrier::run(run?).await }
+    }
+
     /// Announces that this member has reached a barrier, and returns a future that waits for the
     /// other members: a split-phase barrier, during which this member can do other work. The others
     /// learn of the arrival when `arrive` returns or, at the latest, when the calling task lets

@@ -1,6 +1,7 @@
 //! Waiting in a collective for what other members send.
 
-use std::future::{Future, poll_fn};
+use std::convert::Infallible;
+use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
@@ -24,15 +25,13 @@ impl Run {
         take: impl FnMut(&mut Context) -> Option<T>,
     ) -> Result<T, Failure> {
         let mut wait = pin!(self.until(take));
-        let mut vigil: Option<Pin<Box<dyn Future<Output = ()> + Send + '_>>> = None;
+        let mut vigil: Option<Pin<Box<dyn Future<Output = Infallible> + Send + '_>>> = None;
         poll_fn(|context| {
             if let Poll::Ready(found) = wait.as_mut().poll(context) {
                 return Poll::Ready(found);
             }
             let vigil = vigil.get_or_insert_with(|| Box::pin(self.keep_vigil(from, round)));
-            // The vigil ends only by a failure, with which `wait` ends, too.
-            let _ = vigil.as_mut().poll(context);
-            Poll::Pending
+            vigil.as_mut().poll(context).map(|never| match never {})
         })
         .await
     }
@@ -78,7 +77,7 @@ impl Run {
     /// Checks on a member for as long as this one waits for it: connects to that member if there is
     /// no connection, has the connection probed for signs of life, and tells the member what this
     /// one waits for. A failure ends the collective, and with it the vigil.
-    async fn keep_vigil(&self, from: usize, round: u32) {
+    async fn keep_vigil(&self, from: usize, round: u32) -> Infallible {
         let runtime = self.core.bundle.runtime();
         let sleep = || {
             let _here = runtime.enter();
@@ -89,14 +88,16 @@ impl Run {
         let peer = match self.core.peer(whole).await {
             Ok(peer) => peer,
             Err(failure) => {
-                return self.core.mailbox.fail(self.team.context, &self.here(failure));
+                self.core.mailbox.fail(self.team.context, &self.here(failure));
+                return pending().await;
             }
         };
         let _watch = peer.watch();
         loop {
             let waits = (self.team.context, self.sequence, self.label(round).word());
             if peer.notify(WAITS, waits).await.is_err() {
-                return;
+                // The end of the connection ends the collective.
+                return pending().await;
             }
             sleep().await;
         }

@@ -8,7 +8,7 @@ use crate::element::Element;
 use crate::error::{Error, ErrorKind};
 use crate::functions::{Apply, apply, is_in_a_word};
 use crate::messages::{Entry, Operation, Target};
-use crate::peers::{Route, Shape};
+use crate::peers::{Far, Route, Shape};
 use crate::world::Landing;
 
 impl<T: Atomic> Place<'_, T> {
@@ -17,7 +17,7 @@ impl<T: Atomic> Place<'_, T> {
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
     pub async fn fetch_add(self, value: T) -> Result<T, Error> {
-        self.fetch_change(Shape::Awaited, Verb::Add, [value; 2])?.done().await
+        self.changed(Verb::Add, [value; 2]).await
     }
 
     /// Begins to add to the number, split-phase; the handle gives what the number was.
@@ -52,7 +52,7 @@ impl<T: Atomic> Place<'_, T> {
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
     pub async fn swap(self, value: T) -> Result<T, Error> {
-        self.fetch_change(Shape::Awaited, Verb::Swap, [value; 2])?.done().await
+        self.changed(Verb::Swap, [value; 2]).await
     }
 
     /// Replaces the number by `new` if it is `expected`, and returns what it was: if that is
@@ -61,23 +61,41 @@ impl<T: Atomic> Place<'_, T> {
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
     pub async fn compare_swap(self, expected: T, new: T) -> Result<T, Error> {
-        self.fetch_change(Shape::Awaited, Verb::CompareSwap, [expected, new])?.done().await
+        self.changed(Verb::CompareSwap, [expected, new]).await
     }
 
-    /// Replaces the number by `value` if that is less, and returns what it was.
+    /// Replaces the number by `value` if that is less, and returns what it was. A floating-point
+    /// number that is NaN counts as greater than all others, and `value` as no less if it is NaN.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
     pub async fn fetch_min(self, value: T) -> Result<T, Error> {
-        self.fetch_change(Shape::Awaited, Verb::Min, [value; 2])?.done().await
+        self.changed(Verb::Min, [value; 2]).await
     }
 
-    /// Replaces the number by `value` if that is greater, and returns what it was.
+    /// Replaces the number by `value` if that is greater, and returns what it was. A floating-point
+    /// number that is NaN counts as less than all others, and `value` as no greater if it is NaN.
     ///
     /// # Errors
     /// When the pointer is wrong, or the process has gone.
     pub async fn fetch_max(self, value: T) -> Result<T, Error> {
-        self.fetch_change(Shape::Awaited, Verb::Max, [value; 2])?.done().await
+        self.changed(Verb::Max, [value; 2]).await
+    }
+
+    /// Adds to the number without an acknowledgement, as [`store_add`](Self::store_add) does, and
+    /// lets other tasks run while there is no credit for a message.
+    ///
+    /// # Errors
+    /// When the pointer is wrong, or the process has gone.
+    pub async fn store_add_async(self, value: T) -> Result<(), Error> {
+        let core = &*self.world.0;
+        let (peer, _) = self.resolve_number()?;
+        let full = |far: &Far| !far.outbox.borrow().has_room_to_store(8);
+        match peer.route(Shape::Split, size_of::<T>()) {
+            Route::OneSided(far) | Route::Messages(far) if full(far) => core.flush().await?,
+            _ => core.breathe().await?,
+        }
+        self.store_add(value)
     }
 
     /// Replaces the number by `value` if that is less, without an acknowledgement, as
@@ -96,6 +114,13 @@ impl<T: Atomic> Place<'_, T> {
     /// When the pointer is wrong, or the process has gone.
     pub fn store_max(self, value: T) -> Result<(), Error> {
         self.store_change(Verb::Max, value)
+    }
+
+    /// Changes the number, and waits for what it was.
+    async fn changed(self, verb: Verb, operands: [T; 2]) -> Result<T, Error> {
+        let before = self.fetch_change(Shape::Awaited, verb, operands)?;
+        self.world.0.breathe().await?;
+        before.done().await
     }
 
     fn fetch_change(&self, shape: Shape, verb: Verb, operands: [T; 2]) -> Result<Get<T>, Error> {
@@ -226,7 +251,7 @@ impl<T: Element> Place<'_, T> {
     ) -> Result<Get<R>, Error> {
         let (peer, offset) = self.resolve()?;
         let core = &self.world.0;
-        let number = core.function(&function)?;
+        let (number, is_same) = core.function(&function)?;
         let in_a_word = is_in_a_word(size_of::<T>());
         if in_a_word {
             check_number::<T>(offset)?;
@@ -235,7 +260,10 @@ impl<T: Element> Place<'_, T> {
             // A value that is not a single word is changed by its owner alone.
             (Route::Memory(memory), far) if in_a_word || far.is_none() => {
                 let place = (memory, offset);
-                let result = apply(function.run, place, &core.served.large, argument);
+                let result = match is_same {
+                    true => apply(function.run, place, &core.served.large, argument),
+                    false => core.served.run(number, place, argument),
+                };
                 return Ok(Get::here(result.expect("the place was checked")));
             }
             (_, Some(far)) => far,
@@ -256,14 +284,19 @@ impl<T: Element> Place<'_, T> {
 }
 
 impl crate::world::Core {
-    /// The number of a function that all processes have defined.
+    /// The number of a function that all processes have defined, and whether its code is known to
+    /// be that of the `Apply` by which it was defined.
     fn function<T: Element, A: Element, R: Element>(
         &self,
         function: &Apply<T, A, R>,
-    ) -> Result<u64, Error> {
+    ) -> Result<(u64, bool), Error> {
         let sizes = [size_of::<T>(), size_of::<A>(), size_of::<R>()];
         let functions = self.functions.borrow();
-        let at = functions.iter().position(|known| *known == (function.name, sizes));
-        at.map(|at| at as u64).ok_or_else(|| ErrorKind::NotDefined { name: function.name }.into())
+        let all = functions.iter().enumerate();
+        let mut same = all.filter(|(_, known)| (known.name, known.sizes) == (function.name, sizes));
+        let Some((at, known)) = same.next() else {
+            return Err(ErrorKind::NotDefined { name: function.name }.into());
+        };
+        Ok((at as u64, known.code == function.run as usize))
     }
 }

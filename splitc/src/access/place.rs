@@ -71,7 +71,9 @@ impl<'w, T: Element> Place<'w, T> {
     pub async fn read(self) -> Result<T, Error> {
         let (peer, offset) = self.resolve()?;
         if let Route::Memory(memory) = peer.route(Shape::Awaited, size_of::<T>()) {
-            return Ok(load(memory, offset));
+            let value = load(memory, offset);
+            self.world.0.breathe().await?;
+            return Ok(value);
         }
         self.fetch(Shape::Awaited)?.done().await
     }
@@ -85,6 +87,7 @@ impl<'w, T: Element> Place<'w, T> {
         let (peer, offset) = self.resolve()?;
         if let Route::Memory(memory) = peer.route(Shape::Awaited, size_of::<T>()) {
             save(memory, offset, value);
+            self.world.0.breathe().await?;
             return Ok(());
         }
         self.send(Shape::Awaited, value)?.done().await
@@ -112,7 +115,8 @@ impl<'w, T: Element> Place<'w, T> {
     /// arrived: by [`World::store_sync`], which counts bytes, or by [`World::all_store_sync`].
     ///
     /// A store that goes by messages may wait here to be aggregated with others. It leaves when the
-    /// message is full, or when this process next awaits anything of the world. While there is no
+    /// message is full, when this process next waits for something of the world, and with
+    /// [`World::flush`]. While there is no
     /// credit for a full message, `store` makes progress and blocks the thread, so that no other
     /// task runs; [`store_async`](Self::store_async) lets them run.
     ///
@@ -148,6 +152,7 @@ impl<'w, T: Element> Place<'w, T> {
                 core.flush().await?;
             }
         }
+        core.breathe().await?;
         self.store(value)
     }
 

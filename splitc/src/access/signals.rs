@@ -34,6 +34,9 @@ impl<T: Element> Span<'_, T> {
     /// # Ok::<(), doorbell::splitc::RunError>(())
     /// ```
     ///
+    /// RDMA adds to `u64` and `i64` only: with signals of other types, messages carry the data,
+    /// too.
+    ///
     /// # Errors
     /// When a range is wrong, the slice has another length, the signal is in another process's
     /// memory, or the process has gone.
@@ -49,7 +52,8 @@ impl<T: Element> Span<'_, T> {
         }
         signal.resolve_number()?;
         // The signal goes the same way as the data, and so can't overtake it.
-        let data = self.put(values)?;
+        let by_messages = !S::KIND.is_added_by_rdma();
+        let data = self.put_by(values, by_messages)?;
         let behind = signal.signal_behind(&data, value)?;
         Ok(Done { world: data.world, by: behind })
     }
@@ -68,15 +72,12 @@ impl<S: Atomic> Place<'_, S> {
                 core.wake(peer)?;
                 Ok(By::Now)
             }
-            (By::Tally(tally), _, Some(far)) if S::KIND.is_added_by_rdma() => {
+            (By::Tally(tally), _, Some(far)) => {
                 tally.one_more();
                 let landing = Landing::Tally(tally.clone());
                 core.post_fetch_add((peer.rank, far), offset, bits[0], landing)?;
                 Ok(By::Tally(tally.clone()))
             }
-            (By::Tally(_), ..) => Err(Error::invalid(
-                "a signal behind data that RDMA writes is a u64 or an i64: RDMA adds no others",
-            )),
             (_, _, Some(far)) => {
                 let entry = Entry {
                     operation: Operation::Atomic(change, false),
@@ -103,7 +104,8 @@ impl<T: Element> Place<'_, T> {
     ///
     /// # Errors
     /// When the pointer is wrong, or points to another process's memory; or when a process of the
-    /// world has gone, for that process may be the one that was to write.
+    /// world has gone, for that process may be the one that was to write; or when the programs of
+    /// all other processes have ended and the condition is not met.
     pub async fn wait_until(self, mut condition: impl FnMut(T) -> bool) -> Result<T, Error> {
         let (peer, offset) = self.resolve()?;
         let core = &*self.world.0;
@@ -113,6 +115,7 @@ impl<T: Element> Place<'_, T> {
         core.flush().await?;
         let memory = core.heap.region();
         core.until(|core| {
+            let nobody = core.nobody_writes();
             let value = load(memory, offset);
             match condition(value) {
                 true => {
@@ -120,7 +123,7 @@ impl<T: Element> Place<'_, T> {
                     fence(Ordering::Acquire);
                     Some(Ok(value))
                 }
-                false => core.fates.first().map(|gone| Err(gone.into())),
+                false => nobody.map(|gone| Err(gone.into())),
             }
         })
         .await

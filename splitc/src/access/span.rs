@@ -29,6 +29,8 @@ pub struct Span<'w, T> {
     /// the beginning of the next.
     blocks: usize,
     step: usize,
+    /// Whether a span that was strided already was strided again.
+    strided_twice: bool,
 }
 
 impl World {
@@ -47,17 +49,19 @@ impl World {
     /// # Ok::<(), doorbell::splitc::RunError>(())
     /// ```
     pub fn span<T: Element>(&self, first: GlobalPtr<T>, len: usize) -> Span<'_, T> {
-        Span { world: self, first, len, blocks: 1, step: len }
+        Span { world: self, first, len, blocks: 1, step: len, strided_twice: false }
     }
 }
 
 impl<'w, T: Element> Span<'w, T> {
     /// Repeats the elements of this span in `blocks` blocks, each of which begins `step` elements
     /// behind the beginning of the block before: the column of a matrix that is kept in rows of 100
-    /// is `world.span(first, 1).strided(rows, 100)`.
+    /// is `world.span(first, 1).strided(rows, 100)`. A span that is strided already can't be
+    /// strided again: operations on the result fail.
     #[must_use]
     pub fn strided(self, blocks: usize, step: usize) -> Self {
-        Self { blocks, step, ..self }
+        let strided_twice = self.strided_twice || (self.blocks, self.step) != (1, self.len);
+        Self { blocks, step, strided_twice, ..self }
     }
 
     /// The pointer to the first element.
@@ -78,6 +82,9 @@ impl<'w, T: Element> Span<'w, T> {
     /// The peer that has the elements, the offset in its heap at which the first block begins, and
     /// how many bytes a block has.
     fn resolve(&self) -> Result<(&'w Peer, usize, usize), Error> {
+        if self.strided_twice {
+            return Err(Error::invalid("a span that is strided already was strided again"));
+        }
         if self.blocks > 1 && self.step < self.len {
             let (len, step) = (self.len, self.step);
             let why = format!("blocks of {len} elements, {step} from each to the next, overlap");
@@ -127,6 +134,7 @@ impl<'w, T: Element> Span<'w, T> {
             for (offset, block) in self.offsets(first).zip(blocks) {
                 memory.read_at(offset, block).expect("the range was checked");
             }
+            self.world.0.breathe().await?;
             return Ok(());
         }
         into.copy_from_slice(&self.read().await?);
@@ -185,12 +193,21 @@ impl<'w, T: Element> Span<'w, T> {
     /// # Errors
     /// When the range is wrong, the slice has another length, or the process has gone.
     pub fn put(&self, values: &[T]) -> Result<Done, Error> {
+        self.put_by(values, false)
+    }
+
+    /// Begins to write a copy of the elements; by messages rather than by RDMA, if so told.
+    pub(super) fn put_by(&self, values: &[T], by_messages: bool) -> Result<Done, Error> {
         self.check(values.len())?;
         let (peer, first, bytes) = self.resolve()?;
         let mut by = By::Now;
         let blocks = values.as_bytes().chunks(bytes.max(1));
         for (offset, block) in self.offsets(first).zip(blocks) {
-            match peer.route(Shape::Split, bytes) {
+            let route = match peer.route(Shape::Split, bytes) {
+                Route::OneSided(far) if by_messages => Route::Messages(far),
+                route => route,
+            };
+            match route {
                 Route::Memory(memory) => {
                     memory.write_at(offset, block).expect("the range was checked");
                 }
@@ -252,6 +269,35 @@ impl<'w, T: Element> Span<'w, T> {
     }
 }
 
+impl<T: Element> Span<'_, T> {
+    /// Stores a copy of the elements as [`store`](Self::store) does, and lets other tasks run while
+    /// there is no credit for a message.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub async fn store_async(&self, values: &[T]) -> Result<(), Error> {
+        self.check(values.len())?;
+        let (peer, first, bytes) = self.resolve()?;
+        let Route::Messages(far) = peer.route(Shape::Split, bytes) else {
+            self.world.0.breathe().await?;
+            return self.store(values);
+        };
+        let core = &*self.world.0;
+        let longest = far.outbox.borrow().longest_entry();
+        let blocks = values.as_bytes().chunks(bytes.max(1));
+        for (offset, block) in self.offsets(first).zip(blocks) {
+            for (at, offset, len) in pieces((0, offset, bytes), longest) {
+                let has_room = far.outbox.borrow().has_room_to_store(len);
+                if !has_room {
+                    core.flush().await?;
+                }
+                core.store_range((peer, far), offset, &block[at..at + len])?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The most bytes that a one-sided request moves.
 pub(super) const MOST_AT_ONCE: usize = 1 << 20;
 
@@ -271,6 +317,6 @@ impl<T> fmt::Debug for Span<'_, T> {
             .field("len", &self.len)
             .field("blocks", &self.blocks)
             .field("step", &self.step)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -1,9 +1,10 @@
 //! Collective allocations of the symmetric heap: the same range of every process's heap.
 
 use std::cell::Cell;
+use std::fmt;
 
 use crate::element::Element;
-use crate::error::{Error, HeapError};
+use crate::error::{Error, ErrorKind, HeapError};
 use crate::global_ptr::{GlobalPtr, Raw};
 use crate::heap::Stand;
 use crate::world::{World, bytes_of};
@@ -17,6 +18,17 @@ pub(crate) struct Allocation {
     size: u64,
     /// Whether the process has its part as a slice at present.
     pub lent: Cell<bool>,
+    /// Whether the process is opening or closing a private epoch, or freeing the allocation.
+    changing: Cell<bool>,
+}
+
+/// A guard during whose life a process does not begin another change of an allocation.
+pub(super) struct Changing<'a>(&'a Cell<bool>);
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
 }
 
 /// Compares numbers that all processes pass, and returns the position of the first that differs
@@ -65,11 +77,15 @@ impl Allocation {
                 differs
                     .map(|at| match at.unwrap_or(4) {
                         // Another process has no room at this place.
-                        4 => HeapError::Full { asked: bytes, heap: core.heap.len(), free: 0 },
+                        4 => HeapError::FullElsewhere { asked: bytes },
                         at => {
-                            let what =
-                                ["the length", "the block", "the size of the type", "the type"];
-                            let here = format!("{one} and {other} of {name}");
+                            let what = [
+                                "the length",
+                                "the length of a block or row",
+                                "the size of the type",
+                                "the type",
+                            ];
+                            let here = format!("{one} by {other} elements of {name}");
                             HeapError::Differs { what: what[at], here }
                         }
                     })
@@ -79,7 +95,8 @@ impl Allocation {
         differs?;
         let number = core.heap.blocks.add(place, bytes);
         let (size, lent) = (size_of::<T>() as u64, Cell::new(false));
-        Ok(Self { world: world.clone(), number, from: place, size, lent })
+        let changing = Cell::new(false);
+        Ok(Self { world: world.clone(), number, from: place, size, lent, changing })
     }
 
     pub fn world(&self) -> &World {
@@ -107,13 +124,24 @@ impl Allocation {
         whole.then(|| (past / self.size) as usize)
     }
 
+    /// Begins a change of the allocation, which must not overlap with another change by this
+    /// process, nor with the life of its slice.
+    pub(super) fn change(&self) -> Result<Changing<'_>, Error> {
+        if self.lent.get() {
+            let why = "this process has its part as a slice: drop that `Private` first";
+            return Err(Error::invalid(why));
+        }
+        if self.changing.replace(true) {
+            let why = "another `private`, `share` or `free` of this array is still under way in this \
+                       process: await that first";
+            return Err(Error::invalid(why));
+        }
+        Ok(Changing(&self.changing))
+    }
+
     /// Ends a private epoch. If there is none, the call only waits for all processes.
     pub async fn share(&self) -> Result<(), Error> {
-        if self.lent.get() {
-            return Err(Error::invalid(
-                "the `Private` of this epoch is still there: drop it first",
-            ));
-        }
+        let _changing = self.change()?;
         // A process that has passed this agreement may access the parts of others, which have
         // dropped their slices by then.
         self.agree(Step::Share).await?;
@@ -127,19 +155,23 @@ impl Allocation {
         self.shut(Stand::Private, Step::Close).await
     }
 
-    /// Ends all accesses by pointers, in agreement with all processes. If that fails, the access
-    /// stays as it was before.
+    /// Ends all accesses by pointers, in agreement with all processes. If the processes do
+    /// different things, the access stays as it was before.
     async fn shut(&self, stand: Stand, step: Step) -> Result<(), Error> {
         let (core, blocks) = (&*self.world.0, &self.world.0.heap.blocks);
         let before = blocks.get(self.number).map_or(Stand::Freed, |block| block.stand);
         // From here on this process begins no access to the allocation, and the accesses that it
         // has begun are done before the others are told so.
         blocks.set(self.number, stand);
-        let agreed = async {
-            core.all_done().await?;
-            self.agree(step).await
-        };
-        agreed.await.inspect_err(|_| blocks.set(self.number, before))
+        core.all_done().await.inspect_err(|_| blocks.set(self.number, before))?;
+        self.agree(step).await.inspect_err(|why| {
+            // All processes see that they differ. After any other failure, such as the death of a
+            // process, another may have succeeded and have its part as a slice: then pointers stay
+            // refused.
+            if let ErrorKind::Heap(HeapError::Differs { .. }) = why.kind() {
+                blocks.set(self.number, before);
+            }
+        })
     }
 
     /// Waits until all processes take the same step with the same allocation.
@@ -149,7 +181,7 @@ impl Allocation {
             None => Ok(()),
             Some(at) => {
                 let what = ["the allocation", "what is done with it"][at];
-                let here = format!("allocation {}, to {step:?}", self.number);
+                let here = format!("allocation {}, to {step}", self.number);
                 Err(HeapError::Differs { what, here }.into())
             }
         }
@@ -157,6 +189,7 @@ impl Allocation {
 
     /// Frees the allocation in every process's heap. A collective call: all processes await it.
     pub async fn free(self) -> Result<(), Error> {
+        let _changing = self.change()?;
         self.shut(Stand::Freed, Step::Free).await?;
         let heap = &self.world.0.heap;
         if let Some(block) = heap.blocks.get(self.number) {
@@ -172,6 +205,16 @@ enum Step {
     Close,
     Share,
     Free,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Close => "make it private",
+            Self::Share => "share it again",
+            Self::Free => "free it",
+        })
+    }
 }
 
 /// A hash of a name, by which processes compare names.

@@ -144,7 +144,8 @@ impl<T: Element> Spread<T> {
     /// [error](AccessError::Private).
     ///
     /// # Errors
-    /// When an epoch is open already in this process, or a process has gone.
+    /// When this process has its [`Private`] already, or waits for it or for the end of an epoch in
+    /// another future; or when a process has gone.
     pub async fn private(&self) -> Result<Private<'_, T>, Error> {
         let own = self.own_len();
         Private::open(&self.allocation, own).await

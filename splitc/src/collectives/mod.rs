@@ -5,9 +5,11 @@ mod combining;
 mod operations;
 pub mod operators;
 mod team;
+mod words;
 
 pub use begun::{Awaited, Begun, Collective};
 pub use team::Team;
+pub(crate) use words::in_words;
 
 use crate::error::Error;
 use crate::world::World;
@@ -20,9 +22,12 @@ impl World {
     /// # Errors
     /// When a process has gone, or an operation has failed since the last [`sync`](Self::sync).
     pub async fn leave(&self) -> Result<(), Error> {
+        let core = &*self.0;
         self.sync().await?;
-        self.all_store_sync().await?;
-        self.0.group.clone().leave().await;
+        core.all_done().await?;
+        core.tell_of_end().await?;
+        core.group.finish().await?;
+        core.group.clone().leave().await;
         Ok(())
     }
 }

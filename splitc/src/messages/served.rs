@@ -9,6 +9,7 @@ use doorbell_am::{Handlers, ReplyId, RequestId, Undeliverable};
 use doorbell_verbs::Region;
 
 use super::entry::{Operation, read_head, whole};
+use crate::element::Element;
 use crate::functions::Function;
 use crate::heap::CONTROL;
 use crate::stores::counter;
@@ -20,19 +21,64 @@ pub(crate) const OPERATIONS: RequestId<u64> = RequestId::new(0, "operations");
 pub(crate) const STORES: RequestId<(u64, u64)> = RequestId::new(1, "stores");
 /// A request that wakes a process which sleeps until its memory changes.
 pub(crate) const WAKE: RequestId<u64> = RequestId::new(2, "wake");
-/// The reply to `OPERATIONS`, with the values that the operations found. Its arguments are the
-/// argument of the request, and how many operations were refused.
-pub(crate) const ANSWERS: ReplyId<(u64, u64)> = ReplyId::new(0, "answers");
+/// A request by which a process says that its program has ended: it writes nothing more.
+pub(crate) const ENDED: RequestId<u64> = RequestId::new(3, "ended");
+/// The reply to `OPERATIONS`, with the values that the operations found. Its argument is the
+/// argument of the request.
+pub(crate) const ANSWERS: ReplyId<u64> = ReplyId::new(0, "answers");
+/// The reply to `OPERATIONS` of which some were refused: the argument of the request, and
+/// [which](Refusals) operations were refused.
+pub(crate) const REFUSALS: ReplyId<[u64; 9]> = ReplyId::new(1, "refusals");
 
 /// An answer to a message of operations, as the handler of replies leaves it for the program.
 pub(crate) struct Answer {
     /// The argument of the request: the peer's rank in the upper half, and the message's number in
     /// the lower.
     pub about: u64,
-    /// How many operations the peer refused; or why the message did not arrive.
-    pub refused: Result<u64, Undeliverable>,
+    /// The operations that the peer refused; or why the message did not arrive.
+    pub refused: Result<Refusals, Undeliverable>,
     /// The values that the operations found, in the order of the operations.
     pub values: Vec<u8>,
+}
+
+/// The operations of a message that were refused: a bit for each operation, by its position.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Refusals([u64; 8]);
+
+impl Refusals {
+    /// How many operations a message has at most: each takes a word, and a message has 4096 bytes.
+    const MOST: usize = 512;
+
+    pub fn any(&self) -> bool {
+        self.0 != [0; 8]
+    }
+
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Whether the operation at a position was refused.
+    pub fn contains(&self, at: usize) -> bool {
+        self.0.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
+    }
+
+    fn add(&mut self, at: usize) {
+        if let Some(word) = self.0.get_mut(at / 64) {
+            *word |= 1 << (at % 64);
+        }
+    }
+
+    fn add_from(&mut self, at: usize) {
+        (at..Self::MOST).for_each(|at| self.add(at));
+    }
+
+    fn words(self, about: u64) -> [u64; 9] {
+        std::array::from_fn(|at| if at == 0 { about } else { self.0[at - 1] })
+    }
+
+    fn of_words(words: [u64; 9]) -> (u64, Self) {
+        (words[0], Self(std::array::from_fn(|at| words[at + 1])))
+    }
 }
 
 /// The state that message handlers share with the program.
@@ -43,6 +89,8 @@ pub(crate) struct Served {
     pub large: Mutex<()>,
     /// How many operations of peers were refused here.
     refused: AtomicU64,
+    /// How many peers have said that their programs have ended.
+    ended: AtomicUsize,
     answers: Mutex<VecDeque<Answer>>,
     waiting: AtomicUsize,
     /// Buffers of answers that were handled, to be used again.
@@ -59,6 +107,7 @@ impl Served {
             functions: RwLock::default(),
             large: Mutex::default(),
             refused: AtomicU64::new(0),
+            ended: AtomicUsize::new(0),
             answers: Mutex::default(),
             waiting: AtomicUsize::new(0),
             spare: Mutex::default(),
@@ -67,13 +116,18 @@ impl Served {
 
     /// The table of message handlers, for the endpoint of this process.
     pub fn handlers(self: &Arc<Self>) -> Handlers {
-        let [operations, stores, answers, returned] = [(); 4].map(|()| self.clone());
+        let [operations, stores, answers, refusals, ended, returned] =
+            [(); 6].map(|()| self.clone());
         let mut values = Vec::new();
         Handlers::new()
             .request(OPERATIONS, move |request, about| {
                 values.clear();
                 let refused = operations.serve(request.payload(), &mut values);
-                if request.reply_with(ANSWERS, (about, refused), &values).is_err() {
+                let replied = match refused.any() {
+                    false => request.reply_with(ANSWERS, about, &values),
+                    true => request.reply_with(REFUSALS, refused.words(about), &values),
+                };
+                if replied.is_err() {
                     operations.refused.fetch_add(1, Ordering::Relaxed);
                     tracing::warn!("an answer was longer than its message allows");
                 }
@@ -84,10 +138,17 @@ impl Served {
                 stores.count(bytes, turn);
             })
             .request(WAKE, |_, _| ())
-            .reply(ANSWERS, move |reply, (about, refused)| {
-                let mut values = locked(&answers.spare).pop().unwrap_or_default();
-                values.extend_from_slice(reply.payload());
-                answers.answer(Answer { about, refused: Ok(refused), values });
+            .request(ENDED, move |_, _| {
+                ended.ended.fetch_add(1, Ordering::Release);
+            })
+            .reply(ANSWERS, move |reply, about| {
+                let values = answers.values_of(reply.payload());
+                answers.answer(Answer { about, refused: Ok(Refusals::default()), values });
+            })
+            .reply(REFUSALS, move |reply, words| {
+                let (about, refused) = Refusals::of_words(words);
+                let values = refusals.values_of(reply.payload());
+                refusals.answer(Answer { about, refused: Ok(refused), values });
             })
             .returned(move |came_back| {
                 let about = came_back.words().next();
@@ -96,6 +157,19 @@ impl Served {
                     returned.answer(Answer { about, refused, values: Vec::new() });
                 }
             })
+    }
+
+    /// A copy of the values of an answer, in a buffer that was used before if there is one.
+    fn values_of(&self, payload: &[u8]) -> Vec<u8> {
+        let mut values = locked(&self.spare).pop().unwrap_or_default();
+        values.extend_from_slice(payload);
+        values
+    }
+
+    /// How many peers have said that their programs have ended. What they wrote before is in place
+    /// by then.
+    pub fn ended(&self) -> usize {
+        self.ended.load(Ordering::Acquire)
     }
 
     fn answer(&self, answer: Answer) {
@@ -137,30 +211,49 @@ impl Served {
         self.functions.write().unwrap_or_else(PoisonError::into_inner).push(function);
     }
 
+    /// Runs a function, by its number, on a value of this process's own or of mapped memory. `None`
+    /// if the place can't hold the value.
+    pub fn run<A: Element, R: Element>(
+        &self,
+        number: u64,
+        place: (&Region, usize),
+        argument: A,
+    ) -> Option<R> {
+        let functions = self.functions.read().unwrap_or_else(PoisonError::into_inner);
+        let mut result = R::new_zeroed();
+        let function = functions.get(number as usize)?;
+        let done = function.run(place, &self.large, argument.as_bytes(), result.as_mut_bytes());
+        done.then_some(result)
+    }
+
     /// How many operations of peers were refused here.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Carries out the entries of a message, and appends the answers to `values`. Returns how many
-    /// operations were refused. A malformed entry counts as one refused operation, and nothing
-    /// behind it is carried out.
-    fn serve(&self, entries: &[u8], values: &mut Vec<u8>) -> u64 {
-        let mut refused = 0;
-        let mut rest = entries;
-        while let Some((word, behind)) = rest.split_first_chunk() {
-            let done = self.entry(u64::from_le_bytes(*word), behind, values);
-            match done {
+    /// Carries out the entries of a message, and appends the answers to `values`. Returns the
+    /// operations that were refused. A malformed entry, and whatever is behind it, is not carried
+    /// out; this process counts it as one refused operation.
+    fn serve(&self, entries: &[u8], values: &mut Vec<u8>) -> Refusals {
+        let mut refused = Refusals::default();
+        let (mut count, mut rest) = (0, entries);
+        for at in 0.. {
+            let Some((word, behind)) = rest.split_first_chunk() else { break };
+            match self.entry(u64::from_le_bytes(*word), behind, values) {
                 Some((true, behind)) => rest = behind,
-                Some((false, behind)) => (refused, rest) = (refused + 1, behind),
+                Some((false, behind)) => {
+                    refused.add(at);
+                    (count, rest) = (count + 1, behind);
+                }
                 None => {
-                    refused += 1;
+                    refused.add_from(at);
+                    count += 1;
                     break;
                 }
             }
         }
-        if refused > 0 {
-            self.refused.fetch_add(refused, Ordering::Relaxed);
+        if count > 0 {
+            self.refused.fetch_add(count, Ordering::Relaxed);
         }
         refused
     }

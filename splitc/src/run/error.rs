@@ -60,6 +60,14 @@ pub enum RunError {
         #[source]
         source: io::Error,
     },
+    /// The job has no processes, or more than a machine should run.
+    #[error("a job of {count} processes: there must be at least 1, and {most} at most")]
+    Count {
+        /// How many processes the job was to have.
+        count: usize,
+        /// The most processes of a job on one machine.
+        most: usize,
+    },
     /// An environment variable has a value that makes no sense.
     #[error("{variable} is `{found}`: {expected}")]
     Environment {

@@ -113,7 +113,7 @@ impl Job {
                 let (variable, found) = ("DOORBELL_RANK", rank.to_string());
                 return Err(RunError::Environment { variable, found, expected });
             }
-            (None, None) => match (number("DOORBELL_PROCESSES")?, number("DOORBELL_THREADS")?) {
+            (None, None) => match (count("DOORBELL_PROCESSES")?, count("DOORBELL_THREADS")?) {
                 (Some(count), _) => Self::processes(count),
                 (None, Some(count)) => Self::threads(count),
                 (None, None) => Self::threads(processors()),
@@ -174,6 +174,11 @@ impl Job {
         T: Send,
         F: AsyncFn(World) -> Result<T, BoxError> + Sync,
     {
+        if let Mode::Threads(count) | Mode::Processes(count) = self.mode
+            && !(1..=MOST).contains(&count)
+        {
+            return Err(RunError::Count { count, most: MOST });
+        }
         match self.mode {
             Mode::Threads(count) => {
                 threads::run(count, self.device.as_deref(), self.config, &program)
@@ -189,6 +194,9 @@ impl Job {
     }
 }
 
+/// The most processes of a job on one machine.
+const MOST: usize = 4096;
+
 /// How many processors this process may use.
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -196,6 +204,16 @@ fn processors() -> usize {
 
 fn text(variable: &str) -> Option<String> {
     std::env::var(variable).ok().filter(|text| !text.is_empty())
+}
+
+fn count(variable: &'static str) -> Result<Option<usize>, RunError> {
+    match number(variable)? {
+        Some(count) if !(1..=MOST).contains(&count) => {
+            let expected = "the job must have at least 1 process, and 4096 at most";
+            Err(RunError::Environment { variable, found: count.to_string(), expected })
+        }
+        found => Ok(found),
+    }
 }
 
 fn number(variable: &'static str) -> Result<Option<usize>, RunError> {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use super::member::{joined, on_thread, open, play};
 use super::{BoxError, RunError, secret, text};
 use crate::config::Config;
-use crate::world::{JoinError, World};
+use crate::world::{JoinError, LONGEST, World};
 
 /// The environment variable with the job's name, which is the name of a socket, too. Only a process
 /// that another has started has the variable.
@@ -47,7 +47,7 @@ where
     T: Send,
     F: AsyncFn(World) -> Result<T, BoxError> + Sync,
 {
-    let (count, device) = (count.max(1), device.unwrap_or("shm"));
+    let device = device.unwrap_or("shm");
     if RAN.swap(true, Ordering::Relaxed) {
         return Err(RunError::SecondJob);
     }
@@ -78,7 +78,9 @@ where
             let join = async || {
                 let nic = open(0, device, (config, count)).await?;
                 let own = nic.address().to_string();
-                let all = started.meet(&listener, own, config.start)?;
+                let all = started.meet(&listener, own, config.start);
+                // Where one has not reported, the others end, too, when their connections do.
+                let all = all.inspect_err(|_| started.streams.clear())?;
                 World::join_on(&nic, 0, &all, config).await
             };
             play(0, join, program)
@@ -198,7 +200,7 @@ impl Started {
         own: String,
         within: Duration,
     ) -> Result<Vec<String>, JoinError> {
-        let until = Instant::now() + within;
+        let until = Instant::now() + within.min(LONGEST);
         let mut all = vec![own];
         all.resize(self.children.len() + 1, String::new());
         let missing = |all: &[String], why: String| {
@@ -221,7 +223,7 @@ impl Started {
                     // A process that has ended before it reported never will, even if it ended with
                     // success.
                     if let Some((rank, status)) = self.has_ended(|_| true) {
-                        return Err(missing(&all, format!("process {rank} ended with {status}")));
+                        return Err(JoinError::Ended { rank, status });
                     }
                     if Instant::now() >= until {
                         return Err(missing(&all, "it did not report".to_owned()));

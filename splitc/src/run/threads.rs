@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::member::{joined, on_thread, open, play};
 use super::{BoxError, RunError, secret};
 use crate::config::Config;
-use crate::world::{JoinError, World};
+use crate::world::{JoinError, LONGEST, World};
 
 /// Runs a program in `count` threads, each of which is a process of the world.
 pub(super) fn run<T, F>(
@@ -20,7 +20,6 @@ where
     F: AsyncFn(World) -> Result<T, BoxError> + Sync,
 {
     config.key = secret();
-    let count = count.max(1);
     let (device, addresses) = (device.unwrap_or("shm"), Addresses::new(count));
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..count)
@@ -89,7 +88,7 @@ impl Addresses {
         own: String,
         within: Duration,
     ) -> Result<Vec<String>, JoinError> {
-        let until = Instant::now() + within;
+        let until = Instant::now() + within.min(LONGEST);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.addresses[rank] = Some(own);
         self.changed.notify_all();

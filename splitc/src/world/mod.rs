@@ -1,9 +1,11 @@
 //! The world: this process, its peers, and the memory that they share.
 
 mod join;
+mod keeper;
 mod one_sided;
 mod progress;
 mod sending;
+mod serving;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -19,16 +21,19 @@ use tokio::task::AbortHandle;
 use crate::config::Carrier;
 use crate::error::{AccessError, Error, ErrorKind};
 use crate::fates::Fates;
+use crate::functions::Defined;
 use crate::global_ptr::{GlobalPtr, Raw};
 use crate::heap::Heap;
 use crate::landing::Slot;
 use crate::messages::Served;
 use crate::peers::Peer;
 
-pub(crate) use join::nic_config;
 pub use join::{JoinError, Membership};
+pub(crate) use join::{LONGEST, nic_config};
 pub(crate) use one_sided::{Flight, Landing};
 pub(crate) use sending::What;
+
+use keeper::Keeper;
 
 /// A process's view of all processes of a program: who they are, the memory that they share, and
 /// how they work together.
@@ -64,10 +69,15 @@ pub(crate) struct Core {
     /// How many of the bytes that were stored here in this turn `store_sync` has waited for
     /// already.
     pub consumed: Cell<u64>,
+    /// How many operations were begun and, in `breathed`, at which of them other tasks of the
+    /// thread were let run last; both wrap around.
+    pub counted: Cell<u32>,
+    pub breathed: Cell<u32>,
     /// The turn, 0 or 1, in which stores are counted: see [`stores`](crate::stores).
     pub turn: Cell<u64>,
-    pub functions: RefCell<Vec<(&'static str, [usize; 3])>>,
+    pub functions: RefCell<Vec<Defined>>,
     watch: AbortHandle,
+    _keeper: Option<Keeper>,
 }
 
 impl Drop for Core {
@@ -189,6 +199,7 @@ impl Core {
     /// accessed there. The error says what is wrong with the pointer, or why the peer has gone.
     #[inline]
     pub fn resolve<T>(&self, ptr: GlobalPtr<T>, len: usize) -> Result<(&Peer, usize), Error> {
+        self.count_one();
         let raw = ptr.raw();
         self.heap.check(raw, len as u64)?;
         let rank = raw.rank as usize;

@@ -7,7 +7,7 @@ use super::{Core, World};
 use crate::error::{Error, ErrorKind};
 use crate::heap::SLEEPS;
 use crate::landing::Slot;
-use crate::messages::{Answer, Batch, Target};
+use crate::messages::{Answer, Batch, Refusals, Target};
 use crate::peers::Far;
 
 /// How long a process that waits for a change of its memory sleeps at a time: at first and, as
@@ -39,29 +39,34 @@ impl World {
         if core.outstanding.get() > 0 {
             core.until(|core| (core.outstanding.get() == 0).then_some(())).await;
         }
+        core.count_one();
+        let breathed = core.breathe().await;
         match core.failure.take() {
             Some(why) => Err(why),
-            None => flushed,
+            None => flushed.and(breathed),
         }
     }
 
     /// Sends all operations and stores that wait to be aggregated with more, and serves other
-    /// processes if they have sent anything. Every awaited function of the world flushes first, so
-    /// a program needs `flush` only before it goes on to compute.
+    /// processes if they have sent anything. Whenever a process has to wait for something of the
+    /// world, that is done first, so a program needs `flush` only before it goes on to compute.
     ///
     /// # Errors
     /// When a process has gone to which operations or stores were to be sent.
     pub async fn flush(&self) -> Result<(), Error> {
         self.0.flush().await?;
-        self.0.bundle.poll(true);
+        self.0.look_around();
+        tokio::task::yield_now().await;
         Ok(())
     }
 
     /// Serves what has come from other processes, without waiting: for programs that compute for
     /// long, and are not in [dedicated mode](crate::Config::progress).
+    ///
+    /// Collectives that were begun, and whatever else is awaited, go on only when the program
+    /// awaits something: `tokio::task::yield_now().await` is enough.
     pub fn poll(&self) {
-        self.0.bundle.poll(true);
-        self.0.settle();
+        self.0.look_around();
     }
 }
 
@@ -116,8 +121,7 @@ impl Core {
         far.answered.set(far.answered.get() + 1);
         self.outstanding.set(self.outstanding.get() - 1);
         match answer.refused {
-            Ok(0) if self.hand_out(&batch, &answer.values) => {}
-            Ok(count) => self.fail(batch, ErrorKind::Refused { rank, count: count.max(1) }.into()),
+            Ok(refused) => self.hand_out(&batch, rank, refused, &answer.values),
             Err(why) => {
                 let why = format!("process {rank} did not carry operations out: {why}");
                 self.fail(batch, Error::invalid(why));
@@ -126,48 +130,60 @@ impl Core {
         self.served.recycle(answer.values);
     }
 
-    /// Hands out the values of an answer to their targets. Returns whether there were as many bytes
-    /// as expected.
-    fn hand_out(&self, batch: &Batch, mut values: &[u8]) -> bool {
-        for target in &batch.targets {
+    /// Hands out the values that have come, and fails the operations that were refused, or for
+    /// which no value has come.
+    fn hand_out(&self, batch: &Batch, rank: usize, refused: Refusals, mut values: &[u8]) {
+        let failed = || ErrorKind::Refused { rank, count: refused.count().max(1) }.into();
+        for (at, target) in batch.targets.iter().enumerate() {
             let len = usize::from(target.len());
-            let Some((value, rest)) = values.split_at_checked(len.next_multiple_of(8)) else {
-                return false;
-            };
-            (values, _) = (rest, ());
-            let value = &value[..len];
-            match *target {
-                Target::Nothing => {}
-                Target::Slot { slot, .. } => self.fill(slot, Slot::of(value)),
-                Target::Row { row, at, .. } => {
-                    batch.rows[usize::from(row)].borrow_mut().land(at, value);
-                }
-                Target::Heap { offset, .. } => {
-                    let written = self.heap.region().write_at(offset as usize, value);
-                    written.expect("the range was checked");
-                }
+            let whole = values.split_at_checked(len.next_multiple_of(8));
+            let (value, rest) = whole.unwrap_or((&[], &[]));
+            values = rest;
+            match value.get(..len) {
+                Some(value) if !refused.contains(at) => self.hand_over(batch, target, value),
+                _ => self.fail_one(batch, target, failed()),
             }
         }
-        values.is_empty()
+        // An empty message confirms stores, and has no targets.
+        if batch.targets.is_empty() && refused.any() {
+            self.note(failed());
+        }
+    }
+
+    /// Hands the value of one operation to whoever waits for it.
+    fn hand_over(&self, batch: &Batch, target: &Target, value: &[u8]) {
+        match *target {
+            Target::Nothing => {}
+            Target::Slot { slot, .. } => self.fill(slot, Slot::of(value)),
+            Target::Row { row, at, .. } => {
+                batch.rows[usize::from(row)].borrow_mut().land(at, value);
+            }
+            Target::Heap { offset, .. } => {
+                let written = self.heap.region().write_at(offset as usize, value);
+                written.expect("the range was checked");
+            }
+        }
     }
 
     /// Fails all operations of a message.
     #[cold]
     fn fail(&self, batch: Batch, why: Error) {
-        // `fill` notes the failures of slots.
-        let mut untold = false;
-        for target in &batch.targets {
-            match *target {
-                Target::Nothing | Target::Heap { .. } => untold = true,
-                Target::Slot { slot, .. } => self.fill(slot, Slot::Failed(why.clone())),
-                Target::Row { row, .. } => {
-                    batch.rows[usize::from(row)].borrow_mut().fail(&why);
-                    untold = true;
-                }
-            }
-        }
-        if untold || batch.targets.is_empty() {
+        batch.targets.iter().for_each(|target| self.fail_one(&batch, target, why.clone()));
+        if batch.targets.is_empty() {
             self.note(why);
+        }
+    }
+
+    /// Fails one operation of a message, for its handle and for the next `sync`.
+    #[cold]
+    fn fail_one(&self, batch: &Batch, target: &Target, why: Error) {
+        match *target {
+            Target::Nothing | Target::Heap { .. } => self.note(why),
+            Target::Slot { slot, .. } => self.fill(slot, Slot::Failed(why)),
+            Target::Row { row, .. } => {
+                batch.rows[usize::from(row)].borrow_mut().fail(&why);
+                self.note(why);
+            }
         }
     }
 

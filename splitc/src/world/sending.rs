@@ -9,7 +9,7 @@ use doorbell_verbs::Stand;
 use super::{Core, Landing};
 use crate::error::Error;
 use crate::heap::SLEEPS;
-use crate::messages::{OPERATIONS, STORES, WAKE};
+use crate::messages::{ENDED, OPERATIONS, STORES, WAKE};
 use crate::peers::{Far, Peer, Route, Shape};
 use crate::stores::counter;
 
@@ -218,6 +218,19 @@ impl Core {
             let credit = credit.map_err(|why| self.unsent((rank, far), why))?;
             far.unconfirmed.set(false);
             self.send_by(credit, (rank, far), What::Operations)?;
+        }
+        Ok(())
+    }
+
+    /// Tells all peers that the program of this process has ended, behind all that the process has
+    /// sent to them.
+    pub async fn tell_of_end(&self) -> Result<(), Error> {
+        for (rank, far) in
+            self.peers.iter().filter_map(|peer| Some((peer.rank, peer.far.as_ref()?)))
+        {
+            let credit = far.messages.credit().await;
+            let credit = credit.map_err(|why| self.unsent((rank, far), why))?;
+            credit.request(ENDED, 0).map_err(|why| self.unsent((rank, far), why))?;
         }
         Ok(())
     }

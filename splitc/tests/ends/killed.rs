@@ -37,12 +37,11 @@ fn config(carrier: Carrier) -> Config {
     Config { patience: Duration::from_millis(500), ..by(carrier) }
 }
 
-/// The process that is killed: it has joined, and serves its peer, or computes.
+/// The process that is killed: it has joined, and serves its peer.
 fn dies(part: &str) {
     let mut words = part.split(' ');
     let (device, carrier) = (words.next().expect("a device"), words.next().expect("a carrier"));
     let carrier = carrier.parse().expect("the name of a carrier");
-    let is_deaf = words.next() == Some("deaf");
     let nic = open(device, &std::process::id().to_string());
     child::tell(nic.address());
     let peer = child::listen().expect("an address");
@@ -52,11 +51,6 @@ fn dies(part: &str) {
         let array = world.blocked::<u64>(4000).await.expect("room");
         world.barrier().await.expect("it is there");
         child::tell("ready");
-        if is_deaf {
-            loop {
-                std::thread::park();
-            }
-        }
         let _ = array.at(2000).wait_until(|value| value == u64::MAX).await;
     });
 }
@@ -142,10 +136,10 @@ fn by_udp_a_process_that_is_killed_ends_all_that_others_have_to_do_with_it() {
     }
 }
 
-/// Begins an operation to a process that is deaf, and so has it under way when that process is
+/// Begins an operation to a process that is stopped, and so has it under way when that process is
 /// killed.
 fn tells(device: &str, carrier: Carrier, kind: usize, test: &str) {
-    let mut other = Child::start(test, &format!("{device} {carrier} deaf"), None);
+    let mut other = Child::start(test, &format!("{device} {carrier}"), None);
     let address = other.hear();
     let nic = open(device, &std::process::id().to_string());
     other.say(nic.address());
@@ -156,6 +150,8 @@ fn tells(device: &str, carrier: Carrier, kind: usize, test: &str) {
         let own = world.allocate::<u64>(100).expect("room");
         world.barrier().await.expect("it is there");
         assert_eq!(other.hear(), "ready");
+        // It answers nothing any more.
+        other.stop();
         let theirs = world.span(array.pointer(2000).expect("it is there"), 100);
         // The handles are dropped: it is for the sync to tell.
         let begun = match kind {
@@ -168,7 +164,9 @@ fn tells(device: &str, carrier: Carrier, kind: usize, test: &str) {
         begun.expect("the process lives");
         world.flush().await.expect("the process lives");
         other.kill();
-        let why = world.sync().await.expect_err("the process has died");
+        let Err(why) = world.sync().await else {
+            panic!("{device}, {carrier}, {kind}: the process has died, and the sync says nothing");
+        };
         assert_eq!(why.gone(), Some(1), "{device}, {carrier}, {kind}: {why}");
         world.sync().await.expect("a failure is told once");
     });

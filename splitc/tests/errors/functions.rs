@@ -54,7 +54,7 @@ fn functions_that_differ_between_processes_are_defined_nowhere() {
                 (true, _) => world.define(OTHER_NAME).await,
             };
             let why = heap_error(defined);
-            let what = ["the argument", "the function"][turn];
+            let what = ["the argument", "the name"][turn];
             assert!(matches!(why, HeapError::Differs { what: said, .. } if said == what), "{why}");
             assert!(array.at(0).apply(BYTE, 1).await.is_err());
         }

@@ -16,7 +16,9 @@ const SERVICE: u64 = 0x0053_706c_6974_4301;
 const OPERATIONS: RequestId<u64> = RequestId::new(0, "operations");
 const STORES: RequestId<(u64, u64)> = RequestId::new(1, "stores");
 const WAKE: RequestId<u64> = RequestId::new(2, "wake");
-const ANSWERS: ReplyId<(u64, u64)> = ReplyId::new(0, "answers");
+const ENDED: RequestId<u64> = RequestId::new(3, "ended");
+const ANSWERS: ReplyId<u64> = ReplyId::new(0, "answers");
+const REFUSALS: ReplyId<[u64; 9]> = ReplyId::new(1, "refusals");
 
 const KEY: u64 = 0x5eed;
 const HEAP: u64 = 1 << 20;
@@ -68,10 +70,12 @@ fn greedy() -> Vec<u8> {
 async fn connect(nic: &Nic, to: &str) -> (Bundle, Endpoint, Peer) {
     let bundle = Bundle::new(nic, &BundleConfig::default()).expect("room");
     let handlers = Handlers::new()
-        .request(OPERATIONS, |request, about| request.reply(ANSWERS, (about, 0)))
+        .request(OPERATIONS, |request, about| request.reply(ANSWERS, about))
         .request(STORES, |_, _| ())
         .request(WAKE, |_, _| ())
-        .reply(ANSWERS, |_, _| ());
+        .request(ENDED, |_, _| ())
+        .reply(ANSWERS, |_, _| ())
+        .reply(REFUSALS, |_, _| ());
     let endpoint = Endpoint::builder().service(SERVICE).tag(Tag(KEY)).payload(4096);
     let endpoint = endpoint.open_on(&bundle, handlers).await.expect("nobody has that name");
     let name = Name::at(to, SERVICE);

@@ -108,6 +108,12 @@ impl Child {
         writeln!(self.hears, "{line}").expect("it is still there");
     }
 
+    /// Stops it by SIGSTOP, so that it does nothing at all any more. It has stopped when this
+    /// returns.
+    pub fn stop(&mut self) {
+        sys::stop(self.process.id()).expect("a child can be stopped");
+    }
+
     /// Ends it by SIGKILL, whatever it is doing.
     pub fn kill(&mut self) -> ExitStatus {
         self.process.kill().expect("a child can be killed");

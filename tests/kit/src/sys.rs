@@ -15,6 +15,17 @@ fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
+/// Stops a child process, and waits until it has stopped.
+pub(crate) fn stop(child: u32) -> io::Result<()> {
+    let (child, mut status) = (child as libc::pid_t, 0);
+    // SAFETY: plain system calls; the status is written to a live variable.
+    unsafe {
+        check(libc::kill(child, libc::SIGSTOP))?;
+        check(libc::waitpid(child, &raw mut status, libc::WUNTRACED))?;
+    }
+    Ok(())
+}
+
 /// Moves this thread, and no other, into a new network namespace.
 pub(crate) fn leave_network() -> io::Result<()> {
     // SAFETY: a plain system call.

@@ -46,6 +46,14 @@ pub enum JoinError {
         /// The error of the last attempt.
         why: String,
     },
+    /// Another process ended before it had joined.
+    #[error("process {rank} ended with {status} before it had joined")]
+    Ended {
+        /// The rank of that process.
+        rank: usize,
+        /// Its exit status.
+        status: std::process::ExitStatus,
+    },
     /// The process at an address is not of this world, or runs another version of the library.
     #[error("process {rank} at {address} is not of this world: {why}")]
     Stranger {

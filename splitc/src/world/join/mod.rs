@@ -25,6 +25,7 @@ pub use membership::{JoinError, Membership};
 use pairs::Pair;
 use watch::watch;
 
+use super::keeper::Keeper;
 use super::{Core, World};
 use crate::config::{Carrier, Config};
 use crate::fates::Fates;
@@ -43,6 +44,9 @@ const PAYLOAD: usize = 4096;
 /// Up to this many processes, the members of the world's group have many credits for each other
 /// from the start.
 const FEW: usize = 16;
+/// The most receive buffers of the endpoint for messages, of a little more than [`PAYLOAD`] each:
+/// 270 MB, if a process has that many peers that all send at the same time.
+const MOST_RECEIVES: usize = 1 << 16;
 /// The most one-sided requests under way to each process.
 const REQUESTS: usize = 128;
 
@@ -88,6 +92,10 @@ impl World {
     }
 }
 
+/// The longest time that a configuration is taken to mean: about a year, which can be added to any
+/// instant.
+pub(crate) const LONGEST: Duration = Duration::from_secs(1 << 25);
+
 /// The configuration of the NIC of a process, in a world of `size` processes.
 pub(crate) fn nic_config(config: &Config, size: usize) -> doorbell_verbs::Config {
     let default = doorbell_verbs::Config::default();
@@ -97,10 +105,7 @@ pub(crate) fn nic_config(config: &Config, size: usize) -> doorbell_verbs::Config
         // Three connections to each other process, and room for some that are ending.
         queue_pairs: (4 * size + 64).clamp(64, 16_384),
         completions: default.completions.max(4 * size + 65),
-        keep_alive: KeepAlive {
-            idle: config.patience,
-            busy: config.patience.min(KeepAlive::default().busy),
-        },
+        keep_alive: KeepAlive { idle: config.patience, busy: config.patience },
         ..default
     }
 }
@@ -129,6 +134,9 @@ impl<'j> Joining<'j> {
     ) -> Result<Self, JoinError> {
         let wrong = |why: String| JoinError::Config(why);
         let size = addresses.len();
+        if let Some(empty) = addresses.iter().position(String::is_empty) {
+            return Err(wrong(format!("the address of process {empty}, of {size}, is empty")));
+        }
         if rank >= size || u32::try_from(size).is_err() {
             return Err(wrong(format!("rank {rank} is not among {size} addresses")));
         }
@@ -151,7 +159,7 @@ impl<'j> Joining<'j> {
         let completions = nic.completion_queue(depth).map_err(|why| device(why.into()))?;
         let served = Served::new(heap.region().clone());
         let bundle = bundle(nic, config, size).map_err(|why| device(why.into()))?;
-        let deadline = Instant::now() + config.start;
+        let deadline = Instant::now() + config.start.min(LONGEST);
         Ok(Self {
             nic,
             rank,
@@ -192,6 +200,7 @@ impl<'j> Joining<'j> {
             let far = messages.remove(&rank).zip(pairs.remove(&rank));
             peers.push(self.peer(rank, far)?);
         }
+        let keeper = self.keeper()?;
         let Self { nic, rank, bundle, heap, registered, served, completions, .. } = self;
         let world = World(Rc::new(Core {
             rank,
@@ -211,11 +220,25 @@ impl<'j> Joining<'j> {
             dirty: RefCell::default(),
             failure: RefCell::new(None),
             consumed: Cell::new(0),
+            counted: Cell::new(0),
+            breathed: Cell::new(0),
             turn: Cell::new(0),
             functions: RefCell::default(),
             watch,
+            _keeper: keeper,
         }));
         Ok(world)
+    }
+
+    /// Starts the thread that answers for this process while it computes, where a device can't tell
+    /// a process that computes from one that has died, and no other thread answers.
+    fn keeper(&self) -> Result<Option<Keeper>, JoinError> {
+        let lossless = self.nic.capabilities().lossless;
+        if lossless || self.size() == 1 || self.config.progress != Progress::Inline {
+            return Ok(None);
+        }
+        let keeper = Keeper::start(&self.bundle, self.config.patience);
+        keeper.map(Some).map_err(|why| self.device(why.into()))
     }
 
     fn size(&self) -> usize {
@@ -242,10 +265,19 @@ impl<'j> Joining<'j> {
             .credits(self.config.credits)
             .payload(PAYLOAD)
             .places(self.size())
-            .receives(self.config.credits.saturating_mul(2 * self.size()).clamp(64, 1 << 16))
+            .receives(self.receives())
             .open_on(&self.bundle, self.served.handlers())
             .await;
         opened.map_err(|why| self.device(why.into()))
+    }
+
+    /// Returns the most receive buffers of the endpoint. Each pair of processes has two
+    /// connections, since either process sends by the one that it has made; an endpoint provides
+    /// receives for the requests and the answers of both, and for new peers only while half of its
+    /// receives are free.
+    fn receives(&self) -> usize {
+        let others = self.size() - 1;
+        self.config.credits.saturating_mul(8 * others).clamp(64, MOST_RECEIVES)
     }
 
     async fn group(&self) -> Result<Group, JoinError> {
@@ -254,7 +286,7 @@ impl<'j> Joining<'j> {
             rank: self.rank,
             members: members.map(|address| Name::at(address.as_str(), COLLECTIVES)).collect(),
             tag: Some(self.tag()),
-            patience: self.config.start,
+            patience: self.config.start.min(LONGEST),
             // Credits come back once for a quarter of those that a member has at first, by a
             // message of their own, which a barrier should not wait for.
             first_credits: if self.size() <= FEW { 64 } else { 8 },

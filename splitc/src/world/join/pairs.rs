@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
-use doorbell_verbs::{Connection, Listener, Mapped, Queues, QueuesConfig, RemoteMemory, ServiceId};
+use doorbell_verbs::{
+    ConnectError, Connection, Listener, Mapped, Queues, QueuesConfig, RemoteMemory, ServiceId,
+};
 use futures_util::future::try_join_all;
 use tokio::time::timeout_at;
 
 use super::membership::Attempt;
-use super::told::Told;
+use super::told::{MAGIC, Told};
 use super::{JoinError, Joining, ONE_SIDED, REQUESTS};
 
 /// The queue pair between this process and another, and access to the other's heap.
@@ -36,11 +38,14 @@ impl Joining<'_> {
                     return Err(self.missing(missing(), "it did not come".to_owned()));
                 };
                 let Some(told) = Told::read(incoming.private()) else { continue };
-                let fits = told.key == self.config.key && told.size as usize == self.size();
                 let rank = told.rank as usize;
-                let is_new = rank > self.rank && rank < self.size() && !pairs.contains_key(&rank);
-                if !fits || !is_new {
-                    tracing::warn!(rank, "somebody asked who is not of this world");
+                if let Err(why) = self.admits(&told) {
+                    tracing::warn!(rank, why, "a process was refused");
+                    // It may have gone meanwhile.
+                    let _ = incoming.reject(&refusal(why));
+                    continue;
+                }
+                if rank <= self.rank || rank >= self.size() || pairs.contains_key(&rank) {
                     continue;
                 }
                 let Ok(queues) = self.domain.queues(&self.queues_config()) else {
@@ -72,7 +77,13 @@ impl Joining<'_> {
                 let queues = queues.map_err(|why| Attempt::Again(why.to_string()))?;
                 let connected =
                     queues.connect(&self.addresses[rank], ServiceId(ONE_SIDED), &told).await;
-                connected.map_err(|why| Attempt::Again(why.to_string()))
+                connected.map_err(|why| match why {
+                    ConnectError::Refused { ref private, .. } => match refused(private) {
+                        Some(text) => Attempt::Stranger(text),
+                        None => Attempt::Again(why.to_string()),
+                    },
+                    why => Attempt::Again(why.to_string()),
+                })
             })
             .await?;
         match Told::read(&answer) {
@@ -85,6 +96,21 @@ impl Joining<'_> {
                 Err(self.stranger(rank, why.into()))
             }
         }
+    }
+
+    /// Checks that a process that asks belongs to this world. The error is for that process, which
+    /// is told no more than it needs.
+    fn admits(&self, told: &Told) -> Result<(), &'static str> {
+        if told.key != self.config.key {
+            return Err("the two have different keys");
+        }
+        if told.size as usize != self.size() {
+            return Err("the two were given different numbers of addresses");
+        }
+        if told.heap().len() != self.heap.len() {
+            return Err("the two have heaps of different lengths");
+        }
+        Ok(())
     }
 
     /// Checks that another process's heap has the length of this process's heap.
@@ -134,4 +160,16 @@ impl Joining<'_> {
             Err(_) => Err(failed("it did not grant it".to_owned())),
         }
     }
+}
+
+/// The data of a refusal, which says why a process was refused.
+fn refusal(why: &str) -> Vec<u8> {
+    [&MAGIC[..], why.as_bytes()].concat()
+}
+
+/// Why this process was refused, if the data of the refusal says so.
+fn refused(private: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(private.strip_prefix(&MAGIC)?).ok()?;
+    // The data of a refusal has zeros behind it.
+    Some(text.trim_end_matches('\0').to_owned())
 }

@@ -12,7 +12,8 @@ pub(super) struct Told {
 }
 
 /// The first bytes of the data: a name, the version, and the byte order of this machine.
-const MAGIC: [u8; 8] = *if cfg!(target_endian = "little") { b"SplitC1l" } else { b"SplitC1b" };
+pub(super) const MAGIC: [u8; 8] =
+    *if cfg!(target_endian = "little") { b"SplitC1l" } else { b"SplitC1b" };
 
 impl Told {
     pub fn to_bytes(self) -> Vec<u8> {
