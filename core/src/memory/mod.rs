@@ -60,6 +60,7 @@
 mod buf;
 mod bulk;
 mod few;
+mod prefetch;
 #[cfg(not(loom))]
 mod private;
 mod region;

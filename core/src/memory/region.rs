@@ -86,6 +86,16 @@ impl Region {
         self.memory.words()
     }
 
+    /// Asks the processor to fetch the word at `offset` into its cache, since the word will be
+    /// written soon. This is a hint: it changes nothing, and an offset that is not within the region
+    /// is let pass.
+    #[inline]
+    pub fn prefetch_to_write(&self, offset: usize) {
+        if let Some(word) = self.words().get(offset / 8) {
+            super::prefetch::to_write(word);
+        }
+    }
+
     /// Reads the bytes at `offset` into `to`, in the manner of [`words::copy_out`].
     ///
     /// # Errors

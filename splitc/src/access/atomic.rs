@@ -190,7 +190,7 @@ impl<T: Atomic> Place<'_, T> {
         let (change, bits) = (Change { verb, kind }, [value.to_bits(); 2]);
         match peer.route(Shape::Split, len) {
             Route::Memory(memory) => {
-                change.apply(memory, offset, bits).expect("the place was checked");
+                core.change_soon((peer, memory), (change, bits[0]), offset);
                 core.stored(peer, len)
             }
             Route::OneSided(far) | Route::Messages(far) => {

@@ -1,5 +1,6 @@
 //! The world: this process, its peers, and the memory that they share.
 
+mod deferred;
 mod join;
 mod keeper;
 mod one_sided;
@@ -69,6 +70,8 @@ pub(crate) struct Core {
     /// How many of the bytes that were stored here in this turn `store_sync` has waited for
     /// already.
     pub consumed: Cell<u64>,
+    /// Changes of mapped memory that are about to be made.
+    pub deferred: RefCell<deferred::Deferred>,
     /// How many operations were begun and, in `breathed`, at which of them other tasks of the
     /// thread were let run last; both wrap around.
     pub counted: Cell<u32>,
@@ -197,7 +200,7 @@ impl Core {
 
     /// The peer whose memory a pointer points to, and the offset in its heap, if `len` bytes may be
     /// accessed there. The error says what is wrong with the pointer, or why the peer has gone.
-    #[inline]
+    #[inline(always)]
     pub fn resolve<T>(&self, ptr: GlobalPtr<T>, len: usize) -> Result<(&Peer, usize), Error> {
         self.count_one();
         let raw = ptr.raw();

@@ -123,6 +123,7 @@ impl Core {
         if bytes == 0 {
             return Ok(());
         }
+        self.make_changes();
         match (peer.route(Shape::Awaited, 8), &peer.far) {
             (Route::Memory(memory), _) => {
                 let _ = memory.fetch_add(counter(self.turn.get()), bytes);

@@ -220,6 +220,7 @@ impl<'j> Joining<'j> {
             dirty: RefCell::default(),
             failure: RefCell::new(None),
             consumed: Cell::new(0),
+            deferred: RefCell::default(),
             counted: Cell::new(0),
             breathed: Cell::new(0),
             turn: Cell::new(0),

@@ -1,0 +1,20 @@
+//! Hints to the processor that memory will be used: this module's unsafe code.
+
+#![allow(unsafe_code)]
+
+use crate::sync::AtomicU64;
+
+/// Has the cache line of a word fetched, to be written.
+#[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+#[inline]
+pub(super) fn to_write(word: &AtomicU64) {
+    // SAFETY: the instruction faults at no address, and changes neither memory nor registers.
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) word, options(nostack, preserves_flags, readonly));
+    }
+}
+
+/// Does nothing where there is no such hint.
+#[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
+#[inline]
+pub(super) fn to_write(_word: &AtomicU64) {}
