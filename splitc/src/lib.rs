@@ -50,8 +50,8 @@
 //!   fetch-and-add and compare-and-swap; other changes, and changes of numbers of four bytes, go by
 //!   messages. Stores are counted by a fetch-and-add behind them.
 //! * [`Carrier::Messages`]: Active Messages with k [credits](Config::credits). Operations are
-//!   aggregated until they fill a message of 4096 bytes, or until this process awaits something of
-//!   the world. Messages of gets and puts are answered, each by one reply. Messages of stores are
+//!   aggregated until they fill a message of 4096 bytes, or until this process waits for something
+//!   of the world, or [flushes](World::flush). Messages of gets and puts are answered, each by one reply. Messages of stores are
 //!   not answered: their credits come back once for max(1, k/4) messages.
 //! * [`Carrier::Mixed`]: messages for split-phase operations below 512 bytes, RDMA for all others.
 //!
@@ -83,18 +83,28 @@
 //! 4. Atomic changes of one number happen in one order for all processes, whatever carries them. An
 //!    aligned number of 1, 2, 4 or 8 bytes is never seen half written; longer elements may be.
 //!
-//! Mapped stores are in memory at once. They are *counted* every 4096 bytes, and whenever the
-//! process that stores awaits something of the world; until then their target's `store_sync` may
-//! not know of them.
+//! Mapped stores are in memory at once, but for atomic changes that are stored, such as
+//! [`store_add`](Place::store_add): up to 16 of these are made a little later, when the processor has
+//! fetched their words. Mapped stores are *counted* every 4096 bytes, whenever the process that
+//! stores waits for something of the world, after some thousand of its operations, and by
+//! [`flush`](World::flush); until then their target's `store_sync` may not know of them, and no
+//! other call of their process is needed after that.
 //!
 //! # Who makes progress
 //!
-//! [By default](Config::progress) a process serves the others whenever it awaits something of the
-//! world, or calls [`poll`](World::poll). While it computes, two kinds of operations on its memory
-//! go on: mapped ones, and RDMA writes over shared memory, which need only the NIC of the process
-//! that writes. All other RDMA and all messages wait. With
+//! [By default](Config::progress) a process serves the others whenever it waits for something of the
+//! world, or calls [`poll`](World::poll) or [`flush`](World::flush); and once for every thousand of
+//! its operations, though none of them has to wait. While it computes, two kinds of operations on
+//! its memory go on: mapped ones, and RDMA writes over shared memory, which need only the NIC of the
+//! process that writes. All other RDMA and all messages wait. Over a network they wait for half a
+//! second at most: there a thread of the library's own serves the others eight times in the time
+//! after which they would take the process for dead, [`patience`](Config::patience), and at least
+//! twice a second. So a process may compute for as long as it likes. With
 //! [`Progress::Dedicated`](doorbell_verbs::Progress::Dedicated) two threads of the library's own,
-//! one for the NIC and one for messages, serve the others, whatever the process does.
+//! one for the NIC and one for messages, serve the others at once, whatever the process does.
+//!
+//! A [`Begun`] collective goes on while its process awaits anything; `poll` alone does not move it,
+//! since other tasks of the thread must run.
 //!
 //! A call that is not awaited may have to wait, too: `get`, `put` and `store` by messages wait when
 //! the message is full and all credits are in use, and by RDMA when its queue is full. The call
@@ -112,7 +122,7 @@
 //! | operations by messages under way | [`credits`](Config::credits) messages, 16 bytes for each operation |
 //! | one-sided requests under way | 128, of 1 MiB at most each |
 //! | handles | what the program keeps; a value of up to 8 bytes in place, others in memory of their own |
-//! | receives | two for each credit and process, 64 to 65,536, of 4096 bytes |
+//! | receives | eight for each credit and other process, 64 to 65,536, of 4096 bytes |
 //! | connections | three for each pair of processes |
 //!
 //! # What goes wrong
@@ -126,7 +136,14 @@
 //!
 //! When a process dies, everything that others have under way to it ends with an error that [names
 //! it](Error::gone), and so do all collectives: at once over shared memory, within
-//! [`patience`](Config::patience) over a network.
+//! [`patience`](Config::patience) over a network. A process that waits for what another is to write,
+//! by [`wait_until`](Place::wait_until) or [`store_sync`](World::store_sync), gets an error as well
+//! when the programs of all others have ended.
+//!
+//! Processes that call different collectives get an error that names both. A collective that is
+//! dropped before it is done, by a time-out for example, can't be finished for the others either:
+//! it ends all collectives of the world, or of its team, with an error. To go on without waiting,
+//! [`begin`](Collective::begin) it and keep the handle.
 //!
 //! The processes of a world trust each other, and admit only processes that show the
 //! [key](Config::key). A process that breaks this library's rules can alter all shared memory, and
