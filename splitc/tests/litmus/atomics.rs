@@ -41,7 +41,7 @@ fn each_addition_finds_another_number() {
             let words = world.spread::<u64>(8).await?;
             let word = || words.at(owner);
             let mut found = Vec::new();
-            for round in 0..effort(200, 20_000) {
+            for round in 0..effort(200, 4000) {
                 match round % 4 {
                     0 => found.push(word().fetch_add(1).await?),
                     1 => found.push(word().apply(ADD, 1).await?),
@@ -82,7 +82,7 @@ fn each_swap_finds_what_another_has_left() {
         mix(&world)?;
         let words = world.spread::<u64>(4).await?;
         for owner in 0..4 {
-            let rounds = effort(300, 20_000);
+            let rounds = effort(300, 4000);
             let mut found = Vec::new();
             for round in 0..rounds {
                 let new = 1 + world.rank() as u64 * rounds + round;
@@ -107,7 +107,7 @@ fn a_function_of_a_long_value_runs_alone() {
         let values = world.spread::<[u64; 3]>(4).await?;
         for owner in 0..4 {
             let mut found = Vec::new();
-            for _ in 0..effort(100, 5000) {
+            for _ in 0..effort(100, 1000) {
                 found.push(values.at(owner).apply(COUNT, 1).await?);
                 let two =
                     [values.at(owner).get_apply(COUNT, 1)?, values.at(owner).get_apply(COUNT, 1)?];
@@ -148,7 +148,7 @@ fn numbers_that_share_a_word_do_not_disturb_each_other() {
             let halves = world.blocked::<u32>(4 * 4).await?;
             let floats = world.blocked::<f32>(4 * 4).await?;
             world.barrier().await?;
-            for round in 1..=effort(200, 10_000) {
+            for round in 1..=effort(200, 2000) {
                 write(&world, bytes.at(8 * owner + rank), round, round as u8).await?;
                 write(&world, bytes.at(8 * owner + 4 + rank), round + 1, !(round as u8)).await?;
                 write(&world, shorts.at(4 * owner + rank), round, round as u16).await?;
@@ -179,7 +179,7 @@ fn an_aligned_number_is_never_seen_half_written_nor_older_than_before() {
         for owner in 0..4 {
             let words = world.spread::<u64>(4).await?;
             let word = || words.at(owner);
-            let rounds = effort(500, 50_000);
+            let rounds = effort(500, 10_000);
             // All bytes of what is written count alike, so a mixture of two would show.
             let pattern = |round: u64| (round % 251) * 0x0101_0101_0101_0101;
             if world.rank() == owner {
