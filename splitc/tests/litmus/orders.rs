@@ -76,7 +76,7 @@ async fn pass(world: &World, passing: Passing, rounds: u64) -> Result<(), Error>
 #[test]
 fn who_sees_the_flag_sees_the_data() {
     for (device, config) in ways() {
-        let rounds = if device == "shm" { effort(150, 10_000) } else { effort(30, 1000) };
+        let rounds = if device == "shm" { effort(150, 2000) } else { effort(30, 300) };
         for passing in [
             Passing::WriteAndWrite,
             Passing::PutSyncAndPut,
@@ -94,7 +94,7 @@ fn who_sees_the_flag_sees_the_data() {
 #[test]
 fn behind_a_barrier_all_that_was_written_before_is_there() {
     for (device, config) in ways() {
-        let rounds = if device == "shm" { effort(100, 4000) } else { effort(20, 400) };
+        let rounds = if device == "shm" { effort(100, 1000) } else { effort(20, 200) };
         run(3, device, config, async move |world| {
             let (rank, size) = (world.rank(), world.size());
             let array = world.spread::<u64>(size * size).await?;
@@ -122,7 +122,7 @@ fn behind_a_barrier_all_that_was_written_before_is_there() {
 #[test]
 fn behind_an_all_store_sync_all_stores_are_in() {
     for (device, config) in ways() {
-        let rounds = if device == "shm" { effort(100, 4000) } else { effort(20, 400) };
+        let rounds = if device == "shm" { effort(100, 1000) } else { effort(20, 200) };
         run(3, device, config, async move |world| {
             let (rank, size) = (world.rank(), world.size());
             let array = world.spread::<u64>(size * size).await?;
@@ -172,9 +172,9 @@ impl Rendezvous {
 fn of_two_that_write_and_sync_and_then_read_one_sees_the_other() {
     for (device, config) in ways() {
         let rounds = match (device, config.carrier) {
-            (_, Some(Carrier::Mapped)) => effort(10_000, 100_000),
-            ("shm", _) => effort(1000, 20_000),
-            _ => effort(40, 1000),
+            (_, Some(Carrier::Mapped)) => effort(10_000, 50_000),
+            ("shm", _) => effort(1000, 5000),
+            _ => effort(40, 400),
         };
         let config = Config { heap: 256 << 20, ..config };
         for own in [false, true] {
@@ -206,7 +206,7 @@ fn of_two_that_write_and_sync_and_then_read_one_sees_the_other() {
 #[test]
 fn independent_writes_are_seen_in_one_order_by_all() {
     for (device, config) in ways() {
-        let rounds = if device == "shm" { effort(200, 10_000) } else { effort(20, 400) };
+        let rounds = if device == "shm" { effort(200, 2000) } else { effort(20, 200) };
         let met = Rendezvous::default();
         run(4, device, config, async move |world| {
             let (rank, rounds) = (world.rank(), rounds as usize);
