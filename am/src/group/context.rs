@@ -186,14 +186,17 @@ impl Context {
     }
 
     /// Returns the failure of a member whose message has arrived for another collective than the
-    /// one that this member has just begun with the same sequence number.
-    pub fn mismatch(&self, sequence: u64, collective: Collective) -> Option<Failure> {
-        let other = |arrived: &&Arrived| {
+    /// one that this member has just begun with the same sequence number. Messages for another
+    /// collective are dropped, so that the begun one takes none of them for its own.
+    pub fn mismatch(&mut self, sequence: u64, collective: Collective) -> Option<Failure> {
+        let other = |arrived: &Arrived| {
             arrived.key.sequence == sequence && arrived.collective != collective
         };
-        let arrived = self.arrived.iter().find(other)?;
+        let arrived = self.arrived.iter().find(|arrived| other(arrived))?;
         let cause = Cause::Mismatch { here: collective, there: arrived.collective };
-        Some(Failure { whole: arrived.key.from, after: sequence - 1, cause })
+        let failure = Failure { whole: arrived.key.from, after: sequence - 1, cause };
+        self.arrived.retain(|arrived| !other(arrived));
+        Some(failure)
     }
 
     /// Ends a collective, successfully if `done`, and drops all that has arrived for it. Returns

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::barrier::BARRIER;
 use super::collective::Collective;
 use super::context::{Arrived, Key, Ticket};
 use super::core::Core;
@@ -47,7 +48,9 @@ impl Run {
             }
             let barrier = context.begin_fence();
             let ticket = context.begin(collective);
-            Ok((barrier, ticket, context.mismatch(ticket.sequence, collective)))
+            let own = barrier.and_then(|own| context.mismatch(own.sequence, BARRIER));
+            let mismatch = context.mismatch(ticket.sequence, collective);
+            Ok((barrier, ticket, own.or(mismatch)))
         });
         let (barrier, ticket, mismatch) = begun.unwrap_or(Err(None)).map_err(|failure| {
             let Some(failure) = failure else { return core.own_leave().error(team) };
@@ -63,7 +66,7 @@ impl Run {
             ended: false,
         };
         if let Some(ticket) = barrier {
-            let run = of(super::barrier::BARRIER, ticket);
+            let run = of(BARRIER, ticket);
             core.bundle.runtime().spawn(super::barrier::run(run));
         }
         if let Some(failure) = mismatch {

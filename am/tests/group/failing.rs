@@ -51,6 +51,31 @@ fn members_that_wait_for_each_other_in_different_collectives_find_that_out() {
     });
 }
 
+/// A member took the message of another collective, if that had come before it began its own, for
+/// one of its own, and was done.
+#[test]
+fn no_member_is_done_with_a_collective_by_messages_of_another() {
+    for size in 2..=4 {
+        for late in 0..20 {
+            with_members(size, async move |groups| {
+                let outcomes = spmd(&groups, move |group| async move {
+                    if group.rank() > 0 {
+                        return group.fence().await;
+                    }
+                    // The messages of the others come meanwhile, or not.
+                    for _ in 0..late {
+                        tokio::task::yield_now().await;
+                    }
+                    group.barrier().await
+                });
+                for outcome in outcomes.await {
+                    assert!(matches!(outcome, Err(GroupError::Mismatch { .. })), "{outcome:?}");
+                }
+            });
+        }
+    }
+}
+
 #[test]
 fn roots_that_differ_are_named() {
     with_members(3, async |groups| {
