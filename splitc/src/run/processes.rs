@@ -32,6 +32,11 @@ static RAN: AtomicBool = AtomicBool::new(false);
 /// `EX_UNAVAILABLE` of `sysexits.h`.
 const SECONDARY: i32 = 69;
 
+/// How often process 0 looks, while it joins the world, whether another process has ended and, as
+/// `AFTERMATH` says, how long it still tries to join when one has.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+const AFTERMATH: Duration = Duration::from_millis(100);
+
 /// How long processes that still run may take to end when the job is over.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -81,7 +86,9 @@ where
                 let all = started.meet(&listener, own, config.start);
                 // Where one has not reported, the others end, too, when their connections do.
                 let all = all.inspect_err(|_| started.streams.clear())?;
-                World::join_on(&nic, 0, &all, config).await
+                let joins = World::join_on(&nic, 0, &all, config);
+                let joined = started.unless_one_ends(joins).await;
+                joined.inspect_err(|_| started.streams.clear())
             };
             play(0, join, program)
         })
@@ -214,16 +221,16 @@ impl Started {
             match listener.accept() {
                 Ok((stream, _)) => {
                     let told = self.hear(stream, until).map_err(|why| failed(&all, why))?;
+                    // A process that has ended instead is found below.
+                    let Some(told) = told else { continue };
                     match all.get_mut(told.0).filter(|known| known.is_empty()) {
                         Some(known) => *known = told.1,
                         None => return Err(missing(&all, "two claim to be one process".into())),
                     }
                 }
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                    // A process that has ended before it reported never will, even if it ended with
-                    // success.
-                    if let Some((rank, status)) = self.has_ended(|_| true) {
-                        return Err(JoinError::Ended { rank, status });
+                    if let Some(ended) = self.one_has_ended() {
+                        return Err(ended);
                     }
                     if Instant::now() >= until {
                         return Err(missing(&all, "it did not report".to_owned()));
@@ -240,17 +247,54 @@ impl Started {
         Ok(all)
     }
 
-    /// Reads the report of a process: its rank, and the address of its NIC. Keeps the connection.
-    fn hear(&mut self, stream: UnixStream, until: Instant) -> io::Result<(usize, String)> {
+    /// Reads the report of a process: its rank, and the address of its NIC; `None` if the process
+    /// has ended instead. Keeps the connection.
+    fn hear(&mut self, stream: UnixStream, until: Instant) -> io::Result<Option<(usize, String)>> {
         let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(left))?;
         let mut line = String::new();
-        BufReader::new(&stream).read_line(&mut line)?;
+        if BufReader::new(&stream).read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
         let told = line.trim_end().split_once(' ');
         let told = told.and_then(|(rank, address)| Some((rank.parse().ok()?, address.to_owned())));
         self.streams.push(stream);
+        let told = told.map(Some);
         told.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a report makes no sense"))
+    }
+
+    /// Waits until this process has joined the world, or until one of the others, each of which has
+    /// reported its address, has ended without having joined.
+    async fn unless_one_ends<T>(
+        &mut self,
+        joins: impl Future<Output = Result<T, JoinError>>,
+    ) -> Result<T, JoinError> {
+        let ends = async {
+            loop {
+                if let Some(ended) = self.one_has_ended() {
+                    // If that process had joined, this one joins as well, and learns the rest as a
+                    // member of the world.
+                    tokio::time::sleep(AFTERMATH).await;
+                    return ended;
+                }
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            joined = joins => joined,
+            ended = ends => Err(ended),
+        }
+    }
+
+    /// The error about a process that has ended, if one has: it will not join any more, even if it
+    /// ended with success. Processes that ended by themselves come before those that ended because
+    /// another had.
+    fn one_has_ended(&mut self) -> Option<JoinError> {
+        let by_itself = self.has_ended(|status| status.code() != Some(SECONDARY));
+        let (rank, status) = by_itself.or_else(|| self.has_ended(|_| true))?;
+        Some(JoinError::Ended { rank, status })
     }
 
     /// The first process that has ended with a status that `way` accepts.

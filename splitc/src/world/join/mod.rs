@@ -302,9 +302,9 @@ impl<'j> Joining<'j> {
         self.again(rank, async || {
             let connected = endpoint.connect(name.clone()).await;
             connected.map_err(|why| match why {
-                // A process that shows another key now will not be admitted later.
-                am::MapError::Tag { .. } | am::MapError::Handlers { .. } => {
-                    Attempt::Stranger(format!("it has another key, or is another program: {why}"))
+                // A process with another key is told so, and this one too, by `pairs`.
+                am::MapError::Handlers { .. } => {
+                    Attempt::Stranger(format!("it is another program: {why}"))
                 }
                 why => Attempt::Again(why.to_string()),
             })

@@ -1,12 +1,15 @@
 //! Queue pairs between all processes for one-sided requests, and the mapping of heaps.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use doorbell_verbs::{
     ConnectError, Connection, Listener, Mapped, Queues, QueuesConfig, RemoteMemory, ServiceId,
 };
-use futures_util::future::try_join_all;
-use tokio::time::timeout_at;
+use futures_util::future::{join_all, try_join_all};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout_at};
 
 use super::membership::Attempt;
 use super::told::{MAGIC, Told};
@@ -19,53 +22,104 @@ pub(super) struct Pair {
     pub mapped: Option<Mapped>,
 }
 
+/// The processes that this one has met so far, and those that turned out not to be of its world.
+#[derive(Default)]
+struct Met {
+    pairs: RefCell<HashMap<usize, (Queues, RemoteMemory)>>,
+    others: RefCell<HashSet<usize>>,
+    /// The first failure, and a notice of it.
+    failure: RefCell<Option<JoinError>>,
+    failed: Notify,
+}
+
+impl Met {
+    /// Notes how the meeting with a process has ended.
+    fn note(&self, rank: usize, met: Result<(Queues, RemoteMemory), JoinError>) {
+        match met {
+            Ok(pair) => drop(self.pairs.borrow_mut().insert(rank, pair)),
+            Err(why) => {
+                self.others.borrow_mut().insert(rank);
+                self.failure.borrow_mut().get_or_insert(why);
+                self.failed.notify_one();
+            }
+        }
+    }
+
+    fn knows(&self, rank: usize) -> bool {
+        self.pairs.borrow().contains_key(&rank) || self.others.borrow().contains(&rank)
+    }
+}
+
+/// How long a process that has found another one not to be of its world still meets the rest: they
+/// are to learn of that one, too, rather than to miss this process.
+const PARTING: Duration = Duration::from_secs(1);
+
 impl Joining<'_> {
     /// Connects a queue pair with each other process: this process asks the processes of lower
     /// rank, and the processes of higher rank ask this one.
     pub(super) async fn pairs(
         &self,
-        mut listener: Listener,
+        listener: Listener,
     ) -> Result<HashMap<usize, Pair>, JoinError> {
-        let below = try_join_all((0..self.rank).map(|rank| self.ask(rank)));
-        let above = async {
-            let mut pairs = HashMap::new();
-            while pairs.len() < self.size() - 1 - self.rank {
-                let missing = || {
-                    let missing = self.rank + 1..self.size();
-                    missing.into_iter().find(|rank| !pairs.contains_key(rank)).unwrap_or(0)
-                };
-                let Ok(incoming) = timeout_at(self.deadline, listener.accept()).await else {
-                    return Err(self.missing(missing(), "it did not come".to_owned()));
-                };
-                let Some(told) = Told::read(incoming.private()) else { continue };
-                let rank = told.rank as usize;
-                if let Err(why) = self.admits(&told) {
-                    tracing::warn!(rank, why, "a process was refused");
-                    // It may have gone meanwhile.
-                    let _ = incoming.reject(&refusal(why));
-                    continue;
-                }
-                if rank <= self.rank || rank >= self.size() || pairs.contains_key(&rank) {
-                    continue;
-                }
-                let Ok(queues) = self.domain.queues(&self.queues_config()) else {
-                    return Err(self.missing(rank, "this NIC has no queue pair left".to_owned()));
-                };
-                // If this process can't accept, the other one asks again.
-                self.check_heap(rank, told.heap())?;
-                if let Ok((queues, _)) = queues.accept(incoming, &self.told().to_bytes()).await {
-                    pairs.insert(rank, (queues, told.heap()));
-                }
-            }
-            Ok(pairs)
+        let met = &Met::default();
+        let below = join_all((0..self.rank).map(|rank| async move {
+            met.note(rank, self.ask(rank).await);
+        }));
+        let all = async { tokio::join!(below, self.answer(listener, met)) };
+        let parts = async {
+            met.failed.notified().await;
+            sleep(PARTING).await;
         };
-        let (below, above) = tokio::try_join!(below, above)?;
-        let all = (0..self.rank).zip(below).chain(above);
-        let opened = all.map(|(rank, (queues, heap))| async move {
+        tokio::select! {
+            biased;
+            _ = all => {}
+            () = parts => {}
+        }
+        if let Some(why) = met.failure.take() {
+            return Err(why);
+        }
+        let opened = met.pairs.take().into_iter().map(|(rank, (queues, heap))| async move {
             let mapped = self.map(rank, &queues.connection, heap).await?;
             Ok((rank, Pair { queues, heap, mapped }))
         });
         Ok(try_join_all(opened).await?.into_iter().collect())
+    }
+
+    /// Accepts or refuses the processes that ask this one, until every process of higher rank has
+    /// asked.
+    async fn answer(&self, mut listener: Listener, met: &Met) {
+        let mut above = self.rank + 1..self.size();
+        while let Some(missing) = above.clone().find(|rank| !met.knows(*rank)) {
+            above.start = missing;
+            let Ok(incoming) = timeout_at(self.deadline, listener.accept()).await else {
+                let why = self.missing(missing, "it did not come".to_owned());
+                return met.note(missing, Err(why));
+            };
+            let Some(told) = Told::read(incoming.private()) else { continue };
+            let (rank, own) = (told.rank as usize, self.told());
+            if let Some(why) = own.differs(&told) {
+                tracing::warn!(rank, why, "a process was refused");
+                // It may have gone meanwhile.
+                let _ = incoming.reject(&refusal(&told.differs(&own).unwrap_or_default()));
+                if !met.knows(rank) {
+                    // Of ranks beyond the world's only that there was one is kept.
+                    met.note(rank.min(self.size()), Err(self.stranger(rank, why)));
+                }
+                continue;
+            }
+            if rank <= self.rank || rank >= self.size() || met.knows(rank) {
+                continue;
+            }
+            let Ok(queues) = self.domain.queues(&self.queues_config()) else {
+                let why = self.missing(rank, "this NIC has no queue pair left".to_owned());
+                met.note(rank, Err(why));
+                continue;
+            };
+            // If this process can't accept, the other one asks again.
+            if let Ok((queues, _)) = queues.accept(incoming, &own.to_bytes()).await {
+                met.note(rank, Ok((queues, told.heap())));
+            }
+        }
     }
 
     /// Asks a process for a queue pair. Returns the queues, and that process's heap.
@@ -86,45 +140,21 @@ impl Joining<'_> {
                 })
             })
             .await?;
-        match Told::read(&answer) {
-            Some(told) if told.rank as usize == rank && told.key == self.config.key => {
-                self.check_heap(rank, told.heap())?;
-                Ok((queues, told.heap()))
-            }
-            _ => {
-                let why = "it has another key, another rank, or another version of this library";
-                Err(self.stranger(rank, why.into()))
-            }
-        }
-    }
-
-    /// Checks that a process that asks belongs to this world. The error is for that process, which
-    /// is told no more than it needs.
-    fn admits(&self, told: &Told) -> Result<(), &'static str> {
-        if told.key != self.config.key {
-            return Err("the two have different keys");
-        }
-        if told.size as usize != self.size() {
-            return Err("the two were given different numbers of addresses");
-        }
-        if told.heap().len() != self.heap.len() {
-            return Err("the two have heaps of different lengths");
-        }
-        Ok(())
-    }
-
-    /// Checks that another process's heap has the length of this process's heap.
-    fn check_heap(&self, rank: usize, heap: RemoteMemory) -> Result<(), JoinError> {
-        let own = self.heap.len();
-        if heap.len() == own {
-            return Ok(());
-        }
-        let why = format!("its heap has {} bytes, and this one's {own}", heap.len());
-        Err(self.stranger(rank, why))
+        let differs = match Told::read(&answer) {
+            Some(told) if told.rank as usize == rank => match self.told().differs(&told) {
+                None => return Ok((queues, told.heap())),
+                Some(why) => why,
+            },
+            Some(told) => format!("it says that it is process {}", told.rank),
+            None => "it has another version of this library".to_owned(),
+        };
+        Err(self.stranger(rank, differs))
     }
 
     pub(super) fn stranger(&self, rank: usize, why: String) -> JoinError {
-        JoinError::Stranger { rank, address: self.addresses[rank].clone(), why }
+        let address = self.addresses.get(rank).cloned();
+        let address = address.unwrap_or_else(|| "an address that is not in the list".to_owned());
+        JoinError::Stranger { rank, address, why }
     }
 
     fn queues_config(&self) -> QueuesConfig {

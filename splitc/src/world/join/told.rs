@@ -2,6 +2,8 @@
 
 use doorbell_verbs::RemoteMemory;
 
+use crate::heap::CONTROL;
+
 /// The data that a process sends about itself when it connects to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Told {
@@ -34,6 +36,22 @@ impl Told {
             heap: *rest.first_chunk()?,
         };
         (*magic == MAGIC).then_some(told)
+    }
+
+    /// The difference between a process that tells this about itself and one that tells `other`, if
+    /// the two can't be of one world, in words for the former. Processes with different keys learn
+    /// nothing else of each other.
+    pub fn differs(&self, other: &Self) -> Option<String> {
+        // As the program has configured the heaps, without the library's own words.
+        let [own, others] = [self, other].map(|told| told.heap().len().saturating_sub(CONTROL));
+        if self.key != other.key {
+            return Some("it has another key".to_owned());
+        }
+        if self.size != other.size {
+            let (own, others) = (self.size, other.size);
+            return Some(format!("it was given {others} addresses, and this process {own}"));
+        }
+        (own != others).then(|| format!("its heap has {others} bytes, and this process's {own}"))
     }
 
     pub fn heap(&self) -> RemoteMemory {

@@ -4,14 +4,18 @@
 //! program of its own: without arguments it runs every case below, each as a process of this
 //! program with the case's name as argument, and looks at what that says and how it ends.
 
+mod cases;
+
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio, exit};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use doorbell::splitc::{Carrier, Config, Job, RunError, World};
+use doorbell::splitc::{Config, Job, RunError};
 use doorbell_kit::PATIENCE;
+
+use cases::{config, run_case};
 
 /// What an argument begins with that names a case.
 const CASE: &str = "case:";
@@ -74,10 +78,28 @@ const TESTS: &[(&str, fn())] = &[
         let said = ends_well(&mut case("second"));
         assert!(said.contains("SecondJob"), "{said}");
     }),
-    ("a_process_that_does_not_come_to_the_job_is_an_error_at_once", || {
-        for how in ["0", "3"] {
-            let said = ends_well(case("early").env("CASE_HOW", how));
-            assert!(said.contains("process 1 ended with exit status"), "{said}");
+    ("a_process_that_ends_before_it_has_joined_is_named_at_once", || {
+        let ways = [
+            ("0", "exit status: 0"),
+            ("3", "exit status: 3"),
+            ("returns", "exit status: 0"),
+            ("aborts", "signal: 6"),
+            ("refused", "exit status: 1"),
+        ];
+        for (how, status) in ways {
+            for rank in ["1", "2"] {
+                let said = ends_well(case("early").env("CASE_HOW", how).env("CASE_RANK", rank));
+                let expected = format!("process {rank} ended with {status}");
+                assert!(said.contains(&expected), "{how}, {rank}: {said}");
+                assert!(said.contains("before it had joined"), "{how}, {rank}: {said}");
+            }
+        }
+    }),
+    ("durations_without_an_end_are_as_good_as_any", || {
+        for device in ["shm", "udp:127.0.0.1:0"] {
+            let said = ends_well(case("longest").env("CASE_DEVICE", device));
+            assert_eq!(said.matches("sum 3").count(), 3, "{said}");
+            assert!(said.contains("returned ()"), "{said}");
         }
     }),
     ("the_environment_says_what_a_program_runs_as", || {
@@ -104,6 +126,12 @@ const TESTS: &[(&str, fn())] = &[
             [("DOORBELL_ADDRESSES", "shm:a/0"), ("", "")],
             [("DOORBELL_PROCESSES", "many"), ("", "")],
             [("DOORBELL_PROCESSES", "-1"), ("", "")],
+            [("DOORBELL_PROCESSES", "0"), ("", "")],
+            [("DOORBELL_PROCESSES", "1000000000"), ("", "")],
+            [("DOORBELL_THREADS", "0"), ("", "")],
+            [("DOORBELL_THREADS", "4097"), ("", "")],
+            [("DOORBELL_THREADS", "1000000000"), ("", "")],
+            [("DOORBELL_THREADS", "99999999999999999999999"), ("", "")],
             [("DOORBELL_THREADS", "3.5"), ("", "")],
             [("DOORBELL_KEY", "xyz"), ("DOORBELL_THREADS", "1")],
             [("DOORBELL_KEY", "11112222333344445"), ("DOORBELL_THREADS", "1")],
@@ -118,6 +146,14 @@ const TESTS: &[(&str, fn())] = &[
         for (variables, expected) in [
             ([("DOORBELL_RANK", "2"), ("DOORBELL_ADDRESSES", "shm:a/0,shm:a/1")], "rank 2 is not"),
             ([("DOORBELL_RANK", "0"), ("DOORBELL_ADDRESSES", "carrier:pigeon")], "can't open"),
+            (
+                [("DOORBELL_RANK", "0"), ("DOORBELL_ADDRESSES", "udp:127.0.0.1:0,")],
+                "address of process 1, of 2, is empty",
+            ),
+            (
+                [("DOORBELL_RANK", "1"), ("DOORBELL_ADDRESSES", ",udp:127.0.0.1:0")],
+                "address of process 0, of 2, is empty",
+            ),
             ([("DOORBELL_THREADS", "2"), ("DOORBELL_DEVICE", "pigeon:0")], "can't open pigeon:0"),
         ] {
             let said = ends_well(case("environment").envs(variables));
@@ -244,124 +280,4 @@ fn free_addresses(count: usize) -> String {
     let names =
         bound.iter().map(|socket| format!("udp:{}", socket.local_addr().expect("it is bound")));
     names.collect::<Vec<_>>().join(",")
-}
-
-/// Says what has become of a job.
-fn say<T: std::fmt::Debug>(ended: &Result<T, RunError>) {
-    match ended {
-        Ok(value) => println!("returned {value:?}"),
-        Err(why) => println!("wrong: {why}; {why:?}"),
-    }
-}
-
-fn config() -> Config {
-    Config { heap: 1 << 20, patience: Duration::from_secs(1), ..Config::default() }
-}
-
-fn text(variable: &str) -> String {
-    std::env::var(variable).unwrap_or_default()
-}
-
-fn job(count: usize) -> Job {
-    let device = Some(text("CASE_DEVICE")).filter(|device| !device.is_empty());
-    Job::processes(count).config(config()).device(device.unwrap_or_else(|| "shm".to_owned()))
-}
-
-/// Ends this process in one of several ways.
-fn end(how: &str) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    match how {
-        "fails" => Err("as it should".into()),
-        "panics" => panic!("as it should"),
-        "exits-7" => exit(7),
-        "exits-0" => exit(0),
-        _ => std::process::abort(),
-    }
-}
-
-fn run_case(case: &str) -> ExitCode {
-    match case {
-        "results" => {
-            let ended = job(4).run(async |world| {
-                println!("sum {}", world.all_reduce(world.rank(), |one, other| one + other).await?);
-                Ok(1000 + world.rank())
-            });
-            say(&ended);
-        }
-        "dies" => {
-            let ended = job(3).run(async |world| {
-                let array = world.spread::<u64>(9).await?;
-                world.barrier().await?;
-                if world.rank() == 2 {
-                    end(&text("CASE_HOW"))?;
-                }
-                loop {
-                    array.at(2).write(1).await?;
-                    world.sync().await?;
-                    tokio::task::yield_now().await;
-                }
-                #[allow(unreachable_code)]
-                Ok(())
-            });
-            say(&ended);
-        }
-        "zero-dies" => {
-            let ended = job(3).run(async |world| {
-                if world.rank() > 0 {
-                    println!("pid {}", std::process::id());
-                }
-                world.barrier().await?;
-                if world.rank() == 0 {
-                    end(&text("CASE_HOW"))?;
-                }
-                Ok(world.barrier().await?)
-            });
-            say(&ended);
-        }
-        "computes" => {
-            let ended = job(3).run(async |world| {
-                if world.rank() > 0 {
-                    println!("pid {}", std::process::id());
-                }
-                world.barrier().await?;
-                // For ever, and without a look at the world.
-                loop {
-                    std::thread::park();
-                }
-                #[allow(unreachable_code)]
-                Ok(())
-            });
-            say(&ended);
-        }
-        "second" => {
-            let first = Job::threads(2).run(async |world| Ok(world.barrier().await?));
-            assert!(first.is_ok(), "threads may run before");
-            let program =
-                async |world: World| Ok(world.all_reduce(1, |one, other| one + other).await?);
-            assert_eq!(job(2).run(program).ok(), Some(2));
-            say(&job(2).run(program));
-        }
-        "early" => {
-            if std::env::var_os("DOORBELL_JOB_RANK").is_some_and(|rank| rank == "1") {
-                exit(text("CASE_HOW").parse().expect("a number"));
-            }
-            let since = Instant::now();
-            say(&job(3).run(async |world| Ok(world.barrier().await?)));
-            assert!(since.elapsed() < config().start, "nobody waits for whoever has ended");
-        }
-        "environment" => {
-            let started = Job::from_environment().and_then(|job| {
-                job.run(async |world| {
-                    // As one line each, of whichever process.
-                    let carriers = (0..world.size()).map(|rank| world.carrier(rank));
-                    let carriers: Vec<Carrier> = carriers.collect::<Result<_, _>>()?;
-                    let last = carriers[world.size() - 1 - world.rank()];
-                    println!("rank of {} at {} by {last}", world.size(), world.address());
-                    Ok(world.barrier().await?)
-                })
-            });
-            say(&started);
-        }
-        other => panic!("there is no case {other}"),
-    }
-    ExitCode::SUCCESS
 }

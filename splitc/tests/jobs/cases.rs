@@ -1,0 +1,154 @@
+//! The programs that the tests run, each as a process, or several, of this program.
+
+use std::process::{ExitCode, exit};
+use std::time::Duration;
+
+use doorbell::splitc::{Carrier, Config, Job, RunError, World};
+
+/// Says what has become of a job.
+fn say<T: std::fmt::Debug>(ended: &Result<T, RunError>) {
+    match ended {
+        Ok(value) => println!("returned {value:?}"),
+        Err(why) => println!("wrong: {why}; {why:?}"),
+    }
+}
+
+/// The configuration of a job. Unless a case says more of it, no process is waited for as long as
+/// `start` says.
+pub fn config() -> Config {
+    Config { heap: 1 << 20, patience: Duration::from_secs(1), ..Config::default() }
+}
+
+fn text(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_default()
+}
+
+fn job(count: usize) -> Job {
+    let device = Some(text("CASE_DEVICE")).filter(|device| !device.is_empty());
+    Job::processes(count).config(config()).device(device.unwrap_or_else(|| "shm".to_owned()))
+}
+
+/// Ends this process in one of several ways.
+fn end(how: &str) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    match how {
+        "fails" => Err("as it should".into()),
+        "panics" => panic!("as it should"),
+        "exits-7" => exit(7),
+        "exits-0" => exit(0),
+        _ => std::process::abort(),
+    }
+}
+
+/// Ends this process before its job, in one of several ways.
+fn end_early(how: &str) {
+    match how {
+        "aborts" => std::process::abort(),
+        code => exit(code.parse().expect("a number")),
+    }
+}
+
+/// Runs the program of a name.
+pub fn run_case(case: &str) -> ExitCode {
+    match case {
+        "results" => {
+            let ended = job(4).run(async |world| {
+                println!("sum {}", world.all_reduce(world.rank(), |one, other| one + other).await?);
+                Ok(1000 + world.rank())
+            });
+            say(&ended);
+        }
+        "dies" => {
+            let ended = job(3).run(async |world| {
+                let array = world.spread::<u64>(9).await?;
+                world.barrier().await?;
+                if world.rank() == 2 {
+                    end(&text("CASE_HOW"))?;
+                }
+                loop {
+                    array.at(2).write(1).await?;
+                    world.sync().await?;
+                    tokio::task::yield_now().await;
+                }
+                #[allow(unreachable_code)]
+                Ok(())
+            });
+            say(&ended);
+        }
+        "zero-dies" => {
+            let ended = job(3).run(async |world| {
+                if world.rank() > 0 {
+                    println!("pid {}", std::process::id());
+                }
+                world.barrier().await?;
+                if world.rank() == 0 {
+                    end(&text("CASE_HOW"))?;
+                }
+                Ok(world.barrier().await?)
+            });
+            say(&ended);
+        }
+        "computes" => {
+            let ended = job(3).run(async |world| {
+                if world.rank() > 0 {
+                    println!("pid {}", std::process::id());
+                }
+                world.barrier().await?;
+                // For ever, and without a look at the world.
+                loop {
+                    std::thread::park();
+                }
+                #[allow(unreachable_code)]
+                Ok(())
+            });
+            say(&ended);
+        }
+        "second" => {
+            let first = Job::threads(2).run(async |world| Ok(world.barrier().await?));
+            assert!(first.is_ok(), "threads may run before");
+            let program =
+                async |world: World| Ok(world.all_reduce(1, |one, other| one + other).await?);
+            assert_eq!(job(2).run(program).ok(), Some(2));
+            say(&job(2).run(program));
+        }
+        "early" => {
+            let rank = text("CASE_RANK");
+            let is_odd = std::env::var("DOORBELL_JOB_RANK").is_ok_and(|own| own == rank);
+            match text("CASE_HOW").as_str() {
+                "returns" if is_odd => return ExitCode::SUCCESS,
+                // It is refused when it has reported its address, and before it has joined.
+                "refused" if is_odd => {
+                    let heap = usize::MAX;
+                    let _ = job(3).config(Config { heap, ..config() }).run(async |_| Ok(()));
+                }
+                how if is_odd => end_early(how),
+                _ => {}
+            }
+            // Whoever waited for as long as the start may take would wait for too long.
+            let config = Config { start: Duration::from_secs(3600), ..config() };
+            say(&job(3).config(config).run(async |world| Ok(world.barrier().await?)));
+        }
+        "longest" => {
+            let config = Config { start: Duration::MAX, patience: Duration::MAX, ..config() };
+            let ended = job(3).config(config).run(async |world| {
+                println!("sum {}", world.all_reduce(world.rank(), |one, other| one + other).await?);
+                Ok(())
+            });
+            say(&ended);
+        }
+        "environment" => {
+            let started = Job::from_environment().and_then(|job| {
+                job.run(async |world| {
+                    // As one line each, of whichever process.
+                    let carriers = (0..world.size()).map(|rank| world.carrier(rank));
+                    let carriers: Vec<Carrier> = carriers.collect::<Result<_, _>>()?;
+                    let last = carriers[world.size() - 1 - world.rank()];
+                    println!("rank of {} at {} by {last}", world.size(), world.address());
+                    Ok(world.barrier().await?)
+                })
+            });
+            say(&started);
+        }
+        other => panic!("there is no case {other}"),
+    }
+    ExitCode::SUCCESS
+}
