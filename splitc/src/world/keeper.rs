@@ -12,6 +12,10 @@ const TIMES: u32 = 8;
 /// The longest pause between two times.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// How many turns the NIC takes each time. One turn may look at one socket of several, and at no
+/// clock; of so many some look at everything.
+const TURNS: u32 = 128;
+
 /// A thread that now and then serves the peers of a process, so that they don't take the process
 /// for dead while it computes. The thread ends when the value is dropped.
 pub(super) struct Keeper(#[expect(dead_code, reason = "its end tells the thread")] Sender<()>);
@@ -24,7 +28,9 @@ impl Keeper {
         let bundle = bundle.clone();
         let serve = move || {
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(pause) {
-                bundle.poll(true);
+                for _ in 0..TURNS {
+                    bundle.poll(true);
+                }
             }
         };
         std::thread::Builder::new().name("keeper".to_owned()).spawn(serve)?;

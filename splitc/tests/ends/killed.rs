@@ -10,7 +10,7 @@ use tokio::task::LocalSet;
 use crate::common::{by, carriers};
 
 /// Opens a NIC, as a member of a world does.
-fn open(device: &str, name: &str) -> Nic {
+pub fn open(device: &str, name: &str) -> Nic {
     let device = match device {
         "shm" => format!("shm:killed-{name}"),
         _ => "udp:127.0.0.1:0".to_owned(),
@@ -23,7 +23,8 @@ fn open(device: &str, name: &str) -> Nic {
     Nic::open(&device, config).expect("a name that nobody has")
 }
 
-fn run(program: impl Future<Output = ()>) {
+/// Runs a program in a runtime of its own, and fails if that takes for ever.
+pub fn run(program: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let bounded = async {
         let tasks = LocalSet::new();
@@ -33,12 +34,13 @@ fn run(program: impl Future<Output = ()>) {
     runtime.expect("a runtime").block_on(bounded);
 }
 
-fn config(carrier: Carrier) -> Config {
+/// The configuration of a world whose processes die soon if they are silent.
+pub fn config(carrier: Carrier) -> Config {
     Config { patience: Duration::from_millis(500), ..by(carrier) }
 }
 
 /// The process that is killed: it has joined, and serves its peer.
-fn dies(part: &str) {
+pub fn dies(part: &str) {
     let mut words = part.split(' ');
     let (device, carrier) = (words.next().expect("a device"), words.next().expect("a carrier"));
     let carrier = carrier.parse().expect("the name of a carrier");

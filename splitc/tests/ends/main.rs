@@ -4,9 +4,13 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod dying;
+mod epochs;
 mod given_up;
 mod killed;
+mod left;
 mod leftover;
+mod silent;
+mod tight;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,9 +37,14 @@ impl Count {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// How many have come so far.
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+
     /// Waits until so many have come, and serves peers meanwhile.
     pub async fn reaches(&self, count: usize, world: &World) {
-        while self.0.load(Ordering::Acquire) < count {
+        while self.count() < count {
             world.poll();
             tokio::task::yield_now().await;
         }
