@@ -2,11 +2,16 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod epochs;
 mod functions;
 mod heap;
 mod hostile;
+mod jobs;
+mod mismatches;
+mod panicking;
 mod pointers;
 mod ranges;
+mod strangers;
 mod together;
 
 use doorbell::splitc::{AccessError, Config, Error, ErrorKind, HeapError, World};

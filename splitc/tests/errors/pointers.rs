@@ -28,6 +28,7 @@ async fn all_errors(world: &World, ptr: GlobalPtr<u64>) -> Vec<AccessError> {
         access(at().get_add(1)),
         access(at().put_add(1)),
         access(at().store_add(1)),
+        access(at().store_add_async(1).await),
         access(at().swap(1).await),
         access(at().compare_swap(0, 1).await),
         access(at().fetch_min(1).await),
@@ -43,6 +44,7 @@ async fn all_errors(world: &World, ptr: GlobalPtr<u64>) -> Vec<AccessError> {
         access(span().get()),
         access(span().put(&[1, 2])),
         access(span().store(&[1, 2])),
+        access(span().store_async(&[1, 2]).await),
         access(world.copy(ptr, own, 2)),
         access(world.copy(own, ptr, 2)),
     ];

@@ -98,6 +98,44 @@ fn one_block_may_have_any_step_and_no_block_any_length() {
 }
 
 #[test]
+fn a_span_that_is_strided_twice_is_refused_and_nothing_is_written() {
+    by_each(async |world| {
+        let array = world.blocked::<u64>(100 * world.size()).await?;
+        let signals = world.spread::<u64>(world.size()).await?;
+        for rank in 0..world.size() {
+            let first = array.pointer(100 * rank)?;
+            let twice = [
+                world.span(first, 2).strided(3, 4).strided(2, 50),
+                world.span(first, 2).strided(3, 4).strided(1, 2),
+                world.span(first, 2).strided(1, 5).strided(2, 5),
+                world.span(first, 2).strided(0, 2).strided(2, 2),
+                world.span(first, 1).strided(2, 2).strided(2, 4).strided(2, 8),
+            ];
+            for span in twice {
+                let (values, mut into) = (vec![7; span.len()], vec![0; span.len()]);
+                let refusals = [
+                    invalid(span.read().await),
+                    invalid(span.read_into(&mut into).await),
+                    invalid(span.write(&values).await),
+                    invalid(span.get()),
+                    invalid(span.put(&values)),
+                    invalid(span.put_signal(&values, signals.at(rank), 1)),
+                    invalid(span.store(&values)),
+                    invalid(span.store_async(&values).await),
+                ];
+                let says = |why: &String| why.contains("strided again");
+                assert!(refusals.iter().all(says), "{refusals:?}");
+            }
+        }
+        world.all_store_sync().await?;
+        let own = world.span(array.pointer(100 * world.rank())?, 100);
+        assert_eq!(own.read().await?, [0; 100]);
+        assert_eq!(signals.at(world.rank()).read().await?, 0);
+        world.barrier().await
+    });
+}
+
+#[test]
 fn operations_on_nothing_are_done() {
     by_each(async |world| {
         let array = world.blocked::<u64>(10 * world.size()).await?;
@@ -143,6 +181,7 @@ fn values_that_are_too_many_or_too_few_are_refused() {
                 assert!(invalid(span.put(wrong)).contains("span of 3"));
                 assert!(invalid(span.write(wrong).await).contains("span of 3"));
                 assert!(invalid(span.store(wrong)).contains("span of 3"));
+                assert!(invalid(span.store_async(wrong).await).contains("span of 3"));
                 let signal = span.put_signal(wrong, array.at(10 * rank + 5), 1);
                 assert!(invalid(signal).contains("span of 3"));
             }
