@@ -4,7 +4,9 @@
 mod atomics;
 #[path = "../common/mod.rs"]
 mod common;
+mod deferred;
 mod orders;
+mod signals;
 
 use doorbell::splitc::{Carrier, Config};
 use doorbell_verbs::Progress;
