@@ -1,11 +1,14 @@
-//! Who makes progress while a process computes and awaits nothing.
+//! Who makes progress while a process computes and awaits nothing, or awaits what is done at once.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod spinning;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use doorbell::splitc::{Apply, Carrier, Config, Error, Spread, World};
+use doorbell_kit::PATIENCE;
 use doorbell_verbs::Progress;
 
 use common::{by, carriers, run};
@@ -197,6 +200,67 @@ fn in_inline_mode_a_poll_now_and_then_serves_others() {
                     drop(ends);
                 }
                 Ok(world.all_store_sync().await?)
+            });
+        }
+    }
+}
+
+/// A store that lets other tasks of its thread run while it waits for room.
+#[derive(Clone, Copy, Debug)]
+enum Soon {
+    Store,
+    Add,
+    Span,
+}
+
+#[test]
+fn a_store_that_is_awaited_lets_other_tasks_of_its_thread_run_while_there_is_no_credit() {
+    for device in ["shm", "udp"] {
+        for (carrier, soon) in [
+            (Carrier::Messages, Soon::Store),
+            (Carrier::Messages, Soon::Add),
+            (Carrier::Messages, Soon::Span),
+            (Carrier::Mixed, Soon::Store),
+            (Carrier::Mixed, Soon::Add),
+            (Carrier::Mixed, Soon::Span),
+            // RDMA has no addition without an answer.
+            (Carrier::OneSided, Soon::Add),
+        ] {
+            let computation = Computation::default();
+            // A peer that is deaf for a while is not to be taken for dead.
+            let config = Config { credits: 1, patience: PATIENCE, ..by(carrier) };
+            run(2, device, config, async move |world| {
+                let array = world.blocked::<u64>(40).await?;
+                world.barrier().await?;
+                if world.rank() == 1 {
+                    computation.run();
+                } else {
+                    let ends = computation.other(&world).await?;
+                    let span = world.span(array.pointer(20)?, 4);
+                    let store = async {
+                        for _ in 0..10_000 {
+                            match soon {
+                                Soon::Store => array.at(20).store_async(7).await?,
+                                Soon::Add => array.at(20).store_add_async(7).await?,
+                                Soon::Span => span.store_async(&[7; 4]).await?,
+                            }
+                        }
+                        Ok::<_, Error>(())
+                    };
+                    // The other process goes on, and takes what was stored, when this task lets it.
+                    let other = async {
+                        for _ in 0..100 {
+                            tokio::task::yield_now().await;
+                        }
+                        drop(ends);
+                    };
+                    let (stored, ()) = tokio::join!(store, other);
+                    stored?;
+                }
+                world.all_store_sync().await?;
+                let expected = if matches!(soon, Soon::Add) { 70_000 } else { 7 };
+                assert_eq!(array.at(20).read().await?, expected, "{device}, {carrier}, {soon:?}");
+                Ok(world.barrier().await?)
             });
         }
     }
