@@ -10,6 +10,7 @@ mod kinds;
 mod objects;
 mod perform;
 mod plan;
+mod threads;
 
 use std::time::Duration;
 
