@@ -1,0 +1,193 @@
+//! A measurement, round by round.
+
+use std::fmt;
+
+use crate::bursts::Bench;
+use crate::clock::Clock;
+use crate::curves::{Curve, Point};
+use crate::estimate::{Estimate, median};
+use crate::parameters::Parameters;
+use crate::plan::{Plan, PlanError};
+use crate::requester::Requester;
+
+/// The lengths of the bursts that [curves](Measurement::bursts) show.
+const BURSTS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+/// The computations behind each request, in gaps, from which the overhead of receiving is found.
+const COMPUTATIONS: [f64; 3] = [2.0, 3.0, 4.0];
+/// The longest burst that is taken to be over before the first answer has come.
+const LONGEST_SHORT: usize = 32;
+/// Up to which share of themselves the gap and the processor's time for a request are the same.
+const SAME: f64 = 0.05;
+
+/// A measurement of the parameters of LogP.
+///
+/// [`round`](Self::round) does as much as a round of the plan, and may be called as long as there is
+/// time; [`parameters`](Self::parameters) are those of the rounds so far.
+pub struct Measurement<R, C> {
+    bench: Bench<R, C>,
+    plan: Plan,
+    done: usize,
+    rounds: Rounds,
+    bursts: Curve,
+    steady: Curve,
+    long: Curve,
+}
+
+/// What each round has found, in nanoseconds.
+#[derive(Default)]
+struct Rounds {
+    send_overhead: Vec<f64>,
+    receive_overhead: Vec<f64>,
+    latency: Vec<f64>,
+    gap: Vec<f64>,
+    gap_per_byte: Vec<f64>,
+    round_trip: Vec<f64>,
+}
+
+impl<R: Requester, C: Clock> Measurement<R, C> {
+    /// A measurement of what `requester` sends by.
+    ///
+    /// # Errors
+    /// When the plan can't be followed.
+    pub fn new(requester: R, clock: C, plan: Plan) -> Result<Self, PlanError> {
+        plan.check()?;
+        let bench = Bench::new(requester, clock);
+        let (bursts, steady, long) = Default::default();
+        Ok(Self { bench, plan, done: 0, rounds: Rounds::default(), bursts, steady, long })
+    }
+
+    /// Measures everything once. Returns whether there are more rounds in the plan.
+    ///
+    /// # Errors
+    /// When the connection fails. What was found in the rounds before stays.
+    pub fn round(&mut self) -> Result<bool, R::Error> {
+        let pieces = (self.plan.warm_up, self.plan.pieces, self.plan.steady);
+        let round_trip = self.median(8, Bench::round_trip)?;
+        let send_overhead = self.send_overhead(round_trip)?;
+        let gap = self.bench.steady(pieces, 0.0, 0)?;
+        let point =
+            |computation, bytes, nanos| Point { burst: pieces.2, computation, bytes, nanos };
+        self.steady.0.push(point(0.0, 0, gap));
+        let mut overheads = Vec::new();
+        for gaps in COMPUTATIONS {
+            let computation = gaps * gap;
+            let takes = self.bench.computation(computation);
+            let nanos = self.bench.steady(pieces, computation, 0)?;
+            self.steady.0.push(point(takes, 0, nanos));
+            overheads.push(nanos - takes - send_overhead);
+        }
+        let receive_overhead = median(overheads);
+        let mut times = Vec::new();
+        for &bytes in &self.plan.lengths {
+            let nanos = self.bench.steady(pieces, 0.0, bytes)?;
+            self.long.0.push(point(0.0, bytes, nanos));
+            times.push((bytes as f64, nanos));
+        }
+        self.rounds.gap_per_byte.extend(slope(&times));
+        self.rounds.send_overhead.push(send_overhead);
+        self.rounds.receive_overhead.push(receive_overhead);
+        self.rounds.latency.push(round_trip / 2.0 - send_overhead - receive_overhead);
+        self.rounds.gap.push(gap);
+        self.rounds.round_trip.push(round_trip);
+        self.curve(gap)?;
+        self.done += 1;
+        Ok(self.done < self.plan.rounds)
+    }
+
+    /// The time of a request of a burst that is over before the first answer has come, if there is
+    /// one: the longest that is, since in that the clock's own time matters least.
+    fn send_overhead(&mut self, round_trip: f64) -> Result<f64, R::Error> {
+        let alone = self.median(1, |bench| bench.short(1))?;
+        let fits = (round_trip / 2.0 / alone.max(1.0)) as usize;
+        let burst = fits.clamp(1, LONGEST_SHORT);
+        self.median(4, |bench| bench.short(burst))
+    }
+
+    /// The points of a round that show how a burst becomes steady.
+    fn curve(&mut self, gap: f64) -> Result<(), R::Error> {
+        for burst in BURSTS {
+            for computation in [0.0, COMPUTATIONS[0] * gap] {
+                let nanos = self.bench.burst(burst, computation)?;
+                self.bursts.0.push(Point { burst, computation, bytes: 0, nanos });
+            }
+        }
+        Ok(())
+    }
+
+    fn median(
+        &mut self,
+        times: usize,
+        measure: impl Fn(&mut Bench<R, C>) -> Result<f64, R::Error>,
+    ) -> Result<f64, R::Error> {
+        let count = times * self.plan.pieces;
+        let all: Result<_, _> = (0..count).map(|_| measure(&mut self.bench)).collect();
+        all.map(median)
+    }
+
+    /// How many rounds are done, and how many there are in the plan.
+    pub fn progress(&self) -> (usize, usize) {
+        (self.done, self.plan.rounds)
+    }
+
+    /// The parameters by the rounds so far; `None` before the first one is done.
+    pub fn parameters(&self) -> Option<Parameters> {
+        let Rounds { send_overhead, receive_overhead, latency, gap, gap_per_byte, round_trip } =
+            &self.rounds;
+        let [send_overhead, receive_overhead, latency, gap, round_trip] =
+            [send_overhead, receive_overhead, latency, gap, round_trip]
+                .map(|values| Estimate::of(values.clone()));
+        let (send_overhead, receive_overhead, gap) = (send_overhead?, receive_overhead?, gap?);
+        let busy = send_overhead.value + receive_overhead.value;
+        Some(Parameters {
+            send_overhead,
+            receive_overhead,
+            latency: latency?,
+            gap,
+            gap_is_of_the_processor: (gap.value - busy).abs() <= SAME * gap.value,
+            gap_per_byte: Estimate::of(gap_per_byte.clone()),
+            round_trip: round_trip?,
+        })
+    }
+
+    /// How long a request of a burst takes, by the length of the burst: without a computation behind
+    /// each request, and with one of two gaps.
+    pub fn bursts(&self) -> &Curve {
+        &self.bursts
+    }
+
+    /// How long a request takes at a steady rate, by the computation behind each.
+    pub fn steady(&self) -> &Curve {
+        &self.steady
+    }
+
+    /// How long a request takes at a steady rate, by its length.
+    pub fn long(&self) -> &Curve {
+        &self.long
+    }
+
+    /// Gives the requester back.
+    pub fn into_requester(self) -> R {
+        self.bench.into_requester()
+    }
+}
+
+impl<R, C> fmt::Debug for Measurement<R, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { plan, done, .. } = self;
+        f.debug_struct("Measurement")
+            .field("plan", plan)
+            .field("done", done)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The slope of the line nearest to some points, by least squares; `None` if there are fewer than
+/// two.
+fn slope(points: &[(f64, f64)]) -> Option<f64> {
+    let count = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let both: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    let one: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    (points.len() > 1).then_some(both / one)
+}
