@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod doctor;
+mod logp;
 mod perf;
 mod pingpong;
 mod processors;
@@ -23,6 +24,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Logp(logp::Args),
     Doctor(doctor::Args),
     Perf(perf::Args),
     Pingpong(pingpong::Args),
@@ -30,6 +32,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Logp(args) => logp::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Perf(args) => perf::run(&args),
         Command::Pingpong(args) => pingpong::run(&args),

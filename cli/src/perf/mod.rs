@@ -5,6 +5,7 @@ mod cable;
 mod frames;
 mod latencies;
 mod ledger;
+mod logp;
 mod meter;
 mod pair;
 mod patience;
@@ -222,6 +223,7 @@ fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow:
         Test::Verbs(verb) => verbs::run(verb, plan, peer, place),
         Test::Am(test) => am::run(test, plan, peer, place),
         Test::SplitC(test) => splitc::run(test, plan, peer, place),
+        Test::LogP(layer) => logp::run(layer, plan, peer, place),
         test if test.is_of_the_kernel() => sockets::run(plan, peer, place.here),
         _ => frames::run(plan, peer, place.device),
     };

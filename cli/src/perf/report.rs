@@ -2,9 +2,12 @@
 
 use std::fmt::Write;
 
+use doorbell_logp::{Estimate, Parameters, Point};
 use serde_json::{Value, json};
 
 use super::latencies::Summary;
+use super::logp::Known;
+use super::test::{Layer, Test};
 use super::{Form, Plan};
 
 /// What a test found.
@@ -24,6 +27,8 @@ pub enum Found {
     Rate(f64),
     /// A share of a processor.
     Share(f64),
+    /// The parameters of LogP.
+    LogP(Box<Known>),
 }
 
 pub fn print(plan: &Plan, figures: &Figures, form: Form) {
@@ -38,6 +43,7 @@ pub fn print(plan: &Plan, figures: &Figures, form: Form) {
 fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
     let (mut latency, mut rate, mut share) = (None, None, None);
     match &figures.found {
+        Found::LogP(known) => return of_logp(plan, figures, known),
         Found::Latency(summary) => latency = Some(summary),
         Found::Rate(messages) => rate = Some(*messages),
         Found::Share(processor) => share = Some(*processor),
@@ -58,6 +64,67 @@ fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
         ("connections", json!(plan.connections)),
         ("carrier", json!(plan.carrier.map(|carrier| carrier.to_string()))),
     ]
+}
+
+/// The parameters of LogP, as programs read them: each with its interval beside it.
+fn of_logp(plan: &Plan, figures: &Figures, known: &Known) -> Vec<(&'static str, Value)> {
+    let layer = match plan.test {
+        Test::LogP(Layer::Verbs) => "verbs",
+        Test::LogP(Layer::Am) => "am",
+        _ => "splitc",
+    };
+    let Parameters {
+        send_overhead,
+        receive_overhead,
+        latency,
+        gap,
+        gap_is_of_the_processor,
+        gap_per_byte,
+        round_trip,
+    } = known.parameters;
+    let carrier = plan.carrier.map(|carrier| carrier.to_string());
+    let mut fields = vec![
+        ("layer", json!(layer)),
+        ("carrier", json!(carrier)),
+        ("device", json!(figures.device)),
+        ("rounds", json!(figures.iters)),
+        ("g_is_of_the_processor", json!(gap_is_of_the_processor)),
+    ];
+    let micros = |estimate: Estimate| {
+        let Estimate { value, low, high } = estimate;
+        [value, low, high].map(|nanos| json!(nanos / 1e3))
+    };
+    let nanos = |estimate: Option<Estimate>| match estimate {
+        Some(Estimate { value, low, high }) => [value, low, high].map(|nanos| json!(nanos)),
+        None => [Value::Null, Value::Null, Value::Null],
+    };
+    let names = [
+        (["o_s_us", "o_s_us_low", "o_s_us_high"], micros(send_overhead)),
+        (["o_r_us", "o_r_us_low", "o_r_us_high"], micros(receive_overhead)),
+        (["l_us", "l_us_low", "l_us_high"], micros(latency)),
+        (["g_us", "g_us_low", "g_us_high"], micros(gap)),
+        (
+            ["g_big_ns_per_byte", "g_big_ns_per_byte_low", "g_big_ns_per_byte_high"],
+            nanos(gap_per_byte),
+        ),
+        (["rtt_us", "rtt_us_low", "rtt_us_high"], micros(round_trip)),
+    ];
+    fields.extend(names.into_iter().flat_map(|(names, values)| names.into_iter().zip(values)));
+    let curve = |points: &[Point]| {
+        let point = |point: &Point| {
+            json!({
+                "burst": point.burst,
+                "computation_us": point.computation / 1e3,
+                "bytes": point.bytes,
+                "us": point.nanos / 1e3,
+            })
+        };
+        Value::from_iter(points.iter().map(point))
+    };
+    fields.push(("bursts", curve(&known.bursts)));
+    fields.push(("steady", curve(&known.steady)));
+    fields.push(("long", curve(&known.long)));
+    fields
 }
 
 /// The names, and below them what they are of; nothing where JSON has null. No value has commas.
@@ -89,6 +156,7 @@ fn words(plan: &Plan, figures: &Figures) -> String {
             rate / 1e6,
             rate * plan.test.mean_size(size) / 1e9
         ),
+        Found::LogP(known) => format!("{what}: {iters} rounds\n{}\n", known.parameters),
         Found::Share(share) => format!("{test}{over}: {:.4} % of a processor\n", share * 100.0),
     }
 }

@@ -25,8 +25,18 @@ pub enum Test {
     Am(Am),
     /// One of Split-C.
     SplitC(SplitC),
+    /// The parameters of LogP.
+    LogP(Layer),
     /// A test of a layer that is not there yet.
     Later(&'static str),
+}
+
+/// A layer that sends messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layer {
+    Verbs,
+    Am,
+    SplitC,
 }
 
 /// What of the NIC is measured.
@@ -75,7 +85,7 @@ pub enum SplitC {
     Gather,
 }
 
-const TODAY: [(Test, &str, &str); 36] = [
+const TODAY: [(Test, &str, &str); 39] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -136,6 +146,9 @@ const TODAY: [(Test, &str, &str); 36] = [
         "gather",
         "each process reads random entries of a table that both share",
     ),
+    (Test::LogP(Layer::Verbs), "logp_verbs", "the parameters of LogP: sends and receives"),
+    (Test::LogP(Layer::Am), "logp_am", "the same of Active Messages: requests and replies"),
+    (Test::LogP(Layer::SplitC), "logp_splitc", "the same of Split-C: gets, each by itself"),
 ];
 
 /// Tests that have their names already, and the layers that they are of.
@@ -198,7 +211,7 @@ impl Test {
         use Verb::{CasLat, FaaLat, ReadLat, WriteDoneLat};
         match self {
             Self::Verbs(WriteDoneLat | ReadLat | CasLat | FaaLat) | Self::WakeLat => false,
-            Self::SplitC(_) => false,
+            Self::SplitC(_) | Self::LogP(_) => false,
             _ => !self.is_stream(),
         }
     }
@@ -213,6 +226,7 @@ impl Test {
         match self {
             Self::IdleCpu | Self::Verbs(Verb::IdleCpu) => Amount::For(Duration::from_secs(2)),
             Self::WakeLat => Amount::Times(10_000),
+            Self::LogP(_) => Amount::Times(31),
             // An access takes nanoseconds or microseconds, depending on what carries it.
             Self::SplitC(SplitC::GetLat | SplitC::PutLat) => Amount::For(Duration::from_secs(1)),
             _ if self.is_stream() => Amount::For(Duration::from_secs(1)),
@@ -229,7 +243,7 @@ impl Test {
     /// How many messages may be under way if nobody says.
     pub fn customary_credits(self) -> usize {
         match self {
-            Self::SplitC(_) => doorbell_splitc::Config::default().credits,
+            Self::SplitC(_) | Self::LogP(_) => doorbell_splitc::Config::default().credits,
             _ => 8,
         }
     }
@@ -242,7 +256,7 @@ impl Test {
             Self::Am(Am::Bw) => 8,
             Self::Am(Am::MixedBw) => 512,
             Self::Am(Am::BulkBw) => 65536,
-            Self::SplitC(SplitC::BarrierLat) => 0,
+            Self::SplitC(SplitC::BarrierLat) | Self::LogP(_) => 0,
             Self::SplitC(_) => 8,
             _ if self.is_stream() => 4096,
             _ => 16,

@@ -19,9 +19,9 @@ use super::peer::Peer;
 use super::report::{Figures, Found};
 use super::test::Verb;
 use super::{Place, Plan};
-use end::End;
-pub use end::{open, progress};
+pub use end::{End, listen, open, progress};
 pub use guard::{Beat, Guard};
+pub use ping_pong::received;
 
 /// Runs one end of a test of the NIC.
 pub fn run(

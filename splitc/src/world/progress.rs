@@ -60,6 +60,20 @@ impl World {
         Ok(())
     }
 
+    /// Sends all operations and stores that wait to be aggregated with more, as
+    /// [`flush`](Self::flush) does, but lets no other task run. While there is no credit for a
+    /// message, this makes progress and blocks the thread.
+    ///
+    /// # Errors
+    /// When a process has gone to which operations or stores were to be sent.
+    #[inline]
+    pub fn flush_now(&self) -> Result<(), Error> {
+        match self.0.has_to_flush() {
+            true => self.0.flush_now(),
+            false => Ok(()),
+        }
+    }
+
     /// Serves what has come from other processes, without waiting: for programs that compute for
     /// long, and are not in [dedicated mode](crate::Config::progress).
     ///

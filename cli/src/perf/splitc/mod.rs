@@ -83,7 +83,7 @@ async fn play(
 }
 
 /// Exchanges the addresses of the NICs with the other end, and returns both in the order of ranks.
-fn meet(nic: &Nic, peer: &mut Peer) -> anyhow::Result<[String; 2]> {
+pub fn meet(nic: &Nic, peer: &mut Peer) -> anyhow::Result<[String; 2]> {
     let address = nic.address().to_string();
     let mine = json!({ "device": nic.capabilities().name, "address": address });
     let theirs = peer.swap_while(&mine, || {
