@@ -47,6 +47,8 @@
 //! # }
 //! ```
 //!
+//! [`logp`] measures what a message costs, on whichever floor.
+//!
 //! What both stand on may be used by itself:
 //!
 //! * [`transports`]: the devices.
@@ -112,6 +114,7 @@
 
 pub use doorbell_am as am;
 pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire};
+pub use doorbell_logp as logp;
 pub use doorbell_splitc as splitc;
 pub use doorbell_transports as transports;
 pub use doorbell_verbs as verbs;

@@ -1,6 +1,7 @@
 //! The command, as a user runs it.
 
 mod active_messages;
+mod logp;
 mod meter;
 #[path = "../common/ours.rs"]
 mod ours;
