@@ -8,7 +8,7 @@ use doorbell_splitc::Carrier;
 
 use super::Args;
 use super::meter::Meter;
-use super::test::{Am, SplitC, Test};
+use super::test::{Am, Layer, SplitC, Test};
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -134,7 +134,8 @@ impl Plan {
         if self.others > 0 && !self.test.is_of_frames() {
             bail!("--others share the interface of a device alone: frame_lat --others N, say");
         }
-        if self.carrier.is_some() && !matches!(self.test, Test::SplitC(_)) {
+        let is_of_split_c = matches!(self.test, Test::SplitC(_) | Test::LogP(Layer::SplitC));
+        if self.carrier.is_some() && !is_of_split_c {
             bail!("--carrier is of Split-C, and {name} is not: get_lat --carrier one-sided, say");
         }
         if let Test::Am(test) = self.test {
