@@ -51,6 +51,9 @@ pub(crate) struct Node {
     late: bool,
     /// Frames that have come since it was stopped, if it is.
     waiting: Option<Vec<Vec<u8>>>,
+    /// Until when the node's processor is busy, if it is, and the frames that have come meanwhile.
+    busy: Option<Time>,
+    queued: Vec<Vec<u8>>,
 }
 
 /// How long a full device takes to have room again.
@@ -88,6 +91,8 @@ impl Fabric {
             starts: 0,
             late: false,
             waiting: None,
+            busy: None,
+            queued: Vec::new(),
         });
         node
     }
@@ -186,8 +191,10 @@ impl Fabric {
         let port = Port::new(node, self.version, self.lossless);
         let seed = self.seed_of(node, starts) ^ 1;
         let manager = self.nodes[node].manager.take().map(|old| old.anew(seed));
+        let (busy, queued) = (None, Vec::new());
+        let (real, late, waiting) = (None, false, None);
         self.nodes[node] =
-            Node { nic, manager, station, port, real: None, starts, late: false, waiting: None };
+            Node { nic, manager, station, port, real, starts, late, waiting, busy, queued };
         self.network.restart(station);
     }
 
@@ -225,6 +232,14 @@ impl Fabric {
         if self.nodes[node].waiting.is_some() {
             return;
         }
+        let Node { station, busy, .. } = self.nodes[node];
+        if busy > Some(self.network.now()) {
+            return self.network.wake_at(station, busy);
+        }
+        self.nodes[node].busy = None;
+        for frame in std::mem::take(&mut self.nodes[node].queued) {
+            self.arrive(node, &frame);
+        }
         self.advance(node);
         let now = self.network.now();
         let Node { nic, manager, station, port, .. } = &mut self.nodes[node];
@@ -261,13 +276,34 @@ impl Fabric {
         let (station, event) = self.network.step(until)?;
         let node = self.nodes.iter().position(|node| node.station == station)?;
         if let Event::Frame(frame) = event {
-            match &mut self.nodes[node].waiting {
-                Some(waiting) => waiting.push(frame),
-                None => self.arrive(node, &frame),
+            let is_busy = !self.is_free(node);
+            match &mut self.nodes[node] {
+                Node { waiting: Some(waiting), .. } => waiting.push(frame),
+                Node { queued, .. } if is_busy => queued.push(frame),
+                _ => self.arrive(node, &frame),
             }
         }
         self.turn(node);
         Some(node)
+    }
+
+    /// Has a node's processor be busy for so long, behind whatever it is busy with already. Until it
+    /// is free its NIC takes no turn, since on a host without an adapter that is the processor's
+    /// work, too: what was posted leaves, and what comes is taken in, when it is free. A program
+    /// spends so what an operation of its host costs, in virtual time.
+    ///
+    /// Only over a simulated network.
+    pub fn work(&mut self, node: NodeId, time: Duration) {
+        assert!(self.world.is_none(), "real devices have processors of their own");
+        let now = self.network.now();
+        let Node { station, busy, .. } = &mut self.nodes[node];
+        *busy = Some(busy.unwrap_or(now) + time);
+        self.network.wake_at(*station, *busy);
+    }
+
+    /// Whether a node's processor has nothing left to do of its [work](Self::work).
+    pub fn is_free(&self, node: NodeId) -> bool {
+        self.nodes[node].busy.is_none()
     }
 
     /// Takes a frame in at a node, as if it had come by the network.
