@@ -7,6 +7,8 @@ pub struct Point {
     /// How many requests there were one behind the other: those of a short burst, or of a piece at a
     /// steady rate.
     pub burst: usize,
+    /// How many gaps the computation behind each request was meant to last; 0 without one.
+    pub gaps: u32,
     /// For how many nanoseconds the processor computed behind each request.
     pub computation: f64,
     /// How many bytes of payload a request had.
@@ -21,30 +23,25 @@ pub struct Point {
 pub struct Curve(pub Vec<Point>);
 
 impl Curve {
-    /// The points with the same burst, length of payload, and place in the order of computations, as
-    /// one each, whose time is the median.
+    /// One point for all rounds: of the points with the same burst, length of payload, and number of
+    /// gaps in a computation, each becomes the point with the median time.
     #[must_use]
     pub fn medians(&self) -> Vec<Point> {
-        let mut kinds: Vec<(usize, usize, Vec<Point>)> = Vec::new();
+        let mut kinds: Vec<Vec<Point>> = Vec::new();
+        let key = |point: &Point| (point.burst, point.gaps, point.bytes);
         for point in &self.0 {
-            let near = |one: f64, other: f64| (one - other).abs() <= 0.25 * one.max(other);
-            let same = kinds.iter_mut().find(|(burst, bytes, points)| {
-                (*burst, *bytes) == (point.burst, point.bytes)
-                    && near(points[0].computation, point.computation)
-            });
-            match same {
-                Some((.., points)) => points.push(*point),
-                None => kinds.push((point.burst, point.bytes, vec![*point])),
+            match kinds.iter_mut().find(|points| key(&points[0]) == key(point)) {
+                Some(points) => points.push(*point),
+                None => kinds.push(vec![*point]),
             }
         }
         let median = |points: &[Point], of: fn(&Point) -> f64| {
             crate::estimate::median(points.iter().map(of).collect())
         };
-        let kinds = kinds.into_iter().map(|(burst, bytes, points)| Point {
-            burst,
-            bytes,
+        let kinds = kinds.into_iter().map(|points| Point {
             computation: median(&points, |point| point.computation),
             nanos: median(&points, |point| point.nanos),
+            ..points[0]
         });
         kinds.collect()
     }

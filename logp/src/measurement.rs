@@ -13,7 +13,7 @@ use crate::requester::Requester;
 /// The lengths of the bursts that [curves](Measurement::bursts) show.
 const BURSTS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 /// The computations behind each request, in gaps, from which the overhead of receiving is found.
-const COMPUTATIONS: [f64; 3] = [2.0, 3.0, 4.0];
+const COMPUTATIONS: [u32; 3] = [2, 3, 4];
 /// The longest burst that is taken to be over before the first answer has come.
 const LONGEST_SHORT: usize = 32;
 /// Up to which share of themselves the gap and the processor's time for a request are the same.
@@ -65,22 +65,21 @@ impl<R: Requester, C: Clock> Measurement<R, C> {
         let round_trip = self.median(8, Bench::round_trip)?;
         let send_overhead = self.send_overhead(round_trip)?;
         let gap = self.bench.steady(pieces, 0.0, 0)?;
-        let point =
-            |computation, bytes, nanos| Point { burst: pieces.2, computation, bytes, nanos };
-        self.steady.0.push(point(0.0, 0, gap));
+        let point = Point { burst: pieces.2, gaps: 0, computation: 0.0, bytes: 0, nanos: gap };
+        self.steady.0.push(point);
         let mut overheads = Vec::new();
         for gaps in COMPUTATIONS {
-            let computation = gaps * gap;
+            let computation = f64::from(gaps) * gap;
             let takes = self.bench.computation(computation);
             let nanos = self.bench.steady(pieces, computation, 0)?;
-            self.steady.0.push(point(takes, 0, nanos));
+            self.steady.0.push(Point { gaps, computation: takes, nanos, ..point });
             overheads.push(nanos - takes - send_overhead);
         }
         let receive_overhead = median(overheads);
         let mut times = Vec::new();
         for &bytes in &self.plan.lengths {
             let nanos = self.bench.steady(pieces, 0.0, bytes)?;
-            self.long.0.push(point(0.0, bytes, nanos));
+            self.long.0.push(Point { bytes, nanos, ..point });
             times.push((bytes as f64, nanos));
         }
         self.rounds.gap_per_byte.extend(slope(&times));
@@ -106,9 +105,10 @@ impl<R: Requester, C: Clock> Measurement<R, C> {
     /// The points of a round that show how a burst becomes steady.
     fn curve(&mut self, gap: f64) -> Result<(), R::Error> {
         for burst in BURSTS {
-            for computation in [0.0, COMPUTATIONS[0] * gap] {
+            for gaps in [0, COMPUTATIONS[0]] {
+                let computation = f64::from(gaps) * gap;
                 let nanos = self.bench.burst(burst, computation)?;
-                self.bursts.0.push(Point { burst, computation, bytes: 0, nanos });
+                self.bursts.0.push(Point { burst, gaps, computation, bytes: 0, nanos });
             }
         }
         Ok(())

@@ -114,6 +114,7 @@ fn of_logp(plan: &Plan, figures: &Figures, known: &Known) -> Vec<(&'static str, 
         let point = |point: &Point| {
             json!({
                 "burst": point.burst,
+                "gaps": point.gaps,
                 "computation_us": point.computation / 1e3,
                 "bytes": point.bytes,
                 "us": point.nanos / 1e3,
