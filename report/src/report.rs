@@ -1,0 +1,190 @@
+//! The parts of a report, and what is made of a report.
+
+use crate::csv;
+use crate::{Figure, Table};
+
+/// A title, sections, and the raw results.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Report {
+    /// What the report is about.
+    pub title: String,
+    /// A line under the title, as in "host, date, command"; empty for none.
+    pub subtitle: String,
+    /// The sections, in order.
+    pub sections: Vec<Section>,
+    /// The raw results as JSON text, which the page offers to save; `None` to offer nothing.
+    pub json: Option<String>,
+}
+
+/// A heading, and what stands under the heading.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Section {
+    /// The heading.
+    pub heading: String,
+    /// What stands under the heading, in order.
+    pub blocks: Vec<Block>,
+}
+
+/// A piece of a section.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Block {
+    /// Prose.
+    Paragraph(String),
+    /// Names and values, as of the machine: its processor, its kernel.
+    Facts(Vec<(String, String)>),
+    /// A table.
+    Table(Table),
+    /// A figure.
+    Figure(Figure),
+    /// A claim, or a warning.
+    Note(Note),
+}
+
+/// A claim and whether it holds, or a warning.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// What the note is.
+    pub kind: NoteKind,
+    /// What the note says.
+    pub text: String,
+}
+
+/// What a note is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoteKind {
+    /// A claim that the measurements support.
+    Holds,
+    /// A claim that the measurements contradict.
+    DoesNotHold,
+    /// Something that a reader must know to trust the numbers.
+    Warning,
+    /// Something that was not measured.
+    Missing,
+}
+
+impl Report {
+    /// A report without sections as yet.
+    #[must_use]
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..Self::default() }
+    }
+
+    /// Sets the line under the title.
+    #[must_use]
+    pub fn subtitle(mut self, subtitle: impl Into<String>) -> Self {
+        self.subtitle = subtitle.into();
+        self
+    }
+
+    /// Sets the raw results, which are JSON text already.
+    #[must_use]
+    pub fn json(mut self, json: impl Into<String>) -> Self {
+        self.json = Some(json.into());
+        self
+    }
+
+    /// Adds a section.
+    #[must_use]
+    pub fn section(mut self, section: Section) -> Self {
+        self.sections.push(section);
+        self
+    }
+
+    /// The report as one HTML file, which loads nothing from elsewhere.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        "<!DOCTYPE html>".to_owned()
+    }
+
+    /// Every number of all tables and figures as CSV in long form: a row for each number, with the
+    /// table or figure, the group, row and column that the number stands in, its interval, its unit,
+    /// and where the number was published.
+    #[must_use]
+    pub fn to_csv(&self) -> String {
+        csv::line(CSV_COLUMNS)
+    }
+
+    /// The figures as SVG files: a file name for each, and its text.
+    #[must_use]
+    pub fn svgs(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}
+
+const CSV_COLUMNS: [&str; 9] =
+    ["block", "group", "row", "column", "value", "low", "high", "unit", "published"];
+
+impl Section {
+    /// A section without blocks as yet.
+    #[must_use]
+    pub fn new(heading: impl Into<String>) -> Self {
+        Self { heading: heading.into(), blocks: Vec::new() }
+    }
+
+    /// Adds prose.
+    #[must_use]
+    pub fn paragraph(self, text: impl Into<String>) -> Self {
+        self.block(Block::Paragraph(text.into()))
+    }
+
+    /// Adds names and values.
+    #[must_use]
+    pub fn facts<N: Into<String>, V: Into<String>>(
+        self,
+        facts: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        let facts = facts.into_iter().map(|(name, value)| (name.into(), value.into()));
+        self.block(Block::Facts(facts.collect()))
+    }
+
+    /// Adds a table.
+    #[must_use]
+    pub fn table(self, table: Table) -> Self {
+        self.block(Block::Table(table))
+    }
+
+    /// Adds a figure.
+    #[must_use]
+    pub fn figure(self, figure: Figure) -> Self {
+        self.block(Block::Figure(figure))
+    }
+
+    /// Adds a claim or a warning.
+    #[must_use]
+    pub fn note(self, note: Note) -> Self {
+        self.block(Block::Note(note))
+    }
+
+    /// Adds a piece of any kind.
+    #[must_use]
+    pub fn block(mut self, block: Block) -> Self {
+        self.blocks.push(block);
+        self
+    }
+}
+
+impl Note {
+    /// A claim that the measurements support.
+    #[must_use]
+    pub fn holds(text: impl Into<String>) -> Self {
+        Self { kind: NoteKind::Holds, text: text.into() }
+    }
+
+    /// A claim that the measurements contradict.
+    #[must_use]
+    pub fn does_not_hold(text: impl Into<String>) -> Self {
+        Self { kind: NoteKind::DoesNotHold, text: text.into() }
+    }
+
+    /// Something that a reader must know to trust the numbers.
+    #[must_use]
+    pub fn warning(text: impl Into<String>) -> Self {
+        Self { kind: NoteKind::Warning, text: text.into() }
+    }
+
+    /// Something that was not measured.
+    #[must_use]
+    pub fn missing(text: impl Into<String>) -> Self {
+        Self { kind: NoteKind::Missing, text: text.into() }
+    }
+}
