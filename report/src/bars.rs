@@ -1,5 +1,6 @@
 //! The data of figures with bars.
 
+use crate::csv::Record;
 use crate::{Axis, Value};
 
 /// Bars: one or several values for each of several things.
@@ -94,6 +95,24 @@ impl Bars {
     pub fn bar(mut self, bar: Bar) -> Self {
         self.bars.push(bar);
         self
+    }
+
+    pub(crate) fn records(&self) -> Vec<Record<'_>> {
+        let all = self.bars.iter().flat_map(|bar| {
+            let values = self.parts.iter().zip(&bar.values);
+            values.filter_map(move |(part, value)| {
+                Some(Record {
+                    group: &bar.group,
+                    row: bar.label.clone(),
+                    row_unit: "",
+                    column: part,
+                    value: (*value)?,
+                    unit: &self.axis.unit,
+                    published: bar.published.as_deref(),
+                })
+            })
+        });
+        all.filter(|record| record.value.value.is_finite()).collect()
     }
 }
 

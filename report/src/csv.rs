@@ -1,4 +1,51 @@
-//! Lines of comma-separated values, as RFC 4180 has them.
+//! Comma-separated values, as RFC 4180 has them, with line feeds between lines.
+
+use crate::Value;
+
+/// The columns of a [`Record`].
+pub const COLUMNS: [&str; 9] =
+    ["group", "row", "row_unit", "column", "value", "low", "high", "unit", "published"];
+
+/// A number of a table or a figure with everything that a reader must know to use the number alone.
+pub struct Record<'a> {
+    /// What the row belongs to; empty if to nothing.
+    pub group: &'a str,
+    /// The row of a table, the bar, or the place on the x axis.
+    pub row: String,
+    /// The unit of the row.
+    pub row_unit: &'a str,
+    /// The column of a table, the part of a bar, or the name of a line.
+    pub column: &'a str,
+    /// The number.
+    pub value: Value,
+    /// The unit of the number.
+    pub unit: &'a str,
+    /// Where the number was published, if it is not of this report.
+    pub published: Option<&'a str>,
+}
+
+impl Record<'_> {
+    /// The fields, in the order of [`COLUMNS`].
+    pub fn fields(&self) -> [String; 9] {
+        let (low, high) = ends(self.value);
+        [
+            self.group.to_owned(),
+            self.row.clone(),
+            self.row_unit.to_owned(),
+            self.column.to_owned(),
+            self.value.value.to_string(),
+            low,
+            high,
+            self.unit.to_owned(),
+            self.published.unwrap_or_default().to_owned(),
+        ]
+    }
+}
+
+/// The ends of a value's interval as text; empty without an interval.
+pub fn ends(value: Value) -> (String, String) {
+    value.interval.map(|(low, high)| (low.to_string(), high.to_string())).unwrap_or_default()
+}
 
 /// A line of fields, each in quotes where its text needs quotes.
 pub fn line<S: AsRef<str>>(fields: impl IntoIterator<Item = S>) -> String {
@@ -12,5 +59,17 @@ fn quoted(field: &str) -> String {
     match spaced || field.contains(special) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
         false => field.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_quoted_where_its_text_would_be_read_as_something_else() {
+        let fields = ["plain", "a,b", "say \"hi\"", "two\nlines", " spaced", "", "µs"];
+        let expected = "plain,\"a,b\",\"say \"\"hi\"\"\",\"two\nlines\",\" spaced\",,µs\n";
+        assert_eq!(line(fields), expected);
     }
 }

@@ -1,6 +1,7 @@
 //! Figures: a drawing with a title and a sentence on what the drawing says.
 
-use crate::csv;
+use crate::csv::{self, Record};
+use crate::draw;
 use crate::{Bars, Lines};
 
 /// A drawing with a title, and with a sentence on what the drawing says.
@@ -40,16 +41,38 @@ impl Figure {
         self
     }
 
-    /// The drawing as an SVG file of its own, which is light or dark as its reader prefers.
+    /// The drawing as an SVG file of its own, which is light or dark as its reader prefers. Programs
+    /// that know no preferences, such as those that make PDF of SVG, see the light one.
+    ///
+    /// ```
+    /// use doorbell_report::{Axis, Bar, Bars, Figure, Value};
+    ///
+    /// let parts = Bars::stacked(Axis::linear("Half a round trip", "µs"), ["o_s", "L", "o_r"])
+    ///     .total("RTT/2")
+    ///     .bar(Bar::new("shm", [0.04, -0.01, 0.06].map(Value::exact)).group("verbs"));
+    /// let svg = Figure::new("parts", "Where the time goes", parts).to_svg();
+    /// assert!(svg.starts_with("<svg"));
+    /// ```
     #[must_use]
     pub fn to_svg(&self) -> String {
-        "<svg xmlns=\"http://www.w3.org/2000/svg\"/>".to_owned()
+        draw::standalone(self)
     }
 
-    /// The data as CSV in long form: a row for each value.
+    /// The data as CSV in long form: a row for each number, with the line or part that the number
+    /// belongs to, its place, its interval, its unit, and where it was published.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        csv::line(["series", "x", "value", "low", "high"])
+        let mut text = csv::line(csv::COLUMNS);
+        text.extend(self.records().iter().map(|record| csv::line(record.fields())));
+        text
+    }
+
+    /// The numbers, those included that have no place in the drawing.
+    pub(crate) fn records(&self) -> Vec<Record<'_>> {
+        match &self.plot {
+            Plot::Lines(lines) => lines.records(),
+            Plot::Bars(bars) => bars.records(),
+        }
     }
 }
 

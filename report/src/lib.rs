@@ -39,11 +39,19 @@
 mod axis;
 mod bars;
 mod csv;
+mod draw;
 mod figure;
+mod html;
 mod lines;
+mod markup;
+mod number;
 mod report;
+mod scale;
 mod table;
+mod tabular;
+mod theme;
 mod value;
+mod words;
 
 pub use axis::{Axis, Scale};
 pub use bars::{Arrangement, Bar, Bars, Direction};

@@ -1,5 +1,6 @@
 //! The data of figures with lines.
 
+use crate::csv::Record;
 use crate::{Axis, Value};
 
 /// Lines through points: how a quantity depends on another one.
@@ -50,6 +51,21 @@ impl Lines {
     pub fn level(mut self, label: impl Into<String>, y: f64) -> Self {
         self.levels.push((label.into(), y));
         self
+    }
+
+    pub(crate) fn records(&self) -> Vec<Record<'_>> {
+        let all = self.series.iter().flat_map(|series| {
+            series.points.iter().map(move |(x, value)| Record {
+                group: "",
+                row: x.to_string(),
+                row_unit: &self.x.unit,
+                column: &series.name,
+                value: *value,
+                unit: &self.y.unit,
+                published: series.published.as_deref(),
+            })
+        });
+        all.filter(|record| record.value.value.is_finite()).collect()
     }
 }
 

@@ -1,6 +1,9 @@
 //! The parts of a report, and what is made of a report.
 
+use std::collections::HashSet;
+
 use crate::csv;
+use crate::html;
 use crate::{Figure, Table};
 
 /// A title, sections, and the raw results.
@@ -93,7 +96,7 @@ impl Report {
     /// The report as one HTML file, which loads nothing from elsewhere.
     #[must_use]
     pub fn to_html(&self) -> String {
-        "<!DOCTYPE html>".to_owned()
+        html::page(self)
     }
 
     /// Every number of all tables and figures as CSV in long form: a row for each number, with the
@@ -101,18 +104,58 @@ impl Report {
     /// and where the number was published.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        csv::line(CSV_COLUMNS)
+        let mut text = csv::line(["block"].iter().chain(&csv::COLUMNS));
+        for (block, name) in self.named() {
+            let records = match block {
+                Block::Table(table) => table.records(),
+                Block::Figure(figure) => figure.records(),
+                _ => continue,
+            };
+            for record in records {
+                text += &csv::line([name.clone()].into_iter().chain(record.fields()));
+            }
+        }
+        text
     }
 
     /// The figures as SVG files: a file name for each, and its text.
     #[must_use]
     pub fn svgs(&self) -> Vec<(String, String)> {
-        Vec::new()
+        let figures = self.named().into_iter().filter_map(|(block, name)| match block {
+            Block::Figure(figure) => Some((format!("{name}.svg"), figure.to_svg())),
+            _ => None,
+        });
+        figures.collect()
+    }
+
+    /// All blocks, the tables and figures with names that are unique and that links and files may
+    /// have.
+    pub(crate) fn named(&self) -> Vec<(&Block, String)> {
+        let mut taken = HashSet::new();
+        let blocks = self.sections.iter().flat_map(|section| &section.blocks);
+        let named = blocks.map(|block| {
+            let id = match block {
+                Block::Table(table) => &table.id,
+                Block::Figure(figure) => &figure.id,
+                _ => return (block, String::new()),
+            };
+            let plain = plain(id);
+            let numbered = (2..).map(|number| format!("{plain}-{number}"));
+            let mut names = [plain.clone()].into_iter().chain(numbered);
+            let name = names.find(|name| taken.insert(name.clone()));
+            (block, name.unwrap_or_default())
+        });
+        named.collect()
     }
 }
 
-const CSV_COLUMNS: [&str; 9] =
-    ["block", "group", "row", "column", "value", "low", "high", "unit", "published"];
+/// A name in lower-case letters, digits and hyphens.
+fn plain(id: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = id.chars().map(allowed).collect();
+    let name = name.trim_matches('-');
+    if name.is_empty() { "block".to_owned() } else { name.to_owned() }
+}
 
 impl Section {
     /// A section without blocks as yet.

@@ -1,7 +1,7 @@
 //! Tables: rows of measured and published numbers.
 
 use crate::Value;
-use crate::csv;
+use crate::csv::{self, Record};
 
 /// A table with a caption.
 #[derive(Clone, PartialEq, Debug)]
@@ -79,11 +79,69 @@ impl Table {
         self
     }
 
-    /// The table as CSV: a row for each row, with two further columns, `low` and `high`, behind each
-    /// column that has intervals.
+    /// The table as CSV: a row for each row. A column of numbers is named by its title and unit, and
+    /// two further columns follow, for the ends of the intervals, if any number has an interval.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        csv::line(self.columns.iter().map(|column| column.title.as_str()))
+        let mut titles = Vec::new();
+        for (number, column) in self.columns.iter().enumerate() {
+            let title = match column.unit.as_str() {
+                "" => column.title.clone(),
+                unit => format!("{}, {unit}", column.title),
+            };
+            titles.push(title.clone());
+            if self.has_intervals(number) {
+                titles.extend([format!("{title}, low"), format!("{title}, high")]);
+            }
+        }
+        let mut text = csv::line(titles);
+        for row in &self.rows {
+            text += &csv::line((0..self.columns.len()).flat_map(|number| {
+                let cell = row.get(number).unwrap_or(&Cell::Empty);
+                cell.fields(self.has_intervals(number))
+            }));
+        }
+        text
+    }
+
+    fn has_intervals(&self, column: usize) -> bool {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        let mut values = cells.filter_map(|cell| match cell {
+            Cell::Number(value) => value.finite()?.interval,
+            _ => None,
+        });
+        values.next().is_some()
+    }
+
+    /// The numbers of the table, each with the text of the first cell of its row.
+    pub(crate) fn records(&self) -> Vec<Record<'_>> {
+        let mut records = Vec::new();
+        for row in &self.rows {
+            let name = row.first().map(|cell| cell.fields(false).concat()).unwrap_or_default();
+            for (column, cell) in self.columns.iter().zip(row) {
+                let (value, published) = match cell {
+                    Cell::Number(value) => (*value, None),
+                    Cell::Published { value, citation } => {
+                        (Value::exact(*value), Some(&**citation))
+                    }
+                    Cell::Text(_) | Cell::Empty => continue,
+                };
+                if value.value.is_finite() {
+                    let (row, row_unit, unit) = (name.clone(), "", column.unit.as_str());
+                    let column = column.title.as_str();
+                    records.push(Record {
+                        group: "",
+                        row,
+                        row_unit,
+                        column,
+                        value,
+                        unit,
+                        published,
+                    });
+                }
+            }
+        }
+        records
     }
 }
 
@@ -114,6 +172,20 @@ impl Cell {
     #[must_use]
     pub fn published(value: f64, citation: impl Into<String>) -> Self {
         Self::Published { value, citation: citation.into() }
+    }
+
+    /// The cell as fields of CSV: its text or number and, if asked for, the ends of its interval.
+    fn fields(&self, intervals: bool) -> Vec<String> {
+        let (text, ends) = match self {
+            Self::Text(text) => (text.clone(), Default::default()),
+            Self::Number(value) => match value.finite() {
+                Some(value) => (value.value.to_string(), csv::ends(value)),
+                None => Default::default(),
+            },
+            Self::Published { value, .. } => (value.to_string(), Default::default()),
+            Self::Empty => Default::default(),
+        };
+        if intervals { vec![text, ends.0, ends.1] } else { vec![text] }
     }
 }
 

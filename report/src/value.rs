@@ -23,7 +23,6 @@ impl Value {
     }
 
     /// The value if the number is finite, with the interval only if both ends are finite.
-    #[expect(dead_code)]
     pub(crate) fn finite(self) -> Option<Self> {
         let interval = self.interval.filter(|(low, high)| low.is_finite() && high.is_finite());
         self.value.is_finite().then_some(Self { value: self.value, interval })
