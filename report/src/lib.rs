@@ -49,6 +49,7 @@ mod report;
 mod scale;
 mod table;
 mod tabular;
+mod text;
 mod theme;
 mod value;
 mod words;

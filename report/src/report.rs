@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::csv;
 use crate::html;
+use crate::text;
 use crate::{Figure, Table};
 
 /// A title, sections, and the raw results.
@@ -97,6 +98,13 @@ impl Report {
     #[must_use]
     pub fn to_html(&self) -> String {
         html::page(self)
+    }
+
+    /// The report as text for a terminal that is `width` characters wide: tables in columns or, where
+    /// these have no room, row by row; figures drawn by characters.
+    #[must_use]
+    pub fn to_text(&self, width: usize) -> String {
+        text::report(self, width)
     }
 
     /// Every number of all tables and figures as CSV in long form: a row for each number, with the
