@@ -4,6 +4,8 @@
 
 mod doctor;
 mod logp;
+mod machine;
+mod out;
 mod perf;
 mod pingpong;
 mod processors;

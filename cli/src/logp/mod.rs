@@ -1,114 +1,231 @@
-//! `doorbell logp`: what a message costs, on every device that works here, at every layer.
+//! `doorbell logp`: what a message costs, at every layer, on every device that works here.
 
-mod paper;
-mod run;
-mod table;
+mod compare;
+mod files;
+mod line;
+mod measure;
+mod page;
+mod published;
+mod remote;
+mod steps;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use run::Line;
+use crate::machine::Machine;
+use crate::out;
+use compare::Comparison;
+use files::Page;
+use line::Line;
+use page::Findings;
+use remote::Connected;
+use steps::{Layer, Step};
 
 /// Measures the parameters of LogP: for how long a processor is busy with a message that it sends
 /// (o_s) or receives (o_r), the latency between (L), and the gap between messages (g).
 ///
-/// Two processes on this machine send each other requests and answers, at every layer and on every
-/// device that works here, by the method of Culler, Liu, Martin and Yoshikawa (IEEE Micro, 1996).
+/// Two processes on this machine, or on two machines, send each other requests and answers, at every
+/// layer and on every device, by the method of Culler, Liu, Martin and Yoshikawa (IEEE Micro, 1996).
 /// Each parameter is a median, and lies with a probability of 95 % in the interval beside it. Where
 /// the sender's processor carries a message all the way, as over a virtual cable, o_s contains that
 /// way, and L comes out near zero or below: it is what remains of half a round trip.
 ///
-/// The exit status is 0 if something was measured, and 1 if nothing was. Ctrl-C ends the
-/// measurement, and what was measured until then is printed.
+/// A table is printed, and a report with figures is written for a browser. Ctrl-C ends the
+/// measurement early, and what was measured until then is printed and reported.
+///
+/// The exit status is 0 if something was measured, and 1 if nothing was, or if the report could not
+/// be written.
 #[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The devices: shm, udp, packet, packet-v2; may be given several times [default: all]
-    #[arg(long, value_name = "DEV", value_parser = DEVICES)]
+    /// The devices: shm, udp, packet, packet-v2; may be given several times. Between machines also
+    /// what each is opened on, as packet:eth0 [default: all; between machines udp]
+    #[arg(long, value_name = "DEV")]
     device: Vec<String>,
 
     /// The layers; may be given several times [default: all]
     #[arg(long, value_name = "LAYER", value_enum)]
     layer: Vec<Layer>,
 
-    /// A quarter of the time, and wider intervals
+    /// An eighth of the time, and wider intervals
     #[arg(long)]
     quick: bool,
+
+    /// Wait for the other machine on this address, and measure what it asks for
+    #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["connect", "layer", "report", "svg"])]
+    listen: Option<String>,
+
+    /// Measure with the machine that listens on this address
+    #[arg(long, value_name = "IP:PORT")]
+    connect: Option<String>,
 
     /// A line of JSON for each layer and device instead of a table, with the curves
     #[arg(long)]
     json: bool,
+
+    /// Every number as comma-separated values instead of a table
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+
+    /// Where the report for a browser is written [default: doorbell-logp.html; with --json or --csv
+    /// none]
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Write each figure of the report as an SVG file, too, into this directory
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+
+    /// Measure nothing, and compare two results that --json has printed
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
+    #[arg(conflicts_with_all = ["device", "layer", "quick", "listen", "connect", "report", "svg"])]
+    compare: Vec<String>,
+
+    /// Compare by how many times verbs on the same device each layer takes, which hardly depends on
+    /// how fast a machine is
+    #[arg(long, requires = "compare")]
+    ratios: bool,
+
+    /// Exit with 1 if something has become greater by more than so many per cent, and not by chance
+    #[arg(long, value_name = "PERCENT", requires = "compare")]
+    fail_above: Option<f64>,
 }
 
+/// The devices that both ends on one machine can be given.
 const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
+/// How many seconds a layer on a device is measured, and how many of a quick measurement.
+const SECONDS: [f64; 2] = [5.5, 0.6];
 
 const EXAMPLES: &str = "\
 Examples:
-  doorbell logp                                  everything, two minutes or so
-  doorbell logp --quick --device shm             shared memory alone, some seconds
-  doorbell logp --layer am --json                Active Messages, for a program to read
-Between machines:
-  doorbell perf logp_am --device packet:eth0 --listen 0.0.0.0:4790      on one machine, and
-  doorbell perf logp_am --device packet:eth0 --connect 192.0.2.1:4790   on the other";
-
-/// A layer that sends messages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Layer {
-    /// Sends and receives of the NIC
-    Verbs,
-    /// Requests and replies of Active Messages
-    Am,
-    /// Split-phase gets of Split-C, by each carrier
-    Splitc,
-}
+  doorbell logp                                  everything, in two minutes, and a report
+  doorbell logp --quick --device shm             shared memory alone, in some seconds
+  doorbell logp --json > before.json             for a program to read
+  doorbell logp --compare before.json after.json
+  doorbell logp --compare base.json now.json --ratios --fail-above 25     for continuous integration
+  doorbell logp --device udp --device packet:eth0 --listen 0.0.0.0:4790     on one machine, and
+  doorbell logp --device udp --device packet:eth0 --connect 192.0.2.1:4790  on the other";
 
 /// Whether somebody has interrupted this.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let steps = run::steps(args);
+    if let [before, after] = &args.compare[..] {
+        let how = Comparison { ratios: args.ratios, fail_above: args.fail_above };
+        return compare::run(&compare::read(before)?, &compare::read(after)?, &how, args.json);
+    }
+    let devices = devices(args)?;
+    if let Some(address) = &args.listen {
+        return remote::listen(address, &devices);
+    }
+    let steps = steps::all(&devices, &args.layer);
+    let page = Page::begin(args.page())?;
+    let machine = Machine::here()?;
+    if let Some(warning) = machine.warning() {
+        eprintln!("doorbell: {warning}");
+    }
+    let (lines, failures) = measure_all(args, &steps)?;
+    let between = match &args.connect {
+        Some(address) => format!("this machine and that at {address}"),
+        None => "two processes on this machine".to_owned(),
+    };
+    let findings =
+        Findings { machine: &machine, lines: &lines, failures: &failures, between: &between };
+    if lines.is_empty() {
+        let why: Vec<_> = failures.iter().map(|(step, why)| format!("{step}: {why}")).collect();
+        bail!("nothing was measured\n{}", why.join("\n"));
+    }
+    let report = page::report(&findings);
+    match (args.json, args.csv) {
+        // Lines were printed one by one.
+        (true, _) => {}
+        (_, true) => out::print(&report.to_csv())?,
+        _ => out::print(&page::summary(&findings).to_text(files::width()))?,
+    }
+    if args.json || args.csv {
+        for (step, why) in &failures {
+            eprintln!("doorbell: {step} was not measured: {why}");
+        }
+    }
+    if let Some(directory) = &args.svg {
+        files::write_figures(directory, &report)?;
+    }
+    page.finish(&report)
+}
+
+impl Args {
+    /// Where the report is written, if it is.
+    fn page(&self) -> Option<PathBuf> {
+        let usual = || (!self.json && !self.csv).then(|| "doorbell-logp.html".into());
+        self.report.clone().or_else(usual)
+    }
+}
+
+/// The devices to measure, as they were named.
+fn devices(args: &Args) -> anyhow::Result<Vec<String>> {
+    let between_machines = args.listen.is_some() || args.connect.is_some();
+    for device in &args.device {
+        let kind = device.split(':').next().unwrap_or_default();
+        let all = DEVICES.join(", ");
+        if !DEVICES.contains(&kind) {
+            bail!("--device `{device}`: the devices are {all}");
+        }
+        if !between_machines && kind != device {
+            bail!(
+                "--device `{device}`: on one machine it is one of {all}, and what that is opened on \
+                 is made for the measurement; add --listen or --connect for another machine"
+            );
+        }
+        if between_machines && kind.starts_with("packet") && kind == device {
+            bail!("--device `{device}`: name the interface, too, as in {device}:eth0");
+        }
+    }
+    Ok(match (args.device.is_empty(), between_machines) {
+        (false, _) => args.device.clone(),
+        (true, true) => vec!["udp".to_owned()],
+        (true, false) => DEVICES.map(str::to_owned).to_vec(),
+    })
+}
+
+/// Measures the steps until the last one, or until somebody interrupts. Returns what was found, and
+/// which steps failed and why.
+#[expect(clippy::type_complexity)]
+fn measure_all(args: &Args, steps: &[Step]) -> anyhow::Result<(Vec<Line>, Vec<(String, String)>)> {
     // The measuring processes are interrupted, too, by the terminal.
     ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("handling Ctrl-C")?;
+    let seconds = SECONDS[usize::from(args.quick)];
+    let mut other = args.connect.as_deref().map(Connected::to).transpose()?;
     let bar = bar(steps.len() as u64, args.json);
     let begin = Instant::now();
     let (mut lines, mut failures) = (Vec::new(), Vec::new());
     for (number, step) in steps.iter().enumerate() {
         bar.set_message(step.to_string());
         bar.set_position(number as u64);
-        match run::measure(step, args.quick) {
+        let found = match &mut other {
+            Some(other) => other.measure(step, seconds),
+            None => measure::pair(step, seconds),
+        };
+        match found {
             _ if INTERRUPTED.load(Ordering::Relaxed) => break,
             Ok(line) => {
                 if args.json {
-                    println!("{}", line.json);
+                    out::print(&format!("{}\n", line.json()))?;
                 }
                 lines.push(line);
             }
-            Err(why) => failures.push((step, why)),
+            Err(why) => failures.push((step.to_string(), format!("{why:#}"))),
         }
     }
     bar.finish_and_clear();
-    if !args.json {
-        print!("{}", table::of(&lines));
-        println!("\n{}", paper::TABLE);
-    }
-    for (step, why) in &failures {
-        eprintln!("doorbell: {step} was not measured: {why:#}");
-    }
-    let (measured, all) = (lines.len(), steps.len());
     if INTERRUPTED.load(Ordering::Relaxed) {
-        eprintln!(
-            "doorbell: interrupted after {:.0?}; {measured} of {all} were measured",
-            begin.elapsed()
-        );
+        let (measured, all, time) = (lines.len(), steps.len(), begin.elapsed());
+        eprintln!("doorbell: interrupted after {time:.0?}; {measured} of {all} were measured");
     }
-    if lines.is_empty() {
-        bail!("nothing was measured");
-    }
-    Ok(())
+    Ok((lines, failures))
 }
 
 /// A bar with the time that is left, on standard error if that is a terminal.

@@ -19,14 +19,17 @@ mod stream;
 mod test;
 mod verbs;
 
+use std::io;
 use std::net::{IpAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use doorbell_splitc::Carrier;
+use nix::poll::{PollFd, PollFlags, PollTimeout};
 use serde_json::json;
 
-use peer::Peer;
+use peer::{PATIENCE, Peer};
 use plan::{Amount, Carriage, Plan};
 pub use test::NotThere;
 use test::Test;
@@ -133,6 +136,10 @@ pub struct Args {
     /// The second process of --pair.
     #[arg(long, hide = true)]
     end: bool,
+
+    /// Standard input is a socket that listens, whose next connection leads to the other end.
+    #[arg(long, hide = true)]
+    accept: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -172,6 +179,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.pair {
         return pair::first(args, &plan);
     }
+    if args.accept {
+        return meet(args, &plan, accepted()?, false);
+    }
     match (&args.listen, &args.connect) {
         (Some(address), _) => {
             let listener = TcpListener::bind(address);
@@ -193,6 +203,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             test = plan.test.name()
         ),
     }
+}
+
+/// The next connection to the socket that standard input is.
+fn accepted() -> anyhow::Result<TcpStream> {
+    let socket = io::stdin().as_fd().try_clone_to_owned().context("the socket that listens")?;
+    let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+    let patience = PollTimeout::try_from(PATIENCE).expect("it is less than a month");
+    let ready = nix::poll::poll(&mut fds, patience).context("waiting for the other end")?;
+    anyhow::ensure!(ready > 0, "the other end has not connected for {PATIENCE:?}");
+    let (stream, _) = TcpListener::from(socket).accept().context("accepting the other end")?;
+    Ok(stream)
 }
 
 /// One end of a test whose other end is on another machine.
@@ -228,7 +249,7 @@ fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow:
         _ => frames::run(plan, peer, place.device),
     };
     if let Some(figures) = figures? {
-        report::print(plan, &figures, args.form());
+        report::print(plan, &figures, args.form())?;
     }
     // Whatever the other end found wrong, it has not said this.
     peer.swap(&json!("all checked")).map(drop)

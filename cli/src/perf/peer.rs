@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{Amount, Plan};
 
 /// How long the other end may take for its part: opening a device, reaching this one.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A stream of the kernel's to the other end, on which each line is a JSON value.
 pub struct Peer {

@@ -9,6 +9,7 @@ use super::latencies::Summary;
 use super::logp::Known;
 use super::test::{Layer, Test};
 use super::{Form, Plan};
+use crate::out;
 
 /// What a test found.
 #[derive(Clone, PartialEq, Debug)]
@@ -31,12 +32,13 @@ pub enum Found {
     LogP(Box<Known>),
 }
 
-pub fn print(plan: &Plan, figures: &Figures, form: Form) {
-    match form {
-        Form::Words => print!("{}", words(plan, figures)),
-        Form::Json => println!("{}", Value::from_iter(fields(plan, figures))),
-        Form::Csv => print!("{}", csv(&fields(plan, figures))),
-    }
+/// Prints what was found.
+pub fn print(plan: &Plan, figures: &Figures, form: Form) -> anyhow::Result<()> {
+    out::print(&match form {
+        Form::Words => words(plan, figures),
+        Form::Json => format!("{}\n", Value::from_iter(fields(plan, figures))),
+        Form::Csv => csv(&fields(plan, figures)),
+    })
 }
 
 /// What programs read, each by its name.

@@ -1,0 +1,124 @@
+//! What a measurement has found: a line of JSON, as `--json` prints it and `--compare` reads it.
+
+use std::fmt;
+
+use doorbell_logp::Estimate;
+use serde_json::Value;
+
+/// A parameter of LogP, as it is named in tables and in JSON.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Parameter {
+    pub name: &'static str,
+    pub unit: &'static str,
+    key: &'static str,
+    /// How much more of its unit the value in JSON is.
+    half: bool,
+}
+
+const fn parameter(name: &'static str, key: &'static str) -> Parameter {
+    Parameter { name, unit: "µs", key, half: false }
+}
+
+pub const SEND_OVERHEAD: Parameter = parameter("o_s", "o_s_us");
+pub const RECEIVE_OVERHEAD: Parameter = parameter("o_r", "o_r_us");
+pub const LATENCY: Parameter = parameter("L", "l_us");
+pub const GAP: Parameter = parameter("g", "g_us");
+/// Half of the round trip.
+pub const HALF_ROUND_TRIP: Parameter = Parameter { half: true, ..parameter("RTT/2", "rtt_us") };
+pub const GAP_PER_BYTE: Parameter =
+    Parameter { unit: "ns/B", ..parameter("G", "g_big_ns_per_byte") };
+
+/// All parameters, in the order of tables.
+pub const PARAMETERS: [Parameter; 6] =
+    [SEND_OVERHEAD, RECEIVE_OVERHEAD, LATENCY, GAP, HALF_ROUND_TRIP, GAP_PER_BYTE];
+
+/// A point of a curve; times in microseconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Point {
+    pub burst: f64,
+    pub gaps: u64,
+    pub bytes: f64,
+    pub us: f64,
+}
+
+/// What was found for a layer on a device.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Line(Value);
+
+impl Line {
+    /// A line from JSON; `None` if this is no line of LogP's parameters.
+    pub fn from_json(json: Value) -> Option<Self> {
+        let named = json["layer"].is_string() && json["device"].is_string();
+        let line = Self(json);
+        (named && PARAMETERS.iter().any(|one| line.get(*one).is_some())).then_some(line)
+    }
+
+    pub fn json(&self) -> &Value {
+        &self.0
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.0[key].as_str().unwrap_or_default()
+    }
+
+    pub fn device(&self) -> &str {
+        self.text("device")
+    }
+
+    /// The layer, for Split-C with its carrier.
+    pub fn layer(&self) -> String {
+        let layer = match self.text("layer") {
+            "verbs" => "verbs",
+            "am" => "Active Messages",
+            "splitc" => "Split-C",
+            other => other,
+        };
+        match self.0["carrier"].as_str() {
+            Some(carrier) => format!("{layer}, {carrier}"),
+            None => layer.to_owned(),
+        }
+    }
+
+    /// Whether this is the line of a layer, by its name in JSON.
+    pub fn is_of(&self, layer: &str) -> bool {
+        self.text("layer") == layer
+    }
+
+    /// Whether this and another line are of the same layer, carrier and device.
+    pub fn is_like(&self, other: &Self) -> bool {
+        ["layer", "carrier", "device"].iter().all(|key| self.0[*key] == other.0[*key])
+    }
+
+    /// A parameter and its interval, in the parameter's unit.
+    pub fn get(&self, parameter: Parameter) -> Option<Estimate> {
+        let get = |end: &str| {
+            let value = self.0[format!("{}{end}", parameter.key)].as_f64()?;
+            Some(if parameter.half { value / 2.0 } else { value })
+        };
+        Some(Estimate { value: get("")?, low: get("_low")?, high: get("_high")? })
+    }
+
+    /// Whether the processor's time for a message is the gap, rather than the network's.
+    pub fn gap_is_of_the_processor(&self) -> bool {
+        self.0["g_is_of_the_processor"] == true
+    }
+
+    /// The points of a curve: `bursts`, `steady` or `long`.
+    pub fn curve(&self, name: &str) -> Vec<Point> {
+        let point = |json: &Value| {
+            Some(Point {
+                burst: json["burst"].as_f64()?,
+                gaps: json["gaps"].as_u64()?,
+                bytes: json["bytes"].as_f64()?,
+                us: json["us"].as_f64()?,
+            })
+        };
+        self.0[name].as_array().into_iter().flatten().filter_map(point).collect()
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} over {}", self.layer(), self.device())
+    }
+}

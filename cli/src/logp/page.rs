@@ -1,0 +1,256 @@
+//! The report: what a message costs here, in tables and figures, with the machine described.
+
+use doorbell_logp::Estimate;
+use doorbell_report::{
+    Axis, Bar, Bars, Cell, Column, Figure, Lines, Note, Report, Section, Series, Table, Value,
+};
+use serde_json::json;
+
+use super::line::{
+    GAP, GAP_PER_BYTE, HALF_ROUND_TRIP, LATENCY, Line, PARAMETERS, Parameter, RECEIVE_OVERHEAD,
+    SEND_OVERHEAD,
+};
+use super::published::{PAPER, TABLE_2};
+use crate::machine::Machine;
+
+/// What was measured, and what was not.
+pub struct Findings<'a> {
+    pub machine: &'a Machine,
+    pub lines: &'a [Line],
+    /// Steps that failed, and why.
+    pub failures: &'a [(String, String)],
+    /// How and between what it was measured, as in "two processes on this machine".
+    pub between: &'a str,
+}
+
+/// The whole report, for people who look at it in a browser.
+pub fn report(findings: &Findings<'_>) -> Report {
+    let lines: Vec<_> = findings.lines.iter().map(|line| line.json().clone()).collect();
+    let raw = json!({ "machine": findings.machine.json(), "lines": lines });
+    let mut report = summary(findings).json(raw.to_string());
+    report = report.section(gaps(findings.lines)).section(bursts(findings.lines));
+    report = report.section(long(findings.lines)).section(method());
+    report.section(Section::new("This machine").facts(findings.machine.facts()))
+}
+
+/// The parameters and the parts of half a round trip, which is what a terminal shows.
+pub fn summary(findings: &Findings<'_>) -> Report {
+    let subtitle = format!(
+        "LogP parameters of verbs, Active Messages and Split-C, measured between {}",
+        findings.between
+    );
+    let mut section = Section::new("Parameters").table(table(findings.lines));
+    for note in notes(findings) {
+        section = section.note(note);
+    }
+    let figure =
+        Figure::new("parts", "Half a round trip, and what it consists of", parts(findings.lines))
+            .sentence(parts_say(findings.lines));
+    Report::new("What a message costs")
+        .subtitle(subtitle)
+        .section(section)
+        .section(Section::new("Where the time goes").figure(figure))
+}
+
+fn value(estimate: Estimate) -> Value {
+    Value::within(estimate.value, estimate.low, estimate.high)
+}
+
+fn table(lines: &[Line]) -> Table {
+    let mut table =
+        Table::new("parameters", "Medians with intervals of 95 %; published ones below")
+            .column(Column::text("Layer and device"));
+    for Parameter { name, unit, .. } in PARAMETERS {
+        table = table.column(Column::number(name, unit));
+    }
+    for line in lines {
+        let values = PARAMETERS.iter().map(|one| Cell::from(line.get(*one).map(value)));
+        table = table.row([Cell::from(line.to_string())].into_iter().chain(values));
+    }
+    for row in &TABLE_2 {
+        let values = row.values.iter().map(|value| Cell::published(*value, PAPER));
+        table = table.row([Cell::from(row.name)].into_iter().chain(values));
+    }
+    table
+}
+
+/// What a reader must know to trust the numbers.
+fn notes(findings: &Findings<'_>) -> Vec<Note> {
+    let mut notes: Vec<_> = findings.machine.warning().map(Note::warning).into_iter().collect();
+    let wide: Vec<_> = findings.lines.iter().filter_map(too_wide).collect();
+    if !wide.is_empty() {
+        notes.push(Note::warning(format!(
+            "Too uncertain to rely on, with intervals wider than a fifth of the value and than 10 \
+             ns: {}.",
+            wide.join("; ")
+        )));
+    }
+    if findings.lines.iter().any(|line| is_below(line, LATENCY, 0.0)) {
+        notes.push(Note::warning(
+            "L is what remains of half a round trip without o_s and o_r. Here it is below zero for \
+             some: the sender's processor carries a message all the way into the receiver's memory \
+             or queue, and works on while the receiver already handles the message.",
+        ));
+    }
+    let failures = findings.failures.iter();
+    notes.extend(failures.map(|(step, why)| Note::missing(format!("{step}: {why}"))));
+    notes
+}
+
+fn is_below(line: &Line, parameter: Parameter, limit: f64) -> bool {
+    line.get(parameter).is_some_and(|estimate| estimate.value < limit)
+}
+
+/// The parameters of a line whose intervals are too wide.
+fn too_wide(line: &Line) -> Option<String> {
+    let is_wide = |one: &Parameter| {
+        line.get(*one).is_some_and(|estimate| {
+            let most = if one.unit == "µs" { 0.010 } else { 0.010 * estimate.value.abs() };
+            estimate.width() > (0.2 * estimate.value.abs()).max(most)
+        })
+    };
+    let names: Vec<_> = PARAMETERS.iter().filter(|one| is_wide(one)).map(|one| one.name).collect();
+    (!names.is_empty()).then(|| format!("{} of {line}", names.join(", ")))
+}
+
+fn parts(lines: &[Line]) -> Bars {
+    let mut bars =
+        Bars::stacked(Axis::linear("Half a round trip", "µs"), ["o_s", "L", "o_r"]).total("RTT/2");
+    for line in lines {
+        let values = [SEND_OVERHEAD, LATENCY, RECEIVE_OVERHEAD].map(|one| line.get(one).map(value));
+        bars = bars.bar(Bar::new(line.layer(), values).group(line.device()));
+    }
+    bars
+}
+
+/// What Active Messages cost above verbs on each device.
+fn parts_say(lines: &[Line]) -> String {
+    let on = |device: &str, layer: &str| {
+        let line = lines.iter().find(|line| line.device() == device && line.is_of(layer))?;
+        line.get(HALF_ROUND_TRIP)
+    };
+    let mut said = Vec::new();
+    for line in lines.iter().filter(|line| line.is_of("verbs")) {
+        let device = line.device();
+        if let (Some(verbs), Some(am)) = (on(device, "verbs"), on(device, "am")) {
+            let (ours, above) = (am.value, am.value - verbs.value);
+            said.push(match am.overlaps(&verbs) {
+                true => {
+                    format!("over {device} {ours:.3} µs, no more than verbs as far as can be told")
+                }
+                false => format!("over {device} {ours:.3} µs, {above:+.3} µs beside verbs"),
+            });
+        }
+    }
+    match said.is_empty() {
+        true => "Half a round trip is o_s + L + o_r.".to_owned(),
+        false => format!("Half a round trip of Active Messages takes {}.", said.join("; ")),
+    }
+}
+
+fn gaps(lines: &[Line]) -> Section {
+    let mut bars = Bars::grouped(Axis::log("Time between messages at a steady rate", "µs"), ["g"]);
+    for line in lines {
+        bars = bars.bar(Bar::new(line.layer(), [line.get(GAP).map(value)]).group(line.device()));
+    }
+    for row in &TABLE_2 {
+        bars = bars.bar(
+            Bar::new(row.name, [Value::exact(row.values[3])]).group("Published").published(PAPER),
+        );
+    }
+    let busy = lines.iter().filter(|line| line.gap_is_of_the_processor()).count();
+    let figure = Figure::new("gaps", "The gap g", bars).sentence(format!(
+        "Of {} measurements, {busy} have the processor's own time for a message, o_s + o_r, as \
+         their gap: there the network by itself may be faster.",
+        lines.len()
+    ));
+    Section::new("How often a message can be sent").figure(figure)
+}
+
+/// The devices, in the order of the lines.
+fn devices(lines: &[Line]) -> Vec<&str> {
+    let mut devices: Vec<&str> = Vec::new();
+    for line in lines {
+        if !devices.contains(&line.device()) {
+            devices.push(line.device());
+        }
+    }
+    devices
+}
+
+fn bursts(lines: &[Line]) -> Section {
+    let mut section = Section::new("How a burst becomes steady").paragraph(
+        "Requests are sent in bursts. In a short one the processor does nothing but send, and a \
+         request takes o_s or little more; in a long one each answer must be taken, too, and a \
+         request takes g.",
+    );
+    for device in devices(lines) {
+        let axes = (Axis::log2("Requests in a burst", ""), Axis::log("Time for a request", "µs"));
+        let mut curves = Lines::new(axes.0, axes.1);
+        let mut said = Vec::new();
+        for line in lines.iter().filter(|line| line.device() == device) {
+            let points = line.curve("bursts");
+            let points = points.iter().filter(|point| point.gaps == 0);
+            curves = curves
+                .series(Series::new(line.layer(), points.map(|point| (point.burst, point.us))));
+            if let (Some(begin), Some(gap)) = (line.get(SEND_OVERHEAD), line.get(GAP)) {
+                said.push(format!("{} from {:.3} to {:.3}", line.layer(), begin.value, gap.value));
+            }
+        }
+        let title = format!("Bursts over {device}");
+        let sentence = format!("From o_s to g, in µs: {}.", said.join("; "));
+        let id = format!("bursts-{device}");
+        section = section.figure(Figure::new(id, title, curves).sentence(sentence));
+    }
+    section
+}
+
+fn long(lines: &[Line]) -> Section {
+    let mut section = Section::new("Longer messages").paragraph(
+        "At a steady rate of longer requests each further byte takes G, the gap per byte of the \
+         LogGP model.",
+    );
+    for device in devices(lines) {
+        let axes = (Axis::bytes("Length of a request"), Axis::log("Time for a request", "µs"));
+        let mut curves = Lines::new(axes.0, axes.1);
+        let mut said = Vec::new();
+        for line in lines.iter().filter(|line| line.device() == device) {
+            let points = line.curve("long");
+            let points = points.iter().map(|point| (point.bytes, point.us));
+            curves = curves.series(Series::new(line.layer(), points));
+            if let Some(gap) = line.get(GAP_PER_BYTE).filter(|gap| gap.value > 0.0) {
+                said.push(format!("{} {:.1}", line.layer(), 1.0 / gap.value));
+            }
+        }
+        let title = format!("Longer requests over {device}");
+        let sentence = format!("1/G, in gigabytes a second: {}.", said.join("; "));
+        let id = format!("long-{device}");
+        section = section.figure(Figure::new(id, title, curves).sentence(sentence));
+    }
+    section
+}
+
+fn method() -> Section {
+    Section::new("How it is measured")
+        .paragraph(
+            "By the method of D. E. Culler, L. T. Liu, R. P. Martin and C. Yoshikawa (Assessing \
+             Fast Network Interfaces, IEEE Micro 16 (1), 1996). One end sends requests, the other \
+             answers each. In a burst that is over before the first answer has come, a request \
+             takes o_s. At a steady rate a request takes g; with a computation of a length Δ above g \
+             behind each request, o_s + Δ + o_r. A request alone is answered after the round-trip \
+             time, and L = RTT/2 − o_s − o_r is what remains. At a steady rate of longer requests, \
+             each further byte takes G.",
+        )
+        .paragraph(
+            "Everything is timed in many short pieces, of which the median counts, in many rounds, \
+             of which again the median counts. The interval beside a value is that in which the \
+             median lies with a probability of 95 %, whatever the distribution is. The time that \
+             reading the clock takes is subtracted.",
+        )
+        .paragraph(
+            "At verbs, a request and its answer are sends of 16 bytes; at Active Messages, requests \
+             and replies with one word; at Split-C, split-phase gets of 8 bytes, each sent by \
+             itself: from mapped memory, by RDMA reads (one-sided), or by messages that the other \
+             process answers.",
+        )
+}

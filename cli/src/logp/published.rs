@@ -1,0 +1,20 @@
+//! What was published, to compare with.
+
+/// The paper whose parameters stand beside those of this machine.
+pub const PAPER: &str = "A. Begel, P. Buonadonna, D. E. Culler, D. Gay, An Analysis of VI \
+    Architecture Primitives in Support of Parallel and Distributed Communication (2001), table 2: \
+    Active Messages over VIA on Myrinet. LANai 4: two 400 MHz Pentium II; LANai 7: four 550 MHz \
+    Pentium III Xeon";
+
+/// A row of table 2, in microseconds: o_s, o_r, L, g, half a round trip.
+pub struct Row {
+    pub name: &'static str,
+    pub values: [f64; 5],
+}
+
+/// The rows of table 2.
+pub const TABLE_2: [Row; 3] = [
+    Row { name: "AMVIAv1, LANai 4 (2001)", values: [2.7, 5.3, 45.0, 48.0, 53.0] },
+    Row { name: "AMVIAv1, LANai 7 (2001)", values: [3.2, 2.8, 33.2, 34.7, 39.2] },
+    Row { name: "AMVIAv3, LANai 7 (2001)", values: [3.1, 2.9, 29.6, 30.0, 35.6] },
+];

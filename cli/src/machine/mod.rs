@@ -1,0 +1,94 @@
+//! The machine that is measured: what it is, and how quiet it is.
+
+mod noise;
+
+use std::fs;
+
+use doorbell_transports::discover;
+use serde_json::{Value, json};
+
+pub use noise::Noise;
+
+use crate::processors;
+
+/// The machine, as reports describe it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Machine {
+    processor: String,
+    processors: usize,
+    kernel: String,
+    hypervisor: bool,
+    governor: Option<String>,
+    load: Option<String>,
+    /// How much of the processors' time something else takes.
+    pub noise: Noise,
+}
+
+impl Machine {
+    /// Looks at this machine, for a tenth of a second.
+    pub fn here() -> anyhow::Result<Self> {
+        let machine = discover::Machine::here();
+        let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let field = |name: &str| {
+            let line = cpu.lines().find(|line| line.starts_with(name))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        let first_of = |path: &str| {
+            let text = fs::read_to_string(path).ok()?;
+            text.split_whitespace().next().map(ToOwned::to_owned)
+        };
+        let both = [processors::allowed(0)?, processors::allowed(1)?];
+        Ok(Self {
+            processor: field("model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            processors: machine.processors,
+            kernel: machine.kernel,
+            hypervisor: field("flags").is_some_and(|flags| flags.contains(" hypervisor")),
+            governor: first_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            load: first_of("/proc/loadavg"),
+            noise: Noise::of(both)?,
+        })
+    }
+
+    /// Names and values for a reader.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let Self { processor, processors, kernel, hypervisor, governor, load, noise } = self;
+        let fact = |name: &str, value: String| (name.to_owned(), value);
+        let guest = if *hypervisor { ", in a virtual machine" } else { "" };
+        let mut facts = vec![
+            fact("Processor", format!("{processor}{guest}")),
+            fact("Processors", format!("{processors}; the two ends are bound to the first two")),
+            fact("Kernel", format!("Linux {kernel}")),
+            fact("Noise", format!("{noise}")),
+        ];
+        facts.extend(governor.clone().map(|governor| fact("Frequency governor", governor)));
+        facts.extend(load.clone().map(|load| fact("Load before", format!("{load} tasks"))));
+        facts.push(fact("Doorbell", env!("CARGO_PKG_VERSION").to_owned()));
+        facts
+    }
+
+    /// The facts for a program.
+    pub fn json(&self) -> Value {
+        json!({
+            "processor": self.processor,
+            "processors": self.processors,
+            "kernel": self.kernel,
+            "virtual": self.hypervisor,
+            "governor": self.governor,
+            "load": self.load,
+            "noise_share": self.noise.share,
+            "noise_longest_us": self.noise.longest.as_nanos() as f64 / 1e3,
+            "doorbell": env!("CARGO_PKG_VERSION"),
+        })
+    }
+
+    /// Why the measurements should not be trusted, if there is a reason.
+    pub fn warning(&self) -> Option<String> {
+        self.noise.is_loud().then(|| {
+            format!(
+                "This machine is busy: {}. The intervals tell how much that disturbs; end what else \
+                 runs, and measure again.",
+                self.noise
+            )
+        })
+    }
+}
