@@ -33,12 +33,22 @@ pub fn significant(value: f64) -> String {
 pub fn shortest(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude != 0.0 && !(1e-4..1e9).contains(&magnitude) {
-        let digits = format!("{magnitude:e}");
-        let mantissa = digits.split('e').next().unwrap_or_default();
-        return scientific(value, mantissa.len().saturating_sub(2));
+        return power(value);
     }
     let digits = format!("{magnitude}");
     fixed(value, digits.split_once('.').map_or(0, |(_, fraction)| fraction.len()))
+}
+
+/// A number as a power of ten and the shortest factor, if the number has many zeros.
+pub fn tick(value: f64) -> String {
+    if (1e-4..1e5).contains(&value.abs()) { shortest(value) } else { power(value) }
+}
+
+/// A number as a power of ten, and the shortest factor.
+fn power(value: f64) -> String {
+    let digits = format!("{:e}", value.abs());
+    let mantissa = digits.split('e').next().unwrap_or_default();
+    scientific(value, mantissa.len().saturating_sub(2))
 }
 
 /// A number as a factor and a power of ten, as in "2×10⁻⁶".

@@ -64,27 +64,25 @@ fn class(column: &Column) -> &'static &'static str {
 struct Widths {
     /// The most digits after the point.
     decimals: usize,
-    /// The most characters of an interval.
-    interval: usize,
-    /// Whether a number has a footnote.
-    mark: bool,
+    /// The most characters behind a number: of an interval, or of the mark of a footnote.
+    after: usize,
 }
 
 impl Widths {
     fn of(table: &Table, column: usize) -> Self {
         let decimals = table.columns[column].decimals;
-        let mut widths = Self { decimals: 0, interval: 0, mark: false };
+        let mut widths = Self { decimals: 0, after: 0 };
         for cell in table.rows.iter().filter_map(|row| row.get(column)) {
             match cell {
                 Cell::Number(value) => {
                     widths.decimals = widths.decimals.max(decimals);
                     let length = interval(*value, decimals).chars().count();
-                    widths.interval = widths.interval.max(length);
+                    widths.after = widths.after.max(length);
                 }
                 Cell::Published { value, .. } => {
                     let text = number::shortest(*value);
                     widths.decimals = widths.decimals.max(fraction(&text));
-                    widths.mark = true;
+                    widths.after = widths.after.max(mark(1).len());
                 }
                 Cell::Text(_) | Cell::Empty => {}
             }
@@ -112,20 +110,33 @@ fn cell(
             Some(value) => {
                 let interval = interval(value, column.decimals);
                 figures(markup, &number::fixed(value.value, column.decimals), widths);
-                after(markup, &interval, &range(value, column.decimals), widths);
+                if widths.after > 0 {
+                    open_after(markup, widths, &range(value, column.decimals));
+                    markup.text(&interval);
+                    markup.close("span");
+                }
             }
-            None => markup.element("span", &[("class", &"none")], "–"),
+            None => none(markup, widths),
         },
         Cell::Published { value, citation } => {
             let number = citations.iter().position(|known| known == citation).unwrap_or(0) + 1;
             markup.open("span", &[("class", &"published"), ("title", citation)]);
             figures(markup, &number::shortest(*value), widths);
-            markup.open("a", &[("class", &"mark"), ("href", &format!("#{name}-note-{number}"))]);
-            markup.text(&format!("[{number}]"));
-            markup.raw("</a></span>");
-            after(markup, "", "", &Widths { mark: false, ..*widths });
+            markup.raw("</span>");
+            open_after(markup, widths, "");
+            markup.element("a", &[("href", &format!("#{name}-note-{number}"))], &mark(number));
+            markup.close("span");
         }
-        Cell::Empty => markup.element("span", &[("class", &"none")], "–"),
+        Cell::Empty => none(markup, widths),
+    }
+}
+
+/// A dash where a number would end.
+fn none(markup: &mut Markup, widths: &Widths) {
+    markup.element("span", &[("class", &"none")], "–");
+    if widths.after > 0 {
+        open_after(markup, widths, "");
+        markup.close("span");
     }
 }
 
@@ -140,17 +151,21 @@ fn figures(markup: &mut Markup, text: &str, widths: &Widths) {
     }
 }
 
-/// The interval behind a number, in the room that the widest interval of the column needs.
-fn after(markup: &mut Markup, interval: &str, range: &str, widths: &Widths) {
-    if widths.mark {
-        markup.raw("<span class=\"mark pad\" aria-hidden=\"true\">[1]</span>");
+/// The room behind a number for an interval or the mark of a footnote, as wide as the widest of the
+/// column.
+fn open_after(markup: &mut Markup, widths: &Widths, range: &str) {
+    let style = format!("min-width:{}ch", widths.after);
+    let mut attributes: Vec<(&str, &dyn std::fmt::Display)> =
+        vec![("class", &"after"), ("style", &style)];
+    if !range.is_empty() {
+        attributes.push(("title", &range));
     }
-    if widths.interval > 0 {
-        let style = format!("min-width:{}ch", widths.interval);
-        markup.open("span", &[("class", &"interval"), ("style", &style), ("title", &range)]);
-        markup.text(interval);
-        markup.close("span");
-    }
+    markup.open("span", &attributes);
+}
+
+/// The mark of a footnote.
+fn mark(number: usize) -> String {
+    format!("[{number}]")
 }
 
 /// How far the interval of a value reaches, on the side where it reaches farther; empty without an

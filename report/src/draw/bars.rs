@@ -13,8 +13,8 @@ use crate::{Arrangement, Bar, Bars, Direction};
 
 /// How high the heading of a group is.
 const HEADING: f64 = 26.0;
-/// How much room a value behind a bar has.
-const VALUE: f64 = 44.0;
+/// The size of the values behind bars.
+const VALUE: f64 = 10.5;
 
 /// A bar with its place: how far from the edge of the area its thickness begins and ends.
 struct Row<'a> {
@@ -106,29 +106,37 @@ fn lying(bars: &Bars, canvas: &mut Canvas, rows: &mut [Row], range: Range, top: 
     let (label, gap) = if beside { (0.0, 8.0) } else { (18.0, 6.0) };
     let thickness = thickness(bars);
     let mut group = "";
+    let mut headings = Vec::new();
     let mut bottom = 2.0;
     for row in rows.iter_mut() {
         if row.bar.group != group {
             group = &row.bar.group;
             bottom += if group.is_empty() { 10.0 } else { HEADING };
-            let y = top + bottom - 6.0;
-            canvas.text((0.0, y), "start", "group", group);
+            headings.push((group, top + bottom - 6.0));
         }
         let begin = bottom + gap / 2.0 + label;
         row.across = (begin, begin + thickness);
         bottom = begin + thickness + gap / 2.0;
     }
-    let area = Area { left, top, right: canvas.width - VALUE, bottom: top + bottom + 6.0 };
+    let area = Area {
+        left,
+        top,
+        right: canvas.width - behind(bars, rows, &range),
+        bottom: top + bottom + 6.0,
+    };
     let plane = Plane { direction: Direction::Horizontal, area, range };
     plane.axis(canvas);
+    for (heading, y) in headings {
+        canvas.text((0.0, y), "start", "group halo", heading);
+    }
     for row in rows.iter() {
         let (from, to) = row.across;
         let (at, anchor) = match beside {
             true => ((left - 10.0, top + (from + to) / 2.0 + 4.5), "end"),
-            false => ((0.0, top + from - 5.0), "start"),
+            false => ((left + 4.0, top + from - 5.0), "start"),
         };
-        let label = words::fitted(&row.bar.label, TEXT, canvas.width);
-        canvas.text(at, anchor, &label_class(row.bar), &label);
+        let label = words::fitted(&row.bar.label, TEXT, canvas.width - left - 4.0);
+        canvas.text(at, anchor, &format!("{} halo", label_class(row.bar)), &label);
     }
     let title = axes::title(&bars.axis);
     canvas.text((plane.area.right, plane.area.bottom + 37.0), "end", "title", &title);
@@ -160,6 +168,14 @@ fn upright(bars: &Bars, canvas: &mut Canvas, rows: &mut [Row], range: Range, top
     }
     canvas.height = area.bottom + if grouped { 46.0 } else { 26.0 };
     plane
+}
+
+/// How much room the values behind bars need, the widest of which may stand behind the longest bar.
+fn behind(bars: &Bars, rows: &[Row], range: &Range) -> f64 {
+    let parts = rows.iter().flat_map(|row| row.pieces.iter().map(|piece| piece.to));
+    let sums = rows.iter().filter_map(|row| pieces::sum(bars, row.bar));
+    let widths = parts.chain(sums).map(|value| words::width(&precise(range, value), VALUE));
+    widths.fold(0.0, f64::max) + 9.0
 }
 
 fn thickness(bars: &Bars) -> f64 {
@@ -214,6 +230,17 @@ impl Row<'_> {
         }
     }
 
+    /// The value of a stacked piece within the piece, if there is room.
+    fn inscribe(&self, canvas: &mut Canvas, plane: &Plane, piece: &Piece) {
+        let from = piece.from.unwrap_or(plane.range.base());
+        let text = precise(&plane.range, piece.to - from);
+        let area = plane.rectangle(self.across, (from, piece.to));
+        if area.width() > words::width(&text, SMALL) + 4.0 && area.height() >= 14.0 {
+            let middle = ((area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0 + 4.0);
+            canvas.text(middle, "middle", "small inside", &text);
+        }
+    }
+
     /// Whiskers, sums, and values behind the bars.
     fn marks(&self, bars: &Bars, canvas: &mut Canvas, plane: &Plane) {
         let stacked = bars.arrangement == Arrangement::Stacked;
@@ -233,16 +260,17 @@ impl Row<'_> {
                 let at = plane.place(middle, piece.to);
                 canvas.path(&marker::shape(piece.part, at), &dot(piece.part), &piece.told);
             }
+            if stacked && bars.total.is_none() {
+                self.inscribe(canvas, plane, piece);
+            }
             if !stacked {
                 let end = piece.interval.map_or(piece.to, |(_, high)| high.max(piece.to));
                 value(canvas, plane, middle, end.max(plane.range.base()), piece.to);
             }
         }
-        if let Some(sum) = sum {
-            if bars.total.is_some() {
-                let across = (self.across.0 - 3.0, self.across.1 + 3.0);
-                plane.stroke(canvas, across, sum, "total");
-            }
+        if let Some(sum) = sum.filter(|_| bars.total.is_some()) {
+            let across = (self.across.0 - 3.0, self.across.1 + 3.0);
+            plane.stroke(canvas, across, sum, "total");
             let reach =
                 |piece: &Piece| piece.interval.map_or(piece.to, |(_, high)| high.max(piece.to));
             let ends = self.pieces.iter().map(reach);
@@ -252,12 +280,17 @@ impl Row<'_> {
     }
 }
 
+/// A value as text: with the decimals of a linear axis, or with three digits.
+fn precise(range: &Range, value: f64) -> String {
+    match range.is_logarithmic() {
+        true => number::significant(value),
+        false => number::fixed(value, range.decimals),
+    }
+}
+
 /// A value as text, behind the end of a bar.
 fn value(canvas: &mut Canvas, plane: &Plane, across: f64, end: f64, value: f64) {
-    let text = match plane.range.is_logarithmic() {
-        true => number::significant(value),
-        false => number::fixed(value, plane.range.decimals + 1),
-    };
+    let text = precise(&plane.range, value);
     let (x, y) = plane.place(across, end);
     match plane.direction {
         Direction::Horizontal => canvas.text((x + 7.0, y + 4.0), "start", "value", &text),

@@ -38,8 +38,6 @@ pub fn draw(lines: &Lines, canvas: &mut Canvas) -> bool {
     let Some(x) = range_of_x(lines, &traces, canvas.width) else { return false };
     let Some(y) = range_of_y(lines, &traces, height) else { return false };
 
-    canvas.text((0.0, 13.0), "start", "title", &axes::title(&lines.y));
-    let top = 30.0;
     let left = axes::widest(&y) + 9.0;
     let names = traces.iter().map(|trace| words::width(trace.name, TEXT)).fold(0.0, f64::max);
     let spare = x.ticks.last().map_or(0.0, |(_, label)| words::width(label, TEXT) / 2.0);
@@ -50,20 +48,15 @@ pub fn draw(lines: &Lines, canvas: &mut Canvas) -> bool {
         right: width - margin.max(spare),
         bottom: top + height,
     };
-    let mut plot = Plot { x, y, area: area(top, names + 16.0) };
+    let mut plot = Plot { x, y, area: area(30.0, names + 16.0) };
     let labels = match wide && names < 0.26 * canvas.width {
         true => direct(&plot, &traces),
         false => None,
     };
     if labels.is_none() {
-        let names: Vec<String> = traces.iter().map(|trace| trace.name.to_owned()).collect();
-        let below = legend::draw(canvas, 22.0, &names, |canvas, number, (x, y)| {
-            let look = traces[number].look;
-            line(canvas, &[(x - 12.0, y), (x + 12.0, y)], &look);
-            look.marker(canvas, (x, y), "");
-        });
-        plot.area = area(below + 12.0, 10.0);
+        plot.area = area(explain(canvas, &traces) + 36.0, 10.0);
     }
+    canvas.text((0.0, plot.area.top - 17.0), "start", "title", &axes::title(&lines.y));
     plot.draw(canvas, lines, &traces);
     for (trace, label) in traces.iter().zip(labels.unwrap_or_default()) {
         label.draw(canvas, trace);
@@ -72,6 +65,16 @@ pub fn draw(lines: &Lines, canvas: &mut Canvas) -> bool {
     canvas.text((plot.area.right, plot.area.bottom + 37.0), "end", "title", &title);
     canvas.height = plot.area.bottom + 44.0;
     true
+}
+
+/// The legend of lines; answers the height below.
+fn explain(canvas: &mut Canvas, traces: &[Trace]) -> f64 {
+    let names: Vec<String> = traces.iter().map(|trace| trace.name.to_owned()).collect();
+    legend::draw(canvas, 0.0, &names, |canvas, number, (x, y)| {
+        let look = traces[number].look;
+        line(canvas, &[(x - 12.0, y), (x + 12.0, y)], &look);
+        look.marker(canvas, (x, y), "");
+    })
 }
 
 fn traces(lines: &Lines) -> Vec<Trace<'_>> {

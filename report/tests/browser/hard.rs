@@ -1,0 +1,83 @@
+//! A report that is hard to draw: many lines, long names, negative parts, numbers far apart.
+
+use doorbell_report::{
+    Axis, Bar, Bars, Cell, Column, Figure, Lines, Report, Section, Series, Table, Value,
+};
+
+const LONG: &str = "a series whose name is far too long for the margin of a figure on any screen";
+
+pub fn report() -> Report {
+    let wave = |phase: f64| {
+        (0..40).map(move |step| {
+            let x = f64::from(step) / 4.0;
+            let y = (x + phase).sin();
+            (x, Value::within(y, y - 0.2, y + 0.3))
+        })
+    };
+    let many =
+        (0..9).fold(Lines::new(Axis::linear("x", ""), Axis::linear("y", "m")), |lines, number| {
+            lines.series(Series::new(format!("line {number}"), wave(f64::from(number) * 0.7)))
+        });
+    let single = Lines::new(Axis::log2("Burst", ""), Axis::log("Time", "s"))
+        .series(Series::new("one", [(8.0, Value::within(3e-7, 1e-7, 9e-7))]))
+        .series(Series::new("another", [(8.0, 4e-7)]).published("Somebody, 1999"))
+        .level("a level with a long label", 2e-7);
+    let long = Lines::new(Axis::linear("Year", ""), Axis::linear("Messages", "1/s"))
+        .series(Series::new(LONG, [(1996.0, 1.2e6), (2001.0, 3.4e7)]))
+        .series(Series::new("flat", [(1996.0, 2e6), (2001.0, 2e6)]));
+    let whiskers = Bars::stacked(Axis::linear("Time", "µs"), ["o_s", "L", "o_r"])
+        .total("sum")
+        .bar(Bar::new("mixed", [(0.3, 0.1), (-0.2, 0.05), (0.4, 0.2)].map(around)).group("near"))
+        .bar(
+            Bar::new("negative", [(-0.3, 0.1), (-0.2, 0.05), (-0.1, 0.2)].map(around))
+                .group("near"),
+        )
+        .bar(Bar::new(LONG, [(0.3, 0.0), (0.0, 0.0), (0.0, 0.0)].map(around)).group("far"))
+        .bar(Bar::new("partial", [Some(Value::exact(0.5)), None]));
+    let upright = (0..5).fold(
+        Bars::grouped(Axis::linear("Bandwidth", "GB/s"), ["read", "write"]).vertical(),
+        |bars, number| {
+            let value = 1.5 + f64::from(number);
+            let group = if number < 2 { "udp" } else { "shm" };
+            let bar =
+                Bar::new(format!("{number}"), [(value, 0.4), (-0.2 * value, 0.1)].map(around));
+            bars.bar(bar.group(group))
+        },
+    );
+    let crowded = (0..14).fold(
+        Bars::grouped(Axis::log("Time", "ns"), ["time"]).vertical(),
+        |bars, number| {
+            bars.bar(Bar::new(
+                format!("a long name {number}"),
+                [around((10_f64.powi(number), 0.0))],
+            ))
+        },
+    );
+    let table = (0..3).fold(
+        (0..14).fold(
+            Table::new("wide", "A table that is wider than most screens")
+                .column(Column::text(LONG)),
+            |table, number| table.column(Column::number(format!("Column {number}"), "µs")),
+        ),
+        |table, row| {
+            let numbers = (0..14).map(|number| Cell::from(around((f64::from(number * row), 0.5))));
+            table.row([Cell::from(LONG)].into_iter().chain(numbers))
+        },
+    );
+    Report::new(format!("{LONG}: {}", "unbreakable".repeat(12))).section(
+        Section::new("All")
+            .paragraph("x".repeat(300))
+            .facts([(LONG, "y".repeat(200))])
+            .table(table)
+            .figure(Figure::new("many", "Many lines", many))
+            .figure(Figure::new("single", "Single points", single))
+            .figure(Figure::new("long", LONG, long))
+            .figure(Figure::new("whiskers", "Stacked, with intervals", whiskers))
+            .figure(Figure::new("upright", "Vertical, with negative values", upright))
+            .figure(Figure::new("crowded", "Vertical, with too many names", crowded)),
+    )
+}
+
+fn around((value, reach): (f64, f64)) -> Value {
+    Value::within(value, value - reach, value + reach)
+}

@@ -1,0 +1,68 @@
+"use strict";
+// Tells the page around a report what a browser sees of the report: a line for each finding.
+addEventListener("load", () => {
+  const found = [];
+  const root = document.documentElement;
+  const background = () => getComputedStyle(document.body).backgroundColor;
+  found.push(`inner-width ${innerWidth}`);
+  found.push(`scroll-width ${root.scrollWidth}`);
+  found.push(`background ${background()}`);
+
+  for (const element of document.querySelectorAll("*")) {
+    for (const name of ["href", "src", "xlink:href", "action", "srcset", "poster"]) {
+      const value = element.getAttribute(name);
+      if (value !== null && !/^(data:|#)/.test(value)) found.push(`elsewhere ${value}`);
+    }
+  }
+  for (const style of document.querySelectorAll("style")) {
+    if (/@import|url\((?!#)/.test(style.textContent)) found.push("elsewhere in a style");
+  }
+  for (const entry of performance.getEntriesByType("resource")) {
+    if (!entry.name.startsWith("data:")) found.push(`requested ${entry.name}`);
+  }
+
+  for (const figure of document.querySelectorAll("figure.drawing")) {
+    const drawings = [...figure.querySelectorAll("svg")].filter(
+      (svg) => svg.getBoundingClientRect().height > 40);
+    found.push(`figure ${figure.id} ${drawings.length}`);
+    for (const svg of drawings) inspect(svg, figure.id, found);
+  }
+  for (const table of document.querySelectorAll("figure.table table")) {
+    const { width, height } = table.getBoundingClientRect();
+    if (width > 40 && height > 40) found.push(`table ${table.closest("figure").id}`);
+  }
+
+  const json = document.getElementById("report-json");
+  if (json) found.push(`json ${JSON.stringify(JSON.parse(json.textContent))}`);
+  for (const link of document.querySelectorAll("header a")) found.push(`save ${link.download}`);
+  document.querySelector("button").click();
+  found.push(`background-then ${background()}`);
+  const csv = document.getElementById("report-csv").textContent;
+  parent.postMessage({ probe: found.join("\n"), csv }, "*");
+});
+
+// Finds text that is cut off or covers other text.
+function inspect(svg, id, found) {
+  const frame = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll("text")].map((element) => {
+    const box = element.getBoundingClientRect();
+    return { text: element.textContent, box };
+  });
+  const slack = 2;
+  for (const { text, box } of texts) {
+    if (box.left < frame.left - slack || box.right > frame.right + slack
+      || box.top < frame.top - slack || box.bottom > frame.bottom + slack) {
+      found.push(`cut ${id}: ${text}`);
+    }
+  }
+  texts.forEach((one, number) => {
+    for (const other of texts.slice(number + 1)) {
+      const across = Math.min(one.box.right, other.box.right) - Math.max(one.box.left, other.box.left);
+      const down = Math.min(one.box.bottom, other.box.bottom) - Math.max(one.box.top, other.box.top);
+      // A box is as high as the font's tallest letter, which digits are not.
+      if (across > slack && down > 0.4 * Math.min(one.box.height, other.box.height)) {
+        found.push(`overlap ${id}: ${one.text} | ${other.text}`);
+      }
+    }
+  });
+}
