@@ -33,7 +33,7 @@ impl Record<'_> {
             self.row.clone(),
             self.row_unit.to_owned(),
             self.column.to_owned(),
-            self.value.value.to_string(),
+            number(self.value.value),
             low,
             high,
             self.unit.to_owned(),
@@ -42,9 +42,15 @@ impl Record<'_> {
     }
 }
 
+/// A number with all of its digits; one with many zeros has an exponent.
+pub fn number(value: f64) -> String {
+    let plain = value == 0.0 || (1e-6..1e16).contains(&value.abs());
+    if plain { value.to_string() } else { format!("{value:e}") }
+}
+
 /// The ends of a value's interval as text; empty without an interval.
 pub fn ends(value: Value) -> (String, String) {
-    value.interval.map(|(low, high)| (low.to_string(), high.to_string())).unwrap_or_default()
+    value.interval.map(|(low, high)| (number(low), number(high))).unwrap_or_default()
 }
 
 /// A line of fields, each in quotes where its text needs quotes.
@@ -65,6 +71,15 @@ fn quoted(field: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_has_all_of_its_digits_and_an_exponent_instead_of_many_zeros() {
+        for (value, text) in
+            [(0.1, "0.1"), (-1234567.0, "-1234567"), (1.5e-9, "1.5e-9"), (2e99, "2e99"), (0.0, "0")]
+        {
+            assert_eq!(number(value), text);
+        }
+    }
 
     #[test]
     fn a_field_is_quoted_where_its_text_would_be_read_as_something_else() {

@@ -1,6 +1,6 @@
 //! The data of figures with lines.
 
-use crate::csv::Record;
+use crate::csv::{self, Record};
 use crate::{Axis, Value};
 
 /// Lines through points: how a quantity depends on another one.
@@ -57,7 +57,7 @@ impl Lines {
         let all = self.series.iter().flat_map(|series| {
             series.points.iter().map(move |(x, value)| Record {
                 group: "",
-                row: x.to_string(),
+                row: csv::number(*x),
                 row_unit: &self.x.unit,
                 column: &series.name,
                 value: *value,

@@ -29,10 +29,11 @@ pub fn fits(value: f64, scale: Scale) -> bool {
 
 impl Range {
     /// A range that contains all of the values, with about as many ticks as there is room for; `None`
-    /// if there is no value that [fits]. `zero` makes a linear range contain zero in any case.
+    /// if there is no value that [fits]. `bars` makes a linear range contain zero in any case, and
+    /// lets a logarithmic one begin below the least value, so that its bar has a length.
     pub fn new(
         axis: &Axis,
-        zero: bool,
+        bars: bool,
         values: impl IntoIterator<Item = f64>,
         most: usize,
     ) -> Option<Self> {
@@ -42,8 +43,9 @@ impl Range {
             Some((low.min(value), high.max(value)))
         })?;
         let most = most.max(2);
+        let low = if bars && axis.scale != Scale::Linear { 0.8 * low } else { low };
         Some(match axis.scale {
-            Scale::Linear => Self::linear(low, high, zero, most),
+            Scale::Linear => Self::linear(low, high, bars, most),
             Scale::Log2 => Self::log2(low, high, most, axis.unit == "B"),
             Scale::Log10 => Self::log10(low, high, most),
         })
@@ -80,11 +82,13 @@ impl Range {
         let near = 1e-9; // A tick that is missed by a rounding error is not missed.
         let (first, last) = ((low / step + near).floor(), (high / step - near).ceil());
         let decimals = usize::try_from(-(step * 1.0001).log10().floor() as i32).unwrap_or(0);
-        let plain = far < 1e6 && decimals <= 4;
+        let plain = far < 1e9 && decimals <= 4;
         let ticks = (0..=(last - first) as usize).map(|number| {
             let value = (first + number as f64) * step;
-            let text =
-                if plain { number::fixed(value, decimals) } else { number::significant(value) };
+            let text = match plain || value == 0.0 {
+                true => number::fixed(value, if plain { decimals } else { 0 }),
+                false => number::significant(value),
+            };
             (value, text)
         });
         let (low, high) = (first * step, last * step);
@@ -102,9 +106,9 @@ impl Range {
     }
 
     fn log2(low: f64, high: f64, most: usize, bytes: bool) -> Self {
-        let (first, mut last) = (low.log2().floor() as i32, high.log2().ceil() as i32);
+        let (mut first, mut last) = (low.log2().floor() as i32, high.log2().ceil() as i32);
         if first == last {
-            last += 1;
+            (first, last) = (first - 1, last + 1);
         }
         let every = ((last - first + 1) as usize).div_ceil(most);
         let text = |value| if bytes { number::bytes(value) } else { number::shortest(value) };
@@ -126,11 +130,11 @@ impl Range {
         };
         let near = 1e-9; // A bound that is missed by a rounding error is not missed.
         let mut bounds = multiples(&[1, 2, 5]).filter(|bound| *bound <= low * (1.0 + near));
-        let from = bounds.next_back().unwrap_or(low);
+        let mut from = bounds.next_back().unwrap_or(low);
         let mut bounds = multiples(&[1, 2, 5]).filter(|bound| *bound >= high * (1.0 - near));
         let mut to = bounds.next().unwrap_or(high);
         if from >= to {
-            to = from * 10.0;
+            (from, to) = (from / 10.0, from * 10.0);
         }
         let shown = |factors| multiples(factors).filter(|tick| (from..=to).contains(tick));
         let mut ticks: Vec<f64> = shown(&[1, 2, 5]).collect();
@@ -197,7 +201,7 @@ mod tests {
         let coarse = labels(&axis, &[1.0, 1_048_576.0], 6);
         assert_eq!(coarse, ["1 B", "16 B", "256 B", "4 KiB", "64 KiB", "1 MiB"]);
         assert_eq!(labels(&Axis::log2("Burst", ""), &[1.0, 8.0], 8), ["1", "2", "4", "8"]);
-        assert_eq!(labels(&axis, &[64.0], 8), ["64 B", "128 B"]);
+        assert_eq!(labels(&axis, &[64.0], 8), ["32 B", "64 B", "128 B"]);
     }
 
     #[test]
@@ -206,7 +210,16 @@ mod tests {
         assert_eq!(labels(&axis, &[0.3, 4.0], 8), ["0.2", "0.5", "1", "2", "5"]);
         assert_eq!(labels(&axis, &[0.001, 100.0], 6), ["0.001", "0.01", "0.1", "1", "10", "100"]);
         assert_eq!(labels(&axis, &[1e-6, 1e6], 5), ["10⁻⁶", "0.001", "1", "1000", "10⁶"]);
-        assert_eq!(labels(&axis, &[1.0], 8), ["1", "2", "5", "10"]);
+        let single = labels(&axis, &[1.0], 8);
+        assert_eq!(single, ["0.1", "0.2", "0.5", "1", "2", "5", "10"]);
+    }
+
+    #[test]
+    fn the_least_bar_on_a_logarithmic_axis_has_a_length() {
+        for axis in [Axis::log("Time", "µs"), Axis::log2("Time", "µs")] {
+            let range = Range::new(&axis, true, [1.0, 8.0], 8).expect("there are values");
+            assert!(range.base() < 1.0, "{axis:?}");
+        }
     }
 
     #[test]
@@ -223,7 +236,7 @@ mod tests {
         let linear = Range::new(&Axis::linear("", ""), true, [10.0], 5).expect("there is a value");
         assert!((linear.position(5.0) - 0.5).abs() < 1e-9);
         let axis = Axis::log("", "");
-        let logarithmic = Range::new(&axis, true, [1.0, 100.0], 5).expect("there are values");
+        let logarithmic = Range::new(&axis, false, [1.0, 100.0], 5).expect("there are values");
         assert!((logarithmic.position(10.0) - 0.5).abs() < 1e-9);
     }
 }

@@ -179,10 +179,10 @@ impl Cell {
         let (text, ends) = match self {
             Self::Text(text) => (text.clone(), Default::default()),
             Self::Number(value) => match value.finite() {
-                Some(value) => (value.value.to_string(), csv::ends(value)),
+                Some(value) => (csv::number(value.value), csv::ends(value)),
                 None => Default::default(),
             },
-            Self::Published { value, .. } => (value.to_string(), Default::default()),
+            Self::Published { value, .. } => (csv::number(*value), Default::default()),
             Self::Empty => Default::default(),
         };
         if intervals { vec![text, ends.0, ends.1] } else { vec![text] }

@@ -1,7 +1,7 @@
 //! Bars beside or upon each other.
 
 use super::axes;
-use super::canvas::{Area, Canvas, SMALL, TEXT};
+use super::canvas::{Area, Canvas, Place, SMALL, TEXT};
 use super::legend;
 use super::marker;
 use super::pieces::{self, Piece};
@@ -55,7 +55,8 @@ fn range(bars: &Bars, rows: &[Row], width: f64) -> Option<Range> {
     let ends = pieces().filter_map(|piece| piece.interval).flat_map(|(low, high)| [low, high]);
     let sums = rows.iter().filter_map(|row| pieces::sum(bars, row.bar));
     let values = pieces().map(|piece| piece.to).chain(ends).chain(sums);
-    Range::new(&pieces::axis(bars), true, values, (width / 80.0) as usize)
+    let axis = pieces::axis(bars);
+    axes::across(width, |most| Range::new(&axis, true, values.clone(), most))
 }
 
 /// The pattern that tells every other part from its neighbours in grey.
@@ -158,15 +159,15 @@ fn upright(bars: &Bars, canvas: &mut Canvas, rows: &mut [Row], range: Range, top
     for (number, row) in rows.iter_mut().enumerate() {
         let middle = (number as f64 + 0.5) * pitch;
         row.across = (middle - thick / 2.0, middle + thick / 2.0);
-        let at = (area.left + middle, area.bottom + 18.0);
+        let at = (area.left + middle, area.bottom + 20.0);
         canvas.text(at, "middle", &format!("{} small", label_class(row.bar)), &row.bar.label);
     }
     for run in rows.chunk_by(|one, other| one.bar.group == other.bar.group) {
         let (first, last) = (run[0].across, run[run.len() - 1].across);
-        let at = (area.left + (first.0 + last.1) / 2.0, area.bottom + 38.0);
+        let at = (area.left + (first.0 + last.1) / 2.0, area.bottom + 40.0);
         canvas.text(at, "middle", "group", &run[0].bar.group);
     }
-    canvas.height = area.bottom + if grouped { 46.0 } else { 26.0 };
+    canvas.height = area.bottom + if grouped { 48.0 } else { 28.0 };
     plane
 }
 
@@ -230,6 +231,22 @@ impl Row<'_> {
         }
     }
 
+    /// The value of a piece of its own, behind the end or, of a negative piece that grows downwards,
+    /// below. Pieces that are thinner than their values are wide have none.
+    fn value(&self, canvas: &mut Canvas, plane: &Plane, piece: &Piece, share: (f64, f64)) {
+        let text = precise(&plane.range, piece.to);
+        let thin = words::width(&text, VALUE) > share.1 - share.0 + 4.0;
+        if plane.direction == Direction::Vertical && thin {
+            return;
+        }
+        let below = plane.direction == Direction::Vertical && piece.to < plane.range.base();
+        let (low, high) = piece.interval.unwrap_or((piece.to, piece.to));
+        let end =
+            if below { low.min(piece.to) } else { high.max(piece.to).max(plane.range.base()) };
+        let at = plane.place((share.0 + share.1) / 2.0, end);
+        after(canvas, plane, at, &text, below);
+    }
+
     /// The value of a stacked piece within the piece, if there is room.
     fn inscribe(&self, canvas: &mut Canvas, plane: &Plane, piece: &Piece) {
         let from = piece.from.unwrap_or(plane.range.base());
@@ -264,8 +281,7 @@ impl Row<'_> {
                 self.inscribe(canvas, plane, piece);
             }
             if !stacked {
-                let end = piece.interval.map_or(piece.to, |(_, high)| high.max(piece.to));
-                value(canvas, plane, middle, end.max(plane.range.base()), piece.to);
+                self.value(canvas, plane, piece, (from, to));
             }
         }
         if let Some(sum) = sum.filter(|_| bars.total.is_some()) {
@@ -275,7 +291,9 @@ impl Row<'_> {
                 |piece: &Piece| piece.interval.map_or(piece.to, |(_, high)| high.max(piece.to));
             let ends = self.pieces.iter().map(reach);
             let end = ends.fold(sum.max(0.0), f64::max);
-            value(canvas, plane, (self.across.0 + self.across.1) / 2.0, end, sum);
+            let middle = (self.across.0 + self.across.1) / 2.0;
+            let text = precise(&plane.range, sum);
+            after(canvas, plane, plane.place(middle, end), &text, false);
         }
     }
 }
@@ -288,12 +306,11 @@ fn precise(range: &Range, value: f64) -> String {
     }
 }
 
-/// A value as text, behind the end of a bar.
-fn value(canvas: &mut Canvas, plane: &Plane, across: f64, end: f64, value: f64) {
-    let text = precise(&plane.range, value);
-    let (x, y) = plane.place(across, end);
-    match plane.direction {
-        Direction::Horizontal => canvas.text((x + 7.0, y + 4.0), "start", "value", &text),
-        Direction::Vertical => canvas.text((x, y - 6.0), "middle", "value", &text),
+/// Text behind the end of a bar: to the right of a place, above or, if so asked for, below.
+fn after(canvas: &mut Canvas, plane: &Plane, (x, y): Place, text: &str, below: bool) {
+    match (plane.direction, below) {
+        (Direction::Horizontal, _) => canvas.text((x + 7.0, y + 4.0), "start", "value", text),
+        (Direction::Vertical, false) => canvas.text((x, y - 6.0), "middle", "value", text),
+        (Direction::Vertical, true) => canvas.text((x, y + 13.0), "middle", "value", text),
     }
 }

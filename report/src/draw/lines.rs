@@ -99,7 +99,7 @@ fn traces(lines: &Lines) -> Vec<Trace<'_>> {
 
 fn range_of_x(lines: &Lines, traces: &[Trace], width: f64) -> Option<Range> {
     let values = traces.iter().flat_map(|trace| trace.points.iter().map(|(x, _)| *x));
-    Range::new(&lines.x, false, values, (width / 72.0) as usize)
+    axes::across(width, |most| Range::new(&lines.x, false, values.clone(), most))
 }
 
 fn range_of_y(lines: &Lines, traces: &[Trace], height: f64) -> Option<Range> {

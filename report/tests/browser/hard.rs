@@ -25,6 +25,8 @@ pub fn report() -> Report {
     let long = Lines::new(Axis::linear("Year", ""), Axis::linear("Messages", "1/s"))
         .series(Series::new(LONG, [(1996.0, 1.2e6), (2001.0, 3.4e7)]))
         .series(Series::new("flat", [(1996.0, 2e6), (2001.0, 2e6)]));
+    let huge = Lines::new(Axis::linear("Messages", ""), Axis::linear("Bytes", ""))
+        .series(Series::new("huge", [(1e7, -1e12), (9.5e8, 3e12)]));
     let whiskers = Bars::stacked(Axis::linear("Time", "µs"), ["o_s", "L", "o_r"])
         .total("sum")
         .bar(Bar::new("mixed", [(0.3, 0.1), (-0.2, 0.05), (0.4, 0.2)].map(around)).group("near"))
@@ -72,6 +74,7 @@ pub fn report() -> Report {
             .figure(Figure::new("many", "Many lines", many))
             .figure(Figure::new("single", "Single points", single))
             .figure(Figure::new("long", LONG, long))
+            .figure(Figure::new("huge", "Huge numbers", huge))
             .figure(Figure::new("whiskers", "Stacked, with intervals", whiskers))
             .figure(Figure::new("upright", "Vertical, with negative values", upright))
             .figure(Figure::new("crowded", "Vertical, with too many names", crowded)),
