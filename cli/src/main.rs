@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod doctor;
+mod files;
 mod logp;
 mod machine;
 mod out;
+mod paper;
 mod perf;
 mod pingpong;
 mod processors;
@@ -27,6 +29,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Logp(logp::Args),
+    Paper(paper::Args),
     Doctor(doctor::Args),
     Perf(perf::Args),
     Pingpong(pingpong::Args),
@@ -35,6 +38,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Logp(args) => logp::run(&args),
+        Command::Paper(args) => paper::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Perf(args) => perf::run(&args),
         Command::Pingpong(args) => pingpong::run(&args),

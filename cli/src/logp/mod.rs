@@ -1,8 +1,7 @@
 //! `doorbell logp`: what a message costs, at every layer, on every device that works here.
 
 mod compare;
-mod files;
-mod line;
+pub mod line;
 mod measure;
 mod page;
 mod published;
@@ -16,10 +15,10 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::files::{self, Page};
 use crate::machine::Machine;
 use crate::out;
 use compare::Comparison;
-use files::Page;
 use line::Line;
 use page::Findings;
 use remote::Connected;

@@ -49,6 +49,11 @@ impl Machine {
         })
     }
 
+    /// How many processors this process may use.
+    pub fn processors(&self) -> usize {
+        self.processors
+    }
+
     /// Names and values for a reader.
     pub fn facts(&self) -> Vec<(String, String)> {
         let Self { processor, processors, kernel, hypervisor, governor, load, noise } = self;

@@ -53,6 +53,13 @@ pub enum Carriage {
     PerSize,
 }
 
+impl Carriage {
+    /// The name by which it is chosen.
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+    }
+}
+
 /// What both ends agree on.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -138,6 +145,11 @@ impl Plan {
         if self.carrier.is_some() && !is_of_split_c {
             bail!("--carrier is of Split-C, and {name} is not: get_lat --carrier one-sided, say");
         }
+        let is_of_messages = matches!(self.test, Test::Am(_) | Test::LogP(Layer::Am));
+        let as_usual = self.policy == Carriage::Together && self.nic_credits.is_none();
+        if !is_of_messages && !as_usual {
+            bail!("--policy and --nic-credits are of Active Messages, and {name} is not");
+        }
         if let Test::Am(test) = self.test {
             return self.judge_messages(test);
         }
@@ -186,10 +198,8 @@ impl Plan {
         /// The most bytes of an access, here.
         const MOST: usize = 1 << 24;
         let (Self { size, .. }, name) = (self, self.test.name());
-        let others =
-            self.connections > 0 || self.nic_credits.is_some() || self.policy != Carriage::Together;
-        if others {
-            bail!("--connections, --nic-credits and --policy are not for {name} or Split-C");
+        if self.connections > 0 {
+            bail!("--connections are not for {name} or Split-C");
         }
         if !self.map {
             bail!(

@@ -89,6 +89,7 @@ fn of_logp(plan: &Plan, figures: &Figures, known: &Known) -> Vec<(&'static str, 
         ("layer", json!(layer)),
         ("carrier", json!(carrier)),
         ("device", json!(figures.device)),
+        ("policy", json!((layer == "am").then(|| plan.policy.name()))),
         ("rounds", json!(figures.iters)),
         ("g_is_of_the_processor", json!(gap_is_of_the_processor)),
     ];

@@ -82,12 +82,8 @@ async fn play<A: Said>(
         first_credits: plan.credits,
         payload: plan.size.clamp(4096, 1 << 20),
         places: 1 + plan.connections,
-        policy: match plan.policy {
-            Carriage::Together => Policy::Together,
-            Carriage::Apart => Policy::Apart,
-            Carriage::PerSize => Policy::PerSize,
-        },
-        flow: plan.nic_credits.map_or(Flow::Credits, |receives| Flow::Nic { receives }),
+        policy: policy(plan),
+        flow: flow(plan),
         segment: memory,
         ..EndpointConfig::default()
     };
@@ -203,4 +199,18 @@ async fn follow(guard: &Guard, told: &Told) -> anyhow::Result<()> {
 /// What is counted at the end that follows.
 pub fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How an endpoint carries messages.
+pub fn policy(plan: &Plan) -> Policy {
+    match plan.policy {
+        Carriage::Together => Policy::Together,
+        Carriage::Apart => Policy::Apart,
+        Carriage::PerSize => Policy::PerSize,
+    }
+}
+
+/// Who holds a sender up that is too fast for its peer.
+pub fn flow(plan: &Plan) -> Flow {
+    plan.nic_credits.map_or(Flow::Credits, |receives| Flow::Nic { receives })
 }

@@ -14,9 +14,9 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use super::{Known, LONGEST, WINDOW, measure};
-use crate::perf::Plan;
 use crate::perf::peer::Peer;
 use crate::perf::verbs::Guard;
+use crate::perf::{Plan, am};
 
 const PING: RequestId<u64> = RequestId::new(0, "ping");
 const END: RequestId<()> = RequestId::new(1, "end");
@@ -84,6 +84,8 @@ pub async fn run(
         credits: WINDOW,
         first_credits: WINDOW,
         payload: LONGEST,
+        policy: am::policy(plan),
+        flow: am::flow(plan),
         ..EndpointConfig::default()
     };
     let endpoint = guard.run(async { Ok(bundle.endpoint(handlers, config).await?) }).await?;

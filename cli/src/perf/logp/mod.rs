@@ -17,6 +17,9 @@ use super::{Amount, Place, Plan};
 const WINDOW: usize = 64;
 /// The longest payload of a request.
 const LONGEST: usize = 65_536;
+/// How many rounds there are, however long they take, where time limits a measurement: with fewer,
+/// an interval says nothing.
+const FEWEST_ROUNDS: u64 = 7;
 
 /// What a measurement has found.
 #[derive(Clone, PartialEq, Debug)]
@@ -74,7 +77,7 @@ where
         meter.at(done, begin.elapsed());
         // The tasks that see to connections run, too.
         tokio::task::yield_now().await;
-        if plan.amount.has_passed(|| begin.elapsed()) {
+        if done >= FEWEST_ROUNDS && plan.amount.has_passed(|| begin.elapsed()) {
             break;
         }
     }

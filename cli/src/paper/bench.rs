@@ -1,0 +1,163 @@
+//! What is measured for a paper: runs of `doorbell perf`, one after the other.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use doorbell_logp::Estimate;
+use doorbell_report::{Note, Value as Number};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+/// How often each test is run, from which its interval comes.
+const REPETITIONS: [usize; 2] = [5, 3];
+/// For how many seconds a stream is measured, and the parameters of LogP; then of a quick run.
+const STREAM: [f64; 2] = [0.25, 0.05];
+const LOGP: [f64; 2] = [3.0, 0.4];
+/// How many round trips a latency has.
+const ROUND_TRIPS: [&str; 2] = ["30000", "5000"];
+
+/// Whether somebody has interrupted this.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// A test of `doorbell perf` on a device, with its further arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    pub test: &'a str,
+    pub device: &'a str,
+    pub arguments: &'a [&'a str],
+}
+
+/// Runs tests, and keeps what they found.
+pub struct Bench {
+    devices: Vec<String>,
+    quick: bool,
+    bar: ProgressBar,
+    found: Vec<Value>,
+    missing: Vec<String>,
+}
+
+impl Bench {
+    pub fn new(devices: Vec<String>, quick: bool) -> anyhow::Result<Self> {
+        let handled = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+        handled.context("handling Ctrl-C")?;
+        let bar = ProgressBar::new(0);
+        let style = ProgressStyle::with_template("{msg:44} {wide_bar} {pos}/{len}, {eta} left");
+        bar.set_style(style.expect("the template is one"));
+        Ok(Self { devices, quick, bar, found: Vec::new(), missing: Vec::new() })
+    }
+
+    pub fn devices(&self) -> Vec<String> {
+        self.devices.clone()
+    }
+
+    /// Tells how many tests will be run on each device, each as often as it is repeated.
+    pub fn expect(&mut self, tests: usize) {
+        self.bar.set_length((tests * self.devices.len()) as u64);
+    }
+
+    fn choose<T: Copy>(&self, of: [T; 2]) -> T {
+        of[usize::from(self.quick)]
+    }
+
+    /// Half of a round trip, or the whole time of what is awaited, in microseconds: the median of
+    /// several runs' medians.
+    pub fn latency(&mut self, run: Run<'_>) -> Option<Number> {
+        let times = self.choose(ROUND_TRIPS);
+        self.repeated(run, &["--iters", times], |json| json["p50_us"].as_f64())
+    }
+
+    /// How many microseconds pass from one message of a stream to the next.
+    pub fn interval(&mut self, run: Run<'_>) -> Option<Number> {
+        self.stream(run, |json| Some(1e6 / json["msgs_per_s"].as_f64()?))
+    }
+
+    /// The rate of a stream in megabytes a second.
+    pub fn rate(&mut self, run: Run<'_>) -> Option<Number> {
+        self.stream(run, |json| Some(1e3 * json["gbytes_per_s"].as_f64()?))
+    }
+
+    fn stream(&mut self, run: Run<'_>, of: impl Fn(&Value) -> Option<f64>) -> Option<Number> {
+        let seconds = self.choose(STREAM).to_string();
+        self.repeated(run, &["--seconds", &seconds], of)
+    }
+
+    /// The parameters of LogP: the line that the test prints.
+    pub fn parameters(&mut self, run: Run<'_>) -> Option<Value> {
+        let seconds = self.choose(LOGP).to_string();
+        self.bar.inc(1);
+        self.once(run, &["--pair", "--seconds", &seconds])
+    }
+
+    /// What the host's time is spent on: the line that the test prints.
+    pub fn costs(&mut self, run: Run<'_>) -> Option<Value> {
+        self.bar.inc(1);
+        self.once(run, &[])
+    }
+
+    fn repeated(
+        &mut self,
+        run: Run<'_>,
+        how_much: &[&str],
+        of: impl Fn(&Value) -> Option<f64>,
+    ) -> Option<Number> {
+        let how_much: Vec<_> = ["--pair"].iter().chain(how_much).copied().collect();
+        self.bar.inc(1);
+        let mut values = Vec::new();
+        for _ in 0..self.choose(REPETITIONS) {
+            values.extend(of(&self.once(run, &how_much)?));
+        }
+        let Estimate { value, low, high } = Estimate::of(values)?;
+        Some(Number::within(value, low, high))
+    }
+
+    /// Runs a test once. What can't be measured is remembered, and why.
+    fn once(&mut self, run: Run<'_>, how_much: &[&str]) -> Option<Value> {
+        if INTERRUPTED.load(Ordering::Relaxed) {
+            return None;
+        }
+        let Run { test, device, arguments } = run;
+        let what = [&[test][..], arguments].concat().join(" ");
+        self.bar.set_message(format!("{what} over {device}"));
+        match perf(run, how_much) {
+            _ if INTERRUPTED.load(Ordering::Relaxed) => None,
+            Ok(json) => {
+                let entry = json!({ "run": what, "device": device, "found": json });
+                self.found.push(entry);
+                Some(json)
+            }
+            Err(why) => {
+                self.missing.push(format!("{what} over {device}: {why:#}"));
+                None
+            }
+        }
+    }
+
+    /// Notes for what could not be measured since this was asked before.
+    pub fn missing(&mut self) -> Vec<Note> {
+        self.missing.drain(..).map(Note::missing).collect()
+    }
+
+    /// Everything that was measured.
+    pub fn finish(self) -> anyhow::Result<Vec<Value>> {
+        self.bar.finish_and_clear();
+        if INTERRUPTED.load(Ordering::Relaxed) {
+            eprintln!("doorbell: interrupted after {} runs", self.found.len());
+        }
+        Ok(self.found)
+    }
+}
+
+/// Runs a test in processes of its own, and reads the line that it prints.
+fn perf(run: Run<'_>, how_much: &[&str]) -> anyhow::Result<Value> {
+    let program = std::env::current_exe().context("looking for this program")?;
+    let mut command = Command::new(program);
+    command.args(["perf", run.test, "--json", "--device", run.device]);
+    let output = command.args(run.arguments).args(how_much).stdin(Stdio::null()).output();
+    let output = output.context("starting the measurement")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().replace("doorbell: ", "");
+        anyhow::bail!("{}", if said.is_empty() { output.status.to_string() } else { said });
+    }
+    serde_json::from_slice(&output.stdout).context("reading what was measured")
+}

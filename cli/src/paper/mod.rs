@@ -1,0 +1,127 @@
+//! `doorbell paper`: what papers measured, measured again here, beside what they published.
+
+mod bench;
+mod vi_am_splitc;
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::ValueEnum;
+use doorbell_report::Report;
+use serde_json::json;
+
+use crate::files::{self, Page};
+use crate::machine::Machine;
+use crate::out;
+use bench::Bench;
+
+/// Measures again what a paper measured, here, beside the numbers that it published.
+///
+/// Without a name it lists the papers. Each table and figure is measured between two processes on
+/// this machine, and ends with what the paper concluded and whether that holds here today. What
+/// can't be measured on this machine is listed as such.
+#[derive(clap::Args, Clone)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The paper [default: lists them]
+    #[arg(value_enum)]
+    paper: Option<Name>,
+
+    /// The devices: shm, udp, packet, packet-v2; may be given several times [default: shm and packet]
+    #[arg(long, value_name = "DEV", value_parser = DEVICES, requires = "paper")]
+    device: Vec<String>,
+
+    /// A fifth of the time, and wider intervals
+    #[arg(long, requires = "paper")]
+    quick: bool,
+
+    /// Everything that was measured as one JSON value instead of text
+    #[arg(long, requires = "paper")]
+    json: bool,
+
+    /// Every number as comma-separated values instead of text
+    #[arg(long, conflicts_with = "json", requires = "paper")]
+    csv: bool,
+
+    /// Where the report for a browser is written [default: doorbell-PAPER.html; with --json or --csv
+    /// none]
+    #[arg(long, value_name = "FILE", requires = "paper")]
+    report: Option<PathBuf>,
+
+    /// Write each figure of the report as an SVG file, too, into this directory
+    #[arg(long, value_name = "DIR", requires = "paper")]
+    svg: Option<PathBuf>,
+}
+
+const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
+
+const EXAMPLES: &str = "\
+Examples:
+  doorbell paper                                       lists the papers
+  doorbell paper vi-am-splitc                          over shared memory and raw Ethernet
+  doorbell paper vi-am-splitc --quick --device shm     some seconds
+  doorbell paper vi-am-splitc --csv > numbers.csv";
+
+/// A paper that can be measured again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Name {
+    /// Begel, Buonadonna, Culler, Gay: An Analysis of VI Architecture Primitives in Support of
+    /// Parallel and Distributed Communication (2001)
+    #[value(name = "vi-am-splitc")]
+    ViAmSplitC,
+}
+
+impl Name {
+    fn text(self) -> (String, String) {
+        let value = self.to_possible_value().expect("no paper is hidden");
+        let help = value.get_help().map(ToString::to_string).unwrap_or_default();
+        (value.get_name().to_owned(), help)
+    }
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let Some(paper) = args.paper else { return list() };
+    let (name, title) = paper.text();
+    let usual = || (!args.json && !args.csv).then(|| format!("doorbell-{name}.html").into());
+    let page = Page::begin(args.report.clone().or_else(usual))?;
+    let machine = Machine::here()?;
+    if let Some(warning) = machine.warning() {
+        eprintln!("doorbell: {warning}");
+    }
+    let devices = match args.device.is_empty() {
+        true => vec!["shm".to_owned(), "packet".to_owned()],
+        false => args.device.clone(),
+    };
+    let mut bench = Bench::new(devices, args.quick)?;
+    let report = match paper {
+        Name::ViAmSplitC => vi_am_splitc::report(&mut bench, &machine),
+    };
+    let done = bench.finish()?;
+    if done.is_empty() {
+        bail!("nothing was measured\n{}", report.to_text(files::width()));
+    }
+    let raw = json!({ "paper": name, "machine": machine.json(), "measured": done });
+    let report = report.subtitle(format!("{title}, measured again")).json(raw.to_string());
+    print(args, &report)?;
+    if let Some(directory) = &args.svg {
+        files::write_figures(directory, &report)?;
+    }
+    page.finish(&report)
+}
+
+fn print(args: &Args, report: &Report) -> anyhow::Result<()> {
+    match (args.json, args.csv) {
+        (true, _) => out::print(&format!("{}\n", report.json.as_deref().unwrap_or("null"))),
+        (_, true) => out::print(&report.to_csv()),
+        _ => out::print(&report.to_text(files::width())),
+    }
+}
+
+/// Prints the papers' names and titles.
+fn list() -> anyhow::Result<()> {
+    let lines = Name::value_variants().iter().map(|paper| {
+        let (name, title) = paper.text();
+        format!("{name:16}{title}\n")
+    });
+    out::print(&lines.collect::<String>())
+}

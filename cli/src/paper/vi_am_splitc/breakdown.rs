@@ -1,0 +1,137 @@
+//! Tables 3 and 4, figures 3 and 4: what the host's time is spent on.
+
+use doorbell_report::{
+    Axis, Bar, Bars, Cell, Column, Figure, Note, Section, Table, Value as Number,
+};
+use serde_json::Value;
+
+use super::claim;
+use super::published::{GET, REQUEST_AND_REPLY, cited};
+use crate::paper::bench::{Bench, Run};
+
+/// An operation: the table and the figure that have it, its name, the test, its arguments, and what
+/// was published.
+struct Operation {
+    table: u32,
+    figure: u32,
+    name: &'static str,
+    test: &'static str,
+    arguments: &'static [&'static str],
+    published: [f64; 4],
+}
+
+const OPERATIONS: [Operation; 2] = [
+    Operation {
+        table: 3,
+        figure: 3,
+        name: "a short request and its reply",
+        test: "am_costs",
+        arguments: &[],
+        published: REQUEST_AND_REPLY,
+    },
+    Operation {
+        table: 4,
+        figure: 4,
+        name: "a get of Split-C by messages",
+        test: "splitc_costs",
+        arguments: &["--carrier", "messages"],
+        published: GET,
+    },
+];
+pub const TESTS: usize = OPERATIONS.len();
+
+/// The paper's categories, and how the measurements name them.
+const CATEGORIES: [(&str, &str); 4] = [
+    ("Base", "base_ns"),
+    ("Event notification", "notification_ns"),
+    ("Flow control", "flow_control_ns"),
+    ("Semantics", "semantics_ns"),
+];
+
+/// The four parts in nanoseconds.
+fn parts(json: &Value) -> Option<[Number; 4]> {
+    let mut parts = [Number::exact(0.0); 4];
+    for (part, (_, key)) in parts.iter_mut().zip(CATEGORIES) {
+        let get = |end: &str| json[format!("{key}{end}")].as_f64();
+        *part = Number::within(get("")?, get("_low")?, get("_high")?);
+    }
+    Some(parts)
+}
+
+/// Each part's share of all parts, in per cent.
+fn shares(parts: [Number; 4]) -> [f64; 4] {
+    let all: f64 = parts.iter().map(|part| part.value).sum();
+    parts.map(|part| 100.0 * part.value / all.max(f64::MIN_POSITIVE))
+}
+
+pub fn section(bench: &mut Bench) -> Section {
+    let mut section = Section::new("Tables 3 and 4: what the host's time is spent on").paragraph(
+        "Both ends run in one thread, so that all of the time is the host's, and spans are timed in \
+         a second copy of the same sources that is compiled with them. Base is what the interface \
+         below takes: requests posted, doorbells rung, the NIC's turns. Event notification is \
+         looking for completions; flow control is credits and buffers; semantics is making \
+         messages, taking them apart, and dispatching them.",
+    );
+    for operation in &OPERATIONS {
+        section = measured(bench, operation, section);
+    }
+    section
+}
+
+/// Adds the table, the figure and the claim of an operation.
+fn measured(bench: &mut Bench, operation: &Operation, mut section: Section) -> Section {
+    let Operation { table: number, figure, name, test, arguments, published } = operation;
+    let citation = cited(&format!("table {number}"));
+    let mut table =
+        Table::new(format!("table-{number}"), format!("Table {number}: {name}, both sides"))
+            .column(Column::text("On"));
+    let axis = Axis::linear("Share of the host's time", "%");
+    let mut bars = Bars::stacked(axis, CATEGORIES.map(|(name, _)| name));
+    for (title, _) in CATEGORIES {
+        table = table.column(Column::number(title, "ns").decimals(0));
+        table = table.column(Column::number(format!("{title}, share"), "%").decimals(0));
+    }
+    table = table.column(Column::number("All", "ns").decimals(0));
+    let mut notes = Vec::new();
+    for device in bench.devices() {
+        let found = bench.costs(Run { test, device: &device, arguments });
+        let Some(parts) = found.as_ref().and_then(parts) else { continue };
+        let shares = shares(parts);
+        let cells = parts
+            .into_iter()
+            .zip(shares)
+            .flat_map(|(part, share)| [Cell::from(part), Cell::from(share)]);
+        let all = Cell::from(parts.iter().map(|part| part.value).sum::<f64>());
+        table = table.row([device.clone().into()].into_iter().chain(cells).chain([all]));
+        bars = bars.bar(Bar::new(device.clone(), shares.map(Number::exact)));
+        notes.push(largest(&device, shares));
+    }
+    let cells =
+        published.iter().flat_map(|share| [Cell::Empty, Cell::published(*share, citation.clone())]);
+    table = table.row([Cell::from("Myrinet, LANai 7")].into_iter().chain(cells));
+    let then = Bar::new("Myrinet, LANai 7", published.map(Number::exact)).published(citation);
+    let figure = Figure::new(
+        format!("figure-{figure}"),
+        format!("Figure {figure}: the host's time of {name}"),
+        bars.bar(then),
+    );
+    let figure = figure.sentence(
+        "How the host's time is shared out, here and in the paper. The base here does the work of \
+         the paper's adapter, too.",
+    );
+    section = section.table(table).figure(figure);
+    notes.into_iter().fold(section, Section::note)
+}
+
+/// Whether event notification is the largest part above the base.
+fn largest(device: &str, shares: [f64; 4]) -> Note {
+    let [_, notification, flow, semantics] = shares;
+    claim(
+        notification > flow && notification > semantics,
+        format!(
+            "Event notification is the largest cost above the base (§7.3: it was a read and a write \
+             over the I/O bus). Over {device}: {notification:.0} %, beside flow control {flow:.0} % \
+             and semantics {semantics:.0} %."
+        ),
+    )
+}

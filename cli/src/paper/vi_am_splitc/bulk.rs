@@ -1,0 +1,136 @@
+//! Figure 5 and table 5: bulk transfers of verbs, Active Messages and Split-C.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use doorbell_logp::Estimate;
+use doorbell_report::{Axis, Cell, Column, Figure, Lines, Note, Section, Series, Table, Value};
+
+use super::published::{BULK_DIFFERENCE, KNEE, NATIVE, SHORT_STREAM, cited};
+use super::{claim, difference};
+use crate::paper::bench::{Bench, Run};
+
+/// The lengths of messages, from 4 bytes to a mebibyte.
+const SIZES: [&str; 7] = ["4", "32", "256", "1024", "4096", "65536", "1048576"];
+/// The layers: a name, the test, and the fewest bytes that the test takes.
+const LAYERS: [(&str, &str, u32); 3] =
+    [("verbs", "send_bw", 1), ("Active Messages", "am_bulk_bw", 8), ("Split-C", "put_bw", 1)];
+pub const TESTS: usize = SIZES.len() * LAYERS.len();
+
+/// A layer's times from one message to the next, in microseconds, by the length in bytes.
+type Times = Vec<(f64, Value)>;
+
+pub fn section(bench: &mut Bench) -> Section {
+    let mut section = Section::new("Figure 5 and table 5: bulk transfers").paragraph(
+        "Verbs send; Active Messages place their payload in the receiver's segment and run a \
+         handler there; Split-C puts, and hears of each put when the target has it.",
+    );
+    let (mut tables, mut notes) = (table(), Vec::new());
+    for device in bench.devices() {
+        let layers = LAYERS.map(|(_, test, least)| times(bench, test, &device, least));
+        section = section.figure(figure(&device, &layers));
+        let (with, found) = compared(tables, &device, &layers);
+        tables = with;
+        notes.extend(found);
+    }
+    let [copy, receive, both] =
+        BULK_DIFFERENCE.map(|value| Cell::published(value, cited("table 5")));
+    let name = Cell::from("Myrinet, LANai 7: Active Messages or Split-C");
+    tables = tables.row([name, both, copy, receive]);
+    section = section.table(tables);
+    notes.into_iter().fold(section, Section::note)
+}
+
+fn times(bench: &mut Bench, test: &str, device: &str, least: u32) -> Times {
+    let mut times = Vec::new();
+    for size in SIZES {
+        let bytes: u32 = size.parse().expect("sizes are numbers");
+        let bytes = bytes.max(least);
+        let size = bytes.to_string();
+        let time = bench.interval(Run { test, device, arguments: &["--size", &size] });
+        times.extend(time.map(|time| (f64::from(bytes), time)));
+    }
+    times
+}
+
+/// Megabytes a second, by the time of a message.
+fn rate((bytes, time): (f64, Value)) -> (f64, Value) {
+    let of = |micros: f64| bytes / micros;
+    let interval = time.interval.map(|(low, high)| (of(high), of(low)));
+    (bytes, Value { value: of(time.value), interval })
+}
+
+fn figure(device: &str, layers: &[Times; 3]) -> Figure {
+    let mut lines = Lines::new(Axis::bytes("Length of a message"), Axis::log("Throughput", "MB/s"));
+    for ((name, ..), times) in LAYERS.iter().zip(layers) {
+        lines = lines.series(Series::new(*name, times.iter().copied().map(rate)));
+    }
+    let native = [SHORT_STREAM, (32_768.0, NATIVE[1].2)];
+    lines =
+        lines.series(Series::new("VI, LANai 7 (2001)", native).published(cited("table 1, §7.4")));
+    let knee = Series::new("AMVIAv3 and Split-C (2001)", [KNEE]);
+    lines = lines.series(knee.published(cited("figure 5, §7.4")));
+    let longest = layers.iter().filter_map(|times| times.last().copied().map(rate));
+    let rates: Vec<_> = longest
+        .zip(LAYERS)
+        .map(|((_, rate), (name, ..))| format!("{name} {:.1}", rate.value / 1e3))
+        .collect();
+    Figure::new(
+        format!("figure-5-{device}"),
+        format!("Figure 5: throughput of bulk transfers over {device}"),
+        lines,
+    )
+    .sentence(format!("The longest messages, in gigabytes a second: {}.", rates.join(", ")))
+}
+
+fn table() -> Table {
+    Table::new("table-5", "Table 5: what a message of 1 KiB takes longer than at verbs")
+        .column(Column::text("Layer"))
+        .column(Column::number("Difference", "µs"))
+        .column(Column::number("Memory copy", "µs"))
+        .column(Column::number("Short network receive", "µs"))
+}
+
+fn at(times: &Times, bytes: f64) -> Option<Value> {
+    times.iter().find(|(length, _)| *length == bytes).map(|(_, time)| *time)
+}
+
+/// Adds a device's rows: the measured difference beside the two components that explain it in the
+/// paper.
+fn compared(mut table: Table, device: &str, layers: &[Times; 3]) -> (Table, Vec<Note>) {
+    let [verbs, others @ ..] = layers;
+    let (copy, receive) = (copied(1024), at(verbs, 32.0));
+    let mut notes = Vec::new();
+    for (times, (name, ..)) in others.iter().zip(&LAYERS[1..]) {
+        let (Some(time), Some(floor)) = (at(times, 1024.0), at(verbs, 1024.0)) else { continue };
+        let above = difference(time, floor);
+        let name = format!("{name} over {device}");
+        table = table.row([name.clone().into(), above.into(), copy.into(), receive.into()]);
+        let explained = copy.value + receive.map_or(0.0, |receive| receive.value);
+        notes.push(claim(
+            above.value > 0.5 * explained && above.value < 2.0 * explained,
+            format!(
+                "The difference is a copy and the reception of a short message (§7.4: 4 + 14.5 of \
+                 18 µs). {name}: {:.3} µs, beside {explained:.3} µs.",
+                above.value
+            ),
+        ));
+    }
+    (table, notes)
+}
+
+/// How many microseconds it takes to copy so many bytes that are in the first cache.
+fn copied(bytes: usize) -> Value {
+    const TIMES: u32 = 1000;
+    let (from, mut to) = (vec![7_u8; bytes], vec![0_u8; bytes]);
+    let mut once = || {
+        let begin = Instant::now();
+        for _ in 0..TIMES {
+            black_box(&mut to).copy_from_slice(black_box(&from));
+        }
+        begin.elapsed().as_secs_f64() * 1e6 / f64::from(TIMES)
+    };
+    let times = (0..31).map(|_| once()).collect();
+    let Estimate { value, low, high } = Estimate::of(times).expect("there are 31");
+    Value::within(value, low, high)
+}

@@ -1,0 +1,95 @@
+//! Figure 2: times of short operations, of a single sender.
+
+use doorbell_report::{Axis, Bar, Bars, Figure, Note, Section, Value};
+
+use super::{claim, is_below};
+use crate::paper::bench::{Bench, Run};
+
+/// The operations of Split-C: how the paper calls each, the test, and whether it is a stream.
+const OPERATIONS: [(&str, &str, bool); 5] = [
+    ("read", "get_lat", false),
+    ("write", "put_lat", false),
+    ("get", "get_bw", true),
+    ("put", "put_bw", true),
+    ("store", "store_bw", true),
+];
+pub const TESTS: usize = OPERATIONS.len() + 2;
+
+pub fn section(bench: &mut Bench) -> Section {
+    let mut section = Section::new("Figure 2: short messages of a single sender").paragraph(
+        "Accesses of 8 bytes by messages, as in the paper: reads and writes are awaited one by one; \
+         gets, puts and stores follow each other, and the time is that from one to the next. Beside \
+         them Active Messages: the whole round trip of a request and its reply, and the time from \
+         one request of a stream to the next. The paper's figure has no numbers in its text.",
+    );
+    let axis = Axis::log("Time of an operation", "µs");
+    let mut bars = Bars::grouped(axis, ["time"]);
+    let mut notes = Vec::new();
+    for device in bench.devices() {
+        let run =
+            |test, arguments: &'static [&'static str]| Run { test, device: &device, arguments };
+        let times = OPERATIONS.map(|(_, test, is_stream)| {
+            let arguments = &["--carrier", "messages"];
+            match is_stream {
+                true => bench.interval(run(test, arguments)),
+                false => bench.latency(run(test, arguments)),
+            }
+        });
+        let round_trip = bench.latency(run("am_lat", &[])).map(doubled);
+        let gap = bench.interval(run("am_bw", &[]));
+        for ((name, ..), time) in OPERATIONS.iter().zip(times) {
+            bars = bars.bar(Bar::new(format!("Split-C {name}"), [time]).group(&*device));
+        }
+        bars = bars.bar(Bar::new("AM request and reply", [round_trip]).group(&*device));
+        bars = bars.bar(Bar::new("AM request in a stream", [gap]).group(&*device));
+        notes.extend(notes_on(&device, times, round_trip));
+    }
+    let figure = Figure::new("figure-2", "Figure 2: times of short operations", bars).sentence(
+        "What is awaited takes a round trip; what is only sent takes the time in which the next one \
+         can be.",
+    );
+    section = section.figure(figure);
+    notes.into_iter().fold(section, Section::note)
+}
+
+/// A whole round trip, of which half was measured.
+fn doubled(half: Value) -> Value {
+    let interval = half.interval.map(|(low, high)| (2.0 * low, 2.0 * high));
+    Value { value: 2.0 * half.value, interval }
+}
+
+fn notes_on(device: &str, times: [Option<Value>; 5], round_trip: Option<Value>) -> Vec<Note> {
+    let [read, _, get, put, store] = times;
+    let mut notes = Vec::new();
+    if let (Some(read), Some(round_trip)) = (read, round_trip) {
+        notes.push(claim(
+            (read.value / round_trip.value - 1.0).abs() < 0.25,
+            format!(
+                "A read takes about the round trip of an Active Message (§7.2). Over {device}: \
+                 {:.3} beside {:.3} µs.",
+                read.value, round_trip.value
+            ),
+        ));
+    }
+    if let (Some(read), Some(get)) = (read, get) {
+        notes.push(claim(
+            is_below(get, read),
+            format!(
+                "A get that is not waited for takes the gap, less than a read (§7.2). Over {device}: \
+                 {:.3} beside {:.3} µs.",
+                get.value, read.value
+            ),
+        ));
+    }
+    if let (Some(put), Some(store)) = (put, store) {
+        notes.push(claim(
+            is_below(store, put),
+            format!(
+                "Stores, which are not acknowledged one by one, are substantially faster than puts \
+                 (§7.2). Over {device}: {:.3} beside {:.3} µs.",
+                store.value, put.value
+            ),
+        ));
+    }
+    notes
+}
