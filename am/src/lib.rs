@@ -66,10 +66,9 @@ mod carried;
 mod checks;
 mod contained;
 mod content;
-#[cfg(feature = "costs")]
+// Public for the layer above, whose spans are of the same kind.
+#[doc(hidden)]
 pub mod costs;
-#[cfg(not(feature = "costs"))]
-mod costs;
 mod endpoint;
 mod error;
 mod event;

@@ -1,0 +1,32 @@
+//! Spans that say what a thread's time is spent on while it sends and handles messages, in the
+//! categories of the paper that Doorbell follows.
+//!
+//! The sources of this crate are compiled twice. In `doorbell-am`, which programs use, a span has
+//! no size and does nothing, so the code is what it would be without spans. In the package
+//! `doorbell-am-costs`, which only the command `doorbell` depends on, a span reads the clock at its
+//! beginning and at its end.
+
+#[cfg(feature = "costs")]
+mod meter;
+#[cfg(not(feature = "costs"))]
+mod unmeasured;
+
+#[cfg(feature = "costs")]
+pub use meter::{Costs, Span, span, taken};
+#[cfg(not(feature = "costs"))]
+pub use unmeasured::{Span, span};
+
+/// A category of what a thread's time is spent on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cost {
+    /// Calls into verbs: requests are posted, doorbells are rung, the NIC takes turns.
+    Base,
+    /// Finding out that something has happened: completion queues are polled.
+    Notification,
+    /// Credits, and the buffers that stand behind them.
+    FlowControl,
+    /// Making messages, taking messages apart, and what they ask for.
+    Semantics,
+    /// Handlers, as far as they do nothing of the other categories.
+    Handlers,
+}

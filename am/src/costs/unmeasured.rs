@@ -1,0 +1,13 @@
+//! Spans that are not measured.
+
+use super::Cost;
+
+/// A span of a thread's time, which leaves no trace in compiled code.
+#[derive(Debug)]
+pub struct Span;
+
+/// Does nothing.
+#[inline(always)]
+pub fn span(_: Cost) -> Span {
+    Span
+}
