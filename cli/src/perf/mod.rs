@@ -2,6 +2,7 @@
 
 mod am;
 mod cable;
+mod costs;
 mod frames;
 mod latencies;
 mod ledger;
@@ -43,6 +44,9 @@ use test::Test;
 /// that are longer than 1024 bytes what tells each from others, the contents of each eighth, and
 /// what is in memory at the end): only then the exit status is 0. It is 1 when anything was lost or
 /// wrong, and 2 for a test that is not there yet.
+///
+/// A breakdown of costs, am_costs and splitc_costs, runs both ends on one thread of this process, so
+/// that all time is the host's: it takes no --pair, --listen or --connect.
 #[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -50,15 +54,17 @@ pub struct Args {
     #[arg(value_parser = PossibleValuesParser::new(Test::names()).map(|name| Test::named(&name)))]
     test: Test,
 
-    /// The device: shm, udp, packet, packet-v2; without --pair also where, as packet:eth0
-    #[arg(long, value_name = "DEV", default_value = "packet")]
-    device: String,
+    /// The device: shm, udp, packet, packet-v2; without --pair also where, as packet:eth0 [default:
+    /// packet, of am_costs and splitc_costs shm]
+    #[arg(long, value_name = "DEV")]
+    device: Option<String>,
 
     /// Bytes of a message or an access [default: 16, of streams 4096, of Split-C 8]
     #[arg(long, value_name = "N")]
     size: Option<usize>,
 
-    /// Round trips, messages or accesses [default: 100000 round trips, 10000 of wake_lat]
+    /// Round trips, messages or accesses; rounds of LogP and of costs [default: 100000 round trips,
+    /// 10000 of wake_lat, 31 rounds]
     #[arg(long, value_name = "N", conflicts_with = "seconds")]
     iters: Option<u64>,
 
@@ -149,6 +155,7 @@ Examples:
   doorbell perf frame_lat --pair                        the device alone, to compare with
   doorbell perf frame_bw --pair --device packet-v2 --size 64
   doorbell perf histogram --pair --device shm           random updates of a table that both share
+  doorbell perf am_costs                                what a request and its reply spend time on
   doorbell perf tcp_lat --pair                          the kernel's, to compare with
   doorbell perf frame_lat --device packet:eth0 --listen 0.0.0.0:4790      on one machine, and
   doorbell perf frame_lat --device packet:eth0 --connect 192.0.2.1:4790   on the other";
@@ -162,6 +169,11 @@ enum Form {
 }
 
 impl Args {
+    /// The device, by its name.
+    fn device(&self) -> &str {
+        self.device.as_deref().unwrap_or(self.test.customary_device())
+    }
+
     fn form(&self) -> Form {
         match (self.json, self.csv) {
             (true, _) => Form::Json,
@@ -173,6 +185,10 @@ impl Args {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let plan = Plan::of(args)?;
+    if let Test::Costs(layer) = plan.test {
+        report::print(&plan, &costs::run(layer, args, &plan)?, args.form());
+        return Ok(());
+    }
     if args.end {
         return pair::second(args, &plan);
     }
@@ -223,7 +239,7 @@ fn meet(args: &Args, plan: &Plan, stream: TcpStream, leads: bool) -> anyhow::Res
         args,
         plan,
         &mut Peer::over(stream, leads)?,
-        &Place { device: &args.device, here, spare: None },
+        &Place { device: args.device(), here, spare: None },
     )
 }
 

@@ -26,9 +26,9 @@ const ADDRESSES: [IpAddr; 2] =
 
 /// The first end: starts the second, lays a cable to it where one is needed, and leads.
 pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {
-    let device_is_known = DEVICES.contains(&&*args.device);
+    let device_is_known = DEVICES.contains(&args.device());
     if !device_is_known && !plan.test.is_of_the_kernel() {
-        let (found, all) = (&args.device, DEVICES.join(", "));
+        let (found, all) = (args.device(), DEVICES.join(", "));
         bail!("--device `{found}`: --pair takes one of {all}, and makes what that is opened on");
     }
     let wired = is_wired(args, plan);
@@ -90,12 +90,12 @@ fn plug_in(args: &Args, peer: &mut Peer, end: usize) -> anyhow::Result<()> {
 
 /// Whether there must be a network between the ends.
 fn is_wired(args: &Args, plan: &Plan) -> bool {
-    plan.test.is_of_the_kernel() || args.device != "shm"
+    plan.test.is_of_the_kernel() || args.device() != "shm"
 }
 
 /// The device of an end, with what it is opened on.
 fn device(args: &Args, end: usize) -> String {
-    match &*args.device {
+    match args.device() {
         "shm" => {
             // The first process's number, which both know.
             let first = if end == 0 { process::id() } else { parent_id() };

@@ -8,7 +8,7 @@ use doorbell_splitc::Carrier;
 
 use super::Args;
 use super::meter::Meter;
-use super::test::{Am, Layer, SplitC, Test};
+use super::test::{Am, Costs, Layer, SplitC, Test};
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -126,7 +126,7 @@ impl Plan {
             credits: args.credits.unwrap_or(test.customary_credits()),
             policy: args.policy,
             nic_credits: args.nic_credits,
-            carrier: args.carrier,
+            carrier: args.carrier.or(test.customary_carrier()),
             nic,
         };
         plan.judge().map(|()| plan)
@@ -141,7 +141,10 @@ impl Plan {
         if self.others > 0 && !self.test.is_of_frames() {
             bail!("--others share the interface of a device alone: frame_lat --others N, say");
         }
-        let is_of_split_c = matches!(self.test, Test::SplitC(_) | Test::LogP(Layer::SplitC));
+        let is_of_split_c = matches!(
+            self.test,
+            Test::SplitC(_) | Test::LogP(Layer::SplitC) | Test::Costs(Costs::SplitC)
+        );
         if self.carrier.is_some() && !is_of_split_c {
             bail!("--carrier is of Split-C, and {name} is not: get_lat --carrier one-sided, say");
         }
@@ -152,6 +155,9 @@ impl Plan {
         }
         if let Test::Am(test) = self.test {
             return self.judge_messages(test);
+        }
+        if let Test::Costs(_) = self.test {
+            return self.judge_costs();
         }
         if let Test::SplitC(test) = self.test {
             return self.judge_accesses(test);
@@ -189,6 +195,30 @@ impl Plan {
             size if size > most => bail!("--size {size} is more than the {most} of a message"),
             size if matches!(test, Am::BulkBw | Am::MixedBw) && size < 8 => {
                 bail!("--size {size}: of {} it is 8 or more", self.test.name())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn judge_costs(&self) -> anyhow::Result<()> {
+        let name = self.test.name();
+        let nothing_else = self.size == self.test.customary_size()
+            && self.credits == self.test.customary_credits()
+            && self.connections == 0
+            && self.nic_credits.is_none()
+            && self.policy == Carriage::Together
+            && !self.nic.dedicated
+            && self.nic.spin.is_none()
+            && self.map;
+        if !nothing_else {
+            bail!(
+                "{name} is of one exchange on one thread: beside --device, --carrier, --iters and \
+                 --seconds leave out what changes that"
+            );
+        }
+        match self.carrier {
+            Some(carrier @ (Carrier::Mapped | Carrier::Mixed)) => {
+                bail!("--carrier {carrier}: of {name} it is messages, the default, or one-sided")
             }
             _ => Ok(()),
         }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use doorbell_logp::{Estimate, Parameters, Point};
 use serde_json::{Value, json};
 
+use super::costs::{self, Breakdown};
 use super::latencies::Summary;
 use super::logp::Known;
 use super::test::{Layer, Test};
@@ -30,6 +31,8 @@ pub enum Found {
     Share(f64),
     /// The parameters of LogP.
     LogP(Box<Known>),
+    /// What the host's time is spent on.
+    Costs(Box<Breakdown>),
 }
 
 /// Prints what was found.
@@ -46,6 +49,7 @@ fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
     let (mut latency, mut rate, mut share) = (None, None, None);
     match &figures.found {
         Found::LogP(known) => return of_logp(plan, figures, known),
+        Found::Costs(parts) => return costs::fields(plan, figures, parts),
         Found::Latency(summary) => latency = Some(summary),
         Found::Rate(messages) => rate = Some(*messages),
         Found::Share(processor) => share = Some(*processor),
@@ -161,6 +165,7 @@ fn words(plan: &Plan, figures: &Figures) -> String {
             rate * plan.test.mean_size(size) / 1e9
         ),
         Found::LogP(known) => format!("{what}: {iters} rounds\n{}\n", known.parameters),
+        Found::Costs(parts) => costs::words(plan, figures, parts),
         Found::Share(share) => format!("{test}{over}: {:.4} % of a processor\n", share * 100.0),
     }
 }

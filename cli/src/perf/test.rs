@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::builder::PossibleValue;
+use doorbell_splitc::Carrier;
 use thiserror::Error;
 
 use super::Amount;
@@ -27,6 +28,8 @@ pub enum Test {
     SplitC(SplitC),
     /// The parameters of LogP.
     LogP(Layer),
+    /// What the host's time is spent on.
+    Costs(Costs),
     /// A test of a layer that is not there yet.
     Later(&'static str),
 }
@@ -35,6 +38,13 @@ pub enum Test {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layer {
     Verbs,
+    Am,
+    SplitC,
+}
+
+/// A layer whose time is broken down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Costs {
     Am,
     SplitC,
 }
@@ -85,7 +95,7 @@ pub enum SplitC {
     Gather,
 }
 
-const TODAY: [(Test, &str, &str); 39] = [
+const TODAY: [(Test, &str, &str); 41] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -149,6 +159,16 @@ const TODAY: [(Test, &str, &str); 39] = [
     (Test::LogP(Layer::Verbs), "logp_verbs", "the parameters of LogP: sends and receives"),
     (Test::LogP(Layer::Am), "logp_am", "the same of Active Messages: requests and replies"),
     (Test::LogP(Layer::SplitC), "logp_splitc", "the same of Split-C: gets, each by itself"),
+    (
+        Test::Costs(Costs::Am),
+        "am_costs",
+        "what a request and its reply spend time on, both ends on one thread",
+    ),
+    (
+        Test::Costs(Costs::SplitC),
+        "splitc_costs",
+        "what a get of Split-C spends time on, both ends on one thread",
+    ),
 ];
 
 /// Tests that have their names already, and the layers that they are of.
@@ -211,7 +231,7 @@ impl Test {
         use Verb::{CasLat, FaaLat, ReadLat, WriteDoneLat};
         match self {
             Self::Verbs(WriteDoneLat | ReadLat | CasLat | FaaLat) | Self::WakeLat => false,
-            Self::SplitC(_) | Self::LogP(_) => false,
+            Self::SplitC(_) | Self::LogP(_) | Self::Costs(_) => false,
             _ => !self.is_stream(),
         }
     }
@@ -221,12 +241,22 @@ impl Test {
         matches!(self, Self::TcpLat | Self::TcpBw | Self::UdpLat | Self::UdpBw)
     }
 
+    /// The device if nobody says.
+    pub fn customary_device(self) -> &'static str {
+        if matches!(self, Self::Costs(_)) { "shm" } else { "packet" }
+    }
+
+    /// The carrier of Split-C if nobody says, and that is not left to Split-C.
+    pub fn customary_carrier(self) -> Option<Carrier> {
+        (self == Self::Costs(Costs::SplitC)).then_some(Carrier::Messages)
+    }
+
     /// How much is measured if nobody says.
     pub fn customary(self) -> Amount {
         match self {
             Self::IdleCpu | Self::Verbs(Verb::IdleCpu) => Amount::For(Duration::from_secs(2)),
             Self::WakeLat => Amount::Times(10_000),
-            Self::LogP(_) => Amount::Times(31),
+            Self::LogP(_) | Self::Costs(_) => Amount::Times(31),
             // An access takes nanoseconds or microseconds, depending on what carries it.
             Self::SplitC(SplitC::GetLat | SplitC::PutLat) => Amount::For(Duration::from_secs(1)),
             _ if self.is_stream() => Amount::For(Duration::from_secs(1)),
@@ -256,6 +286,7 @@ impl Test {
             Self::Am(Am::Bw) => 8,
             Self::Am(Am::MixedBw) => 512,
             Self::Am(Am::BulkBw) => 65536,
+            Self::Costs(Costs::SplitC) => 8,
             Self::SplitC(SplitC::BarrierLat) | Self::LogP(_) => 0,
             Self::SplitC(_) => 8,
             _ if self.is_stream() => 4096,

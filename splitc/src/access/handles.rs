@@ -5,6 +5,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
+use doorbell_am::costs::{Cost, span};
+
 use crate::element::Element;
 use crate::error::{Error, ErrorKind};
 use crate::landing::{Slot, Values};
@@ -70,6 +72,7 @@ impl<T: Element> Get<T> {
     /// # Errors
     /// When the value has not arrived yet, or the process whose memory has it has gone.
     pub fn value(self) -> Result<T, Error> {
+        let _semantics = span(Cost::Semantics);
         match &self.state {
             State::Here(value) => Ok(*value),
             State::Coming { world, slot, .. } => {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use doorbell_am::costs::{Cost, span};
 use doorbell_verbs::{Data, Inline, Region};
 
 use super::handles::{By, Done, Get};
@@ -164,6 +165,7 @@ impl<'w, T: Element> Place<'w, T> {
 
     #[inline]
     fn fetch(&self, shape: Shape) -> Result<Get<T>, Error> {
+        let _semantics = span(Cost::Semantics);
         let (peer, offset) = self.resolve()?;
         let len = size_of::<T>();
         match peer.route(shape, len) {

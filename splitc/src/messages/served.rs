@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use doorbell_am::costs::{Cost, span};
 use doorbell_am::{Handlers, ReplyId, RequestId, Undeliverable};
 use doorbell_verbs::Region;
 
@@ -121,6 +122,7 @@ impl Served {
         let mut values = Vec::new();
         Handlers::new()
             .request(OPERATIONS, move |request, about| {
+                let _semantics = span(Cost::Semantics);
                 values.clear();
                 let refused = operations.serve(request.payload(), &mut values);
                 let replied = match refused.any() {
@@ -142,6 +144,7 @@ impl Served {
                 ended.ended.fetch_add(1, Ordering::Release);
             })
             .reply(ANSWERS, move |reply, about| {
+                let _semantics = span(Cost::Semantics);
                 let values = answers.values_of(reply.payload());
                 answers.answer(Answer { about, refused: Ok(Refusals::default()), values });
             })

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use doorbell_am::costs::{Cost, span};
 use doorbell_verbs::work::{CompareSwap, FetchAdd, Read, Write};
 use doorbell_verbs::{Data, Done, Failure, Memory, PostError, WorkRequest};
 
@@ -42,7 +43,10 @@ impl Core {
         let key = self.flights.borrow_mut().insert(Flight { rank, landing });
         let mut request = WorkRequest { id: key as u64, ..request };
         loop {
-            let posted = far.requests.borrow_mut().post(request);
+            let posted = {
+                let _base = span(Cost::Base);
+                far.requests.borrow_mut().post(request)
+            };
             match posted {
                 Ok(()) => {
                     self.outstanding.set(self.outstanding.get() + 1);
@@ -136,6 +140,7 @@ impl Core {
     }
 
     fn land(&self, flight: Flight, outcome: Result<Done, Failure>, memory: Memory) {
+        let _semantics = span(Cost::Semantics);
         let done = match outcome {
             Ok(done) => done,
             Err(why) => return self.crash(flight, why),

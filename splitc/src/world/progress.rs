@@ -3,6 +3,8 @@
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
+use doorbell_am::costs::{Cost, span};
+
 use super::{Core, World};
 use crate::error::{Error, ErrorKind};
 use crate::heap::SLEEPS;
@@ -112,6 +114,7 @@ impl Core {
     /// ends of peers.
     #[inline]
     pub fn settle(&self) {
+        let _notification = span(Cost::Notification);
         self.settle_flights();
         while self.served.has_answers() {
             let Some(answer) = self.served.next_answer() else { break };
@@ -125,6 +128,7 @@ impl Core {
     /// Handles the answer to a message of operations: hands its values out, or fails the
     /// operations.
     fn take_answer(&self, answer: Answer) {
+        let _semantics = span(Cost::Semantics);
         let rank = (answer.about >> 32) as usize;
         let far = self.peers.get(rank).and_then(|peer| peer.far.as_ref());
         let expected = far.filter(|far| far.answered.get() as u32 == answer.about as u32);

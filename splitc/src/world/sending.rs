@@ -3,6 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
+use doorbell_am::costs::{Cost, span};
 use doorbell_am::{Credit, SendError};
 use doorbell_verbs::Stand;
 
@@ -63,6 +64,7 @@ impl Core {
     }
 
     fn credit_now<'f>(&self, (rank, far): (usize, &'f Far)) -> Result<Option<Credit<'f>>, Error> {
+        let _flow = span(Cost::FlowControl);
         far.messages.try_credit().map_err(|why| self.unsent((rank, far), why))
     }
 
@@ -88,6 +90,7 @@ impl Core {
         (rank, far): (usize, &Far),
         what: What,
     ) -> Result<(), Error> {
+        let _semantics = span(Cost::Semantics);
         match what {
             What::Operations => {
                 let (mut entries, batch) = far.outbox.borrow_mut().take_operations();
@@ -186,6 +189,7 @@ impl Core {
 
     /// Sends everything that waits, to all peers, and blocks the thread while there is no credit.
     pub fn flush_now(&self) -> Result<(), Error> {
+        let _semantics = span(Cost::Semantics);
         let mut outcome = Ok(());
         while let Some(peer) = self.next_dirty() {
             let sent = match &peer.far {

@@ -1,5 +1,6 @@
 //! Serving other processes between operations that need no waiting.
 
+use doorbell_am::costs::{Cost, span};
 use doorbell_verbs::Stand;
 
 use super::Core;
@@ -24,6 +25,7 @@ impl Core {
     /// Serves whatever has come from other processes, and notes which processes have gone.
     #[cold]
     pub fn look_around(&self) {
+        let _notification = span(Cost::Notification);
         self.bundle.poll(true);
         // The endpoint learns of an end by a task, and a program that never waits lets none run.
         for peer in &self.peers {

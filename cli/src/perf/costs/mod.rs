@@ -1,0 +1,73 @@
+//! What the host's time of an exchange is spent on: of a request of Active Messages and its reply,
+//! or of a get of Split-C.
+//!
+//! Both ends run on one thread of this process, so all time is the host's. Active Messages and
+//! Split-C are compiled twice into this program from the same sources: with spans that read the
+//! clock, and without. The exchange is made by both, in turn: what the parts of the first amount
+//! to is printed beside what the second takes, which shows how far the spans disturb.
+
+mod breakdown;
+mod counted;
+mod ends;
+mod plain;
+mod report;
+
+use anyhow::{Context, bail};
+use doorbell_splitc::Carrier;
+use doorbell_verbs::Nic;
+
+use super::report::{Figures, Found};
+use super::test::Costs;
+use super::{Args, Plan};
+pub use breakdown::Breakdown;
+use ends::Ends;
+pub use report::{fields, words};
+
+/// Something that one end asks and the other answers, on one thread.
+trait Exchange {
+    /// Asks once, serves the other end, and takes the answer.
+    fn once(&mut self) -> anyhow::Result<()>;
+}
+
+/// Measures, on a thread of its own runtime.
+pub fn run(layer: Costs, args: &Args, plan: &Plan) -> anyhow::Result<Figures> {
+    if args.pair || args.listen.is_some() || args.connect.is_some() {
+        bail!(
+            "{} runs both ends on one thread of this process: leave --pair, --listen and --connect \
+             out",
+            plan.test.name()
+        );
+    }
+    let ends = Ends::prepare(args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("a runtime")?.block_on(async {
+        let [plain, counted] = [ends.open(0, plan)?, ends.open(1, plan)?];
+        let device = Some(plain[0].capabilities().name);
+        let (rounds, found) = match layer {
+            Costs::Am => of_requests(plan, &plain, &counted).await?,
+            Costs::SplitC => of_gets(plan, &plain, &counted).await?,
+        };
+        Ok(Figures { device, iters: rounds, found: Found::Costs(Box::new(found)) })
+    })
+}
+
+async fn of_requests(
+    plan: &Plan,
+    plain: &[Nic; 2],
+    counted: &[Nic; 2],
+) -> anyhow::Result<(u64, Breakdown)> {
+    let plain = plain::Requests::new(plain).await?;
+    let counted = counted::Requests::new(counted).await?;
+    breakdown::measure(plain, counted, plan).await
+}
+
+async fn of_gets(
+    plan: &Plan,
+    plain: &[Nic; 2],
+    counted: &[Nic; 2],
+) -> anyhow::Result<(u64, Breakdown)> {
+    let by_messages = plan.carrier != Some(Carrier::OneSided);
+    let plain = plain::Gets::new(plain, by_messages).await?;
+    let counted = counted::Gets::new(counted, by_messages).await?;
+    breakdown::measure(plain, counted, plan).await
+}

@@ -1,0 +1,87 @@
+//! The parts of an exchange's time as programs read them, and as people do.
+
+use std::fmt::Write;
+
+use doorbell_logp::Estimate;
+use serde_json::{Value, json};
+
+use super::breakdown::{Breakdown, COSTS};
+use crate::perf::Plan;
+use crate::perf::report::Figures;
+use crate::perf::test::{Costs, Test};
+
+/// How each part is told, in the order of [`COSTS`].
+const PARTS: [&str; COSTS.len()] =
+    ["verbs and the NIC", "event notification", "flow control", "semantics", "handlers"];
+
+/// What was published, in per cent: tables 3 and 4 of A. Begel, P. Buonadonna, D. E. Culler and
+/// D. Gay, "An Analysis of VI Architecture Primitives in Support of Parallel and Distributed
+/// Communication" (2001). Handlers are part of semantics there.
+const OF_AMVIA: [&str; COSTS.len()] = ["32.5", "44.2", "14.4", "8.9", ""];
+const OF_SPLITC_VIA: [&str; COSTS.len()] = ["36.1", "46.9", "11.6", "5.4", ""];
+
+/// What programs read, each by its name: estimates with their intervals beside them.
+pub fn fields(plan: &Plan, figures: &Figures, found: &Breakdown) -> Vec<(&'static str, Value)> {
+    let carrier = plan.carrier.map(|carrier| carrier.to_string());
+    let mut fields = vec![
+        ("test", json!(plan.test.name())),
+        ("device", json!(figures.device)),
+        ("carrier", json!(carrier)),
+        ("rounds", json!(figures.iters)),
+        ("exchanges", json!(found.exchanges)),
+    ];
+    let [base, notification, flow_control, semantics, handlers] = found.parts;
+    let estimates = [
+        (["total_ns", "total_ns_low", "total_ns_high"], found.total),
+        (["base_ns", "base_ns_low", "base_ns_high"], base),
+        (["notification_ns", "notification_ns_low", "notification_ns_high"], notification),
+        (["flow_control_ns", "flow_control_ns_low", "flow_control_ns_high"], flow_control),
+        (["semantics_ns", "semantics_ns_low", "semantics_ns_high"], semantics),
+        (["handlers_ns", "handlers_ns_low", "handlers_ns_high"], handlers),
+        (["subtracted_ns", "subtracted_ns_low", "subtracted_ns_high"], found.subtracted),
+        (
+            ["uncounted_total_ns", "uncounted_total_ns_low", "uncounted_total_ns_high"],
+            found.uncounted,
+        ),
+    ];
+    for (names, Estimate { value, low, high }) in estimates {
+        fields.extend(names.into_iter().zip([value, low, high].map(|nanos| json!(nanos))));
+    }
+    fields
+}
+
+/// A table of the parts, beside those that were published.
+pub fn words(plan: &Plan, figures: &Figures, found: &Breakdown) -> String {
+    let (what, whose, published) = match plan.test {
+        Test::Costs(Costs::Am) => ("a request of two words and its reply", "AMVIA", OF_AMVIA),
+        _ => ("a get of a word", "Split-C/VIA", OF_SPLITC_VIA),
+    };
+    let device = figures.device.unwrap_or_default();
+    let by = plan.carrier.map_or(String::new(), |carrier| format!(", {carrier}"));
+    let mut text = format!(
+        "{} over {device}{by}: {what}, both ends on one thread; {} rounds of {}, all checked\n\
+         {:<20}{:>8}{:>18}{:>8}{:>16}\n",
+        plan.test.name(),
+        figures.iters,
+        found.exchanges,
+        "",
+        "ns",
+        "in 95 of 100",
+        "%",
+        format!("% of {whose}")
+    );
+    let mut row = |name: &str, Estimate { value, low, high }: Estimate, published: &str| {
+        let (interval, share) =
+            (format!("{low:.0} to {high:.0}"), 100.0 * value / found.total.value);
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{name:<20}{value:>8.0}{interval:>18}{share:>8.1}{published:>16}");
+    };
+    for ((name, part), published) in PARTS.into_iter().zip(found.parts).zip(published) {
+        row(name, part, published);
+    }
+    row("all of it", found.total, "");
+    row("without spans", found.uncounted, "");
+    row("subtracted", found.subtracted, "");
+    text + "Subtracted is what reading the clock took, which is in no part. Without spans is the same\n\
+            exchange by the code that programs run: all of it should be near.\n"
+}
