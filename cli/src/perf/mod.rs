@@ -186,7 +186,7 @@ impl Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let plan = Plan::of(args)?;
     if let Test::Costs(layer) = plan.test {
-        report::print(&plan, &costs::run(layer, args, &plan)?, args.form());
+        report::print(&plan, &costs::run(layer, args, &plan)?, args.form())?;
         return Ok(());
     }
     if args.end {

@@ -63,15 +63,66 @@ fn each_layer_is_measured_over_sockets_and_raw_ethernet() {
 
 #[test]
 fn the_table_has_a_row_for_each_measurement_and_the_published_ones_below() {
-    let output = run("logp --device shm --layer am --quick");
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let output = doorbell("logp --device shm --layer am --quick")
+        .current_dir(&place)
+        .output()
+        .expect("the command runs");
     assert!(output.status.success(), "{}", said(&output));
     let text = String::from_utf8(output.stdout).expect("text");
-    let row = text.lines().find(|line| line.starts_with("am over shm")).expect("a row");
-    assert_eq!(row.matches('±').count(), 6, "{row}");
-    assert!(
-        text.contains("AMVIAv3 (LANai 7)        3.1     2.9    29.6    30.0    35.6"),
-        "{text}"
-    );
+    let row = text.lines().find(|line| line.starts_with("Active Messages over shm"));
+    assert_eq!(row.map(|row| row.matches('±').count()), Some(6), "{text}");
+    let published = text.lines().find(|line| line.starts_with("AMVIAv3, LANai 7 (2001)"));
+    let published = published.unwrap_or_else(|| panic!("{text}"));
+    for value in ["3.1", "2.9", "29.6", "30", "35.6"] {
+        assert!(published.contains(&format!(" {value} [1]")), "{value}: {published}");
+    }
+    assert!(text.contains("[1] A. Begel"), "{text}");
+    let page = std::fs::read_to_string(place.path().join("doorbell-logp.html"));
+    assert!(page.expect("a report").contains("Active Messages over shm"));
+}
+
+#[test]
+fn the_report_its_figures_and_its_numbers_are_written_where_they_are_wanted() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let [page, figures] = ["page.html", "figures"].map(|name| place.path().join(name));
+    let (page, figures) = (page.display(), figures.display());
+    let output = run(&format!(
+        "logp --device shm --layer verbs --quick --csv --report {page} --svg {figures}"
+    ));
+    assert!(output.status.success(), "{}", said(&output));
+    let table = String::from_utf8(output.stdout).expect("text");
+    let head = "block,group,row,row_unit,column,value,low,high,unit,published\n";
+    assert!(table.starts_with(head), "{table}");
+    assert!(table.lines().any(|line| line.starts_with("parameters,,verbs over shm,,o_s,")));
+    let html = std::fs::read_to_string(page.to_string()).expect("a report");
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("verbs over shm"));
+    let names = std::fs::read_dir(figures.to_string()).expect("a directory");
+    let mut names: Vec<_> =
+        names.map(|file| file.expect("a file").file_name().into_string().expect("text")).collect();
+    names.sort();
+    assert_eq!(names, ["bursts-shm.svg", "gaps.svg", "long-shm.svg", "parts.svg"]);
+    let left = std::fs::read_dir(&place).expect("a directory").count();
+    assert_eq!(left, 2, "no file of the writing is left");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_before_anything_is_measured() {
+    let output = run("logp --device shm --layer am --report /proc/no/such/place.html");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("writing the report to /proc/no/such/place.html"));
+    assert!(output.stdout.is_empty(), "nothing was measured");
+}
+
+#[test]
+fn a_full_disk_is_told_and_is_a_failure() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let mut command = doorbell("logp --device shm --layer verbs --quick --json");
+    let output = command.stdout(full()).output().expect("the command runs");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("printing what was found"), "{}", said(&output));
+    assert!(said(&output).contains("No space left on device"), "{}", said(&output));
+    assert!(!said(&output).contains("panicked"), "{}", said(&output));
 }
 
 #[test]
@@ -91,8 +142,14 @@ fn what_was_measured_is_printed_when_somebody_interrupts() {
 }
 
 #[test]
-fn a_device_that_there_is_not_is_refused_with_those_that_there_are() {
-    let output = run("logp --device myrinet");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("[possible values: shm, udp, packet, packet-v2]"));
+fn a_device_that_there_is_not_or_that_names_no_interface_is_refused() {
+    for (arguments, told) in [
+        ("--device myrinet", "the devices are shm, udp, packet, packet-v2"),
+        ("--device packet:eth0", "on one machine it is one of shm, udp, packet, packet-v2"),
+        ("--device packet --connect 127.0.0.1:1", "name the interface, too, as in packet:eth0"),
+    ] {
+        let output = run(&format!("logp {arguments}"));
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said(&output).contains(told), "{arguments}: {}", said(&output));
+    }
 }

@@ -2,9 +2,12 @@
 
 mod active_messages;
 mod logp;
+mod logp_compare;
+mod logp_machines;
 mod meter;
 #[path = "../common/ours.rs"]
 mod ours;
+mod paper;
 mod pingpong;
 mod split_c;
 mod verbs;

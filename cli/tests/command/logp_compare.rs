@@ -1,0 +1,100 @@
+//! `doorbell logp --compare`, as a user runs it.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+use tempfile::NamedTempFile;
+
+use super::{doorbell, said};
+
+/// A line as `--json` prints it, whose overheads are `o_s`, give or take a hundredth, and whose other
+/// parameters are always the same.
+fn line(layer: &str, o_s: f64) -> Value {
+    json!({
+        "layer": layer, "carrier": null, "device": "shm",
+        "o_s_us": o_s, "o_s_us_low": 0.99 * o_s, "o_s_us_high": 1.01 * o_s,
+        "g_us": 0.5, "g_us_low": 0.4, "g_us_high": 0.6,
+    })
+}
+
+fn file(lines: &[Value]) -> NamedTempFile {
+    let mut file = NamedTempFile::new().expect("a temporary file");
+    lines.iter().for_each(|line| writeln!(file, "{line}").expect("room for some lines"));
+    file
+}
+
+fn compared(before: &[Value], after: &[Value], how: &str) -> (Option<i32>, String, String) {
+    let (before, after) = (file(before), file(after));
+    let mut command = doorbell("logp --compare");
+    command.args([before.path(), after.path()]).args(how.split_whitespace());
+    let output = command.output().expect("the command runs");
+    let found = String::from_utf8(output.stdout.clone()).expect("text");
+    (output.status.code(), found, said(&output))
+}
+
+#[test]
+fn a_difference_beyond_both_intervals_is_told_and_another_is_chance() {
+    let (status, found, _) = compared(&[line("am", 1.0)], &[line("am", 1.2)], "");
+    assert_eq!(status, Some(0));
+    let row = |name: &str| found.lines().find(|line| line.starts_with(name)).expect("a row");
+    assert!(row("o_s of Active Messages over shm").ends_with("+20.0 %"), "{found}");
+    assert!(row("g of Active").ends_with("no difference that could be told from chance"));
+    assert!(
+        found.ends_with(
+            "1 of 2 differ by more than chance: their intervals have nothing in common\n"
+        )
+    );
+}
+
+#[test]
+fn a_comparison_is_json_for_programs() {
+    let (status, found, _) = compared(&[line("am", 1.0)], &[line("am", 0.5)], "--json");
+    assert_eq!(status, Some(0));
+    let lines: Vec<Value> =
+        found.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!((&lines[0]["parameter"], &lines[0]["significant"]), (&"o_s".into(), &true.into()));
+    assert_eq!(lines[0]["percent"], -50.0);
+    assert_eq!(lines[1]["significant"], false);
+}
+
+#[test]
+fn what_has_become_slower_than_is_allowed_is_a_failure_that_names_it() {
+    let (before, after) = ([line("am", 1.0)], [line("am", 1.2)]);
+    let (status, _, said) = compared(&before, &after, "--fail-above 10");
+    assert_eq!(status, Some(1));
+    assert!(said.contains("not by chance: o_s of Active Messages over shm"), "{said}");
+    assert_eq!(compared(&before, &after, "--fail-above 25").0, Some(0));
+    assert_eq!(compared(&after, &before, "--fail-above 10").0, Some(0), "faster is no failure");
+}
+
+#[test]
+fn ratios_to_verbs_do_not_change_with_the_speed_of_the_machine() {
+    let before = [line("verbs", 1.0), line("am", 2.0)];
+    let slower = [line("verbs", 3.0), line("am", 6.0)];
+    let worse = [line("verbs", 3.0), line("am", 9.0)];
+    assert_eq!(compared(&before, &slower, "--fail-above 10").0, Some(1));
+    assert_eq!(compared(&before, &slower, "--ratios --fail-above 10").0, Some(0));
+    let (status, found, said) = compared(&before, &worse, "--ratios --fail-above 10");
+    assert_eq!(status, Some(1), "{found}{said}");
+    assert!(!found.contains("of verbs over"), "{found}");
+}
+
+#[test]
+fn files_that_are_no_results_are_refused_with_the_line() {
+    let good = [line("am", 1.0)];
+    for (bad, told) in [
+        (vec![], "has no line"),
+        (vec![json!({ "test": "am_lat" })], "has no layer, device and parameters"),
+        (vec![json!("text")], "has no layer, device and parameters"),
+    ] {
+        let (status, _, error) = compared(&good, &bad, "");
+        assert_eq!(status, Some(1));
+        assert!(error.contains(told), "{error}");
+    }
+    let (_, _, error) = compared(&good, &[line("verbs", 1.0)], "");
+    assert!(error.contains("no layer on a device in common"), "{error}");
+    let output = doorbell("logp --compare /no/such/file /dev/null").output().expect("it runs");
+    let told = said(&output);
+    assert!(told.contains("reading /no/such/file"), "{told}");
+}

@@ -1,0 +1,95 @@
+//! `doorbell logp` between machines: here two processes, which meet over loopback.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use super::{doorbell, run, said};
+
+/// The end that listens, on a port that the system has chosen, and what else it says.
+struct Listening {
+    child: Child,
+    address: String,
+    said: BufReader<std::process::ChildStderr>,
+}
+
+impl Listening {
+    fn start(arguments: &str) -> Self {
+        let mut command = doorbell(&format!("logp --listen 127.0.0.1:0 {arguments}"));
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the command runs");
+        let mut said = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("a line");
+        let address = line.trim().rsplit(' ').next().expect("an address").to_owned();
+        Self { child, address, said }
+    }
+
+    /// The next line that the end says.
+    fn next(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).expect("a line");
+        line
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn two_machines_measure_each_layer_on_the_devices_that_both_have() {
+    let mut listening = Listening::start("--device udp");
+    let address = &listening.address;
+    let output = run(&format!("logp --connect {address} --device udp --device shm --quick --json"));
+    assert!(output.status.success(), "{}", said(&output));
+    let lines = String::from_utf8(output.stdout.clone()).expect("text");
+    let layers: Vec<_> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"))
+        .map(|line| (line["layer"].clone(), line["device"].clone()))
+        .collect();
+    let udp = |layer: &str| (json!(layer), json!("udp"));
+    assert_eq!(layers, [udp("verbs"), udp("am"), udp("splitc"), udp("splitc")]);
+    let told = "the end that listens has udp:127.0.0.1:0, and no \"shm\": name it by --device";
+    assert!(said(&output).contains(told), "{}", said(&output));
+    assert!(listening.child.wait().expect("it is a child").success());
+}
+
+#[test]
+fn who_is_not_logp_is_not_served_and_the_next_one_is() {
+    let mut listening = Listening::start("");
+    let mut stranger = TcpStream::connect(&listening.address).expect("it listens");
+    stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("it reads");
+    drop(stranger);
+    let told = listening.next();
+    assert!(told.contains("is not served: what the other end said is no word of logp's"), "{told}");
+    let address = &listening.address;
+    let output = run(&format!("logp --connect {address} --layer verbs --quick --json"));
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn another_version_and_nobody_are_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let other = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the command connects");
+        writeln!(stream, "{}", json!({ "doorbell logp": "0.0.1" })).expect("it reads");
+        BufReader::new(stream).lines().count()
+    });
+    let output = run(&format!("logp --connect {address} --json"));
+    assert_eq!(output.status.code(), Some(1));
+    let own = env!("CARGO_PKG_VERSION");
+    let told = format!("the other end is doorbell 0.0.1, and this one {own}");
+    assert!(said(&output).contains(&told), "{}", said(&output));
+    other.join().expect("it does not panic");
+    let output = run(&format!("logp --connect {address} --json"));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("start `doorbell logp --listen` there first"));
+}

@@ -1,0 +1,54 @@
+//! `doorbell paper`, as a user runs it.
+
+use serde_json::Value;
+
+use super::{run, said};
+
+#[test]
+fn without_a_name_it_lists_the_papers() {
+    let output = run("paper");
+    assert!(output.status.success(), "{}", said(&output));
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.starts_with("vi-am-splitc    Begel, Buonadonna, Culler, Gay:"), "{text}");
+}
+
+#[test]
+fn the_first_paper_is_measured_again_table_by_table_with_its_claims() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let page = place.path().join("page.html");
+    let page = page.display();
+    let output = run(&format!("paper vi-am-splitc --device shm --quick --report {page}"));
+    assert!(output.status.success(), "{}", said(&output));
+    let text = String::from_utf8(output.stdout).expect("text");
+    for heading in [
+        "Table 1: the native interface",
+        "Table 2: parameters of LogP",
+        "Tables 3 and 4: what the host's time is spent on",
+        "Figure 2: short messages of a single sender",
+        "Figure 5 and table 5: bulk transfers",
+        "Designs: v1, v3, and who counts credits",
+        "What can't be measured here",
+    ] {
+        assert!(text.contains(&format!("\n{heading}\n─")), "{heading}: {text}");
+    }
+    let failed: Vec<_> = text.lines().filter(|line| line.contains(" over shm: ")).collect();
+    assert!(!text.contains("[not measured] logp_"), "{failed:?}");
+    let claims =
+        ["[holds]", "[does not hold]", "[undecided]"].map(|kind| text.matches(kind).count());
+    assert!(claims.iter().sum::<usize>() >= 10, "{claims:?}: {text}");
+    let html = std::fs::read_to_string(page.to_string()).expect("a report");
+    for figure in ["figure-2", "figure-3", "figure-4", "figure-5-shm"] {
+        assert!(html.contains(figure), "{figure}");
+    }
+}
+
+#[test]
+fn everything_that_was_measured_is_there_as_json() {
+    let output = run("paper vi-am-splitc --device shm --quick --json");
+    assert!(output.status.success(), "{}", said(&output));
+    let all: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(all["paper"], "vi-am-splitc");
+    let measured = all["measured"].as_array().expect("runs");
+    assert!(measured.len() > 50, "{}", measured.len());
+    assert!(measured.iter().all(|run| run["found"].is_object() && run["device"] == "shm"));
+}
