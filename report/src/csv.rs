@@ -42,7 +42,7 @@ impl Record<'_> {
     }
 }
 
-/// A number with all of its digits; one with many zeros has an exponent.
+/// A number with all of its digits, and with an exponent in the place of many zeros.
 pub fn number(value: f64) -> String {
     let plain = value == 0.0 || (1e-6..1e16).contains(&value.abs());
     if plain { value.to_string() } else { format!("{value:e}") }

@@ -1,7 +1,6 @@
 //! Figures: a drawing with a title and a sentence on what the drawing says.
 
 use crate::csv::{self, Record};
-use crate::draw;
 use crate::{Bars, Lines};
 
 /// A drawing with a title, and with a sentence on what the drawing says.
@@ -39,23 +38,6 @@ impl Figure {
     pub fn sentence(mut self, sentence: impl Into<String>) -> Self {
         self.sentence = sentence.into();
         self
-    }
-
-    /// The drawing as an SVG file of its own, which is light or dark as its reader prefers. Programs
-    /// that know no preferences, such as those that make PDF of SVG, see the light one.
-    ///
-    /// ```
-    /// use doorbell_report::{Axis, Bar, Bars, Figure, Value};
-    ///
-    /// let parts = Bars::stacked(Axis::linear("Half a round trip", "µs"), ["o_s", "L", "o_r"])
-    ///     .total("RTT/2")
-    ///     .bar(Bar::new("shm", [0.04, -0.01, 0.06].map(Value::exact)).group("verbs"));
-    /// let svg = Figure::new("parts", "Where the time goes", parts).to_svg();
-    /// assert!(svg.starts_with("<svg"));
-    /// ```
-    #[must_use]
-    pub fn to_svg(&self) -> String {
-        draw::standalone(self)
     }
 
     /// The data as CSV in long form: a row for each number, with the line or part that the number

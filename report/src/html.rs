@@ -1,7 +1,7 @@
 //! A report as one file of HTML.
 
 use crate::draw::{self, Size};
-use crate::markup::{Markup, data_uri};
+use crate::markup::{Attribute, Markup, data_uri};
 use crate::report::{Block, Note, NoteKind, Report};
 use crate::tabular;
 use crate::theme;
@@ -13,8 +13,15 @@ const SCRIPT: &str = include_str!("page.js");
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-/// The page of a report.
-pub fn page(report: &Report) -> String {
+impl Report {
+    /// The report as one HTML file, which loads nothing from elsewhere.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        page(self)
+    }
+}
+
+fn page(report: &Report) -> String {
     let mut markup = Markup::default();
     head(&mut markup, report);
     markup.raw("<body>\n");
@@ -173,7 +180,7 @@ fn saves(markup: &mut Markup, links: &[(&str, String, String)]) {
     markup.open("span", &[("class", &"saves")]);
     for (text, file, uri) in links {
         let label = format!("Save as {text}");
-        let attributes: [(&str, &dyn std::fmt::Display); 3] =
+        let attributes: [Attribute; 3] =
             [("download", file), ("href", uri), ("aria-label", &label)];
         markup.element("a", &attributes, text);
     }

@@ -3,8 +3,6 @@
 use std::collections::HashSet;
 
 use crate::csv;
-use crate::html;
-use crate::text;
 use crate::{Figure, Table};
 
 /// A title, sections, and the raw results.
@@ -92,19 +90,6 @@ impl Report {
     pub fn section(mut self, section: Section) -> Self {
         self.sections.push(section);
         self
-    }
-
-    /// The report as one HTML file, which loads nothing from elsewhere.
-    #[must_use]
-    pub fn to_html(&self) -> String {
-        html::page(self)
-    }
-
-    /// The report as text for a terminal that is `width` characters wide: tables in columns or, where
-    /// these have no room, row by row; figures drawn by characters.
-    #[must_use]
-    pub fn to_text(&self, width: usize) -> String {
-        text::report(self, width)
     }
 
     /// Every number of all tables and figures as CSV in long form: a row for each number, with the

@@ -30,7 +30,7 @@ pub fn fits(value: f64, scale: Scale) -> bool {
 impl Range {
     /// A range that contains all of the values, with about as many ticks as there is room for; `None`
     /// if there is no value that [fits]. `bars` makes a linear range contain zero in any case, and
-    /// lets a logarithmic one begin below the least value, so that its bar has a length.
+    /// lets a logarithmic range begin below the least value, so that the least bar has a length.
     pub fn new(
         axis: &Axis,
         bars: bool,
@@ -87,7 +87,7 @@ impl Range {
             let value = (first + number as f64) * step;
             let text = match plain || value == 0.0 {
                 true => number::fixed(value, if plain { decimals } else { 0 }),
-                false => number::significant(value),
+                false => number::tick(value),
             };
             (value, text)
         });

@@ -21,7 +21,7 @@ pub struct Table {
 pub struct Column {
     /// The heading.
     pub title: String,
-    /// The unit, shown under the heading; empty if there is no unit.
+    /// The unit, shown behind the heading; empty if there is no unit.
     pub unit: String,
     /// On which side the text of the cells begins or ends.
     pub alignment: Alignment,

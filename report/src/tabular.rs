@@ -1,6 +1,6 @@
 //! Tables as HTML.
 
-use crate::markup::Markup;
+use crate::markup::{Attribute, Markup};
 use crate::number;
 use crate::{Alignment, Cell, Column, Table, Value};
 
@@ -22,8 +22,7 @@ pub fn table(markup: &mut Markup, table: &Table, name: &str) {
         for (number, column) in table.columns.iter().enumerate() {
             let cell = row.get(number).unwrap_or(&Cell::Empty);
             let tag = if number == 0 { "th" } else { "td" };
-            let mut attributes: Vec<(&str, &dyn std::fmt::Display)> =
-                vec![("class", class(column))];
+            let mut attributes: Vec<Attribute> = vec![("class", class(column))];
             if number == 0 {
                 attributes.push(("scope", &"row"));
             }
@@ -155,8 +154,7 @@ fn figures(markup: &mut Markup, text: &str, widths: &Widths) {
 /// column.
 fn open_after(markup: &mut Markup, widths: &Widths, range: &str) {
     let style = format!("min-width:{}ch", widths.after);
-    let mut attributes: Vec<(&str, &dyn std::fmt::Display)> =
-        vec![("class", &"after"), ("style", &style)];
+    let mut attributes: Vec<Attribute> = vec![("class", &"after"), ("style", &style)];
     if !range.is_empty() {
         attributes.push(("title", &range));
     }

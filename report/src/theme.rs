@@ -7,8 +7,8 @@ use std::fmt::Write;
 type Colour = (&'static str, &'static str, &'static str);
 
 /// All colours. `s0` to `s5` are lines and markers, dark enough on a light page for text; `b0` to
-/// `b5` fill bars, and differ in lightness from one to the next. Readers who do not distinguish red
-/// from green can tell apart those that are near each other.
+/// `b5` fill bars. Readers who do not distinguish red from green can tell apart any two lines and
+/// any two bars.
 const COLOURS: [Colour; 23] = [
     ("paper", "#ffffff", "#14171a"),
     ("ink", "#1b1f23", "#e4e6e8"),
@@ -23,15 +23,15 @@ const COLOURS: [Colour; 23] = [
     ("s0", "#0068a8", "#5ab4f0"),
     ("s1", "#c44e00", "#f59556"),
     ("s2", "#00795a", "#3cc9a0"),
-    ("s3", "#98448a", "#dc98cf"),
-    ("s4", "#876400", "#e3bb3a"),
-    ("s5", "#3f51b5", "#a2adf5"),
+    ("s3", "#8a4fe0", "#8f6cf0"),
+    ("s4", "#6e1409", "#e8d44d"),
+    ("s5", "#43284a", "#f3eefa"),
     ("b0", "#17557f", "#4d9fd6"),
     ("b1", "#e08e1b", "#f2b25c"),
     ("b2", "#3d9a80", "#2f8f74"),
-    ("b3", "#8d4a80", "#c98abf"),
-    ("b4", "#b5a642", "#d8cc72"),
-    ("b5", "#5b6570", "#8b96a1"),
+    ("b3", "#c58af0", "#e3c6f7"),
+    ("b4", "#3a2fc0", "#7a5cf0"),
+    ("b5", "#8a3418", "#a8492c"),
     ("published", "#6f7780", "#9aa3ab"),
 ];
 
@@ -75,14 +75,70 @@ fn substituted(dark: bool) -> String {
 mod tests {
     use super::*;
 
-    /// The relative luminance of a colour, by the definition of WCAG 2.
-    fn luminance(colour: &str) -> f64 {
-        let channel = |place: usize| {
+    /// Red, green and blue as shares of the brightest light, of a colour like "#1b1f23".
+    fn light(colour: &str) -> [f64; 3] {
+        [1, 3, 5].map(|place| {
             let value = u8::from_str_radix(&colour[place..place + 2], 16).expect("two digits");
             let value = f64::from(value) / 255.0;
             if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
-        };
-        0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+        })
+    }
+
+    fn times(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> [f64; 3] {
+        matrix.map(|row| row.iter().zip(vector).map(|(one, other)| one * other).sum())
+    }
+
+    /// The relative luminance of a colour, by the definition of WCAG 2.
+    fn luminance(colour: &str) -> f64 {
+        times([[0.2126, 0.7152, 0.0722]; 3], light(colour))[0]
+    }
+
+    /// A place in the colour space CIELAB, in which distances are differences that people see.
+    fn lab(light: [f64; 3]) -> [f64; 3] {
+        const XYZ: [[f64; 3]; 3] =
+            [[0.4339, 0.3762, 0.1899], [0.2126, 0.7152, 0.0722], [0.0177, 0.1095, 0.8728]];
+        let root = |t: f64| if t > 0.008856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 };
+        let [x, y, z] = times(XYZ, light).map(root);
+        [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+    }
+
+    /// What red-green blindness makes of light, in its two forms: G. M. Machado, M. M. Oliveira,
+    /// L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision
+    /// Deficiency", IEEE Transactions on Visualization and Computer Graphics 15 (6), 2009.
+    const BLIND: [[[f64; 3]; 3]; 2] = [
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ],
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ],
+    ];
+
+    #[test]
+    fn readers_who_do_not_distinguish_red_from_green_tell_lines_and_bars_apart() {
+        for (kind, dark, blindness) in ["s", "b"].into_iter().flat_map(|kind| {
+            [false, true].into_iter().flat_map(move |dark| BLIND.map(|matrix| (kind, dark, matrix)))
+        }) {
+            let seen: Vec<(&str, [f64; 3])> = (COLOURS.iter())
+                .filter(|(name, ..)| name.len() == 2 && name.starts_with(kind))
+                .map(|(name, light_one, dark_one)| {
+                    let colour = light(if dark { dark_one } else { light_one });
+                    (*name, lab(times(blindness, colour).map(|part| part.clamp(0.0, 1.0))))
+                })
+                .collect();
+            assert_eq!(seen.len(), 6, "all colours of a kind are compared");
+            for (place, (one, here)) in seen.iter().enumerate() {
+                for (other, there) in &seen[place + 1..] {
+                    let squares = here.iter().zip(there).map(|(a, b)| (a - b).powi(2));
+                    let distance = squares.sum::<f64>().sqrt();
+                    assert!(distance > 17.0, "{one}, {other}: {distance:.1}, dark: {dark}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -34,8 +34,8 @@ fn subscript(before: &str, after: &str) -> usize {
     if single && ends && length <= 3 { length } else { 0 }
 }
 
-/// How wide a text is at a size, in the units of the size. Fonts differ, so the estimate is made for
-/// a wide one.
+/// How wide a text is at a size, in the units of the size. Fonts differ; the estimate is made for a
+/// wide font.
 pub fn width(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' => 0.34,
@@ -54,8 +54,7 @@ pub fn width(text: &str, size: f64) -> f64 {
         .sum()
 }
 
-/// A text that is no wider than there is room for: with an ellipsis in the place of its end, if need
-/// be.
+/// A text that is no wider than the room: a longer text has an ellipsis in the place of its end.
 pub fn fitted(text: &str, size: f64, room: f64) -> String {
     if width(text, size) <= room {
         return text.to_owned();

@@ -35,7 +35,7 @@ fn minor(range: &Range, length: f64) -> &[f64] {
     if range.minor.len() as f64 * 4.0 < length { &range.minor } else { &[] }
 }
 
-/// The ticks below the area, whose labels need 22 units.
+/// Draws the ticks below the area, whose labels need 22 units of height.
 pub fn below(canvas: &mut Canvas, range: &Range, area: &Area, grid: bool) {
     let place = |value: f64| area.left + range.position(value) * area.width();
     for value in minor(range, area.width()) {
@@ -52,7 +52,7 @@ pub fn below(canvas: &mut Canvas, range: &Range, area: &Area, grid: bool) {
     }
 }
 
-/// The ticks to the left of the area, with grid lines in the area.
+/// Draws the ticks to the left of the area, with grid lines in the area.
 pub fn left(canvas: &mut Canvas, range: &Range, area: &Area) {
     let place = |value: f64| area.bottom - range.position(value) * area.height();
     for value in minor(range, area.height()) {

@@ -23,7 +23,7 @@ struct Row<'a> {
     across: (f64, f64),
 }
 
-/// Draws bars; answers false, and draws nothing, if no value has a place.
+/// Draws bars. Returns false, and draws nothing, if no value has a place.
 pub fn draw(bars: &Bars, canvas: &mut Canvas) -> bool {
     let rows =
         bars.bars.iter().map(|bar| Row { bar, pieces: pieces::of(bars, bar), across: (0.0, 0.0) });
@@ -59,7 +59,7 @@ fn range(bars: &Bars, rows: &[Row], width: f64) -> Option<Range> {
     axes::across(width, |most| Range::new(&axis, true, values.clone(), most))
 }
 
-/// The pattern that tells every other part from its neighbours in grey.
+/// Defines the hatching that distinguishes every other part from its neighbours in grey.
 fn patterns(canvas: &mut Canvas) {
     let id = format!("{}-hatch", canvas.name);
     let units = "userSpaceOnUse";
@@ -77,7 +77,7 @@ fn patterns(canvas: &mut Canvas) {
     canvas.markup.close("pattern");
 }
 
-/// The legend, if there is something to tell apart; answers the height below.
+/// Draws the legend, if there are parts to tell apart, and returns the height below the legend.
 fn explain(bars: &Bars, canvas: &mut Canvas) -> f64 {
     let mut names = bars.parts.clone();
     names.extend(bars.total.clone().filter(|_| bars.arrangement == Arrangement::Stacked));
@@ -98,8 +98,8 @@ fn explain(bars: &Bars, canvas: &mut Canvas) -> f64 {
     below + 10.0
 }
 
-/// Puts bars that grow to the right below each other, with labels to their left or, where these are
-/// too long for that, above.
+/// Puts bars that grow to the right below each other, with labels to their left or, if the
+/// labels are too long, above.
 fn lying(bars: &Bars, canvas: &mut Canvas, rows: &mut [Row], range: Range, top: f64) -> Plane {
     let wide = rows.iter().map(|row| words::width(&row.bar.label, TEXT)).fold(0.0, f64::max);
     let beside = wide <= 0.36 * canvas.width;
@@ -128,7 +128,7 @@ fn lying(bars: &Bars, canvas: &mut Canvas, rows: &mut [Row], range: Range, top: 
     let plane = Plane { direction: Direction::Horizontal, area, range };
     plane.axis(canvas);
     for (heading, y) in headings {
-        canvas.text((0.0, y), "start", "group halo", heading);
+        canvas.text_over((0.0, y), "start", "group halo", heading);
     }
     for row in rows.iter() {
         let (from, to) = row.across;
@@ -137,7 +137,7 @@ fn lying(bars: &Bars, canvas: &mut Canvas, rows: &mut [Row], range: Range, top: 
             false => ((left + 4.0, top + from - 5.0), "start"),
         };
         let label = words::fitted(&row.bar.label, TEXT, canvas.width - left - 4.0);
-        canvas.text(at, anchor, &format!("{} halo", label_class(row.bar)), &label);
+        canvas.text_over(at, anchor, &format!("{} halo", label_class(row.bar)), &label);
     }
     let title = axes::title(&bars.axis);
     canvas.text((plane.area.right, plane.area.bottom + 37.0), "end", "title", &title);
@@ -298,7 +298,7 @@ impl Row<'_> {
     }
 }
 
-/// A value as text: with the decimals of a linear axis, or with three digits.
+/// A value as text: with the decimals of a linear axis, or on a logarithmic axis with three digits.
 fn precise(range: &Range, value: f64) -> String {
     match range.is_logarithmic() {
         true => number::significant(value),

@@ -17,6 +17,8 @@ pub type Place = (f64, f64);
 pub struct Canvas {
     /// What was drawn.
     pub markup: Markup,
+    /// What was drawn to lie over all else.
+    over: Markup,
     /// How wide the surface is.
     pub width: f64,
     /// How high the surface is.
@@ -51,7 +53,13 @@ impl fmt::Display for Px {
 impl Canvas {
     /// An empty surface.
     pub fn new(width: f64, name: &str) -> Self {
-        Self { markup: Markup::default(), width, height: 0.0, name: name.to_owned() }
+        Self {
+            markup: Markup::default(),
+            over: Markup::default(),
+            width,
+            height: 0.0,
+            name: name.to_owned(),
+        }
     }
 
     /// A text whose base line begins, ends, or has its middle at a place.
@@ -70,6 +78,18 @@ impl Canvas {
             lowered = subscript;
         }
         self.markup.close("text");
+    }
+
+    /// A text that lies over everything, whatever is drawn later.
+    pub fn text_over(&mut self, at: Place, anchor: &str, class: &str, text: &str) {
+        std::mem::swap(&mut self.markup, &mut self.over);
+        self.text(at, anchor, class, text);
+        std::mem::swap(&mut self.markup, &mut self.over);
+    }
+
+    /// All that was drawn.
+    pub fn finish(self) -> String {
+        self.markup.finish() + &self.over.finish()
     }
 
     /// A straight line.

@@ -9,7 +9,7 @@ const ROW: f64 = 18.0;
 const SAMPLE: f64 = 30.0;
 
 /// Draws names in rows from a height on, each behind a sample that `sample` draws around the given
-/// place, 24 units wide. Answers the height below the legend.
+/// place, 24 units wide. Returns the height below the legend.
 pub fn draw(
     canvas: &mut Canvas,
     top: f64,

@@ -30,7 +30,7 @@ struct Label {
     from: Option<Place>,
 }
 
-/// Draws lines; answers false, and draws nothing, if no point has a place.
+/// Draws lines. Returns false, and draws nothing, if no point has a place.
 pub fn draw(lines: &Lines, canvas: &mut Canvas) -> bool {
     let traces = traces(lines);
     let wide = canvas.width > 500.0;
@@ -67,7 +67,7 @@ pub fn draw(lines: &Lines, canvas: &mut Canvas) -> bool {
     true
 }
 
-/// The legend of lines; answers the height below.
+/// Draws the legend of lines, and returns the height below the legend.
 fn explain(canvas: &mut Canvas, traces: &[Trace]) -> f64 {
     let names: Vec<String> = traces.iter().map(|trace| trace.name.to_owned()).collect();
     legend::draw(canvas, 0.0, &names, |canvas, number, (x, y)| {
@@ -140,7 +140,7 @@ impl Plot {
         self.levels(canvas, &lines.levels, traces);
     }
 
-    /// A band through the intervals of points that follow each other, and a whisker for a point
+    /// Draws a band through the intervals of points that follow each other, and a whisker for a point
     /// whose neighbours have no interval.
     fn intervals(&self, canvas: &mut Canvas, trace: &Trace) {
         for run in trace.points.split(|(_, y)| y.interval.is_none()) {
@@ -160,7 +160,7 @@ impl Plot {
         }
     }
 
-    /// The markers of a line; of those that would touch each other only some.
+    /// Draws the markers of a line, but skips a marker that would touch the last one drawn.
     fn markers(&self, canvas: &mut Canvas, trace: &Trace, lines: &Lines) {
         let mut last: Option<Place> = None;
         for ((x, y), place) in trace.points.iter().zip(self.places(trace)) {
@@ -174,7 +174,8 @@ impl Plot {
         }
     }
 
-    /// Levels, with their labels where these cover the least.
+    /// Draws levels, each with its label where the label covers no line and no other label, if there is
+    /// such a place.
     fn levels(&self, canvas: &mut Canvas, levels: &[(String, f64)], traces: &[Trace]) {
         let mut obstacles = Obstacles::default();
         for trace in traces {

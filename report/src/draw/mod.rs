@@ -13,14 +13,14 @@ mod plane;
 
 pub use notes::notes;
 
-use crate::markup::Markup;
+use crate::markup::{Attribute, Markup};
 use crate::number;
 use crate::theme;
 use crate::{Figure, Plot, Value};
-use canvas::Canvas;
+use canvas::{Area, Canvas};
 
-/// How wide a drawing is made: text has the same size in all, so a drawing for a telephone is another
-/// drawing than that for a desk.
+/// How wide a drawing is made: text has one size in all drawings, so a telephone gets a narrower drawing
+/// rather than a smaller one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
     /// For a screen on a desk, or for paper.
@@ -51,11 +51,26 @@ pub fn inline(figure: &Figure, name: &str, size: Size) -> String {
     drawn(figure, &format!("{name}-{}", size.name()), size, None)
 }
 
-/// A figure as a file of its own.
-pub fn standalone(figure: &Figure) -> String {
-    drawn(figure, "figure", Size::Wide, Some(&theme::figure())) + "\n"
+impl Figure {
+    /// The drawing as an SVG file of its own, which is light or dark as its reader prefers. Programs
+    /// that know no preferences, such as those that make PDF of SVG, see the light one.
+    ///
+    /// ```
+    /// use doorbell_report::{Axis, Bar, Bars, Figure, Value};
+    ///
+    /// let parts = Bars::stacked(Axis::linear("Half a round trip", "µs"), ["o_s", "L", "o_r"])
+    ///     .total("RTT/2")
+    ///     .bar(Bar::new("shm", [0.04, -0.01, 0.06].map(Value::exact)).group("verbs"));
+    /// let svg = Figure::new("parts", "Where the time goes", parts).to_svg();
+    /// assert!(svg.starts_with("<svg"));
+    /// ```
+    #[must_use]
+    pub fn to_svg(&self) -> String {
+        drawn(self, "figure", Size::Wide, Some(&theme::figure())) + "\n"
+    }
 }
 
+/// A drawing as an element: of a page, or with a style and margins as a file.
 fn drawn(figure: &Figure, name: &str, size: Size, style: Option<&str>) -> String {
     let mut canvas = Canvas::new(size.width(), name);
     let some = match &figure.plot {
@@ -66,29 +81,37 @@ fn drawn(figure: &Figure, name: &str, size: Size, style: Option<&str>) -> String
         canvas.height = 120.0;
         canvas.text((size.width() / 2.0, 64.0), "middle", "empty", "no data");
     }
-    let (width, height) = (size.width(), canvas.height.ceil());
-    let view = format!("0 0 {width} {height}");
-    let class = format!("plot {}", size.name());
-    let labels = format!("{name}-title {name}-desc");
+    let margin = if style.is_some() { 12.0 } else { 0.0 };
+    let (right, bottom) = (canvas.width + margin, canvas.height.ceil() + margin);
+    let area = Area { left: 0.0 - margin, top: 0.0 - margin, right, bottom };
     let mut markup = Markup::default();
-    let mut attributes: Vec<(&str, &dyn std::fmt::Display)> =
+    open(&mut markup, &area, name, &format!("plot {}", size.name()), style.is_some());
+    markup.element("title", &[("id", &format!("{name}-title"))], &figure.title);
+    let mut description = notes(figure);
+    description.insert(0, figure.sentence.clone());
+    markup.element("desc", &[("id", &format!("{name}-desc"))], description.join(" ").trim());
+    if let Some(style) = style {
+        markup.element("style", &[], style);
+        markup.leaf("path", &[("d", &area.path()), ("class", &"paper")]);
+    }
+    markup.raw(&canvas.finish());
+    markup.close("svg");
+    markup.finish()
+}
+
+/// Opens the element of a drawing that shows an area. A file, unlike a page, says what language it is
+/// in, and how large it is.
+fn open(markup: &mut Markup, area: &Area, name: &str, class: &str, file: bool) {
+    let (width, height) = (area.width(), area.height());
+    let view = format!("{} {} {width} {height}", area.left, area.top);
+    let labels = format!("{name}-title {name}-desc");
+    let mut attributes: Vec<Attribute> =
         vec![("class", &class), ("viewBox", &view), ("role", &"img"), ("aria-labelledby", &labels)];
-    if style.is_some() {
+    if file {
         attributes.push(("xmlns", &"http://www.w3.org/2000/svg"));
         attributes.extend([("width", &width as _), ("height", &height as _)]);
     }
     markup.open("svg", &attributes);
-    markup.element("title", &[("id", &format!("{name}-title"))], &figure.title);
-    let description: Vec<String> =
-        [figure.sentence.clone()].into_iter().chain(notes(figure)).collect();
-    markup.element("desc", &[("id", &format!("{name}-desc"))], description.join(" ").trim());
-    if let Some(style) = style {
-        markup.element("style", &[], style);
-        markup.leaf("rect", &[("class", &"paper"), ("width", &width), ("height", &height)]);
-    }
-    markup.raw(&canvas.markup.finish());
-    markup.close("svg");
-    markup.finish()
 }
 
 /// What a pointer that rests on a value is told: the name, the value and its interval.

@@ -11,16 +11,20 @@ const NARROWEST: usize = 40;
 /// The widest line of prose.
 const PROSE: usize = 100;
 
-/// The whole report.
-pub fn report(report: &Report, width: usize) -> String {
-    let width = width.max(NARROWEST);
-    let mut text = format!("{}\n", report.title);
-    text += &wrapped(&report.subtitle, width, "");
-    for section in &report.sections {
-        text += "\n";
-        text += &self::section(section, width);
+impl Report {
+    /// The report as text for a terminal that is `width` characters wide: tables in columns or, where
+    /// these have no room, row by row; figures drawn by characters.
+    #[must_use]
+    pub fn to_text(&self, width: usize) -> String {
+        let width = width.max(NARROWEST);
+        let mut text = format!("{}\n", self.title);
+        text += &wrapped(&self.subtitle, width, "");
+        for section in &self.sections {
+            text += "\n";
+            text += &self::section(section, width);
+        }
+        text
     }
-    text
 }
 
 /// A section: its heading, and its blocks with an empty line before each.
