@@ -15,8 +15,8 @@ pub struct Axis {
 /// How numbers become places on an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
-    /// Equal differences are equal distances. The axis begins at zero, unless all numbers lie within
-    /// half of the way from zero to the greatest.
+    /// Equal differences are equal distances. The axis begins at zero, unless all numbers lie
+    /// within half of the way from zero to the greatest.
     Linear,
     /// Equal ratios are equal distances, with ticks at powers of two.
     Log2,

@@ -30,7 +30,8 @@ pub struct Bars {
 pub enum Arrangement {
     /// A bar for each value, beside each other.
     Grouped,
-    /// The values of a bar follow each other. Negative values are stacked on the other side of zero.
+    /// The values of a bar follow each other. Negative values are stacked on the other side of
+    /// zero.
     Stacked,
 }
 
@@ -49,8 +50,8 @@ pub enum Direction {
 pub struct Bar {
     /// The name of the thing.
     pub label: String,
-    /// What the thing belongs to; empty if to nothing. Bars that follow each other and belong to the
-    /// same group stand under one heading.
+    /// What the thing belongs to; empty if to nothing. Bars that follow each other and belong to
+    /// the same group stand under one heading.
     pub group: String,
     /// A value for each part; `None` where there is no value.
     pub values: Vec<Option<Value>>,

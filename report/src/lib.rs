@@ -1,10 +1,10 @@
 //! Figures and tables of measurements on one page that needs nothing but a browser.
 //!
 //! A [`Report`] has [sections](Section), and a section has paragraphs, facts, notes,
-//! [tables](Table) and [figures](Figure). [`Report::to_html`] makes one file of all of that: styles,
-//! script, figures and data are inside, so the file can be opened from a disk, sent by mail, and
-//! kept. Every table and every figure offers its numbers as CSV, every figure offers itself as SVG,
-//! and the page offers the raw results as JSON.
+//! [tables](Table) and [figures](Figure). [`Report::to_html`] makes one file of all of that:
+//! styles, script, figures and data are inside, so the file can be opened from a disk, sent by
+//! mail, and kept. Every table and every figure offers its numbers as CSV, every figure offers
+//! itself as SVG, and the page offers the raw results as JSON.
 //!
 //! ```
 //! use doorbell_report::{Axis, Column, Figure, Lines, Note, Report, Section, Series, Table, Value};

@@ -93,8 +93,8 @@ impl Report {
     }
 
     /// Every number of all tables and figures as CSV in long form: a row for each number, with the
-    /// table or figure, the group, row and column that the number stands in, its interval, its unit,
-    /// and where the number was published.
+    /// table or figure, the group, row and column that the number stands in, its interval, its
+    /// unit, and where the number was published.
     #[must_use]
     pub fn to_csv(&self) -> String {
         let mut text = csv::line(["block"].iter().chain(&csv::COLUMNS));

@@ -28,9 +28,10 @@ pub fn fits(value: f64, scale: Scale) -> bool {
 }
 
 impl Range {
-    /// A range that contains all of the values, with about as many ticks as there is room for; `None`
-    /// if there is no value that [fits]. `bars` makes a linear range contain zero in any case, and
-    /// lets a logarithmic range begin below the least value, so that the least bar has a length.
+    /// A range that contains all of the values, with about as many ticks as there is room for;
+    /// `None` if there is no value that [fits]. `bars` makes a linear range contain zero in any
+    /// case, and lets a logarithmic range begin below the least value, so that the least bar has a
+    /// length.
     pub fn new(
         axis: &Axis,
         bars: bool,

@@ -79,8 +79,9 @@ impl Table {
         self
     }
 
-    /// The table as CSV: a row for each row. A column of numbers is named by its title and unit, and
-    /// two further columns follow, for the ends of the intervals, if any number has an interval.
+    /// The table as CSV: a row for each row. A column of numbers is named by its title and unit,
+    /// and two further columns follow, for the ends of the intervals, if any number has an
+    /// interval.
     #[must_use]
     pub fn to_csv(&self) -> String {
         let mut titles = Vec::new();

@@ -4,15 +4,16 @@ use doorbell_report::{
     Axis, Bar, Bars, Cell, Column, Figure, Lines, Note, Report, Section, Series, Table, Value,
 };
 
-const PAPER: &str = "A. Begel, P. Buonadonna, D. E. Culler, D. Gay, \"An Analysis of VI Architecture \
-                     Primitives in Support of Parallel and Distributed Communication\" (2001)";
+const PAPER: &str = "A. Begel, P. Buonadonna, D. E. Culler, D. Gay, \"An Analysis of VI \
+                     Architecture Primitives in Support of Parallel and Distributed \
+                     Communication\" (2001)";
 const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
 
 /// The report.
 pub fn report() -> Report {
     Report::new("What a message costs on this machine")
         .subtitle("doorbell logp, 12 March 2025, 14:03, two processes on one machine")
-        .json(r#"{"note":"</script><script>alert(1)</script>","lines":[{"device":"shm","o_s_us":0.031}]}"#)
+        .json(r#"{"note":"</script><script>alert(1)</script>","o_s_us":[0.031,0.064]}"#)
         .section(summary())
         .section(parameters())
         .section(curves())
@@ -151,12 +152,14 @@ fn curves() -> Section {
             .level("o_s", 0.064)
             .level("g", 0.21);
     Section::new("Curves")
-        .figure(Figure::new("bandwidth", "Bandwidth by message size", lines).sentence(
-            "From 64 KiB on, messages move as fast as memory is copied, at every layer.",
-        ))
+        .figure(
+            Figure::new("bandwidth", "Bandwidth by message size", lines).sentence(
+                "From 64 KiB on, messages move as fast as memory is copied, at every layer.",
+            ),
+        )
         .figure(Figure::new("signature", "The LogP signature: am over shm", signature).sentence(
-            "Short bursts cost o_s per message; long ones g, or o_s + Δ + o_r if the processor computes \
-             for Δ between messages.",
+            "Short bursts cost o_s per message; long ones g, or o_s + Δ + o_r if the processor \
+             computes for Δ between messages.",
         ))
 }
 

@@ -231,8 +231,8 @@ impl Row<'_> {
         }
     }
 
-    /// The value of a piece of its own, behind the end or, of a negative piece that grows downwards,
-    /// below. Pieces that are thinner than their values are wide have none.
+    /// The value of a piece of its own, behind the end or, of a negative piece that grows
+    /// downwards, below. Pieces that are thinner than their values are wide have none.
     fn value(&self, canvas: &mut Canvas, plane: &Plane, piece: &Piece, share: (f64, f64)) {
         let text = precise(&plane.range, piece.to);
         let thin = words::width(&text, VALUE) > share.1 - share.0 + 4.0;

@@ -140,8 +140,8 @@ impl Plot {
         self.levels(canvas, &lines.levels, traces);
     }
 
-    /// Draws a band through the intervals of points that follow each other, and a whisker for a point
-    /// whose neighbours have no interval.
+    /// Draws a band through the intervals of points that follow each other, and a whisker for a
+    /// point whose neighbours have no interval.
     fn intervals(&self, canvas: &mut Canvas, trace: &Trace) {
         for run in trace.points.split(|(_, y)| y.interval.is_none()) {
             let ends = |pick: fn((f64, f64)) -> f64| {
@@ -174,8 +174,8 @@ impl Plot {
         }
     }
 
-    /// Draws levels, each with its label where the label covers no line and no other label, if there is
-    /// such a place.
+    /// Draws levels, each with its label where the label covers no line and no other label, if
+    /// there is such a place.
     fn levels(&self, canvas: &mut Canvas, levels: &[(String, f64)], traces: &[Trace]) {
         let mut obstacles = Obstacles::default();
         for trace in traces {

@@ -28,8 +28,8 @@ impl Look {
         }
     }
 
-    /// The lengths of dashes and gaps; "none" for a line without gaps. Lines beyond the sixth repeat
-    /// the colours and shapes of those before with other dashes.
+    /// The lengths of dashes and gaps; "none" for a line without gaps. Lines beyond the sixth
+    /// repeat the colours and shapes of those before with other dashes.
     pub fn dash(&self) -> &'static str {
         const MEASURED: [&str; 4] = ["none", "2 2.5", "7 3", "9 3 2 3"];
         const PUBLISHED: [&str; 3] = ["5 3", "2 3", "8 3 2 3"];

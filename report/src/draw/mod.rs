@@ -19,8 +19,8 @@ use crate::theme;
 use crate::{Figure, Plot, Value};
 use canvas::{Area, Canvas};
 
-/// How wide a drawing is made: text has one size in all drawings, so a telephone gets a narrower drawing
-/// rather than a smaller one.
+/// How wide a drawing is made: text has one size in all drawings, so a telephone gets a narrower
+/// drawing rather than a smaller one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
     /// For a screen on a desk, or for paper.
@@ -52,8 +52,8 @@ pub fn inline(figure: &Figure, name: &str, size: Size) -> String {
 }
 
 impl Figure {
-    /// The drawing as an SVG file of its own, which is light or dark as its reader prefers. Programs
-    /// that know no preferences, such as those that make PDF of SVG, see the light one.
+    /// The drawing as an SVG file of its own, which is light or dark as its reader prefers.
+    /// Programs that know no preferences, such as those that make PDF of SVG, see the light one.
     ///
     /// ```
     /// use doorbell_report::{Axis, Bar, Bars, Figure, Value};
@@ -99,8 +99,8 @@ fn drawn(figure: &Figure, name: &str, size: Size, style: Option<&str>) -> String
     markup.finish()
 }
 
-/// Opens the element of a drawing that shows an area. A file, unlike a page, says what language it is
-/// in, and how large it is.
+/// Opens the element of a drawing that shows an area. A file, unlike a page, says what language it
+/// is in, and how large it is.
 fn open(markup: &mut Markup, area: &Area, name: &str, class: &str, file: bool) {
     let (width, height) = (area.width(), area.height());
     let view = format!("{} {} {width} {height}", area.left, area.top);

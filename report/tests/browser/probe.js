@@ -57,10 +57,11 @@ function inspect(svg, id, found) {
   }
   texts.forEach((one, number) => {
     for (const other of texts.slice(number + 1)) {
-      const across = Math.min(one.box.right, other.box.right) - Math.max(one.box.left, other.box.left);
-      const down = Math.min(one.box.bottom, other.box.bottom) - Math.max(one.box.top, other.box.top);
+      const [a, b] = [one.box, other.box];
+      const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
       // A box is as high as the font's tallest letter, which digits are not.
-      if (across > slack && down > 0.4 * Math.min(one.box.height, other.box.height)) {
+      if (across > slack && down > 0.4 * Math.min(a.height, b.height)) {
         found.push(`overlap ${id}: ${one.text} | ${other.text}`);
       }
     }
