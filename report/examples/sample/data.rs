@@ -13,7 +13,7 @@ const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
 pub fn report() -> Report {
     Report::new("What a message costs on this machine")
         .subtitle("doorbell logp, 12 March 2025, 14:03, two processes on one machine")
-        .json(r#"{"note":"</script><script>alert(1)</script>","o_s_us":[0.031,0.064]}"#)
+        .json(r#"{"note":"</script><script>throw 1</script>","o_s_us":[0.031,0.064]}"#)
         .section(summary())
         .section(parameters())
         .section(curves())

@@ -62,8 +62,11 @@ impl Canvas {
         }
     }
 
-    /// A text whose base line begins, ends, or has its middle at a place.
+    /// A text whose base line begins, ends, or has its middle at a place; nothing if empty.
     pub fn text(&mut self, at: Place, anchor: &str, class: &str, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         self.markup.open(
             "text",
             &[("x", &Px(at.0)), ("y", &Px(at.1)), ("text-anchor", &anchor), ("class", &class)],

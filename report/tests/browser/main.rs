@@ -4,10 +4,11 @@
 mod data;
 mod hard;
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use doorbell_report::{Block, Report};
 
@@ -91,24 +92,19 @@ impl Browser {
         assert!(page.contains("</body>"), "the probe has a place");
         let page = page.replace("</body>", &probe);
         fs::write(self.folder.join("report.html"), page).expect("the report can be written");
-        let done = Command::new(self.program)
-            .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
-            .args([
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--no-first-run",
-            ])
-            .arg("--host-resolver-rules=MAP * ~NOTFOUND")
-            .args(["--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom"])
-            .arg(format!("--user-data-dir={}", self.folder.join("profile").display()))
-            .arg(format!("--window-size={},1000", width + 100))
-            .arg(format!("--blink-settings=preferredColorScheme={}", u8::from(!dark)))
-            .arg(format!("file://{}", file.display()))
-            .output()
-            .expect("the browser starts");
-        let errors = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert!(done.status.success(), "{}\n{errors}", done.status);
-        let page = String::from_utf8(done.stdout).expect("a page is text");
+        let errors = self.run(
+            Command::new(self.program)
+                .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
+                .args(["--disable-background-networking", "--disable-component-update"])
+                .args(["--no-first-run", "--disable-breakpad", "--disable-crash-reporter"])
+                .arg("--host-resolver-rules=MAP * ~NOTFOUND")
+                .args(["--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom"])
+                .arg(format!("--user-data-dir={}", self.folder.join("profile").display()))
+                .arg(format!("--window-size={},1000", width + 100))
+                .arg(format!("--blink-settings=preferredColorScheme={}", u8::from(!dark)))
+                .arg(format!("file://{}", file.display())),
+        );
+        let page = fs::read_to_string(self.folder.join("page")).expect("a page is text");
         let element = |id: &str| {
             let text = between(&page, &format!("<pre id=\"{id}\">"), "</pre>").map(unescaped);
             text.unwrap_or_else(|| panic!("the probe did not finish:\n{errors}"))
@@ -119,6 +115,36 @@ impl Browser {
             console: console.map(str::to_owned).collect(),
             csv: element("csv"),
         }
+    }
+}
+
+impl Browser {
+    /// Runs a command, whose output becomes the file "page", and returns what the command wrote to
+    /// standard error. A command that runs for a minute waits for somebody, and is ended.
+    fn run(&self, command: &mut Command) -> String {
+        let create = |name: &str| File::create(self.folder.join(name)).expect("a file is made");
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(create("page"))
+            .stderr(create("errors"))
+            .spawn()
+            .expect("the browser starts");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let status = loop {
+            match child.try_wait().expect("the browser is a child") {
+                Some(status) => break status.to_string(),
+                None if Instant::now() > deadline => {
+                    child.kill().expect("the browser is a child");
+                    child.wait().expect("the browser is a child");
+                    break "the browser did not finish in a minute".to_owned();
+                }
+                None => std::thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        let errors = fs::read(self.folder.join("errors")).expect("the file was made");
+        let errors = String::from_utf8_lossy(&errors).into_owned();
+        assert_eq!(status, "exit status: 0", "{errors}");
+        errors
     }
 }
 
@@ -156,7 +182,7 @@ fn assert_whole(browser: &Browser, report: &Report) {
         assert_eq!(seen.get("inner-width"), width.to_string(), "{view}");
         let scroll: u32 = seen.get("scroll-width").parse().expect("a number");
         assert!(scroll <= width, "the page is {scroll} wide {view}");
-        for fault in ["elsewhere", "requested", "cut", "overlap"] {
+        for fault in ["elsewhere", "requested", "cut", "small", "overlap"] {
             assert_eq!(seen.all(fault), [""; 0], "{fault} {view}");
         }
         assert_eq!(seen.all("figure"), figures, "each figure is drawn once {view}");
@@ -197,7 +223,8 @@ fn the_probe_finds_what_is_wrong_with_a_page() {
     let Some(browser) = Browser::new("faults") else { return };
     let faults = "<figure class=\"drawing\" id=\"bad\"><svg viewBox=\"0 0 400 100\" width=\"300\">\
                   <text x=\"10\" y=\"50\">one</text><text x=\"12\" y=\"50\">other</text>\
-                  <text x=\"390\" y=\"20\">beyond</text></svg></figure>\
+                  <text x=\"390\" y=\"20\">beyond</text>\
+                  <text x=\"10\" y=\"80\" font-size=\"5\">tiny</text></svg></figure>\
                   <img src=\"https://example.org/x.png\"><div style=\"width:2000px\">.</div>\
                   <script>console.warn('a warning')</script></main>";
     let page = data::report().to_html().replace("</main>", faults);
@@ -207,5 +234,6 @@ fn the_probe_finds_what_is_wrong_with_a_page() {
     assert_eq!(seen.all("elsewhere"), ["https://example.org/x.png"]);
     assert_eq!(seen.all("overlap"), ["bad: one | other"]);
     assert_eq!(seen.all("cut"), ["bad: beyond"]);
+    assert_eq!(seen.all("small"), ["bad: tiny"]);
     assert!(seen.get("scroll-width").parse::<u32>().expect("a number") >= 2000);
 }

@@ -41,7 +41,7 @@ addEventListener("load", () => {
   parent.postMessage({ probe: found.join("\n"), csv }, "*");
 });
 
-// Finds text that is cut off or covers other text.
+// Finds text that is cut off, is too small to read, or covers other text.
 function inspect(svg, id, found) {
   const frame = svg.getBoundingClientRect();
   const texts = [...svg.querySelectorAll("text")].map((element) => {
@@ -50,6 +50,7 @@ function inspect(svg, id, found) {
   });
   const slack = 2;
   for (const { text, box } of texts) {
+    if (box.height < 8) found.push(`small ${id}: ${text}`);
     if (box.left < frame.left - slack || box.right > frame.right + slack
       || box.top < frame.top - slack || box.bottom > frame.bottom + slack) {
       found.push(`cut ${id}: ${text}`);
