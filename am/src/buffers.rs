@@ -133,7 +133,6 @@ impl Buffers {
     /// Posts a buffer that was received into, or one in its place.
     #[inline]
     pub fn post(&self, buffer: Buf) {
-        let _flow = span(Cost::FlowControl);
         if self.surplus.load(Ordering::Relaxed) == 0 {
             self.enqueue(buffer);
         } else {

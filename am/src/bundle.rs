@@ -191,6 +191,7 @@ impl Bundle {
         if handles() {
             return 0;
         }
+        let _notification = span(Cost::Notification);
         let looked = shared.look(requests, AtHand::nothing(), None);
         if looked.handled > 0 {
             return looked.handled;

@@ -1,12 +1,9 @@
-//! Spans that are measured by the processor's time stamp counter.
+//! Spans that are measured by the processor's time stamp counter, one category at a time.
 //!
-//! At any time a thread spends its time on one category, or on nothing that has a span. A change
-//! from one to another reads the counter once, and adds what has passed since the change before to
-//! what the thread was at. So a span within another is not part of the outer one's time.
-//!
-//! A change takes about as long as some of what is measured. Between the readings of two changes
-//! lies once what a change takes: the rest of the first, and the beginning of the second. That is
-//! measured by itself, and subtracted.
+//! A thread watches one category. The counter is read where the thread turns to that category or
+//! away from it, and nowhere else. So the time that reading takes is about what the watched category
+//! has too much: it can be found by comparing how long the whole takes while the category is watched
+//! and while none is.
 
 use std::cell::Cell;
 use std::sync::LazyLock;
@@ -15,133 +12,97 @@ use quanta::Clock;
 
 use super::Cost;
 
-/// How many categories there are.
-const COSTS: usize = 5;
-/// The place of time without a span, behind those of the categories.
-const OUTSIDE: usize = COSTS;
-
 /// The time stamp counter, or the system's monotonic clock on a processor whose counter is not
 /// steady.
 static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::new);
 
+/// The number of time without a span. The categories have lower ones.
+const OUTSIDE: u8 = 5;
+/// The number of no time at all: who watches that reads no counter, but decides as often whether to.
+const NEVER: u8 = 6;
+
 thread_local! {
-    static METER: Meter = const { Meter::new() };
+    static METER: Meter = const {
+        Meter {
+            now: Cell::new(OUTSIDE),
+            watched: Cell::new(NEVER),
+            ticks: Cell::new(0),
+            times: Cell::new(0),
+        }
+    };
 }
 
-/// What a thread has spent its time on.
+/// What a thread spends its time on. Categories are kept as their numbers.
 struct Meter {
-    /// The place of what the thread is at now, and the counter when that began.
-    now: Cell<usize>,
-    since: Cell<u64>,
-    /// For each place, how far the counter went there, and how often a change led away from there.
-    ticks: [Cell<u64>; COSTS + 1],
-    changes: [Cell<u64>; COSTS + 1],
+    /// The category of the innermost span.
+    now: Cell<u8>,
+    watched: Cell<u8>,
+    /// How far the counter went in the watched category: its readings where the category ends, less
+    /// those where the category begins.
+    ticks: Cell<u64>,
+    /// How often the thread has turned away from the watched category.
+    times: Cell<u64>,
 }
 
 impl Meter {
-    const fn new() -> Self {
-        Self {
-            now: Cell::new(OUTSIDE),
-            since: Cell::new(0),
-            ticks: [const { Cell::new(0) }; COSTS + 1],
-            changes: [const { Cell::new(0) }; COSTS + 1],
-        }
-    }
-
-    /// From now on, the thread's time is spent on what has a place. Returns the place before.
+    /// From now on, the thread's time is spent on another category. Returns the one before.
     #[inline]
-    fn change(&self, to: usize) -> usize {
-        let (before, ticks) = (self.now.replace(to), CLOCK.raw());
-        let passed = ticks.saturating_sub(self.since.replace(ticks));
-        self.ticks[before].set(self.ticks[before].get() + passed);
-        self.changes[before].set(self.changes[before].get() + 1);
+    fn turn_to(&self, cost: u8) -> u8 {
+        let (before, watched) = (self.now.replace(cost), self.watched.get());
+        if (before == watched) != (cost == watched) {
+            let ticks = self.ticks.get();
+            if cost == watched {
+                self.ticks.set(ticks.wrapping_sub(CLOCK.raw()));
+            } else {
+                self.ticks.set(ticks.wrapping_add(CLOCK.raw()));
+                self.times.set(self.times.get() + 1);
+            }
+        }
         before
     }
-
-    /// Takes what was counted since this was asked before.
-    fn take(&self) -> Counted {
-        self.change(self.now.get());
-        let take = |cells: &[Cell<u64>]| std::array::from_fn(|at| cells[at].take());
-        Counted { ticks: take(&self.ticks), changes: take(&self.changes) }
-    }
-}
-
-/// What a meter counts: see [`Meter`].
-#[derive(Clone, Copy)]
-struct Counted {
-    ticks: [u64; COSTS + 1],
-    changes: [u64; COSTS + 1],
 }
 
 /// A span of a thread's time that is spent on one category, from the call of [`span`] until this is
-/// dropped.
+/// dropped. What a span within another takes is not part of the outer one's time.
 #[derive(Debug)]
 pub struct Span {
-    before: usize,
+    before: u8,
 }
 
 /// Begins a span, on this thread. Spans end in the opposite order.
 #[inline]
 pub fn span(cost: Cost) -> Span {
-    Span { before: METER.with(|meter| meter.change(cost as usize)) }
+    Span { before: METER.with(|meter| meter.turn_to(cost as u8)) }
 }
 
 impl Drop for Span {
     #[inline]
     fn drop(&mut self) {
-        METER.with(|meter| meter.change(self.before));
+        METER.with(|meter| meter.turn_to(self.before));
     }
 }
 
-/// What a thread has spent its time on in a while, in nanoseconds.
+/// The time that a thread has spent on a category.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Costs {
-    spent: [f64; COSTS + 1],
-    measuring: f64,
+pub struct Spent {
+    /// In nanoseconds; with it, once for each of the times, what it takes to read the counter.
+    pub nanos: f64,
+    /// How often the thread turned to the category.
+    pub times: u64,
 }
 
-impl Costs {
-    /// The time spent on a category.
-    pub fn on(&self, cost: Cost) -> f64 {
-        self.spent[cost as usize]
-    }
-
-    /// The time spent on nothing that has a span.
-    pub fn outside(&self) -> f64 {
-        self.spent[OUTSIDE]
-    }
-
-    /// The time that measuring took, which was subtracted from all others.
-    pub fn measuring(&self) -> f64 {
-        self.measuring
-    }
-}
-
-/// What this thread has spent its time on since it asked before. Outside of spans only.
-///
-/// What a change from one category to another takes is measured here, anew each time: it depends on
-/// the processor's frequency.
-pub fn taken() -> Costs {
-    let counted = METER.with(Meter::take);
-    let nanos = |ticks: u64| CLOCK.delta_as_nanos(0, ticks) as f64;
-    let each = nanos(a_thousand_changes()) / 1e3;
-    METER.with(Meter::take);
-    let spent = |at: usize| {
-        let passed = nanos(counted.ticks[at]);
-        passed - passed.min(counted.changes[at] as f64 * each)
-    };
-    let spent: [f64; COSTS + 1] = std::array::from_fn(spent);
-    let all: f64 = counted.ticks.iter().map(|&ticks| nanos(ticks)).sum();
-    Costs { spent, measuring: all - spent.iter().sum::<f64>() }
-}
-
-/// How far the counter goes in a thousand changes: the least of several attempts, since the least
-/// disturbed is the truest.
-fn a_thousand_changes() -> u64 {
-    let attempt = || {
-        let begin = CLOCK.raw();
-        (0..500).for_each(|_| drop(span(Cost::Handlers)));
-        CLOCK.raw() - begin
-    };
-    (0..16).map(|_| attempt()).min().unwrap_or_default()
+/// Runs something on this thread outside of any span, and watches a category meanwhile, or none.
+/// Returns what the run returned, and the time that it has spent on that category.
+pub fn watch<T>(cost: Option<Cost>, runs: impl FnOnce() -> T) -> (T, Spent) {
+    METER.with(|meter| {
+        meter.ticks.set(0);
+        meter.times.set(0);
+        meter.watched.set(cost.map_or(NEVER, |cost| cost as u8));
+    });
+    let returned = runs();
+    METER.with(|meter| {
+        meter.watched.set(NEVER);
+        let nanos = CLOCK.delta_as_nanos(0, meter.ticks.get()) as f64;
+        (returned, Spent { nanos, times: meter.times.get() })
+    })
 }

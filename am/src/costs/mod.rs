@@ -3,8 +3,7 @@
 //!
 //! The sources of this crate are compiled twice. In `doorbell-am`, which programs use, a span has
 //! no size and does nothing, so the code is what it would be without spans. In the package
-//! `doorbell-am-costs`, which only the command `doorbell` depends on, a span reads the clock at its
-//! beginning and at its end.
+//! `doorbell-am-costs`, which only the command `doorbell` depends on, spans are measured.
 
 #[cfg(feature = "costs")]
 mod meter;
@@ -12,7 +11,7 @@ mod meter;
 mod unmeasured;
 
 #[cfg(feature = "costs")]
-pub use meter::{Costs, Span, span, taken};
+pub use meter::{Span, Spent, span, watch};
 #[cfg(not(feature = "costs"))]
 pub use unmeasured::{Span, span};
 
@@ -23,7 +22,7 @@ pub enum Cost {
     Base,
     /// Finding out that something has happened: completion queues are polled.
     Notification,
-    /// Credits, and the buffers that stand behind them.
+    /// Credits, and the receives that stand behind them.
     FlowControl,
     /// Making messages, taking messages apart, and what they ask for.
     Semantics,

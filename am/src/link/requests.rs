@@ -8,7 +8,6 @@ use doorbell_verbs::work::{Send, Write};
 
 use super::{Link, Out, Placed, To};
 use crate::content::Content;
-use crate::costs::{Cost, span};
 use crate::error::SendError;
 use crate::handling::handles;
 use crate::outbox::{MUCH, MUCH_MAPPED};
@@ -26,7 +25,6 @@ impl Link {
     /// Whether a request of this may be sent from here.
     #[inline]
     pub fn allows(&self, content: Content<'_>) -> Result<(), SendError> {
-        let _semantics = span(Cost::Semantics);
         if handles() {
             return Err(SendError::InHandler);
         }

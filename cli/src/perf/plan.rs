@@ -202,19 +202,18 @@ impl Plan {
 
     fn judge_costs(&self) -> anyhow::Result<()> {
         let name = self.test.name();
-        let nothing_else = self.size == self.test.customary_size()
-            && self.credits == self.test.customary_credits()
-            && self.connections == 0
-            && self.nic_credits.is_none()
-            && self.policy == Carriage::Together
-            && !self.nic.dedicated
-            && self.nic.spin.is_none()
-            && self.map;
-        if !nothing_else {
-            bail!(
-                "{name} is of one exchange on one thread: beside --device, --carrier, --iters and \
-                 --seconds leave out what changes that"
-            );
+        let foreign = [
+            ("--size", self.size != self.test.customary_size()),
+            ("--credits", self.credits != self.test.customary_credits()),
+            ("--connections", self.connections > 0),
+            ("--nic-credits", self.nic_credits.is_some()),
+            ("--policy", self.policy != Carriage::Together),
+            ("--dedicated", self.nic.dedicated),
+            ("--spin", self.nic.spin.is_some()),
+            ("--no-map", !self.map),
+        ];
+        if let Some((what, _)) = foreign.iter().find(|(_, given)| *given) {
+            bail!("{what} is not for {name}, which makes one short exchange at a time");
         }
         match self.carrier {
             Some(carrier @ (Carrier::Mapped | Carrier::Mixed)) => {

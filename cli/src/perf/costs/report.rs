@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use doorbell_logp::Estimate;
+use doorbell_splitc::Carrier;
 use serde_json::{Value, json};
 
 use super::breakdown::{Breakdown, COSTS};
@@ -40,6 +41,10 @@ pub fn fields(plan: &Plan, figures: &Figures, found: &Breakdown) -> Vec<(&'stati
         (["handlers_ns", "handlers_ns_low", "handlers_ns_high"], handlers),
         (["subtracted_ns", "subtracted_ns_low", "subtracted_ns_high"], found.subtracted),
         (
+            ["unwatched_total_ns", "unwatched_total_ns_low", "unwatched_total_ns_high"],
+            found.unwatched,
+        ),
+        (
             ["uncounted_total_ns", "uncounted_total_ns_low", "uncounted_total_ns_high"],
             found.uncounted,
         ),
@@ -52,36 +57,53 @@ pub fn fields(plan: &Plan, figures: &Figures, found: &Breakdown) -> Vec<(&'stati
 
 /// A table of the parts, beside those that were published.
 pub fn words(plan: &Plan, figures: &Figures, found: &Breakdown) -> String {
-    let (what, whose, published) = match plan.test {
-        Test::Costs(Costs::Am) => ("a request of two words and its reply", "AMVIA", OF_AMVIA),
-        _ => ("a get of a word", "Split-C/VIA", OF_SPLITC_VIA),
+    let (what, whose, published) = match (plan.test, plan.carrier) {
+        (Test::Costs(Costs::Am), _) => ("a request of two words and its reply", "AMVIA", OF_AMVIA),
+        (_, Some(Carrier::OneSided)) => {
+            ("a get of a word by a one-sided read", "Split-C/VIA", OF_SPLITC_VIA)
+        }
+        _ => ("a get of a word by messages", "Split-C/VIA", OF_SPLITC_VIA),
     };
     let device = figures.device.unwrap_or_default();
-    let by = plan.carrier.map_or(String::new(), |carrier| format!(", {carrier}"));
     let mut text = format!(
-        "{} over {device}{by}: {what}, both ends on one thread; {} rounds of {}, all checked\n\
+        "{} over {device}: {what}, both ends on one thread; {} rounds of {}, all checked\n\
          {:<20}{:>8}{:>18}{:>8}{:>16}\n",
         plan.test.name(),
         figures.iters,
         found.exchanges,
         "",
         "ns",
-        "in 95 of 100",
+        "95 of 100",
         "%",
-        format!("% of {whose}")
+        format!("{whose}, %")
     );
-    let mut row = |name: &str, Estimate { value, low, high }: Estimate, published: &str| {
-        let (interval, share) =
-            (format!("{low:.0} to {high:.0}"), 100.0 * value / found.total.value);
+    let mut row = |name: &str, estimate: Estimate, published: &str| {
+        let share = 100.0 * estimate.value / found.total.value;
+        let Estimate { value, low, high } = estimate;
+        let interval = format!("{} to {}", whole(low), whole(high));
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{name:<20}{value:>8.0}{interval:>18}{share:>8.1}{published:>16}");
+        let _ = writeln!(
+            text,
+            "{name:<20}{:>8}{interval:>18}{:>8.1}{published:>16}",
+            whole(value),
+            share + 0.0
+        );
     };
     for ((name, part), published) in PARTS.into_iter().zip(found.parts).zip(published) {
         row(name, part, published);
     }
     row("all of it", found.total, "");
     row("without spans", found.uncounted, "");
-    row("subtracted", found.subtracted, "");
-    text + "Subtracted is what reading the clock took, which is in no part. Without spans is the same\n\
-            exchange by the code that programs run: all of it should be near.\n"
+    let _ = writeln!(
+        text,
+        "Without spans is the same exchange by the code that programs run, to which all of it should \
+         be\nnear. The parts without what reading the clock took, {} ns in all.",
+        whole(found.subtracted.value)
+    );
+    text
+}
+
+/// A number of nanoseconds without fractions, and without a sign if that leaves zero.
+fn whole(nanos: f64) -> i64 {
+    nanos.round() as i64
 }
