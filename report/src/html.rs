@@ -124,6 +124,7 @@ fn note(markup: &mut Markup, note: &Note) {
         NoteKind::Holds => ("holds", "✓", "Holds"),
         NoteKind::DoesNotHold => ("fails", "✗", "Does not hold"),
         NoteKind::Warning => ("warns", "!", "Warning"),
+        NoteKind::Undecided => ("missing", "?", "Undecided"),
         NoteKind::Missing => ("missing", "–", "Missing"),
     };
     markup.open("p", &[("class", &format!("note {class}"))]);

@@ -58,6 +58,8 @@ pub enum NoteKind {
     Holds,
     /// A claim that the measurements contradict.
     DoesNotHold,
+    /// A claim that the measurements neither support nor contradict, since the intervals overlap.
+    Undecided,
     /// Something that a reader must know to trust the numbers.
     Warning,
     /// Something that was not measured.
@@ -210,6 +212,12 @@ impl Note {
     #[must_use]
     pub fn does_not_hold(text: impl Into<String>) -> Self {
         Self { kind: NoteKind::DoesNotHold, text: text.into() }
+    }
+
+    /// A claim that the measurements neither support nor contradict.
+    #[must_use]
+    pub fn undecided(text: impl Into<String>) -> Self {
+        Self { kind: NoteKind::Undecided, text: text.into() }
     }
 
     /// Something that a reader must know to trust the numbers.

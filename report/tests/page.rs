@@ -86,6 +86,7 @@ fn a_note_says_what_it_is_in_words() {
         (Note::holds("x"), "<strong>Holds.</strong> x"),
         (Note::does_not_hold("x"), "<strong>Does not hold.</strong> x"),
         (Note::warning("x"), "<strong>Warning.</strong> x"),
+        (Note::undecided("x"), "<strong>Undecided.</strong> x"),
         (Note::missing("x"), "<strong>Missing.</strong> x"),
     ] {
         let html = page(Block::Note(note));

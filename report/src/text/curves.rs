@@ -1,6 +1,6 @@
 //! Lines through points as text: each line has a letter, which stands at its points.
 
-use super::padded;
+use super::{padded, wrapped};
 use crate::scale::{self, Range};
 use crate::{Lines, Series};
 
@@ -44,8 +44,9 @@ pub fn draw(lines: &Lines, width: usize) -> Option<String> {
     text += &format!("{}{}\n", " ".repeat(margin + 3), title(&lines.x));
     let names = lines.series.iter().enumerate();
     text.extend(names.map(|(number, series)| {
-        let published = series.published.as_ref().map(|from| format!(" ({from})"));
-        format!("  {}  {}{}\n", letter(number), series.name, published.unwrap_or_default())
+        let name = format!("  {}  {}\n", letter(number), series.name);
+        let from = series.published.as_deref().unwrap_or_default();
+        name + &wrapped(from, width, "     ")
     }));
     text.extend(lines.levels.iter().map(|(label, _)| format!("  -  {label}\n")));
     Some(text)

@@ -60,6 +60,7 @@ fn note(note: &Note, width: usize) -> String {
     let kind = match note.kind {
         NoteKind::Holds => "holds",
         NoteKind::DoesNotHold => "does not hold",
+        NoteKind::Undecided => "undecided",
         NoteKind::Warning => "warning",
         NoteKind::Missing => "not measured",
     };

@@ -86,49 +86,55 @@ pub fn section(bench: &mut Bench) -> Section {
     section
 }
 
-/// Adds the table, the figure and the claim of an operation.
-fn measured(bench: &mut Bench, operation: &Operation, mut section: Section) -> Section {
-    let Operation { table: number, figure, name, test, arguments, published } = operation;
-    let citation = cited(&format!("table {number}"));
-    let mut table =
-        Table::new(format!("table-{number}"), format!("Table {number}: {name}, both sides"))
-            .column(Column::text("On"));
+/// Adds the table, the figure and the claims of an operation.
+fn measured(bench: &mut Bench, operation: &Operation, section: Section) -> Section {
+    let Operation { figure: number, name, test, arguments, published, .. } = operation;
     let axis = Axis::linear("Share of the host's time", "%");
     let mut bars = Bars::stacked(axis, CATEGORIES.map(|(name, _)| name));
-    for (title, _) in CATEGORIES {
-        table = table.column(Column::number(title, "ns").decimals(0));
-        table = table.column(Column::number(format!("{title}, share"), "%").decimals(0));
-    }
-    table = table.column(Column::number("All", "ns").decimals(0));
-    let mut notes = Vec::new();
+    let (mut found, mut notes) = (Vec::new(), Vec::new());
     for device in bench.devices() {
-        let found = bench.costs(Run { test, device: &device, arguments });
-        let Some(parts) = found.as_ref().and_then(parts) else { continue };
+        let line = bench.costs(Run { test, device: &device, arguments });
+        let Some(parts) = line.as_ref().and_then(parts) else { continue };
         let shares = shares(parts);
-        let cells = parts
-            .into_iter()
-            .zip(shares)
-            .flat_map(|(part, share)| [Cell::from(part), Cell::from(share)]);
-        let all = Cell::from(parts.iter().map(|part| part.value).sum::<f64>());
-        table = table.row([device.clone().into()].into_iter().chain(cells).chain([all]));
         bars = bars.bar(Bar::new(device.clone(), shares.map(Number::exact)));
         notes.push(largest(&device, shares));
+        found.push((device, parts, shares));
     }
-    let cells =
-        published.iter().flat_map(|share| [Cell::Empty, Cell::published(*share, citation.clone())]);
-    table = table.row([Cell::from("Myrinet, LANai 7")].into_iter().chain(cells));
-    let then = Bar::new("Myrinet, LANai 7", published.map(Number::exact)).published(citation);
-    let figure = Figure::new(
-        format!("figure-{figure}"),
-        format!("Figure {figure}: the host's time of {name}"),
-        bars.bar(then),
-    );
-    let figure = figure.sentence(
+    let then = Bar::new("Myrinet, LANai 7", published.map(Number::exact));
+    let then = then.published(cited(&format!("figure {number}")));
+    let title = format!("Figure {number}: the host's time of {name}");
+    let figure = Figure::new(format!("figure-{number}"), title, bars.bar(then)).sentence(
         "How the host's time is shared out, here and in the paper. The base here does the work of \
          the paper's adapter, too.",
     );
-    section = section.table(table).figure(figure);
+    let section = section.table(table(operation, &found)).figure(figure);
     notes.into_iter().fold(section, Section::note)
+}
+
+/// The parts of an operation's time, a row for each: in nanoseconds and in per cent on each device,
+/// and the per cent that were published.
+fn table(operation: &Operation, found: &[(String, [Number; 4], [f64; 4])]) -> Table {
+    let Operation { table: number, name, published, .. } = operation;
+    let citation = cited(&format!("table {number}"));
+    let title = format!("Table {number}: {name}, both sides");
+    let mut table = Table::new(format!("table-{number}"), title).column(Column::text("Category"));
+    for (device, ..) in found {
+        table = table.column(Column::number(device, "ns").decimals(0));
+        table = table.column(Column::number(format!("{device}, share"), "%").decimals(1));
+    }
+    table = table.column(Column::number("LANai 7, share", "%"));
+    for (row, (category, _)) in CATEGORIES.iter().enumerate() {
+        let cells = found
+            .iter()
+            .flat_map(|(_, parts, shares)| [Cell::from(parts[row]), Cell::from(shares[row])]);
+        let then = Cell::published(published[row], citation.clone());
+        table = table.row([Cell::from(*category)].into_iter().chain(cells).chain([then]));
+    }
+    let sums = found.iter().flat_map(|(_, parts, _)| {
+        let all: f64 = parts.iter().map(|part| part.value).sum();
+        [Cell::from(all), Cell::from(100.0)]
+    });
+    table.row([Cell::from("All")].into_iter().chain(sums))
 }
 
 /// Whether event notification is the largest part above the base.

@@ -7,7 +7,7 @@ use doorbell_logp::Estimate;
 use doorbell_report::{Axis, Cell, Column, Figure, Lines, Note, Section, Series, Table, Value};
 
 use super::published::{BULK_DIFFERENCE, KNEE, NATIVE, SHORT_STREAM, cited};
-use super::{claim, difference};
+use super::{claim, difference, is_between};
 use crate::paper::bench::{Bench, Run};
 
 /// The lengths of messages, from 4 bytes to a mebibyte.
@@ -108,7 +108,7 @@ fn compared(mut table: Table, device: &str, layers: &[Times; 3]) -> (Table, Vec<
         table = table.row([name.clone().into(), above.into(), copy.into(), receive.into()]);
         let explained = copy.value + receive.map_or(0.0, |receive| receive.value);
         notes.push(claim(
-            above.value > 0.5 * explained && above.value < 2.0 * explained,
+            is_between(above, 0.5 * explained, 2.0 * explained),
             format!(
                 "The difference is a copy and the reception of a short message (§7.4: 4 + 14.5 of \
                  18 µs). {name}: {:.3} µs, beside {explained:.3} µs.",

@@ -3,7 +3,7 @@
 use doorbell_report::{Cell, Column, Section, Table, Value};
 
 use super::published::{PARAMETERS, cited};
-use super::{claim, difference, is_below};
+use super::{claim, difference, is_below, is_between, ratio};
 use crate::logp::line::{
     GAP, HALF_ROUND_TRIP, LATENCY, Line, Parameter, RECEIVE_OVERHEAD, SEND_OVERHEAD,
 };
@@ -74,7 +74,7 @@ fn notes_on(device: &str, lines: &[Option<Line>; 6]) -> Vec<doorbell_report::Not
         let above = am.value - verbs.value;
         let share = 100.0 * above / am.value;
         notes.push(claim(
-            share > 10.0,
+            is_between(difference(am, verbs), 0.1 * am.value, f64::INFINITY),
             format!(
                 "The mapping of Active Messages to the interface costs a substantial part of half a \
                  round trip: 5.4 of 35.6 µs, 15 % (§7.1). Over {device}: {above:.3} of {:.3} µs, \
@@ -94,9 +94,8 @@ fn notes_on(device: &str, lines: &[Option<Line>; 6]) -> Vec<doorbell_report::Not
         ));
     }
     if let (Some(am), Some(splitc)) = (half(1), half(4)) {
-        let nearby = (splitc.value / am.value - 1.0).abs() < 0.15;
         notes.push(claim(
-            nearby,
+            is_between(ratio(splitc, am), 1.0 / 1.25, 1.25),
             format!(
                 "Split-C and Active Messages perform very similarly, despite their different \
                  mapping (§7.2). Over {device}, half a round trip of a get by messages: {:.3}, of \

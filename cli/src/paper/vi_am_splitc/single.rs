@@ -2,7 +2,7 @@
 
 use doorbell_report::{Axis, Bar, Bars, Figure, Note, Section, Value};
 
-use super::{claim, is_below};
+use super::{claim, is_below, is_between, ratio};
 use crate::paper::bench::{Bench, Run};
 
 /// The operations of Split-C: how the paper calls each, the test, and whether it is a stream.
@@ -63,7 +63,7 @@ fn notes_on(device: &str, times: [Option<Value>; 5], round_trip: Option<Value>) 
     let mut notes = Vec::new();
     if let (Some(read), Some(round_trip)) = (read, round_trip) {
         notes.push(claim(
-            (read.value / round_trip.value - 1.0).abs() < 0.25,
+            is_between(ratio(read, round_trip), 1.0 / 1.25, 1.25),
             format!(
                 "A read takes about the round trip of an Active Message (§7.2). Over {device}: \
                  {:.3} beside {:.3} µs.",
