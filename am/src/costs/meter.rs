@@ -27,7 +27,6 @@ thread_local! {
             now: Cell::new(OUTSIDE),
             watched: Cell::new(NEVER),
             ticks: Cell::new(0),
-            times: Cell::new(0),
         }
     };
 }
@@ -40,8 +39,6 @@ struct Meter {
     /// How far the counter went in the watched category: its readings where the category ends, less
     /// those where the category begins.
     ticks: Cell<u64>,
-    /// How often the thread has turned away from the watched category.
-    times: Cell<u64>,
 }
 
 impl Meter {
@@ -51,12 +48,10 @@ impl Meter {
         let (before, watched) = (self.now.replace(cost), self.watched.get());
         if (before == watched) != (cost == watched) {
             let ticks = self.ticks.get();
-            if cost == watched {
-                self.ticks.set(ticks.wrapping_sub(CLOCK.raw()));
-            } else {
-                self.ticks.set(ticks.wrapping_add(CLOCK.raw()));
-                self.times.set(self.times.get() + 1);
-            }
+            self.ticks.set(match cost == watched {
+                true => ticks.wrapping_sub(CLOCK.raw()),
+                false => ticks.wrapping_add(CLOCK.raw()),
+            });
         }
         before
     }
@@ -82,27 +77,18 @@ impl Drop for Span {
     }
 }
 
-/// The time that a thread has spent on a category.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Spent {
-    /// In nanoseconds; with it, once for each of the times, what it takes to read the counter.
-    pub nanos: f64,
-    /// How often the thread turned to the category.
-    pub times: u64,
-}
-
-/// Runs something on this thread outside of any span, and watches a category meanwhile, or none.
-/// Returns what the run returned, and the time that it has spent on that category.
-pub fn watch<T>(cost: Option<Cost>, runs: impl FnOnce() -> T) -> (T, Spent) {
+/// Runs something on this thread, outside of any span, and watches a category meanwhile, or none.
+/// Returns what the run returned, and how many nanoseconds it has spent on that category. With each
+/// span of the category they contain once the time that it takes to read the counter.
+pub fn watch<T>(cost: Option<Cost>, runs: impl FnOnce() -> T) -> (T, f64) {
+    LazyLock::force(&CLOCK);
     METER.with(|meter| {
         meter.ticks.set(0);
-        meter.times.set(0);
         meter.watched.set(cost.map_or(NEVER, |cost| cost as u8));
     });
     let returned = runs();
     METER.with(|meter| {
         meter.watched.set(NEVER);
-        let nanos = CLOCK.delta_as_nanos(0, meter.ticks.get()) as f64;
-        (returned, Spent { nanos, times: meter.times.get() })
+        (returned, CLOCK.delta_as_nanos(0, meter.ticks.get()) as f64)
     })
 }

@@ -11,7 +11,7 @@ mod meter;
 mod unmeasured;
 
 #[cfg(feature = "costs")]
-pub use meter::{Span, Spent, span, watch};
+pub use meter::{Span, span, watch};
 #[cfg(not(feature = "costs"))]
 pub use unmeasured::{Span, span};
 

@@ -102,7 +102,7 @@ fn round(
             let _semantics = span(Cost::Semantics);
             repeat(counted, exchanges)
         });
-        Ok::<_, anyhow::Error>((took?, spent.nanos / exchanges as f64))
+        Ok::<_, anyhow::Error>((took?, spent / exchanges as f64))
     };
     let (unwatched, _) = watched(None)?;
     let (mut parts, mut subtracted) = ([0.0; COSTS.len()], 0.0);

@@ -2,9 +2,9 @@
 //! or of a get of Split-C.
 //!
 //! Both ends run on one thread of this process, so all time is the host's. Active Messages and
-//! Split-C are compiled twice into this program from the same sources: with spans that read the
-//! clock, and without. The exchange is made by both, in turn: what the parts of the first amount
-//! to is printed beside what the second takes, which shows how far the spans disturb.
+//! Split-C are compiled twice into this program from the same sources: with spans that are measured,
+//! and without. Both make the exchange, in turn. What the parts of the first amount to is told
+//! beside what the second takes, which shows how far the spans disturb.
 
 mod breakdown;
 mod counted;
@@ -29,7 +29,7 @@ trait Exchange {
     fn once(&mut self) -> anyhow::Result<()>;
 }
 
-/// Measures, on a thread of its own runtime.
+/// Measures a layer's exchange on this thread, which must be the only one of the process.
 pub fn run(layer: Costs, args: &Args, plan: &Plan) -> anyhow::Result<Figures> {
     if args.pair || args.listen.is_some() || args.connect.is_some() {
         bail!(
