@@ -1,5 +1,4 @@
-//! What spans measure. The time that a test spends is at least what it says, and only that is relied
-//! on.
+//! What spans measure. A test spends at least the time that it says, and relies on nothing else.
 
 use std::time::{Duration, Instant};
 

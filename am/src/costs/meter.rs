@@ -1,9 +1,8 @@
 //! Spans that are measured by the processor's time stamp counter, one category at a time.
 //!
 //! A thread watches one category. The counter is read where the thread turns to that category or
-//! away from it, and nowhere else. So the time that reading takes is about what the watched category
-//! has too much: it can be found by comparing how long the whole takes while the category is watched
-//! and while none is.
+//! away from it, and nowhere else. So what reading takes can be found out in place, by comparing
+//! how long a program takes while the category is watched and while none is.
 
 use std::cell::Cell;
 use std::sync::LazyLock;
@@ -18,7 +17,8 @@ static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::new);
 
 /// The number of time without a span. The categories have lower ones.
 const OUTSIDE: u8 = 5;
-/// The number of no time at all: who watches that reads no counter, but decides as often whether to.
+/// The number of no time at all. A thread that watches it reads no counter, and decides as often
+/// whether to as a thread that watches a category.
 const NEVER: u8 = 6;
 
 thread_local! {

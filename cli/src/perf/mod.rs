@@ -64,7 +64,7 @@ pub struct Args {
     size: Option<usize>,
 
     /// Round trips, messages or accesses; rounds of LogP and of costs [default: 100000 round trips,
-    /// 10000 of wake_lat, 31 rounds of LogP, 201 of costs]
+    /// 10000 of wake_lat, 31 rounds of LogP, 61 of costs]
     #[arg(long, value_name = "N", conflicts_with = "seconds")]
     iters: Option<u64>,
 

@@ -257,7 +257,7 @@ impl Test {
             Self::IdleCpu | Self::Verbs(Verb::IdleCpu) => Amount::For(Duration::from_secs(2)),
             Self::WakeLat => Amount::Times(10_000),
             Self::LogP(_) => Amount::Times(31),
-            Self::Costs(_) => Amount::Times(201),
+            Self::Costs(_) => Amount::Times(61),
             // An access takes nanoseconds or microseconds, depending on what carries it.
             Self::SplitC(SplitC::GetLat | SplitC::PutLat) => Amount::For(Duration::from_secs(1)),
             _ if self.is_stream() => Amount::For(Duration::from_secs(1)),

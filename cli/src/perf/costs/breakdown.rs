@@ -4,7 +4,8 @@
 //! of which none is watched, and once for each category while that is watched. Where the counter is
 //! read when a category begins and ends, half of what the reading takes falls into the category and
 //! half out of it. So half of what the watching has added to the whole is subtracted from the
-//! category.
+//! category. A round does all of that several times, in pieces of which the median counts: so a few
+//! pieces in which something else had the processor change nothing.
 
 use std::time::Instant;
 
@@ -22,7 +23,7 @@ pub const COSTS: [Cost; 5] =
 /// What the time of an exchange is spent on, in nanoseconds: estimates from several rounds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Breakdown {
-    /// How many exchanges a round had, each time.
+    /// How many exchanges were timed together.
     pub exchanges: u64,
     /// The time spent on each category, in the order of [`COSTS`].
     pub parts: [Estimate; COSTS.len()],
@@ -55,7 +56,7 @@ pub async fn measure(
     let meter = plan.meter();
     let (mut rounds, begin) = (Vec::new(), Instant::now());
     loop {
-        rounds.push(round(&mut plain, &mut counted, exchanges)?);
+        rounds.extend(round(&mut plain, &mut counted, exchanges)?);
         let done = rounds.len() as u64;
         meter.at(done, begin.elapsed());
         // The tasks that see to connections run, too.
@@ -87,40 +88,81 @@ impl Breakdown {
     }
 }
 
+/// The pieces of a round: an exchange without spans, one with spans that are not watched, and for
+/// each category the time spent on that, less half of what the whole took meanwhile.
+#[derive(Default)]
+struct Pieces {
+    uncounted: Vec<f64>,
+    unwatched: Vec<f64>,
+    halved: [Vec<f64>; COSTS.len()],
+    took: [Vec<f64>; COSTS.len()],
+}
+
 fn round(
     plain: &mut impl Exchange,
     counted: &mut impl Exchange,
     exchanges: u64,
-) -> anyhow::Result<Round> {
-    // What ran before, the other exchange among that, has left the caches in another state.
-    repeat(plain, exchanges / 4)?;
-    let uncounted = repeat(plain, exchanges)?;
-    repeat(counted, exchanges / 4)?;
-    let mut watched = |cost| {
-        let (took, spent) = watch(cost, || {
-            // What has no span of its own begins requests and takes values.
-            let _semantics = span(Cost::Semantics);
-            repeat(counted, exchanges)
-        });
-        Ok::<_, anyhow::Error>((took?, spent / exchanges as f64))
-    };
-    let (unwatched, _) = watched(None)?;
-    let (mut parts, mut subtracted) = ([0.0; COSTS.len()], 0.0);
-    for (part, cost) in parts.iter_mut().zip(COSTS) {
-        let (took, spent) = watched(Some(cost))?;
-        let reading = (took - unwatched) / 2.0;
-        *part = spent - reading;
-        subtracted += reading;
+) -> anyhow::Result<Option<Round>> {
+    /// How many pieces of each kind there are, of which the median counts.
+    const PIECES: usize = 9;
+    let mut pieces = Pieces::default();
+    for _ in 0..PIECES {
+        pieces.sweep(plain, counted, exchanges)?;
     }
-    Ok(Round { parts, subtracted, unwatched, uncounted })
+    Ok(pieces.medians())
 }
 
-/// How many exchanges take long enough, behind as many that let caches and branch predictors
-/// settle: a millisecond, in which a thread is seldom interrupted.
+impl Pieces {
+    /// Measures one piece of each kind.
+    fn sweep(
+        &mut self,
+        plain: &mut impl Exchange,
+        counted: &mut impl Exchange,
+        exchanges: u64,
+    ) -> anyhow::Result<()> {
+        // What ran before, the other exchange among that, has left the caches in another state.
+        repeat(plain, exchanges / 4)?;
+        self.uncounted.push(repeat(plain, exchanges)?);
+        repeat(counted, exchanges / 4)?;
+        let mut watched = |cost| {
+            let (took, spent) = watch(cost, || {
+                // What has no span of its own begins requests and takes values.
+                let _semantics = span(Cost::Semantics);
+                repeat(counted, exchanges)
+            });
+            Ok::<_, anyhow::Error>((took?, spent / exchanges as f64))
+        };
+        self.unwatched.push(watched(None)?.0);
+        for (at, cost) in COSTS.into_iter().enumerate() {
+            let (took, spent) = watched(Some(cost))?;
+            self.halved[at].push(spent - took / 2.0);
+            self.took[at].push(took);
+        }
+        Ok(())
+    }
+
+    fn medians(self) -> Option<Round> {
+        let median = |values| Some(Estimate::of(values)?.value);
+        let unwatched = median(self.unwatched)?;
+        let (mut parts, mut subtracted) = ([0.0; COSTS.len()], 0.0);
+        for ((part, halved), took) in parts.iter_mut().zip(self.halved).zip(self.took) {
+            *part = median(halved)? + unwatched / 2.0;
+            subtracted += (median(took)? - unwatched) / 2.0;
+        }
+        Some(Round { parts, subtracted, unwatched, uncounted: median(self.uncounted)? })
+    }
+}
+
+/// How many exchanges are timed together: as many as take long enough for the clock, and not so
+/// long that a thread is often interrupted meanwhile. Caches and branch predictors settle by that,
+/// too.
 fn fitting(exchange: &mut impl Exchange) -> anyhow::Result<u64> {
-    const LONG_ENOUGH: f64 = 1e6;
+    const LONG_ENOUGH: f64 = 2e5;
     let mut exchanges = 64;
-    while repeat(exchange, exchanges)? * (exchanges as f64) < LONG_ENOUGH {
+    // Of two times the shorter one, which was hardly interrupted.
+    while repeat(exchange, exchanges)?.min(repeat(exchange, exchanges)?) * (exchanges as f64)
+        < LONG_ENOUGH
+    {
         exchanges *= 2;
     }
     Ok(exchanges)

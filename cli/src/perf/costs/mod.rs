@@ -2,9 +2,9 @@
 //! or of a get of Split-C.
 //!
 //! Both ends run on one thread of this process, so all time is the host's. Active Messages and
-//! Split-C are compiled twice into this program from the same sources: with spans that are measured,
-//! and without. Both make the exchange, in turn. What the parts of the first amount to is told
-//! beside what the second takes, which shows how far the spans disturb.
+//! Split-C are compiled twice into this program, from the same sources: with spans that are
+//! measured, and without. Both make the exchange, in turn. What the parts of the first amount to is
+//! told beside what the second takes, which shows how far the spans disturb.
 
 mod breakdown;
 mod counted;
