@@ -17,7 +17,7 @@ struct Listening {
 
 impl Listening {
     fn start(arguments: &str) -> Self {
-        let mut command = doorbell(&format!("logp --listen 127.0.0.1:0 {arguments}"));
+        let mut command = doorbell(format!("logp --listen 127.0.0.1:0 {arguments}").trim());
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the command runs");
         let mut said = BufReader::new(child.stderr.take().expect("it is piped"));
         let mut line = String::new();

@@ -67,7 +67,8 @@ where
         Amount::Times(times) => usize::try_from(times)?,
         Amount::For(_) => usize::MAX,
     };
-    let plan_of_rounds = Rounds { rounds, ..Rounds::quick() };
+    // Many short rounds rather than few long ones: what disturbs hits the fewer of them.
+    let plan_of_rounds = Rounds { rounds, pieces: 8, warm_up: 2 * WINDOW, ..Rounds::quick() };
     let meter = plan.meter();
     let begin = std::time::Instant::now();
     let mut measurement = Measurement::new(requester, Monotonic::new(), plan_of_rounds)?;
