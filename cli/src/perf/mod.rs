@@ -45,8 +45,8 @@ use test::Test;
 /// what is in memory at the end): only then the exit status is 0. It is 1 when anything was lost or
 /// wrong, and 2 for a test that is not there yet.
 ///
-/// A breakdown of costs, am_costs and splitc_costs, runs both ends on one thread of this process, so
-/// that all time is the host's: it takes no --pair, --listen or --connect.
+/// A breakdown of costs, am_costs or splitc_costs, runs both ends on one thread of this process, so
+/// all time is the host's. It takes no --pair, --listen or --connect.
 #[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
