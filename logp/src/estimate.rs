@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// The median of several measurements, and an interval in which the true median lies with a
-/// probability of 95 %, whatever the distribution of the measurements is.
+/// A value that was measured several times, and an interval in which it lies with a probability of
+/// 95 %.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Estimate {
-    /// The median.
+    /// The value: a median, or a mean.
     pub value: f64,
     /// The lower end of the interval.
     pub low: f64,
@@ -16,8 +16,9 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The estimate from measurements; `None` if there are none, or if one is not a number. Of fewer
-    /// than six measurements the interval is from the least to the greatest, which is less certain.
+    /// The median of measurements, with the interval in which the true median lies whatever their
+    /// distribution is; `None` if there are none, or if one is not a number. Of fewer than six
+    /// measurements the interval is from the least to the greatest, which is less certain.
     #[must_use]
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         if values.is_empty() || values.iter().any(|value| value.is_nan()) {
@@ -34,6 +35,32 @@ impl Estimate {
         Some(Self { value, low: values[low - 1], high: values[high - 1] })
     }
 
+    /// The mean of what several independent runs have found, each with processes and memory of its
+    /// own, and Student's interval around it; `None` if there are fewer than two, or if one is not a
+    /// number. Runs differ by more than the rounds of a run do, so that only several of them tell
+    /// where another one may be.
+    ///
+    /// ```
+    /// use doorbell_logp::Estimate;
+    ///
+    /// let found = Estimate::of_runs(&[1.0, 1.2, 1.1]).expect("three runs");
+    /// assert!((found.value - 1.1).abs() < 1e-9);
+    /// assert!((found.high - 1.348).abs() < 1e-3); // 1.1 + 4.303 × 0.1 / √3
+    /// ```
+    #[must_use]
+    pub fn of_runs(values: &[f64]) -> Option<Self> {
+        let count = values.len();
+        if count < 2 || values.iter().any(|value| value.is_nan()) {
+            return None;
+        }
+        let value = values.iter().sum::<f64>() / count as f64;
+        let squares: f64 = values.iter().map(|one| (one - value).powi(2)).sum();
+        let deviation = (squares / (count - 1) as f64).sqrt();
+        let quantile = STUDENT[(count - 2).min(STUDENT.len() - 1)];
+        let reach = quantile * deviation / (count as f64).sqrt();
+        Some(Self { value, low: value - reach, high: value + reach })
+    }
+
     /// Whether this interval and another overlap.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
@@ -46,6 +73,13 @@ impl Estimate {
         self.high - self.low
     }
 }
+
+/// The quantiles of 97.5 % of Student's distribution, for 1, 2, … degrees of freedom; for more the
+/// last one is a little too wide.
+const STUDENT: [f64; 15] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131,
+];
 
 /// The median of values, of which there is at least one.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
@@ -83,6 +117,16 @@ mod tests {
         let many = Estimate::of((1..=100).map(f64::from).collect()).expect("there are many");
         // The ranks that tables of the binomial distribution have for the sign test.
         assert_eq!(many, Estimate { value: 50.5, low: 40.0, high: 61.0 });
+    }
+
+    #[test]
+    fn the_mean_of_runs_needs_two_and_is_as_uncertain_as_they_differ() {
+        assert_eq!(Estimate::of_runs(&[1.0]), None);
+        assert_eq!(Estimate::of_runs(&[1.0, f64::NAN]), None);
+        let same = Estimate::of_runs(&[2.0; 8]).expect("there are eight");
+        assert_eq!(same, Estimate { value: 2.0, low: 2.0, high: 2.0 });
+        let two = Estimate::of_runs(&[1.0, 3.0]).expect("there are two");
+        assert!((two.high - 2.0 - 12.706).abs() < 1e-9, "{two}");
     }
 
     #[test]

@@ -74,6 +74,8 @@
 //! else had the processor is no better than any other bad piece. A parameter is the median of its
 //! rounds, and comes with an [interval](Estimate) in which that median lies with a probability of
 //! 95 %, whatever the distribution is. The cost of reading the clock is measured, and subtracted.
+//! Another run finds another median, by more than chance: its processes have other memory. How far
+//! runs differ only [several of them](Estimate::of_runs) can tell.
 //! What the pieces took is kept in [curves](Curve).
 
 #![forbid(unsafe_code)]

@@ -32,6 +32,9 @@ pub const GAP_PER_BYTE: Parameter =
 pub const PARAMETERS: [Parameter; 6] =
     [SEND_OVERHEAD, RECEIVE_OVERHEAD, LATENCY, GAP, HALF_ROUND_TRIP, GAP_PER_BYTE];
 
+/// The curves of a line.
+const CURVES: [&str; 3] = ["bursts", "steady", "long"];
+
 /// A point of a curve; times in microseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Point {
@@ -51,6 +54,40 @@ impl Line {
         let named = json["layer"].is_string() && json["device"].is_string();
         let line = Self(json);
         (named && PARAMETERS.iter().any(|one| line.get(*one).is_some())).then_some(line)
+    }
+
+    /// One line for several of the same layer, carrier and device: means of the parameters with the
+    /// intervals that the differences of the runs allow, and medians of the curves. Of a single line,
+    /// that line. `None` if there is none.
+    pub fn of_runs(lines: &[Self]) -> Option<Self> {
+        let mut json = lines.first()?.0.clone();
+        json["runs"] = lines.len().into();
+        if lines.len() == 1 {
+            return Some(Self(json));
+        }
+        let sum = |key: &str| lines.iter().filter_map(|line| line.0[key].as_u64()).sum::<u64>();
+        json["rounds"] = sum("rounds").into();
+        for Parameter { key, .. } in PARAMETERS {
+            let values: Vec<_> = lines.iter().filter_map(|line| line.0[key].as_f64()).collect();
+            let Some(Estimate { value, low, high }) = Estimate::of_runs(&values) else { continue };
+            json[key] = value.into();
+            json[format!("{key}_low")] = low.into();
+            json[format!("{key}_high")] = high.into();
+        }
+        let agree = lines.iter().filter(|line| line.gap_is_of_the_processor()).count();
+        json["g_is_of_the_processor"] = (2 * agree > lines.len()).into();
+        for curve in CURVES {
+            let curves: Vec<_> = lines.iter().filter_map(|line| line.0[curve].as_array()).collect();
+            let points = json[curve].as_array_mut().into_iter().flatten();
+            for (number, point) in points.enumerate() {
+                for time in ["us", "computation_us"] {
+                    let times =
+                        curves.iter().filter_map(|points| points.get(number)?[time].as_f64());
+                    point[time] = Estimate::of(times.collect()).map(|times| times.value).into();
+                }
+            }
+        }
+        Some(Self(json))
     }
 
     pub fn json(&self) -> &Value {

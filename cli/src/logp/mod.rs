@@ -29,7 +29,8 @@ use steps::{Layer, Step};
 ///
 /// Two processes on this machine, or on two machines, send each other requests and answers, at every
 /// layer and on every device, by the method of Culler, Liu, Martin and Yoshikawa (IEEE Micro, 1996).
-/// Each parameter is a median, and lies with a probability of 95 % in the interval beside it. Where
+/// Each parameter is the mean of eight runs, and lies with a probability of 95 % in the interval
+/// beside it. Where
 /// the sender's processor carries a message all the way, as over a virtual cable, o_s contains that
 /// way, and L comes out near zero or below: it is what remains of half a round trip.
 ///
@@ -50,7 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "LAYER", value_enum)]
     layer: Vec<Layer>,
 
-    /// An eighth of the time, and wider intervals
+    /// One run instead of eight, whose interval can't tell how far another run may be
     #[arg(long)]
     quick: bool,
 
@@ -96,8 +97,11 @@ pub struct Args {
 
 /// The devices that both ends on one machine can be given.
 const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
-/// How many seconds a layer on a device is measured, and how many of a quick measurement.
-const SECONDS: [f64; 2] = [5.5, 0.6];
+/// How often a layer on a device is measured, each time by processes of their own, and how often
+/// when it is to be quick.
+const RUNS: [u64; 2] = [8, 1];
+/// How many seconds each of these runs measures.
+const SECONDS: f64 = 0.55;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -140,8 +144,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let report = page::report(&findings);
     match (args.json, args.csv) {
-        // Lines were printed one by one.
-        (true, _) => {}
+        (true, _) => {
+            let lines = lines.iter().map(|line| format!("{}\n", line.json()));
+            out::print(&lines.collect::<String>())?;
+        }
         (_, true) => out::print(&report.to_csv())?,
         _ => out::print(&page::summary(&findings).to_text(files::width()))?,
     }
@@ -190,41 +196,46 @@ fn devices(args: &Args) -> anyhow::Result<Vec<String>> {
     })
 }
 
-/// Measures the steps until the last one, or until somebody interrupts. Returns what was found, and
-/// which steps failed and why.
-#[expect(clippy::type_complexity)]
-fn measure_all(args: &Args, steps: &[Step]) -> anyhow::Result<(Vec<Line>, Vec<(String, String)>)> {
+/// What was found of the steps, and which failed and why.
+type Found = (Vec<Line>, Vec<(String, String)>);
+
+/// Measures all steps, again and again as often as there are runs, or until somebody interrupts. The
+/// runs of a step are far apart, so that something that disturbs for a while hits few of them.
+fn measure_all(args: &Args, steps: &[Step]) -> anyhow::Result<Found> {
     // The measuring processes are interrupted, too, by the terminal.
     ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("handling Ctrl-C")?;
-    let seconds = SECONDS[usize::from(args.quick)];
+    let runs = RUNS[usize::from(args.quick)];
     let mut other = args.connect.as_deref().map(Connected::to).transpose()?;
-    let bar = bar(steps.len() as u64, args.json);
+    let bar = bar(steps.len() as u64 * runs, args.json);
     let begin = Instant::now();
-    let (mut lines, mut failures) = (Vec::new(), Vec::new());
-    for (number, step) in steps.iter().enumerate() {
-        bar.set_message(step.to_string());
-        bar.set_position(number as u64);
-        let found = match &mut other {
-            Some(other) => other.measure(step, seconds),
-            None => measure::pair(step, seconds),
-        };
-        match found {
-            _ if INTERRUPTED.load(Ordering::Relaxed) => break,
-            Ok(line) => {
-                if args.json {
-                    out::print(&format!("{}\n", line.json()))?;
-                }
-                lines.push(line);
+    let mut found = vec![Vec::new(); steps.len()];
+    let mut failures = vec![None; steps.len()];
+    'all: for _ in 0..runs {
+        for (number, step) in steps.iter().enumerate() {
+            bar.set_message(step.to_string());
+            bar.inc(1);
+            if failures[number].is_some() {
+                continue;
             }
-            Err(why) => failures.push((step.to_string(), format!("{why:#}"))),
+            let line = match &mut other {
+                Some(other) => other.measure(step, SECONDS),
+                None => measure::pair(step, SECONDS),
+            };
+            match line {
+                _ if INTERRUPTED.load(Ordering::Relaxed) => break 'all,
+                Ok(line) => found[number].push(line),
+                Err(why) => failures[number] = Some((step.to_string(), format!("{why:#}"))),
+            }
         }
     }
     bar.finish_and_clear();
     if INTERRUPTED.load(Ordering::Relaxed) {
-        let (measured, all, time) = (lines.len(), steps.len(), begin.elapsed());
+        let (all, time) = (steps.len(), begin.elapsed());
+        let measured = found.iter().filter(|lines| !lines.is_empty()).count();
         eprintln!("doorbell: interrupted after {time:.0?}; {measured} of {all} were measured");
     }
-    Ok((lines, failures))
+    let lines: Vec<_> = found.iter().filter_map(|lines| Line::of_runs(lines)).collect();
+    Ok((lines, failures.into_iter().flatten().collect()))
 }
 
 /// A bar with the time that is left, on standard error if that is a terminal.

@@ -58,7 +58,7 @@ fn value(estimate: Estimate) -> Value {
 
 fn table(lines: &[Line]) -> Table {
     let mut table =
-        Table::new("parameters", "Medians with intervals of 95 %; published ones below")
+        Table::new("parameters", "Parameters with intervals of 95 %; published ones below")
             .column(Column::text("Layer and device"));
     for Parameter { name, unit, .. } in PARAMETERS {
         table = table.column(Column::number(name, unit));
@@ -243,9 +243,11 @@ fn method() -> Section {
         )
         .paragraph(
             "Everything is timed in many short pieces, of which the median counts, in many rounds, \
-             of which again the median counts. The interval beside a value is that in which the \
-             median lies with a probability of 95 %, whatever the distribution is. The time that \
-             reading the clock takes is subtracted.",
+             of which again the median counts. A value is the mean of several runs, each by \
+             processes of its own and far apart from the others, and the interval beside it is that \
+             of Student's distribution, in which the value lies with a probability of 95 %. Of a \
+             single run (--quick), it is the median and its interval. The time that reading the \
+             clock takes is subtracted.",
         )
         .paragraph(
             "At verbs, a request and its answer are sends of 16 bytes; at Active Messages, requests \

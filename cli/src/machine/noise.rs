@@ -13,7 +13,7 @@ const WATCHED: Duration = Duration::from_millis(100);
 /// Two readings of the clock that are farther apart have something between them.
 const PAUSE: Duration = Duration::from_micros(2);
 /// The share of time from which measurements are disturbed.
-const LOUD: f64 = 0.03;
+const LOUD: f64 = 0.08;
 
 /// What something else took of the processors' time while they did nothing but read the clock.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -9,11 +9,13 @@ use doorbell_report::{Note, Value as Number};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
+use crate::logp::line::Line;
+
 /// How often each test is run, from which its interval comes.
 const REPETITIONS: [usize; 2] = [5, 3];
 /// For how many seconds a stream is measured, and the parameters of LogP; then of a quick run.
 const STREAM: [f64; 2] = [0.25, 0.05];
-const LOGP: [f64; 2] = [3.0, 0.4];
+const LOGP: [f64; 2] = [0.5, 0.2];
 /// How many round trips a latency has.
 const ROUND_TRIPS: [&str; 2] = ["30000", "5000"];
 
@@ -60,7 +62,7 @@ impl Bench {
         of[usize::from(self.quick)]
     }
 
-    /// Half of a round trip, or the whole time of what is awaited, in microseconds: the median of
+    /// Half of a round trip, or the whole time of what is awaited, in microseconds: the mean of
     /// several runs' medians.
     pub fn latency(&mut self, run: Run<'_>) -> Option<Number> {
         let times = self.choose(ROUND_TRIPS);
@@ -82,11 +84,15 @@ impl Bench {
         self.repeated(run, &["--seconds", &seconds], of)
     }
 
-    /// The parameters of LogP: the line that the test prints.
-    pub fn parameters(&mut self, run: Run<'_>) -> Option<Value> {
+    /// The parameters of LogP, by several runs.
+    pub fn parameters(&mut self, run: Run<'_>) -> Option<Line> {
         let seconds = self.choose(LOGP).to_string();
         self.bar.inc(1);
-        self.once(run, &["--pair", "--seconds", &seconds])
+        let mut lines = Vec::new();
+        for _ in 0..self.choose(REPETITIONS) {
+            lines.extend(Line::from_json(self.once(run, &["--pair", "--seconds", &seconds])?));
+        }
+        Line::of_runs(&lines)
     }
 
     /// What the host's time is spent on: the line that the test prints.
@@ -107,7 +113,7 @@ impl Bench {
         for _ in 0..self.choose(REPETITIONS) {
             values.extend(of(&self.once(run, &how_much)?));
         }
-        let Estimate { value, low, high } = Estimate::of(values)?;
+        let Estimate { value, low, high } = Estimate::of_runs(&values)?;
         Some(Number::within(value, low, high))
     }
 

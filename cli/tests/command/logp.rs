@@ -1,7 +1,9 @@
 //! `doorbell logp`, as a user runs it.
 
-use std::io::{BufRead, BufReader};
+use std::fs;
 use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
 use doorbell_kit::lab;
 use nix::sys::signal::{Signal, kill};
@@ -78,7 +80,7 @@ fn the_table_has_a_row_for_each_measurement_and_the_published_ones_below() {
         assert!(published.contains(&format!(" {value} [1]")), "{value}: {published}");
     }
     assert!(text.contains("[1] A. Begel"), "{text}");
-    let page = std::fs::read_to_string(place.path().join("doorbell-logp.html"));
+    let page = fs::read_to_string(place.path().join("doorbell-logp.html"));
     assert!(page.expect("a report").contains("Active Messages over shm"));
 }
 
@@ -95,14 +97,14 @@ fn the_report_its_figures_and_its_numbers_are_written_where_they_are_wanted() {
     let head = "block,group,row,row_unit,column,value,low,high,unit,published\n";
     assert!(table.starts_with(head), "{table}");
     assert!(table.lines().any(|line| line.starts_with("parameters,,verbs over shm,,o_s,")));
-    let html = std::fs::read_to_string(page.to_string()).expect("a report");
+    let html = fs::read_to_string(page.to_string()).expect("a report");
     assert!(html.starts_with("<!DOCTYPE html>") && html.contains("verbs over shm"));
-    let names = std::fs::read_dir(figures.to_string()).expect("a directory");
+    let names = fs::read_dir(figures.to_string()).expect("a directory");
     let mut names: Vec<_> =
         names.map(|file| file.expect("a file").file_name().into_string().expect("text")).collect();
     names.sort();
     assert_eq!(names, ["bursts-shm.svg", "gaps.svg", "long-shm.svg", "parts.svg"]);
-    let left = std::fs::read_dir(&place).expect("a directory").count();
+    let left = fs::read_dir(&place).expect("a directory").count();
     assert_eq!(left, 2, "no file of the writing is left");
 }
 
@@ -116,7 +118,7 @@ fn a_report_that_cannot_be_written_is_told_before_anything_is_measured() {
 
 #[test]
 fn a_full_disk_is_told_and_is_a_failure() {
-    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
     let mut command = doorbell("logp --device shm --layer verbs --quick --json");
     let output = command.stdout(full()).output().expect("the command runs");
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
@@ -125,20 +127,35 @@ fn a_full_disk_is_told_and_is_a_failure() {
     assert!(!said(&output).contains("panicked"), "{}", said(&output));
 }
 
+/// Whether a process has a child that measures a layer now.
+fn measures(parent: u32, layer: &str) -> bool {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let children = children.unwrap_or_default();
+    let mut commands = children
+        .split_whitespace()
+        .map(|child| fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default());
+    commands.any(|command| command.contains(layer))
+}
+
 #[test]
 fn what_was_measured_is_printed_when_somebody_interrupts() {
     let mut command = doorbell("logp --device shm --layer am --layer verbs --json");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the command runs");
-    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    let first = lines.next().expect("a line").expect("text");
+    // Active Messages have been measured when verbs are.
+    while !measures(child.id(), "logp_verbs") {
+        assert!(child.try_wait().expect("it is a child").is_none(), "it has ended by itself");
+        thread::sleep(Duration::from_millis(1));
+    }
     let pid = Pid::from_raw(child.id().try_into().expect("a process number"));
     kill(pid, Signal::SIGINT).expect("it is a child");
-    assert_eq!(lines.count(), 0);
     let output = child.wait_with_output().expect("it is a child");
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("interrupted after"), "{}", said(&output));
-    check(&serde_json::from_str(&first).expect("JSON"));
+    let text = String::from_utf8(output.stdout).expect("text");
+    let line: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+    check(&line);
+    assert_eq!(line["layer"], "am");
 }
 
 #[test]

@@ -66,9 +66,9 @@ fn who_is_not_logp_is_not_served_and_the_next_one_is() {
     let mut listening = Listening::start("");
     let mut stranger = TcpStream::connect(&listening.address).expect("it listens");
     stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("it reads");
-    drop(stranger);
     let told = listening.next();
     assert!(told.contains("is not served: what the other end said is no word of logp's"), "{told}");
+    drop(stranger);
     let address = &listening.address;
     let output = run(&format!("logp --connect {address} --layer verbs --quick --json"));
     assert!(output.status.success(), "{}", said(&output));

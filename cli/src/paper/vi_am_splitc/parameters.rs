@@ -39,9 +39,8 @@ pub fn section(bench: &mut Bench) -> Section {
     }
     let mut notes = Vec::new();
     for device in bench.devices() {
-        let lines = ROWS.map(|(_, test, arguments)| {
-            Line::from_json(bench.parameters(Run { test, device: &device, arguments })?)
-        });
+        let lines = ROWS
+            .map(|(_, test, arguments)| bench.parameters(Run { test, device: &device, arguments }));
         let floor = value(lines[0].as_ref(), HALF_ROUND_TRIP);
         for (line, (name, ..)) in lines.iter().zip(ROWS) {
             let half = value(line.as_ref(), HALF_ROUND_TRIP);
