@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::logp::line::Line;
 
 /// How often each test is run, from which its interval comes.
-const REPETITIONS: [usize; 2] = [5, 3];
+const REPETITIONS: [usize; 2] = [4, 3];
 /// For how many seconds a stream is measured, and the parameters of LogP; then of a quick run.
-const STREAM: [f64; 2] = [0.25, 0.05];
-const LOGP: [f64; 2] = [0.5, 0.2];
+const STREAM: [f64; 2] = [0.15, 0.05];
+const LOGP: [f64; 2] = [0.4, 0.2];
 /// How many round trips a latency has.
 const ROUND_TRIPS: [&str; 2] = ["30000", "5000"];
 

@@ -15,12 +15,13 @@ use crate::perf::verbs::{Beat, End, Guard, listen, received};
 
 /// The bytes of the shortest message, as of an answer.
 const SHORT: [u8; 16] = [7; 16];
-/// Receives beside those for the messages under way.
-const SPARE: usize = 8;
-/// How many sends there are for each that is told of.
-const SIGNALLED: usize = 16;
+/// How many receives there are: those of a window, and some more, since a message is answered before
+/// its receive is posted again.
+const RECEIVES: usize = WINDOW + 8;
 /// After how many turns of the NIC the tasks of this thread run.
 const TURNS: u32 = 1024;
+/// How many sends there are for each that is told of.
+const SIGNALLED: usize = 16;
 
 /// The queues of an end.
 struct Line {
@@ -37,53 +38,54 @@ struct Line {
 }
 
 impl Line {
+    /// A message as a request. Some are told of when they have been sent.
     #[inline]
-    fn post(&mut self, data: impl Into<Data>, last: bool) -> anyhow::Result<()> {
+    fn request(&mut self, data: impl Into<Data>, last: bool) -> WorkRequest {
         let send = Send::new(data.into());
         let mut request: WorkRequest = if last { send.imm(Imm(0)) } else { send }.into();
         request.signalled = self.posted.is_multiple_of(SIGNALLED);
         self.posted += 1;
+        request
+    }
+
+    #[inline]
+    fn post(&mut self, data: impl Into<Data>, last: bool) -> anyhow::Result<()> {
+        let request = self.request(data, last);
         Ok(self.send.post(request)?)
     }
 
-    /// Takes a turn of the NIC, and has `each` handle every message that has come, whose receive is
-    /// posted again.
+    /// Takes what is told of sends: a queue of completions that is full holds up further sends.
     #[inline]
-    fn turn(
-        &mut self,
-        mut each: impl FnMut(&mut Self, bool) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        self.nic.turn();
+    fn make_room(&mut self) -> anyhow::Result<()> {
         while let Some(told) = self.told.poll() {
             told.outcome?;
-        }
-        while let Some(completion) = self.received.poll() {
-            let last = completion.attached.imm().is_some();
-            let memory = received(completion)?;
-            self.receive.post(0, memory)?;
-            each(self, last)?;
         }
         Ok(())
     }
 
     /// Answers every message until the last one.
     async fn answer(&mut self, beat: &Beat) -> anyhow::Result<()> {
-        let (mut over, mut owed) = (false, 0_u32);
-        while !over {
-            for _ in 0..TURNS {
-                self.turn(|_, last| {
-                    (over, owed) = (over | last, owed + 1);
-                    Ok(())
-                })?;
-                while owed > 0 && self.send.room() > 0 {
-                    self.post(inline(), false)?;
-                    owed -= 1;
-                }
-            }
+        while !self.answer_for_a_while()? {
             beat.count();
             tokio::task::yield_now().await;
         }
         Ok(())
+    }
+
+    /// Answers the messages of some turns of the NIC. Whether the last one was among them. The receive
+    /// of a message is posted again when the answer has left.
+    fn answer_for_a_while(&mut self) -> anyhow::Result<bool> {
+        let mut over = false;
+        for _ in 0..TURNS {
+            self.nic.turn();
+            while let Some(completion) = self.received.poll() {
+                over |= completion.attached.imm().is_some();
+                self.post(inline(), false)?;
+                self.receive.post(0, received(completion)?)?;
+            }
+            self.make_room()?;
+        }
+        Ok(over)
     }
 }
 
@@ -111,10 +113,12 @@ impl Requester for Line {
 
     #[inline]
     fn poll(&mut self) -> anyhow::Result<()> {
-        self.turn(|line, _| {
-            line.answered += 1;
-            Ok(())
-        })
+        self.nic.turn();
+        while let Some(completion) = self.received.poll() {
+            self.answered += 1;
+            self.receive.post(0, received(completion)?)?;
+        }
+        self.make_room()
     }
 
     #[inline]
@@ -138,12 +142,12 @@ pub async fn run(
             (nic.completion_queue(2 * WINDOW)?, nic.completion_queue(4 * WINDOW)?);
         let config = QueuesConfig {
             send_depth: 2 * WINDOW,
-            receive_depth: WINDOW + SPARE,
+            receive_depth: RECEIVES,
             ..QueuesConfig::new(&told).receives_to(&received)
         };
         // The end that answers takes the long ones.
         let room = if leads { SHORT.len() } else { LONGEST };
-        let buffers = (0..WINDOW + SPARE).map(|_| Memory::Buf(Buf::with_capacity(room)));
+        let buffers = (0..RECEIVES).map(|_| Memory::Buf(Buf::with_capacity(room)));
         let payload = end.domain.register(Region::new(LONGEST), Rights::LOCAL_WRITE)?;
         let (queues, _) = end.line(&config, buffers, &payload).await?;
         let Queues { send, receive, .. } = queues;
