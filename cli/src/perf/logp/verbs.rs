@@ -80,6 +80,10 @@ impl Line {
             self.nic.turn();
             while let Some(completion) = self.received.poll() {
                 over |= completion.attached.imm().is_some();
+                while self.send.room() == 0 {
+                    self.nic.turn();
+                    self.make_room()?;
+                }
                 self.post(inline(), false)?;
                 self.receive.post(0, received(completion)?)?;
             }
