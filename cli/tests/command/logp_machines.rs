@@ -1,9 +1,14 @@
 //! `doorbell logp` between machines: here two processes, which meet over loopback.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::{doorbell, run, said};
@@ -78,7 +83,7 @@ fn who_is_not_logp_is_not_served_and_the_next_one_is() {
 fn another_version_and_nobody_are_told() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    let other = std::thread::spawn(move || {
+    let other = thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("the command connects");
         writeln!(stream, "{}", json!({ "doorbell logp": "0.0.1" })).expect("it reads");
         BufReader::new(stream).lines().count()
@@ -92,4 +97,37 @@ fn another_version_and_nobody_are_told() {
     let output = run(&format!("logp --connect {address} --json"));
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("start `doorbell logp --listen` there first"));
+}
+
+/// The processes that a process has started.
+fn children(parent: u32) -> Vec<Pid> {
+    let path = format!("/proc/{parent}/task/{parent}/children");
+    let children = fs::read_to_string(path).unwrap_or_default();
+    let number = |child: &str| Pid::from_raw(child.parse().expect("a process number"));
+    children.split_whitespace().map(number).collect()
+}
+
+#[test]
+fn an_end_whose_other_end_dies_while_they_measure_says_so_and_ends() {
+    for layer in ["verbs", "am", "splitc"] {
+        let mut listening = Listening::start("");
+        let address = &listening.address;
+        let mut command = doorbell(&format!("logp --connect {address} --layer {layer} --json"));
+        let connected = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut connected = connected.expect("the command runs");
+        let measuring = loop {
+            assert!(connected.try_wait().expect("it is a child").is_none(), "it has ended");
+            match children(listening.child.id())[..] {
+                [measuring] => break measuring,
+                _ => thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        listening.child.kill().expect("it is a child");
+        // Without the one that has started it, it would be anybody's.
+        let _ = kill(measuring, Signal::SIGKILL);
+        let output = connected.wait_with_output().expect("it is a child");
+        assert_eq!(output.status.code(), Some(1), "{layer}: {}", said(&output));
+        assert!(said(&output).contains("nothing was measured"), "{layer}: {}", said(&output));
+        assert!(said(&output).contains("the other end"), "{layer}: {}", said(&output));
+    }
 }

@@ -13,7 +13,7 @@ use doorbell_verbs::Nic;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::{Known, LONGEST, WINDOW, measure};
+use super::{Known, LONGEST, WINDOW, Waiting, measure};
 use crate::perf::peer::Peer;
 use crate::perf::verbs::Guard;
 use crate::perf::{Plan, am};
@@ -30,6 +30,7 @@ struct Asker {
     payload: Vec<u8>,
     sent: u64,
     answered: Arc<AtomicU64>,
+    waiting: Waiting,
 }
 
 impl Requester for Asker {
@@ -40,7 +41,11 @@ impl Requester for Asker {
         let credit = loop {
             match self.peer.try_credit()? {
                 Some(credit) => break credit,
-                None => _ = self.bundle.poll(true),
+                None => {
+                    let before = self.answered.load(Ordering::Relaxed);
+                    self.bundle.poll(true);
+                    self.waiting.look(self.answered.load(Ordering::Relaxed) != before)?;
+                }
             }
         };
         self.sent += 1;
@@ -53,7 +58,9 @@ impl Requester for Asker {
 
     #[inline]
     fn poll(&mut self) -> anyhow::Result<()> {
+        let before = self.answered();
         self.bundle.poll(true);
+        self.waiting.look(self.answered() != before)?;
         match self.peer.ending() {
             None => Ok(()),
             Some(ending) => Err(anyhow::anyhow!("the other end: {ending}")),
@@ -107,6 +114,7 @@ pub async fn run(
             payload: vec![7; LONGEST],
             sent: 0,
             answered,
+            waiting: Waiting::default(),
         };
         let (rounds, known, asker) = measure(asker, plan, &beat).await?;
         asker.peer.request(END, ()).await?;

@@ -7,6 +7,7 @@ mod verbs;
 use anyhow::Context;
 use doorbell_logp::{Measurement, Monotonic, Parameters, Plan as Rounds, Point, Requester};
 
+use super::patience::Patience;
 use super::peer::Peer;
 use super::report::{Figures, Found};
 use super::test::Layer;
@@ -20,6 +21,26 @@ const LONGEST: usize = 65_536;
 /// How many rounds there are, however long they take, where time limits a measurement: with fewer,
 /// an interval says nothing.
 const FEWEST_ROUNDS: u64 = 7;
+
+/// How long an end that measures has waited for an answer. While it measures, nothing else of its
+/// thread runs that would notice that the other end has gone.
+#[derive(Default)]
+struct Waiting(Patience);
+
+impl Waiting {
+    /// One more look for answers, which found some or none.
+    ///
+    /// # Errors
+    /// When none has come for too long.
+    #[inline]
+    fn look(&mut self, found: bool) -> anyhow::Result<()> {
+        if found {
+            self.0 = Patience::default();
+            return Ok(());
+        }
+        self.0.spend("an answer").map(drop)
+    }
+}
 
 /// What a measurement has found.
 #[derive(Clone, PartialEq, Debug)]

@@ -6,7 +6,7 @@ use doorbell_logp::Requester;
 use doorbell_splitc::{Config, Get, GetAll, GlobalPtr, World};
 use doorbell_verbs::Nic;
 
-use super::{Known, LONGEST, WINDOW, measure};
+use super::{Known, LONGEST, WINDOW, Waiting, measure};
 use crate::perf::peer::Peer;
 use crate::perf::splitc::meet;
 use crate::perf::verbs::{Guard, progress};
@@ -24,6 +24,7 @@ struct Getter {
     theirs: GlobalPtr<u64>,
     coming: VecDeque<Coming>,
     answered: u64,
+    waiting: Waiting,
 }
 
 impl Requester for Getter {
@@ -45,6 +46,7 @@ impl Requester for Getter {
 
     #[inline]
     fn poll(&mut self) -> anyhow::Result<()> {
+        let before = self.answered;
         self.world.poll();
         while let Some(first) = self.coming.pop_front() {
             match first {
@@ -57,7 +59,7 @@ impl Requester for Getter {
             }
             self.answered += 1;
         }
-        Ok(())
+        self.waiting.look(self.answered != before)
     }
 
     #[inline]
@@ -86,7 +88,8 @@ pub async fn run(
         let found = match rank {
             0 => {
                 let (coming, answered) = (VecDeque::new(), 0);
-                let getter = Getter { world: world.clone(), theirs, coming, answered };
+                let (world, waiting) = (world.clone(), Waiting::default());
+                let getter = Getter { world, theirs, coming, answered, waiting };
                 let (rounds, known, _) = measure(getter, plan, &beat).await?;
                 Some((rounds, known))
             }

@@ -8,7 +8,7 @@ use doorbell_verbs::{
     Region, Registered, Rights, SendQueue, WorkRequest,
 };
 
-use super::{Known, LONGEST, WINDOW, measure};
+use super::{Known, LONGEST, WINDOW, Waiting, measure};
 use crate::perf::Plan;
 use crate::perf::peer::Peer;
 use crate::perf::verbs::{Beat, End, Guard, listen, received};
@@ -35,6 +35,7 @@ struct Line {
     posted: usize,
     sent: u64,
     answered: u64,
+    waiting: Waiting,
 }
 
 impl Line {
@@ -117,12 +118,14 @@ impl Requester for Line {
 
     #[inline]
     fn poll(&mut self) -> anyhow::Result<()> {
+        let before = self.answered;
         self.nic.turn();
         while let Some(completion) = self.received.poll() {
             self.answered += 1;
             self.receive.post(0, received(completion)?)?;
         }
-        self.make_room()
+        self.make_room()?;
+        self.waiting.look(self.answered != before)
     }
 
     #[inline]
@@ -156,7 +159,9 @@ pub async fn run(
         let (queues, _) = end.line(&config, buffers, &payload).await?;
         let Queues { send, receive, .. } = queues;
         let (posted, sent, answered, nic) = (0, 0, 0, nic.clone());
-        let mut line = Line { nic, send, receive, received, told, payload, posted, sent, answered };
+        let waiting = Waiting::default();
+        let mut line =
+            Line { nic, send, receive, received, told, payload, posted, sent, answered, waiting };
         if !leads {
             line.answer(&beat).await?;
             return Ok((None, line));
