@@ -67,11 +67,10 @@ pub fn read(path: &str) -> anyhow::Result<Vec<Line>> {
 /// Prints what has changed from the first results to the second. Fails if something has become
 /// slower than is allowed.
 pub fn run(before: &[Line], after: &[Line], how: &Comparison, json: bool) -> anyhow::Result<()> {
-    let before = how.of(before);
-    let after = how.of(after);
+    let (old, new) = (how.of(before), how.of(after));
     let mut changes = Vec::new();
-    for (line, parameter, now) in &after {
-        let same = before.iter().find(|(old, one, _)| old.is_like(line) && one == parameter);
+    for (line, parameter, now) in &new {
+        let same = old.iter().find(|(old, one, _)| old.is_like(line) && one == parameter);
         if let Some((.., before)) = same {
             let (before, after, parameter) = (*before, *now, *parameter);
             changes.push(Change { line, parameter, before, after });
@@ -92,7 +91,22 @@ pub fn run(before: &[Line], after: &[Line], how: &Comparison, json: bool) -> any
              common\n"
         ))?;
     }
+    if [before, after].iter().any(|lines| lines.iter().any(Line::is_of_one_run)) {
+        eprintln!(
+            "doorbell: a result of one run (--quick, or interrupted) has intervals that can't tell \
+             how far another run may be: differences may be chance all the same"
+        );
+    }
+    let missing = before.iter().filter(|line| !after.iter().any(|other| other.is_like(line)));
+    let missing: Vec<_> = missing.map(ToString::to_string).collect();
+    let missing = missing.join(", ");
+    if !missing.is_empty() {
+        eprintln!("doorbell: only the first result has {missing}");
+    }
     let Some(most) = how.fail_above else { return Ok(()) };
+    if !missing.is_empty() {
+        bail!("the second result lacks what the first has: {missing}");
+    }
     let worse = |change: &&Change<'_>| change.is_significant() && change.percent() > most;
     let worse: Vec<_> = changes.iter().filter(worse).map(Change::name).collect();
     if !worse.is_empty() {

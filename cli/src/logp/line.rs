@@ -90,6 +90,11 @@ impl Line {
         Some(Self(json))
     }
 
+    /// Whether the line is of a single run, whose rounds alone its intervals come from.
+    pub fn is_of_one_run(&self) -> bool {
+        self.0["runs"] == 1
+    }
+
     pub fn json(&self) -> &Value {
         &self.0
     }

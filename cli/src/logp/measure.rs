@@ -1,8 +1,11 @@
 //! A measurement: processes of this program that do it, and what they print.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, anyhow, bail};
+use nix::sys::signal::Signal;
+use thiserror::Error;
 
 use super::line::Line;
 use super::steps::Step;
@@ -39,8 +42,16 @@ fn finished(mut command: Command) -> anyhow::Result<Line> {
     }
 }
 
+/// A measurement that somebody has interrupted.
+#[derive(Debug, Error)]
+#[error("it was interrupted")]
+pub struct Interrupted;
+
 /// What a process said that has failed.
 pub fn failed(status: ExitStatus, said: &[u8]) -> anyhow::Error {
+    if status.signal() == Some(Signal::SIGINT as i32) {
+        return Interrupted.into();
+    }
     let said = String::from_utf8_lossy(said);
     let said = said.trim().replace("doorbell: ", "");
     anyhow!("{}", if said.is_empty() { status.to_string() } else { said })

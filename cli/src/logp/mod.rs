@@ -13,13 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::files::{self, Page};
 use crate::machine::Machine;
 use crate::out;
 use compare::Comparison;
 use line::Line;
+use measure::Interrupted;
 use page::Findings;
 use remote::Connected;
 use steps::{Layer, Step};
@@ -118,6 +119,9 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     if let [before, after] = &args.compare[..] {
+        if args.fail_above.is_some_and(|most| !most.is_finite() || most < 0.0) {
+            bail!("--fail-above takes a number of per cent that is zero or more");
+        }
         let how = Comparison { ratios: args.ratios, fail_above: args.fail_above };
         return compare::run(&compare::read(before)?, &compare::read(after)?, &how, args.json);
     }
@@ -127,6 +131,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let steps = steps::all(&devices, &args.layer);
     let page = Page::begin(args.page())?;
+    files::make_directory(args.svg.as_deref())?;
     let machine = Machine::here()?;
     if let Some(warning) = machine.warning() {
         eprintln!("doorbell: {warning}");
@@ -206,7 +211,7 @@ fn measure_all(args: &Args, steps: &[Step]) -> anyhow::Result<Found> {
     ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("handling Ctrl-C")?;
     let runs = RUNS[usize::from(args.quick)];
     let mut other = args.connect.as_deref().map(Connected::to).transpose()?;
-    let bar = bar(steps.len() as u64 * runs, args.json);
+    let bar = bar(steps.len() as u64 * runs);
     let begin = Instant::now();
     let mut found = vec![Vec::new(); steps.len()];
     let mut failures = vec![None; steps.len()];
@@ -223,6 +228,10 @@ fn measure_all(args: &Args, steps: &[Step]) -> anyhow::Result<Found> {
             };
             match line {
                 _ if INTERRUPTED.load(Ordering::Relaxed) => break 'all,
+                Err(why) if why.is::<Interrupted>() => {
+                    INTERRUPTED.store(true, Ordering::Relaxed);
+                    break 'all;
+                }
                 Ok(line) => found[number].push(line),
                 Err(why) => failures[number] = Some((step.to_string(), format!("{why:#}"))),
             }
@@ -239,9 +248,8 @@ fn measure_all(args: &Args, steps: &[Step]) -> anyhow::Result<Found> {
 }
 
 /// A bar with the time that is left, on standard error if that is a terminal.
-fn bar(steps: u64, hidden: bool) -> ProgressBar {
-    let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let bar = ProgressBar::with_draw_target(Some(steps), target);
+fn bar(steps: u64) -> ProgressBar {
+    let bar = ProgressBar::new(steps);
     let style = ProgressStyle::with_template("{msg:24} {wide_bar} {pos}/{len}, {eta} left");
     bar.set_style(style.expect("the template is one"));
     bar

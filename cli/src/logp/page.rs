@@ -117,7 +117,17 @@ fn parts(lines: &[Line]) -> Bars {
     let mut bars =
         Bars::stacked(Axis::linear("Half a round trip", "µs"), ["o_s", "L", "o_r"]).total("RTT/2");
     for line in lines {
-        let values = [SEND_OVERHEAD, LATENCY, RECEIVE_OVERHEAD].map(|one| line.get(one).map(value));
+        let [send, latency, receive, half] =
+            [SEND_OVERHEAD, LATENCY, RECEIVE_OVERHEAD, HALF_ROUND_TRIP]
+                .map(|one| line.get(one).map(value));
+        // The median of differences is not the difference of medians, and the parts are to add up.
+        let rest = |latency: Value| match (send, receive, half) {
+            (Some(send), Some(receive), Some(half)) => {
+                Value { value: half.value - send.value - receive.value, ..latency }
+            }
+            _ => latency,
+        };
+        let values = [send, latency.map(rest), receive];
         bars = bars.bar(Bar::new(line.layer(), values).group(line.device()));
     }
     bars

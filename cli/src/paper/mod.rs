@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "DEV", value_parser = DEVICES, requires = "paper")]
     device: Vec<String>,
 
-    /// A fifth of the time, and wider intervals
+    /// Fewer and shorter runs, and wider intervals
     #[arg(long, requires = "paper")]
     quick: bool,
 
@@ -59,7 +59,7 @@ const EXAMPLES: &str = "\
 Examples:
   doorbell paper                                       lists the papers
   doorbell paper vi-am-splitc                          over shared memory and raw Ethernet
-  doorbell paper vi-am-splitc --quick --device shm     some seconds
+  doorbell paper vi-am-splitc --quick --device shm     half a minute
   doorbell paper vi-am-splitc --csv > numbers.csv";
 
 /// A paper that can be measured again.
@@ -84,6 +84,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let (name, title) = paper.text();
     let usual = || (!args.json && !args.csv).then(|| format!("doorbell-{name}.html").into());
     let page = Page::begin(args.report.clone().or_else(usual))?;
+    files::make_directory(args.svg.as_deref())?;
     let machine = Machine::here()?;
     if let Some(warning) = machine.warning() {
         eprintln!("doorbell: {warning}");

@@ -102,7 +102,7 @@ fn measured(bench: &mut Bench, operation: &Operation, section: Section) -> Secti
     }
     let then = Bar::new("Myrinet, LANai 7", published.map(Number::exact));
     let then = then.published(cited(&format!("figure {number}")));
-    let title = format!("Figure {number}: the host's time of {name}");
+    let title = format!("The paper's figure {number}: the host's time of {name}");
     let figure = Figure::new(format!("figure-{number}"), title, bars.bar(then)).sentence(
         "How the host's time is shared out, here and in the paper. The base here does the work of \
          the paper's adapter, too.",
@@ -116,7 +116,7 @@ fn measured(bench: &mut Bench, operation: &Operation, section: Section) -> Secti
 fn table(operation: &Operation, found: &[(String, [Number; 4], [f64; 4])]) -> Table {
     let Operation { table: number, name, published, .. } = operation;
     let citation = cited(&format!("table {number}"));
-    let title = format!("Table {number}: {name}, both sides");
+    let title = format!("The paper's table {number}: {name}, both sides");
     let mut table = Table::new(format!("table-{number}"), title).column(Column::text("Category"));
     for (device, ..) in found {
         table = table.column(Column::number(device, "ns").decimals(0));

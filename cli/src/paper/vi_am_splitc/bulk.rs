@@ -77,14 +77,14 @@ fn figure(device: &str, layers: &[Times; 3]) -> Figure {
         .collect();
     Figure::new(
         format!("figure-5-{device}"),
-        format!("Figure 5: throughput of bulk transfers over {device}"),
+        format!("The paper's figure 5: throughput of bulk transfers over {device}"),
         lines,
     )
     .sentence(format!("The longest messages, in gigabytes a second: {}.", rates.join(", ")))
 }
 
 fn table() -> Table {
-    Table::new("table-5", "Table 5: what a message of 1 KiB takes longer than at verbs")
+    Table::new("table-5", "The paper's table 5: what a message of 1 KiB takes longer than at verbs")
         .column(Column::text("Layer"))
         .column(Column::number("Difference", "µs"))
         .column(Column::number("Memory copy", "µs"))

@@ -44,7 +44,7 @@ pub fn section(bench: &mut Bench) -> Section {
         bars = bars.bar(Bar::new("AM request in a stream", [gap]).group(&*device));
         notes.extend(notes_on(&device, times, round_trip));
     }
-    let figure = Figure::new("figure-2", "Figure 2: times of short operations", bars).sentence(
+    let figure = Figure::new("figure-2", "The paper's figure 2: times of short operations", bars).sentence(
         "What is awaited takes a round trip; what is only sent takes the time in which the next one \
          can be.",
     );
