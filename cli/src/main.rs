@@ -11,6 +11,7 @@ mod paper;
 mod perf;
 mod pingpong;
 mod processors;
+mod runs;
 
 use std::process::ExitCode;
 

@@ -11,7 +11,7 @@ pub struct Parameter {
     pub name: &'static str,
     pub unit: &'static str,
     key: &'static str,
-    /// How much more of its unit the value in JSON is.
+    /// Whether JSON has twice the value of the parameter.
     half: bool,
 }
 

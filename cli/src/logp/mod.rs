@@ -9,18 +9,15 @@ mod remote;
 mod steps;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::{Context, bail};
-use indicatif::{ProgressBar, ProgressStyle};
+use anyhow::bail;
 
 use crate::files::{self, Page};
 use crate::machine::Machine;
-use crate::out;
+use crate::{out, runs};
 use compare::Comparison;
 use line::Line;
-use measure::Interrupted;
 use page::Findings;
 use remote::Connected;
 use steps::{Layer, Step};
@@ -114,9 +111,6 @@ Examples:
   doorbell logp --device udp --device packet:eth0 --listen 0.0.0.0:4790     on one machine, and
   doorbell logp --device udp --device packet:eth0 --connect 192.0.2.1:4790  on the other";
 
-/// Whether somebody has interrupted this.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
 pub fn run(args: &Args) -> anyhow::Result<()> {
     if let [before, after] = &args.compare[..] {
         if args.fail_above.is_some_and(|most| !most.is_finite() || most < 0.0) {
@@ -207,15 +201,14 @@ type Found = (Vec<Line>, Vec<(String, String)>);
 /// Measures all steps, again and again as often as there are runs, or until somebody interrupts. The
 /// runs of a step are far apart, so that something that disturbs for a while hits few of them.
 fn measure_all(args: &Args, steps: &[Step]) -> anyhow::Result<Found> {
-    // The measuring processes are interrupted, too, by the terminal.
-    ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("handling Ctrl-C")?;
-    let runs = RUNS[usize::from(args.quick)];
+    runs::remember_interrupts()?;
+    let times = RUNS[usize::from(args.quick)];
     let mut other = args.connect.as_deref().map(Connected::to).transpose()?;
-    let bar = bar(steps.len() as u64 * runs);
+    let bar = runs::bar(steps.len() as u64 * times);
     let begin = Instant::now();
     let mut found = vec![Vec::new(); steps.len()];
     let mut failures = vec![None; steps.len()];
-    'all: for _ in 0..runs {
+    'all: for _ in 0..times {
         for (number, step) in steps.iter().enumerate() {
             bar.set_message(step.to_string());
             bar.inc(1);
@@ -227,30 +220,18 @@ fn measure_all(args: &Args, steps: &[Step]) -> anyhow::Result<Found> {
                 None => measure::pair(step, SECONDS),
             };
             match line {
-                _ if INTERRUPTED.load(Ordering::Relaxed) => break 'all,
-                Err(why) if why.is::<Interrupted>() => {
-                    INTERRUPTED.store(true, Ordering::Relaxed);
-                    break 'all;
-                }
+                _ if runs::is_interrupted() => break 'all,
                 Ok(line) => found[number].push(line),
                 Err(why) => failures[number] = Some((step.to_string(), format!("{why:#}"))),
             }
         }
     }
     bar.finish_and_clear();
-    if INTERRUPTED.load(Ordering::Relaxed) {
+    if runs::is_interrupted() {
         let (all, time) = (steps.len(), begin.elapsed());
         let measured = found.iter().filter(|lines| !lines.is_empty()).count();
         eprintln!("doorbell: interrupted after {time:.0?}; {measured} of {all} were measured");
     }
     let lines: Vec<_> = found.iter().filter_map(|lines| Line::of_runs(lines)).collect();
     Ok((lines, failures.into_iter().flatten().collect()))
-}
-
-/// A bar with the time that is left, on standard error if that is a terminal.
-fn bar(steps: u64) -> ProgressBar {
-    let bar = ProgressBar::new(steps);
-    let style = ProgressStyle::with_template("{msg:24} {wide_bar} {pos}/{len}, {eta} left");
-    bar.set_style(style.expect("the template is one"));
-    bar
 }

@@ -14,8 +14,9 @@ use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 
 use super::line::Line;
-use super::measure::{self, failed, this_program};
+use super::measure;
 use super::steps::Step;
+use crate::runs::{failed, this_program};
 
 /// How long either end waits for the other's word.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,15 +1,12 @@
 //! What is measured for a paper: runs of `doorbell perf`, one after the other.
 
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use anyhow::Context;
 use doorbell_logp::Estimate;
 use doorbell_report::{Note, Value as Number};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use crate::logp::line::Line;
+use crate::runs;
 
 /// How often each test is run, from which its interval comes.
 const REPETITIONS: [usize; 2] = [4, 3];
@@ -18,9 +15,6 @@ const STREAM: [f64; 2] = [0.15, 0.05];
 const LOGP: [f64; 2] = [0.4, 0.2];
 /// How many round trips a latency has.
 const ROUND_TRIPS: [&str; 2] = ["30000", "5000"];
-
-/// Whether somebody has interrupted this.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// A test of `doorbell perf` on a device, with its further arguments.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +35,8 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(devices: Vec<String>, quick: bool) -> anyhow::Result<Self> {
-        let handled = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
-        handled.context("handling Ctrl-C")?;
-        let bar = ProgressBar::new(0);
-        let style = ProgressStyle::with_template("{msg:44} {wide_bar} {pos}/{len}, {eta} left");
-        bar.set_style(style.expect("the template is one"));
+        runs::remember_interrupts()?;
+        let bar = runs::bar(0);
         Ok(Self { devices, quick, bar, found: Vec::new(), missing: Vec::new() })
     }
 
@@ -119,14 +110,15 @@ impl Bench {
 
     /// Runs a test once. What can't be measured is remembered, and why.
     fn once(&mut self, run: Run<'_>, how_much: &[&str]) -> Option<Value> {
-        if INTERRUPTED.load(Ordering::Relaxed) {
+        if runs::is_interrupted() {
             return None;
         }
         let Run { test, device, arguments } = run;
         let what = [&[test][..], arguments].concat().join(" ");
         self.bar.set_message(format!("{what} over {device}"));
-        match perf(run, how_much) {
-            _ if INTERRUPTED.load(Ordering::Relaxed) => None,
+        let line = ["perf", test, "--json", "--device", device];
+        match runs::line([&line[..], arguments, how_much].concat()) {
+            _ if runs::is_interrupted() => None,
             Ok(json) => {
                 let entry = json!({ "run": what, "device": device, "found": json });
                 self.found.push(entry);
@@ -147,23 +139,9 @@ impl Bench {
     /// Everything that was measured.
     pub fn finish(self) -> anyhow::Result<Vec<Value>> {
         self.bar.finish_and_clear();
-        if INTERRUPTED.load(Ordering::Relaxed) {
+        if runs::is_interrupted() {
             eprintln!("doorbell: interrupted after {} runs", self.found.len());
         }
         Ok(self.found)
     }
-}
-
-/// Runs a test in processes of its own, and reads the line that it prints.
-fn perf(run: Run<'_>, how_much: &[&str]) -> anyhow::Result<Value> {
-    let program = std::env::current_exe().context("looking for this program")?;
-    let mut command = Command::new(program);
-    command.args(["perf", run.test, "--json", "--device", run.device]);
-    let output = command.args(run.arguments).args(how_much).stdin(Stdio::null()).output();
-    let output = output.context("starting the measurement")?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().replace("doorbell: ", "");
-        anyhow::bail!("{}", if said.is_empty() { output.status.to_string() } else { said });
-    }
-    serde_json::from_slice(&output.stdout).context("reading what was measured")
 }

@@ -80,7 +80,7 @@ pub enum Am {
     BulkBw,
 }
 
-/// What of Split-C is measured.
+/// The tests of Split-C.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SplitC {
     GetLat,
