@@ -21,7 +21,6 @@ use super::test::Verb;
 use super::{Place, Plan};
 pub use end::{End, listen, open, progress};
 pub use guard::{Beat, Guard};
-pub use ping_pong::received;
 
 /// Runs one end of a test of the NIC.
 pub fn run(

@@ -2,16 +2,17 @@
 
 use anyhow::Context;
 use doorbell_logp::Requester;
+use doorbell_verbs::floor::{AtHand, Copied};
 use doorbell_verbs::work::Send;
 use doorbell_verbs::{
-    Buf, CompletionQueue, Data, Imm, Inline, Memory, Nic, Queues, QueuesConfig, ReceiveQueue,
-    Region, Registered, Rights, SendQueue, WorkRequest,
+    Buf, CompletionQueue, Imm, Memory, Nic, Queues, QueuesConfig, ReceiveQueue, Region, Registered,
+    Rights, SendQueue, WorkRequest,
 };
 
 use super::{Known, LONGEST, WINDOW, Waiting, measure};
 use crate::perf::Plan;
 use crate::perf::peer::Peer;
-use crate::perf::verbs::{Beat, End, Guard, listen, received};
+use crate::perf::verbs::{Beat, End, Guard, listen};
 
 /// The bytes of the shortest message, as of an answer.
 const SHORT: [u8; 16] = [7; 16];
@@ -39,29 +40,44 @@ struct Line {
 }
 
 impl Line {
-    /// A message as a request. Some are told of when they have been sent.
+    /// Sends a short message: copied where the device can do that, posted where it can't.
     #[inline]
-    fn request(&mut self, data: impl Into<Data>, last: bool) -> WorkRequest {
-        let send = Send::new(data.into());
-        let mut request: WorkRequest = if last { send.imm(Imm(0)) } else { send }.into();
+    fn send_short(&mut self, nic: &mut AtHand<'_>, last: bool) -> anyhow::Result<()> {
+        let imm = last.then_some(Imm(0));
+        let message = Copied { imm, bytes: [&SHORT, &[]], signalled: false };
+        if nic.send_copied(&mut self.send, &message) {
+            return Ok(());
+        }
+        let send = Send::inline(&SHORT)?;
+        let send = if last { send.imm(Imm(0)) } else { send };
+        self.post(nic, send)
+    }
+
+    /// Posts a message. Every [`SIGNALLED`]th has a completion, by which there is room for more.
+    #[inline]
+    fn post(&mut self, nic: &mut AtHand<'_>, send: Send) -> anyhow::Result<()> {
+        let mut request: WorkRequest = send.into();
         request.signalled = self.posted.is_multiple_of(SIGNALLED);
         self.posted += 1;
-        request
+        Ok(nic.post(&mut self.send, request)?)
     }
 
-    #[inline]
-    fn post(&mut self, data: impl Into<Data>, last: bool) -> anyhow::Result<()> {
-        let request = self.request(data, last);
-        Ok(self.send.post(request)?)
-    }
-
-    /// Takes what is told of sends: a queue of completions that is full holds up further sends.
+    /// Takes the completions of sends: a queue of completions that is full holds up further sends.
     #[inline]
     fn make_room(&mut self) -> anyhow::Result<()> {
-        while let Some(told) = self.told.poll() {
+        while let Some(told) = self.told.look() {
             told.outcome?;
         }
         Ok(())
+    }
+
+    /// Takes the next message, if one has come. Returns its buffer, and whether it was the last one.
+    #[inline]
+    fn take(&mut self) -> anyhow::Result<Option<(Memory, bool)>> {
+        let Some(mut completion) = self.received.look() else { return Ok(None) };
+        completion.outcome?;
+        let last = completion.attached.imm().is_some();
+        Ok(Some((std::mem::take(&mut completion.memory), last)))
     }
 
     /// Answers every message until the last one.
@@ -73,29 +89,45 @@ impl Line {
         Ok(())
     }
 
-    /// Answers the messages of some turns of the NIC. Whether the last one was among them. The receive
-    /// of a message is posted again when the answer has left.
+    /// Answers the messages of some turns of the NIC. Returns whether the last one was among them.
     fn answer_for_a_while(&mut self) -> anyhow::Result<bool> {
+        let nic = self.nic.clone();
         let mut over = false;
         for _ in 0..TURNS {
-            self.nic.turn();
-            while let Some(completion) = self.received.poll() {
-                over |= completion.attached.imm().is_some();
-                while self.send.room() == 0 {
-                    self.nic.turn();
-                    self.make_room()?;
-                }
-                self.post(inline(), false)?;
-                self.receive.post(0, received(completion)?)?;
-            }
-            self.make_room()?;
+            let answered = nic.turn_and_find(|nic| self.answer_all(nic, &mut over).transpose());
+            answered.transpose()?;
         }
         Ok(over)
     }
-}
 
-fn inline() -> Inline {
-    Inline::new(&SHORT).expect("it is short")
+    /// Answers what has come, each message before its buffer is posted again. Returns whether
+    /// anything had come.
+    #[inline]
+    fn answer_all(&mut self, mut nic: AtHand<'_>, over: &mut bool) -> anyhow::Result<Option<()>> {
+        self.make_room()?;
+        let mut found = None;
+        while self.send.room() > 0
+            && let Some((buffer, last)) = self.take()?
+        {
+            self.send_short(&mut nic, false)?;
+            self.receive.post(0, buffer)?;
+            *over |= last;
+            found = Some(());
+        }
+        Ok(found)
+    }
+
+    /// Counts the answers that have come, and posts their buffers again. Returns whether any had.
+    #[inline]
+    fn count_answers(&mut self) -> anyhow::Result<Option<()>> {
+        self.make_room()?;
+        let before = self.answered;
+        while let Some((buffer, _)) = self.take()? {
+            self.answered += 1;
+            self.receive.post(0, buffer)?;
+        }
+        Ok((self.answered != before).then_some(()))
+    }
 }
 
 impl Requester for Line {
@@ -107,25 +139,21 @@ impl Requester for Line {
             self.poll()?;
         }
         self.sent += 1;
+        let mut nic = AtHand::nothing();
         match bytes {
-            0 => self.post(inline(), false),
+            0 => self.send_short(&mut nic, false),
             _ => {
                 let data = self.payload.slice(0..bytes).context("the payload is shorter")?;
-                self.post(data, false)
+                self.post(&mut nic, Send::new(data))
             }
         }
     }
 
     #[inline]
     fn poll(&mut self) -> anyhow::Result<()> {
-        let before = self.answered;
-        self.nic.turn();
-        while let Some(completion) = self.received.poll() {
-            self.answered += 1;
-            self.receive.post(0, received(completion)?)?;
-        }
-        self.make_room()?;
-        self.waiting.look(self.answered != before)
+        let nic = self.nic.clone();
+        let found = nic.turn_and_find(|_| self.count_answers().transpose()).transpose()?;
+        self.waiting.look(found.is_some())
     }
 
     #[inline]
@@ -167,7 +195,7 @@ pub async fn run(
             return Ok((None, line));
         }
         let (rounds, known, mut line) = measure(line, plan, &beat).await?;
-        line.post(inline(), true)?;
+        line.send_short(&mut AtHand::nothing(), true)?;
         while line.answered <= line.sent {
             line.poll()?;
             tokio::task::yield_now().await;
