@@ -10,7 +10,11 @@ pub fn allowed(place: usize) -> anyhow::Result<usize> {
     let mut allowed = (0..CpuSet::count()).filter(|&processor| set.is_set(processor) == Ok(true));
     match allowed.nth(place) {
         Some(processor) => Ok(processor),
-        None => bail!("it takes {} processors, and this process may use {place}", place + 1),
+        None => bail!(
+            "two ends on one machine take {} processors, one each, and this process may use \
+             {place}: allow it more (`taskset`, the container's cpuset)",
+            place + 1
+        ),
     }
 }
 

@@ -103,6 +103,25 @@ impl Line {
         self.0[key].as_str().unwrap_or_default()
     }
 
+    /// The parameters whose intervals are wider than a fifth of their values and than 10 ns, with what
+    /// the line is of; `None` if there are none.
+    pub fn too_wide(&self) -> Option<String> {
+        let is_wide = |one: &Parameter| {
+            self.get(*one).is_some_and(|estimate| {
+                let most = if one.unit == "µs" { 0.010 } else { 0.010 * estimate.value.abs() };
+                estimate.width() > (0.2 * estimate.value.abs()).max(most)
+            })
+        };
+        let wide: Vec<_> =
+            PARAMETERS.iter().filter(|one| is_wide(one)).map(|one| one.name).collect();
+        (!wide.is_empty()).then(|| format!("{} of {self}", wide.join(", ")))
+    }
+
+    /// Whether the line is of Split-C's accesses to memory that the other process has mapped.
+    pub fn is_of_mapped_memory(&self) -> bool {
+        self.text("carrier") == "mapped"
+    }
+
     pub fn device(&self) -> &str {
         self.text("device")
     }

@@ -1,6 +1,7 @@
 //! `doorbell logp`: what a message costs, at every layer, on every device that works here.
 
 mod compare;
+pub mod devices;
 pub mod line;
 mod measure;
 mod page;
@@ -99,7 +100,7 @@ const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
 /// when it is to be quick.
 const RUNS: [u64; 2] = [8, 1];
 /// How many seconds each of these runs measures.
-const SECONDS: f64 = 0.55;
+const SECONDS: f64 = 0.65;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -126,7 +127,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let steps = steps::all(&devices, &args.layer);
     let page = Page::begin(args.page())?;
     files::make_directory(args.svg.as_deref())?;
-    let machine = Machine::here()?;
+    let machine = Machine::here(if args.connect.is_some() { 1 } else { 2 })?;
     if let Some(warning) = machine.warning() {
         eprintln!("doorbell: {warning}");
     }

@@ -6,6 +6,7 @@ use doorbell_report::{
 };
 use serde_json::json;
 
+use super::devices;
 use super::line::{
     GAP, GAP_PER_BYTE, HALF_ROUND_TRIP, LATENCY, Line, PARAMETERS, Parameter, RECEIVE_OVERHEAD,
     SEND_OVERHEAD,
@@ -30,7 +31,8 @@ pub fn report(findings: &Findings<'_>) -> Report {
     let mut report = summary(findings).json(raw.to_string());
     report = report.section(gaps(findings.lines)).section(bursts(findings.lines));
     report = report.section(long(findings.lines)).section(method());
-    report.section(Section::new("This machine").facts(findings.machine.facts()))
+    let facts = findings.machine.facts().into_iter().chain(devices::facts(findings.lines));
+    report.section(Section::new("This machine").facts(facts.collect::<Vec<_>>()))
 }
 
 /// The parameters and the parts of half a round trip, which is what a terminal shows.
@@ -77,7 +79,7 @@ fn table(lines: &[Line]) -> Table {
 /// What a reader must know to trust the numbers.
 fn notes(findings: &Findings<'_>) -> Vec<Note> {
     let mut notes: Vec<_> = findings.machine.warning().map(Note::warning).into_iter().collect();
-    let wide: Vec<_> = findings.lines.iter().filter_map(too_wide).collect();
+    let wide: Vec<_> = findings.lines.iter().filter_map(Line::too_wide).collect();
     if !wide.is_empty() {
         notes.push(Note::warning(format!(
             "Too uncertain to rely on, with intervals wider than a fifth of the value and than 10 \
@@ -85,32 +87,34 @@ fn notes(findings: &Findings<'_>) -> Vec<Note> {
             wide.join("; ")
         )));
     }
-    if findings.lines.iter().any(|line| is_below(line, LATENCY, 0.0)) {
-        notes.push(Note::warning(
-            "L is what remains of half a round trip without o_s and o_r. Here it is below zero for \
-             some: the sender's processor carries a message all the way into the receiver's memory \
-             or queue, and works on while the receiver already handles the message.",
-        ));
-    }
+    notes.extend(below_zero(findings.lines).map(Note::warning));
     let failures = findings.failures.iter();
     notes.extend(failures.map(|(step, why)| Note::missing(format!("{step}: {why}"))));
     notes
 }
 
-fn is_below(line: &Line, parameter: Parameter, limit: f64) -> bool {
-    line.get(parameter).is_some_and(|estimate| estimate.value < limit)
-}
-
-/// The parameters of a line whose intervals are too wide.
-fn too_wide(line: &Line) -> Option<String> {
-    let is_wide = |one: &Parameter| {
-        line.get(*one).is_some_and(|estimate| {
-            let most = if one.unit == "µs" { 0.010 } else { 0.010 * estimate.value.abs() };
-            estimate.width() > (0.2 * estimate.value.abs()).max(most)
-        })
-    };
-    let names: Vec<_> = PARAMETERS.iter().filter(|one| is_wide(one)).map(|one| one.name).collect();
-    (!names.is_empty()).then(|| format!("{} of {line}", names.join(", ")))
+/// Why L is below zero for some lines, if it is.
+fn below_zero(lines: &[Line]) -> Option<String> {
+    let is_below = |line: &&Line| line.get(LATENCY).is_some_and(|latency| latency.value < 0.0);
+    let (mapped, others): (Vec<_>, Vec<_>) =
+        lines.iter().filter(is_below).partition(|line| line.is_of_mapped_memory());
+    let mut text = String::new();
+    if !others.is_empty() {
+        let devices = devices_of(others).join(", ");
+        text += &format!(
+            "L is what remains of half a round trip without o_s and o_r. It is below zero over \
+             {devices}: the sender's processor carries a message all the way into the receiver's \
+             queue, and still works when the receiver already handles the message, so o_s and o_r \
+             overlap."
+        );
+    }
+    if !mapped.is_empty() {
+        let gap = if text.is_empty() { "" } else { " " };
+        text += gap;
+        text += "Gets from mapped memory are loads of the processor that sends: there is no message \
+                 whose latency L could be.";
+    }
+    (!text.is_empty()).then_some(text)
 }
 
 fn parts(lines: &[Line]) -> Bars {
@@ -178,7 +182,7 @@ fn gaps(lines: &[Line]) -> Section {
 }
 
 /// The devices, in the order of the lines.
-fn devices(lines: &[Line]) -> Vec<&str> {
+fn devices_of<'a>(lines: impl IntoIterator<Item = &'a Line>) -> Vec<&'a str> {
     let mut devices: Vec<&str> = Vec::new();
     for line in lines {
         if !devices.contains(&line.device()) {
@@ -194,7 +198,7 @@ fn bursts(lines: &[Line]) -> Section {
          request takes o_s or little more; in a long one each answer must be taken, too, and a \
          request takes g.",
     );
-    for device in devices(lines) {
+    for device in devices_of(lines) {
         let axes = (Axis::log2("Requests in a burst", ""), Axis::log("Time for a request", "µs"));
         let mut curves = Lines::new(axes.0, axes.1);
         let mut said = Vec::new();
@@ -220,7 +224,7 @@ fn long(lines: &[Line]) -> Section {
         "At a steady rate of longer requests each further byte takes G, the gap per byte of the \
          LogGP model.",
     );
-    for device in devices(lines) {
+    for device in devices_of(lines) {
         let axes = (Axis::bytes("Length of a request"), Axis::log("Time for a request", "µs"));
         let mut curves = Lines::new(axes.0, axes.1);
         let mut said = Vec::new();

@@ -37,8 +37,11 @@ pub struct Step {
     pub carrier: Option<&'static str>,
 }
 
-/// The carriers of Split-C, the default one of shared memory first.
-const CARRIERS: [&str; 3] = ["mapped", "one-sided", "messages"];
+/// The carriers of Split-C over shared memory, the default one first.
+const OVER_SHARED_MEMORY: [&str; 3] = ["mapped", "one-sided", "messages"];
+/// The carriers of Split-C over networks, the default one first: messages for short accesses and RDMA
+/// for long ones.
+const OVER_NETWORKS: [&str; 3] = ["mixed", "one-sided", "messages"];
 
 impl Step {
     /// The arguments of `doorbell perf` that measure the step for so many seconds.
@@ -69,7 +72,10 @@ impl Step {
         let layer = Layer::ALL.into_iter().find(|layer| asked["layer"] == layer.name())?;
         let carrier = match &asked["carrier"] {
             Value::Null => None,
-            named => Some(CARRIERS.into_iter().find(|carrier| named == carrier)?),
+            named => {
+                let mut all = OVER_SHARED_MEMORY.into_iter().chain(OVER_NETWORKS);
+                Some(all.find(|carrier| named == carrier)?)
+            }
         };
         let device = devices.iter().find(|device| asked["device"] == kind(device))?;
         Some(Self { layer, device: device.clone(), carrier })
@@ -88,8 +94,8 @@ pub fn all(devices: &[String], layers: &[Layer]) -> Vec<Step> {
     for device in devices {
         for &layer in layers {
             let carriers: &[_] = match (layer, kind(device)) {
-                (Layer::Splitc, "shm") => &CARRIERS.map(Some),
-                (Layer::Splitc, _) => &[Some("one-sided"), Some("messages")],
+                (Layer::Splitc, "shm") => &OVER_SHARED_MEMORY.map(Some),
+                (Layer::Splitc, _) => &OVER_NETWORKS.map(Some),
                 _ => &[None],
             };
             let step = |&carrier| Step { layer, device: device.clone(), carrier };
@@ -116,10 +122,10 @@ mod tests {
     #[test]
     fn a_step_is_measured_on_the_other_machines_device_of_the_same_kind() {
         let steps = all(&["packet:eth0".to_owned()], &[Layer::Splitc]);
-        assert_eq!(steps.len(), 2);
+        assert_eq!(steps.len(), 3);
         let theirs = ["udp:10.0.0.2:0".to_owned(), "packet:eth7".to_owned()];
         let there = Step::from_json(&steps[1].to_json(), &theirs).expect("packet is there");
-        assert_eq!((&*there.device, there.carrier), ("packet:eth7", Some("messages")));
+        assert_eq!((&*there.device, there.carrier), ("packet:eth7", Some("one-sided")));
         assert_eq!(Step::from_json(&steps[1].to_json(), &theirs[..1]), None);
         assert_eq!(Step::from_json(&json!({ "layer": "tcp", "device": "udp" }), &theirs), None);
     }

@@ -16,6 +16,8 @@ use crate::processors;
 pub struct Machine {
     processor: String,
     processors: usize,
+    /// How many ends of a measurement run on this machine: one or two.
+    ends: usize,
     kernel: String,
     hypervisor: bool,
     governor: Option<String>,
@@ -25,8 +27,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks at this machine, for a tenth of a second.
-    pub fn here() -> anyhow::Result<Self> {
+    /// Looks for a tenth of a second at this machine, which is to run one or two ends of a measurement.
+    pub fn here(ends: usize) -> anyhow::Result<Self> {
         let machine = discover::Machine::here();
         let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {
@@ -37,15 +39,16 @@ impl Machine {
             let text = fs::read_to_string(path).ok()?;
             text.split_whitespace().next().map(ToOwned::to_owned)
         };
-        let both = [processors::allowed(0)?, processors::allowed(1)?];
+        let of_ends = (0..ends).map(processors::allowed).collect::<anyhow::Result<Vec<_>>>()?;
         Ok(Self {
             processor: field("model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
             processors: machine.processors,
+            ends,
             kernel: machine.kernel,
             hypervisor: field("flags").is_some_and(|flags| flags.contains(" hypervisor")),
             governor: first_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             load: first_of("/proc/loadavg"),
-            noise: Noise::of(both)?,
+            noise: Noise::of(&of_ends)?,
         })
     }
 
@@ -56,12 +59,13 @@ impl Machine {
 
     /// Names and values for a reader.
     pub fn facts(&self) -> Vec<(String, String)> {
-        let Self { processor, processors, kernel, hypervisor, governor, load, noise } = self;
+        let Self { processor, processors, ends, kernel, hypervisor, governor, load, noise } = self;
         let fact = |name: &str, value: String| (name.to_owned(), value);
         let guest = if *hypervisor { ", in a virtual machine" } else { "" };
+        let bound = if *ends == 2 { "; the two ends are bound to the first two" } else { "" };
         let mut facts = vec![
             fact("Processor", format!("{processor}{guest}")),
-            fact("Processors", format!("{processors}; the two ends are bound to the first two")),
+            fact("Processors", format!("{processors}{bound}")),
             fact("Kernel", format!("Linux {kernel}")),
             fact("Noise", format!("{noise}")),
         ];

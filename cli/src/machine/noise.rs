@@ -25,9 +25,10 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Watches two processors at once.
-    pub fn of(both: [usize; 2]) -> anyhow::Result<Self> {
-        let watchers = both.map(|processor| thread::spawn(move || watch(processor)));
+    /// Watches several processors at once.
+    pub fn of(processors: &[usize]) -> anyhow::Result<Self> {
+        let start = |&processor| thread::spawn(move || watch(processor));
+        let watchers: Vec<_> = processors.iter().map(start).collect();
         let mut noise = Self { share: 0.0, longest: Duration::ZERO };
         for watcher in watchers {
             let found = watcher.join().map_err(|_| anyhow!("watching a processor panicked"))??;

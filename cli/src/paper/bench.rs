@@ -1,5 +1,7 @@
 //! What is measured for a paper: runs of `doorbell perf`, one after the other.
 
+use std::fmt;
+
 use doorbell_logp::Estimate;
 use doorbell_report::{Note, Value as Number};
 use indicatif::ProgressBar;
@@ -13,6 +15,8 @@ const REPETITIONS: [usize; 2] = [4, 3];
 /// For how many seconds a stream is measured, and the parameters of LogP; then of a quick run.
 const STREAM: [f64; 2] = [0.15, 0.05];
 const LOGP: [f64; 2] = [0.4, 0.2];
+/// The width of an interval, as a share of its value, from which the value is not to be relied on.
+const TOO_WIDE: f64 = 0.2;
 /// How many round trips a latency has.
 const ROUND_TRIPS: [&str; 2] = ["30000", "5000"];
 
@@ -24,6 +28,18 @@ pub struct Run<'a> {
     pub arguments: &'a [&'a str],
 }
 
+impl Run<'_> {
+    fn test_and_arguments(&self) -> String {
+        [&[self.test][..], self.arguments].concat().join(" ")
+    }
+}
+
+impl fmt::Display for Run<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} over {}", self.test_and_arguments(), self.device)
+    }
+}
+
 /// Runs tests, and keeps what they found.
 pub struct Bench {
     devices: Vec<String>,
@@ -31,13 +47,15 @@ pub struct Bench {
     bar: ProgressBar,
     found: Vec<Value>,
     missing: Vec<String>,
+    /// The measurements whose intervals are too wide.
+    wide: Vec<String>,
 }
 
 impl Bench {
     pub fn new(devices: Vec<String>, quick: bool) -> anyhow::Result<Self> {
         runs::remember_interrupts()?;
         let bar = runs::bar(0);
-        Ok(Self { devices, quick, bar, found: Vec::new(), missing: Vec::new() })
+        Ok(Self { devices, quick, bar, found: Vec::new(), missing: Vec::new(), wide: Vec::new() })
     }
 
     pub fn devices(&self) -> Vec<String> {
@@ -83,13 +101,16 @@ impl Bench {
         for _ in 0..self.choose(REPETITIONS) {
             lines.extend(Line::from_json(self.once(run, &["--pair", "--seconds", &seconds])?));
         }
-        Line::of_runs(&lines)
+        let line = Line::of_runs(&lines)?;
+        self.wide.extend(line.too_wide());
+        Some(line)
     }
 
-    /// What the host's time is spent on: the line that the test prints.
-    pub fn costs(&mut self, run: Run<'_>) -> Option<Value> {
+    /// What the host's time is spent on: the line that the test prints, of each of several runs.
+    pub fn costs(&mut self, run: Run<'_>) -> Vec<Value> {
         self.bar.inc(1);
-        self.once(run, &[])
+        let times = 0..self.choose(REPETITIONS);
+        times.map_while(|_| self.once(run, &[])).collect()
     }
 
     fn repeated(
@@ -104,7 +125,11 @@ impl Bench {
         for _ in 0..self.choose(REPETITIONS) {
             values.extend(of(&self.once(run, &how_much)?));
         }
-        let Estimate { value, low, high } = Estimate::of_runs(&values)?;
+        let estimate = Estimate::of_runs(&values)?;
+        if estimate.width() > TOO_WIDE * estimate.value.abs() {
+            self.wide.push(run.to_string());
+        }
+        let Estimate { value, low, high } = estimate;
         Some(Number::within(value, low, high))
     }
 
@@ -114,26 +139,39 @@ impl Bench {
             return None;
         }
         let Run { test, device, arguments } = run;
-        let what = [&[test][..], arguments].concat().join(" ");
-        self.bar.set_message(format!("{what} over {device}"));
+        self.bar.set_message(run.to_string());
         let line = ["perf", test, "--json", "--device", device];
         match runs::line([&line[..], arguments, how_much].concat()) {
             _ if runs::is_interrupted() => None,
             Ok(json) => {
-                let entry = json!({ "run": what, "device": device, "found": json });
+                let entry =
+                    json!({ "run": run.test_and_arguments(), "device": device, "found": json });
                 self.found.push(entry);
                 Some(json)
             }
             Err(why) => {
-                self.missing.push(format!("{what} over {device}: {why:#}"));
+                self.missing.push(format!("{run}: {why:#}"));
                 None
             }
         }
     }
 
-    /// Notes for what could not be measured since this was asked before.
-    pub fn missing(&mut self) -> Vec<Note> {
-        self.missing.drain(..).map(Note::missing).collect()
+    /// Notes for what could not be measured, or only with too wide an interval, since this was asked
+    /// before.
+    pub fn troubles(&mut self) -> Vec<Note> {
+        let mut notes: Vec<_> = self.missing.drain(..).map(Note::missing).collect();
+        if !self.wide.is_empty() {
+            let wide = std::mem::take(&mut self.wide).join("; ");
+            notes.push(Note::warning(format!(
+                "Too uncertain to rely on, with intervals wider than a fifth of the value: {wide}."
+            )));
+        }
+        notes
+    }
+
+    /// What has been measured of the parameters of LogP.
+    pub fn lines(&self) -> Vec<Line> {
+        self.found.iter().filter_map(|entry| Line::from_json(entry["found"].clone())).collect()
     }
 
     /// Everything that was measured.

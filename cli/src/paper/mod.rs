@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let usual = || (!args.json && !args.csv).then(|| format!("doorbell-{name}.html").into());
     let page = Page::begin(args.report.clone().or_else(usual))?;
     files::make_directory(args.svg.as_deref())?;
-    let machine = Machine::here()?;
+    let machine = Machine::here(2)?;
     if let Some(warning) = machine.warning() {
         eprintln!("doorbell: {warning}");
     }

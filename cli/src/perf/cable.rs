@@ -45,9 +45,18 @@ fn leave_as_user() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The interfaces' numbers, each free in a namespace that was just made. Linux delays the news that
+/// the other end of a veth pair is up, for up to a second, if both ends have the same number, as the
+/// first ones of two namespaces would have.
+const NUMBERS: [u32; 2] = [1000, 1001];
+
 /// Lays a cable from an interface here to one in the namespace of another process.
 pub fn lay([near, far]: [&str; 2], process: u64, mtu: u32) -> anyhow::Result<()> {
-    ip(&format!("link add {near} mtu {mtu} type veth peer name {far} mtu {mtu} netns {process}"))
+    let [here, there] = NUMBERS;
+    ip(&format!(
+        "link add {near} index {here} mtu {mtu} type veth peer name {far} index {there} mtu {mtu} \
+         netns {process}"
+    ))
 }
 
 /// The least MTU with which the kernel does IPv6.

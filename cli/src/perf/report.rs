@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use doorbell_logp::{Estimate, Parameters, Point};
+use doorbell_verbs::Capabilities;
 use serde_json::{Value, json};
 
 use super::costs::{self, Breakdown};
@@ -29,8 +30,8 @@ pub enum Found {
     Rate(f64),
     /// A share of a processor.
     Share(f64),
-    /// The parameters of LogP.
-    LogP(Box<Known>),
+    /// The parameters of LogP, and what the device can do that they were measured on.
+    LogP(Box<Known>, Capabilities),
     /// What the host's time is spent on.
     Costs(Box<Breakdown>),
 }
@@ -48,7 +49,7 @@ pub fn print(plan: &Plan, figures: &Figures, form: Form) -> anyhow::Result<()> {
 fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
     let (mut latency, mut rate, mut share) = (None, None, None);
     match &figures.found {
-        Found::LogP(known) => return of_logp(plan, figures, known),
+        Found::LogP(known, device) => return of_logp(plan, figures, known, device),
         Found::Costs(parts) => return costs::fields(plan, figures, parts),
         Found::Latency(summary) => latency = Some(summary),
         Found::Rate(messages) => rate = Some(*messages),
@@ -73,7 +74,12 @@ fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
 }
 
 /// The parameters of LogP, as programs read them: each with its interval beside it.
-fn of_logp(plan: &Plan, figures: &Figures, known: &Known) -> Vec<(&'static str, Value)> {
+fn of_logp(
+    plan: &Plan,
+    figures: &Figures,
+    known: &Known,
+    device: &Capabilities,
+) -> Vec<(&'static str, Value)> {
     let layer = match plan.test {
         Test::LogP(Layer::Verbs) => "verbs",
         Test::LogP(Layer::Am) => "am",
@@ -94,6 +100,10 @@ fn of_logp(plan: &Plan, figures: &Figures, known: &Known) -> Vec<(&'static str, 
         ("carrier", json!(carrier)),
         ("device", json!(figures.device)),
         ("policy", json!((layer == "am").then(|| plan.policy.name()))),
+        ("mtu", json!(device.mtu.bytes())),
+        ("packets_a_frame", json!(device.run)),
+        ("segmentation", json!(device.segmentation)),
+        ("checksum", json!(device.checksum)),
         ("rounds", json!(figures.iters)),
         ("g_is_of_the_processor", json!(gap_is_of_the_processor)),
     ];
@@ -164,7 +174,7 @@ fn words(plan: &Plan, figures: &Figures) -> String {
             rate / 1e6,
             rate * plan.test.mean_size(size) / 1e9
         ),
-        Found::LogP(known) => format!("{what}: {iters} rounds\n{}\n", known.parameters),
+        Found::LogP(known, _) => format!("{what}: {iters} rounds\n{}\n", known.parameters),
         Found::Costs(parts) => costs::words(plan, figures, parts),
         Found::Share(share) => format!("{test}{over}: {:.4} % of a processor\n", share * 100.0),
     }

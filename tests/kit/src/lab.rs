@@ -274,8 +274,12 @@ impl Lab {
     ) -> Result<Cable, LabError> {
         let number = self.cables.replace(self.cables.get() + 1);
         let other = format!("/proc/{}/fd/{}", std::process::id(), far.file.as_raw_fd());
+        // Linux delays the news that the other end of a veth pair is up, for up to a second, if both
+        // ends have the same number, as the first ones of two namespaces would have.
+        let [here, there] = [0, 1].map(|end| 1000 + 2 * u32::from(number) + end);
         near.ip(&format!(
-            "link add {near_name} mtu {mtu} type veth peer name {far_name} mtu {mtu} netns {other}"
+            "link add {near_name} index {here} mtu {mtu} type veth peer name {far_name} index \
+             {there} mtu {mtu} netns {other}"
         ))?;
         for (namespace, interface) in [(near, near_name), (far, far_name)] {
             // No address of its own making.

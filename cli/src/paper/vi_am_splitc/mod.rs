@@ -12,6 +12,7 @@ mod single;
 use doorbell_report::{Note, Report, Section, Value};
 
 use super::bench::Bench;
+use crate::logp::devices;
 use crate::machine::Machine;
 
 /// How many tests all sections run on a device, for the progress bar.
@@ -35,12 +36,14 @@ pub fn report(bench: &mut Bench, machine: &Machine) -> Report {
         designs::section,
     ] {
         let mut section = measure(bench);
-        for note in bench.missing() {
+        for note in bench.troubles() {
             section = section.note(note);
         }
         report = report.section(section);
     }
-    report.section(beyond(machine)).section(Section::new("This machine").facts(machine.facts()))
+    let facts = machine.facts().into_iter().chain(devices::facts(&bench.lines()));
+    let here = Section::new("This machine").facts(facts.collect::<Vec<_>>());
+    report.section(beyond(machine)).section(here)
 }
 
 /// What the paper has and this machine can't show.

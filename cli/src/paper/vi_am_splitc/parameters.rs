@@ -76,8 +76,8 @@ fn notes_on(device: &str, lines: &[Option<Line>; 6]) -> Vec<doorbell_report::Not
             is_between(difference(am, verbs), 0.1 * am.value, f64::INFINITY),
             format!(
                 "The mapping of Active Messages to the interface costs a substantial part of half a \
-                 round trip: 5.4 of 35.6 µs, 15 % (§7.1). Over {device}: {above:.3} of {:.3} µs, \
-                 {share:.0} %.",
+                 round trip: 5.4 of 35.6 µs, 15 % (§7.1; here judged as a tenth or more). Over \
+                 {device}: {above:.3} of {:.3} µs, {share:.0} %.",
                 am.value
             ),
         ));
@@ -97,7 +97,7 @@ fn notes_on(device: &str, lines: &[Option<Line>; 6]) -> Vec<doorbell_report::Not
             is_between(ratio(splitc, am), 1.0 / 1.25, 1.25),
             format!(
                 "Split-C and Active Messages perform very similarly, despite their different \
-                 mapping (§7.2). Over {device}, half a round trip of a get by messages: {:.3}, of \
+                 mapping (§7.2; here judged as within 25 %). Over {device}, half a round trip of a get by messages: {:.3}, of \
                  an Active Message: {:.3} µs.",
                 splitc.value, am.value
             ),

@@ -45,8 +45,8 @@ pub fn section(bench: &mut Bench) -> Section {
         notes.extend(notes_on(&device, times, round_trip));
     }
     let figure = Figure::new("figure-2", "The paper's figure 2: times of short operations", bars).sentence(
-        "What is awaited takes a round trip; what is only sent takes the time in which the next one \
-         can be.",
+        "An operation that is awaited takes a round trip; in a stream, an operation takes the time \
+         until the next one can be sent.",
     );
     section = section.figure(figure);
     notes.into_iter().fold(section, Section::note)
@@ -65,8 +65,8 @@ fn notes_on(device: &str, times: [Option<Value>; 5], round_trip: Option<Value>) 
         notes.push(claim(
             is_between(ratio(read, round_trip), 1.0 / 1.25, 1.25),
             format!(
-                "A read takes about the round trip of an Active Message (§7.2). Over {device}: \
-                 {:.3} beside {:.3} µs.",
+                "A read takes about the round trip of an Active Message (§7.2; here judged as within \
+                 25 %). Over {device}: {:.3} beside {:.3} µs.",
                 read.value, round_trip.value
             ),
         ));

@@ -65,16 +65,16 @@ pub fn run(
     runtime.context("a runtime")?.block_on(async {
         let nic = open(plan, place)?;
         let guard = Guard::over(&nic, peer)?;
-        let device = Some(nic.capabilities().name);
+        let capabilities = *nic.capabilities();
         let found = match layer {
             Layer::Verbs => verbs::run(nic, &guard, plan, peer).await?,
             Layer::Am => am::run(&nic, &guard, plan, peer).await?,
             Layer::SplitC => splitc::run(&nic, &guard, plan, peer, place).await?,
         };
         Ok(found.map(|(iters, known)| Figures {
-            device,
+            device: Some(capabilities.name),
             iters,
-            found: Found::LogP(Box::new(known)),
+            found: Found::LogP(Box::new(known), capabilities),
         }))
     })
 }
