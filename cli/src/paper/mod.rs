@@ -58,7 +58,7 @@ const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
 const EXAMPLES: &str = "\
 Examples:
   doorbell paper                                       lists the papers
-  doorbell paper vi-am-splitc                          over shared memory and raw Ethernet
+  doorbell paper vi-am-splitc                          over shared memory and raw Ethernet, in three minutes
   doorbell paper vi-am-splitc --quick --device shm     half a minute
   doorbell paper vi-am-splitc --csv > numbers.csv";
 

@@ -45,14 +45,16 @@ fn leave_as_user() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The interfaces' numbers, each free in a namespace that was just made. Linux delays the news that
-/// the other end of a veth pair is up, for up to a second, if both ends have the same number, as the
-/// first ones of two namespaces would have.
-const NUMBERS: [u32; 2] = [1000, 1001];
+/// The number of the first interface; those of a namespace that was just made are lower.
+const FIRST_NUMBER: usize = 1000;
 
-/// Lays a cable from an interface here to one in the namespace of another process.
-pub fn lay([near, far]: [&str; 2], process: u64, mtu: u32) -> anyhow::Result<()> {
-    let [here, there] = NUMBERS;
+/// Lays the cable of a number from an interface here to one in the namespace of another process.
+///
+/// All interfaces get different numbers: Linux delays the news that the other end of a veth pair is
+/// up, for up to a second, if both ends have the same number, as the first ones of two namespaces
+/// would have.
+pub fn lay(cable: usize, [near, far]: [&str; 2], process: u64, mtu: u32) -> anyhow::Result<()> {
+    let [here, there] = [0, 1].map(|end| FIRST_NUMBER + 2 * cable + end);
     ip(&format!(
         "link add {near} index {here} mtu {mtu} type veth peer name {far} index {there} mtu {mtu} \
          netns {process}"

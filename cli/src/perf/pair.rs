@@ -51,7 +51,7 @@ pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     if wired {
         // It tells its process number when it has left for a namespace of its own.
         let far = peer.hear()?.as_u64().context("the second process's number")?;
-        cable::lay(INTERFACES, far, args.mtu)?;
+        cable::lay(0, INTERFACES, far, args.mtu)?;
         plug_in(args, &mut peer, 0)?;
     }
     play(args, plan, &mut peer, &Place { device: &device(args, 0), here: ADDRESSES[0], spare })?;

@@ -35,7 +35,7 @@ impl<'a> Ends<'a> {
             for pair in 0..2 {
                 let interfaces = [0, 1].map(|end| interface(pair, end));
                 let [near, far] = interfaces.each_ref().map(String::as_str);
-                cable::lay([near, far], process::id().into(), args.mtu)?;
+                cable::lay(pair, [near, far], process::id().into(), args.mtu)?;
                 for (end, interface) in interfaces.iter().enumerate() {
                     cable::take_up(interface, address(pair, end), args.mtu)?;
                 }
