@@ -115,6 +115,7 @@
 pub use doorbell_am as am;
 pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire};
 pub use doorbell_logp as logp;
+pub use doorbell_rpc as rpc;
 pub use doorbell_splitc as splitc;
 pub use doorbell_transports as transports;
 pub use doorbell_verbs as verbs;

@@ -206,8 +206,11 @@ impl<'r> Request<'r> {
         Kept::new(self.0.link.clone(), (header, id), buffer, payload, placed)
     }
 
-    /// Has a task answer it, or say when it ends that there is no answer.
-    pub(crate) fn spawn<F>(self, handler: impl FnOnce(Kept) -> F)
+    /// Has a task of the runtime answer the request, which is given to `handler` to make the task's
+    /// future. A task that ends without an answer, or panics, has the caller told so. The future is
+    /// dropped at its next await when nobody waits for the answer any more. If as many asynchronous
+    /// handlers are under way as may be, the request goes back as [`Busy`](Undeliverable::Busy).
+    pub fn spawn<F>(self, handler: impl FnOnce(Kept) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {

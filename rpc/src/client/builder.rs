@@ -1,0 +1,160 @@
+//! How channels are configured.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use doorbell_am::{Bundle, Endpoint, EndpointBuilder, Handlers, Name, NameError, OpenError};
+use tokio::sync::Semaphore;
+
+use super::connector::{Backoff, Connector};
+use super::{Channel, Inner};
+use crate::status::Status;
+
+/// How a channel is to be, from its limits to its device.
+#[derive(Clone, Debug)]
+#[must_use = "a channel is there when it is connected"]
+pub struct ChannelBuilder {
+    device: Option<String>,
+    endpoint: EndpointBuilder,
+    in_flight: usize,
+    sheds: bool,
+    timeout: Option<Duration>,
+    patience: Duration,
+    backoff: Backoff,
+}
+
+impl Default for ChannelBuilder {
+    fn default() -> Self {
+        Self {
+            device: None,
+            endpoint: Endpoint::builder(),
+            in_flight: 256,
+            sheds: false,
+            timeout: None,
+            patience: Duration::from_secs(5),
+            backoff: Backoff::default(),
+        }
+    }
+}
+
+/// How long servers may take to answer calls without a deadline.
+const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl ChannelBuilder {
+    /// The device that the channel opens: `udp:192.0.2.8:0`, `packet:eth0`, … Unless set, any address of
+    /// this machine for a server on `udp`, and `shm` for one on `shm`.
+    pub fn device(self, device: impl Into<String>) -> Self {
+        Self { device: Some(device.into()), ..self }
+    }
+
+    /// The most calls in flight, 256 unless set. Further ones wait.
+    pub fn in_flight(self, calls: usize) -> Self {
+        Self { in_flight: calls.clamp(1, Semaphore::MAX_PERMITS), ..self }
+    }
+
+    /// Has calls beyond the most in flight fail with
+    /// [`ResourceExhausted`](crate::Code::ResourceExhausted) rather than wait.
+    pub fn shed(self) -> Self {
+        Self { sheds: true, ..self }
+    }
+
+    /// The time of calls that have no deadline of their own.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
+    }
+
+    /// How long a call without a deadline waits for a connection, five seconds unless set.
+    pub fn connect_timeout(self, timeout: Duration) -> Self {
+        Self { patience: timeout, ..self }
+    }
+
+    /// The pauses between attempts to connect.
+    pub fn backoff(self, backoff: Backoff) -> Self {
+        Self { backoff, ..self }
+    }
+
+    /// The endpoint of Active Messages below: tags, credits, the NIC, and all else that it can be
+    /// configured to be.
+    pub fn endpoint(self, configure: impl FnOnce(EndpointBuilder) -> EndpointBuilder) -> Self {
+        Self { endpoint: configure(self.endpoint), ..self }
+    }
+
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// When the name is none, the device can't be opened, or the server can't be connected to in time.
+    pub async fn connect(
+        self,
+        name: impl TryInto<Name, Error: Into<NameError>>,
+    ) -> Result<Channel, Status> {
+        let channel = self.connect_lazily(name).await?;
+        channel.0.connector.connection(None).await?;
+        Ok(channel)
+    }
+
+    /// A channel that connects when the first call is made.
+    ///
+    /// # Errors
+    /// When the name is none, or the device can't be opened.
+    pub async fn connect_lazily(
+        self,
+        name: impl TryInto<Name, Error: Into<NameError>>,
+    ) -> Result<Channel, Status> {
+        let name = parsed(name)?;
+        let device = self.device.clone().map_or_else(|| device_for(&name), Ok)?;
+        let opened = self.endpoint.clone().patience(PATIENCE).open(&device, Handlers::new()).await;
+        Ok(self.over(opened.map_err(|why| unopened(&device, why))?, name))
+    }
+
+    /// A channel on a bundle, whose NIC it shares with other endpoints. It connects when the first call
+    /// is made.
+    ///
+    /// # Errors
+    /// When the name is none, or the bundle's NIC has no room for it.
+    pub async fn connect_on(
+        self,
+        bundle: &Bundle,
+        name: impl TryInto<Name, Error: Into<NameError>>,
+    ) -> Result<Channel, Status> {
+        let name = parsed(name)?;
+        let opened = self.endpoint.clone().patience(PATIENCE).open_on(bundle, Handlers::new()).await;
+        Ok(self.over(opened.map_err(|why| unopened("a bundle", why))?, name))
+    }
+
+    fn over(self, endpoint: Endpoint, name: Name) -> Channel {
+        Channel(Arc::new(Inner {
+            connector: Connector::new(endpoint, name, self.backoff, self.patience),
+            permits: Semaphore::new(self.in_flight),
+            most: self.in_flight,
+            sheds: self.sheds,
+            timeout: self.timeout,
+            next: AtomicU64::new(0),
+        }))
+    }
+}
+
+fn parsed(name: impl TryInto<Name, Error: Into<NameError>>) -> Result<Name, Status> {
+    name.try_into().map_err(|why| {
+        let why = why.into();
+        Status::invalid_argument(why.to_string()).with_source(why)
+    })
+}
+
+fn unopened(device: &str, why: OpenError) -> Status {
+    Status::unavailable(format!("opening {device} for a channel: {why}")).with_source(why)
+}
+
+/// The device by which a server of a name can be reached.
+fn device_for(name: &Name) -> Result<String, Status> {
+    let address = name.address();
+    match address.split(':').next() {
+        Some("udp") if address.starts_with("udp:[") => Ok("udp:[::]:0".to_owned()),
+        Some("udp") => Ok("udp:0.0.0.0:0".to_owned()),
+        Some("shm") => Ok("shm".to_owned()),
+        _ => Err(Status::invalid_argument(format!(
+            "which interface leads to {name} can't be told from its name: name the device, as in \
+             `Channel::builder().device(\"packet:eth0\")`"
+        ))),
+    }
+}

@@ -1,0 +1,169 @@
+//! A connection of a client to its server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use doorbell_am::{CallError, Endpoint, Name, Peer, Reply};
+use tokio::time::Instant;
+
+use crate::message::{Body, Response};
+use crate::status::{Code, Status};
+use crate::wire::{self, CALL, CANCEL, CallHead, Flags, HELLO, Hello, VERSION, WELCOME, Welcome};
+
+/// A connection over which calls go, and the session that the server has for the client.
+#[derive(Debug)]
+pub struct Connection {
+    peer: Peer,
+    /// The session's number, by which the server knows which calls have begun.
+    pub session: u64,
+    /// The number of the server, which is another one when it has started anew.
+    pub server: u64,
+    /// The longest body that the server takes.
+    pub longest: u64,
+    broken: AtomicBool,
+}
+
+/// How a call that has no answer ended.
+pub enum Lost {
+    /// The request was never sent.
+    Unsent(Status),
+    /// The connection ended after the request was sent: whether it was handled is not known.
+    Unknown(Status),
+    /// The call is over.
+    Over(Status),
+}
+
+impl Connection {
+    /// Connects, and opens a session or goes on with the one that the client had.
+    pub async fn open(
+        endpoint: &Endpoint,
+        name: &Name,
+        client: u64,
+        before: u64,
+    ) -> Result<Arc<Self>, Status> {
+        let peer = endpoint.connect(name).await.map_err(|why| {
+            Status::unavailable(format!("connecting to {name}: {why}")).with_source(why)
+        })?;
+        let hello = Hello { version: VERSION, client, session: before };
+        let reply = peer.call(HELLO, hello.words()).await;
+        let reply = reply.map_err(|why| {
+            Status::unavailable(format!("greeting {name}: {why}")).with_source(why)
+        })?;
+        let words = reply.arguments(WELCOME).map_err(|why| {
+            Status::unavailable(format!("{name} is no RPC server: {why}")).with_source(why)
+        })?;
+        let Welcome { version, session, server, longest } = Welcome::from_words(words);
+        if version != VERSION {
+            return Err(Status::failed_precondition(format!(
+                "{name} speaks version {version} of Doorbell's RPC, and this client version {VERSION}: \
+                 build both from the same version"
+            )));
+        }
+        if session == 0 {
+            return Err(Status::resource_exhausted(format!(
+                "{name} has as many clients as it knows at a time: raise its limit of sessions"
+            )));
+        }
+        Ok(Arc::new(Self { peer, session, server, longest, broken: AtomicBool::new(false) }))
+    }
+
+    /// Whether calls may go over the connection.
+    pub fn is_up(&self) -> bool {
+        !self.broken.load(Ordering::Relaxed) && self.peer.ending().is_none()
+    }
+
+    /// Sends a call, and waits for its answer until a deadline.
+    pub async fn call(
+        &self,
+        head: CallHead,
+        payload: &[u8],
+        deadline: Option<Instant>,
+    ) -> Result<Reply, Lost> {
+        let mut given_up = GivenUp { connection: self, call: head.call, armed: true };
+        let answered = match deadline {
+            None => self.peer.call_with(CALL, head.words(), payload).await,
+            Some(deadline) => {
+                let within = deadline.saturating_duration_since(Instant::now());
+                self.peer.within(within).call_with(CALL, head.words(), payload).await
+            }
+        };
+        given_up.armed = matches!(answered, Err(CallError::Deadline { .. }));
+        answered.map_err(|why| self.lost(why))
+    }
+
+    fn lost(&self, why: CallError) -> Lost {
+        let text = why.to_string();
+        match why {
+            CallError::Deadline { .. } => {
+                Lost::Over(Status::deadline_exceeded(text).with_source(why))
+            }
+            CallError::PeerGone { .. } => {
+                self.broken.store(true, Ordering::Relaxed);
+                Lost::Unknown(Status::unavailable(text).with_source(why))
+            }
+            CallError::NotSent { why: doorbell_am::SendError::Payload { .. }, .. } => {
+                Lost::Over(Status::resource_exhausted(text).with_source(why))
+            }
+            CallError::NotSent { .. } => {
+                self.broken.store(true, Ordering::Relaxed);
+                Lost::Unsent(Status::unavailable(text).with_source(why))
+            }
+            CallError::Undeliverable { .. } => {
+                Lost::Over(Status::internal(text).with_source(why))
+            }
+            _ => Lost::Over(Status::internal(text).with_source(why)),
+        }
+    }
+
+    /// Tells the server that nobody waits for a call any more.
+    fn cancel(&self, call: u64) {
+        let words = [self.session, call];
+        match self.peer.try_credit() {
+            Ok(Some(credit)) => _ = credit.request(CANCEL, words),
+            Ok(None) => {
+                let peer = self.peer.within(Duration::from_secs(1));
+                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                    runtime.spawn(async move { peer.request(CANCEL, words).await });
+                }
+            }
+            // The server knows by itself of calls whose clients have gone.
+            Err(_) => {}
+        }
+    }
+}
+
+/// Tells the server when a call is dropped before it was answered.
+struct GivenUp<'c> {
+    connection: &'c Connection,
+    call: u64,
+    armed: bool,
+}
+
+impl Drop for GivenUp<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.connection.cancel(self.call);
+        }
+    }
+}
+
+/// The response that a reply carries.
+///
+/// # Errors
+/// The status that the server has answered with, or that of a reply that is none.
+pub fn response(reply: Reply) -> Result<Response<Body>, Status> {
+    let malformed = |why: &dyn std::fmt::Display| {
+        Status::internal(format!("the server's answer can't be read: {why}"))
+    };
+    let shape = reply.arguments(wire::ANSWER).map_err(|why| malformed(&why))?;
+    let flags = Flags::unpack(shape);
+    let payload: Bytes = reply.into_payload();
+    if flags.code != Code::Ok.number() {
+        let message = String::from_utf8_lossy(&payload);
+        return Err(Status::new(Code::from_number(flags.code), message));
+    }
+    let (metadata, body) = wire::split(flags.metadata, payload).map_err(|why| malformed(&why))?;
+    Ok(Response::with_metadata(metadata, Body::Whole(body)))
+}

@@ -1,0 +1,238 @@
+//! Clients: channels to servers, and how they are configured.
+
+mod builder;
+mod connection;
+mod connector;
+mod typed;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use doorbell_am::Name;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
+use tower_service::Service;
+
+pub use builder::ChannelBuilder;
+pub use connector::Backoff;
+pub use typed::Client;
+
+use self::connection::{Lost, response};
+use self::connector::Connector;
+use crate::context::{Inherited, earlier};
+use crate::message::{Body, Request, Response};
+use crate::status::Status;
+use crate::wire::{CallHead, Content, Flags};
+
+/// A channel to a server: a tower service that sends requests over one connection, which it makes again
+/// when it has ended. Clones share the connection.
+///
+/// `poll_ready` is always ready and reserves nothing. A call takes a permit when its future first runs,
+/// and waits while as many calls are in flight as may be; the permit goes with the future.
+#[derive(Clone)]
+pub struct Channel(Arc<Inner>);
+
+struct Inner {
+    connector: Connector,
+    permits: Semaphore,
+    most: usize,
+    /// Whether a call beyond the most in flight fails rather than waits.
+    sheds: bool,
+    /// How long calls have that have no deadline of their own.
+    timeout: Option<Duration>,
+    next: AtomicU64,
+}
+
+/// How often a call is sent again whose connection has ended.
+const RESENDS: usize = 8;
+
+impl Channel {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// When the name is none, the device of its kind can't be opened here, or the server can't be
+    /// connected to within five seconds.
+    pub async fn connect(name: impl TryInto<Name, Error: Into<doorbell_am::NameError>>) -> Result<Self, Status> {
+        Self::builder().connect(name).await
+    }
+
+    /// What a channel can be configured to be.
+    #[must_use]
+    pub fn builder() -> ChannelBuilder {
+        ChannelBuilder::default()
+    }
+
+    /// The name of the server.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        self.0.connector.name()
+    }
+
+    /// Whether there is a connection now.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.0.connector.current().is_some()
+    }
+
+    /// How many more calls may be begun without waiting.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.0.permits.available_permits()
+    }
+
+    /// Sends a request, and waits for the response.
+    ///
+    /// # Errors
+    /// The status that the server has answered with, or why there is no answer.
+    pub async fn send(&self, mut request: Request<Body>) -> Result<Response<Body>, Status> {
+        let own = self.0.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let deadline = earlier(request.deadline().or(own), Inherited::here().deadline);
+        request.set_deadline(deadline);
+        let _permit = self.0.permit(deadline).await?;
+        self.0.send(request).await
+    }
+}
+
+impl Inner {
+    /// Waits until a call more may be in flight.
+    async fn permit(&self, deadline: Option<Instant>) -> Result<SemaphorePermit<'_>, Status> {
+        if let Ok(permit) = self.permits.try_acquire() {
+            return Ok(permit);
+        }
+        let most = self.most;
+        if self.sheds {
+            return Err(Status::resource_exhausted(format!(
+                "{most} calls are in flight to {}, as many as the channel allows: call again later",
+                self.connector.name()
+            )));
+        }
+        let permit = self.permits.acquire();
+        let permit = match deadline {
+            None => permit.await,
+            Some(deadline) => tokio::time::timeout_at(deadline, permit).await.map_err(|_| {
+                Status::deadline_exceeded(format!(
+                    "the call waited for one of the {most} that may be in flight to {} until its time \
+                     was over",
+                    self.connector.name()
+                ))
+            })?,
+        };
+        Ok(permit.expect("the semaphore is never closed"))
+    }
+
+    /// Sends a request over the connection; if that ends, over the next one, unless the call may have
+    /// run and must not run twice.
+    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Status> {
+        let (method, deadline) = (request.method(), request.deadline());
+        let call = self.next.fetch_add(1, Ordering::Relaxed);
+        let metadata = request.metadata().clone();
+        let content = Content::new(&metadata, request.into_inner().whole()?)?;
+        let (mut sent_by, mut resends): (Option<(u64, u64)>, usize) = (None, 0);
+        loop {
+            let connection = self.connector.connection(deadline).await?;
+            let knows = |before| before == (connection.server, connection.session);
+            if let Some(before) = sent_by
+                && !method.is_idempotent()
+                && !knows(before)
+            {
+                return Err(Status::unavailable(format!(
+                    "the connection ended before {method} was answered, and the server that is there \
+                     now does not know whether it ran; mark the method idempotent to have it called \
+                     again"
+                )));
+            }
+            let head = CallHead {
+                session: connection.session,
+                call,
+                method: method.number(),
+                schema: method.schema_number(),
+                timeout: remaining(deadline)?,
+                flags: Flags { metadata: content.metadata, again: resends > 0, ..Flags::default() },
+            };
+            match connection.call(head, &content.bytes, deadline).await {
+                Ok(reply) => return response(reply).map_err(|status| unknown_method(status, method)),
+                Err(Lost::Over(status)) => return Err(status),
+                Err(Lost::Unsent(status) | Lost::Unknown(status)) if resends == RESENDS => {
+                    return Err(status);
+                }
+                Err(Lost::Unsent(_)) => {}
+                Err(Lost::Unknown(_)) => {
+                    sent_by = Some((connection.server, connection.session));
+                }
+            }
+            resends += 1;
+        }
+    }
+}
+
+/// The microseconds until a deadline, at least one; zero if there is none.
+fn remaining(deadline: Option<Instant>) -> Result<u64, Status> {
+    let Some(deadline) = deadline else { return Ok(0) };
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(Status::deadline_exceeded("the call's time was over before it was sent"));
+    }
+    Ok(u64::try_from(left.as_micros()).unwrap_or(u64::MAX).max(1))
+}
+
+/// The status with the path of the method if the server does not have that: it knows the number alone.
+fn unknown_method(status: Status, method: crate::MethodId) -> Status {
+    match status.code() {
+        crate::Code::Unimplemented => {
+            Status::unimplemented(format!("calling {method}: {}", status.message()))
+        }
+        _ => status,
+    }
+}
+
+impl Service<Request<Body>> for Channel {
+    type Response = Response<Body>;
+    type Error = Status;
+    type Future = Sending;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Sending {
+        let channel = self.clone();
+        Sending(Box::pin(async move { channel.send(request).await }))
+    }
+}
+
+/// The future of a call of a [`Channel`]. To drop it gives the call up, and tells the server.
+pub struct Sending(Pin<Box<dyn Future<Output = Result<Response<Body>, Status>> + Send>>);
+
+impl Future for Sending {
+    type Output = Result<Response<Body>, Status>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+impl fmt::Debug for Sending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sending").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channel")
+            .field("name", &self.name().to_string())
+            .field("connected", &self.is_connected())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A number that nobody can guess, and not zero.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id()).max(1)
+}

@@ -1,0 +1,130 @@
+//! Codecs: how values become the bytes of a body, and bytes values.
+
+use std::error::Error;
+
+use bytes::{Bytes, BytesMut};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Status;
+
+/// An error of a codec.
+pub type CodecError = Box<dyn Error + Send + Sync>;
+
+/// How values of a type become the bytes of a body, and bytes values again.
+///
+/// [`Postcard`] does for all types that serde knows, and [`Raw`] for bytes that stay what they are. A
+/// codec of one's own is a type without values:
+///
+/// ```
+/// use bytes::{Bytes, BytesMut};
+/// use doorbell::rpc::{Codec, CodecError};
+///
+/// /// Text as lines that end with a newline.
+/// struct Lines;
+///
+/// impl Codec<String> for Lines {
+///     fn encode(line: &String, into: &mut BytesMut) -> Result<(), CodecError> {
+///         into.extend_from_slice(line.as_bytes());
+///         into.extend_from_slice(b"\n");
+///         Ok(())
+///     }
+///
+///     fn decode(bytes: Bytes) -> Result<String, CodecError> {
+///         let text = std::str::from_utf8(&bytes)?;
+///         Ok(text.strip_suffix('\n').ok_or("the line has no end")?.to_owned())
+///     }
+/// }
+/// ```
+pub trait Codec<T>: 'static {
+    /// Appends the bytes of a value.
+    ///
+    /// # Errors
+    /// When the value can't be encoded. The call fails with [`Internal`](crate::Code::Internal).
+    fn encode(value: &T, into: &mut BytesMut) -> Result<(), CodecError>;
+
+    /// A value from all of some bytes, which may have come from anybody.
+    ///
+    /// # Errors
+    /// When the bytes are no value. The call fails with
+    /// [`InvalidArgument`](crate::Code::InvalidArgument) at a server, with
+    /// [`Internal`](crate::Code::Internal) at a client.
+    fn decode(bytes: Bytes) -> Result<T, CodecError>;
+
+    /// The bytes of a value, which a codec gives away that has them already.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    fn into_bytes(value: T) -> Result<Bytes, CodecError> {
+        let mut bytes = BytesMut::new();
+        Self::encode(&value, &mut bytes)?;
+        Ok(bytes.freeze())
+    }
+}
+
+/// The codec postcard: compact, and for every type with serde's `Serialize` and `Deserialize`.
+///
+/// Fields are told apart by their order alone, so client and server must have the same types.
+#[derive(Clone, Copy, Debug)]
+pub enum Postcard {}
+
+impl<T: Serialize + DeserializeOwned> Codec<T> for Postcard {
+    fn encode(value: &T, into: &mut BytesMut) -> Result<(), CodecError> {
+        postcard::serialize_with_flavor(value, Appending(into)).map_err(Into::into)
+    }
+
+    fn decode(bytes: Bytes) -> Result<T, CodecError> {
+        let (value, rest) = postcard::take_from_bytes(&bytes)?;
+        match rest.len() {
+            0 => Ok(value),
+            more => Err(format!("{more} bytes follow the value").into()),
+        }
+    }
+}
+
+/// Appends what postcard serializes to a buffer.
+struct Appending<'b>(&'b mut BytesMut);
+
+impl postcard::ser_flavors::Flavor for Appending<'_> {
+    type Output = ();
+
+    fn try_extend(&mut self, data: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(data);
+        Ok(())
+    }
+
+    fn try_push(&mut self, data: u8) -> postcard::Result<()> {
+        self.0.extend_from_slice(&[data]);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
+
+/// The codec of bytes that travel as they are, without a copy.
+#[derive(Clone, Copy, Debug)]
+pub enum Raw {}
+
+impl Codec<Bytes> for Raw {
+    fn encode(value: &Bytes, into: &mut BytesMut) -> Result<(), CodecError> {
+        into.extend_from_slice(value);
+        Ok(())
+    }
+
+    fn decode(bytes: Bytes) -> Result<Bytes, CodecError> {
+        Ok(bytes)
+    }
+
+    fn into_bytes(value: Bytes) -> Result<Bytes, CodecError> {
+        Ok(value)
+    }
+}
+
+/// The body of a value that a server or a client sends.
+pub(crate) fn encoded<T, C: Codec<T>>(value: T) -> Result<Bytes, Status> {
+    C::into_bytes(value).map_err(|why| {
+        Status::internal(format!("encoding a {}: {why}", std::any::type_name::<T>())).with_source(why)
+    })
+}

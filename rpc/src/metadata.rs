@@ -1,0 +1,199 @@
+//! Metadata: what travels with a call beside its body.
+
+use std::fmt;
+use std::str;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// The most bytes that all names and values of a message may have together.
+pub const MOST_METADATA: usize = 2048;
+
+/// Names and values that travel with a request or a response beside the body: who calls, in which
+/// trace, with which credentials.
+///
+/// Names are ASCII in lower case, values any bytes. A name may have several values. All together are
+/// at most [`MOST_METADATA`] bytes, with four bytes for each pair; more fail the call with
+/// [`ResourceExhausted`](crate::Code::ResourceExhausted).
+///
+/// ```
+/// use doorbell::rpc::Metadata;
+///
+/// let mut metadata = Metadata::new();
+/// metadata.insert("user", "ann");
+/// assert_eq!(metadata.text("user"), Some("ann"));
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Metadata {
+    pairs: Vec<(String, Bytes)>,
+}
+
+/// Metadata that came could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the metadata ends within a name or a value, or a name is not ASCII in lower case")]
+pub struct MetadataError;
+
+impl Metadata {
+    /// No names and values yet. Allocates nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { pairs: Vec::new() }
+    }
+
+    /// Whether there are no pairs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// The first value of a name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Bytes> {
+        self.all(name).next()
+    }
+
+    /// The first value of a name, if it is text.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(|value| str::from_utf8(value).ok())
+    }
+
+    /// All values of a name, in their order.
+    pub fn all<'m>(&'m self, name: &str) -> impl Iterator<Item = &'m Bytes> {
+        self.pairs.iter().filter(move |(one, _)| one == name).map(|(_, value)| value)
+    }
+
+    /// All pairs, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Bytes)> {
+        self.pairs.iter().map(|(name, value)| (&**name, value))
+    }
+
+    /// Puts a value in the place of all that the name has.
+    ///
+    /// # Panics
+    /// When the name is empty, longer than 255 bytes, or has other characters than lower-case letters,
+    /// digits, `-`, `_` and `.`.
+    pub fn insert(&mut self, name: &str, value: impl Into<Value>) {
+        self.remove(name);
+        self.append(name, value);
+    }
+
+    /// Adds a value to those that the name has.
+    ///
+    /// # Panics
+    /// As [`insert`](Self::insert).
+    pub fn append(&mut self, name: &str, value: impl Into<Value>) {
+        assert!(is_name(name), "`{name}` is no name of metadata: lower-case letters, digits, - _ .");
+        self.pairs.push((name.to_owned(), value.into().0));
+    }
+
+    /// Removes all values of a name. Returns whether there were any.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let before = self.pairs.len();
+        self.pairs.retain(|(one, _)| one != name);
+        before != self.pairs.len()
+    }
+
+    /// How many bytes the metadata takes on the wire.
+    pub(crate) fn encoded_len(&self) -> usize {
+        self.pairs.iter().map(|(name, value)| 4 + name.len() + value.len()).sum()
+    }
+
+    /// Appends the metadata to a message: for each pair a byte and two with the lengths, the name, and
+    /// the value, and a byte that is zero.
+    pub(crate) fn encode(&self, into: &mut BytesMut) {
+        for (name, value) in &self.pairs {
+            into.put_u8(name.len() as u8);
+            into.put_u16(value.len() as u16);
+            into.put_slice(name.as_bytes());
+            into.put_slice(value);
+            into.put_u8(0);
+        }
+    }
+
+    /// Reads metadata from all of some bytes.
+    pub(crate) fn decode(mut bytes: Bytes) -> Result<Self, MetadataError> {
+        let mut pairs = Vec::new();
+        while !bytes.is_empty() {
+            if bytes.len() < 4 {
+                return Err(MetadataError);
+            }
+            let name = usize::from(bytes[0]);
+            let value = usize::from(u16::from_be_bytes([bytes[1], bytes[2]]));
+            if bytes.len() < 4 + name + value || bytes[3 + name + value] != 0 {
+                return Err(MetadataError);
+            }
+            let text = str::from_utf8(&bytes[3..3 + name]).map_err(|_| MetadataError)?;
+            if !is_name(text) {
+                return Err(MetadataError);
+            }
+            pairs.push((text.to_owned(), bytes.slice(3 + name..3 + name + value)));
+            bytes = bytes.slice(4 + name + value..);
+        }
+        Ok(Self { pairs })
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
+    !name.is_empty() && name.len() <= 255 && name.bytes().all(is_allowed)
+}
+
+impl fmt::Debug for Metadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// A value of metadata, made from text or from bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Value(Bytes);
+
+impl From<&'static str> for Value {
+    fn from(text: &'static str) -> Self {
+        Self(Bytes::from_static(text.as_bytes()))
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<Bytes> for Value {
+    fn from(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_that_was_encoded_is_decoded_with_all_values_of_a_name() {
+        let mut metadata = Metadata::new();
+        metadata.append("user", "ann");
+        metadata.append("role", "reader");
+        metadata.append("role", Bytes::from_static(&[0, 255]));
+        let mut bytes = BytesMut::new();
+        metadata.encode(&mut bytes);
+        assert_eq!(bytes.len(), metadata.encoded_len());
+        let decoded = Metadata::decode(bytes.freeze()).expect("it was encoded");
+        assert_eq!(decoded, metadata);
+        assert_eq!(decoded.all("role").count(), 2);
+    }
+
+    #[test]
+    fn metadata_that_is_cut_off_is_an_error() {
+        let mut metadata = Metadata::new();
+        metadata.append("user", "ann");
+        let mut bytes = BytesMut::new();
+        metadata.encode(&mut bytes);
+        let bytes = bytes.freeze();
+        for len in 1..bytes.len() {
+            assert_eq!(Metadata::decode(bytes.slice(..len)), Err(MetadataError), "{len}");
+        }
+    }
+}

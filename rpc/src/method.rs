@@ -1,0 +1,151 @@
+//! Methods: what a call names.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+
+use crate::codec::Postcard;
+
+/// A method without its types: a path, a schema, and what may be done with calls of it.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodId {
+    path: &'static str,
+    /// The number that stands for the path on the wire.
+    number: u64,
+    schema: &'static str,
+    /// The number that stands for the schema; zero if none is named, which fits any.
+    schema_number: u64,
+    idempotent: bool,
+}
+
+impl MethodId {
+    pub(crate) const NONE: Self = Self::new("");
+
+    /// A method with a path, such as `kv.Store/get`.
+    #[must_use]
+    pub const fn new(path: &'static str) -> Self {
+        Self { path, number: hash(path), schema: "", schema_number: 0, idempotent: false }
+    }
+
+    /// The method with a text for its types. A server refuses calls whose text is another than its own,
+    /// before it reads their bodies.
+    #[must_use]
+    pub const fn schema(self, schema: &'static str) -> Self {
+        Self { schema, schema_number: hash(schema), ..self }
+    }
+
+    /// The method, calls of which may run more than once without harm: so they may be tried again when
+    /// it is not known whether they ran.
+    #[must_use]
+    pub const fn idempotent(self) -> Self {
+        Self { idempotent: true, ..self }
+    }
+
+    /// The path.
+    #[must_use]
+    pub const fn path(&self) -> &'static str {
+        self.path
+    }
+
+    /// The text for the types; empty if there is none.
+    #[must_use]
+    pub const fn schema_text(&self) -> &'static str {
+        self.schema
+    }
+
+    /// Whether calls may run more than once without harm.
+    #[must_use]
+    pub const fn is_idempotent(&self) -> bool {
+        self.idempotent
+    }
+
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) const fn schema_number(&self) -> u64 {
+        self.schema_number
+    }
+}
+
+impl PartialEq for MethodId {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path && self.schema == other.schema
+    }
+}
+
+impl Eq for MethodId {}
+
+impl Hash for MethodId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl fmt::Display for MethodId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.path)
+    }
+}
+
+/// A method with the types of its request and its response, and the codec of both: what a router and
+/// a caller that are written by hand share.
+///
+/// ```
+/// use doorbell::rpc::Method;
+///
+/// const ADD: Method<(u64, u64), u64> = Method::new("calculator/add").idempotent();
+/// ```
+pub struct Method<A, R, C = Postcard>(MethodId, PhantomData<fn(A, C) -> R>);
+
+impl<A, R, C> Method<A, R, C> {
+    /// A method with a path.
+    #[must_use]
+    pub const fn new(path: &'static str) -> Self {
+        Self(MethodId::new(path), PhantomData)
+    }
+
+    /// As [`MethodId::schema`].
+    #[must_use]
+    pub const fn schema(self, schema: &'static str) -> Self {
+        Self(self.0.schema(schema), PhantomData)
+    }
+
+    /// As [`MethodId::idempotent`].
+    #[must_use]
+    pub const fn idempotent(self) -> Self {
+        Self(self.0.idempotent(), PhantomData)
+    }
+
+    /// The method without its types.
+    #[must_use]
+    pub const fn id(&self) -> MethodId {
+        self.0
+    }
+}
+
+impl<A, R, C> Clone for Method<A, R, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A, R, C> Copy for Method<A, R, C> {}
+
+impl<A, R, C> fmt::Debug for Method<A, R, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number that stands for a text: FNV-1a of 64 bits, and never zero.
+const fn hash(text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut at = 0;
+    while at < bytes.len() {
+        hash = (hash ^ bytes[at] as u64).wrapping_mul(0x0100_0000_01b3);
+        at += 1;
+    }
+    if hash == 0 { 1 } else { hash }
+}

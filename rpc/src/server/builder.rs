@@ -1,0 +1,109 @@
+//! How servers are configured.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorbell_am::{Bundle, Endpoint, EndpointBuilder, OpenError};
+
+use super::core::{Core, Limits};
+use super::router::Router;
+use super::{Open, Server};
+
+/// How a server is to be, from its methods to its device.
+#[derive(Debug)]
+#[must_use = "a server takes calls when it is opened"]
+pub struct ServerBuilder {
+    router: Router,
+    endpoint: EndpointBuilder,
+    limits: Limits,
+}
+
+impl Default for ServerBuilder {
+    fn default() -> Self {
+        Self {
+            router: Router::new(),
+            endpoint: Endpoint::builder(),
+            limits: Limits {
+                running: 65_536,
+                longest: 64 << 20,
+                sessions: 65_536,
+                remember: Duration::from_secs(60),
+            },
+        }
+    }
+}
+
+/// How long handlers may take whose callers have no deadline: Active Messages bound that.
+const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl ServerBuilder {
+    /// Adds methods.
+    ///
+    /// # Panics
+    /// When the server has one of them already.
+    #[track_caller]
+    pub fn add_service(self, service: impl Into<Router>) -> Self {
+        Self { router: self.router.merge(service.into()), ..self }
+    }
+
+    /// The number by which clients name the server at its device's address: one that nobody can guess
+    /// unless set.
+    pub fn service(self, number: u64) -> Self {
+        Self { endpoint: self.endpoint.service(number), ..self }
+    }
+
+    /// The most handlers that run at a time, 65,536 unless set: calls beyond are refused at once with
+    /// [`ResourceExhausted`](crate::Code::ResourceExhausted).
+    pub fn most_running(mut self, handlers: usize) -> Self {
+        self.limits.running = handlers;
+        self
+    }
+
+    /// The longest body that the server takes, 64 MiB unless set.
+    pub fn longest_body(mut self, bytes: usize) -> Self {
+        self.limits.longest = bytes;
+        self
+    }
+
+    /// The most clients that the server knows at a time, 65,536 unless set, and for how long it
+    /// remembers the latest calls of a client that has gone, a minute unless set: within that time a
+    /// client that comes again may send calls once more whose answers it has lost, and none runs twice.
+    pub fn sessions(mut self, most: usize, remember: Duration) -> Self {
+        self.limits.sessions = most;
+        self.limits.remember = remember;
+        self
+    }
+
+    /// The endpoint of Active Messages below: credits, tags, the NIC, and all else that it can be
+    /// configured to be.
+    pub fn endpoint(self, configure: impl FnOnce(EndpointBuilder) -> EndpointBuilder) -> Self {
+        Self { endpoint: configure(self.endpoint), ..self }
+    }
+
+    /// Opens the server on a device: `udp:192.0.2.7:5000`, `shm:kv`, `packet:eth0`, … It takes calls from
+    /// now on.
+    ///
+    /// # Errors
+    /// When the device can't be opened.
+    pub async fn open(self, device: &str) -> Result<Server, OpenError> {
+        let core = Core::new(self.router, self.limits);
+        let endpoint = settled(self.endpoint).open(device, core.handlers()).await?;
+        Ok(Server(Arc::new(Open::new(endpoint, core))))
+    }
+
+    /// Opens the server on a bundle, whose NIC it shares with other endpoints.
+    ///
+    /// # Errors
+    /// When the bundle's NIC has no room for it.
+    pub async fn open_on(self, bundle: &Bundle) -> Result<Server, OpenError> {
+        let core = Core::new(self.router, self.limits);
+        let endpoint = settled(self.endpoint).open_on(bundle, core.handlers()).await?;
+        Ok(Server(Arc::new(Open::new(endpoint, core))))
+    }
+}
+
+/// The endpoint as every server has it: asynchronous handlers are bounded by the server, and its time is
+/// its callers'.
+fn settled(endpoint: EndpointBuilder) -> EndpointBuilder {
+    endpoint.tasks(1 << 20).patience(PATIENCE)
+}

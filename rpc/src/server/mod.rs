@@ -1,0 +1,99 @@
+//! Servers: methods and their handlers, on a device.
+
+mod answer;
+mod builder;
+mod core;
+mod router;
+mod sessions;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorbell_am::{Endpoint, Name};
+use tokio::task::AbortHandle;
+
+pub use builder::ServerBuilder;
+pub use router::Router;
+
+use self::core::Core;
+
+/// A server that takes calls.
+///
+/// When the last handle is dropped, the server ends at once: handlers that run are dropped, and their
+/// callers told that the server has gone. [`shutdown`](Self::shutdown) ends a server gracefully.
+#[derive(Clone)]
+pub struct Server(Arc<Open>);
+
+struct Open {
+    endpoint: Endpoint,
+    core: Arc<Core>,
+    sweeps: AbortHandle,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.sweeps.abort();
+    }
+}
+
+impl Server {
+    /// A server without methods, to configure and to open.
+    #[must_use]
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::default()
+    }
+
+    /// The name by which clients connect.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        self.0.endpoint.name()
+    }
+
+    /// How many handlers run now.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.0.core.running()
+    }
+
+    /// How many clients the server knows: those that are connected, and those that it still remembers.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.0.core.sessions().len()
+    }
+
+    /// Ends the server gracefully: from now on calls are refused with
+    /// [`Unavailable`](crate::Code::Unavailable), handlers that run are waited for, and their answers
+    /// sent. A handler that never ends holds the end up: bound the wait with `tokio::time::timeout`, and
+    /// drop the server.
+    pub async fn shutdown(&self) {
+        self.0.core.close().await;
+        self.0.endpoint.unmap_all().await;
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("name", &self.name().to_string())
+            .field("running", &self.running())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How often sessions are looked through for clients that have gone.
+const SWEEP: Duration = Duration::from_secs(5);
+
+impl Open {
+    fn new(endpoint: Endpoint, core: Arc<Core>) -> Self {
+        let swept = Arc::downgrade(&core);
+        let sweeps = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(SWEEP).await;
+                let Some(core) = swept.upgrade() else { return };
+                core.sessions().sweep(tokio::time::Instant::now());
+            }
+        });
+        Self { endpoint, core, sweeps: sweeps.abort_handle() }
+    }
+}

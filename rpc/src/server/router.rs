@@ -1,0 +1,314 @@
+//! Which handler each method has.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_core::Stream;
+use futures_util::StreamExt;
+use tower_service::Service;
+
+use crate::codec::{Codec, encoded};
+use crate::message::{Body, Request, Response, Streaming};
+use crate::method::{Method, MethodId};
+use crate::status::Status;
+
+/// How a handler answers.
+pub type Answered = Result<Response<Body>, Status>;
+
+/// The future of a handler.
+pub type Answering = Pin<Box<dyn Future<Output = Answered> + Send>>;
+
+/// A handler without its types.
+pub type Handler = Arc<dyn Fn(Request<Body>) -> Answering + Send + Sync>;
+
+/// A method and its handler.
+#[derive(Clone)]
+pub struct Route {
+    pub method: MethodId,
+    pub handler: Handler,
+    /// Whether the handler may run where its request was received.
+    pub inline: bool,
+}
+
+/// The methods of a server and their handlers: async functions, or tower services.
+///
+/// ```
+/// use doorbell::rpc::{Method, Router, Status};
+///
+/// const DIVIDE: Method<(u64, u64), u64> = Method::new("calculator/divide");
+///
+/// let router = Router::new().unary(DIVIDE, async |request| {
+///     let (a, b): (u64, u64) = request.into_inner();
+///     a.checked_div(b).ok_or_else(|| Status::invalid_argument("there is no quotient by zero"))
+/// });
+/// ```
+#[derive(Clone, Default)]
+pub struct Router {
+    routes: HashMap<u64, Route>,
+}
+
+impl Router {
+    /// A router without methods.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a method that takes one message and answers with one.
+    ///
+    /// # Panics
+    /// When the router has the method already.
+    #[must_use]
+    #[track_caller]
+    pub fn unary<A, R, C, F, O>(
+        self,
+        method: Method<A, R, C>,
+        handler: impl Fn(Request<A>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        C: Codec<A> + Codec<R>,
+        A: Send + 'static,
+        R: Send + 'static,
+        F: Future<Output = Result<O, Status>> + Send + 'static,
+        O: Into<Response<R>>,
+    {
+        let handler = move |request: Request<Body>| -> Answering {
+            match decoded::<A, C>(request) {
+                Err(status) => Box::pin(async { Err(status) }),
+                Ok(request) => {
+                    let answer = handler(request);
+                    Box::pin(async { whole::<R, C>(answer.await?.into()) })
+                }
+            }
+        };
+        self.put(method.id(), Arc::new(handler))
+    }
+
+    /// Adds a tower service as the handler of a method, with bodies as they are.
+    ///
+    /// A clone of the service handles each request, when it is ready. Its errors become statuses: what
+    /// a [`Status`] caused is that status.
+    ///
+    /// # Panics
+    /// When the router has the method already.
+    #[must_use]
+    #[track_caller]
+    pub fn service<S>(self, method: MethodId, service: S) -> Self
+    where
+        S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + 'static,
+        S::Future: Send,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        // Services need not be `Sync`.
+        let service = Mutex::new(service);
+        let handler = move |request| -> Answering {
+            let mut service = service.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Box::pin(async move {
+                let ready = std::future::poll_fn(|context| service.poll_ready(context)).await;
+                ready.map_err(|why| Status::from_error(why.into()))?;
+                service.call(request).await.map_err(|why| Status::from_error(why.into()))
+            })
+        };
+        self.put(method, Arc::new(handler))
+    }
+
+    /// Has the handler of a method run where its request is received, rather than as a task: for
+    /// handlers that take microseconds and seldom wait, it saves starting a task. While it runs, the
+    /// NIC and all other requests wait. A handler that waits is moved to a task when it first does.
+    ///
+    /// # Panics
+    /// When the router has no such method.
+    #[must_use]
+    #[track_caller]
+    pub fn inline(mut self, method: impl Into<MethodId>) -> Self {
+        let method = method.into();
+        let route = self.routes.get_mut(&method.number());
+        route.unwrap_or_else(|| panic!("the router has no method `{method}` to run inline")).inline = true;
+        self
+    }
+
+    /// Adds all methods of another router.
+    ///
+    /// # Panics
+    /// When both have a method of the same path.
+    #[must_use]
+    #[track_caller]
+    pub fn merge(mut self, other: Self) -> Self {
+        for route in other.routes.into_values() {
+            self = self.put_route(route);
+        }
+        self
+    }
+
+    /// The methods, in no order.
+    pub fn methods(&self) -> impl Iterator<Item = MethodId> {
+        self.routes.values().map(|route| route.method)
+    }
+
+    #[track_caller]
+    fn put(self, method: MethodId, handler: Handler) -> Self {
+        self.put_route(Route { method, handler, inline: false })
+    }
+
+    #[track_caller]
+    fn put_route(mut self, route: Route) -> Self {
+        let method = route.method;
+        let before = self.routes.insert(method.number(), route);
+        match before {
+            None => self,
+            Some(other) if other.method.path() == method.path() => {
+                panic!("two handlers have the method `{method}`")
+            }
+            Some(other) => panic!(
+                "the methods `{method}` and `{}` have paths of the same number: rename either",
+                other.method
+            ),
+        }
+    }
+
+    /// The route of the method whose path has a number.
+    pub(crate) fn route(&self, number: u64) -> Option<&Route> {
+        self.routes.get(&number)
+    }
+}
+
+impl fmt::Debug for Router {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.methods().map(|method| method.path())).finish()
+    }
+}
+
+impl<A, R, C> From<Method<A, R, C>> for MethodId {
+    fn from(method: Method<A, R, C>) -> Self {
+        method.id()
+    }
+}
+
+/// The request with its one message decoded.
+fn decoded<A, C: Codec<A>>(request: Request<Body>) -> Result<Request<A>, Status> {
+    let method = request.method();
+    request.try_map(|body| decode::<A, C>(method, body.whole()?))
+}
+
+fn decode<A, C: Codec<A>>(method: MethodId, bytes: bytes::Bytes) -> Result<A, Status> {
+    let len = bytes.len();
+    C::decode(bytes).map_err(|why| {
+        Status::invalid_argument(format!(
+            "the body of {len} bytes that came for {method} is no {}: {why}",
+            std::any::type_name::<A>()
+        ))
+    })
+}
+
+/// The response with its one message encoded.
+fn whole<R, C: Codec<R>>(response: Response<R>) -> Answered {
+    response.try_map(|message| encoded::<R, C>(message).map(Body::Whole))
+}
+
+impl Router {
+    /// Adds a method that takes one message and answers with a stream.
+    ///
+    /// # Panics
+    /// When the router has the method already.
+    #[must_use]
+    #[track_caller]
+    pub fn server_streaming<A, R, C, F, O>(
+        self,
+        method: Method<A, R, C>,
+        handler: impl Fn(Request<A>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        C: Codec<A> + Codec<R>,
+        A: Send + 'static,
+        R: Send + 'static,
+        F: Future<Output = Result<O, Status>> + Send + 'static,
+        O: Into<Response<Streaming<R>>>,
+    {
+        let handler = move |request: Request<Body>| -> Answering {
+            match decoded::<A, C>(request) {
+                Err(status) => Box::pin(async { Err(status) }),
+                Ok(request) => {
+                    let answer = handler(request);
+                    Box::pin(async { Ok(pieces::<R, C>(answer.await?.into())) })
+                }
+            }
+        };
+        self.put(method.id(), Arc::new(handler))
+    }
+
+    /// Adds a method that takes a stream and answers with one message.
+    ///
+    /// # Panics
+    /// When the router has the method already.
+    #[must_use]
+    #[track_caller]
+    pub fn client_streaming<A, R, C, F, O>(
+        self,
+        method: Method<A, R, C>,
+        handler: impl Fn(Request<Streaming<A>>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        C: Codec<A> + Codec<R>,
+        A: Send + 'static,
+        R: Send + 'static,
+        F: Future<Output = Result<O, Status>> + Send + 'static,
+        O: Into<Response<R>>,
+    {
+        let handler = move |request: Request<Body>| -> Answering {
+            let answer = handler(streamed::<A, C>(request));
+            Box::pin(async { whole::<R, C>(answer.await?.into()) })
+        };
+        self.put(method.id(), Arc::new(handler))
+    }
+
+    /// Adds a method that takes a stream and answers with a stream.
+    ///
+    /// # Panics
+    /// When the router has the method already.
+    #[must_use]
+    #[track_caller]
+    pub fn streaming<A, R, C, F, O>(
+        self,
+        method: Method<A, R, C>,
+        handler: impl Fn(Request<Streaming<A>>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        C: Codec<A> + Codec<R>,
+        A: Send + 'static,
+        R: Send + 'static,
+        F: Future<Output = Result<O, Status>> + Send + 'static,
+        O: Into<Response<Streaming<R>>>,
+    {
+        let handler = move |request: Request<Body>| -> Answering {
+            let answer = handler(streamed::<A, C>(request));
+            Box::pin(async { Ok(pieces::<R, C>(answer.await?.into())) })
+        };
+        self.put(method.id(), Arc::new(handler))
+    }
+}
+
+/// The request with a stream of decoded messages.
+fn streamed<A: Send + 'static, C: Codec<A>>(request: Request<Body>) -> Request<Streaming<A>> {
+    let method = request.method();
+    request.map(|body| Streaming::new(ended_by_errors(body.pieces().map(move |piece| decode::<A, C>(method, piece?)))))
+}
+
+/// The response with a stream of encoded messages.
+fn pieces<R: Send + 'static, C: Codec<R>>(response: Response<Streaming<R>>) -> Response<Body> {
+    response.map(|messages| Body::stream(messages.map(|message| encoded::<R, C>(message?))))
+}
+
+/// A stream up to its first error.
+fn ended_by_errors<T>(
+    messages: impl Stream<Item = Result<T, Status>>,
+) -> impl Stream<Item = Result<T, Status>> {
+    let mut over = false;
+    messages.take_while(move |message| {
+        let goes_on = !over;
+        over |= message.is_err();
+        std::future::ready(goes_on)
+    })
+}
