@@ -87,6 +87,8 @@ pub(crate) struct Shared {
     gauges: [Gauge; 2],
     /// Whether there is anything else to do than to take it.
     stirred: AtomicBool,
+    /// Whether a handler has woken tasks since the bundle was looked at.
+    woken_by_handlers: AtomicBool,
     inbox: Arc<Inbox>,
     /// Links that hold what goes soon.
     holding: Mutex<Vec<Arc<Link>>>,
@@ -149,6 +151,7 @@ impl Bundle {
             queues: QueuesConfig::new(&sends).receives_to(&receives),
             gauges: [Gauge::of(&receives), Gauge::of(&sends)],
             stirred: AtomicBool::new(false),
+            woken_by_handlers: AtomicBool::new(false),
             poller: Mutex::new(Poller::new([receives, sends], inbox.clone(), counters)),
             inbox,
             holding: Mutex::default(),
@@ -356,6 +359,11 @@ impl Shared {
         [requests, replies, returned].iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
     }
 
+    /// Notes that a handler has woken tasks, which are to run before the bundle is looked at again.
+    pub fn note_woken(&self) {
+        self.woken_by_handlers.store(true, Ordering::Relaxed);
+    }
+
     /// Handles what is there, unless somebody else is at it. Most looks find nothing, and so it is
     /// seen without a lock that there is nothing.
     #[inline]
@@ -397,6 +405,10 @@ impl Shared {
         drop(poller);
         self.flush();
         self.close_behind();
+        if looked.handled > 0 && self.woken_by_handlers.load(Ordering::Relaxed) {
+            self.woken_by_handlers.store(false, Ordering::Relaxed);
+            looked.woke = true;
+        }
         if looked.handled > 0 && self.any_waiting.load(Ordering::Acquire) {
             looked.woke |= self.call_all();
         }

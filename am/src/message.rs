@@ -121,6 +121,13 @@ impl<'r> Request<'r> {
         Payload::of(self.0)
     }
 
+    /// Has the task that serves the endpoint let other tasks run as soon as this handler has returned:
+    /// for a handler that wakes a task of the same thread, which would wait until the serving task
+    /// has found nothing more for some time.
+    pub fn note_woken(&self) {
+        self.0.link.endpoint.shared.note_woken();
+    }
+
     /// Takes the payload, which is not copied if it came in a packet of its own and fills a quarter
     /// of its buffer. [`payload`](Self::payload) is empty then.
     pub fn take_payload(&mut self) -> Bytes {
@@ -223,6 +230,7 @@ impl<'r> Request<'r> {
         // It tells the caller, too, if there is never a future.
         let debt = TaskDebt::new(link.clone(), (header, id));
         let task = link.endpoint.tasks.spawn(begun, handler(kept), debt);
+        link.endpoint.shared.note_woken();
         link.runs(id, task);
     }
 
@@ -276,6 +284,11 @@ impl<'r> Replied<'r> {
     /// Who replied.
     pub fn peer(&self) -> Peer {
         Peer::of(self.link.clone())
+    }
+
+    /// As [`Request::note_woken`].
+    pub fn note_woken(&self) {
+        self.link.endpoint.shared.note_woken();
     }
 
     /// The payload, where it was received.

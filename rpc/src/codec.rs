@@ -125,6 +125,7 @@ impl Codec<Bytes> for Raw {
 /// The body of a value that a server or a client sends.
 pub(crate) fn encoded<T, C: Codec<T>>(value: T) -> Result<Bytes, Status> {
     C::into_bytes(value).map_err(|why| {
-        Status::internal(format!("encoding a {}: {why}", std::any::type_name::<T>())).with_source(why)
+        Status::internal(format!("encoding a {}: {why}", std::any::type_name::<T>()))
+            .with_source(why)
     })
 }

@@ -82,7 +82,10 @@ impl Metadata {
     /// # Panics
     /// As [`insert`](Self::insert).
     pub fn append(&mut self, name: &str, value: impl Into<Value>) {
-        assert!(is_name(name), "`{name}` is no name of metadata: lower-case letters, digits, - _ .");
+        assert!(
+            is_name(name),
+            "`{name}` is no name of metadata: lower-case letters, digits, - _ ."
+        );
         self.pairs.push((name.to_owned(), value.into().0));
     }
 

@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use doorbell_am::{Bundle, Endpoint, EndpointBuilder, Handlers, Name, NameError, OpenError};
+use doorbell_am::{Bundle, Endpoint, EndpointBuilder, Event, Name, NameError, OpenError};
 use tokio::sync::Semaphore;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::AbortHandle;
 
+use super::calls::Calls;
 use super::connector::{Backoff, Connector};
 use super::{Channel, Inner};
 use crate::status::Status;
@@ -103,8 +106,10 @@ impl ChannelBuilder {
     ) -> Result<Channel, Status> {
         let name = parsed(name)?;
         let device = self.device.clone().map_or_else(|| device_for(&name), Ok)?;
-        let opened = self.endpoint.clone().patience(PATIENCE).open(&device, Handlers::new()).await;
-        Ok(self.over(opened.map_err(|why| unopened(&device, why))?, name))
+        let calls = Arc::new(Calls::default());
+        let endpoint = self.endpoint.clone().patience(PATIENCE).open(&device, calls.handlers());
+        let endpoint = endpoint.await.map_err(|why| unopened(&device, why))?;
+        Ok(self.over(endpoint, calls, name))
     }
 
     /// A channel on a bundle, whose NIC it shares with other endpoints. It connects when the first call
@@ -118,12 +123,17 @@ impl ChannelBuilder {
         name: impl TryInto<Name, Error: Into<NameError>>,
     ) -> Result<Channel, Status> {
         let name = parsed(name)?;
-        let opened = self.endpoint.clone().patience(PATIENCE).open_on(bundle, Handlers::new()).await;
-        Ok(self.over(opened.map_err(|why| unopened("a bundle", why))?, name))
+        let calls = Arc::new(Calls::default());
+        let endpoint = self.endpoint.clone().patience(PATIENCE).open_on(bundle, calls.handlers());
+        let endpoint = endpoint.await.map_err(|why| unopened("a bundle", why))?;
+        Ok(self.over(endpoint, calls, name))
     }
 
-    fn over(self, endpoint: Endpoint, name: Name) -> Channel {
+    fn over(self, endpoint: Endpoint, calls: Arc<Calls>, name: Name) -> Channel {
+        let watch = watch(&endpoint, calls.clone());
         Channel(Arc::new(Inner {
+            calls,
+            watch,
             connector: Connector::new(endpoint, name, self.backoff, self.patience),
             permits: Semaphore::new(self.in_flight),
             most: self.in_flight,
@@ -157,4 +167,20 @@ fn device_for(name: &Name) -> Result<String, Status> {
              `Channel::builder().device(\"packet:eth0\")`"
         ))),
     }
+}
+
+/// Ends the calls of connections that have ended, until the task is aborted.
+fn watch(endpoint: &Endpoint, calls: Arc<Calls>) -> AbortHandle {
+    let mut events = endpoint.events();
+    let watch = async move {
+        loop {
+            match events.recv().await {
+                Ok(Event::Gone(peer, ending)) => calls.end_all_of(&peer, &ending.to_string()),
+                // A channel has a connection at a time, so there are never many events to miss.
+                Ok(_) | Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return,
+            }
+        }
+    };
+    tokio::spawn(watch).abort_handle()
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use doorbell_am::{CallError, Endpoint, Name, Peer, Reply};
+use doorbell_am::{Endpoint, Name, Peer, SendError};
 use tokio::time::Instant;
 
+use super::calls::{Answer, Calls};
 use crate::message::{Body, Response};
 use crate::status::{Code, Status};
 use crate::wire::{self, CALL, CANCEL, CallHead, Flags, HELLO, Hello, VERSION, WELCOME, Welcome};
@@ -66,7 +66,8 @@ impl Connection {
                 "{name} has as many clients as it knows at a time: raise its limit of sessions"
             )));
         }
-        Ok(Arc::new(Self { peer, session, server, longest, broken: AtomicBool::new(false) }))
+        let broken = AtomicBool::new(false);
+        Ok(Arc::new(Self { peer, session, server, longest, broken }))
     }
 
     /// Whether calls may go over the connection.
@@ -74,47 +75,64 @@ impl Connection {
         !self.broken.load(Ordering::Relaxed) && self.peer.ending().is_none()
     }
 
-    /// Sends a call, and waits for its answer until a deadline.
+    /// Sends a call, and waits for its answer until a deadline. A call that is dropped meanwhile, or
+    /// whose deadline is over, is given up, and the server told.
     pub async fn call(
         &self,
+        calls: &Calls,
         head: CallHead,
         payload: &[u8],
         deadline: Option<Instant>,
-    ) -> Result<Reply, Lost> {
-        let mut given_up = GivenUp { connection: self, call: head.call, armed: true };
-        let answered = match deadline {
-            None => self.peer.call_with(CALL, head.words(), payload).await,
-            Some(deadline) => {
-                let within = deadline.saturating_duration_since(Instant::now());
-                self.peer.within(within).call_with(CALL, head.words(), payload).await
+    ) -> Result<Answer, Lost> {
+        let unsent = |why: SendError| self.unsent(why);
+        let answered = calls.expect(head.call, self.peer.clone());
+        match self.peer.try_credit().map_err(unsent)? {
+            Some(credit) => credit.request_with(CALL, head.words(), payload).map_err(unsent)?,
+            None => {
+                let peer = match deadline {
+                    None => self.peer.clone(),
+                    Some(deadline) => {
+                        self.peer.within(deadline.saturating_duration_since(Instant::now()))
+                    }
+                };
+                let credit = peer.credit().await.map_err(unsent)?;
+                credit.request_with(CALL, head.words(), payload).map_err(unsent)?;
             }
+        }
+        let mut given_up = GivenUp { connection: self, call: head.call, armed: true };
+        let outcome = match deadline {
+            None => Ok(answered.await),
+            Some(deadline) => tokio::time::timeout_at(deadline, answered).await,
         };
-        given_up.armed = matches!(answered, Err(CallError::Deadline { .. }));
-        answered.map_err(|why| self.lost(why))
+        given_up.armed = outcome.is_err();
+        outcome.unwrap_or_else(|_| {
+            Err(Lost::Over(Status::deadline_exceeded(
+                "the server has not answered before the call's time was over",
+            )))
+        })
     }
 
-    fn lost(&self, why: CallError) -> Lost {
+    /// What an error of sending says of the call.
+    #[cold]
+    fn unsent(&self, why: SendError) -> Lost {
         let text = why.to_string();
         match why {
-            CallError::Deadline { .. } => {
-                Lost::Over(Status::deadline_exceeded(text).with_source(why))
-            }
-            CallError::PeerGone { .. } => {
-                self.broken.store(true, Ordering::Relaxed);
-                Lost::Unknown(Status::unavailable(text).with_source(why))
-            }
-            CallError::NotSent { why: doorbell_am::SendError::Payload { .. }, .. } => {
+            SendError::Payload { .. } => {
                 Lost::Over(Status::resource_exhausted(text).with_source(why))
             }
-            CallError::NotSent { .. } => {
+            SendError::NoCredit { .. } => {
+                Lost::Over(Status::deadline_exceeded(text).with_source(why))
+            }
+            _ => {
                 self.broken.store(true, Ordering::Relaxed);
                 Lost::Unsent(Status::unavailable(text).with_source(why))
             }
-            CallError::Undeliverable { .. } => {
-                Lost::Over(Status::internal(text).with_source(why))
-            }
-            _ => Lost::Over(Status::internal(text).with_source(why)),
         }
+    }
+
+    /// The peer, which the connection is to.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
     }
 
     /// Tells the server that nobody waits for a call any more.
@@ -134,7 +152,7 @@ impl Connection {
     }
 }
 
-/// Tells the server when a call is dropped before it was answered.
+/// Tells the server when a call is given up that was sent.
 struct GivenUp<'c> {
     connection: &'c Connection,
     call: u64,
@@ -149,17 +167,16 @@ impl Drop for GivenUp<'_> {
     }
 }
 
-/// The response that a reply carries.
+/// The response that an answer carries.
 ///
 /// # Errors
-/// The status that the server has answered with, or that of a reply that is none.
-pub fn response(reply: Reply) -> Result<Response<Body>, Status> {
+/// The status that the server has answered with, or that of an answer that can't be read.
+pub fn response(answer: Answer) -> Result<Response<Body>, Status> {
     let malformed = |why: &dyn std::fmt::Display| {
         Status::internal(format!("the server's answer can't be read: {why}"))
     };
-    let shape = reply.arguments(wire::ANSWER).map_err(|why| malformed(&why))?;
+    let Answer { shape, payload } = answer;
     let flags = Flags::unpack(shape);
-    let payload: Bytes = reply.into_payload();
     if flags.code != Code::Ok.number() {
         let message = String::from_utf8_lossy(&payload);
         return Err(Status::new(Code::from_number(flags.code), message));

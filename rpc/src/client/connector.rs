@@ -87,7 +87,9 @@ impl Connector {
             let attempt = tokio::time::timeout_at(until, self.attempt());
             match attempt.await {
                 Ok(Ok(connection)) => return Ok(connection),
-                Ok(Err(refused)) if refused.code() != crate::Code::Unavailable => return Err(refused),
+                Ok(Err(refused)) if refused.code() != crate::Code::Unavailable => {
+                    return Err(refused);
+                }
                 Ok(Err(_)) => {}
                 Err(_) => return Err(self.no_connection(deadline == Some(until))),
             }

@@ -1,6 +1,7 @@
 //! Clients: channels to servers, and how they are configured.
 
 mod builder;
+mod calls;
 mod connection;
 mod connector;
 mod typed;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use doorbell_am::Name;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -22,6 +24,7 @@ pub use builder::ChannelBuilder;
 pub use connector::Backoff;
 pub use typed::Client;
 
+use self::calls::Calls;
 use self::connection::{Lost, response};
 use self::connector::Connector;
 use crate::context::{Inherited, earlier};
@@ -39,6 +42,9 @@ pub struct Channel(Arc<Inner>);
 
 struct Inner {
     connector: Connector,
+    calls: Arc<Calls>,
+    /// Ends the calls of connections that have ended.
+    watch: AbortHandle,
     permits: Semaphore,
     most: usize,
     /// Whether a call beyond the most in flight fails rather than waits.
@@ -57,7 +63,9 @@ impl Channel {
     /// # Errors
     /// When the name is none, the device of its kind can't be opened here, or the server can't be
     /// connected to within five seconds.
-    pub async fn connect(name: impl TryInto<Name, Error: Into<doorbell_am::NameError>>) -> Result<Self, Status> {
+    pub async fn connect(
+        name: impl TryInto<Name, Error: Into<doorbell_am::NameError>>,
+    ) -> Result<Self, Status> {
         Self::builder().connect(name).await
     }
 
@@ -95,6 +103,12 @@ impl Channel {
         request.set_deadline(deadline);
         let _permit = self.0.permit(deadline).await?;
         self.0.send(request).await
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.watch.abort();
     }
 }
 
@@ -154,8 +168,10 @@ impl Inner {
                 timeout: remaining(deadline)?,
                 flags: Flags { metadata: content.metadata, again: resends > 0, ..Flags::default() },
             };
-            match connection.call(head, &content.bytes, deadline).await {
-                Ok(reply) => return response(reply).map_err(|status| unknown_method(status, method)),
+            match connection.call(&self.calls, head, &content.bytes, deadline).await {
+                Ok(answer) => {
+                    return response(answer).map_err(|status| unknown_method(status, method));
+                }
                 Err(Lost::Over(status)) => return Err(status),
                 Err(Lost::Unsent(status) | Lost::Unknown(status)) if resends == RESENDS => {
                     return Err(status);

@@ -2,11 +2,14 @@
 
 use std::fmt;
 
+use bytes::Bytes;
+use futures_core::Stream;
+use futures_util::StreamExt;
 use tower_service::Service;
 
 use crate::codec::{Codec, encoded};
-use crate::message::{Body, Request, Response};
-use crate::method::Method;
+use crate::message::{Body, Request, Response, Streaming};
+use crate::method::{Method, MethodId};
 use crate::status::Status;
 
 /// A service that takes requests with bodies, such as a [`Channel`](crate::Channel) with or without
@@ -45,23 +48,97 @@ where
         method: Method<A, R, C>,
         request: impl Into<Request<A>>,
     ) -> Result<Response<R>, Status> {
-        let mut request = request.into();
-        request.set_method(method.id());
-        let request = request.try_map(|message| encoded::<A, C>(message).map(Body::Whole))?;
-        let response = self.answer(request).await?;
-        response.try_map(|body| {
-            C::decode(body.whole()?).map_err(|why| {
-                Status::internal(format!("the answer of {} can't be decoded: {why}", method.id()))
-            })
-        })
+        let request =
+            request.into().try_map(|message| encoded::<A, C>(message).map(Body::Whole))?;
+        let response = self.answer(method.id(), request).await?;
+        response.try_map(|body| decode::<R, C>(method.id(), body.whole()?))
     }
 
-    async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, Status> {
+    /// Calls a method that takes one message and answers with a stream.
+    ///
+    /// # Errors
+    /// The status of the call, if it fails before the stream begins.
+    pub async fn server_streaming<A, R, C>(
+        &self,
+        method: Method<A, R, C>,
+        request: impl Into<Request<A>>,
+    ) -> Result<Response<Streaming<R>>, Status>
+    where
+        R: Send + 'static,
+        C: Codec<A> + Codec<R>,
+    {
+        let request =
+            request.into().try_map(|message| encoded::<A, C>(message).map(Body::Whole))?;
+        let response = self.answer(method.id(), request).await?;
+        Ok(response.map(|body| decoded::<R, C>(method.id(), body)))
+    }
+
+    /// Calls a method that takes a stream and answers with one message.
+    ///
+    /// # Errors
+    /// The status of the call.
+    pub async fn client_streaming<A, R, C, M>(
+        &self,
+        method: Method<A, R, C>,
+        request: impl Into<Request<M>>,
+    ) -> Result<Response<R>, Status>
+    where
+        A: 'static,
+        C: Codec<A> + Codec<R>,
+        M: Stream<Item = A> + Send + 'static,
+    {
+        let request = request.into().map(pieces::<A, C>);
+        let response = self.answer(method.id(), request).await?;
+        response.try_map(|body| decode::<R, C>(method.id(), body.whole()?))
+    }
+
+    /// Calls a method that takes a stream and answers with a stream. The answer may begin before the
+    /// request has ended.
+    ///
+    /// # Errors
+    /// The status of the call, if it fails before the stream begins.
+    pub async fn streaming<A, R, C, M>(
+        &self,
+        method: Method<A, R, C>,
+        request: impl Into<Request<M>>,
+    ) -> Result<Response<Streaming<R>>, Status>
+    where
+        A: 'static,
+        R: Send + 'static,
+        C: Codec<A> + Codec<R>,
+        M: Stream<Item = A> + Send + 'static,
+    {
+        let request = request.into().map(pieces::<A, C>);
+        let response = self.answer(method.id(), request).await?;
+        Ok(response.map(|body| decoded::<R, C>(method.id(), body)))
+    }
+
+    async fn answer(
+        &self,
+        method: MethodId,
+        mut request: Request<Body>,
+    ) -> Result<Response<Body>, Status> {
+        request.set_method(method);
         let mut service = self.0.clone();
         let ready = std::future::poll_fn(|context| service.poll_ready(context)).await;
         ready.map_err(|why| Status::from_error(why.into()))?;
         service.call(request).await.map_err(|why| Status::from_error(why.into()))
     }
+}
+
+fn decode<R, C: Codec<R>>(method: MethodId, bytes: Bytes) -> Result<R, Status> {
+    C::decode(bytes)
+        .map_err(|why| Status::internal(format!("the answer of {method} can't be decoded: {why}")))
+}
+
+/// The messages of a body that is a stream.
+fn decoded<R: Send + 'static, C: Codec<R>>(method: MethodId, body: Body) -> Streaming<R> {
+    Streaming::new(body.pieces().map(move |piece| decode::<R, C>(method, piece?)))
+}
+
+/// The body of messages that are sent.
+fn pieces<A: 'static, C: Codec<A>>(messages: impl Stream<Item = A> + Send + 'static) -> Body {
+    Body::stream(messages.map(encoded::<A, C>))
 }
 
 impl<S> fmt::Debug for Client<S> {

@@ -13,17 +13,17 @@ const LONGEST_MESSAGE: usize = 1024;
 
 /// A request that can be answered: at once, or later.
 pub trait Answers: Sized {
-    /// Answers with a word and a payload. Returns why the payload was not sent, if it was not.
-    fn send(self, shape: u64, payload: &[u8]) -> Result<(), am::SendError>;
+    /// Answers a call with flags and a payload. Returns why the payload was not sent, if it was not.
+    fn send(self, call: u64, shape: u64, payload: &[u8]) -> Result<(), am::SendError>;
 
     /// Answers with what a handler has returned.
-    fn answers(self, answered: Answered) {
+    fn answers(self, call: u64, answered: Answered) {
         let sent = match answered.and_then(content) {
             Ok(content) => {
                 let flags = Flags { metadata: content.metadata, ..Flags::default() };
-                self.send(flags.pack(), &content.bytes)
+                self.send(call, flags.pack(), &content.bytes)
             }
-            Err(status) => self.fails(&status),
+            Err(status) => self.fails(call, &status),
         };
         if let Err(why) = sent {
             tracing::debug!(%why, "an answer was not sent");
@@ -31,31 +31,31 @@ pub trait Answers: Sized {
     }
 
     /// Answers with an error.
-    fn fails(self, status: &Status) -> Result<(), am::SendError> {
+    fn fails(self, call: u64, status: &Status) -> Result<(), am::SendError> {
         let flags = Flags { code: status.code().number(), ..Flags::default() };
         let message = status.message();
         let end = message.floor_char_boundary(LONGEST_MESSAGE);
-        self.send(flags.pack(), &message.as_bytes()[..end])
+        self.send(call, flags.pack(), &message.as_bytes()[..end])
     }
 }
 
 impl Answers for am::Request<'_> {
-    fn send(self, shape: u64, payload: &[u8]) -> Result<(), am::SendError> {
-        self.reply_with(ANSWER, shape, payload)
+    fn send(self, call: u64, shape: u64, payload: &[u8]) -> Result<(), am::SendError> {
+        self.reply_with(ANSWER, [call, shape], payload)
     }
 }
 
 impl Answers for am::Kept {
-    fn send(self, shape: u64, payload: &[u8]) -> Result<(), am::SendError> {
-        self.reply_with(ANSWER, shape, payload)
+    fn send(self, call: u64, shape: u64, payload: &[u8]) -> Result<(), am::SendError> {
+        self.reply_with(ANSWER, [call, shape], payload)
     }
 }
 
 /// Refuses a request at once.
 #[cold]
-pub fn refuse(request: am::Request<'_>, status: &Status) {
+pub fn refuse(request: am::Request<'_>, call: u64, status: &Status) {
     debug_assert_ne!(status.code(), Code::Ok, "a refusal is an error");
-    if let Err(why) = request.fails(status) {
+    if let Err(why) = request.fails(call, status) {
         tracing::debug!(%why, "a refusal was not sent");
     }
 }

@@ -81,9 +81,8 @@ impl Core {
 
     fn welcome(&self, request: am::Request<'_>, words: HelloWords) {
         let Hello { version, client, session } = Hello::from_words(words);
-        let opened = (version == VERSION).then(|| {
-            self.sessions().open(client, session, rand(), request.peer())
-        });
+        let opened = (version == VERSION)
+            .then(|| self.sessions().open(client, session, rand(), request.peer()));
         let welcome = Welcome {
             version: VERSION,
             session: opened.flatten().unwrap_or(0),
@@ -97,7 +96,7 @@ impl Core {
         let head = CallHead::from_words(words);
         let payload = request.take_payload();
         match self.admit(&head, payload) {
-            Err(status) => refuse(request, &status),
+            Err(status) => refuse(request, head.call, &status),
             Ok(Admitted { route, call, room }) if route.inline => {
                 self.run_here(request, head, &route, call, room);
             }
@@ -111,7 +110,8 @@ impl Core {
             return Err(self.unknown(head.method));
         };
         let method = route.method;
-        if head.schema != 0 && method.schema_number() != 0 && head.schema != method.schema_number() {
+        if head.schema != 0 && method.schema_number() != 0 && head.schema != method.schema_number()
+        {
             return Err(Status::failed_precondition(format!(
                 "the caller of {method} was built for another schema than the server, whose is `{}`: \
                  build both from the same definition",
@@ -162,7 +162,7 @@ impl Core {
         match answering.poll_once() {
             Some(answered) => {
                 drop(room);
-                request.answers(answered);
+                request.answers(head.call, answered);
             }
             None => request.spawn(|kept| answering.finish(head, kept, room)),
         }
@@ -200,7 +200,7 @@ impl Admitted {
         match poll_now(&mut answering).await {
             Some(answered) => {
                 drop(room);
-                kept.answers(answered);
+                kept.answers(head.call, answered);
             }
             None => answering.finish(head, kept, room).await,
         }
@@ -232,9 +232,8 @@ impl Work {
         let inherited = Inherited { deadline };
         let future = async move { handler(call).await };
         let contained = AssertUnwindSafe(inherited.while_running(future)).catch_unwind();
-        let future = contained.map(move |outcome| {
-            outcome.unwrap_or_else(|panic| Err(panicked(method, panic)))
-        });
+        let future = contained
+            .map(move |outcome| outcome.unwrap_or_else(|panic| Err(panicked(method, panic))));
         Self { future: Box::pin(future), deadline, method }
     }
 
@@ -266,7 +265,7 @@ impl Work {
         let ended = pin!(Abortable::new(limited, stopped)).await;
         drop((waiting, room));
         let cancelled = || Err(Status::cancelled("the caller has given the call up"));
-        kept.answers(ended.unwrap_or_else(|_| cancelled()));
+        kept.answers(head.call, ended.unwrap_or_else(|_| cancelled()));
     }
 }
 
@@ -319,7 +318,9 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        if self.0.running.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.closing.load(Ordering::SeqCst) {
+        if self.0.running.fetch_sub(1, Ordering::SeqCst) == 1
+            && self.0.closing.load(Ordering::SeqCst)
+        {
             self.0.idle.notify_waiters();
         }
     }

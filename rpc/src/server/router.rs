@@ -126,7 +126,9 @@ impl Router {
     pub fn inline(mut self, method: impl Into<MethodId>) -> Self {
         let method = method.into();
         let route = self.routes.get_mut(&method.number());
-        route.unwrap_or_else(|| panic!("the router has no method `{method}` to run inline")).inline = true;
+        route
+            .unwrap_or_else(|| panic!("the router has no method `{method}` to run inline"))
+            .inline = true;
         self
     }
 
@@ -293,7 +295,11 @@ impl Router {
 /// The request with a stream of decoded messages.
 fn streamed<A: Send + 'static, C: Codec<A>>(request: Request<Body>) -> Request<Streaming<A>> {
     let method = request.method();
-    request.map(|body| Streaming::new(ended_by_errors(body.pieces().map(move |piece| decode::<A, C>(method, piece?)))))
+    request.map(|body| {
+        Streaming::new(ended_by_errors(
+            body.pieces().map(move |piece| decode::<A, C>(method, piece?)),
+        ))
+    })
 }
 
 /// The response with a stream of encoded messages.

@@ -94,7 +94,10 @@ pub struct Flags {
 impl Flags {
     pub fn pack(self) -> u64 {
         let Self { metadata, code, again, streams } = self;
-        u64::from(metadata) | u64::from(code) << 16 | u64::from(again) << 24 | u64::from(streams) << 25
+        u64::from(metadata)
+            | u64::from(code) << 16
+            | u64::from(again) << 24
+            | u64::from(streams) << 25
     }
 
     pub fn unpack(word: u64) -> Self {

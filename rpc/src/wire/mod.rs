@@ -22,4 +22,5 @@ pub const CALL: RequestId<CallWords> = RequestId::new(1, "rpc call");
 pub const CANCEL: RequestId<[u64; 2]> = RequestId::new(2, "rpc cancel");
 
 pub const WELCOME: ReplyId<WelcomeWords> = ReplyId::new(0, "rpc welcome");
-pub const ANSWER: ReplyId<u64> = ReplyId::new(1, "rpc answer");
+/// The number of the call, and flags.
+pub const ANSWER: ReplyId<[u64; 2]> = ReplyId::new(1, "rpc answer");
