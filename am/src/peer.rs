@@ -136,6 +136,12 @@ impl Peer {
         self.link.endpoint.clone().unmap_link(&self.link).await
     }
 
+    /// The runtime that serves the endpoint. For layers of this workspace that stand on Active Messages.
+    #[doc(hidden)]
+    pub fn runtime(&self) -> &tokio::runtime::Handle {
+        &self.link.endpoint.shared.runtime
+    }
+
     /// The longest payload that it takes in a message.
     pub fn longest_payload(&self) -> usize {
         self.link.longest()

@@ -30,6 +30,7 @@ mod metadata;
 mod method;
 mod server;
 mod status;
+mod stream;
 mod wire;
 
 pub use client::{Backoff, Channel, ChannelBuilder, Client, Sending};
@@ -40,3 +41,9 @@ pub use metadata::{MOST_METADATA, Metadata, Value};
 pub use method::{Method, MethodId};
 pub use server::{Router, Server, ServerBuilder};
 pub use status::{Code, Status};
+
+/// A number that nobody can guess, and not zero.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id()).max(1)
+}

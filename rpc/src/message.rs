@@ -233,6 +233,11 @@ impl<T> Response<T> {
         self.body
     }
 
+    /// The metadata and the body.
+    pub fn into_parts(self) -> (Metadata, T) {
+        (self.metadata, self.body)
+    }
+
     /// The response with what a function makes of its body.
     pub fn map<U>(self, function: impl FnOnce(T) -> U) -> Response<U> {
         Response { metadata: self.metadata, body: function(self.body) }

@@ -25,6 +25,7 @@ pub struct ChannelBuilder {
     timeout: Option<Duration>,
     patience: Duration,
     backoff: Backoff,
+    longest: usize,
 }
 
 impl Default for ChannelBuilder {
@@ -37,6 +38,7 @@ impl Default for ChannelBuilder {
             timeout: None,
             patience: Duration::from_secs(5),
             backoff: Backoff::default(),
+            longest: 64 << 20,
         }
     }
 }
@@ -54,6 +56,12 @@ impl ChannelBuilder {
     /// The most calls in flight, 256 unless set. Further ones wait.
     pub fn in_flight(self, calls: usize) -> Self {
         Self { in_flight: calls.clamp(1, Semaphore::MAX_PERMITS), ..self }
+    }
+
+    /// The longest body of a response, and the longest message of a stream, that the channel takes: 64 MiB
+    /// unless set.
+    pub fn longest_body(self, bytes: usize) -> Self {
+        Self { longest: bytes, ..self }
     }
 
     /// Has calls beyond the most in flight fail with
@@ -106,7 +114,7 @@ impl ChannelBuilder {
     ) -> Result<Channel, Status> {
         let name = parsed(name)?;
         let device = self.device.clone().map_or_else(|| device_for(&name), Ok)?;
-        let calls = Arc::new(Calls::default());
+        let calls = Arc::new(Calls::new(self.longest));
         let endpoint = self.endpoint.clone().patience(PATIENCE).open(&device, calls.handlers());
         let endpoint = endpoint.await.map_err(|why| unopened(&device, why))?;
         Ok(self.over(endpoint, calls, name))
@@ -123,7 +131,7 @@ impl ChannelBuilder {
         name: impl TryInto<Name, Error: Into<NameError>>,
     ) -> Result<Channel, Status> {
         let name = parsed(name)?;
-        let calls = Arc::new(Calls::default());
+        let calls = Arc::new(Calls::new(self.longest));
         let endpoint = self.endpoint.clone().patience(PATIENCE).open_on(bundle, calls.handlers());
         let endpoint = endpoint.await.map_err(|why| unopened("a bundle", why))?;
         Ok(self.over(endpoint, calls, name))

@@ -11,17 +11,27 @@ use bytes::Bytes;
 use doorbell_am::{Handlers, Peer};
 
 use super::connection::Lost;
+use crate::message::Body;
 use crate::status::Status;
-use crate::wire::{ANSWER, CALL};
+use crate::stream::Streams;
+use crate::wire::{ANSWER, CALL, Flags, RESPONSE};
 
 /// The calls that wait, by their numbers.
 #[derive(Default)]
-pub struct Calls(Mutex<HashMap<u64, Call, BuildHasherDefault<Spread>>>);
+pub struct Calls {
+    waiting: Mutex<Table>,
+    pub streams: Arc<Streams>,
+    /// The longest message of a stream that is taken.
+    longest: usize,
+}
+
+type Table = HashMap<u64, Call, BuildHasherDefault<Spread>>;
 
 /// What has become of a call so far.
 struct Call {
     /// The server, by the connection over which the call was sent.
     peer: Peer,
+    session: u64,
     outcome: Option<Outcome>,
     waker: Option<Waker>,
 }
@@ -31,20 +41,30 @@ pub type Outcome = Result<Answer, Lost>;
 
 /// What a server has answered.
 pub struct Answer {
-    /// The flags in front of metadata and body.
-    pub shape: u64,
+    pub flags: Flags,
     pub payload: Bytes,
+    /// The stream that follows, if one does.
+    pub stream: Option<Body>,
 }
 
 impl Calls {
-    /// The Active Messages of a client: answers, and requests that came back.
+    /// No calls yet, of which messages of streams may be so long.
+    pub fn new(longest: usize) -> Self {
+        Self { longest, ..Self::default() }
+    }
+
+    /// The Active Messages of a client: answers, streams, and requests that came back.
     pub fn handlers(self: &Arc<Self>) -> Handlers {
-        let [answered, returned] = [self.clone(), self.clone()];
-        Handlers::new()
-            .reply(ANSWER, move |reply, [call, shape]| {
-                let payload = Bytes::copy_from_slice(reply.payload());
-                if answered.end(call, Ok(Answer { shape, payload })) {
+        let [answered, responded, returned] = [self.clone(), self.clone(), self.clone()];
+        let handlers = Handlers::new()
+            .reply(ANSWER, move |reply, [call, flags]| {
+                if answered.answer(call, flags, reply.payload()) {
                     reply.note_woken();
+                }
+            })
+            .request(RESPONSE, move |request, [_, call, flags]| {
+                if responded.answer(call, flags, request.payload()) {
+                    request.note_woken();
                 }
             })
             .returned(move |message| {
@@ -56,24 +76,47 @@ impl Calls {
                     let why = Status::internal(format!("the call came back: {}", message.why()));
                     returned.end(call, Err(Lost::Over(why)));
                 }
-            })
+            });
+        self.streams.add_handlers(handlers)
+    }
+
+    /// Takes an answer in. Returns whether a task was woken.
+    fn answer(&self, call: u64, flags: u64, payload: &[u8]) -> bool {
+        let flags = Flags::unpack(flags);
+        if flags.accepted {
+            return false;
+        }
+        // Pieces may follow at once.
+        let stream = flags.streams.then(|| self.open_stream(call)).flatten();
+        let payload = Bytes::copy_from_slice(payload);
+        self.end(call, Ok(Answer { flags, payload, stream }))
+    }
+
+    /// Opens the stream of the response to a call that still waits.
+    fn open_stream(&self, number: u64) -> Option<Body> {
+        let (session, peer) = match self.lock().get(&number) {
+            Some(call) if call.outcome.is_none() => (call.session, call.peer.clone()),
+            _ => return None,
+        };
+        Some(self.streams.open_incoming((session, number), &peer, self.longest))
     }
 
     /// A future for the answer to a call that is about to be sent over a connection.
-    pub fn expect(&self, call: u64, peer: Peer) -> Answered<'_> {
-        self.lock().insert(call, Call { peer, outcome: None, waker: None });
+    pub fn expect(&self, (session, call): (u64, u64), peer: Peer) -> Answered<'_> {
+        self.lock().insert(call, Call { peer, session, outcome: None, waker: None });
         Answered { calls: self, call }
     }
 
     /// Ends all calls that were sent over a connection which has ended as `ending` says.
     pub fn end_all_of(&self, peer: &Peer, ending: &str) {
+        let why = Status::unavailable(format!(
+            "the connection ended before the call was answered: {ending}"
+        ));
+        self.streams.end_all_of(peer, &why);
         let mut wakers = Vec::new();
         for call in self.lock().values_mut() {
             if call.peer == *peer && call.outcome.is_none() {
-                let why = Status::unavailable(format!(
-                    "the connection ended before the call was answered: {ending}"
-                ));
-                call.outcome = Some(Err(Lost::Unknown(why)));
+                call.outcome = Some(Err(Lost::Unknown(why.clone())));
                 wakers.extend(call.waker.take());
             }
         }
@@ -94,8 +137,8 @@ impl Calls {
         woke
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Call, BuildHasherDefault<Spread>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,9 +8,10 @@ use doorbell_am::{Endpoint, Name, Peer, SendError};
 use tokio::time::Instant;
 
 use super::calls::{Answer, Calls};
-use crate::message::{Body, Response};
+use crate::message::{Body, Pieces, Response};
 use crate::status::{Code, Status};
-use crate::wire::{self, CALL, CANCEL, CallHead, Flags, HELLO, Hello, VERSION, WELCOME, Welcome};
+use crate::stream::{Key, pump};
+use crate::wire::{self, CALL, CANCEL, CallHead, HELLO, Hello, VERSION, WELCOME, Welcome};
 
 /// A connection over which calls go, and the session that the server has for the client.
 #[derive(Debug)]
@@ -75,31 +76,25 @@ impl Connection {
         !self.broken.load(Ordering::Relaxed) && self.peer.ending().is_none()
     }
 
-    /// Sends a call, and waits for its answer until a deadline. A call that is dropped meanwhile, or
-    /// whose deadline is over, is given up, and the server told.
+    /// Sends a call, with the stream of its request behind it if there is one, and waits for its answer
+    /// until a deadline. A call that is dropped meanwhile, or whose deadline is over, is given up, and
+    /// the server told.
     pub async fn call(
         &self,
         calls: &Calls,
         head: CallHead,
-        payload: &[u8],
+        (payload, pieces): (&[u8], &mut Option<Pieces>),
         deadline: Option<Instant>,
     ) -> Result<Answer, Lost> {
-        let unsent = |why: SendError| self.unsent(why);
-        let answered = calls.expect(head.call, self.peer.clone());
-        match self.peer.try_credit().map_err(unsent)? {
-            Some(credit) => credit.request_with(CALL, head.words(), payload).map_err(unsent)?,
-            None => {
-                let peer = match deadline {
-                    None => self.peer.clone(),
-                    Some(deadline) => {
-                        self.peer.within(deadline.saturating_duration_since(Instant::now()))
-                    }
-                };
-                let credit = peer.credit().await.map_err(unsent)?;
-                credit.request_with(CALL, head.words(), payload).map_err(unsent)?;
-            }
+        let key = (head.session, head.call);
+        let answered = calls.expect(key, self.peer.clone());
+        self.send(head, payload, deadline).await.map_err(|why| self.unsent(why))?;
+        let mut given_up = GivenUp { connection: self, calls, key, armed: true };
+        if let Some(pieces) = pieces.take() {
+            let window = calls.streams.open_outgoing(key, &self.peer);
+            let (streams, peer) = (calls.streams.clone(), self.peer.clone());
+            self.peer.runtime().spawn(pump(streams, key, peer, window, pieces));
         }
-        let mut given_up = GivenUp { connection: self, call: head.call, armed: true };
         let outcome = match deadline {
             None => Ok(answered.await),
             Some(deadline) => tokio::time::timeout_at(deadline, answered).await,
@@ -110,6 +105,23 @@ impl Connection {
                 "the server has not answered before the call's time was over",
             )))
         })
+    }
+
+    /// Sends a call when there is a credit for it.
+    async fn send(
+        &self,
+        head: CallHead,
+        payload: &[u8],
+        deadline: Option<Instant>,
+    ) -> Result<(), SendError> {
+        if let Some(credit) = self.peer.try_credit()? {
+            return credit.request_with(CALL, head.words(), payload);
+        }
+        let peer = match deadline {
+            None => self.peer.clone(),
+            Some(deadline) => self.peer.within(deadline.saturating_duration_since(Instant::now())),
+        };
+        peer.credit().await?.request_with(CALL, head.words(), payload)
     }
 
     /// What an error of sending says of the call.
@@ -130,21 +142,14 @@ impl Connection {
         }
     }
 
-    /// The peer, which the connection is to.
-    pub fn peer(&self) -> &Peer {
-        &self.peer
-    }
-
     /// Tells the server that nobody waits for a call any more.
-    fn cancel(&self, call: u64) {
-        let words = [self.session, call];
+    fn cancel(&self, (session, call): Key) {
+        let words = [session, call];
         match self.peer.try_credit() {
             Ok(Some(credit)) => _ = credit.request(CANCEL, words),
             Ok(None) => {
                 let peer = self.peer.within(Duration::from_secs(1));
-                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                    runtime.spawn(async move { peer.request(CANCEL, words).await });
-                }
+                self.peer.runtime().spawn(async move { peer.request(CANCEL, words).await });
             }
             // The server knows by itself of calls whose clients have gone.
             Err(_) => {}
@@ -155,14 +160,16 @@ impl Connection {
 /// Tells the server when a call is given up that was sent.
 struct GivenUp<'c> {
     connection: &'c Connection,
-    call: u64,
+    calls: &'c Calls,
+    key: Key,
     armed: bool,
 }
 
 impl Drop for GivenUp<'_> {
     fn drop(&mut self) {
         if self.armed {
-            self.connection.cancel(self.call);
+            self.calls.streams.end(self.key, &Status::cancelled("the call was given up"));
+            self.connection.cancel(self.key);
         }
     }
 }
@@ -175,12 +182,11 @@ pub fn response(answer: Answer) -> Result<Response<Body>, Status> {
     let malformed = |why: &dyn std::fmt::Display| {
         Status::internal(format!("the server's answer can't be read: {why}"))
     };
-    let Answer { shape, payload } = answer;
-    let flags = Flags::unpack(shape);
+    let Answer { flags, payload, stream } = answer;
     if flags.code != Code::Ok.number() {
         let message = String::from_utf8_lossy(&payload);
         return Err(Status::new(Code::from_number(flags.code), message));
     }
     let (metadata, body) = wire::split(flags.metadata, payload).map_err(|why| malformed(&why))?;
-    Ok(Response::with_metadata(metadata, Body::Whole(body)))
+    Ok(Response::with_metadata(metadata, stream.unwrap_or(Body::Whole(body))))
 }

@@ -54,7 +54,7 @@ impl Connector {
         Self {
             endpoint,
             name,
-            client: super::random(),
+            client: crate::random(),
             backoff,
             patience,
             current: RwLock::new(None),

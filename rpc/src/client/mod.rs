@@ -4,6 +4,7 @@ mod builder;
 mod calls;
 mod connection;
 mod connector;
+mod held;
 mod typed;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use doorbell_am::Name;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::AbortHandle;
@@ -27,6 +29,7 @@ pub use typed::Client;
 use self::calls::Calls;
 use self::connection::{Lost, response};
 use self::connector::Connector;
+use self::held::Held;
 use crate::context::{Inherited, earlier};
 use crate::message::{Body, Request, Response};
 use crate::status::Status;
@@ -101,8 +104,17 @@ impl Channel {
         let own = self.0.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let deadline = earlier(request.deadline().or(own), Inherited::here().deadline);
         request.set_deadline(deadline);
-        let _permit = self.0.permit(deadline).await?;
-        self.0.send(request).await
+        let permit = self.0.permit(deadline).await?;
+        let response = self.0.send(request).await?;
+        let (metadata, body) = response.into_parts();
+        let body = match body {
+            Body::Whole(bytes) => Body::Whole(bytes),
+            Body::Stream(pieces) => {
+                permit.forget();
+                Body::stream(Held::new(pieces, deadline, self.0.clone()))
+            }
+        };
+        Ok(Response::with_metadata(metadata, body))
     }
 }
 
@@ -145,7 +157,11 @@ impl Inner {
         let (method, deadline) = (request.method(), request.deadline());
         let call = self.next.fetch_add(1, Ordering::Relaxed);
         let metadata = request.metadata().clone();
-        let content = Content::new(&metadata, request.into_inner().whole()?)?;
+        let (body, mut pieces) = match request.into_inner() {
+            Body::Whole(bytes) => (bytes, None),
+            Body::Stream(pieces) => (Bytes::new(), Some(pieces)),
+        };
+        let (content, streams) = (Content::new(&metadata, body)?, pieces.is_some());
         let (mut sent_by, mut resends): (Option<(u64, u64)>, usize) = (None, 0);
         loop {
             let connection = self.connector.connection(deadline).await?;
@@ -166,9 +182,15 @@ impl Inner {
                 method: method.number(),
                 schema: method.schema_number(),
                 timeout: remaining(deadline)?,
-                flags: Flags { metadata: content.metadata, again: resends > 0, ..Flags::default() },
+                flags: Flags {
+                    metadata: content.metadata,
+                    again: resends > 0,
+                    streams,
+                    ..Flags::default()
+                },
             };
-            match connection.call(&self.calls, head, &content.bytes, deadline).await {
+            match connection.call(&self.calls, head, (&content.bytes, &mut pieces), deadline).await
+            {
                 Ok(answer) => {
                     return response(answer).map_err(|status| unknown_method(status, method));
                 }
@@ -176,6 +198,7 @@ impl Inner {
                 Err(Lost::Unsent(status) | Lost::Unknown(status)) if resends == RESENDS => {
                     return Err(status);
                 }
+                Err(Lost::Unknown(status)) if streams => return Err(status),
                 Err(Lost::Unsent(_)) => {}
                 Err(Lost::Unknown(_)) => {
                     sent_by = Some((connection.server, connection.session));
@@ -245,10 +268,4 @@ impl fmt::Debug for Channel {
             .field("connected", &self.is_connected())
             .finish_non_exhaustive()
     }
-}
-
-/// A number that nobody can guess, and not zero.
-fn random() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::process::id()).max(1)
 }

@@ -1,66 +1,119 @@
-//! Answers, from what handlers return to Active Messages.
+//! Answers: from what handlers return to messages.
+
+use std::sync::Arc;
 
 use doorbell_am as am;
 
+use super::core::Core;
 use super::router::Answered;
-use crate::message::{Body, Response};
-use crate::metadata::Metadata;
-use crate::status::{Code, Status};
-use crate::wire::{ANSWER, Content, Flags};
+use crate::message::{Body, Pieces};
+use crate::status::Status;
+use crate::stream::pump;
+use crate::wire::{ANSWER, CallHead, Content, Flags, RESPONSE};
 
 /// The most bytes of a status's message that travel.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// A request that can be answered: at once, or later.
-pub trait Answers: Sized {
-    /// Answers a call with flags and a payload. Returns why the payload was not sent, if it was not.
-    fn send(self, call: u64, shape: u64, payload: &[u8]) -> Result<(), am::SendError>;
+/// An answer as it is sent: flags and a payload.
+pub struct Encoded {
+    flags: Flags,
+    content: Content,
+}
 
-    /// Answers with what a handler has returned.
-    fn answers(self, call: u64, answered: Answered) {
-        let sent = match answered.and_then(content) {
-            Ok(content) => {
-                let flags = Flags { metadata: content.metadata, ..Flags::default() };
-                self.send(call, flags.pack(), &content.bytes)
-            }
-            Err(status) => self.fails(call, &status),
+impl Encoded {
+    /// What a handler has returned, and the stream that follows if the body is one.
+    pub fn of(answered: Answered) -> (Self, Option<Pieces>) {
+        let response = match answered {
+            Ok(response) => response,
+            Err(status) => return (Self::error(&status), None),
         };
-        if let Err(why) = sent {
-            tracing::debug!(%why, "an answer was not sent");
+        let metadata = response.metadata().clone();
+        let (body, pieces) = match response.into_inner() {
+            Body::Whole(bytes) => (bytes, None),
+            Body::Stream(pieces) => (bytes::Bytes::new(), Some(pieces)),
+        };
+        match Content::new(&metadata, body) {
+            Err(status) => (Self::error(&status), None),
+            Ok(content) => {
+                let (metadata, streams) = (content.metadata, pieces.is_some());
+                let flags = Flags { metadata, streams, ..Flags::default() };
+                (Self { flags, content }, pieces)
+            }
         }
     }
 
-    /// Answers with an error.
-    fn fails(self, call: u64, status: &Status) -> Result<(), am::SendError> {
+    /// An error.
+    #[cold]
+    pub fn error(status: &Status) -> Self {
         let flags = Flags { code: status.code().number(), ..Flags::default() };
         let message = status.message();
-        let end = message.floor_char_boundary(LONGEST_MESSAGE);
-        self.send(call, flags.pack(), &message.as_bytes()[..end])
+        let message = message[..message.floor_char_boundary(LONGEST_MESSAGE)].to_owned();
+        Self { flags, content: Content { metadata: 0, bytes: message.into() } }
+    }
+
+    fn payload(&self) -> &[u8] {
+        &self.content.bytes
     }
 }
 
-impl Answers for am::Request<'_> {
-    fn send(self, call: u64, shape: u64, payload: &[u8]) -> Result<(), am::SendError> {
-        self.reply_with(ANSWER, [call, shape], payload)
+/// Answers a request where it was received.
+pub fn answer_here(request: am::Request<'_>, call: u64, answer: &Encoded) {
+    let words = [call, answer.flags.pack()];
+    if let Err(why) = request.reply_with(ANSWER, words, answer.payload()) {
+        tracing::debug!(%why, "an answer was not sent");
     }
 }
 
-impl Answers for am::Kept {
-    fn send(self, call: u64, shape: u64, payload: &[u8]) -> Result<(), am::SendError> {
-        self.reply_with(ANSWER, [call, shape], payload)
-    }
+/// How a call is answered whose handler runs as a task.
+pub enum Way {
+    /// By a reply to the request.
+    Reply(am::Kept),
+    /// By a message of its own, since the request was replied to when it was accepted.
+    Message,
 }
 
-/// Refuses a request at once.
-#[cold]
-pub fn refuse(request: am::Request<'_>, call: u64, status: &Status) {
-    debug_assert_ne!(status.code(), Code::Ok, "a refusal is an error");
-    if let Err(why) = request.fails(call, status) {
-        tracing::debug!(%why, "a refusal was not sent");
+impl Way {
+    /// Replies that the call runs, unless that was said before. So the client gets the credit back with
+    /// which it has sent the call.
+    pub fn accept(self, call: u64) -> Self {
+        if let Self::Reply(kept) = self {
+            let flags = Flags { accepted: true, ..Flags::default() };
+            kept.reply(ANSWER, [call, flags.pack()]);
+        }
+        Self::Message
     }
-}
 
-fn content(response: Response<Body>) -> Result<Content, Status> {
-    let metadata: Metadata = response.metadata().clone();
-    Content::new(&metadata, response.into_inner().whole()?)
+    /// Sends an answer, and the stream behind it to its end.
+    pub async fn answer(
+        self,
+        core: &Arc<Core>,
+        peer: &am::Peer,
+        head: CallHead,
+        answered: Answered,
+    ) {
+        let (answer, pieces) = Encoded::of(answered);
+        let key = (head.session, head.call);
+        // The client may ask for the stream to stop as soon as it has the answer.
+        let stream = pieces.map(|pieces| (core.streams.open_outgoing(key, peer), pieces));
+        let shape = answer.flags.pack();
+        let sent = match self {
+            Self::Reply(kept) => kept.reply_with(ANSWER, [head.call, shape], answer.payload()),
+            Self::Message => match peer.credit().await {
+                Ok(credit) => {
+                    let words = [head.session, head.call, shape];
+                    credit.request_with(RESPONSE, words, answer.payload())
+                }
+                Err(why) => Err(why),
+            },
+        };
+        if let Err(why) = &sent {
+            tracing::debug!(%why, "an answer was not sent");
+        }
+        if let Some((window, pieces)) = stream {
+            match sent {
+                Ok(()) => pump(core.streams.clone(), key, peer.clone(), window, pieces).await,
+                Err(_) => core.streams.close_outgoing(key),
+            }
+        }
+    }
 }

@@ -4,13 +4,15 @@ mod answer;
 mod builder;
 mod core;
 mod router;
+mod running;
 mod sessions;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorbell_am::{Endpoint, Name};
+use doorbell_am::{Endpoint, Event, Name};
+use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
 pub use builder::ServerBuilder;
@@ -28,12 +30,13 @@ pub struct Server(Arc<Open>);
 struct Open {
     endpoint: Endpoint,
     core: Arc<Core>,
-    sweeps: AbortHandle,
+    /// Tasks that forget clients which have gone.
+    tasks: [AbortHandle; 2],
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.sweeps.abort();
+        self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -53,7 +56,7 @@ impl Server {
     /// How many handlers run now.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.0.core.running()
+        self.0.core.running.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// How many clients the server knows: those that are connected, and those that it still remembers.
@@ -86,14 +89,32 @@ const SWEEP: Duration = Duration::from_secs(5);
 
 impl Open {
     fn new(endpoint: Endpoint, core: Arc<Core>) -> Self {
-        let swept = Arc::downgrade(&core);
-        let sweeps = tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(SWEEP).await;
-                let Some(core) = swept.upgrade() else { return };
-                core.sessions().sweep(tokio::time::Instant::now());
+        let tasks =
+            [tokio::spawn(sweeps(core.clone())), tokio::spawn(watches(&endpoint, core.clone()))];
+        Self { endpoint, core, tasks: tasks.map(|task| task.abort_handle()) }
+    }
+}
+
+/// Forgets sessions whose time is over, now and then.
+async fn sweeps(core: Arc<Core>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        core.sessions().sweep(tokio::time::Instant::now());
+    }
+}
+
+/// Stops what runs for clients whose connections end.
+fn watches(endpoint: &Endpoint, core: Arc<Core>) -> impl Future<Output = ()> + use<> {
+    let mut events = endpoint.events();
+    async move {
+        loop {
+            match events.recv().await {
+                Ok(Event::Gone(peer, ending)) => core.gone(&peer, &ending.to_string()),
+                Ok(_) => {}
+                // Clients whose end was missed are found among the sessions.
+                Err(RecvError::Lagged(_)) => core.look_for_gone(),
+                Err(RecvError::Closed) => return,
             }
-        });
-        Self { endpoint, core, sweeps: sweeps.abort_handle() }
+        }
     }
 }

@@ -27,7 +27,7 @@ struct Session {
     peer: Peer,
     begun: Begun,
     /// The calls whose handlers wait for something, and can be stopped.
-    waiting: HashMap<u64, AbortHandle>,
+    waiting: HashMap<u64, (Peer, AbortHandle)>,
     /// Since when the client's connection has been gone, as far as anybody has looked.
     gone_since: Option<Instant>,
 }
@@ -61,18 +61,18 @@ impl Sessions {
         Some(fresh)
     }
 
-    /// Notes that a call begins.
+    /// Notes that a call begins, unless it may begin `again` without harm.
     ///
     /// # Errors
     /// When there is no such session, or the call has begun before, or may have.
-    pub fn begin(&mut self, number: u64, call: u64) -> Result<(), Status> {
+    pub fn begin(&mut self, number: u64, call: u64, again: bool) -> Result<(), Status> {
         let Some(session) = self.by_number.get_mut(&number) else {
             return Err(Status::unavailable(
                 "the server knows no such session: it has forgotten the client, which has to connect \
                  again",
             ));
         };
-        if session.begun.insert(call) {
+        if again || session.begun.insert(call) {
             return Ok(());
         }
         Err(Status::aborted(format!(
@@ -82,10 +82,26 @@ impl Sessions {
     }
 
     /// Notes how a call whose handler waits for something can be stopped.
-    pub fn waits(&mut self, number: u64, call: u64, stop: AbortHandle) {
-        if let Some(session) = self.by_number.get_mut(&number) {
-            session.waiting.insert(call, stop);
+    pub fn waits(&mut self, number: u64, call: u64, peer: &Peer, stop: AbortHandle) {
+        match self.by_number.get_mut(&number) {
+            Some(_) if peer.ending().is_some() => stop.abort(),
+            Some(session) => _ = session.waiting.insert(call, (peer.clone(), stop)),
+            None => stop.abort(),
         }
+    }
+
+    /// Stops all handlers that wait on behalf of a connection that has ended.
+    pub fn gone(&mut self, peer: &Peer) {
+        for session in self.by_number.values_mut() {
+            let over = |_: &u64, (of, _): &mut (Peer, AbortHandle)| *of == *peer;
+            session.waiting.extract_if(over).for_each(|(_, (_, stop))| stop.abort());
+        }
+    }
+
+    /// The connections of sessions that have ended.
+    pub fn peers_gone(&self) -> Vec<Peer> {
+        let peers = self.by_number.values().map(|session| &session.peer);
+        peers.filter(|peer| peer.ending().is_some()).cloned().collect()
     }
 
     /// Notes that a call is over whose handler has waited.
@@ -98,7 +114,7 @@ impl Sessions {
     /// Stops the handler of a call that its caller has given up.
     pub fn cancel(&mut self, number: u64, call: u64) {
         let session = self.by_number.get_mut(&number);
-        if let Some(stop) = session.and_then(|session| session.waiting.remove(&call)) {
+        if let Some((_, stop)) = session.and_then(|session| session.waiting.remove(&call)) {
             stop.abort();
         }
     }

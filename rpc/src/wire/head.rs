@@ -87,17 +87,18 @@ pub struct Flags {
     pub code: u8,
     /// Whether the call was sent before, on a connection that has ended.
     pub again: bool,
-    /// Whether bodies are streams: whoever sent the flags says so of what follows.
+    /// Whether the body behind is a stream.
     pub streams: bool,
+    /// Of an answer: whether it only says that the call runs, and the response follows later.
+    pub accepted: bool,
 }
 
 impl Flags {
     pub fn pack(self) -> u64 {
-        let Self { metadata, code, again, streams } = self;
-        u64::from(metadata)
-            | u64::from(code) << 16
-            | u64::from(again) << 24
-            | u64::from(streams) << 25
+        let Self { metadata, code, again, streams, accepted } = self;
+        let bits = [again, streams, accepted];
+        let bits = bits.iter().rev().fold(0, |bits, &bit| bits << 1 | u64::from(bit));
+        u64::from(metadata) | u64::from(code) << 16 | bits << 24
     }
 
     pub fn unpack(word: u64) -> Self {
@@ -106,6 +107,7 @@ impl Flags {
             code: (word >> 16) as u8,
             again: word >> 24 & 1 == 1,
             streams: word >> 25 & 1 == 1,
+            accepted: word >> 26 & 1 == 1,
         }
     }
 }
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn heads_are_the_same_when_their_words_are_read() {
-        let flags = Flags { metadata: 513, code: 14, again: true, streams: false };
+        let flags = Flags { metadata: 513, code: 14, again: true, streams: false, accepted: true };
         assert_eq!(Flags::unpack(flags.pack()), flags);
         let head = CallHead { session: 1, call: 2, method: 3, schema: 4, timeout: 5, flags };
         assert_eq!(CallHead::from_words(head.words()), head);

@@ -5,14 +5,19 @@
 //! | `HELLO` | the client | version, the client's number; answered by `WELCOME`: the session, limits |
 //! | `CALL` | the client | a [`CallHead`], metadata and body; answered by `ANSWER`: [`Flags`], metadata and body |
 //! | `CANCEL` | the client | the session and the number of a call that is given up |
+//! | `RESPONSE` | the server | the answer to a call that was accepted before: as `ANSWER` |
+//! | `PIECE` | both | a piece of a stream, its end, or the word that its reader wants no more: a [`PieceKind`] |
+//! | `GRANT`, `GRANTED` | both | how much more of a stream may be sent |
 
 mod content;
 mod head;
+mod piece;
 
 use doorbell_am::{ReplyId, RequestId};
 
 pub use content::{Content, split};
 pub use head::{CallHead, CallWords, Flags, Hello, HelloWords, Welcome, WelcomeWords};
+pub use piece::PieceKind;
 
 /// The version of what is said. Ends of different versions refuse each other.
 pub const VERSION: u64 = 1;
@@ -21,6 +26,15 @@ pub const HELLO: RequestId<HelloWords> = RequestId::new(0, "rpc hello");
 pub const CALL: RequestId<CallWords> = RequestId::new(1, "rpc call");
 pub const CANCEL: RequestId<[u64; 2]> = RequestId::new(2, "rpc cancel");
 
+/// The session and the number of a call, and flags.
+pub const RESPONSE: RequestId<[u64; 3]> = RequestId::new(3, "rpc response");
+/// The session and the number of a call, and a [`PieceKind`].
+pub const PIECE: RequestId<[u64; 3]> = RequestId::new(4, "rpc piece");
+/// The session and the number of a call, and a number of bytes.
+pub const GRANT: RequestId<[u64; 3]> = RequestId::new(5, "rpc grant");
+
 pub const WELCOME: ReplyId<WelcomeWords> = ReplyId::new(0, "rpc welcome");
 /// The number of the call, and flags.
 pub const ANSWER: ReplyId<[u64; 2]> = ReplyId::new(1, "rpc answer");
+/// As [`GRANT`].
+pub const GRANTED: ReplyId<[u64; 3]> = ReplyId::new(2, "rpc granted");

@@ -1,0 +1,55 @@
+//! The stream of a response, which holds the permit of its call and ends with the call's deadline.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use tokio::time::{Instant, Sleep};
+
+use super::Inner;
+use crate::message::Pieces;
+use crate::status::Status;
+
+/// The pieces of a response. Its permit comes back when this is dropped.
+pub struct Held {
+    pieces: Option<Pieces>,
+    deadline: Option<Pin<Box<Sleep>>>,
+    channel: Arc<Inner>,
+}
+
+impl Held {
+    /// Pieces that hold a permit which was [forgotten](tokio::sync::SemaphorePermit::forget), until a
+    /// deadline.
+    pub fn new(pieces: Pieces, deadline: Option<Instant>, channel: Arc<Inner>) -> Self {
+        let deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
+        Self { pieces: Some(pieces), deadline, channel }
+    }
+}
+
+impl Stream for Held {
+    type Item = Result<Bytes, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        let Some(pieces) = &mut this.pieces else { return Poll::Ready(None) };
+        if let Poll::Ready(piece) = pieces.as_mut().poll_next(context) {
+            return Poll::Ready(piece);
+        }
+        match this.deadline.as_mut().map(|deadline| deadline.as_mut().poll(context)) {
+            Some(Poll::Ready(())) => {
+                this.pieces = None;
+                let late = "the stream had not ended when the call's time was over";
+                Poll::Ready(Some(Err(Status::deadline_exceeded(late))))
+            }
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.channel.permits.add_permits(1);
+    }
+}

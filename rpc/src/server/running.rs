@@ -1,0 +1,190 @@
+//! A call whose handler runs.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use doorbell_am as am;
+use futures_util::FutureExt;
+use futures_util::future::{AbortHandle, Abortable};
+use tokio::time::Instant;
+
+use super::answer::Way;
+use super::core::Core;
+use super::router::{Answered, Answering, Route};
+use crate::context::Inherited;
+use crate::message::{Body, Request};
+use crate::status::Status;
+use crate::wire::CallHead;
+
+/// How long a handler may hold the credit of Active Messages with which its call was sent. After that
+/// the client is told that the call runs, and gets the credit back.
+const HOLDS_CREDIT: Duration = Duration::from_millis(20);
+
+/// A call whose handler runs: the handler's future, which contains panics and has calls inherit the
+/// deadline, and what the answer needs.
+pub struct Running {
+    core: Arc<Core>,
+    peer: am::Peer,
+    head: CallHead,
+    method: &'static str,
+    deadline: Option<Instant>,
+    future: Answering,
+    /// What the handler has returned already.
+    answered: Option<Answered>,
+    room: Room,
+}
+
+impl Running {
+    /// Calls the handler; the future that it returns is not polled yet.
+    pub fn begin(
+        core: &Arc<Core>,
+        peer: am::Peer,
+        head: CallHead,
+        route: &Route,
+        call: Request<Body>,
+        room: Room,
+    ) -> Self {
+        let (deadline, method) = (call.deadline(), route.method.path());
+        let handler = route.handler.clone();
+        let inherited = Inherited { deadline };
+        let future = inherited.while_running(async move { handler(call).await });
+        let contained = AssertUnwindSafe(future).catch_unwind();
+        let future =
+            Box::pin(contained.map(move |outcome| {
+                outcome.unwrap_or_else(|panic| Err(panicked(method, &*panic)))
+            }));
+        let core = core.clone();
+        Self { core, peer, head, method, deadline, future, answered: None, room }
+    }
+
+    /// What the handler answers, if it need not wait and does not answer with a stream.
+    pub fn poll_here(&mut self) -> Option<Answered> {
+        match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Pending => None,
+            Poll::Ready(Ok(response)) if matches!(response.get_ref(), Body::Stream(_)) => {
+                self.answered = Some(Ok(response));
+                None
+            }
+            Poll::Ready(answered) => Some(answered),
+        }
+    }
+
+    /// Runs the handler to its end and answers; unless the caller's time is over before, or the caller
+    /// gives the call up.
+    pub async fn run(mut self, way: Way) {
+        if self.answered.is_none() {
+            // Most handlers have their answer at once, and nothing need be prepared for a wait.
+            let future = &mut self.future;
+            let first = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context)));
+            if let Poll::Ready(answered) = first.await {
+                self.answered = Some(answered);
+            }
+        }
+        match self.answered.take() {
+            Some(Ok(response)) if matches!(response.get_ref(), Body::Stream(_)) => {
+                self.answered = Some(Ok(response));
+                self.run_stoppably(way).await;
+            }
+            Some(answered) => {
+                let Self { core, peer, head, room, .. } = self;
+                drop(room);
+                way.answer(&core, &peer, head, answered).await;
+            }
+            None => self.run_stoppably(way).await,
+        }
+    }
+
+    /// As [`run`](Self::run), of a handler that waits or answers with a stream: the session can stop it.
+    async fn run_stoppably(self, way: Way) {
+        let Self { core, peer, head, method, deadline, future, answered, room } = self;
+        let (stop, stopped) = AbortHandle::new_pair();
+        core.sessions().waits(head.session, head.call, &peer, stop);
+        let _stays = Stays { core: &core, head };
+        let _room = room;
+        let work = async {
+            let (way, answered) = match answered {
+                Some(answered) => (way, answered),
+                None => waited_for(future, way, head.call).await,
+            };
+            way.answer(&core, &peer, head, answered).await;
+        };
+        let limited = async {
+            match deadline {
+                None => work.await,
+                Some(deadline) => {
+                    if tokio::time::timeout_at(deadline, work).await.is_err() {
+                        // The client has its own clock, and answers itself.
+                        tracing::debug!(method, "a handler was stopped: its caller's time is over");
+                    }
+                }
+            }
+        };
+        let _ = Abortable::new(limited, stopped).await;
+    }
+}
+
+/// Waits for a handler, and gives the client its credit back if that takes long.
+async fn waited_for(mut future: Answering, way: Way, call: u64) -> (Way, Answered) {
+    match tokio::time::timeout(HOLDS_CREDIT, &mut future).await {
+        Ok(answered) => (way, answered),
+        Err(_) => {
+            let way = way.accept(call);
+            (way, future.await)
+        }
+    }
+}
+
+/// The status for a caller whose handler panicked.
+#[cold]
+fn panicked(method: &'static str, panic: &(dyn std::any::Any + Send)) -> Status {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(method, text, "a handler panicked");
+    Status::internal(format!("the handler of {method} panicked"))
+}
+
+/// A call that its session can stop, until this is dropped.
+struct Stays<'c> {
+    core: &'c Core,
+    head: CallHead,
+}
+
+impl Drop for Stays<'_> {
+    fn drop(&mut self) {
+        self.core.sessions().ends(self.head.session, self.head.call);
+    }
+}
+
+/// The place of a handler among those that may run at a time.
+pub struct Room(Arc<Core>);
+
+impl Room {
+    /// Takes a place.
+    ///
+    /// # Errors
+    /// When as many handlers run as may.
+    pub fn take(core: &Arc<Core>) -> Result<Self, Status> {
+        let room = Self(core.clone());
+        let running = core.running.fetch_add(1, Ordering::SeqCst);
+        if running >= core.limits.running {
+            return Err(Status::resource_exhausted(format!(
+                "the server runs {} handlers already, which is its limit: call again later, or another \
+                 server",
+                core.limits.running
+            )));
+        }
+        Ok(room)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let core = &self.0;
+        if core.running.fetch_sub(1, Ordering::SeqCst) == 1 && core.closing.load(Ordering::SeqCst) {
+            core.idle.notify_waiters();
+        }
+    }
+}

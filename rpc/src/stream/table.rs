@@ -1,0 +1,215 @@
+//! The streams of an end, by their calls, and the messages about them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use doorbell_am::{Handlers, Peer};
+
+use super::incoming::{Came, Incoming, Reader, Tell};
+use super::window::Window;
+use crate::message::Body;
+use crate::status::{Code, Status};
+use crate::wire::{GRANT, GRANTED, PIECE, PieceKind};
+
+/// A call, by its session and its number.
+pub type Key = (u64, u64);
+
+/// The streams of all calls of an endpoint.
+#[derive(Debug, Default)]
+pub struct Streams(Mutex<HashMap<Key, Halves>>);
+
+/// The two directions of a call, as far as they are streams.
+#[derive(Debug)]
+struct Halves {
+    peer: Peer,
+    incoming: Option<Arc<Incoming>>,
+    outgoing: Option<Arc<Window>>,
+}
+
+impl Halves {
+    fn is_empty(&self) -> bool {
+        self.incoming.is_none() && self.outgoing.is_none()
+    }
+
+    /// Ends both directions.
+    fn end(&self, status: &Status) {
+        if let Some(incoming) = &self.incoming {
+            incoming.end(Err(status.clone()));
+        }
+        if let Some(window) = &self.outgoing {
+            window.close();
+        }
+    }
+}
+
+impl Streams {
+    /// Adds the messages about streams to an endpoint's.
+    pub fn add_handlers(self: &Arc<Self>, handlers: Handlers) -> Handlers {
+        let [pieces, grants, granted] = [self.clone(), self.clone(), self.clone()];
+        handlers
+            .request(PIECE, move |request, [session, call, kind]| {
+                let came = pieces.came((session, call), kind, request.payload());
+                if came.woke {
+                    request.note_woken();
+                }
+                if came.grant > 0 {
+                    request.reply(GRANTED, [session, call, came.grant as u64]);
+                }
+            })
+            .request(GRANT, move |request, [session, call, part]| {
+                grants.granted((session, call), part);
+                request.note_woken();
+            })
+            .reply(GRANTED, move |reply, [session, call, part]| {
+                granted.granted((session, call), part);
+                reply.note_woken();
+            })
+    }
+
+    /// Opens the incoming direction of a call, with messages no longer than that.
+    pub fn open_incoming(self: &Arc<Self>, key: Key, peer: &Peer, longest: usize) -> Body {
+        let incoming = Arc::new(Incoming::new(longest));
+        self.halves(key, peer, |halves| halves.incoming = Some(incoming.clone()));
+        let teller = Teller { streams: self.clone(), key, peer: peer.clone() };
+        Body::stream(Reader::new(incoming, teller))
+    }
+
+    /// Opens the outgoing direction of a call.
+    pub fn open_outgoing(&self, key: Key, peer: &Peer) -> Arc<Window> {
+        let window = Arc::new(Window::new());
+        self.halves(key, peer, |halves| halves.outgoing = Some(window.clone()));
+        window
+    }
+
+    /// Forgets the outgoing direction of a call.
+    pub fn close_outgoing(&self, key: Key) {
+        self.forget(key, |halves| halves.outgoing = None);
+    }
+
+    /// Ends both directions of a call that is given up.
+    pub fn end(&self, key: Key, status: &Status) {
+        if let Some(halves) = self.lock().get(&key) {
+            halves.end(status);
+        }
+    }
+
+    /// Ends all streams of a peer that has gone.
+    pub fn end_all_of(&self, peer: &Peer, status: &Status) {
+        let streams = self.lock();
+        let ended = streams.values().filter(|halves| halves.peer == *peer);
+        ended.for_each(|halves| halves.end(status));
+    }
+
+    fn halves(&self, key: Key, peer: &Peer, change: impl FnOnce(&mut Halves)) {
+        let mut streams = self.lock();
+        let new = || Halves { peer: peer.clone(), incoming: None, outgoing: None };
+        change(streams.entry(key).or_insert_with(new));
+    }
+
+    fn forget(&self, key: Key, change: impl FnOnce(&mut Halves)) {
+        let mut streams = self.lock();
+        if let Some(halves) = streams.get_mut(&key) {
+            change(halves);
+            if halves.is_empty() {
+                streams.remove(&key);
+            }
+        }
+    }
+
+    /// A piece has come, or the end of a stream, or the word that the reader wants no more.
+    fn came(&self, key: Key, kind: u64, payload: &[u8]) -> Came {
+        let nothing = Came { grant: 0, woke: false };
+        let streams = self.lock();
+        let Some(halves) = streams.get(&key) else { return nothing };
+        let (incoming, outgoing) = (halves.incoming.clone(), halves.outgoing.clone());
+        drop(streams);
+        match (PieceKind::from_word(kind), incoming, outgoing) {
+            (Some(PieceKind::Last | PieceKind::More), Some(incoming), _) => {
+                let more = PieceKind::from_word(kind) == Some(PieceKind::More);
+                // The reader is told of the error.
+                incoming.put(payload, more).unwrap_or(Came { grant: 0, woke: true })
+            }
+            (Some(PieceKind::End(code)), Some(incoming), _) => {
+                let how = match code {
+                    Code::Ok => Ok(()),
+                    code => Err(Status::new(code, String::from_utf8_lossy(payload))),
+                };
+                Came { grant: 0, woke: incoming.end(how) }
+            }
+            (Some(PieceKind::Stop), _, Some(window)) => {
+                window.close();
+                Came { grant: 0, woke: true }
+            }
+            _ => nothing,
+        }
+    }
+
+    fn granted(&self, key: Key, part: u64) {
+        let window = self.lock().get(&key).and_then(|halves| halves.outgoing.clone());
+        if let Some(window) = window {
+            window.grant(usize::try_from(part).unwrap_or(usize::MAX));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Halves>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Speaks for a reader to the sender of its stream.
+struct Teller {
+    streams: Arc<Streams>,
+    key: Key,
+    peer: Peer,
+}
+
+/// For how long a message about a stream waits for a credit. A peer that gives none for as long is stuck
+/// with everything.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Teller {
+    /// Sends a message about the stream, at once or as soon as there is a credit.
+    fn say(&self, message: Message) {
+        match self.peer.try_credit() {
+            Ok(Some(credit)) => {
+                let (session, call) = self.key;
+                // What can't be sent is to a peer that has gone.
+                let _ = match message {
+                    Message::Grant(part) => credit.request(GRANT, [session, call, part]),
+                    Message::Stop => credit.request(PIECE, [session, call, PieceKind::Stop.word()]),
+                };
+            }
+            Ok(None) => {
+                let (peer, (session, call)) = (self.peer.within(PATIENCE), self.key);
+                self.peer.runtime().spawn(async move {
+                    match message {
+                        Message::Grant(part) => peer.request(GRANT, [session, call, part]).await,
+                        Message::Stop => {
+                            peer.request(PIECE, [session, call, PieceKind::Stop.word()]).await
+                        }
+                    }
+                });
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+enum Message {
+    Grant(u64),
+    Stop,
+}
+
+impl Tell for Teller {
+    fn grant(&self, part: usize) {
+        self.say(Message::Grant(part as u64));
+    }
+
+    fn leave(&self, ended: bool) {
+        self.streams.forget(self.key, |halves| halves.incoming = None);
+        if !ended {
+            self.say(Message::Stop);
+        }
+    }
+}
