@@ -260,6 +260,13 @@ impl Endpoint {
         self.0.core.events.subscribe()
     }
 
+    /// The NIC that the endpoint's bundle is on. For layers of this workspace that stand on Active
+    /// Messages.
+    #[doc(hidden)]
+    pub fn nic(&self) -> &doorbell_verbs::Nic {
+        &self.0.core.shared.nic
+    }
+
     /// The bundle that serves it.
     pub fn bundle(&self) -> Bundle {
         Bundle::of(self.0.bundle.clone())

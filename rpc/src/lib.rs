@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bulk;
 mod client;
 mod codec;
 mod context;

@@ -29,7 +29,10 @@ pub struct Metadata {
 
 /// Metadata that came could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the metadata ends within a name or a value, or a name is not ASCII in lower case")]
+#[error(
+    "the metadata ends within a name or a value, a name is not ASCII in lower case, or the length of the \
+     body is missing"
+)]
 pub struct MetadataError;
 
 impl Metadata {

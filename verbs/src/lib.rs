@@ -139,7 +139,7 @@ pub use statistics::Statistics;
 pub use waiting::Until;
 
 pub use doorbell_core::cm::Silent;
-pub use doorbell_core::memory::{AccessError, Buf, Private as PrivateRegion, Region};
+pub use doorbell_core::memory::{AccessError, Buf, Frozen, Private as PrivateRegion, Region};
 pub use doorbell_core::nic::{
     Attachment, Cause, Completion, CompletionQueueId, DATAGRAM_HEADER, Data, Done, Failure, Inline,
     KeepAlive, Memory, NotRights, PostError, ReceiveRequest, Refused, ResourceError, Segment,

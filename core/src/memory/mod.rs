@@ -73,4 +73,4 @@ pub(crate) use few::Few;
 pub use private::{Private, SliceError, StillShared};
 pub use region::{AccessError, Region};
 #[cfg(not(loom))]
-pub use sys::PrivatePart;
+pub use sys::{Frozen, PrivatePart};

@@ -130,6 +130,59 @@ impl Region {
     }
 }
 
+/// The bytes of a region that nobody else holds, which are only read until it is a region again: made by
+/// [`Private::freeze`].
+///
+/// ```
+/// use bytes::Bytes;
+/// use doorbell_core::memory::Region;
+///
+/// let frozen = Region::from_bytes(b"received").try_private()?.freeze();
+/// let bytes = Bytes::from_owner(frozen); // not a copy
+/// assert_eq!(bytes, "received");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(not(loom))]
+pub struct Frozen {
+    /// Invariant: the only handle, and all that leads to the memory.
+    region: Region,
+}
+
+#[cfg(not(loom))]
+impl Frozen {
+    /// The region, to be shared and written again.
+    #[must_use]
+    pub fn open(self) -> Region {
+        self.region
+    }
+}
+
+#[cfg(not(loom))]
+impl AsRef<[u8]> for Frozen {
+    fn as_ref(&self) -> &[u8] {
+        let (first, len) = (self.region.memory.first, self.region.len());
+        // SAFETY: the region keeps the bytes. Its only handle is in here, and is lent to nobody: so
+        // nothing writes the bytes while this lives.
+        unsafe { slice::from_raw_parts(first.cast::<u8>().as_ptr(), len) }
+    }
+}
+
+#[cfg(not(loom))]
+impl std::fmt::Debug for Frozen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Frozen({} bytes)", self.region.len())
+    }
+}
+
+#[cfg(not(loom))]
+impl Private {
+    /// Lends the bytes by shared references from now on, as [`Bytes`](bytes::Bytes) need it.
+    #[must_use]
+    pub fn freeze(self) -> Frozen {
+        Frozen { region: self.region }
+    }
+}
+
 /// A part of a region that is one owner's alone, by agreement of all who reach the region: see
 /// [`Region::assume_private_part`].
 #[cfg(not(loom))]

@@ -26,6 +26,7 @@ pub struct ChannelBuilder {
     patience: Duration,
     backoff: Backoff,
     longest: usize,
+    memory: usize,
 }
 
 impl Default for ChannelBuilder {
@@ -39,6 +40,7 @@ impl Default for ChannelBuilder {
             patience: Duration::from_secs(5),
             backoff: Backoff::default(),
             longest: 64 << 20,
+            memory: 256 << 20,
         }
     }
 }
@@ -62,6 +64,12 @@ impl ChannelBuilder {
     /// unless set.
     pub fn longest_body(self, bytes: usize) -> Self {
         Self { longest: bytes, ..self }
+    }
+
+    /// The most memory for bodies of responses that are too long for messages, 256 MiB unless set: those
+    /// that are being received and those that the program holds. Further ones wait.
+    pub fn body_memory(self, bytes: usize) -> Self {
+        Self { memory: bytes, ..self }
     }
 
     /// Has calls beyond the most in flight fail with
@@ -114,7 +122,7 @@ impl ChannelBuilder {
     ) -> Result<Channel, Status> {
         let name = parsed(name)?;
         let device = self.device.clone().map_or_else(|| device_for(&name), Ok)?;
-        let calls = Arc::new(Calls::new(self.longest));
+        let calls = Arc::new(Calls::new(self.longest, self.memory));
         let endpoint = self.endpoint.clone().patience(PATIENCE).open(&device, calls.handlers());
         let endpoint = endpoint.await.map_err(|why| unopened(&device, why))?;
         Ok(self.over(endpoint, calls, name))
@@ -131,7 +139,7 @@ impl ChannelBuilder {
         name: impl TryInto<Name, Error: Into<NameError>>,
     ) -> Result<Channel, Status> {
         let name = parsed(name)?;
-        let calls = Arc::new(Calls::new(self.longest));
+        let calls = Arc::new(Calls::new(self.longest, self.memory));
         let endpoint = self.endpoint.clone().patience(PATIENCE).open_on(bundle, calls.handlers());
         let endpoint = endpoint.await.map_err(|why| unopened("a bundle", why))?;
         Ok(self.over(endpoint, calls, name))

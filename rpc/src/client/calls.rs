@@ -11,16 +11,17 @@ use bytes::Bytes;
 use doorbell_am::{Handlers, Peer};
 
 use super::connection::Lost;
+use crate::bulk::Transfers;
 use crate::message::Body;
 use crate::status::Status;
 use crate::stream::Streams;
 use crate::wire::{ANSWER, CALL, Flags, RESPONSE};
 
 /// The calls that wait, by their numbers.
-#[derive(Default)]
 pub struct Calls {
     waiting: Mutex<Table>,
     pub streams: Arc<Streams>,
+    pub transfers: Arc<Transfers>,
     /// The longest message of a stream that is taken.
     longest: usize,
 }
@@ -48,9 +49,10 @@ pub struct Answer {
 }
 
 impl Calls {
-    /// No calls yet, of which messages of streams may be so long.
-    pub fn new(longest: usize) -> Self {
-        Self { longest, ..Self::default() }
+    /// No calls yet, whose bodies may have so many bytes each, and so many together.
+    pub fn new(longest: usize, memory: usize) -> Self {
+        let (waiting, streams) = (Mutex::default(), Arc::default());
+        Self { waiting, streams, transfers: Transfers::new(longest, memory), longest }
     }
 
     /// The Active Messages of a client: answers, streams, and requests that came back.
@@ -77,7 +79,7 @@ impl Calls {
                     returned.end(call, Err(Lost::Over(why)));
                 }
             });
-        self.streams.add_handlers(handlers)
+        self.transfers.add_handlers(self.streams.add_handlers(handlers))
     }
 
     /// Takes an answer in. Returns whether a task was woken.
@@ -113,6 +115,7 @@ impl Calls {
             "the connection ended before the call was answered: {ending}"
         ));
         self.streams.end_all_of(peer, &why);
+        self.transfers.end_all_of(peer);
         let mut wakers = Vec::new();
         for call in self.lock().values_mut() {
             if call.peer == *peer && call.outcome.is_none() {

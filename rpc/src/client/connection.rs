@@ -5,13 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use doorbell_am::{Endpoint, Name, Peer, SendError};
+use doorbell_verbs::ServiceId;
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::calls::{Answer, Calls};
+use super::calls::{Answer, Answered, Calls, Outcome};
+use crate::bulk::{Line, Offered};
 use crate::message::{Body, Pieces, Response};
 use crate::status::{Code, Status};
 use crate::stream::{Key, pump};
-use crate::wire::{self, CALL, CANCEL, CallHead, HELLO, Hello, VERSION, WELCOME, Welcome};
+use crate::wire::{
+    self, CALL, CANCEL, CallHead, Content, HELLO, Hello, Received, VERSION, WELCOME, Welcome,
+};
 
 /// A connection over which calls go, and the session that the server has for the client.
 #[derive(Debug)]
@@ -23,6 +28,11 @@ pub struct Connection {
     pub server: u64,
     /// The longest body that the server takes.
     pub longest: u64,
+    /// The service by which the server takes lines for long bodies, and the line if there is one.
+    lines: u64,
+    line: OnceCell<Line>,
+    endpoint: Endpoint,
+    name: Name,
     broken: AtomicBool,
 }
 
@@ -55,7 +65,7 @@ impl Connection {
         let words = reply.arguments(WELCOME).map_err(|why| {
             Status::unavailable(format!("{name} is no RPC server: {why}")).with_source(why)
         })?;
-        let Welcome { version, session, server, longest } = Welcome::from_words(words);
+        let Welcome { version, session, server, longest, lines } = Welcome::from_words(words);
         if version != VERSION {
             return Err(Status::failed_precondition(format!(
                 "{name} speaks version {version} of Doorbell's RPC, and this client version {VERSION}: \
@@ -67,8 +77,17 @@ impl Connection {
                 "{name} has as many clients as it knows at a time: raise its limit of sessions"
             )));
         }
-        let broken = AtomicBool::new(false);
-        Ok(Arc::new(Self { peer, session, server, longest, broken }))
+        Ok(Arc::new(Self {
+            peer,
+            session,
+            server,
+            longest,
+            lines,
+            line: OnceCell::new(),
+            endpoint: endpoint.clone(),
+            name: name.clone(),
+            broken: AtomicBool::new(false),
+        }))
     }
 
     /// Whether calls may go over the connection.
@@ -76,28 +95,44 @@ impl Connection {
         !self.broken.load(Ordering::Relaxed) && self.peer.ending().is_none()
     }
 
-    /// Sends a call, with the stream of its request behind it if there is one, and waits for its answer
-    /// until a deadline. A call that is dropped meanwhile, or whose deadline is over, is given up, and
-    /// the server told.
+    /// Sends a call, with what follows it, and waits for its answer and what belongs to that, until a
+    /// deadline. A call that is dropped meanwhile, or whose deadline is over, is given up, and the server
+    /// told.
     pub async fn call(
         &self,
         calls: &Calls,
         head: CallHead,
-        (payload, pieces): (&[u8], &mut Option<Pieces>),
+        content: &Content,
+        pieces: &mut Option<Pieces>,
         deadline: Option<Instant>,
-    ) -> Result<Answer, Lost> {
+    ) -> Result<Response<Body>, Lost> {
         let key = (head.session, head.call);
         let answered = calls.expect(key, self.peer.clone());
-        self.send(head, payload, deadline).await.map_err(|why| self.unsent(why))?;
+        let offered = match &content.long {
+            None => None,
+            Some(body) => {
+                self.fits(body.len())?;
+                self.line().await.map_err(Lost::Unsent)?;
+                Some(calls.transfers.offer(key, &self.peer, body.clone()))
+            }
+        };
+        self.send(head, &content.payload, deadline).await.map_err(|why| self.unsent(why))?;
         let mut given_up = GivenUp { connection: self, calls, key, armed: true };
         if let Some(pieces) = pieces.take() {
             let window = calls.streams.open_outgoing(key, &self.peer);
             let (streams, peer) = (calls.streams.clone(), self.peer.clone());
             self.peer.runtime().spawn(pump(streams, key, peer, window, pieces));
         }
+        let exchanged = async {
+            let answer = match offered {
+                None => answered.await?,
+                Some(offered) => self.answer_to_long(answered, offered).await?,
+            };
+            self.response(calls, key, answer).await.map_err(Lost::Over)
+        };
         let outcome = match deadline {
-            None => Ok(answered.await),
-            Some(deadline) => tokio::time::timeout_at(deadline, answered).await,
+            None => Ok(exchanged.await),
+            Some(deadline) => tokio::time::timeout_at(deadline, exchanged).await,
         };
         given_up.armed = outcome.is_err();
         outcome.unwrap_or_else(|_| {
@@ -105,6 +140,66 @@ impl Connection {
                 "the server has not answered before the call's time was over",
             )))
         })
+    }
+
+    /// Waits for the answer to a call whose body is written meanwhile. The answer may come before that
+    /// is done, if the server does not want the body.
+    async fn answer_to_long(&self, answered: Answered<'_>, offered: Offered) -> Outcome {
+        let mut answered = std::pin::pin!(answered);
+        tokio::select! {
+            biased;
+            answer = &mut answered => return answer,
+            written = offered.write(self.line()) => written.map_err(Lost::Unknown)?,
+        }
+        answered.await
+    }
+
+    /// Whether the server takes a body of a length.
+    fn fits(&self, len: usize) -> Result<(), Lost> {
+        if len as u64 <= self.longest {
+            return Ok(());
+        }
+        Err(Lost::Over(Status::resource_exhausted(format!(
+            "the body has {len} bytes, and the server takes {} at the most: raise its `longest_body`, or \
+             send a stream",
+            self.longest
+        ))))
+    }
+
+    /// The line for long bodies, which is made when it is first needed.
+    async fn line(&self) -> Result<&Line, Status> {
+        let connect = || async {
+            let (nic, address) = (self.endpoint.nic(), self.name.address());
+            Line::connect(nic, address, ServiceId(self.lines), self.session).await
+        };
+        self.line.get_or_try_init(connect).await
+    }
+
+    /// The response that an answer carries, with a body that follows.
+    ///
+    /// # Errors
+    /// The status that the server has answered with, or that of an answer that can't be read.
+    async fn response(
+        &self,
+        calls: &Calls,
+        key: Key,
+        answer: Answer,
+    ) -> Result<Response<Body>, Status> {
+        let Answer { flags, payload, stream } = answer;
+        if flags.code != Code::Ok.number() {
+            let message = String::from_utf8_lossy(&payload);
+            return Err(Status::new(Code::from_number(flags.code), message));
+        }
+        let Received { metadata, body, long } = wire::split(flags, payload)
+            .map_err(|why| Status::internal(format!("the server's answer can't be read: {why}")))?;
+        let body = match long {
+            None => body,
+            Some(len) => {
+                let len = calls.transfers.check(len).map_err(|why| why.status("the response"))?;
+                calls.transfers.receive(key, &self.peer, self.line().await?, len).await?
+            }
+        };
+        Ok(Response::with_metadata(metadata, stream.unwrap_or(Body::Whole(body))))
     }
 
     /// Sends a call when there is a credit for it.
@@ -122,6 +217,11 @@ impl Connection {
             Some(deadline) => self.peer.within(deadline.saturating_duration_since(Instant::now())),
         };
         peer.credit().await?.request_with(CALL, head.words(), payload)
+    }
+
+    /// The longest message that the server takes.
+    pub fn longest_message(&self) -> usize {
+        self.peer.longest_payload()
     }
 
     /// What an error of sending says of the call.
@@ -172,21 +272,4 @@ impl Drop for GivenUp<'_> {
             self.connection.cancel(self.key);
         }
     }
-}
-
-/// The response that an answer carries.
-///
-/// # Errors
-/// The status that the server has answered with, or that of an answer that can't be read.
-pub fn response(answer: Answer) -> Result<Response<Body>, Status> {
-    let malformed = |why: &dyn std::fmt::Display| {
-        Status::internal(format!("the server's answer can't be read: {why}"))
-    };
-    let Answer { flags, payload, stream } = answer;
-    if flags.code != Code::Ok.number() {
-        let message = String::from_utf8_lossy(&payload);
-        return Err(Status::new(Code::from_number(flags.code), message));
-    }
-    let (metadata, body) = wire::split(flags.metadata, payload).map_err(|why| malformed(&why))?;
-    Ok(Response::with_metadata(metadata, stream.unwrap_or(Body::Whole(body))))
 }

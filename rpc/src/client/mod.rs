@@ -27,7 +27,7 @@ pub use connector::Backoff;
 pub use typed::Client;
 
 use self::calls::Calls;
-use self::connection::{Lost, response};
+use self::connection::Lost;
 use self::connector::Connector;
 use self::held::Held;
 use crate::context::{Inherited, earlier};
@@ -161,7 +161,7 @@ impl Inner {
             Body::Whole(bytes) => (bytes, None),
             Body::Stream(pieces) => (Bytes::new(), Some(pieces)),
         };
-        let (content, streams) = (Content::new(&metadata, body)?, pieces.is_some());
+        let streams = pieces.is_some();
         let (mut sent_by, mut resends): (Option<(u64, u64)>, usize) = (None, 0);
         loop {
             let connection = self.connector.connection(deadline).await?;
@@ -176,25 +176,18 @@ impl Inner {
                      again"
                 )));
             }
+            let content = Content::new(&metadata, body.clone(), connection.longest_message())?;
             let head = CallHead {
                 session: connection.session,
                 call,
                 method: method.number(),
                 schema: method.schema_number(),
                 timeout: remaining(deadline)?,
-                flags: Flags {
-                    metadata: content.metadata,
-                    again: resends > 0,
-                    streams,
-                    ..Flags::default()
-                },
+                flags: Flags { again: resends > 0, streams, ..content.flags },
             };
-            match connection.call(&self.calls, head, (&content.bytes, &mut pieces), deadline).await
-            {
-                Ok(answer) => {
-                    return response(answer).map_err(|status| unknown_method(status, method));
-                }
-                Err(Lost::Over(status)) => return Err(status),
+            match connection.call(&self.calls, head, &content, &mut pieces, deadline).await {
+                Ok(response) => return Ok(response),
+                Err(Lost::Over(status)) => return Err(unknown_method(status, method)),
                 Err(Lost::Unsent(status) | Lost::Unknown(status)) if resends == RESENDS => {
                     return Err(status);
                 }

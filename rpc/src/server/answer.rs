@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use doorbell_am as am;
 
 use super::core::Core;
@@ -14,30 +15,29 @@ use crate::wire::{ANSWER, CallHead, Content, Flags, RESPONSE};
 /// The most bytes of a status's message that travel.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// An answer as it is sent: flags and a payload.
+/// An answer as it is sent.
 pub struct Encoded {
-    flags: Flags,
     content: Content,
+    /// The stream that follows, if the body is one.
+    pieces: Option<Pieces>,
 }
 
 impl Encoded {
-    /// What a handler has returned, and the stream that follows if the body is one.
-    pub fn of(answered: Answered) -> (Self, Option<Pieces>) {
-        let response = match answered {
-            Ok(response) => response,
-            Err(status) => return (Self::error(&status), None),
+    /// What a handler has returned, for a client that takes so long messages.
+    pub fn of(answered: Answered, most: usize) -> Self {
+        let (metadata, body) = match answered {
+            Ok(response) => response.into_parts(),
+            Err(status) => return Self::error(&status),
         };
-        let metadata = response.metadata().clone();
-        let (body, pieces) = match response.into_inner() {
+        let (body, pieces) = match body {
             Body::Whole(bytes) => (bytes, None),
-            Body::Stream(pieces) => (bytes::Bytes::new(), Some(pieces)),
+            Body::Stream(pieces) => (Bytes::new(), Some(pieces)),
         };
-        match Content::new(&metadata, body) {
-            Err(status) => (Self::error(&status), None),
-            Ok(content) => {
-                let (metadata, streams) = (content.metadata, pieces.is_some());
-                let flags = Flags { metadata, streams, ..Flags::default() };
-                (Self { flags, content }, pieces)
+        match Content::new(&metadata, body, most) {
+            Err(status) => Self::error(&status),
+            Ok(mut content) => {
+                content.flags.streams = pieces.is_some();
+                Self { content, pieces }
             }
         }
     }
@@ -48,19 +48,20 @@ impl Encoded {
         let flags = Flags { code: status.code().number(), ..Flags::default() };
         let message = status.message();
         let message = message[..message.floor_char_boundary(LONGEST_MESSAGE)].to_owned();
-        Self { flags, content: Content { metadata: 0, bytes: message.into() } }
+        Self { content: Content { flags, payload: message.into(), long: None }, pieces: None }
     }
 
-    fn payload(&self) -> &[u8] {
-        &self.content.bytes
+    /// Whether more follows than a message.
+    pub fn is_followed(&self) -> bool {
+        self.content.long.is_some() || self.pieces.is_some()
     }
-}
 
-/// Answers a request where it was received.
-pub fn answer_here(request: am::Request<'_>, call: u64, answer: &Encoded) {
-    let words = [call, answer.flags.pack()];
-    if let Err(why) = request.reply_with(ANSWER, words, answer.payload()) {
-        tracing::debug!(%why, "an answer was not sent");
+    /// Answers a request where it was received. Nothing may follow.
+    pub fn answer_here(&self, request: am::Request<'_>, call: u64) {
+        let words = [call, self.content.flags.pack()];
+        if let Err(why) = request.reply_with(ANSWER, words, &self.content.payload) {
+            tracing::debug!(%why, "an answer was not sent");
+        }
     }
 }
 
@@ -83,37 +84,35 @@ impl Way {
         Self::Message
     }
 
-    /// Sends an answer, and the stream behind it to its end.
-    pub async fn answer(
-        self,
-        core: &Arc<Core>,
-        peer: &am::Peer,
-        head: CallHead,
-        answered: Answered,
-    ) {
-        let (answer, pieces) = Encoded::of(answered);
+    /// Sends an answer, and what follows it to its end.
+    pub async fn answer(self, core: &Arc<Core>, peer: &am::Peer, head: CallHead, answer: Encoded) {
+        let Encoded { content, pieces } = answer;
         let key = (head.session, head.call);
-        // The client may ask for the stream to stop as soon as it has the answer.
+        // The client may ask for what follows, or for it to stop, as soon as it has the answer.
+        let offered = content.long.map(|body| core.transfers.offer(key, peer, body));
         let stream = pieces.map(|pieces| (core.streams.open_outgoing(key, peer), pieces));
-        let shape = answer.flags.pack();
+        let shape = content.flags.pack();
         let sent = match self {
-            Self::Reply(kept) => kept.reply_with(ANSWER, [head.call, shape], answer.payload()),
+            Self::Reply(kept) => kept.reply_with(ANSWER, [head.call, shape], &content.payload),
             Self::Message => match peer.credit().await {
                 Ok(credit) => {
                     let words = [head.session, head.call, shape];
-                    credit.request_with(RESPONSE, words, answer.payload())
+                    credit.request_with(RESPONSE, words, &content.payload)
                 }
                 Err(why) => Err(why),
             },
         };
-        if let Err(why) = &sent {
+        if let Err(why) = sent {
             tracing::debug!(%why, "an answer was not sent");
+            return core.streams.close_outgoing(key);
+        }
+        if let Some(offered) = offered
+            && let Err(why) = offered.write(core.lines.of(head.session)).await
+        {
+            tracing::debug!(%why, "the body of an answer was not sent");
         }
         if let Some((window, pieces)) = stream {
-            match sent {
-                Ok(()) => pump(core.streams.clone(), key, peer.clone(), window, pieces).await,
-                Err(_) => core.streams.close_outgoing(key),
-            }
+            pump(core.streams.clone(), key, peer.clone(), window, pieces).await;
         }
     }
 }

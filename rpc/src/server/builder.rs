@@ -26,6 +26,7 @@ impl Default for ServerBuilder {
             limits: Limits {
                 running: 65_536,
                 longest: 64 << 20,
+                memory: 256 << 20,
                 sessions: 65_536,
                 remember: Duration::from_secs(60),
             },
@@ -65,6 +66,13 @@ impl ServerBuilder {
         self
     }
 
+    /// The most memory for bodies that are too long for messages, 256 MiB unless set, for all clients
+    /// together: those that are being received and those that handlers hold. Further ones wait.
+    pub fn body_memory(mut self, bytes: usize) -> Self {
+        self.limits.memory = bytes;
+        self
+    }
+
     /// The most clients that the server knows at a time, 65,536 unless set, and for how long it
     /// remembers the latest calls of a client that has gone, a minute unless set: within that time a
     /// client that comes again may send calls once more whose answers it has lost, and none runs twice.
@@ -88,7 +96,7 @@ impl ServerBuilder {
     pub async fn open(self, device: &str) -> Result<Server, OpenError> {
         let core = Core::new(self.router, self.limits);
         let endpoint = settled(self.endpoint).open(device, core.handlers()).await?;
-        Ok(Server(Arc::new(Open::new(endpoint, core))))
+        Ok(Server(Arc::new(Open::new(endpoint, core).await?)))
     }
 
     /// Opens the server on a bundle, whose NIC it shares with other endpoints.
@@ -98,7 +106,7 @@ impl ServerBuilder {
     pub async fn open_on(self, bundle: &Bundle) -> Result<Server, OpenError> {
         let core = Core::new(self.router, self.limits);
         let endpoint = settled(self.endpoint).open_on(bundle, core.handlers()).await?;
-        Ok(Server(Arc::new(Open::new(endpoint, core))))
+        Ok(Server(Arc::new(Open::new(endpoint, core).await?)))
     }
 }
 

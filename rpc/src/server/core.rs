@@ -10,24 +10,30 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::answer::{Encoded, Way, answer_here};
+use super::answer::{Encoded, Way};
 use super::router::{Route, Router};
-use super::running::{Room, Running};
+use super::running::{Room, Running, stoppably};
 use super::sessions::Sessions;
+use crate::bulk::{Lines, Transfers};
 use crate::message::{Body, Request};
 use crate::random;
 use crate::status::Status;
 use crate::stream::Streams;
-use crate::wire::{self, CallHead, CallWords, Hello, HelloWords, VERSION, WELCOME, Welcome};
+use crate::wire::{
+    self, CallHead, CallWords, Hello, HelloWords, Received, VERSION, WELCOME, Welcome,
+};
 
 /// A server's methods and its state, which its Active Messages work on.
 pub struct Core {
     pub router: Router,
     pub streams: Arc<Streams>,
+    pub transfers: Arc<Transfers>,
+    pub lines: Lines,
     pub limits: Limits,
     sessions: Mutex<Sessions>,
     /// The server's number, by which clients know whether it still knows what they called.
-    number: u64,
+    /// Lines for long bodies are taken by it, too.
+    pub number: u64,
     /// How many handlers run.
     pub running: AtomicUsize,
     pub closing: AtomicBool,
@@ -43,6 +49,8 @@ pub struct Limits {
     pub running: usize,
     /// The longest body that is taken.
     pub longest: usize,
+    /// The most memory for bodies that are too long for messages.
+    pub memory: usize,
     /// The most sessions, and for how long each outlives its connection.
     pub sessions: usize,
     pub remember: Duration,
@@ -53,6 +61,8 @@ impl Core {
         Arc::new(Self {
             router,
             streams: Arc::default(),
+            transfers: Transfers::new(limits.longest, limits.memory),
+            lines: Lines::default(),
             limits,
             sessions: Mutex::new(Sessions::new(limits.sessions, limits.remember)),
             number: random(),
@@ -79,7 +89,7 @@ impl Core {
                 cancel.streams.end((session, call), &given_up);
                 request.note_woken();
             });
-        self.streams.add_handlers(handlers)
+        self.transfers.add_handlers(self.streams.add_handlers(handlers))
     }
 
     fn welcome(&self, request: am::Request<'_>, words: HelloWords) {
@@ -91,6 +101,7 @@ impl Core {
             session: opened.flatten().unwrap_or(0),
             server: self.number,
             longest: self.limits.longest as u64,
+            lines: self.number,
         };
         request.reply(WELCOME, welcome.words());
     }
@@ -100,29 +111,63 @@ impl Core {
         let payload = request.take_payload();
         let (route, room) = match self.admit(&head) {
             Ok(admitted) => admitted,
-            Err(status) => return answer_here(request, head.call, &Encoded::error(&status)),
+            Err(status) => return Encoded::error(&status).answer_here(request, head.call),
         };
         let peer = request.peer();
-        let call = match self.opened(&head, route, payload, &peer) {
-            Ok(call) => call,
-            Err(status) => return answer_here(request, head.call, &Encoded::error(&status)),
+        let (call, long) = match self.opened(&head, route, payload, &peer) {
+            Ok(opened) => opened,
+            Err(status) => return Encoded::error(&status).answer_here(request, head.call),
         };
+        if head.flags.streams || long.is_some() {
+            // What follows may take long, and is not to hold a credit of Active Messages meanwhile.
+            request.note_woken();
+            let way = Way::Reply(request.keep()).accept(head.call);
+            let (core, route) = (self.clone(), route.clone());
+            self.runtime.spawn(async move {
+                core.run_later(head, route, (call, peer), long, room, way).await
+            });
+            return;
+        }
         let mut running = Running::begin(self, peer, head, route, call, room);
         if route.inline {
             let _runtime = self.runtime.enter();
-            if let Some(answered) = running.poll_here() {
+            if let Some(answer) = running.answer_here() {
                 drop(running);
-                let (answer, _) = Encoded::of(answered);
-                return answer_here(request, head.call, &answer);
+                return answer.answer_here(request, head.call);
             }
         }
-        if head.flags.streams {
-            // The stream may last, and is not to hold a credit of Active Messages meanwhile.
-            request.note_woken();
-            let way = Way::Reply(request.keep()).accept(head.call);
-            self.runtime.spawn(running.run(way));
-        } else {
-            request.spawn(|kept| running.run(Way::Reply(kept)));
+        request.spawn(|kept| running.run(Way::Reply(kept)));
+    }
+
+    /// Runs the handler of a call that was accepted, when a body that is too long for a message is here.
+    async fn run_later(
+        self: Arc<Self>,
+        head: CallHead,
+        route: Route,
+        (call, peer): (Request<Body>, am::Peer),
+        long: Option<usize>,
+        room: Room,
+        way: Way,
+    ) {
+        let Some(len) = long else {
+            return Running::begin(&self, peer, head, &route, call, room).run(way).await;
+        };
+        let mut received = None;
+        stoppably(&self, &peer, head, async {
+            let body = async {
+                let line = self.lines.of(head.session).await?;
+                self.transfers.receive((head.session, head.call), &peer, &line, len).await
+            };
+            received = Some(body.await);
+        })
+        .await;
+        match received {
+            Some(Ok(body)) => {
+                let call = call.map(|_| Body::Whole(body));
+                Running::begin(&self, peer, head, &route, call, room).run(way).await;
+            }
+            Some(Err(status)) => way.answer(&self, &peer, head, Encoded::error(&status)).await,
+            None => {}
         }
     }
 
@@ -149,18 +194,21 @@ impl Core {
         Ok((route, room))
     }
 
-    /// The request of a call, with its stream open if it has one.
+    /// The request of a call, with its stream open if it has one, and the length of a body that follows.
     fn opened(
         &self,
         head: &CallHead,
         route: &Route,
         payload: Bytes,
         peer: &am::Peer,
-    ) -> Result<Request<Body>, Status> {
+    ) -> Result<(Request<Body>, Option<usize>), Status> {
         let method = route.method;
-        let (metadata, body) = wire::split(head.flags.metadata, payload).map_err(|why| {
-            Status::invalid_argument(format!("the request of {method} can't be read: {why}"))
-        })?;
+        let Received { metadata, body, long } =
+            wire::split(head.flags, payload).map_err(|why| {
+                Status::invalid_argument(format!("the request of {method} can't be read: {why}"))
+            })?;
+        let long = long.map(|len| self.transfers.check(len)).transpose();
+        let long = long.map_err(|refused| refused.status(&format!("the request of {method}")))?;
         let deadline = (head.timeout != 0)
             .then(|| Instant::now().checked_add(Duration::from_micros(head.timeout)))
             .flatten();
@@ -171,7 +219,7 @@ impl Core {
                 self.streams.open_incoming(key, peer, self.limits.longest)
             }
         };
-        Ok(Request::with_parts(method, metadata, deadline, body))
+        Ok((Request::with_parts(method, metadata, deadline, body), long))
     }
 
     /// The error of a method that the server does not have. The caller knows the method's path.
@@ -191,6 +239,7 @@ impl Core {
         self.sessions().gone(peer);
         let status = Status::unavailable(format!("the connection to the client has ended: {why}"));
         self.streams.end_all_of(peer, &status);
+        self.transfers.end_all_of(peer);
     }
 
     /// Stops what runs for all clients whose connections have ended.

@@ -11,7 +11,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorbell_am::{Endpoint, Event, Name};
+use doorbell_am::{Endpoint, Event, Name, OpenError};
+use doorbell_verbs::ServiceId;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
@@ -30,8 +31,8 @@ pub struct Server(Arc<Open>);
 struct Open {
     endpoint: Endpoint,
     core: Arc<Core>,
-    /// Tasks that forget clients which have gone.
-    tasks: [AbortHandle; 2],
+    /// Tasks that take lines for long bodies, and forget clients which have gone.
+    tasks: [AbortHandle; 3],
 }
 
 impl Drop for Open {
@@ -88,10 +89,19 @@ impl fmt::Debug for Server {
 const SWEEP: Duration = Duration::from_secs(5);
 
 impl Open {
-    fn new(endpoint: Endpoint, core: Arc<Core>) -> Self {
-        let tasks =
-            [tokio::spawn(sweeps(core.clone())), tokio::spawn(watches(&endpoint, core.clone()))];
-        Self { endpoint, core, tasks: tasks.map(|task| task.abort_handle()) }
+    async fn new(endpoint: Endpoint, core: Arc<Core>) -> Result<Self, OpenError> {
+        let nic = endpoint.nic().clone();
+        let listener = nic.listen(ServiceId(core.number)).await?;
+        let lines = {
+            let core = core.clone();
+            async move {
+                let is_session = |session| core.sessions().contains(session);
+                core.lines.serve(nic, listener, is_session).await;
+            }
+        };
+        let watches = tokio::spawn(watches(&endpoint, core.clone()));
+        let tasks = [tokio::spawn(lines), tokio::spawn(sweeps(core.clone())), watches];
+        Ok(Self { endpoint, core, tasks: tasks.map(|task| task.abort_handle()) })
     }
 }
 

@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable};
 use tokio::time::Instant;
 
-use super::answer::Way;
+use super::answer::{Encoded, Way};
 use super::core::Core;
 use super::router::{Answered, Answering, Route};
 use crate::context::Inherited;
@@ -33,7 +33,7 @@ pub struct Running {
     deadline: Option<Instant>,
     future: Answering,
     /// What the handler has returned already.
-    answered: Option<Answered>,
+    answer: Option<Encoded>,
     room: Room,
 }
 
@@ -57,73 +57,83 @@ impl Running {
                 outcome.unwrap_or_else(|panic| Err(panicked(method, &*panic)))
             }));
         let core = core.clone();
-        Self { core, peer, head, method, deadline, future, answered: None, room }
+        Self { core, peer, head, method, deadline, future, answer: None, room }
     }
 
-    /// What the handler answers, if it need not wait and does not answer with a stream.
-    pub fn poll_here(&mut self) -> Option<Answered> {
+    /// The answer, if the handler need not wait for anything and a message is enough for the answer.
+    pub fn answer_here(&mut self) -> Option<Encoded> {
         match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Pending => None,
-            Poll::Ready(Ok(response)) if matches!(response.get_ref(), Body::Stream(_)) => {
-                self.answered = Some(Ok(response));
+            Poll::Ready(answered) => {
+                let answer = Encoded::of(answered, self.peer.longest_payload());
+                if !answer.is_followed() {
+                    return Some(answer);
+                }
+                self.answer = Some(answer);
                 None
             }
-            Poll::Ready(answered) => Some(answered),
         }
     }
 
     /// Runs the handler to its end and answers; unless the caller's time is over before, or the caller
     /// gives the call up.
     pub async fn run(mut self, way: Way) {
-        if self.answered.is_none() {
+        if self.answer.is_none() {
             // Most handlers have their answer at once, and nothing need be prepared for a wait.
             let future = &mut self.future;
             let first = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context)));
             if let Poll::Ready(answered) = first.await {
-                self.answered = Some(answered);
+                self.answer = Some(Encoded::of(answered, self.peer.longest_payload()));
             }
         }
-        match self.answered.take() {
-            Some(Ok(response)) if matches!(response.get_ref(), Body::Stream(_)) => {
-                self.answered = Some(Ok(response));
-                self.run_stoppably(way).await;
-            }
-            Some(answered) => {
+        match self.answer.take_if(|answer| !answer.is_followed()) {
+            Some(answer) => {
                 let Self { core, peer, head, room, .. } = self;
                 drop(room);
-                way.answer(&core, &peer, head, answered).await;
+                way.answer(&core, &peer, head, answer).await;
             }
             None => self.run_stoppably(way).await,
         }
     }
 
-    /// As [`run`](Self::run), of a handler that waits or answers with a stream: the session can stop it.
+    /// As [`run`](Self::run), of a handler that waits, or of an answer that more follows: the session can
+    /// stop it.
     async fn run_stoppably(self, way: Way) {
-        let Self { core, peer, head, method, deadline, future, answered, room } = self;
-        let (stop, stopped) = AbortHandle::new_pair();
-        core.sessions().waits(head.session, head.call, &peer, stop);
-        let _stays = Stays { core: &core, head };
+        let Self { core, peer, head, method, deadline, future, answer, room } = self;
         let _room = room;
         let work = async {
-            let (way, answered) = match answered {
-                Some(answered) => (way, answered),
-                None => waited_for(future, way, head.call).await,
-            };
-            way.answer(&core, &peer, head, answered).await;
-        };
-        let limited = async {
-            match deadline {
-                None => work.await,
-                Some(deadline) => {
-                    if tokio::time::timeout_at(deadline, work).await.is_err() {
-                        // The client has its own clock, and answers itself.
-                        tracing::debug!(method, "a handler was stopped: its caller's time is over");
-                    }
+            let (way, answer) = match answer {
+                Some(answer) => (way, answer),
+                None => {
+                    let (way, answered) = waited_for(future, way, head.call).await;
+                    (way, Encoded::of(answered, peer.longest_payload()))
                 }
-            }
+            };
+            way.answer(&core, &peer, head, answer).await;
         };
-        let _ = Abortable::new(limited, stopped).await;
+        stoppably(&core, &peer, head, async {
+            let Some(deadline) = deadline else { return work.await };
+            if tokio::time::timeout_at(deadline, work).await.is_err() {
+                // The client has its own clock, and answers itself.
+                tracing::debug!(method, "a handler was stopped: its caller's time is over");
+            }
+        })
+        .await;
     }
+}
+
+/// Runs something for a call that the call's session can stop.
+pub async fn stoppably(
+    core: &Arc<Core>,
+    peer: &am::Peer,
+    head: CallHead,
+    work: impl Future<Output = ()>,
+) {
+    let (stop, stopped) = AbortHandle::new_pair();
+    core.sessions().waits(head.session, head.call, peer, stop);
+    let _stays = Stays { core, head };
+    // Whoever has stopped the work need not be told.
+    let _ = Abortable::new(work, stopped).await;
 }
 
 /// Waits for a handler, and gives the client its credit back if that takes long.

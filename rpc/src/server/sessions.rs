@@ -131,6 +131,11 @@ impl Sessions {
         });
     }
 
+    /// Whether there is a session of a number.
+    pub fn contains(&self, number: u64) -> bool {
+        self.by_number.contains_key(&number)
+    }
+
     /// How many sessions there are, with those whose connections have gone.
     pub fn len(&self) -> usize {
         self.by_number.len()

@@ -1,54 +1,77 @@
 //! Metadata and body in one payload.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 
+use super::head::Flags;
 use crate::metadata::{MOST_METADATA, Metadata, MetadataError};
 use crate::status::Status;
 
-/// Metadata and a body behind it, as they are sent. A body without metadata is not copied.
+/// Metadata and a body behind it, as they are sent.
 pub struct Content {
-    /// The length of the metadata.
-    pub metadata: u16,
-    pub bytes: Bytes,
+    pub flags: Flags,
+    /// The metadata, and the body or, of one that is too long, its length.
+    pub payload: Bytes,
+    /// The body if it is too long for a message.
+    pub long: Option<Bytes>,
 }
 
 impl Content {
-    /// Metadata and a body.
+    /// Metadata and a body in a message of at most so many bytes, or with the body to follow by RDMA. A
+    /// body without metadata is not copied.
     ///
     /// # Errors
     /// When the metadata is too long.
-    pub fn new(metadata: &Metadata, body: Bytes) -> Result<Self, Status> {
-        if metadata.is_empty() {
-            return Ok(Self { metadata: 0, bytes: body });
-        }
-        let len = metadata.encoded_len();
-        if len > MOST_METADATA {
+    pub fn new(metadata: &Metadata, body: Bytes, most: usize) -> Result<Self, Status> {
+        let front = metadata.encoded_len();
+        if front > MOST_METADATA.min(most - LENGTH) {
             return Err(Status::resource_exhausted(format!(
-                "the metadata takes {len} bytes, and {MOST_METADATA} are allowed: put what is longer \
+                "the metadata takes {front} bytes, and {MOST_METADATA} are allowed: put what is longer \
                  into the body"
             )));
         }
-        let mut bytes = BytesMut::with_capacity(len + body.len());
+        let long = front + body.len() > most;
+        let flags = Flags { metadata: front as u16, long, ..Flags::default() };
+        if front == 0 && !long {
+            return Ok(Self { flags, payload: body, long: None });
+        }
+        let mut bytes = BytesMut::with_capacity(front + if long { LENGTH } else { body.len() });
         metadata.encode(&mut bytes);
+        if long {
+            bytes.put_u64(body.len() as u64);
+            return Ok(Self { flags, payload: bytes.freeze(), long: Some(body) });
+        }
         bytes.extend_from_slice(&body);
-        Ok(Self { metadata: len as u16, bytes: bytes.freeze() })
+        Ok(Self { flags, payload: bytes.freeze(), long: None })
     }
 }
 
-/// Metadata and a body that were received.
-pub type Split = (Metadata, Bytes);
+/// The bytes of a body's length.
+const LENGTH: usize = 8;
 
-/// Takes metadata of a length and the body behind it apart.
+/// Metadata and a body, or its length, that were received.
+pub struct Received {
+    pub metadata: Metadata,
+    pub body: Bytes,
+    /// The length of a body that follows by RDMA.
+    pub long: Option<u64>,
+}
+
+/// Takes metadata and the body behind it apart.
 ///
 /// # Errors
 /// When the payload is shorter, or the metadata malformed.
-pub fn split(metadata: u16, mut payload: Bytes) -> Result<Split, MetadataError> {
-    if metadata == 0 {
-        return Ok((Metadata::new(), payload));
-    }
-    if payload.len() < usize::from(metadata) {
+pub fn split(flags: Flags, mut payload: Bytes) -> Result<Received, MetadataError> {
+    if payload.len() < usize::from(flags.metadata) {
         return Err(MetadataError);
     }
-    let front = payload.split_to(usize::from(metadata));
-    Ok((Metadata::decode(front)?, payload))
+    let front = payload.split_to(usize::from(flags.metadata));
+    let metadata = if front.is_empty() { Metadata::new() } else { Metadata::decode(front)? };
+    let long = match flags.long {
+        false => None,
+        true => {
+            let length = payload.first_chunk().copied().ok_or(MetadataError)?;
+            Some(u64::from_be_bytes(length))
+        }
+    };
+    Ok(Received { metadata, body: payload, long })
 }

@@ -3,7 +3,7 @@
 /// The words of [`Hello`].
 pub type HelloWords = [u64; 3];
 /// The words of [`Welcome`].
-pub type WelcomeWords = [u64; 4];
+pub type WelcomeWords = [u64; 5];
 /// The words of [`CallHead`].
 pub type CallWords = [u64; 6];
 
@@ -39,15 +39,17 @@ pub struct Welcome {
     pub server: u64,
     /// The longest body that the server takes.
     pub longest: u64,
+    /// The service by which the server takes lines for long bodies.
+    pub lines: u64,
 }
 
 impl Welcome {
     pub fn words(self) -> WelcomeWords {
-        [self.version, self.session, self.server, self.longest]
+        [self.version, self.session, self.server, self.longest, self.lines]
     }
 
-    pub fn from_words([version, session, server, longest]: WelcomeWords) -> Self {
-        Self { version, session, server, longest }
+    pub fn from_words([version, session, server, longest, lines]: WelcomeWords) -> Self {
+        Self { version, session, server, longest, lines }
     }
 }
 
@@ -89,14 +91,16 @@ pub struct Flags {
     pub again: bool,
     /// Whether the body behind is a stream.
     pub streams: bool,
+    /// Whether the body is too long for a message: its length is here in its place.
+    pub long: bool,
     /// Of an answer: whether it only says that the call runs, and the response follows later.
     pub accepted: bool,
 }
 
 impl Flags {
     pub fn pack(self) -> u64 {
-        let Self { metadata, code, again, streams, accepted } = self;
-        let bits = [again, streams, accepted];
+        let Self { metadata, code, again, streams, long, accepted } = self;
+        let bits = [again, streams, accepted, long];
         let bits = bits.iter().rev().fold(0, |bits, &bit| bits << 1 | u64::from(bit));
         u64::from(metadata) | u64::from(code) << 16 | bits << 24
     }
@@ -108,6 +112,7 @@ impl Flags {
             again: word >> 24 & 1 == 1,
             streams: word >> 25 & 1 == 1,
             accepted: word >> 26 & 1 == 1,
+            long: word >> 27 & 1 == 1,
         }
     }
 }
@@ -118,7 +123,8 @@ mod tests {
 
     #[test]
     fn heads_are_the_same_when_their_words_are_read() {
-        let flags = Flags { metadata: 513, code: 14, again: true, streams: false, accepted: true };
+        let flags =
+            Flags { metadata: 513, code: 14, again: true, accepted: true, ..Flags::default() };
         assert_eq!(Flags::unpack(flags.pack()), flags);
         let head = CallHead { session: 1, call: 2, method: 3, schema: 4, timeout: 5, flags };
         assert_eq!(CallHead::from_words(head.words()), head);

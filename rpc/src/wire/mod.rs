@@ -7,6 +7,7 @@
 //! | `CANCEL` | the client | the session and the number of a call that is given up |
 //! | `RESPONSE` | the server | the answer to a call that was accepted before: as `ANSWER` |
 //! | `PIECE` | both | a piece of a stream, its end, or the word that its reader wants no more: a [`PieceKind`] |
+//! | `LEND`, `WRITTEN` | both | memory for a body that is too long for a message, and that it is there |
 //! | `GRANT`, `GRANTED` | both | how much more of a stream may be sent |
 
 mod content;
@@ -15,7 +16,7 @@ mod piece;
 
 use doorbell_am::{ReplyId, RequestId};
 
-pub use content::{Content, split};
+pub use content::{Content, Received, split};
 pub use head::{CallHead, CallWords, Flags, Hello, HelloWords, Welcome, WelcomeWords};
 pub use piece::PieceKind;
 
@@ -32,6 +33,11 @@ pub const RESPONSE: RequestId<[u64; 3]> = RequestId::new(3, "rpc response");
 pub const PIECE: RequestId<[u64; 3]> = RequestId::new(4, "rpc piece");
 /// The session and the number of a call, and a number of bytes.
 pub const GRANT: RequestId<[u64; 3]> = RequestId::new(5, "rpc grant");
+
+/// The session and the number of a call; behind them memory that is lent.
+pub const LEND: RequestId<[u64; 2]> = RequestId::new(6, "rpc lend");
+/// The session and the number of a call, and one if all of its body was written.
+pub const WRITTEN: RequestId<[u64; 3]> = RequestId::new(7, "rpc written");
 
 pub const WELCOME: ReplyId<WelcomeWords> = ReplyId::new(0, "rpc welcome");
 /// The number of the call, and flags.

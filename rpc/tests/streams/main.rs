@@ -77,7 +77,10 @@ fn router(seen: &Seen) -> Router {
         .unary(ONE, |_| async { Ok(1_u64) })
         .client_streaming(FIRST, |request| async move {
             let mut numbers: Streaming<u64> = request.into_inner();
-            numbers.message().await?.ok_or_else(|| Status::invalid_argument("there is no first one"))
+            numbers
+                .message()
+                .await?
+                .ok_or_else(|| Status::invalid_argument("there is no first one"))
         })
 }
 

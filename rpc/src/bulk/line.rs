@@ -1,0 +1,145 @@
+//! Connections of the NIC over which long bodies are written.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use doorbell_verbs::{
+    Domain, Listener, Nic, QueuePair, QueuePairConfig, Region, Registered, RemoteMemory, Rights,
+    ServiceId, Stand,
+};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use tokio::sync::Notify;
+
+use crate::status::Status;
+
+/// How many bytes a write has at most, and how many writes are under way.
+const PART: usize = 1 << 20;
+const AT_ONCE: usize = 4;
+
+/// A connection over which either end writes into memory that the other has lent.
+#[derive(Debug)]
+pub struct Line {
+    pair: QueuePair,
+    domain: Domain,
+}
+
+impl Line {
+    /// Connects to the server at an address that takes lines by a service, for a session.
+    pub async fn connect(
+        nic: &Nic,
+        address: &str,
+        service: ServiceId,
+        session: u64,
+    ) -> Result<Self, Status> {
+        let domain = nic.domain();
+        let failed = |why: &dyn std::fmt::Display| {
+            Status::unavailable(format!(
+                "connecting to {address} for bodies that are too long for messages: {why}"
+            ))
+        };
+        let pair = domain.queue_pair(&QueuePairConfig::default()).map_err(|why| failed(&why))?;
+        let connected = pair.connect(address, service, &session.to_be_bytes()).await;
+        let (pair, _) = connected.map_err(|why| failed(&why))?;
+        Ok(Self { pair, domain })
+    }
+
+    /// Registers memory into which the other end may write.
+    ///
+    /// # Errors
+    /// When the NIC has as many registrations as it may have.
+    pub fn lend(&self, region: Region) -> Result<Registered, Status> {
+        self.domain.register(region, Rights::REMOTE_WRITE).map_err(|why| {
+            Status::resource_exhausted(format!("registering memory for a body: {why}"))
+        })
+    }
+
+    /// Writes a body into memory that the other end has lent.
+    ///
+    /// # Errors
+    /// When the connection ends, or the memory is not lent any more.
+    pub async fn write(&self, body: &Bytes, to: RemoteMemory) -> Result<(), Status> {
+        let parts = (0..body.len()).step_by(PART).map(|begin| {
+            let part = body.slice(begin..body.len().min(begin + PART));
+            async move {
+                let there = to.at(begin as u64, part.len() as u64).map_err(|why| {
+                    Status::internal(format!("the other end has lent too little memory: {why}"))
+                })?;
+                self.pair.write(part, there).await.map(drop).map_err(|why| {
+                    Status::unavailable(format!("writing a body of {} bytes: {why}", body.len()))
+                })
+            }
+        });
+        stream::iter(parts).buffered(AT_ONCE).try_collect().await
+    }
+
+    /// Whether the connection has not ended.
+    pub fn is_up(&self) -> bool {
+        matches!(self.pair.connection().stand(), Stand::Connected)
+    }
+}
+
+/// The lines of a server, by sessions.
+#[derive(Debug, Default)]
+pub struct Lines {
+    by_session: Mutex<HashMap<u64, Arc<Line>>>,
+    added: Notify,
+}
+
+/// How long a server waits for a line that its client has made already.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Lines {
+    /// Takes the lines of clients, for as long as this runs. `is_session` tells whether there is a
+    /// session of a number.
+    pub async fn serve(&self, nic: Nic, mut listener: Listener, is_session: impl Fn(u64) -> bool) {
+        let domain = nic.domain();
+        loop {
+            let incoming = listener.accept().await;
+            let session = incoming.private().first_chunk().copied().map(u64::from_be_bytes);
+            let Some(session) = session.filter(|&session| is_session(session)) else {
+                let _ = incoming.reject(b"there is no such session");
+                continue;
+            };
+            match incoming.accept(&domain).await {
+                Ok(pair) => {
+                    let line = Arc::new(Line { pair, domain: domain.clone() });
+                    let mut lines = self.lock();
+                    lines.retain(|_, line| line.is_up());
+                    lines.insert(session, line);
+                    drop(lines);
+                    self.added.notify_waiters();
+                }
+                Err(why) => tracing::debug!(%why, "a client's line for bodies was not accepted"),
+            }
+        }
+    }
+
+    /// The line of a session. A client makes it before it speaks of it; it may be accepted a little later.
+    ///
+    /// # Errors
+    /// When the client has made none.
+    pub async fn of(&self, session: u64) -> Result<Arc<Line>, Status> {
+        let found = async {
+            loop {
+                let mut added = std::pin::pin!(self.added.notified());
+                added.as_mut().enable();
+                let line = self.lock().get(&session).filter(|line| line.is_up()).cloned();
+                if let Some(line) = line {
+                    return line;
+                }
+                added.await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, found).await.map_err(|_| {
+            Status::unavailable(
+                "the client has made no connection for bodies too long for messages",
+            )
+        })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Line>>> {
+        self.by_session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,148 @@
+//! Bodies of all lengths, in messages and by RDMA, over shared memory and sockets.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use doorbell::rpc::{
+    Channel, ChannelBuilder, Client, Code, Method, Raw, Request, Response, Router, Server,
+    ServerBuilder, Status,
+};
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+const ECHO: Method<Bytes, Bytes, Raw> = Method::new("echo");
+const NONE: Method<(), ()> = Method::new("none");
+const ZEROS: Method<u64, Vec<u8>> = Method::new("zeros");
+const FOREVER: Method<Bytes, (), Raw2> = Method::new("forever");
+
+/// Bytes there, and nothing back.
+enum Raw2 {}
+
+impl doorbell::rpc::Codec<Bytes> for Raw2 {
+    fn encode(value: &Bytes, into: &mut bytes::BytesMut) -> Result<(), doorbell::rpc::CodecError> {
+        into.extend_from_slice(value);
+        Ok(())
+    }
+    fn decode(bytes: Bytes) -> Result<Bytes, doorbell::rpc::CodecError> {
+        Ok(bytes)
+    }
+}
+
+impl doorbell::rpc::Codec<()> for Raw2 {
+    fn encode(_: &(), _: &mut bytes::BytesMut) -> Result<(), doorbell::rpc::CodecError> {
+        Ok(())
+    }
+    fn decode(_: Bytes) -> Result<(), doorbell::rpc::CodecError> {
+        Ok(())
+    }
+}
+
+/// The longest that anything here may take.
+const LONG: Duration = Duration::from_secs(60);
+
+fn server() -> ServerBuilder {
+    let router = Router::new()
+        .unary(ECHO, |request| async move {
+            let who = request.metadata().get("who").cloned();
+            let mut response = Response::new(request.into_inner());
+            if let Some(who) = who {
+                response.metadata_mut().insert("told", who);
+            }
+            Ok(response)
+        })
+        .unary(NONE, |_| async { Ok(()) })
+        .unary(ZEROS, |request| async move { Ok(vec![0; request.into_inner() as usize]) })
+        .unary(FOREVER, |_| async { std::future::pending::<Result<(), Status>>().await });
+    Server::builder().add_service(router.unary(LENGTH_OF, |request| async move {
+        Ok(request.into_inner().len() as u64)
+    }))
+}
+
+const LENGTH_OF: Method<Vec<u8>, u64> = Method::new("length of");
+
+async fn pair(device: &str, server: ServerBuilder, channel: ChannelBuilder) -> (Server, Client<Channel>) {
+    let server = server.open(device).await.expect("the device opens");
+    let channel = channel.connect(server.name()).await.expect("the server is there");
+    (server, Client::new(channel))
+}
+
+/// Bytes that tell where they are.
+fn pattern(len: usize) -> Bytes {
+    (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
+}
+
+async fn bodies_of_all_lengths_come_back_as_they_were(device: &str) {
+    let (_server, client) = pair(device, server(), Channel::builder()).await;
+    for len in [0, 1, 64, 4000, 4096, 4097, 5000, 65_536, 100_001, 3 << 20, (9 << 20) + 5] {
+        let body = pattern(len);
+        let echoed = client.unary(ECHO, body.clone()).await;
+        assert!(echoed.expect("it is echoed").into_inner() == body, "{len} bytes");
+        let mut request = Request::new(body.clone());
+        request.metadata_mut().insert("who", "ann");
+        let response = client.unary(ECHO, request).await.expect("it is echoed");
+        assert_eq!(response.metadata().text("told"), Some("ann"));
+        assert!(response.into_inner() == body, "{len} bytes with metadata");
+    }
+}
+
+async fn bodies_longer_than_a_side_takes_are_refused_with_both_lengths(device: &str) {
+    let channel = Channel::builder().longest_body(20_000);
+    let (_server, client) = pair(device, server().longest_body(10_000), channel).await;
+    let refused = client.unary(LENGTH_OF, vec![0; 10_001]).await.expect_err("it is too long");
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    assert!(refused.message().contains("10000"), "{refused}");
+    let refused = client.unary(ZEROS, 20_001).await.expect_err("it is too long");
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    assert!(refused.message().contains("20000"), "{refused}");
+    assert_eq!(client.unary(ZEROS, 15_000).await.expect("it fits").into_inner().len(), 15_000);
+    client.unary(NONE, ()).await.expect("the connection is good");
+}
+
+async fn bodies_share_bounded_memory_and_wait_for_each_other(device: &str) {
+    let server = server().body_memory(2 << 20);
+    let (_server, client) = pair(device, server, Channel::builder().body_memory(2 << 20)).await;
+    let bodies: Vec<_> = (0..12).map(|number| pattern(800_000 + number)).collect();
+    let calls = bodies.iter().map(|body| {
+        // The memory goes back as soon as a body is dropped.
+        async { client.unary(ECHO, body.clone()).await.expect("it is echoed").into_inner() == *body }
+    });
+    assert!(join_all(calls).await.into_iter().all(|is_right| is_right));
+}
+
+async fn calls_that_are_given_up_give_the_memory_of_their_bodies_back(device: &str) {
+    let server = server().body_memory(1 << 20);
+    let (running, client) = pair(device, server, Channel::builder()).await;
+    for _ in 0..8 {
+        let call = client.unary(FOREVER, pattern(1 << 20));
+        timeout(Duration::from_millis(30), call).await.expect_err("it never ends");
+    }
+    // Each of them would hold all of the memory.
+    let body = pattern(1 << 20);
+    assert!(client.unary(ECHO, body.clone()).await.expect("there is memory").into_inner() == body);
+    running.shutdown().await;
+}
+
+/// Runs each test over each device.
+macro_rules! on_each_device {
+    ($($test:ident),*) => {
+        mod over_shared_memory {
+            $(#[tokio::test]
+            async fn $test() {
+                tokio::time::timeout(super::LONG, super::$test("shm")).await.expect("it ends");
+            })*
+        }
+        mod over_sockets {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                tokio::time::timeout(super::LONG, super::$test("udp:127.0.0.1:0")).await.expect("it ends");
+            })*
+        }
+    };
+}
+
+on_each_device!(
+    bodies_of_all_lengths_come_back_as_they_were,
+    bodies_longer_than_a_side_takes_are_refused_with_both_lengths,
+    bodies_share_bounded_memory_and_wait_for_each_other,
+    calls_that_are_given_up_give_the_memory_of_their_bodies_back
+);
