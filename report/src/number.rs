@@ -1,5 +1,7 @@
 //! Numbers as text for people.
 
+use crate::Value;
+
 /// A number with so many digits after the point, and thin spaces between thousands.
 pub fn fixed(value: f64, decimals: usize) -> String {
     let digits = format!("{:.decimals$}", value.abs());
@@ -17,6 +19,22 @@ pub fn fixed(value: f64, decimals: usize) -> String {
         text.push_str(fraction);
     }
     text
+}
+
+/// The interval of a value as text: "± 0.003", how far the interval reaches on the side where it
+/// reaches farther; or "0.030 … 0.041", its ends, where the two sides differ by more than a tenth of
+/// the interval's width, so that "±" would tell of numbers that the interval does not contain.
+/// `None` without an interval.
+pub fn interval(value: Value, decimals: usize) -> Option<String> {
+    let Value { value, interval } = value.finite()?;
+    let (low, high) = interval?;
+    let sides = (value - low, high - value);
+    let [below, above] = [sides.0, sides.1].map(|side| fixed(side, decimals));
+    let is_lopsided = (sides.0 - sides.1).abs() > 0.1 * (high - low);
+    Some(match is_lopsided && below != above {
+        true => format!("{} … {}", fixed(low, decimals), fixed(high, decimals)),
+        false => format!("± {}", fixed(sides.0.max(sides.1).max(0.0), decimals)),
+    })
 }
 
 /// A number with three significant digits; all digits before the point are kept.
@@ -84,6 +102,17 @@ mod tests {
         assert_eq!(fixed(-0.0004, 3), "0.000");
         assert_eq!(fixed(1234.0, 0), "1234");
         assert_eq!(fixed(1_234_567.5, 1), "1\u{202f}234\u{202f}567.5");
+    }
+
+    #[test]
+    fn an_interval_is_told_by_its_ends_where_its_sides_differ() {
+        let told = |value, low, high| interval(Value::within(value, low, high), 3);
+        assert_eq!(told(0.05, 0.046, 0.054).as_deref(), Some("± 0.004"));
+        assert_eq!(told(0.05, 0.0462, 0.0544).as_deref(), Some("± 0.004"), "a tenth at the most");
+        assert_eq!(told(-0.12, -0.12, -0.05).as_deref(), Some("−0.120 … −0.050"));
+        assert_eq!(told(0.05, 0.0499, 0.0502).as_deref(), Some("± 0.000"), "no digit tells");
+        assert_eq!(interval(Value::exact(1.0), 3), None);
+        assert_eq!(told(0.05, f64::NAN, 1.0), None);
     }
 
     #[test]

@@ -30,4 +30,13 @@
   name();
   tools.append(button);
   tools.hidden = false;
+
+  const hint = (frame) => {
+    frame.nextElementSibling.hidden = frame.scrollWidth <= frame.clientWidth;
+  };
+  const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => hint(target)));
+  for (const frame of document.querySelectorAll(".scroll")) {
+    hint(frame);
+    resized.observe(frame);
+  }
 }

@@ -15,8 +15,8 @@ pub fn table(markup: &mut Markup, table: &Table, name: &str) {
     markup.open("table", &[("aria-labelledby", &label)]);
     head(markup, &table.columns);
     markup.open("tbody", &[]);
-    let widths: Vec<Widths> =
-        (0..table.columns.len()).map(|column| Widths::of(table, column)).collect();
+    let decimals: Vec<usize> =
+        (0..table.columns.len()).map(|column| self::decimals(table, column)).collect();
     for row in &table.rows {
         markup.open("tr", &[]);
         for (number, column) in table.columns.iter().enumerate() {
@@ -27,7 +27,7 @@ pub fn table(markup: &mut Markup, table: &Table, name: &str) {
                 attributes.push(("scope", &"row"));
             }
             markup.open(tag, &attributes);
-            self::cell(markup, cell, column, &widths[number], &citations, name);
+            self::cell(markup, cell, column, decimals[number], &citations, name);
             markup.close(tag);
         }
         markup.close("tr");
@@ -35,6 +35,12 @@ pub fn table(markup: &mut Markup, table: &Table, name: &str) {
     for part in ["tbody", "table", "div"] {
         markup.close(part);
     }
+    // The script shows the hint where the frame is narrower than the table.
+    markup.element(
+        "p",
+        &[("class", &"hint"), ("hidden", &"")],
+        "Scroll sideways for more columns →",
+    );
     notes(markup, &citations, name);
 }
 
@@ -59,35 +65,16 @@ fn class(column: &Column) -> &'static &'static str {
     }
 }
 
-/// How much room the parts of a number have in a column, so that points stand below points.
-struct Widths {
-    /// The most digits after the point.
-    decimals: usize,
-    /// The most characters behind a number: of an interval, or of the mark of a footnote.
-    after: usize,
-}
-
-impl Widths {
-    fn of(table: &Table, column: usize) -> Self {
-        let decimals = table.columns[column].decimals;
-        let mut widths = Self { decimals: 0, after: 0 };
-        for cell in table.rows.iter().filter_map(|row| row.get(column)) {
-            match cell {
-                Cell::Number(value) => {
-                    widths.decimals = widths.decimals.max(decimals);
-                    let length = interval(*value, decimals).chars().count();
-                    widths.after = widths.after.max(length);
-                }
-                Cell::Published { value, .. } => {
-                    let text = number::shortest(*value);
-                    widths.decimals = widths.decimals.max(fraction(&text));
-                    widths.after = widths.after.max(mark(1).len());
-                }
-                Cell::Text(_) | Cell::Empty => {}
-            }
-        }
-        widths
-    }
+/// The most digits that the numbers of a column have after the point, so that points stand below
+/// points.
+fn decimals(table: &Table, column: usize) -> usize {
+    let cells = table.rows.iter().filter_map(|row| row.get(column));
+    let digits = cells.map(|cell| match cell {
+        Cell::Number(_) => table.columns[column].decimals,
+        Cell::Published { value, .. } => fraction(&number::shortest(*value)),
+        Cell::Text(_) | Cell::Empty => 0,
+    });
+    digits.max().unwrap_or(0)
 }
 
 /// How many characters a number has after its point.
@@ -99,7 +86,7 @@ fn cell(
     markup: &mut Markup,
     cell: &Cell,
     column: &Column,
-    widths: &Widths,
+    decimals: usize,
     citations: &[&str],
     name: &str,
 ) {
@@ -107,42 +94,35 @@ fn cell(
         Cell::Text(text) => markup.words(text),
         Cell::Number(value) => match value.finite() {
             Some(value) => {
-                let interval = interval(value, column.decimals);
-                figures(markup, &number::fixed(value.value, column.decimals), widths);
-                if widths.after > 0 {
-                    open_after(markup, widths, &range(value, column.decimals));
-                    markup.text(&interval);
-                    markup.close("span");
+                let text = number::fixed(value.value, column.decimals);
+                markup.text(&text);
+                pad(markup, &text, decimals);
+                if let Some(interval) = number::interval(value, column.decimals) {
+                    let range = range(value, column.decimals);
+                    markup.element("span", &[("class", &"after"), ("title", &range)], &interval);
                 }
             }
-            None => none(markup, widths),
+            None => markup.element("span", &[("class", &"none")], "–"),
         },
         Cell::Published { value, citation } => {
             let number = citations.iter().position(|known| known == citation).unwrap_or(0) + 1;
             markup.open("span", &[("class", &"published"), ("title", citation)]);
-            figures(markup, &number::shortest(*value), widths);
-            markup.raw("</span>");
-            open_after(markup, widths, "");
+            let text = number::shortest(*value);
+            markup.text(&text);
+            // The mark takes no room: it stands over the invisible digits.
+            markup.open("sup", &[]);
             markup.element("a", &[("href", &format!("#{name}-note-{number}"))], &mark(number));
-            markup.close("span");
+            markup.close("sup");
+            markup.raw("</span>");
+            pad(markup, &text, decimals);
         }
-        Cell::Empty => none(markup, widths),
+        Cell::Empty => markup.element("span", &[("class", &"none")], "–"),
     }
 }
 
-/// A dash where a number would end.
-fn none(markup: &mut Markup, widths: &Widths) {
-    markup.element("span", &[("class", &"none")], "–");
-    if widths.after > 0 {
-        open_after(markup, widths, "");
-        markup.close("span");
-    }
-}
-
-/// A number, and invisible digits in the place of those that other numbers of the column have.
-fn figures(markup: &mut Markup, text: &str, widths: &Widths) {
-    markup.text(text);
-    let missing = widths.decimals.saturating_sub(fraction(text));
+/// Writes, behind a number, invisible digits in the place of those that others of its column have.
+fn pad(markup: &mut Markup, text: &str, decimals: usize) {
+    let missing = decimals.saturating_sub(fraction(text));
     if missing > 0 {
         let point = if text.contains('.') { "" } else { "." };
         let pad = point.to_owned() + &"0".repeat(missing);
@@ -150,32 +130,12 @@ fn figures(markup: &mut Markup, text: &str, widths: &Widths) {
     }
 }
 
-/// The room behind a number for an interval or the mark of a footnote, as wide as the widest of the
-/// column.
-fn open_after(markup: &mut Markup, widths: &Widths, range: &str) {
-    let style = format!("min-width:{}ch", widths.after);
-    let mut attributes: Vec<Attribute> = vec![("class", &"after"), ("style", &style)];
-    if !range.is_empty() {
-        attributes.push(("title", &range));
-    }
-    markup.open("span", &attributes);
-}
-
 /// The mark of a footnote.
 fn mark(number: usize) -> String {
     format!("[{number}]")
 }
 
-/// How far the interval of a value reaches, on the side where it reaches farther; empty without an
-/// interval.
-fn interval(value: Value, decimals: usize) -> String {
-    let Some((low, high)) = value.finite().and_then(|value| value.interval) else {
-        return String::new();
-    };
-    let reach = (value.value - low).max(high - value.value).max(0.0);
-    format!("± {}", number::fixed(reach, decimals))
-}
-
+/// The ends of a value's interval, for a pointer that rests on the interval.
 fn range(value: Value, decimals: usize) -> String {
     let Some((low, high)) = value.interval else { return String::new() };
     format!("{} to {}", number::fixed(low, decimals), number::fixed(high, decimals))

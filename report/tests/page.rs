@@ -10,7 +10,7 @@ fn costs(id: &str) -> Table {
         .column(Column::text("Layer"))
         .column(Column::number("o_s", "µs"))
         .column(Column::number("Rate, high", "1/s").decimals(0))
-        .row(["am, shm".into(), Value::within(0.0312, 0.03, 0.0351).into(), 12_345_678.0.into()])
+        .row(["am, shm".into(), Value::within(0.0312, 0.03, 0.0324).into(), 12_345_678.0.into()])
         .row(["then".into(), Cell::published(2.7, "Begel, 2001"), Cell::Empty])
         .row(["short".into()])
 }
@@ -48,8 +48,19 @@ fn all_text_of_a_page_is_escaped() {
 fn a_measured_number_is_shown_with_its_interval_and_the_decimals_of_its_column() {
     let html = page(Block::Table(costs("costs")));
     assert!(html.contains("0.031<span class=\"after\""), "{html}");
-    assert!(html.contains("title=\"0.030 to 0.035\">± 0.004</span>"), "{html}");
+    assert!(html.contains("title=\"0.030 to 0.032\">± 0.001</span>"), "{html}");
     assert!(html.contains(">12\u{202f}345\u{202f}678<"), "{html}");
+}
+
+#[test]
+fn an_interval_that_reaches_farther_on_one_side_is_shown_by_its_ends() {
+    let table = Table::new("t", "t")
+        .column(Column::text("Layer"))
+        .column(Column::number("L", "µs"))
+        .row(["am".into(), Value::within(-0.06, -0.12, -0.05).into()]);
+    let report = Report::new("Page").section(Section::new("Section").table(table));
+    assert!(report.to_html().contains(">−0.120 … −0.050</span>"), "{}", report.to_html());
+    assert!(report.to_text(80).contains("−0.060 −0.120 … −0.050"), "{}", report.to_text(80));
 }
 
 #[test]
@@ -97,7 +108,7 @@ fn a_note_says_what_it_is_in_words() {
 #[test]
 fn a_table_is_csv_with_columns_for_the_ends_of_intervals() {
     let expected = "Layer,\"o_s, µs\",\"o_s, µs, low\",\"o_s, µs, high\",\"Rate, high, 1/s\"\n\
-                    \"am, shm\",0.0312,0.03,0.0351,12345678\n\
+                    \"am, shm\",0.0312,0.03,0.0324,12345678\n\
                     then,2.7,,,\n\
                     short,,,,\n";
     assert_eq!(costs("costs").to_csv(), expected);
@@ -109,7 +120,7 @@ fn the_csv_of_a_report_has_every_number_of_its_tables_and_figures() {
         Section::new("All").table(costs("costs")).paragraph("words").figure(lines("rate"));
     let csv = Report::new("Report").section(section).to_csv();
     let expected = "block,group,row,row_unit,column,value,low,high,unit,published\n\
-                    costs,,\"am, shm\",,o_s,0.0312,0.03,0.0351,µs,\n\
+                    costs,,\"am, shm\",,o_s,0.0312,0.03,0.0324,µs,\n\
                     costs,,\"am, shm\",,\"Rate, high\",12345678,,,1/s,\n\
                     costs,,then,,o_s,2.7,,,µs,\"Begel, 2001\"\n\
                     rate,,64,B,verbs,0.5,,,GB/s,\n";

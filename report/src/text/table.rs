@@ -6,28 +6,47 @@ use crate::{Alignment, Cell, Column, Table, number};
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// A table in columns or, where those are too wide, row by row.
+/// A table in columns, with intervals beside the numbers or, where those columns are too wide, below
+/// the numbers; where these are too wide as well, row by row.
 pub fn draw(table: &Table, width: usize) -> String {
     let caption = wrapped(&table.caption, width, "");
     let citations = citations(table);
     let heads: Vec<String> = table.columns.iter().map(head).collect();
-    let rows: Vec<Vec<String>> =
+    let rows: Vec<Vec<Words>> =
         table.rows.iter().map(|row| texts(row, &table.columns, &citations)).collect();
-    let widths: Vec<usize> = (0..heads.len())
-        .map(|column| {
-            let cells = rows.iter().map(|row| row[column].chars().count());
-            cells.chain([heads[column].chars().count()]).max().unwrap_or(0)
-        })
-        .collect();
-    let whole = widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1);
-    let body = match whole <= width {
-        true => in_columns(table, &heads, &rows, &widths),
-        false => row_by_row(&heads, &rows),
-    };
+    let beside: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(Words::beside).collect()).collect();
+    let below: Vec<Vec<String>> = rows.iter().flat_map(|row| lines(row)).collect();
+    let body = in_columns(table, &heads, &beside, width)
+        .or_else(|| in_columns(table, &heads, &below, width))
+        .unwrap_or_else(|| row_by_row(&heads, &beside));
     let notes = citations.iter().enumerate().map(|(number, citation)| {
         wrapped(&format!("{} {citation}", mark(number)), width, "  ").trim_start().to_owned()
     });
     format!("{caption}{body}{}", notes.collect::<String>())
+}
+
+/// A cell as text: words or a number, and an interval or the mark of a footnote; empty without.
+struct Words {
+    text: String,
+    after: String,
+}
+
+impl Words {
+    /// The text and what follows the text on one line.
+    fn beside(&self) -> String {
+        format!("{} {}", self.text, self.after).trim_end().to_owned()
+    }
+}
+
+/// A row as lines: one of texts and, if any text has an interval or a mark, one of these.
+fn lines(row: &[Words]) -> Vec<Vec<String>> {
+    let texts = row.iter().map(|words| words.text.clone()).collect();
+    let after: Vec<String> = row.iter().map(|words| words.after.clone()).collect();
+    match after.iter().all(String::is_empty) {
+        true => vec![texts],
+        false => vec![texts, after],
+    }
 }
 
 fn head(column: &Column) -> String {
@@ -38,27 +57,26 @@ fn head(column: &Column) -> String {
 }
 
 /// The cells of a row as text; those that the row lacks are empty cells.
-fn texts(row: &[Cell], columns: &[Column], citations: &[&str]) -> Vec<String> {
-    let text = |(number, column): (usize, &Column)| match row.get(number) {
-        Some(Cell::Text(text)) => text.clone(),
-        Some(Cell::Number(value)) => match value.finite() {
-            Some(value) => {
-                let text = number::fixed(value.value, column.decimals);
-                let reach = value
-                    .interval
-                    .map(|(low, high)| (value.value - low).max(high - value.value))
-                    .map(|reach| format!(" ± {}", number::fixed(reach, column.decimals)));
-                text + &reach.unwrap_or_default()
+fn texts(row: &[Cell], columns: &[Column], citations: &[&str]) -> Vec<Words> {
+    let words = |(number, column): (usize, &Column)| {
+        let (text, after) = match row.get(number) {
+            Some(Cell::Text(text)) => (text.clone(), None),
+            Some(Cell::Number(value)) => match value.finite() {
+                Some(value) => (
+                    number::fixed(value.value, column.decimals),
+                    number::interval(value, column.decimals),
+                ),
+                None => ("–".to_owned(), None),
+            },
+            Some(Cell::Published { value, citation }) => {
+                let place = citations.iter().position(|known| known == citation).unwrap_or(0);
+                (number::shortest(*value), Some(mark(place)))
             }
-            None => "–".to_owned(),
-        },
-        Some(Cell::Published { value, citation }) => {
-            let place = citations.iter().position(|known| known == citation).unwrap_or(0);
-            format!("{} {}", number::shortest(*value), mark(place))
-        }
-        Some(Cell::Empty) | None => "–".to_owned(),
+            Some(Cell::Empty) | None => ("–".to_owned(), None),
+        };
+        Words { text, after: after.unwrap_or_default() }
     };
-    columns.iter().enumerate().map(text).collect()
+    columns.iter().enumerate().map(words).collect()
 }
 
 fn citations(table: &Table) -> Vec<&str> {
@@ -78,9 +96,21 @@ fn mark(number: usize) -> String {
     format!("[{}]", number + 1)
 }
 
-fn in_columns(table: &Table, heads: &[String], rows: &[Vec<String>], widths: &[usize]) -> String {
+/// Lines of cells in columns below the heads; `None` if the columns are wider than the text may be.
+fn in_columns(
+    table: &Table,
+    heads: &[String],
+    lines: &[Vec<String>],
+    width: usize,
+) -> Option<String> {
+    let widest = |column: usize| {
+        let cells = lines.iter().map(|line| line[column].chars().count());
+        cells.chain([heads[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..heads.len()).map(widest).collect();
+    let whole = widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1);
     let line = |cells: &[String]| {
-        let cells = table.columns.iter().zip(cells).zip(widths).map(|((column, cell), width)| {
+        let cells = table.columns.iter().zip(cells).zip(&widths).map(|((column, cell), width)| {
             let space = width.saturating_sub(cell.chars().count());
             match column.alignment {
                 Alignment::Left => padded(cell, *width),
@@ -89,7 +119,8 @@ fn in_columns(table: &Table, heads: &[String], rows: &[Vec<String>], widths: &[u
         });
         cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned() + "\n"
     };
-    line(heads) + &rows.iter().map(|row| line(row)).collect::<String>()
+    let body = || lines.iter().map(|cells| line(cells)).collect::<String>();
+    (whole <= width).then(|| line(heads) + &body())
 }
 
 /// Each row as a list: its first cell, and below it the others with their headings.
@@ -117,7 +148,7 @@ mod tests {
         Table::new("costs", "What a message costs")
             .column(Column::text("Layer"))
             .column(Column::number("o_s", "µs"))
-            .row(["verbs".into(), Value::within(0.0314, 0.030, 0.034).into()])
+            .row(["verbs".into(), Value::within(0.0314, 0.0286, 0.0344).into()])
             .row(["AMVIAv3".into(), Cell::published(3.1, "Begel, 2001, table 2")])
             .row(["none".into()])
     }
@@ -136,18 +167,33 @@ none                 –
     }
 
     #[test]
-    fn where_there_is_no_room_for_columns_each_row_is_a_list() {
+    fn where_there_is_no_room_for_intervals_beside_the_numbers_they_are_below() {
         let expected = "\
 What a message costs
+Layer    o_s, µs
+verbs      0.031
+         ± 0.003
+AMVIAv3      3.1
+             [1]
+none           –
+";
+        assert!(draw(&table(), 20).starts_with(expected), "{}", draw(&table(), 20));
+    }
+
+    #[test]
+    fn where_there_is_no_room_for_columns_each_row_is_a_list() {
+        let expected = "\
+What a message
+costs
 verbs
   o_s, µs  0.031 ± 0.003
 AMVIAv3
   o_s, µs  3.1 [1]
 none
   o_s, µs  –
-[1] Begel, 2001,
-  table 2
+[1] Begel,
+  2001, table 2
 ";
-        assert_eq!(draw(&table(), 20), expected);
+        assert_eq!(draw(&table(), 15), expected);
     }
 }

@@ -18,7 +18,7 @@
 //!
 //! Beside it, for what is real: a [`lab`] of namespaces and cables, a [`Forger`] of packets in
 //! other hosts' names, [processes](child) that play the other part of a test, a [`Rig`] of a NIC
-//! over a device, and [what every device must do](mod@conformance).
+//! over a device, [what every device must do](mod@conformance), and a [browser] for reports.
 //!
 //! The same seed and the same calls give the same run, down to [`Network::trace_hash`]. So a
 //! failure is replayed by its seed, and [`Network::start_recording`] turns the replay into a
@@ -61,6 +61,7 @@
 mod abandoned;
 mod agenda;
 mod allocated;
+pub mod browser;
 mod causes;
 pub mod child;
 mod config;

@@ -29,7 +29,9 @@ addEventListener("load", () => {
   }
   for (const table of document.querySelectorAll("figure.table table")) {
     const { width, height } = table.getBoundingClientRect();
-    if (width > 40 && height > 40) found.push(`table ${table.closest("figure").id}`);
+    const { id } = table.closest("figure");
+    if (width > 40 && height > 40) found.push(`table ${id}`);
+    inspectTable(table, id, found);
   }
 
   const json = document.getElementById("report-json");
@@ -40,6 +42,34 @@ addEventListener("load", () => {
   const csv = document.getElementById("report-csv").textContent;
   parent.postMessage({ probe: found.join("\n"), csv }, "*");
 });
+
+// Finds a table that is cut off. One that is wider than its frame may scroll there, if a hint says so
+// and the last column comes out from under the first one, which stays.
+function inspectTable(table, id, found) {
+  const frame = table.parentElement;
+  const hint = frame.nextElementSibling;
+  const isHinted = hint !== null && hint.classList.contains("hint") && hint.offsetHeight > 8;
+  for (const cell of table.querySelectorAll("th,td")) {
+    if (cell.scrollWidth > cell.clientWidth + 1) found.push(`cut ${id}: ${cell.textContent}`);
+  }
+  if (frame.scrollWidth <= frame.clientWidth) {
+    if (isHinted) found.push(`hint ${id}: nothing to scroll`);
+    return;
+  }
+  const scrolls = ["auto", "scroll"].includes(getComputedStyle(frame).overflowX);
+  if (!scrolls || !isHinted) {
+    found.push(`cut ${id}: the table`);
+    return;
+  }
+  found.push(`scrolls ${id}`);
+  frame.scrollLeft = frame.scrollWidth;
+  const cells = [...table.rows[0].cells].map((cell) => cell.getBoundingClientRect());
+  const last = cells[cells.length - 1];
+  if (last.left < cells[0].right - 1 || last.right > frame.getBoundingClientRect().right + 1) {
+    found.push(`cut ${id}: the last column`);
+  }
+  frame.scrollLeft = 0;
+}
 
 // Finds text that is cut off, is too small to read, or covers other text.
 function inspect(svg, id, found) {
