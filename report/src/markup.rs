@@ -41,9 +41,10 @@ impl Markup {
         self.0.push_str(&escaped(text));
     }
 
-    /// Adds text of HTML in which the "s" of "o_s" is a subscript.
+    /// Adds text of HTML in which the "s" of "o_s" is a subscript, and negative numbers have minus
+    /// signs.
     pub fn words(&mut self, text: &str) {
-        for (piece, subscript) in words::pieces(text) {
+        for (piece, subscript) in words::pieces(&words::with_minus_signs(text)) {
             match subscript {
                 true => self.element("sub", &[], piece),
                 false => self.text(piece),

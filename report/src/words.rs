@@ -1,4 +1,6 @@
-//! Text as it is set: subscripts, widths, shortening.
+//! Text as it is set: subscripts, minus signs, widths, shortening.
+
+use std::borrow::Cow;
 
 /// The pieces of a text, each with whether the piece is a subscript: "o_s" is an "o" and a small,
 /// low "s". A subscript has up to three letters or digits and follows a single letter.
@@ -32,6 +34,20 @@ fn subscript(before: &str, after: &str) -> usize {
     let length = after.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(after.len());
     let ends = !after[length..].starts_with(|c: char| c == '_' || c.is_alphanumeric());
     if single && ends && length <= 3 { length } else { 0 }
+}
+
+/// A text in which the hyphen before a negative number is a minus sign, as tables have it. A hyphen
+/// inside of a word, as in "packet-v2" or "2001-03", or of an option stays.
+pub fn with_minus_signs(text: &str) -> Cow<'_, str> {
+    let begins =
+        |before: &str| before.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
+    let is_minus =
+        |at: usize| begins(&text[..at]) && text[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+    if !text.match_indices('-').any(|(at, _)| is_minus(at)) {
+        return Cow::Borrowed(text);
+    }
+    let set = text.char_indices().map(|(at, c)| if c == '-' && is_minus(at) { '−' } else { c });
+    Cow::Owned(set.collect())
 }
 
 /// How wide a text is at a size, in the units of the size. Fonts differ; the estimate is made for a
@@ -78,6 +94,13 @@ mod tests {
             assert_eq!(pieces(plain), [(plain, false)], "{plain}");
         }
         assert_eq!(pieces(""), []);
+    }
+
+    #[test]
+    fn a_negative_number_has_a_minus_sign_and_other_hyphens_stay() {
+        let set = with_minus_signs("L is -0.120 µs (-0.2 to -0.1) over packet-2, --quick, 2001-03");
+        assert_eq!(set, "L is −0.120 µs (−0.2 to −0.1) over packet-2, --quick, 2001-03");
+        assert_eq!(with_minus_signs("-1"), "−1");
     }
 
     #[test]

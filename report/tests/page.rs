@@ -106,6 +106,18 @@ fn a_note_says_what_it_is_in_words() {
 }
 
 #[test]
+fn a_negative_number_in_prose_has_the_minus_sign_that_tables_have() {
+    let section = Section::new("Section")
+        .note(Note::undecided("The difference is -0.120 µs."))
+        .paragraph("From (-1 to 2) over packet-v2.");
+    let report = Report::new("Page").section(section);
+    for text in [report.to_html(), report.to_text(80)] {
+        assert!(text.contains("The difference is −0.120 µs."), "{text}");
+        assert!(text.contains("From (−1 to 2) over packet-v2."), "{text}");
+    }
+}
+
+#[test]
 fn a_table_is_csv_with_columns_for_the_ends_of_intervals() {
     let expected = "Layer,\"o_s, µs\",\"o_s, µs, low\",\"o_s, µs, high\",\"Rate, high, 1/s\"\n\
                     \"am, shm\",0.0312,0.03,0.0324,12345678\n\

@@ -40,6 +40,8 @@ const CURVES: [&str; 3] = ["bursts", "steady", "long"];
 pub struct Point {
     pub burst: f64,
     pub gaps: u64,
+    /// How long the computation behind each request takes.
+    pub computation_us: f64,
     pub bytes: f64,
     pub us: f64,
 }
@@ -170,6 +172,7 @@ impl Line {
             Some(Point {
                 burst: json["burst"].as_f64()?,
                 gaps: json["gaps"].as_u64()?,
+                computation_us: json["computation_us"].as_f64()?,
                 bytes: json["bytes"].as_f64()?,
                 us: json["us"].as_f64()?,
             })

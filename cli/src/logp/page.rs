@@ -35,7 +35,8 @@ pub fn report(findings: &Findings<'_>) -> Report {
     report.section(Section::new("This machine").facts(facts.collect::<Vec<_>>()))
 }
 
-/// The parameters and the parts of half a round trip, which is what a terminal shows.
+/// What a terminal shows: the parameters, the parts of half a round trip, and the curves that the
+/// parameters of each layer on the first device come from.
 pub fn summary(findings: &Findings<'_>) -> Report {
     let subtitle = format!(
         "LogP parameters of verbs, Active Messages and Split-C, measured between {}",
@@ -52,6 +53,7 @@ pub fn summary(findings: &Findings<'_>) -> Report {
         .subtitle(subtitle)
         .section(section)
         .section(Section::new("Where the time goes").figure(figure))
+        .section(signatures(findings.lines))
 }
 
 fn value(estimate: Estimate) -> Value {
@@ -150,9 +152,9 @@ fn parts_say(lines: &[Line]) -> String {
             let (ours, above) = (am.value, am.value - verbs.value);
             said.push(match am.overlaps(&verbs) {
                 true => {
-                    format!("over {device} {ours:.3} µs, no more than verbs as far as can be told")
+                    format!("over {device} {ours:.3} µs, which cannot be told from that of verbs")
                 }
-                false => format!("over {device} {ours:.3} µs, {above:+.3} µs beside verbs"),
+                false => format!("over {device} {ours:.3} µs, {above:+.3} µs against verbs"),
             });
         }
     }
@@ -190,6 +192,48 @@ fn devices_of<'a>(lines: impl IntoIterator<Item = &'a Line>) -> Vec<&'a str> {
         }
     }
     devices
+}
+
+/// For each layer, of Split-C by the first carrier, on the first device: what the method sees, and
+/// the levels that it finds there.
+fn signatures(lines: &[Line]) -> Section {
+    let mut section = Section::new("What the method sees").paragraph(
+        "The time of a request by the length of its burst, where answers are handled as they come. \
+         In a long burst a request takes g, or with a computation Δ of two gaps behind each request \
+         o_s + Δ + o_r; in a short burst in which no answer is handled, o_s.",
+    );
+    let first = |layer: &str| lines.iter().find(|line| line.is_of(layer));
+    let device = lines.first().map(Line::device);
+    for line in ["verbs", "am", "splitc"].into_iter().filter_map(first) {
+        if Some(line.device()) == device {
+            section = section.figure(signature(line));
+        }
+    }
+    section
+}
+
+/// The time of a request by the length of its burst, without a computation behind each request and
+/// with one of two gaps.
+fn signature(line: &Line) -> Figure {
+    let axes = (Axis::log2("Requests in a burst", ""), Axis::linear("Time for a request", "µs"));
+    let mut curves = Lines::new(axes.0, axes.1);
+    let points = line.curve("bursts");
+    for (name, gaps) in [("Δ = 0", 0), ("Δ = 2 g", 2)] {
+        let points = points.iter().filter(|point| point.gaps == gaps);
+        curves = curves.series(Series::new(name, points.map(|point| (point.burst, point.us))));
+    }
+    let get = |parameter| line.get(parameter).map(|estimate| estimate.value);
+    let [send, receive, gap] = [SEND_OVERHEAD, RECEIVE_OVERHEAD, GAP].map(get);
+    let computation = points.iter().find(|point| point.gaps == 2).map(|one| one.computation_us);
+    let busy =
+        send.zip(receive).zip(computation).map(|((send, receive), time)| send + time + receive);
+    let levels = [("o_s", send), ("g", gap), ("o_s + Δ + o_r", busy)];
+    let levels = levels.into_iter().filter_map(|(name, level)| Some((name, level?)));
+    let levels: Vec<_> =
+        levels.map(|(name, level)| (format!("{name} {level:.3}"), level)).collect();
+    curves = levels.into_iter().fold(curves, |curves, (name, level)| curves.level(name, level));
+    let id = format!("signature-{}", line.json()["layer"].as_str().unwrap_or_default());
+    Figure::new(id, line.to_string(), curves)
 }
 
 fn bursts(lines: &[Line]) -> Section {

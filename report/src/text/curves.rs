@@ -4,11 +4,13 @@ use super::{padded, wrapped};
 use crate::scale::{self, Range};
 use crate::{Lines, Series};
 
-/// How many lines of text a plot is high, and how many characters it is wide at the most.
-const HEIGHT: usize = 15;
+/// How many lines of text a plot is high at the least and at the most.
+const HEIGHTS: [usize; 2] = [9, 15];
+/// How many characters a plot is wide at the most.
 const WIDEST: usize = 76;
 
-/// The plot with its axes and the names of the letters; `None` if no point has a place.
+/// The plot with its axes and the names of the letters; `None` if no point has a place. A narrow plot
+/// is low, too.
 pub fn draw(lines: &Lines, width: usize) -> Option<String> {
     let drawn = |point: &(f64, f64)| {
         scale::fits(point.0, lines.x.scale) && scale::fits(point.1, lines.y.scale)
@@ -24,7 +26,8 @@ pub fn draw(lines: &Lines, width: usize) -> Option<String> {
     let y = Range::new(&lines.y, false, points().map(|point| point.1).chain(levels), 5)?;
     let margin = y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
     let columns = width.min(WIDEST).saturating_sub(margin + 3).max(10);
-    let mut grid = Grid { x: &x, y: &y, cells: vec![vec![' '; columns]; HEIGHT] };
+    let height = (columns / 4).clamp(HEIGHTS[0], HEIGHTS[1]);
+    let mut grid = Grid { x: &x, y: &y, cells: vec![vec![' '; columns]; height] };
     for (_, level) in &lines.levels {
         grid.row(*level).into_iter().for_each(|row| grid.cells[row].fill('-'));
     }
@@ -48,7 +51,8 @@ pub fn draw(lines: &Lines, width: usize) -> Option<String> {
         let from = series.published.as_deref().unwrap_or_default();
         name + &wrapped(from, width, "     ")
     }));
-    text.extend(lines.levels.iter().map(|(label, _)| format!("  -  {label}\n")));
+    let levels: Vec<_> = lines.levels.iter().map(|(label, _)| label.as_str()).collect();
+    text += &wrapped(&levels.join(", "), width, "     ").replacen("     ", "  -  ", 1);
     Some(text)
 }
 
@@ -71,7 +75,7 @@ struct Grid<'a> {
 impl Grid<'_> {
     fn row(&self, y: f64) -> Option<usize> {
         let place = self.y.position(y);
-        let row = ((1.0 - place) * (HEIGHT - 1) as f64).round();
+        let row = ((1.0 - place) * (self.cells.len() - 1) as f64).round();
         (0.0..=1.0).contains(&place).then_some(row as usize)
     }
 
@@ -91,13 +95,14 @@ impl Grid<'_> {
     fn join(&mut self, from: (f64, f64), to: (f64, f64)) {
         let ends = [from, to].map(|(x, y)| (self.x.position(x), self.y.position(y)));
         let columns = self.cells[0].len();
-        let steps = 2 * columns.max(HEIGHT);
+        let last = self.cells.len() - 1;
+        let steps = 2 * columns.max(last);
         for step in 0..=steps {
             let share = step as f64 / steps as f64;
             let place = |a: f64, b: f64| a + (b - a) * share;
             let (x, y) = (place(ends[0].0, ends[1].0), place(ends[0].1, ends[1].1));
             let column = (x * (columns - 1) as f64).round() as usize;
-            let row = ((1.0 - y) * (HEIGHT - 1) as f64).round() as usize;
+            let row = ((1.0 - y) * last as f64).round() as usize;
             if let Some(cell @ (' ' | '-')) =
                 self.cells.get_mut(row).and_then(|row| row.get_mut(column))
             {
@@ -108,7 +113,7 @@ impl Grid<'_> {
 
     /// The lines, each with the label of its tick, if it has one.
     fn text(&self, margin: usize) -> String {
-        let mut labels = vec![String::new(); HEIGHT];
+        let mut labels = vec![String::new(); self.cells.len()];
         for (value, label) in &self.y.ticks {
             if let Some(row) = self.row(*value) {
                 labels[row].clone_from(label);
@@ -152,14 +157,16 @@ mod tests {
             .level("half", 5.0);
         let text = draw(&lines, 60).expect("there are points");
         let rows: Vec<_> = text.lines().collect();
+        let height = rows.iter().filter(|row| row.contains(['│', '┤'])).count();
+        assert_eq!(height, 13, "{text}");
         assert_eq!(rows[0], "Time, µs");
         assert!(rows[1].starts_with("10 ┤ b") && rows[1].ends_with('a'), "{text}");
-        assert!(rows[HEIGHT].starts_with(" 0 ┤ a") && rows[HEIGHT].ends_with('b'), "{text}");
-        assert!(rows[HEIGHT / 2 + 1].contains("---"), "{text}");
+        assert!(rows[height].starts_with(" 0 ┤ a") && rows[height].ends_with('b'), "{text}");
+        assert!(rows[height / 2 + 1].contains("---"), "{text}");
         assert!(text.contains("  a  up\n  b  down\n  -  half\n"), "{text}");
         assert!(rows.iter().all(|row| row.chars().count() <= 60), "{text}");
-        assert!(rows[HEIGHT + 2].trim_start().starts_with('1'), "{text}");
-        assert!(rows[HEIGHT + 2].ends_with("128"), "{text}");
+        assert!(rows[height + 2].trim_start().starts_with('1'), "{text}");
+        assert!(rows[height + 2].ends_with("128"), "{text}");
     }
 
     #[test]

@@ -4,12 +4,16 @@ mod bars;
 mod curves;
 mod table;
 
+use crate::words;
 use crate::{Block, Figure, Note, NoteKind, Plot, Report, Section};
 
 /// The narrowest width for which text is laid out; on a narrower terminal lines wrap.
 const NARROWEST: usize = 40;
 /// The widest line of prose.
 const PROSE: usize = 100;
+/// The least width of a figure that has another one beside it, and the space between the two.
+const BESIDE: usize = 37;
+const SPACE: usize = 3;
 
 impl Report {
     /// The report as text for a terminal that is `width` characters wide: tables in columns or, where
@@ -27,16 +31,23 @@ impl Report {
     }
 }
 
-/// A section: its heading, and its blocks with an empty line before each.
+/// A section: its heading, and its blocks with an empty line before each. Figures with lines that
+/// follow each other stand beside each other where there is room.
 fn section(section: &Section, width: usize) -> String {
     let line = "─".repeat(section.heading.chars().count());
     let mut text = format!("{}\n{line}\n", section.heading);
-    for (number, block) in section.blocks.iter().enumerate() {
-        let after_a_note = number > 0 && matches!(section.blocks[number - 1], Block::Note(_));
-        if number > 0 && !(after_a_note && matches!(block, Block::Note(_))) {
+    let mut rest = &section.blocks[..];
+    let mut after_a_note = true;
+    while let Some(block) = rest.first() {
+        let is_note = matches!(block, Block::Note(_));
+        if rest.len() < section.blocks.len() && !(after_a_note && is_note) {
             text.push('\n');
         }
+        after_a_note = is_note;
+        let curves = rest.iter().map_while(curves).collect::<Vec<_>>();
+        rest = &rest[curves.len().max(1)..];
         text += &match block {
+            _ if curves.len() > 1 => beside(&curves, width),
             Block::Paragraph(prose) => wrapped(prose, width, ""),
             Block::Facts(facts) => self::facts(facts, width),
             Block::Table(table) => table::draw(table, width),
@@ -45,6 +56,32 @@ fn section(section: &Section, width: usize) -> String {
         };
     }
     text
+}
+
+/// The figure that a block is, if the figure has lines.
+fn curves(block: &Block) -> Option<&Figure> {
+    match block {
+        Block::Figure(figure) if matches!(figure.plot, Plot::Lines(_)) => Some(figure),
+        _ => None,
+    }
+}
+
+/// Figures in rows of as many as there is room for.
+fn beside(figures: &[&Figure], width: usize) -> String {
+    let most = ((width + SPACE) / (BESIDE + SPACE)).clamp(1, figures.len());
+    let each = (width + SPACE) / most - SPACE;
+    let rows = figures.chunks(most).map(|row| {
+        let drawn: Vec<String> = row.iter().map(|figure| self::figure(figure, each)).collect();
+        let columns: Vec<Vec<&str>> = drawn.iter().map(|text| text.lines().collect()).collect();
+        let height = columns.iter().map(Vec::len).max().unwrap_or(0);
+        let line = |number: usize| {
+            let cells = columns.iter().map(|lines| lines.get(number).copied().unwrap_or_default());
+            let cells: String = cells.map(|cell| padded(cell, each + SPACE)).collect();
+            cells.trim_end().to_owned() + "\n"
+        };
+        (0..height).map(line).collect::<String>()
+    });
+    rows.collect::<Vec<_>>().join("\n")
 }
 
 fn facts(facts: &[(String, String)], width: usize) -> String {
@@ -77,13 +114,13 @@ fn figure(figure: &Figure, width: usize) -> String {
     format!("{title}\n{drawn}\n{}", wrapped(&figure.sentence, width, ""))
 }
 
-/// Prose in lines of `width` at most, or of the words' own lengths where these are longer. Each line
+/// Prose, with proper minus signs, in lines of `width` at most, or of the words' own lengths where these are longer. Each line
 /// begins with `indent`. Without any word the text is empty.
 fn wrapped(prose: &str, width: usize, indent: &str) -> String {
     let room = width.min(PROSE).saturating_sub(indent.chars().count());
     let mut text = String::new();
     let mut used = 0;
-    for word in prose.split_whitespace() {
+    for word in words::with_minus_signs(prose).split_whitespace() {
         let length = word.chars().count();
         if used > 0 && used + 1 + length <= room {
             text.push(' ');
@@ -109,6 +146,29 @@ fn padded(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Axis, Lines, Series};
+
+    #[test]
+    fn figures_with_lines_stand_beside_each_other_where_there_is_room() {
+        let figure = |name: &str| {
+            let lines = Lines::new(Axis::log2("Burst", ""), Axis::linear("Time", "µs"))
+                .series(Series::new(name, [(1.0, 0.1), (128.0, 0.2)]));
+            Figure::new(name, format!("Figure {name}"), lines).sentence("A sentence.")
+        };
+        let section = ["one", "two", "three"]
+            .into_iter()
+            .fold(Section::new("Curves"), |section, name| section.figure(figure(name)));
+        let report = Report::new("Report").section(section);
+        for (width, titles) in [(120, 1), (80, 2), (60, 3)] {
+            let text = report.to_text(width);
+            let rows = text.lines().filter(|line| line.starts_with("Figure ")).count();
+            assert_eq!(rows, titles, "{width}: {text}");
+            assert_eq!(text.matches("Figure ").count(), 3, "{text}");
+            assert_eq!(text.matches("A sentence.").count(), 3, "{text}");
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(width), "{widest:?}: {text}");
+        }
+    }
 
     #[test]
     fn prose_is_wrapped_between_words_and_indented() {

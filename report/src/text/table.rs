@@ -26,7 +26,7 @@ pub fn draw(table: &Table, width: usize) -> String {
     format!("{caption}{body}{}", notes.collect::<String>())
 }
 
-/// A cell as text: words or a number, and an interval or the mark of a footnote; empty without.
+/// A cell as text: words or a number, and the interval of the number; empty without an interval.
 struct Words {
     text: String,
     after: String,
@@ -39,7 +39,7 @@ impl Words {
     }
 }
 
-/// A row as lines: one of texts and, if any text has an interval or a mark, one of these.
+/// A row as lines: one of texts and, if any number has an interval, one of intervals.
 fn lines(row: &[Words]) -> Vec<Vec<String>> {
     let texts = row.iter().map(|words| words.text.clone()).collect();
     let after: Vec<String> = row.iter().map(|words| words.after.clone()).collect();
@@ -70,7 +70,7 @@ fn texts(row: &[Cell], columns: &[Column], citations: &[&str]) -> Vec<Words> {
             },
             Some(Cell::Published { value, citation }) => {
                 let place = citations.iter().position(|known| known == citation).unwrap_or(0);
-                (number::shortest(*value), Some(mark(place)))
+                (format!("{} {}", number::shortest(*value), mark(place)), None)
             }
             Some(Cell::Empty) | None => ("–".to_owned(), None),
         };
@@ -173,8 +173,7 @@ What a message costs
 Layer    o_s, µs
 verbs      0.031
          ± 0.003
-AMVIAv3      3.1
-             [1]
+AMVIAv3  3.1 [1]
 none           –
 ";
         assert!(draw(&table(), 20).starts_with(expected), "{}", draw(&table(), 20));
