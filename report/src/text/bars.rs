@@ -1,6 +1,6 @@
 //! Bars as text: a line for each value, or for a stack of values with a letter for each part.
 
-use super::padded;
+use super::{padded, wrapped};
 use crate::number;
 use crate::scale::Range;
 use crate::{Arrangement, Bar, Bars, Value};
@@ -47,7 +47,8 @@ pub fn draw(bars: &Bars, width: usize) -> Option<String> {
         let parts = parts.map(|(number, part)| format!("{} {part}", symbol(number)));
         let total = bars.total.as_ref().map(|total| format!("the number is {total}"));
         let legend: Vec<_> = parts.chain(total).collect();
-        text += &format!("  {}; below zero, a part is in brackets\n", legend.join(", "));
+        let legend = format!("{}; below zero, a part is in brackets", legend.join(", "));
+        text += &wrapped(&legend, width, "  ");
     }
     Some(text + &format!("  {}, {}\n", bars.axis.title, bars.axis.unit))
 }

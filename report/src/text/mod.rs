@@ -111,7 +111,10 @@ fn figure(figure: &Figure, width: usize) -> String {
     };
     let drawn = drawn.unwrap_or_else(|| "  no data\n".to_owned());
     let title = wrapped(&figure.title, width, "");
-    format!("{title}\n{drawn}\n{}", wrapped(&figure.sentence, width, ""))
+    match &*wrapped(&figure.sentence, width, "") {
+        "" => format!("{title}\n{drawn}"),
+        sentence => format!("{title}\n{drawn}\n{sentence}"),
+    }
 }
 
 /// Prose, with proper minus signs, in lines of `width` at most, or of the words' own lengths where these are longer. Each line
