@@ -8,6 +8,8 @@ use anyhow::{Context, bail};
 use console::Term;
 use doorbell_report::Report;
 
+use crate::interrupts;
+
 /// How wide a text is that does not go to a terminal.
 const WIDTH: usize = 132;
 
@@ -37,12 +39,12 @@ impl Page {
             return Ok(Self { place: Some((target, None, file)) });
         }
         if kind.is_ok_and(|kind| kind.is_dir()) || path.file_name().is_none() {
-            bail!("{}: it is a directory; name a file in it", context());
+            bail!("{}: that is a directory; name a file in it", context());
         }
         let mut beside = target.clone().into_os_string();
         beside.push(format!(".{}.part", std::process::id()));
         let beside = PathBuf::from(beside);
-        let file = File::create_new(&beside).with_context(context)?;
+        let file = interrupts::create_temporary(&beside).with_context(context)?;
         Ok(Self { place: Some((target, Some(beside), file)) })
     }
 

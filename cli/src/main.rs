@@ -4,6 +4,7 @@
 
 mod doctor;
 mod files;
+mod interrupts;
 mod logp;
 mod machine;
 mod out;

@@ -4,26 +4,13 @@
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-/// Whether somebody has interrupted this program, or a process that it has started.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-/// Has Ctrl-C remembered instead of ending this program. The terminal interrupts the processes that
-/// measure, too.
-pub fn remember_interrupts() -> anyhow::Result<()> {
-    ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("handling Ctrl-C")
-}
-
-/// Whether somebody has interrupted the measurements.
-pub fn is_interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed)
-}
+use crate::interrupts;
 
 /// A command that runs this program again.
 pub fn this_program() -> anyhow::Result<Command> {
@@ -40,11 +27,11 @@ pub fn line<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> anyhow::
     serde_json::from_slice(&output.stdout).context("reading what was measured")
 }
 
-/// What a process said that has failed. One that was interrupted interrupts this program, which may
-/// not have heard of that yet.
+/// The error of a process that has failed: what it said, or else its exit status. An interrupt that
+/// ended the process counts as one of this program.
 pub fn failed(status: ExitStatus, said: &[u8]) -> anyhow::Error {
     if status.signal() == Some(Signal::SIGINT as i32) {
-        INTERRUPTED.store(true, Ordering::Relaxed);
+        interrupts::note();
     }
     let said = String::from_utf8_lossy(said);
     let said = said.trim().replace("doorbell: ", "");

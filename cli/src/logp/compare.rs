@@ -4,6 +4,7 @@ use std::fs;
 
 use anyhow::{Context, bail};
 use doorbell_logp::Estimate;
+use doorbell_report::{Cell, Column, Table, Value as Number};
 use serde_json::{Value, json};
 
 use super::line::{Line, PARAMETERS, Parameter};
@@ -17,6 +18,14 @@ pub struct Comparison {
     /// From how many per cent on a parameter that has become greater, and not by chance, is a
     /// failure.
     pub fail_above: Option<f64>,
+}
+
+/// How a comparison is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    Words,
+    Json,
+    Csv,
 }
 
 /// A parameter in both results.
@@ -48,8 +57,9 @@ pub fn read(path: &str) -> anyhow::Result<Vec<Line>> {
     }?;
     let mut lines = Vec::new();
     for (number, text) in text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
-        let place =
-            || format!("line {} of {path}: it is what --json prints that is compared", number + 1);
+        let place = || {
+            format!("line {} of {path} is no JSON: --compare reads what --json prints", number + 1)
+        };
         let json: Value = serde_json::from_str(text).with_context(place)?;
         match Line::from_json(json) {
             Some(line) => lines.push(line),
@@ -66,7 +76,7 @@ pub fn read(path: &str) -> anyhow::Result<Vec<Line>> {
 
 /// Prints what has changed from the first results to the second. Fails if something has become
 /// slower than is allowed.
-pub fn run(before: &[Line], after: &[Line], how: &Comparison, json: bool) -> anyhow::Result<()> {
+pub fn run(before: &[Line], after: &[Line], how: &Comparison, form: Form) -> anyhow::Result<()> {
     let (old, new) = (how.of(before), how.of(after));
     let mut changes = Vec::new();
     for (line, parameter, now) in &new {
@@ -79,18 +89,11 @@ pub fn run(before: &[Line], after: &[Line], how: &Comparison, json: bool) -> any
     if changes.is_empty() {
         bail!("the two results have no layer on a device in common");
     }
-    for change in &changes {
-        let text = if json { change.json().to_string() } else { change.words(how.ratios) };
-        out::print(&format!("{text}\n"))?;
-    }
-    let significant = changes.iter().filter(|change| change.is_significant()).count();
-    if !json {
-        let all = changes.len();
-        out::print(&format!(
-            "\n{significant} of {all} differ by more than chance: their intervals have nothing in \
-             common\n"
-        ))?;
-    }
+    out::print(&match form {
+        Form::Words => words(&changes, how.ratios),
+        Form::Json => changes.iter().map(|change| format!("{}\n", change.json())).collect(),
+        Form::Csv => csv(&changes, how.ratios),
+    })?;
     if [before, after].iter().any(|lines| lines.iter().any(Line::is_of_one_run)) {
         eprintln!(
             "doorbell: a result of one run (--quick, or interrupted) has intervals that can't tell \
@@ -160,13 +163,58 @@ impl Change<'_> {
         })
     }
 
-    fn words(&self, ratios: bool) -> String {
-        let Self { parameter, before, after, .. } = self;
-        let unit = if ratios { "× verbs" } else { parameter.unit };
-        let what = match self.is_significant() {
-            true => format!("{:+.1} %", self.percent()),
-            false => "no difference that could be told from chance".to_owned(),
-        };
-        format!("{:44} {:9.3} → {:9.3} {unit:7}  {what}", self.name(), before.value, after.value)
+    fn unit(&self, ratios: bool) -> &'static str {
+        if ratios { "× verbs" } else { self.parameter.unit }
     }
+
+    fn words(&self, ratios: bool) -> String {
+        let what = match (self.is_significant(), self.percent()) {
+            (true, percent) if percent.is_finite() => shown(percent, 1, "+") + " %",
+            (true, _) => "no longer zero".to_owned(),
+            (false, _) => "no difference that could be told from chance".to_owned(),
+        };
+        let (name, unit) = (self.name(), self.unit(ratios));
+        let [before, after] = [self.before, self.after].map(|one| shown(one.value, 3, ""));
+        format!("{name:44} {before:>9} → {after:>9} {unit:7}  {what}\n")
+    }
+}
+
+/// A number with so many decimals, or with a power of ten in the place of many digits; `plus` stands
+/// before a number that is not negative.
+fn shown(value: f64, decimals: usize, plus: &str) -> String {
+    let sign = if value < 0.0 { "−" } else { plus };
+    let size = value.abs();
+    match size < 1e6 && (size == 0.0 || size >= 1e-3) {
+        true => format!("{sign}{size:.decimals$}"),
+        false => format!("{sign}{size:.decimals$e}"),
+    }
+}
+
+/// A line for each change, and how many of them are more than chance.
+fn words(changes: &[Change<'_>], ratios: bool) -> String {
+    let lines: String = changes.iter().map(|change| change.words(ratios)).collect();
+    let significant = changes.iter().filter(|change| change.is_significant()).count();
+    let all = changes.len();
+    format!(
+        "{lines}\n{significant} of {all} differ by more than chance: their intervals have nothing \
+         in common\n"
+    )
+}
+
+/// A line of comma-separated values for each change, and one of names before.
+fn csv(changes: &[Change<'_>], ratios: bool) -> String {
+    let words = ["layer", "carrier", "device", "parameter", "unit"].map(Column::text);
+    let numbers = ["before", "after", "percent"].map(|name| Column::number(name, ""));
+    let columns = words.into_iter().chain(numbers).chain([Column::text("significant")]);
+    let table = columns.fold(Table::new("changes", ""), Table::column);
+    let row = |change: &Change<'_>| {
+        let [layer, carrier, device] = ["layer", "carrier", "device"]
+            .map(|key| change.line.json()[key].as_str().unwrap_or_default());
+        let words = [layer, carrier, device, change.parameter.name, change.unit(ratios)];
+        let ends = |one: Estimate| Cell::from(Number::within(one.value, one.low, one.high));
+        let numbers = [ends(change.before), ends(change.after), change.percent().into()];
+        let significant = if change.is_significant() { "true" } else { "false" };
+        words.map(Cell::from).into_iter().chain(numbers).chain([significant.into()])
+    };
+    changes.iter().fold(table, |table, change| table.row(row(change))).to_csv()
 }

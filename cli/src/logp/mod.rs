@@ -16,7 +16,7 @@ use anyhow::bail;
 
 use crate::files::{self, Page};
 use crate::machine::Machine;
-use crate::{out, runs};
+use crate::{interrupts, out, runs};
 use compare::Comparison;
 use line::Line;
 use page::Findings;
@@ -29,9 +29,9 @@ use steps::{Layer, Step};
 /// Two processes on this machine, or on two machines, send each other requests and answers, at every
 /// layer and on every device, by the method of Culler, Liu, Martin and Yoshikawa (IEEE Micro, 1996).
 /// Each parameter is the mean of eight runs, and lies with a probability of 95 % in the interval
-/// beside it. Where
-/// the sender's processor carries a message all the way, as over a virtual cable, o_s contains that
-/// way, and L comes out near zero or below: it is what remains of half a round trip.
+/// beside the mean. Where the sender's processor carries a message all the way, as over a virtual
+/// cable, o_s contains that way, and L, which is what remains of half a round trip, comes out near
+/// zero or below.
 ///
 /// A table is printed, and a report with figures is written for a browser. Ctrl-C ends the
 /// measurement early, and what was measured until then is printed and reported.
@@ -50,12 +50,15 @@ pub struct Args {
     #[arg(long, value_name = "LAYER", value_enum)]
     layer: Vec<Layer>,
 
-    /// One run instead of eight, whose interval can't tell how far another run may be
+    /// Measure each layer on each device once instead of eight times: the intervals then don't tell
+    /// how far another run may be
     #[arg(long)]
     quick: bool,
 
-    /// Wait for the other machine on this address, and measure what it asks for
-    #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["connect", "layer", "report", "svg"])]
+    /// Wait for the other machine on this address, and measure what that one asks for; how much is
+    /// measured, printed and reported is said there
+    #[arg(long, value_name = "IP:PORT")]
+    #[arg(conflicts_with_all = ["connect", "layer", "quick", "json", "csv", "report", "svg"])]
     listen: Option<String>,
 
     /// Measure with the machine that listens on this address
@@ -66,7 +69,8 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Every number as comma-separated values instead of a table
+    /// Every number as comma-separated values instead of a table; of --compare a line for each
+    /// parameter
     #[arg(long, conflicts_with = "json")]
     csv: bool,
 
@@ -118,9 +122,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             bail!("--fail-above takes a number of per cent that is zero or more");
         }
         let how = Comparison { ratios: args.ratios, fail_above: args.fail_above };
-        return compare::run(&compare::read(before)?, &compare::read(after)?, &how, args.json);
+        let form = match (args.json, args.csv) {
+            (true, _) => compare::Form::Json,
+            (_, true) => compare::Form::Csv,
+            _ => compare::Form::Words,
+        };
+        return compare::run(&compare::read(before)?, &compare::read(after)?, &how, form);
     }
     let devices = devices(args)?;
+    interrupts::handle()?;
     if let Some(address) = &args.listen {
         return remote::listen(address, &devices);
     }
@@ -181,8 +191,8 @@ fn devices(args: &Args) -> anyhow::Result<Vec<String>> {
         }
         if !between_machines && kind != device {
             bail!(
-                "--device `{device}`: on one machine it is one of {all}, and what that is opened on \
-                 is made for the measurement; add --listen or --connect for another machine"
+                "--device `{device}`: on one machine the devices are {all}, and the interfaces are \
+                 made for the measurement; add --listen or --connect for another machine"
             );
         }
         if between_machines && kind.starts_with("packet") && kind == device {
@@ -202,9 +212,9 @@ type Found = (Vec<Line>, Vec<(String, String)>);
 /// Measures all steps, again and again as often as there are runs, or until somebody interrupts. The
 /// runs of a step are far apart, so that something that disturbs for a while hits few of them.
 fn measure_all(args: &Args, steps: &[Step]) -> anyhow::Result<Found> {
-    runs::remember_interrupts()?;
     let times = RUNS[usize::from(args.quick)];
     let mut other = args.connect.as_deref().map(Connected::to).transpose()?;
+    interrupts::remember();
     let bar = runs::bar(steps.len() as u64 * times);
     let begin = Instant::now();
     let mut found = vec![Vec::new(); steps.len()];
@@ -221,14 +231,14 @@ fn measure_all(args: &Args, steps: &[Step]) -> anyhow::Result<Found> {
                 None => measure::pair(step, SECONDS),
             };
             match line {
-                _ if runs::is_interrupted() => break 'all,
+                _ if interrupts::is_interrupted() => break 'all,
                 Ok(line) => found[number].push(line),
                 Err(why) => failures[number] = Some((step.to_string(), format!("{why:#}"))),
             }
         }
     }
     bar.finish_and_clear();
-    if runs::is_interrupted() {
+    if interrupts::is_interrupted() {
         let (all, time) = (steps.len(), begin.elapsed());
         let measured = found.iter().filter(|lines| !lines.is_empty()).count();
         eprintln!("doorbell: interrupted after {time:.0?}; {measured} of {all} were measured");

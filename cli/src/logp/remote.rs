@@ -4,54 +4,83 @@
 //! device of that kind, or says why not. Each has a process of its own for every step, which meets
 //! the other at the same address.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 
 use super::line::Line;
 use super::measure;
 use super::steps::Step;
+use crate::interrupts;
 use crate::runs::{failed, this_program};
 
 /// How long either end waits for the other's word.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// For how many milliseconds an end waits at a time before it looks for an interrupt.
+const MOMENT: u16 = 50;
 /// The most bytes of a word.
-const LONGEST: u64 = 4096;
+const LONGEST: usize = 4096;
+const NO_WORD: &str = "what the other end said is no word of logp's";
 
-/// What one end says to the other, a line of JSON at a time.
+/// The connection on which the two ends talk, a line of JSON at a time.
 struct Control {
-    from: BufReader<TcpStream>,
-    to: TcpStream,
+    stream: TcpStream,
+    /// What has come and was not heard yet: less than a word, or words that follow.
+    came: Vec<u8>,
 }
 
 impl Control {
     fn over(stream: TcpStream) -> anyhow::Result<Self> {
         stream.set_nodelay(true).context("the connection to the other end")?;
-        let from = stream.try_clone().context("a second handle of the connection")?;
-        Ok(Self { from: BufReader::new(from), to: stream })
+        Ok(Self { stream, came: Vec::new() })
     }
 
     fn tell(&mut self, value: &Value) -> anyhow::Result<()> {
-        writeln!(self.to, "{value}").context("telling the other end what comes next")
+        writeln!(self.stream, "{value}").context("telling the other end what comes next")
     }
 
-    /// The other end's next word; `None` if it has ended. Waits for so long at the most, or for ever.
+    /// Hears the other end's next word, for which it has the time `patience`, or any time. `None` if
+    /// the other end has closed the connection.
     fn hear(&mut self, patience: Option<Duration>) -> anyhow::Result<Option<Value>> {
-        self.to.set_read_timeout(patience).context("the connection to the other end")?;
-        let mut line = String::new();
-        let read = (&mut self.from).take(LONGEST).read_line(&mut line);
-        let read = read.context("hearing from the other end, which has said nothing in time")?;
-        if read == 0 {
-            return Ok(None);
+        let since = Instant::now();
+        loop {
+            if let Some(end) = self.came.iter().position(|byte| *byte == b'\n') {
+                let word: Vec<u8> = self.came.drain(..=end).collect();
+                return serde_json::from_slice(&word).map(Some).context(NO_WORD);
+            }
+            ensure!(self.came.len() <= LONGEST, "{NO_WORD}, but longer than {LONGEST} bytes");
+            ensure!(!interrupts::is_interrupted(), "interrupted while waiting for the other end");
+            if let Some(patience) = patience.filter(|patience| since.elapsed() > *patience) {
+                bail!(
+                    "the other end has said nothing for {patience:?}: whatever listens or connects \
+                     there hangs, or is not `doorbell logp`"
+                );
+            }
+            if self.is_readable()? {
+                let mut piece = [0; 512];
+                match self.stream.read(&mut piece).context("hearing from the other end")? {
+                    0 => return Ok(None),
+                    length => self.came.extend_from_slice(&piece[..length]),
+                }
+            }
         }
-        serde_json::from_str(&line)
-            .map(Some)
-            .context("what the other end said is no word of logp's")
+    }
+
+    /// Waits for a moment until there is something to read, or the end.
+    fn is_readable(&self) -> anyhow::Result<bool> {
+        let mut fds = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut fds, MOMENT) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::EINTR) => Ok(false),
+            Err(why) => Err(why).context("waiting for the other end"),
+        }
     }
 }
 
@@ -79,6 +108,7 @@ fn greet(control: &mut Control) -> anyhow::Result<()> {
 pub fn listen(address: &str, devices: &[String]) -> anyhow::Result<()> {
     let listener = TcpListener::bind(address).with_context(|| format!("listening on {address}"))?;
     let here = listener.local_addr().context("the address to listen on")?;
+    interrupts::doing("while waiting for the other end");
     eprintln!("doorbell: waiting for `doorbell logp --connect` at {here}");
     let (mut control, from) = loop {
         let (stream, from) = listener.accept().context("waiting for the other end")?;
@@ -91,8 +121,9 @@ pub fn listen(address: &str, devices: &[String]) -> anyhow::Result<()> {
             Err(why) => eprintln!("doorbell: {from} is not served: {why:#}"),
         }
     };
+    interrupts::doing("while measuring with the other end");
     eprintln!("doorbell: measuring with {from}");
-    let here = control.to.local_addr().context("this end's address")?;
+    let here = control.stream.local_addr().context("this end's address")?;
     let devices: Vec<_> = devices.iter().map(|device| opened_on(device, here)).collect();
     while let Some(asked) = control.hear(None)? {
         let seconds = asked["seconds"].as_f64().unwrap_or(1.0);
@@ -133,6 +164,7 @@ pub struct Connected {
 
 impl Connected {
     pub fn to(address: &str) -> anyhow::Result<Self> {
+        interrupts::doing("while waiting for the other end");
         let stream = TcpStream::connect(address).with_context(|| {
             format!("connecting to {address}: start `doorbell logp --listen` there first")
         })?;
@@ -162,5 +194,28 @@ fn opened_on(device: &str, here: SocketAddr) -> String {
     match device {
         "udp" => format!("udp:{}", SocketAddr::new(here.ip(), 0)),
         device => device.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The error was that of the system: "Resource temporarily unavailable (os error 11)".
+    #[test]
+    fn an_end_that_says_nothing_in_time_is_told_in_words() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let mut other = TcpStream::connect(address).expect("somebody listens");
+        let (stream, _) = listener.accept().expect("somebody connects");
+        let mut control = Control::over(stream).expect("a connection");
+        other.write_all(b"\"half of a word").expect("room for some bytes");
+        let why = control.hear(Some(Duration::from_millis(1))).expect_err("the rest never comes");
+        let told = format!("{why:#}");
+        assert!(told.starts_with("the other end has said nothing for 1ms"), "{told}");
+        assert!(!told.contains("os error"), "{told}");
+        other.write_all(b"\"\n1\n").expect("room for some bytes");
+        let mut hear = || control.hear(Some(Duration::from_secs(20))).expect("a word is there");
+        assert_eq!((hear(), hear()), (Some(json!("half of a word")), Some(json!(1))));
     }
 }

@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use crate::logp::line::Line;
-use crate::runs;
+use crate::{interrupts, runs};
 
 /// How often each test is run, from which its interval comes.
 const REPETITIONS: [usize; 2] = [4, 3];
@@ -52,10 +52,10 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub fn new(devices: Vec<String>, quick: bool) -> anyhow::Result<Self> {
-        runs::remember_interrupts()?;
+    pub fn new(devices: Vec<String>, quick: bool) -> Self {
+        interrupts::remember();
         let bar = runs::bar(0);
-        Ok(Self { devices, quick, bar, found: Vec::new(), missing: Vec::new(), wide: Vec::new() })
+        Self { devices, quick, bar, found: Vec::new(), missing: Vec::new(), wide: Vec::new() }
     }
 
     pub fn devices(&self) -> Vec<String> {
@@ -135,14 +135,14 @@ impl Bench {
 
     /// Runs a test once. What can't be measured is remembered, and why.
     fn once(&mut self, run: Run<'_>, how_much: &[&str]) -> Option<Value> {
-        if runs::is_interrupted() {
+        if interrupts::is_interrupted() {
             return None;
         }
         let Run { test, device, arguments } = run;
         self.bar.set_message(run.to_string());
         let line = ["perf", test, "--json", "--device", device];
         match runs::line([&line[..], arguments, how_much].concat()) {
-            _ if runs::is_interrupted() => None,
+            _ if interrupts::is_interrupted() => None,
             Ok(json) => {
                 let entry =
                     json!({ "run": run.test_and_arguments(), "device": device, "found": json });
@@ -175,11 +175,11 @@ impl Bench {
     }
 
     /// Everything that was measured.
-    pub fn finish(self) -> anyhow::Result<Vec<Value>> {
+    pub fn finish(self) -> Vec<Value> {
         self.bar.finish_and_clear();
-        if runs::is_interrupted() {
+        if interrupts::is_interrupted() {
             eprintln!("doorbell: interrupted after {} runs", self.found.len());
         }
-        Ok(self.found)
+        self.found
     }
 }

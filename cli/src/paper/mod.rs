@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::files::{self, Page};
 use crate::machine::Machine;
-use crate::out;
+use crate::{interrupts, out};
 use bench::Bench;
 
 /// Measures again what a paper measured, here, beside the numbers that it published.
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "DEV", value_parser = DEVICES, requires = "paper")]
     device: Vec<String>,
 
-    /// Fewer and shorter runs, and wider intervals
+    /// Measure with fewer and shorter runs, whose intervals are wider
     #[arg(long, requires = "paper")]
     quick: bool,
 
@@ -81,6 +81,7 @@ impl Name {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let Some(paper) = args.paper else { return list() };
+    interrupts::handle()?;
     let (name, title) = paper.text();
     let usual = || (!args.json && !args.csv).then(|| format!("doorbell-{name}.html").into());
     let page = Page::begin(args.report.clone().or_else(usual))?;
@@ -93,11 +94,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         true => vec!["shm".to_owned(), "packet".to_owned()],
         false => args.device.clone(),
     };
-    let mut bench = Bench::new(devices, args.quick)?;
+    let mut bench = Bench::new(devices, args.quick);
     let report = match paper {
         Name::ViAmSplitC => vi_am_splitc::report(&mut bench, &machine),
     };
-    let done = bench.finish()?;
+    let done = bench.finish();
     if done.is_empty() {
         bail!("nothing was measured\n{}", report.to_text(files::width()));
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -105,6 +106,62 @@ fn children(parent: u32) -> Vec<Pid> {
     let children = fs::read_to_string(path).unwrap_or_default();
     let number = |child: &str| Pid::from_raw(child.parse().expect("a process number"));
     children.split_whitespace().map(number).collect()
+}
+
+/// Interrupts a process, as Ctrl-C does.
+fn interrupt(process: &Child) {
+    let pid = Pid::from_raw(process.id().try_into().expect("a process number"));
+    kill(pid, Signal::SIGINT).expect("it is a child");
+}
+
+/// Ctrl-C was remembered for a report of what was measured, and nobody looked at that.
+#[test]
+fn an_end_that_waits_for_the_other_end_is_ended_by_an_interrupt() {
+    let told = "doorbell: interrupted while waiting for the other end\n";
+    let mut listening = Listening::start("");
+    interrupt(&listening.child);
+    assert_eq!(listening.next(), told);
+    let status = listening.child.wait().expect("it is a child");
+    assert_eq!(status.signal(), Some(Signal::SIGINT as i32));
+
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let mut command = doorbell(&format!("logp --connect {address} --json"));
+    let connected = command.stderr(Stdio::piped()).spawn().expect("the command runs");
+    // Accepted, and never answered.
+    let _silent = listener.accept().expect("the command connects");
+    interrupt(&connected);
+    let output = connected.wait_with_output().expect("it is a child");
+    assert!(said(&output).ends_with(told), "{}", said(&output));
+    assert_eq!(output.status.signal(), Some(Signal::SIGINT as i32));
+}
+
+/// What the end that connects was told of one step was awaited for up to 20 s.
+#[test]
+fn an_interrupt_while_the_other_end_is_silent_ends_the_measurement_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let mut command = doorbell(&format!("logp --connect {address} --json"));
+    let connected = command.stderr(Stdio::piped()).spawn().expect("the command runs");
+    let (stream, _) = listener.accept().expect("the command connects");
+    let mut lines = BufReader::new(&stream).lines();
+    let greeting = lines.next().expect("a greeting").expect("text");
+    writeln!(&stream, "{greeting}").expect("it reads");
+    lines.next().expect("the first step").expect("text");
+    interrupt(&connected);
+    let output = connected.wait_with_output().expect("it is a child");
+    assert!(said(&output).contains("interrupted after"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "nothing was measured");
+}
+
+#[test]
+fn an_end_that_listens_refuses_what_the_end_that_connects_decides() {
+    for option in ["--json", "--csv", "--quick", "--layer am", "--report page", "--svg figures"] {
+        let output = run(&format!("logp --listen 127.0.0.1:0 {option}"));
+        assert_eq!(output.status.code(), Some(2), "{option}");
+        let told = "the argument '--listen <IP:PORT>' cannot be used with";
+        assert!(said(&output).contains(told), "{option}: {}", said(&output));
+    }
 }
 
 #[test]
