@@ -1,10 +1,14 @@
 //! `doorbell logp`, as a user runs it.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
+use doorbell_kit::browser::{Browser, Page};
 use doorbell_kit::lab;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -72,8 +76,13 @@ fn the_table_has_a_row_for_each_measurement_and_the_published_ones_below() {
         .expect("the command runs");
     assert!(output.status.success(), "{}", said(&output));
     let text = String::from_utf8(output.stdout).expect("text");
-    let row = text.lines().find(|line| line.starts_with("Active Messages over shm"));
-    assert_eq!(row.map(|row| row.matches('±').count()), Some(6), "{text}");
+    // The intervals are beside the numbers or, where there is no room for that, below.
+    let rows: Vec<_> = text.lines().collect();
+    let row = rows.iter().position(|line| line.starts_with("Active Messages over shm"));
+    let row = row.unwrap_or_else(|| panic!("{text}"));
+    let below = rows[row + 1].strip_prefix(' ').unwrap_or_default();
+    let intervals = [rows[row], below].map(|line| line.matches(['±', '…']).count());
+    assert!(intervals == [6, 0] || intervals == [0, 6], "{intervals:?}: {text}");
     let published = text.lines().find(|line| line.starts_with("AMVIAv3, LANai 7 (2001)"));
     let published = published.unwrap_or_else(|| panic!("{text}"));
     for value in ["3.1", "2.9", "29.6", "30", "35.6"] {
@@ -103,9 +112,58 @@ fn the_report_its_figures_and_its_numbers_are_written_where_they_are_wanted() {
     let mut names: Vec<_> =
         names.map(|file| file.expect("a file").file_name().into_string().expect("text")).collect();
     names.sort();
-    assert_eq!(names, ["bursts-shm.svg", "gaps.svg", "long-shm.svg", "parts.svg"]);
+    let expected =
+        ["bursts-shm.svg", "gaps.svg", "long-shm.svg", "parts.svg", "signature-verbs.svg"];
+    assert_eq!(names, expected);
     let left = fs::read_dir(&place).expect("a directory").count();
     assert_eq!(left, 2, "no file of the writing is left");
+}
+
+#[test]
+fn a_terminal_shows_the_curve_of_each_layer_and_no_line_is_wider_than_the_terminal() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    for columns in [60, 80, 125] {
+        let (seen, had) = doorbell_kit::terminal(columns).expect("a terminal");
+        let mut command = doorbell("logp --device shm --quick");
+        command.current_dir(&place).stdout(had).stderr(Stdio::null());
+        let mut child = command.spawn().expect("the command runs");
+        // Otherwise this process would have the terminal, too, and reading would never end.
+        drop(command);
+        let mut text = Vec::new();
+        // A terminal that nobody has any more ends with an error.
+        let _ = File::from(seen).read_to_end(&mut text);
+        assert!(child.wait().expect("it is a child").success());
+        let text = String::from_utf8(text).expect("text").replace('\r', "");
+        assert!(text.contains("What the method sees\n"), "{text}");
+        for words in ["a  Δ = 0", "b  Δ = 2 g"] {
+            assert_eq!(text.matches(words).count(), 3, "one of each layer: {text}");
+        }
+        assert_eq!(text.matches("-  o_s 0.").count(), 3, "{text}");
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(columns.into()), "{columns}, {widest:?}: {text}");
+    }
+}
+
+#[test]
+fn the_report_is_whole_in_a_browser() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("logp-report");
+    let Some(browser) = Browser::new(folder) else { return };
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let page = place.path().join("page.html");
+    let output = run(&format!("logp --quick --device shm --report {}", page.display()));
+    assert!(output.status.success(), "{}", said(&output));
+    let html = fs::read_to_string(page).expect("a report");
+    let figures = [
+        "parts",
+        "signature-verbs",
+        "signature-am",
+        "signature-splitc",
+        "gaps",
+        "bursts-shm",
+        "long-shm",
+    ];
+    let page = Page { html: &html, figures: &figures, tables: 1, roomy: 1300 };
+    browser.assert_whole(&page, &[(390, true), (1300, false)]);
 }
 
 #[test]
@@ -158,11 +216,34 @@ fn what_was_measured_is_printed_when_somebody_interrupts() {
     assert_eq!(line["layer"], "am");
 }
 
+/// What was written beside the report's place stayed there.
+#[test]
+fn a_signal_leaves_no_half_written_report_behind() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let page = place.path().join("page.html");
+        let files = || fs::read_dir(&place).expect("a directory").count();
+        let mut command =
+            doorbell(&format!("logp --device shm --layer verbs --report {}", page.display()));
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the command runs");
+        while files() == 0 {
+            assert!(child.try_wait().expect("it is a child").is_none(), "it has ended by itself");
+            thread::yield_now();
+        }
+        let pid = Pid::from_raw(child.id().try_into().expect("a process number"));
+        kill(pid, signal).expect("it is a child");
+        let output = child.wait_with_output().expect("it is a child");
+        assert_eq!(files(), 0, "{}", said(&output));
+        assert_eq!(output.status.signal(), Some(signal as i32), "{}", said(&output));
+        assert!(said(&output).contains("before anything was measured"), "{}", said(&output));
+    }
+}
+
 #[test]
 fn a_device_that_there_is_not_or_that_names_no_interface_is_refused() {
     for (arguments, told) in [
         ("--device myrinet", "the devices are shm, udp, packet, packet-v2"),
-        ("--device packet:eth0", "on one machine it is one of shm, udp, packet, packet-v2"),
+        ("--device packet:eth0", "on one machine the devices are shm, udp, packet, packet-v2"),
         ("--device packet --connect 127.0.0.1:1", "name the interface, too, as in packet:eth0"),
     ] {
         let output = run(&format!("logp {arguments}"));

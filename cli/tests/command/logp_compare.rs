@@ -1,6 +1,9 @@
 //! `doorbell logp --compare`, as a user runs it.
 
+use std::fs;
 use std::io::Write;
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
@@ -59,6 +62,80 @@ fn a_comparison_is_json_for_programs() {
 }
 
 #[test]
+fn a_comparison_is_comma_separated_values_for_programs() {
+    let (status, found, _) = compared(&[line("am", 1.0)], &[line("am", 0.5)], "--csv");
+    assert_eq!(status, Some(0));
+    let expected = "layer,carrier,device,parameter,unit,before,\"before, low\",\"before, high\",\
+                    after,\"after, low\",\"after, high\",percent,significant\n\
+                    am,,shm,o_s,µs,1,0.99,1.01,0.5,0.495,0.505,-50,true\n\
+                    am,,shm,g,µs,0.5,0.4,0.6,0.5,0.4,0.6,0,false\n";
+    assert_eq!(found, expected);
+}
+
+/// The value had three hundred digits.
+#[test]
+fn a_number_of_many_digits_is_told_by_a_power_of_ten() {
+    let (status, found, _) = compared(&[line("am", 1.0)], &[line("am", -1e300)], "");
+    assert_eq!(status, Some(0));
+    let row = found.lines().next().expect("a row");
+    assert!(row.contains("    1.000 → −1.000e300 µs") && row.ends_with("  −1.0e302 %"), "{row}");
+}
+
+/// The lines that the documentation has a reader type for a baseline.
+fn recipe() -> Vec<&'static str> {
+    let text = include_str!("../../../docs/logp.md");
+    let (_, text) = text.split_once("a baseline for continuous integration is").expect("a recipe");
+    let (text, _) = text.split_once("\n## ").expect("another heading");
+    let blocks = text.split("```").skip(1).step_by(2);
+    let lines = blocks.filter_map(|block| block.strip_prefix("sh\n")).flat_map(str::lines);
+    lines.map(|line| line.split(" #").next().unwrap_or_default().trim()).collect()
+}
+
+#[test]
+fn the_recipe_for_continuous_integration_runs_as_printed_from_a_fresh_directory() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let program = Path::new(env!("CARGO_BIN_EXE_doorbell"));
+    let folder = program.parent().expect("a program is in a folder").display();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+    let recipe = recipe();
+    let (compare, measure): (Vec<_>, Vec<_>) =
+        recipe.into_iter().partition(|line| line.contains("--compare"));
+    assert_eq!((measure.len(), compare.len()), (2, 1), "{measure:?}, {compare:?}");
+    let run = |line: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).current_dir(&place).env("PATH", &path);
+        command.output().expect("there is a shell")
+    };
+    for line in measure {
+        let output = run(&line.replacen("doorbell logp", "doorbell logp --quick", 1));
+        assert!(output.status.success(), "{line}: {}", said(&output));
+    }
+    let output = run(compare[0]);
+    let found = String::from_utf8(output.stdout.clone()).expect("text");
+    assert!(found.contains("o_s of Active Messages over shm"), "{found}");
+    assert!(found.contains("differ by more than chance"), "{found}");
+    // Whether a quick run is slower than another one is up to what else the machine does.
+    let slower = said(&output).contains("greater by more than 25 %, and not by chance");
+    assert_eq!(output.status.code(), Some(i32::from(slower)), "{}", said(&output));
+    // A baseline that was faster by far fails.
+    let baseline = place.path().join("baseline.json");
+    let lines = fs::read_to_string(&baseline).expect("a baseline");
+    let lines = lines.lines().map(|line| {
+        let mut line: Value = serde_json::from_str(line).expect("JSON");
+        if line["layer"] == "am" {
+            for end in ["", "_low", "_high"] {
+                line[format!("o_s_us{end}")] = json!(1e-6);
+            }
+        }
+        format!("{line}\n")
+    });
+    fs::write(&baseline, lines.collect::<String>()).expect("room for some lines");
+    let output = run(compare[0]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("o_s of Active Messages over shm"), "{}", said(&output));
+}
+
+#[test]
 fn what_has_become_slower_than_is_allowed_is_a_failure_that_names_it() {
     let (before, after) = ([line("am", 1.0)], [line("am", 1.2)]);
     let (status, _, said) = compared(&before, &after, "--fail-above 10");
@@ -86,7 +163,7 @@ fn files_that_are_no_results_are_refused_with_the_line() {
     for (bad, told) in [
         (vec![], "has no line"),
         (vec![json!({ "test": "am_lat" })], "has no layer, device and parameters"),
-        (vec![json!("text")], "has no layer, device and parameters"),
+        (vec![json!([1])], "has no layer, device and parameters"),
     ] {
         let (status, _, error) = compared(&good, &bad, "");
         assert_eq!(status, Some(1));

@@ -1,5 +1,8 @@
 //! `doorbell paper`, as a user runs it.
 
+use std::path::Path;
+
+use doorbell_kit::browser::{Browser, Page};
 use serde_json::Value;
 
 use super::{run, said};
@@ -13,7 +16,7 @@ fn without_a_name_it_lists_the_papers() {
 }
 
 #[test]
-fn the_first_paper_is_measured_again_table_by_table_with_its_claims() {
+fn the_first_paper_is_measured_again_table_by_table_with_its_claims_and_its_report_is_whole() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let page = place.path().join("page.html");
     let page = page.display();
@@ -37,9 +40,11 @@ fn the_first_paper_is_measured_again_table_by_table_with_its_claims() {
         ["[holds]", "[does not hold]", "[undecided]"].map(|kind| text.matches(kind).count());
     assert!(claims.iter().sum::<usize>() >= 10, "{claims:?}: {text}");
     let html = std::fs::read_to_string(page.to_string()).expect("a report");
-    for figure in ["figure-2", "figure-3", "figure-4", "figure-5-shm"] {
-        assert!(html.contains(figure), "{figure}");
-    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("paper-report");
+    let Some(browser) = Browser::new(folder) else { return };
+    let figures = ["figure-3", "figure-4", "figure-2", "figure-5-shm"];
+    let page = Page { html: &html, figures: &figures, tables: 6, roomy: 1300 };
+    browser.assert_whole(&page, &[(390, true), (1300, false)]);
 }
 
 #[test]
