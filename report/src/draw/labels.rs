@@ -22,10 +22,14 @@ impl Obstacles {
         self.labels.push(area);
     }
 
+    /// Whether a label in the area would cover no other label.
+    pub fn leave_labels(&self, area: &Area) -> bool {
+        !self.labels.iter().any(|label| label.meets(area))
+    }
+
     /// Whether a label in the area would cover nothing.
     pub fn leave(&self, area: &Area) -> bool {
-        !self.labels.iter().any(|label| label.meets(area))
-            && !self.lines.iter().any(|(from, to)| crosses(*from, *to, area))
+        self.leave_labels(area) && !self.lines.iter().any(|(from, to)| crosses(*from, *to, area))
     }
 }
 

@@ -174,8 +174,8 @@ impl Plot {
         }
     }
 
-    /// Draws levels, each with its label where the label covers no line and no other label, if
-    /// there is such a place.
+    /// Draws levels, each with its label inside of the plot: where the label covers no line and no
+    /// other label, if there is such a place, or else no other label.
     fn levels(&self, canvas: &mut Canvas, levels: &[(String, f64)], traces: &[Trace]) {
         let mut obstacles = Obstacles::default();
         for trace in traces {
@@ -194,7 +194,11 @@ impl Plot {
                 .map(|part| self.area.left + 4.0 + part * (self.area.width() - wide - 8.0));
             let places: Vec<Area> =
                 columns.iter().flat_map(|x| [at(*x, y - 16.0), at(*x, y + 2.0)]).collect();
-            let free = places.iter().find(|area| obstacles.leave(area)).unwrap_or(&places[0]);
+            let inside = || places.iter().filter(|area| self.area.contains(area));
+            let free = inside()
+                .find(|area| obstacles.leave(area))
+                .or_else(|| inside().find(|area| obstacles.leave_labels(area)))
+                .unwrap_or(&places[0]);
             canvas.text((free.left, free.bottom - 3.0), "start", "label halo", label);
             obstacles.label(*free);
         }

@@ -66,19 +66,44 @@ pub fn report() -> Report {
             table.row([Cell::from(LONG)].into_iter().chain(numbers))
         },
     );
-    Report::new(format!("{LONG}: {}", "unbreakable".repeat(12))).section(
-        Section::new("All")
-            .paragraph("x".repeat(300))
-            .facts([(LONG, "y".repeat(200))])
-            .table(table)
-            .figure(Figure::new("many", "Many lines", many))
-            .figure(Figure::new("single", "Single points", single))
-            .figure(Figure::new("long", LONG, long))
-            .figure(Figure::new("huge", "Huge numbers", huge))
-            .figure(Figure::new("whiskers", "Stacked, with intervals", whiskers))
-            .figure(Figure::new("upright", "Vertical, with negative values", upright))
-            .figure(Figure::new("crowded", "Vertical, with too many names", crowded)),
-    )
+    let levels = (0..24).map(|number| {
+        let title = format!("Levels {number}");
+        Figure::new(format!("levels-{number}"), title, levels(number))
+    });
+    let levels = levels.fold(Section::new("Levels"), Section::figure);
+    Report::new(format!("{LONG}: {}", "unbreakable".repeat(12)))
+        .section(
+            Section::new("All")
+                .paragraph("x".repeat(300))
+                .facts([(LONG, "y".repeat(200))])
+                .table(table)
+                .figure(Figure::new("many", "Many lines", many))
+                .figure(Figure::new("single", "Single points", single))
+                .figure(Figure::new("long", LONG, long))
+                .figure(Figure::new("huge", "Huge numbers", huge))
+                .figure(Figure::new("whiskers", "Stacked, with intervals", whiskers))
+                .figure(Figure::new("upright", "Vertical, with negative values", upright))
+                .figure(Figure::new("crowded", "Vertical, with too many names", crowded)),
+        )
+        .section(levels)
+}
+
+/// Curves and levels anywhere between the axes, by a number: levels near each other, at the ends of
+/// the axis, or on a line.
+fn levels(number: u32) -> Lines {
+    let share = |place: u32| f64::from((number * 7 + place * 13 + number * place * 5) % 31) / 30.0;
+    let curve = |from: f64, to: f64| {
+        (0..8).map(move |power| {
+            let part = 1.0 / 2_f64.powi(power);
+            (2_f64.powi(power), to + (from - to) * part)
+        })
+    };
+    Lines::new(Axis::log2("Requests in a burst", ""), Axis::linear("Time for a request", "µs"))
+        .series(Series::new("Δ = 0", curve(share(0), share(1))))
+        .series(Series::new("Δ = 2 g", curve(share(2), share(3))))
+        .level(format!("o_s {:.3}", share(4)), share(4))
+        .level(format!("g {:.3}", share(5)), share(5))
+        .level(format!("o_s + Δ + o_r {:.3}", share(6)), share(6))
 }
 
 fn around((value, reach): (f64, f64)) -> Value {
