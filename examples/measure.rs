@@ -1,14 +1,17 @@
 //! What a message of one's own costs: the LogP parameters of requests and replies between two
 //! threads, by the library behind `doorbell logp`.
 //!
-//! `cargo run --release --example measure` takes some seconds, and prints for how long a processor
-//! is busy with a message that it sends (o_s) and receives (o_r), the latency (L), the gap between
-//! messages (g), and the round trip.
+//! `cargo run --release --example measure` takes some seconds, at most twenty, and prints for how long
+//! a processor is busy with a message that it sends (o_s) and receives (o_r), the latency (L), the gap
+//! between messages (g), and the round trip. Each of the two threads needs a processor: where both
+//! share a processor, the times are those of the system's scheduler. On a busy machine fewer rounds are
+//! done in the time, or none.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use doorbell::am::{Bundle, Endpoint, Handlers, Name, Peer, ReplyId, RequestId};
 use doorbell::logp::{Measurement, Monotonic, Plan, Requester};
@@ -21,12 +24,36 @@ const PONG: ReplyId<u64> = ReplyId::new(0, "pong");
 /// How many requests may be under way.
 const CREDITS: usize = 64;
 
+/// How long the measurement may take.
+const LONGEST: Duration = Duration::from_secs(20);
+/// After how many looks for answers the clock is read: reading it each time would cost more than a
+/// look does.
+const LOOKS: u64 = 256;
+
 /// The end that asks: how it sends a request, and how it takes answers.
 struct Asker {
     peer: Peer,
     bundle: Bundle,
     sent: u64,
     answered: Arc<AtomicU64>,
+    time: Time,
+}
+
+/// The time that is left for the measurement.
+struct Time {
+    looks: u64,
+    deadline: Instant,
+}
+
+impl Time {
+    /// Counts a look for answers. Fails when the time is over.
+    fn look(&mut self) -> anyhow::Result<()> {
+        self.looks += 1;
+        if self.looks.is_multiple_of(LOOKS) && Instant::now() > self.deadline {
+            anyhow::bail!("the measurement did not finish within {LONGEST:?}");
+        }
+        Ok(())
+    }
 }
 
 impl Requester for Asker {
@@ -36,7 +63,10 @@ impl Requester for Asker {
         let credit = loop {
             match self.peer.try_credit()? {
                 Some(credit) => break credit,
-                None => _ = self.bundle.poll(true),
+                None => {
+                    self.time.look()?;
+                    self.bundle.poll(true);
+                }
             }
         };
         self.sent += 1;
@@ -44,6 +74,7 @@ impl Requester for Asker {
     }
 
     fn poll(&mut self) -> anyhow::Result<()> {
+        self.time.look()?;
         self.bundle.poll(true);
         match self.peer.ending() {
             None => Ok(()),
@@ -67,7 +98,7 @@ async fn open(handlers: Handlers) -> anyhow::Result<Endpoint> {
 /// The end that answers, until it is told that all is measured.
 fn answer(
     named: oneshot::Sender<Name>,
-    mut over: oneshot::Receiver<Infallible>,
+    over: oneshot::Receiver<Infallible>,
 ) -> anyhow::Result<()> {
     runtime()?.block_on(async {
         let handlers = Handlers::new().request(PING, |request, number| request.reply(PONG, number));
@@ -76,11 +107,11 @@ fn answer(
             anyhow::bail!("the end that asks has gone");
         }
         let bundle = endpoint.bundle();
-        bundle
-            .wait_until(|| {
-                matches!(over.try_recv(), Err(oneshot::error::TryRecvError::Closed)).then_some(())
-            })
-            .await;
+        // Handlers run until the measurement is over, which is heard of even while the bundle sleeps.
+        tokio::select! {
+            never = bundle.wait_until(|| None::<Infallible>) => match never {},
+            _ = over => {}
+        }
         Ok(())
     })
 }
@@ -96,13 +127,24 @@ fn main() -> anyhow::Result<()> {
             Handlers::new().reply(PONG, move |_, _| _ = counted.fetch_add(1, Ordering::Relaxed));
         let endpoint = open(handlers).await?;
         let peer = endpoint.connect(name.await?).await?;
-        let asker = Asker { peer, bundle: endpoint.bundle(), sent: 0, answered };
+        let time = Time { looks: 0, deadline: Instant::now() + LONGEST };
+        let asker = Asker { peer, bundle: endpoint.bundle(), sent: 0, answered, time };
         // Longer requests are not measured here.
         let plan = Plan { lengths: Vec::new(), ..Plan::thorough() };
         let mut measurement = Measurement::new(asker, Monotonic::new(), plan)?;
-        while measurement.round()? {}
-        if let Some(found) = measurement.parameters() {
-            println!("{found}");
+        // The rounds before a failure count, if there are any.
+        let done = loop {
+            match measurement.round() {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(why) => break Err(why),
+            }
+        };
+        match (measurement.parameters(), done) {
+            (Some(found), Ok(())) => println!("{found}"),
+            (Some(found), Err(why)) => println!("{found}; of fewer rounds than planned: {why}"),
+            (None, Err(why)) => return Err(why),
+            (None, Ok(())) => {}
         }
         anyhow::Ok(())
     })?;

@@ -178,6 +178,19 @@ fn run_in_each_way(place: &Namespace, example: &str) -> Vec<String> {
     all.iter().map(|arguments| run(place, example, arguments)).collect()
 }
 
+/// The thread that answers slept through the end of the measurement, and nobody woke it.
+#[test]
+fn measure_prints_the_parameters_and_ends() {
+    lab::test(|lab| {
+        let all = printed_in("examples/measure.rs");
+        let [command] = &all[..] else { panic!("one way to run it: {all:?}") };
+        for _ in 0..2 {
+            let said = run(&lab.near, "measure", &command.arguments);
+            assert!(said.starts_with("o_s ") && said.contains(" µs, RTT "), "{said}");
+        }
+    });
+}
+
 #[test]
 fn em3d_has_the_result_of_the_sequential_program_in_each_variant_and_way() {
     lab::test(|lab| {
