@@ -96,10 +96,7 @@ async fn open(handlers: Handlers) -> anyhow::Result<Endpoint> {
 }
 
 /// The end that answers, until it is told that all is measured.
-fn answer(
-    named: oneshot::Sender<Name>,
-    over: oneshot::Receiver<Infallible>,
-) -> anyhow::Result<()> {
+fn answer(named: oneshot::Sender<Name>, over: oneshot::Receiver<Infallible>) -> anyhow::Result<()> {
     runtime()?.block_on(async {
         let handlers = Handlers::new().request(PING, |request, number| request.reply(PONG, number));
         let endpoint = open(handlers).await?;
