@@ -1,11 +1,11 @@
 //! What a message of one's own costs: the LogP parameters of requests and replies between two
 //! threads, by the library behind `doorbell logp`.
 //!
-//! `cargo run --release --example measure` takes some seconds, at most twenty, and prints for how long
-//! a processor is busy with a message that it sends (o_s) and receives (o_r), the latency (L), the gap
-//! between messages (g), and the round trip. Each of the two threads needs a processor: where both
-//! share a processor, the times are those of the system's scheduler. On a busy machine fewer rounds are
-//! done in the time, or none.
+//! `cargo run --release --example measure` takes some seconds, at most twenty, and prints for how
+//! long a processor is busy with a message that it sends (o_s) and receives (o_r), the latency (L),
+//! the gap between messages (g), and the round trip. Each of the two threads needs a processor:
+//! where both share a processor, the times are those of the system's scheduler. On a busy machine
+//! fewer rounds are done in the time, or none.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -104,7 +104,8 @@ fn answer(named: oneshot::Sender<Name>, over: oneshot::Receiver<Infallible>) -> 
             anyhow::bail!("the end that asks has gone");
         }
         let bundle = endpoint.bundle();
-        // Handlers run until the measurement is over, which is heard of even while the bundle sleeps.
+        // Handlers run until the measurement is over, which is heard of even while the bundle
+        // sleeps.
         tokio::select! {
             never = bundle.wait_until(|| None::<Infallible>) => match never {},
             _ = over => {}

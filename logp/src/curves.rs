@@ -23,8 +23,8 @@ pub struct Point {
 pub struct Curve(pub Vec<Point>);
 
 impl Curve {
-    /// One point for all rounds: of the points with the same burst, length of payload, and number of
-    /// gaps in a computation, each becomes the point with the median time.
+    /// The points of all rounds as a single curve: points with the same burst, length of payload,
+    /// and number of gaps in a computation become one point, with the median of their times.
     #[must_use]
     pub fn medians(&self) -> Vec<Point> {
         let mut kinds: Vec<Vec<Point>> = Vec::new();

@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Estimate {
-    /// The value: a median, or a mean.
+    /// The estimated value: a median, or a mean.
     pub value: f64,
     /// The lower end of the interval.
     pub low: f64,
@@ -61,7 +61,7 @@ impl Estimate {
         Some(Self { value, low: value - reach, high: value + reach })
     }
 
-    /// Whether this interval and another overlap.
+    /// Tests whether the intervals of two estimates overlap.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.low <= other.high && other.low <= self.high

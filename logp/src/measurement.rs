@@ -33,7 +33,7 @@ pub struct Measurement<R, C> {
     long: Curve,
 }
 
-/// What each round has found, in nanoseconds.
+/// The parameters that each round has found, in nanoseconds.
 #[derive(Default)]
 struct Rounds {
     send_overhead: Vec<f64>,
@@ -56,7 +56,8 @@ impl<R: Requester, C: Clock> Measurement<R, C> {
         Ok(Self { bench, plan, done: 0, rounds: Rounds::default(), bursts, steady, long })
     }
 
-    /// Measures everything once. Returns whether there are more rounds in the plan.
+    /// Does a round: measures each parameter, and each point of the curves. Returns whether there
+    /// are more rounds in the plan.
     ///
     /// # Errors
     /// When the connection fails. What was found in the rounds before stays.

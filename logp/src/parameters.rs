@@ -8,26 +8,27 @@ use crate::estimate::Estimate;
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Parameters {
-    /// `o_s`: for how long the processor that sends a message is busy with it.
+    /// `o_s`: for how long the processor that sends a message is busy with the message.
     pub send_overhead: Estimate,
-    /// `o_r`: for how long the processor that receives a message is busy with it.
+    /// `o_r`: for how long the processor that receives a message is busy with the message.
     pub receive_overhead: Estimate,
-    /// `L`: how long a message takes beside that. May be near zero or below where the sender's
-    /// processor carries the message all the way.
+    /// `L`: how long a message takes beside the two overheads. May be near zero or below where the
+    /// sender's processor carries the message all the way.
     pub latency: Estimate,
     /// `g`: the time between two messages at a steady rate.
     pub gap: Estimate,
     /// Whether the gap is that of the processor, `o_s + o_r`, within the intervals: then the network
-    /// by itself may have a smaller one.
+    /// by itself may have a smaller gap.
     pub gap_is_of_the_processor: bool,
-    /// `G`: the time that each further byte of a long message takes; `None` if it was not measured.
+    /// `G`: the time that each further byte of a long message takes; `None` if no long message was
+    /// measured.
     pub gap_per_byte: Option<Estimate>,
     /// The time from a request to its answer.
     pub round_trip: Estimate,
 }
 
 impl fmt::Display for Parameters {
-    /// All parameters in microseconds, and `G` in nanoseconds.
+    /// The parameters with their intervals, in microseconds, and `G` in nanoseconds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let micros = |estimate: Estimate| Estimate {
             value: estimate.value / 1e3,

@@ -66,13 +66,13 @@ pub enum PlanError {
     /// A count is zero.
     #[error("Plan::{field} is 0: nothing would be measured")]
     Zero {
-        /// The field's name.
+        /// The name of the field that is 0.
         field: &'static str,
     },
     /// The lengths don't tell the cost of a byte.
     #[error("Plan::lengths is {found:?}: it must be empty, or have two lengths or more, each once")]
     Lengths {
-        /// The lengths.
+        /// The lengths of the plan.
         found: Vec<usize>,
     },
 }

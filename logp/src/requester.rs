@@ -1,6 +1,6 @@
 //! The side of a connection that a measurement drives.
 
-/// One end of a connection whose other end answers each request.
+/// An end of a connection that sends requests, each of which the other end answers.
 pub trait Requester {
     /// The reason why a request can't be sent, or answers can't be taken.
     type Error;

@@ -21,14 +21,15 @@ use doorbell_logp::{Clock, Estimate, Measurement, Parameters, Plan, Requester};
 const WINDOW: usize = 64;
 /// The longest payload of a request.
 const LONGEST: usize = 16_384;
-/// What a message without payload carries.
+/// The content of a message without payload.
 const SHORT: [u8; 16] = [7; 16];
-/// The bytes of its frame: Ethernet, IPv4, UDP, base transport header, content, invariant checksum.
+/// The length in bytes of the frame of such a message: Ethernet, IPv4, UDP, base transport header,
+/// content, invariant checksum.
 const FRAME: u64 = 14 + 20 + 8 + 12 + 16 + 4;
 /// Each packet of a long message has as much around it.
 const AROUND: f64 = 14.0 + 20.0 + 8.0 + 12.0 + 4.0;
 
-/// What the hosts and the network are set to; times in nanoseconds.
+/// How long the hosts and the network of a test take, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     send: u64,
@@ -46,7 +47,7 @@ struct End {
     done: CompletionQueue,
 }
 
-/// Both nodes, the network between them, and the program of the second node, which answers.
+/// Two nodes, the network between them, and the program of the second node, which answers.
 struct Pair {
     fabric: Fabric,
     setting: Setting,

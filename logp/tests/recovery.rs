@@ -17,7 +17,7 @@ struct Machine {
     per_byte: f64,
     /// How many requests may be under way.
     window: usize,
-    /// What a look costs that finds no answer.
+    /// How many nanoseconds a look takes that finds no answer.
     look: f64,
 }
 

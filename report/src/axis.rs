@@ -1,6 +1,6 @@
 //! Axes: what a direction of a figure stands for.
 
-/// What one direction of a figure stands for.
+/// An axis of a figure: the quantity that a direction stands for, its unit and its scale.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
     /// The quantity, as in "Bandwidth".
@@ -25,7 +25,7 @@ pub enum Scale {
 }
 
 impl Axis {
-    /// A linear axis.
+    /// An axis on which equal differences are equal distances.
     #[must_use]
     pub fn linear(title: impl Into<String>, unit: impl Into<String>) -> Self {
         Self { title: title.into(), unit: unit.into(), scale: Scale::Linear }

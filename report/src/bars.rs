@@ -50,8 +50,8 @@ pub enum Direction {
 pub struct Bar {
     /// The name of the thing.
     pub label: String,
-    /// What the thing belongs to; empty if to nothing. Bars that follow each other and belong to
-    /// the same group stand under one heading.
+    /// The name of the group that the thing belongs to; empty if to none. Bars that follow each
+    /// other and belong to the same group stand under one heading.
     pub group: String,
     /// A value for each part; `None` where there is no value.
     pub values: Vec<Option<Value>>,
@@ -91,7 +91,7 @@ impl Bars {
         self
     }
 
-    /// Adds a bar.
+    /// Adds a bar behind the others.
     #[must_use]
     pub fn bar(mut self, bar: Bar) -> Self {
         self.bars.push(bar);

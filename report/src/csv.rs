@@ -8,7 +8,7 @@ pub const COLUMNS: [&str; 9] =
 
 /// A number of a table or a figure with everything that a reader must know to use the number alone.
 pub struct Record<'a> {
-    /// What the row belongs to; empty if to nothing.
+    /// The name of the group that the row belongs to; empty if to none.
     pub group: &'a str,
     /// The row of a table, the bar, or the place on the x axis.
     pub row: String,

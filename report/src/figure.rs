@@ -8,9 +8,9 @@ use crate::{Bars, Lines};
 pub struct Figure {
     /// A short name for links and files, as in "bandwidth".
     pub id: String,
-    /// What the figure shows.
+    /// The heading of the figure: what the figure shows.
     pub title: String,
-    /// What a reader should see in the figure, in a plain sentence under the figure.
+    /// A plain sentence under the figure: what a reader should see in the drawing.
     pub sentence: String,
     /// The data, and how the data are drawn.
     pub plot: Plot,

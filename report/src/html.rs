@@ -9,7 +9,7 @@ use crate::{Figure, Table};
 
 const SCRIPT: &str = include_str!("page.js");
 
-/// Nothing may be loaded but what the file contains.
+/// The content security policy of a page: nothing is loaded from elsewhere.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 

@@ -19,10 +19,10 @@ pub struct Lines {
     pub levels: Vec<(String, f64)>,
 }
 
-/// One line of a figure.
+/// A line of a figure: a name and points.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
-    /// What the legend calls the line.
+    /// The name of the line in the legend.
     pub name: String,
     /// The points, each a place on the x axis and a value, in the order in which a line joins the
     /// points.
@@ -39,7 +39,7 @@ impl Lines {
         Self { x, y, series: Vec::new(), levels: Vec::new() }
     }
 
-    /// Adds a line.
+    /// Adds a line behind the others.
     #[must_use]
     pub fn series(mut self, series: Series) -> Self {
         self.series.push(series);

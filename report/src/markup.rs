@@ -4,7 +4,7 @@ use std::fmt::{Display, Write};
 
 use crate::words;
 
-/// Markup under construction.
+/// HTML or SVG under construction.
 #[derive(Default)]
 pub struct Markup(String);
 
@@ -12,7 +12,7 @@ pub struct Markup(String);
 pub type Attribute<'a> = (&'a str, &'a dyn Display);
 
 impl Markup {
-    /// Opens an element.
+    /// Opens an element, which [`close`](Self::close) closes.
     pub fn open(&mut self, name: &str, attributes: &[Attribute]) {
         self.tag(name, attributes);
         self.0.push('>');
@@ -36,7 +36,7 @@ impl Markup {
         self.close(name);
     }
 
-    /// Adds text.
+    /// Adds text, in which what markup would be read from is escaped.
     pub fn text(&mut self, text: &str) {
         self.0.push_str(&escaped(text));
     }

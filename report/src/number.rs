@@ -22,8 +22,8 @@ pub fn fixed(value: f64, decimals: usize) -> String {
 }
 
 /// The interval of a value as text: "± 0.003", how far the interval reaches on the side where it
-/// reaches farther; or "0.030 … 0.041", its ends, where the two sides differ by more than a tenth of
-/// the interval's width, so that "±" would tell of numbers that the interval does not contain.
+/// reaches farther; or "0.030 … 0.041", its ends, where the two sides differ by more than a tenth
+/// of the interval's width, so that "±" would tell of numbers that the interval does not contain.
 /// `None` without an interval.
 pub fn interval(value: Value, decimals: usize) -> Option<String> {
     let Value { value, interval } = value.finite()?;

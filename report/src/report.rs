@@ -8,7 +8,7 @@ use crate::{Figure, Table};
 /// A title, sections, and the raw results.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Report {
-    /// What the report is about.
+    /// The title of the report.
     pub title: String,
     /// A line under the title, as in "host, date, command"; empty for none.
     pub subtitle: String,
@@ -21,16 +21,16 @@ pub struct Report {
 /// A heading, and what stands under the heading.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Section {
-    /// The heading.
+    /// The heading of the section.
     pub heading: String,
-    /// What stands under the heading, in order.
+    /// The pieces under the heading, in order.
     pub blocks: Vec<Block>,
 }
 
 /// A piece of a section.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Block {
-    /// Prose.
+    /// A paragraph of prose.
     Paragraph(String),
     /// Names and values, as of the machine: its processor, its kernel.
     Facts(Vec<(String, String)>),
@@ -45,13 +45,13 @@ pub enum Block {
 /// A claim and whether it holds, or a warning.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note {
-    /// What the note is.
+    /// Whether the note is a claim, a warning, or a gap.
     pub kind: NoteKind,
-    /// What the note says.
+    /// The sentences of the note.
     pub text: String,
 }
 
-/// What a note is.
+/// The kinds of notes: claims by whether they hold, warnings, and gaps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoteKind {
     /// A claim that the measurements support.
@@ -87,7 +87,7 @@ impl Report {
         self
     }
 
-    /// Adds a section.
+    /// Adds a section at the end.
     #[must_use]
     pub fn section(mut self, section: Section) -> Self {
         self.sections.push(section);
@@ -123,8 +123,8 @@ impl Report {
         figures.collect()
     }
 
-    /// All blocks, the tables and figures with names that are unique and that links and files may
-    /// have.
+    /// The blocks of all sections in order. Beside each table and figure stands a name that no
+    /// other block has, and that links and files may have.
     pub(crate) fn named(&self) -> Vec<(&Block, String)> {
         let mut taken = HashSet::new();
         let blocks = self.sections.iter().flat_map(|section| &section.blocks);
@@ -159,7 +159,7 @@ impl Section {
         Self { heading: heading.into(), blocks: Vec::new() }
     }
 
-    /// Adds prose.
+    /// Adds a paragraph of prose.
     #[must_use]
     pub fn paragraph(self, text: impl Into<String>) -> Self {
         self.block(Block::Paragraph(text.into()))
@@ -175,13 +175,13 @@ impl Section {
         self.block(Block::Facts(facts.collect()))
     }
 
-    /// Adds a table.
+    /// Adds a table at the end.
     #[must_use]
     pub fn table(self, table: Table) -> Self {
         self.block(Block::Table(table))
     }
 
-    /// Adds a figure.
+    /// Adds a figure at the end.
     #[must_use]
     pub fn figure(self, figure: Figure) -> Self {
         self.block(Block::Figure(figure))

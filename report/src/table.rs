@@ -8,18 +8,19 @@ use crate::csv::{self, Record};
 pub struct Table {
     /// A short name for links and files, as in "costs".
     pub id: String,
-    /// What the table shows.
+    /// The heading of the table: what the table shows.
     pub caption: String,
     /// The columns, from left to right. The first column names the rows.
     pub columns: Vec<Column>,
-    /// The rows. A row with fewer cells than there are columns is filled up with empty cells.
+    /// The rows, from the top. A row with fewer cells than there are columns is filled up with
+    /// empty cells.
     pub rows: Vec<Vec<Cell>>,
 }
 
 /// A column of a table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Column {
-    /// The heading.
+    /// The heading of the column.
     pub title: String,
     /// The unit, shown behind the heading; empty if there is no unit.
     pub unit: String,
@@ -38,23 +39,24 @@ pub enum Alignment {
     Right,
 }
 
-/// What stands in one place of a table.
+/// A cell of a table.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Cell {
-    /// Words.
+    /// A cell of words.
     Text(String),
-    /// A measured number: shown with the decimals of the column and, smaller, with `±` and how far
-    /// the interval reaches on the side where it reaches farther.
+    /// A measured number, shown with the decimals of the column and, smaller, with its interval: as
+    /// `±` and how far the interval reaches or, where one side is longer than the other by more
+    /// than a tenth of the whole, by the two ends.
     Number(Value),
     /// A number from the literature: shown with the digits that it was published with, in another
     /// style, and with a footnote.
     Published {
-        /// The number.
+        /// The number as it was published.
         value: f64,
         /// Where the number was published.
         citation: String,
     },
-    /// Nothing, shown as a dash.
+    /// A cell without content, shown as a dash.
     Empty,
 }
 

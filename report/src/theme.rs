@@ -6,9 +6,9 @@ use std::fmt::Write;
 /// dark page.
 type Colour = (&'static str, &'static str, &'static str);
 
-/// All colours. `s0` to `s5` are lines and markers, dark enough on a light page for text; `b0` to
-/// `b5` fill bars. Readers who do not distinguish red from green can tell apart any two lines and
-/// any two bars.
+/// The colours of pages and figures. `s0` to `s5` are lines and markers, dark enough on a light
+/// page for text; `b0` to `b5` fill bars. Readers who do not distinguish red from green can tell
+/// apart any two lines and any two bars.
 const COLOURS: [Colour; 23] = [
     ("paper", "#ffffff", "#14171a"),
     ("ink", "#1b1f23", "#e4e6e8"),

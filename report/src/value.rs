@@ -3,7 +3,7 @@
 /// A number, with or without an interval around the number.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Value {
-    /// The number itself.
+    /// The number, whatever its interval is.
     pub value: f64,
     /// The lower and the upper end of the interval, if there is an interval.
     pub interval: Option<(f64, f64)>,

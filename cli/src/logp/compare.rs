@@ -119,7 +119,7 @@ pub fn run(before: &[Line], after: &[Line], how: &Comparison, form: Form) -> any
 }
 
 impl Comparison {
-    /// All that is compared of some lines.
+    /// The parameters of some lines that are compared, or their ratios to those of verbs.
     fn of<'a>(&self, lines: &'a [Line]) -> Vec<(&'a Line, Parameter, Estimate)> {
         let mut all = Vec::new();
         for line in lines {
@@ -179,8 +179,8 @@ impl Change<'_> {
     }
 }
 
-/// A number with so many decimals, or with a power of ten in the place of many digits; `plus` stands
-/// before a number that is not negative.
+/// A number with so many decimals, or with a power of ten in the place of many digits; `plus`
+/// stands before a number that is not negative.
 fn shown(value: f64, decimals: usize, plus: &str) -> String {
     let sign = if value < 0.0 { "−" } else { plus };
     let size = value.abs();

@@ -28,7 +28,7 @@ pub const HALF_ROUND_TRIP: Parameter = Parameter { half: true, ..parameter("RTT/
 pub const GAP_PER_BYTE: Parameter =
     Parameter { unit: "ns/B", ..parameter("G", "g_big_ns_per_byte") };
 
-/// All parameters, in the order of tables.
+/// The parameters that are measured, in the order of tables.
 pub const PARAMETERS: [Parameter; 6] =
     [SEND_OVERHEAD, RECEIVE_OVERHEAD, LATENCY, GAP, HALF_ROUND_TRIP, GAP_PER_BYTE];
 
@@ -46,7 +46,7 @@ pub struct Point {
     pub us: f64,
 }
 
-/// What was found for a layer on a device.
+/// The result for a layer on a device: a line of JSON.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Line(Value);
 
@@ -58,9 +58,9 @@ impl Line {
         (named && PARAMETERS.iter().any(|one| line.get(*one).is_some())).then_some(line)
     }
 
-    /// One line for several of the same layer, carrier and device: means of the parameters with the
-    /// intervals that the differences of the runs allow, and medians of the curves. Of a single line,
-    /// that line. `None` if there is none.
+    /// Joins the lines of several runs of the same layer, carrier and device: means of the
+    /// parameters with the intervals that the differences of the runs allow, and medians of the
+    /// curves. A single line stays as it is. `None` without any line.
     pub fn of_runs(lines: &[Self]) -> Option<Self> {
         let mut json = lines.first()?.0.clone();
         json["runs"] = lines.len().into();
@@ -142,12 +142,12 @@ impl Line {
         }
     }
 
-    /// Whether this is the line of a layer, by its name in JSON.
+    /// Whether the line is of a layer, by the name that the layer has in JSON.
     pub fn is_of(&self, layer: &str) -> bool {
         self.text("layer") == layer
     }
 
-    /// Whether this and another line are of the same layer, carrier and device.
+    /// Whether two lines are of the same layer, carrier and device.
     pub fn is_like(&self, other: &Self) -> bool {
         ["layer", "carrier", "device"].iter().all(|key| self.0[*key] == other.0[*key])
     }

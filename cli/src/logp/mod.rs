@@ -33,7 +33,7 @@ use steps::{Layer, Step};
 /// cable, o_s contains that way, and L, which is what remains of half a round trip, comes out near
 /// zero or below.
 ///
-/// A table is printed, and a report with figures is written for a browser. Ctrl-C ends the
+/// A table, bars and curves are printed, and a report is written for a browser. Ctrl-C ends the
 /// measurement early, and what was measured until then is printed and reported.
 ///
 /// The exit status is 0 if something was measured, and 1 if nothing was, or if the report could not
@@ -41,12 +41,13 @@ use steps::{Layer, Step};
 #[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The devices: shm, udp, packet, packet-v2; may be given several times. Between machines also
-    /// what each is opened on, as packet:eth0 [default: all; between machines udp]
+    /// Measure on this device: shm, udp, packet or packet-v2; may be given several times. Between
+    /// machines, name the interface or address, too, as in packet:eth0 [default: all; between
+    /// machines udp]
     #[arg(long, value_name = "DEV")]
     device: Vec<String>,
 
-    /// The layers; may be given several times [default: all]
+    /// Measure this layer; may be given several times [default: all]
     #[arg(long, value_name = "LAYER", value_enum)]
     layer: Vec<Layer>,
 
@@ -206,7 +207,7 @@ fn devices(args: &Args) -> anyhow::Result<Vec<String>> {
     })
 }
 
-/// What was found of the steps, and which failed and why.
+/// The results of the steps, and the steps that failed with the reasons.
 type Found = (Vec<Line>, Vec<(String, String)>);
 
 /// Measures all steps, again and again as often as there are runs, or until somebody interrupts. The

@@ -14,13 +14,13 @@ use super::line::{
 use super::published::{PAPER, TABLE_2};
 use crate::machine::Machine;
 
-/// What was measured, and what was not.
+/// The results that a report is made of.
 pub struct Findings<'a> {
     pub machine: &'a Machine,
     pub lines: &'a [Line],
     /// Steps that failed, and why.
     pub failures: &'a [(String, String)],
-    /// How and between what it was measured, as in "two processes on this machine".
+    /// Between which ends was measured, as in "two processes on this machine".
     pub between: &'a str,
 }
 
@@ -35,8 +35,8 @@ pub fn report(findings: &Findings<'_>) -> Report {
     report.section(Section::new("This machine").facts(facts.collect::<Vec<_>>()))
 }
 
-/// What a terminal shows: the parameters, the parts of half a round trip, and the curves that the
-/// parameters of each layer on the first device come from.
+/// The part of the report that a terminal shows: the parameters, the parts of half a round trip,
+/// and the curves that the parameters of each layer on the first device come from.
 pub fn summary(findings: &Findings<'_>) -> Report {
     let subtitle = format!(
         "LogP parameters of verbs, Active Messages and Split-C, measured between {}",
@@ -78,7 +78,7 @@ fn table(lines: &[Line]) -> Table {
     table
 }
 
-/// What a reader must know to trust the numbers.
+/// The notes that tell a reader how far to trust the numbers.
 fn notes(findings: &Findings<'_>) -> Vec<Note> {
     let mut notes: Vec<_> = findings.machine.warning().map(Note::warning).into_iter().collect();
     let wide: Vec<_> = findings.lines.iter().filter_map(Line::too_wide).collect();
@@ -139,7 +139,7 @@ fn parts(lines: &[Line]) -> Bars {
     bars
 }
 
-/// What Active Messages cost above verbs on each device.
+/// A sentence on what Active Messages cost above verbs on each device.
 fn parts_say(lines: &[Line]) -> String {
     let on = |device: &str, layer: &str| {
         let line = lines.iter().find(|line| line.device() == device && line.is_of(layer))?;
@@ -194,13 +194,13 @@ fn devices_of<'a>(lines: impl IntoIterator<Item = &'a Line>) -> Vec<&'a str> {
     devices
 }
 
-/// For each layer, of Split-C by the first carrier, on the first device: what the method sees, and
-/// the levels that it finds there.
+/// The section with a curve for each layer on the first device (Split-C by the first carrier), and
+/// with the levels that the method finds in the curve.
 fn signatures(lines: &[Line]) -> Section {
     let mut section = Section::new("What the method sees").paragraph(
         "The time of a request by the length of its burst, where answers are handled as they come. \
-         In a long burst a request takes g, or with a computation Δ of two gaps behind each request \
-         o_s + Δ + o_r; in a short burst in which no answer is handled, o_s.",
+         In a long burst a request takes g, or with a computation Δ of two gaps behind each \
+         request o_s + Δ + o_r; in a short burst in which no answer is handled, o_s.",
     );
     let first = |layer: &str| lines.iter().find(|line| line.is_of(layer));
     let device = lines.first().map(Line::device);

@@ -32,7 +32,7 @@ const NO_WORD: &str = "what the other end said is no word of logp's";
 /// The connection on which the two ends talk, a line of JSON at a time.
 struct Control {
     stream: TcpStream,
-    /// What has come and was not heard yet: less than a word, or words that follow.
+    /// The bytes that have come and were not heard yet: less than a word, or words that follow.
     came: Vec<u8>,
 }
 
@@ -46,8 +46,8 @@ impl Control {
         writeln!(self.stream, "{value}").context("telling the other end what comes next")
     }
 
-    /// Hears the other end's next word, for which it has the time `patience`, or any time. `None` if
-    /// the other end has closed the connection.
+    /// Hears the other end's next word, for which it has the time `patience`, or any time. `None`
+    /// if the other end has closed the connection.
     fn hear(&mut self, patience: Option<Duration>) -> anyhow::Result<Option<Value>> {
         let since = Instant::now();
         loop {
@@ -84,7 +84,7 @@ impl Control {
     }
 }
 
-/// What each end says first.
+/// The first word of each end: its version.
 fn greeting() -> Value {
     json!({ "doorbell logp": env!("CARGO_PKG_VERSION") })
 }

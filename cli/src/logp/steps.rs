@@ -87,7 +87,7 @@ fn kind(device: &str) -> &str {
     device.split(':').next().unwrap_or(device)
 }
 
-/// All steps for some devices and layers, in order; of all layers if none is named.
+/// The steps that measure some layers on some devices, in order; all layers if none is named.
 pub fn all(devices: &[String], layers: &[Layer]) -> Vec<Step> {
     let layers = if layers.is_empty() { &Layer::ALL[..] } else { layers };
     let mut steps = Vec::new();

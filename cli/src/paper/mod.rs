@@ -23,11 +23,12 @@ use bench::Bench;
 #[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The paper [default: lists them]
+    /// The paper to measure again [default: list the papers]
     #[arg(value_enum)]
     paper: Option<Name>,
 
-    /// The devices: shm, udp, packet, packet-v2; may be given several times [default: shm and packet]
+    /// Measure on this device: shm, udp, packet or packet-v2; may be given several times [default:
+    /// shm and packet]
     #[arg(long, value_name = "DEV", value_parser = DEVICES, requires = "paper")]
     device: Vec<String>,
 

@@ -8,6 +8,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -61,7 +62,8 @@ fn two_machines_measure_each_layer_on_the_devices_that_both_have() {
         .map(|line| (line["layer"].clone(), line["device"].clone()))
         .collect();
     let udp = |layer: &str| (json!(layer), json!("udp"));
-    assert_eq!(layers, [udp("verbs"), udp("am"), udp("splitc"), udp("splitc")]);
+    let splitc = || udp("splitc");
+    assert_eq!(layers, [udp("verbs"), udp("am"), splitc(), splitc(), splitc()]);
     let told = "the end that listens has udp:127.0.0.1:0, and no \"shm\": name it by --device";
     assert!(said(&output).contains(told), "{}", said(&output));
     assert!(listening.child.wait().expect("it is a child").success());
@@ -162,6 +164,25 @@ fn an_end_that_listens_refuses_what_the_end_that_connects_decides() {
         let told = "the argument '--listen <IP:PORT>' cannot be used with";
         assert!(said(&output).contains(told), "{option}: {}", said(&output));
     }
+}
+
+/// Two processors were asked for, as for two ends on one machine.
+#[test]
+fn an_end_that_connects_needs_one_processor() {
+    let mut listening = Listening::start("");
+    let mut one = CpuSet::new();
+    let all = sched_getaffinity(Pid::from_raw(0)).expect("the processors of this process");
+    let first = (0..CpuSet::count()).find(|&place| all.is_set(place) == Ok(true));
+    one.set(first.expect("a processor")).expect("it is one of the set");
+    let address = listening.address.clone();
+    // The command has the processors of the thread that starts it.
+    let connected = thread::spawn(move || {
+        sched_setaffinity(Pid::from_raw(0), &one).expect("one of this process's processors");
+        run(&format!("logp --connect {address} --layer verbs --quick --json"))
+    });
+    let output = connected.join().expect("the command runs");
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(listening.child.wait().expect("it is a child").success());
 }
 
 #[test]

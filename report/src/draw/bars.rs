@@ -23,7 +23,7 @@ struct Row<'a> {
     across: (f64, f64),
 }
 
-/// Draws bars. Returns false, and draws nothing, if no value has a place.
+/// Draws the bars of a figure. Returns false, and draws nothing, if no value has a place.
 pub fn draw(bars: &Bars, canvas: &mut Canvas) -> bool {
     let rows =
         bars.bars.iter().map(|bar| Row { bar, pieces: pieces::of(bars, bar), across: (0.0, 0.0) });

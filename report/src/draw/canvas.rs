@@ -10,14 +10,14 @@ pub const TEXT: f64 = 12.5;
 /// The size of the text at ticks.
 pub const SMALL: f64 = 11.5;
 
-/// A place: to the right, and down.
+/// A place on a canvas: how far to the right, and how far down.
 pub type Place = (f64, f64);
 
 /// A surface of a given width that becomes as high as what is drawn.
 pub struct Canvas {
-    /// What was drawn.
+    /// The shapes that were drawn, in order.
     pub markup: Markup,
-    /// What was drawn to lie over all else.
+    /// The shapes that lie over all others.
     over: Markup,
     /// How wide the surface is.
     pub width: f64,
@@ -27,7 +27,7 @@ pub struct Canvas {
     pub name: String,
 }
 
-/// A rectangle.
+/// A rectangle on a canvas.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Area {
     /// The left edge.
@@ -51,7 +51,7 @@ impl fmt::Display for Px {
 }
 
 impl Canvas {
-    /// An empty surface.
+    /// A surface without any shape as yet.
     pub fn new(width: f64, name: &str) -> Self {
         Self {
             markup: Markup::default(),
@@ -90,12 +90,12 @@ impl Canvas {
         std::mem::swap(&mut self.markup, &mut self.over);
     }
 
-    /// All that was drawn.
+    /// Returns the markup of all shapes.
     pub fn finish(self) -> String {
         self.markup.finish() + &self.over.finish()
     }
 
-    /// A straight line.
+    /// Draws a straight line.
     pub fn line(&mut self, from: Place, to: Place, class: &str) {
         self.markup.leaf(
             "line",
@@ -109,7 +109,7 @@ impl Canvas {
         );
     }
 
-    /// A shape; `told` is shown to a pointer that rests on the shape, unless empty.
+    /// Draws a path; `told` is shown to a pointer that rests on the shape, unless empty.
     pub fn path(&mut self, path: &str, class: &str, told: &str) {
         if told.is_empty() {
             return self.markup.leaf("path", &[("d", &path), ("class", &class)]);

@@ -2,7 +2,7 @@
 
 use super::canvas::{Area, Place};
 
-/// What a label must not cover.
+/// The lines and labels that a further label must not cover.
 #[derive(Default)]
 pub struct Obstacles {
     lines: Vec<(Place, Place)>,

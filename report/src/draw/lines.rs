@@ -30,7 +30,7 @@ struct Label {
     from: Option<Place>,
 }
 
-/// Draws lines. Returns false, and draws nothing, if no point has a place.
+/// Draws the lines of a figure. Returns false, and draws nothing, if no point has a place.
 pub fn draw(lines: &Lines, canvas: &mut Canvas) -> bool {
     let traces = traces(lines);
     let wide = canvas.width > 500.0;

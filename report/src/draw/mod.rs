@@ -114,7 +114,7 @@ fn open(markup: &mut Markup, area: &Area, name: &str, class: &str, file: bool) {
     markup.open("svg", &attributes);
 }
 
-/// What a pointer that rests on a value is told: the name, the value and its interval.
+/// The text for a pointer that rests on a value: the name, the value and its interval.
 fn told(name: &str, value: Value, unit: &str) -> String {
     let text = number::significant(value.value);
     let interval = value.interval.map_or_else(String::new, |(low, high)| {

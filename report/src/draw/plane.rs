@@ -9,7 +9,7 @@ use crate::scale::Range;
 pub struct Plane {
     /// Where values run to.
     pub direction: Direction,
-    /// The area.
+    /// The area on the canvas.
     pub area: Area,
     /// The values from the one edge to the other.
     pub range: Range,

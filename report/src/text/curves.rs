@@ -9,8 +9,8 @@ const HEIGHTS: [usize; 2] = [9, 15];
 /// How many characters a plot is wide at the most.
 const WIDEST: usize = 76;
 
-/// The plot with its axes and the names of the letters; `None` if no point has a place. A narrow plot
-/// is low, too.
+/// The plot with its axes and the names of the letters; `None` if no point has a place. A narrow
+/// plot is low, too.
 pub fn draw(lines: &Lines, width: usize) -> Option<String> {
     let drawn = |point: &(f64, f64)| {
         scale::fits(point.0, lines.x.scale) && scale::fits(point.1, lines.y.scale)

@@ -117,8 +117,8 @@ fn figure(figure: &Figure, width: usize) -> String {
     }
 }
 
-/// Prose, with proper minus signs, in lines of `width` at most, or of the words' own lengths where these are longer. Each line
-/// begins with `indent`. Without any word the text is empty.
+/// Prose, with proper minus signs, in lines of `width` at most, or of the words' own lengths where
+/// these are longer. Each line begins with `indent`. Without any word the text is empty.
 fn wrapped(prose: &str, width: usize, indent: &str) -> String {
     let room = width.min(PROSE).saturating_sub(indent.chars().count());
     let mut text = String::new();

@@ -3,11 +3,11 @@
 use super::{padded, wrapped};
 use crate::{Alignment, Cell, Column, Table, number};
 
-/// Between two columns.
+/// The space between two columns.
 const GAP: &str = "  ";
 
-/// A table in columns, with intervals beside the numbers or, where those columns are too wide, below
-/// the numbers; where these are too wide as well, row by row.
+/// A table in columns, with intervals beside the numbers or, where those columns are too wide,
+/// below the numbers; where these are too wide as well, row by row.
 pub fn draw(table: &Table, width: usize) -> String {
     let caption = wrapped(&table.caption, width, "");
     let citations = citations(table);

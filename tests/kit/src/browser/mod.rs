@@ -23,7 +23,7 @@ addEventListener("message", ({ data }) => {
 });
 </script>"#;
 
-/// What a page looked like to a browser.
+/// A page as a browser has seen it.
 pub struct Seen {
     /// The lines that the probe wrote: a word for the kind of finding, and what was found.
     pub findings: Vec<String>,
@@ -73,8 +73,8 @@ pub struct Page<'a> {
 }
 
 impl Browser {
-    /// The browser of this machine, which writes to a folder that no other test uses. `None`, with a
-    /// word on standard error, where no browser is installed.
+    /// The browser of this machine, which writes to a folder that no other test uses. `None`, with
+    /// a word on standard error, where no browser is installed.
     ///
     /// # Panics
     /// Under continuous integration, where nobody would read that word, if no browser is installed;
@@ -138,8 +138,8 @@ impl Browser {
     }
 
     /// Asserts that a report is whole in windows of some widths, each light or dark: it loads
-    /// nothing from elsewhere, draws each figure once, and neither cuts nor covers any text; a table
-    /// that is wider than its frame scrolls there, and a hint says so.
+    /// nothing from elsewhere, draws each figure once, and neither cuts nor covers any text; a
+    /// table that is wider than its frame scrolls there, and a hint says so.
     ///
     /// # Panics
     /// If the report is not whole.

@@ -43,8 +43,8 @@ addEventListener("load", () => {
   parent.postMessage({ probe: found.join("\n"), csv }, "*");
 });
 
-// Finds a table that is cut off. One that is wider than its frame may scroll there, if a hint says so
-// and the last column comes out from under the first one, which stays.
+// Finds a table that is cut off. One that is wider than its frame may scroll there, if a hint says
+// so and the last column comes out from under the first one, which stays.
 function inspectTable(table, id, found) {
   const frame = table.parentElement;
   const hint = frame.nextElementSibling;
