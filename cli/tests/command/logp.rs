@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
@@ -216,26 +217,27 @@ fn what_was_measured_is_printed_when_somebody_interrupts() {
     assert_eq!(line["layer"], "am");
 }
 
-/// What was written beside the report's place stayed there.
+/// The file beside the report's place, which becomes the report, stayed there.
 #[test]
 fn a_signal_leaves_no_half_written_report_behind() {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let place = tempfile::tempdir().expect("a temporary directory");
         let page = place.path().join("page.html");
         let files = || fs::read_dir(&place).expect("a directory").count();
-        let mut command =
-            doorbell(&format!("logp --device shm --layer verbs --report {}", page.display()));
-        let mut child = command.stderr(Stdio::piped()).spawn().expect("the command runs");
-        while files() == 0 {
-            assert!(child.try_wait().expect("it is a child").is_none(), "it has ended by itself");
-            thread::yield_now();
-        }
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let arguments = format!("logp --connect {address} --report {}", page.display());
+        let mut command = doorbell(&arguments);
+        let child = command.stderr(Stdio::piped()).spawn().expect("the command runs");
+        // Never answered: the command waits, and its report is begun.
+        let _silent = listener.accept().expect("the command connects");
+        assert_eq!(files(), 1);
         let pid = Pid::from_raw(child.id().try_into().expect("a process number"));
         kill(pid, signal).expect("it is a child");
         let output = child.wait_with_output().expect("it is a child");
         assert_eq!(files(), 0, "{}", said(&output));
         assert_eq!(output.status.signal(), Some(signal as i32), "{}", said(&output));
-        assert!(said(&output).contains("before anything was measured"), "{}", said(&output));
+        assert!(said(&output).contains("while waiting for the other end"), "{}", said(&output));
     }
 }
 
