@@ -31,8 +31,9 @@ pub fn interval(value: Value, decimals: usize) -> Option<String> {
     let sides = (value - low, high - value);
     let [below, above] = [sides.0, sides.1].map(|side| fixed(side, decimals));
     let is_lopsided = (sides.0 - sides.1).abs() > 0.1 * (high - low);
-    Some(match is_lopsided && below != above {
-        true => format!("{} … {}", fixed(low, decimals), fixed(high, decimals)),
+    let [from, to] = [low, high].map(|end| fixed(end, decimals));
+    Some(match is_lopsided && below != above && from != to {
+        true => format!("{from} … {to}"),
         false => format!("± {}", fixed(sides.0.max(sides.1).max(0.0), decimals)),
     })
 }
@@ -111,6 +112,7 @@ mod tests {
         assert_eq!(told(0.05, 0.0462, 0.0544).as_deref(), Some("± 0.004"), "a tenth at the most");
         assert_eq!(told(-0.12, -0.12, -0.05).as_deref(), Some("−0.120 … −0.050"));
         assert_eq!(told(0.05, 0.0499, 0.0502).as_deref(), Some("± 0.000"), "no digit tells");
+        assert_eq!(told(0.0167, 0.0166, 0.0174).as_deref(), Some("± 0.001"), "nor do the ends");
         assert_eq!(interval(Value::exact(1.0), 3), None);
         assert_eq!(told(0.05, f64::NAN, 1.0), None);
     }
