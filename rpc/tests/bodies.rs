@@ -53,14 +53,18 @@ fn server() -> ServerBuilder {
         .unary(NONE, |_| async { Ok(()) })
         .unary(ZEROS, |request| async move { Ok(vec![0; request.into_inner() as usize]) })
         .unary(FOREVER, |_| async { std::future::pending::<Result<(), Status>>().await });
-    Server::builder().add_service(router.unary(LENGTH_OF, |request| async move {
-        Ok(request.into_inner().len() as u64)
-    }))
+    Server::builder().add_service(
+        router.unary(LENGTH_OF, |request| async move { Ok(request.into_inner().len() as u64) }),
+    )
 }
 
 const LENGTH_OF: Method<Vec<u8>, u64> = Method::new("length of");
 
-async fn pair(device: &str, server: ServerBuilder, channel: ChannelBuilder) -> (Server, Client<Channel>) {
+async fn pair(
+    device: &str,
+    server: ServerBuilder,
+    channel: ChannelBuilder,
+) -> (Server, Client<Channel>) {
     let server = server.open(device).await.expect("the device opens");
     let channel = channel.connect(server.name()).await.expect("the server is there");
     (server, Client::new(channel))
@@ -104,7 +108,9 @@ async fn bodies_share_bounded_memory_and_wait_for_each_other(device: &str) {
     let bodies: Vec<_> = (0..12).map(|number| pattern(800_000 + number)).collect();
     let calls = bodies.iter().map(|body| {
         // The memory goes back as soon as a body is dropped.
-        async { client.unary(ECHO, body.clone()).await.expect("it is echoed").into_inner() == *body }
+        async {
+            client.unary(ECHO, body.clone()).await.expect("it is echoed").into_inner() == *body
+        }
     });
     assert!(join_all(calls).await.into_iter().all(|is_right| is_right));
 }

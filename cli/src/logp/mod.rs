@@ -142,13 +142,21 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(warning) = machine.warning() {
         eprintln!("doorbell: {warning}");
     }
-    let (lines, failures) = measure_all(args, &steps)?;
+    let connect = |address: &String| Connected::to(address, &machine);
+    let mut other = args.connect.as_ref().map(connect).transpose()?;
+    let (lines, failures) = measure_all(args, &steps, other.as_mut())?;
+    let there = other.map(|other| other.machine).unwrap_or_default();
     let between = match &args.connect {
         Some(address) => format!("this machine and that at {address}"),
         None => "two processes on this machine".to_owned(),
     };
-    let findings =
-        Findings { machine: &machine, lines: &lines, failures: &failures, between: &between };
+    let findings = Findings {
+        machine: &machine,
+        there: &there,
+        lines: &lines,
+        failures: &failures,
+        between: &between,
+    };
     if lines.is_empty() {
         let why: Vec<_> = failures.iter().map(|(step, why)| format!("{step}: {why}")).collect();
         bail!("nothing was measured\n{}", why.join("\n"));
@@ -212,9 +220,12 @@ type Found = (Vec<Line>, Vec<(String, String)>);
 
 /// Measures all steps, again and again as often as there are runs, or until somebody interrupts. The
 /// runs of a step are far apart, so that something that disturbs for a while hits few of them.
-fn measure_all(args: &Args, steps: &[Step]) -> anyhow::Result<Found> {
+fn measure_all(
+    args: &Args,
+    steps: &[Step],
+    mut other: Option<&mut Connected>,
+) -> anyhow::Result<Found> {
     let times = RUNS[usize::from(args.quick)];
-    let mut other = args.connect.as_deref().map(Connected::to).transpose()?;
     interrupts::remember();
     let bar = runs::bar(steps.len() as u64 * times);
     let begin = Instant::now();

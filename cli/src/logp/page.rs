@@ -17,6 +17,8 @@ use crate::machine::Machine;
 /// The results that a report is made of.
 pub struct Findings<'a> {
     pub machine: &'a Machine,
+    /// The description of the other end's machine, if that is another one.
+    pub there: &'a [(String, String)],
     pub lines: &'a [Line],
     /// Steps that failed, and why.
     pub failures: &'a [(String, String)],
@@ -32,7 +34,11 @@ pub fn report(findings: &Findings<'_>) -> Report {
     report = report.section(gaps(findings.lines)).section(bursts(findings.lines));
     report = report.section(long(findings.lines)).section(method());
     let facts = findings.machine.facts().into_iter().chain(devices::facts(findings.lines));
-    report.section(Section::new("This machine").facts(facts.collect::<Vec<_>>()))
+    report = report.section(Section::new("This machine").facts(facts.collect::<Vec<_>>()));
+    match findings.there {
+        [] => report,
+        facts => report.section(Section::new("The other machine").facts(facts.to_vec())),
+    }
 }
 
 /// The part of the report that a terminal shows: the parameters, the parts of half a round trip,

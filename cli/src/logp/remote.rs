@@ -19,6 +19,7 @@ use super::line::Line;
 use super::measure;
 use super::steps::Step;
 use crate::interrupts;
+use crate::machine::Machine;
 use crate::runs::{failed, this_program};
 
 /// How long either end waits for the other's word.
@@ -84,14 +85,15 @@ impl Control {
     }
 }
 
-/// The first word of each end: its version.
-fn greeting() -> Value {
-    json!({ "doorbell logp": env!("CARGO_PKG_VERSION") })
+/// The first word of each end: its version, and its machine as reports describe it.
+fn greeting(here: &Machine) -> Value {
+    json!({ "doorbell logp": env!("CARGO_PKG_VERSION"), "machine": here.facts() })
 }
 
-/// Makes sure that the other end is this program, and of the same version.
-fn greet(control: &mut Control) -> anyhow::Result<()> {
-    control.tell(&greeting())?;
+/// Makes sure that the other end is this program, and of the same version. Returns the description of
+/// the other machine.
+fn greet(control: &mut Control, here: &Machine) -> anyhow::Result<Vec<(String, String)>> {
+    control.tell(&greeting(here))?;
     let theirs = control.hear(Some(PATIENCE))?;
     let theirs = theirs.context("the other end closed the connection before it said anything")?;
     let version = theirs["doorbell logp"].as_str();
@@ -101,11 +103,12 @@ fn greet(control: &mut Control) -> anyhow::Result<()> {
         version == own,
         "the other end is doorbell {version}, and this one {own}: measure with the same on both"
     );
-    Ok(())
+    serde_json::from_value(theirs["machine"].clone()).context("the other end's machine")
 }
 
 /// The machine that listens: it serves the one that connects, to its end.
 pub fn listen(address: &str, devices: &[String]) -> anyhow::Result<()> {
+    let machine = Machine::here(1)?;
     let listener = TcpListener::bind(address).with_context(|| format!("listening on {address}"))?;
     let here = listener.local_addr().context("the address to listen on")?;
     interrupts::doing("while waiting for the other end");
@@ -113,7 +116,7 @@ pub fn listen(address: &str, devices: &[String]) -> anyhow::Result<()> {
     let (mut control, from) = loop {
         let (stream, from) = listener.accept().context("waiting for the other end")?;
         let greeted = Control::over(stream).and_then(|mut control| {
-            greet(&mut control)?;
+            greet(&mut control, &machine)?;
             Ok(control)
         });
         match greeted {
@@ -160,18 +163,21 @@ pub struct Connected {
     control: Control,
     address: String,
     here: SocketAddr,
+    /// The other machine, as reports describe it.
+    pub machine: Vec<(String, String)>,
 }
 
 impl Connected {
-    pub fn to(address: &str) -> anyhow::Result<Self> {
+    pub fn to(address: &str, machine: &Machine) -> anyhow::Result<Self> {
         interrupts::doing("while waiting for the other end");
         let stream = TcpStream::connect(address).with_context(|| {
             format!("connecting to {address}: start `doorbell logp --listen` there first")
         })?;
         let here = stream.local_addr().context("this end's address")?;
         let mut control = Control::over(stream)?;
-        greet(&mut control).with_context(|| format!("measuring with {address}"))?;
-        Ok(Self { control, address: address.to_owned(), here })
+        let greeted = greet(&mut control, machine);
+        let machine = greeted.with_context(|| format!("measuring with {address}"))?;
+        Ok(Self { control, address: address.to_owned(), here, machine })
     }
 
     /// Measures a step together with the other machine.

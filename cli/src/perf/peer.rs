@@ -127,7 +127,7 @@ impl Peer {
     }
 }
 
-pub const GONE: &str = "the other end has gone; what it printed says why";
+pub const GONE: &str = "the other end has gone: the output of its process says why";
 
 const SILENT: &str = "the other end has said nothing for too long";
 

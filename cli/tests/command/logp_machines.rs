@@ -53,8 +53,13 @@ impl Drop for Listening {
 fn two_machines_measure_each_layer_on_the_devices_that_both_have() {
     let mut listening = Listening::start("--device udp");
     let address = &listening.address;
-    let output = run(&format!("logp --connect {address} --device udp --device shm --quick --json"));
+    let page = format!("{}/two-machines.html", env!("CARGO_TARGET_TMPDIR"));
+    let output = run(&format!(
+        "logp --connect {address} --device udp --device shm --quick --json --report {page}"
+    ));
     assert!(output.status.success(), "{}", said(&output));
+    let page = std::fs::read_to_string(page).expect("the report was written");
+    assert!(page.contains("This machine") && page.contains("The other machine"));
     let lines = String::from_utf8(output.stdout.clone()).expect("text");
     let layers: Vec<_> = lines
         .lines()

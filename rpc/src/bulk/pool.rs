@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use doorbell_verbs::{PrivateRegion, Region};
+use doorbell_verbs::{Frozen, Region};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What memory is counted in.
@@ -88,7 +88,7 @@ impl Lent {
     /// handle to the body is dropped, the memory goes back to the pool.
     pub fn into_bytes(self) -> Option<Bytes> {
         let Self { region, len, permit, pool } = self;
-        let frozen = Some(region.try_private().ok()?).map(PrivateRegion::freeze);
+        let frozen = Some(region.try_private().ok()?.freeze());
         Some(Bytes::from_owner(Received { frozen, permit: Some(permit), pool }).slice(..len))
     }
 }
@@ -96,7 +96,7 @@ impl Lent {
 /// A body whose memory goes back to its pool.
 struct Received {
     /// There until this is dropped.
-    frozen: Option<doorbell_verbs::Frozen>,
+    frozen: Option<Frozen>,
     permit: Option<OwnedSemaphorePermit>,
     pool: Pool,
 }

@@ -73,7 +73,6 @@ impl Channel {
     }
 
     /// What a channel can be configured to be.
-    #[must_use]
     pub fn builder() -> ChannelBuilder {
         ChannelBuilder::default()
     }

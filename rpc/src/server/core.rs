@@ -124,7 +124,7 @@ impl Core {
             let way = Way::Reply(request.keep()).accept(head.call);
             let (core, route) = (self.clone(), route.clone());
             self.runtime.spawn(async move {
-                core.run_later(head, route, (call, peer), long, room, way).await
+                core.run_later(head, route, (call, peer), long, room, way).await;
             });
             return;
         }

@@ -43,7 +43,6 @@ impl Drop for Open {
 
 impl Server {
     /// A server without methods, to configure and to open.
-    #[must_use]
     pub fn builder() -> ServerBuilder {
         ServerBuilder::default()
     }
