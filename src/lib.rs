@@ -113,6 +113,7 @@
 #![forbid(unsafe_code)]
 
 pub use doorbell_am as am;
+pub use doorbell_bytestream as bytestream;
 pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire};
 pub use doorbell_logp as logp;
 pub use doorbell_rpc as rpc;

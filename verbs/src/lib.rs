@@ -160,7 +160,7 @@ pub mod floor {
     pub use crate::hand::{AtHand, Hand};
     pub use crate::progress::{Look, Precedence};
     pub use crate::sys::epoch::assume_private_part;
-    pub use crate::waiting::{UntilInHand, WaitFor};
+    pub use crate::waiting::{PolledWait, UntilInHand, WaitFor};
     pub use doorbell_core::memory::PrivatePart;
     pub use doorbell_core::nic::{CompletionGauge, Copied, Polled};
 }

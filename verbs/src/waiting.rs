@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use crate::hand::{AtHand, Hand};
+use crate::nic::Nic;
 use crate::progress::{Held, Look, Precedence, Shared, Stint};
 use crate::sync::{Mutex, locked};
 use crate::wakers::Place;
@@ -175,6 +176,45 @@ impl<L: Look> Future for WaitFor<'_, L> {
             hand.let_go_soon();
             found
         })
+    }
+}
+
+/// The waiting of somebody who is polled by a program, and is no future: the reader of a byte
+/// stream, say. It is kept from one poll to the next, and borrows nothing.
+///
+/// A program that stops polling in the midst of a wait does not tell so. What it had taken upon
+/// itself for others, to take turns with the device, others take over within about a millisecond.
+pub struct PolledWait {
+    nic: Nic,
+    stint: Stint,
+}
+
+impl PolledWait {
+    /// A waiting for something of `nic` that has not begun.
+    pub fn new(nic: &Nic) -> Self {
+        Self { nic: nic.clone(), stint: Stint::default() }
+    }
+
+    /// Waits for what `look` finds, making progress meanwhile.
+    #[inline]
+    pub fn poll<L: Look>(&mut self, context: &mut Context<'_>, look: &mut L) -> Poll<L::Found> {
+        let shared = self.nic.shared();
+        shared.wait(context, &mut self.stint, look).map(|(found, machine)| {
+            Hand::new(shared, machine).let_go_soon();
+            found
+        })
+    }
+}
+
+impl Drop for PolledWait {
+    fn drop(&mut self) {
+        self.nic.shared().end(&mut self.stint);
+    }
+}
+
+impl fmt::Debug for PolledWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PolledWait").field(&self.nic).finish()
     }
 }
 

@@ -69,6 +69,12 @@ impl Connection {
         &self.nic
     }
 
+    /// The address of the peer's NIC, and the port that it is spoken to at, once the connection is
+    /// being made; none on a device whose peers have no such address, as on `shm`.
+    pub fn peer_address(&self) -> Option<SocketAddr> {
+        self.link.peer_address()
+    }
+
     /// Where it stands.
     pub fn stand(&self) -> Stand {
         self.link.stand()

@@ -1,0 +1,118 @@
+//! What goes wrong, as the errors of `std::io` that TCP would give, with texts that say what
+//! happened.
+
+use std::io::{Error, ErrorKind};
+
+use doorbell_verbs::{Cause, ConnectError, Ending, ListenRefused, NicError, ResourceError};
+use thiserror::Error;
+
+use crate::wire::{NoHello, Refusal, Violation};
+
+/// Why a stream is over.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub(crate) enum Over {
+    /// The peer's end of the connection is gone, by its own doing.
+    #[error("the peer has closed the connection")]
+    PeerLeft,
+    /// This side has ended the connection.
+    #[error("this side has closed the connection")]
+    Left,
+    #[error("{0}")]
+    Broken(Cause),
+    #[error("the peer sent what no end of a byte stream sends: {0}")]
+    Violated(Violation),
+}
+
+/// A stream that is over, and with whom it was.
+#[derive(Clone, Debug, Error)]
+#[error("byte stream with {peer}: {why}")]
+struct StreamOver {
+    peer: String,
+    why: Over,
+}
+
+impl From<Ending> for Over {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Left { .. } => Self::Left,
+            Ending::PeerLeft { .. } => Self::PeerLeft,
+            Ending::Broken(cause) => Self::Broken(cause),
+        }
+    }
+}
+
+impl Over {
+    /// The error of a read or write, of the kind that TCP gives.
+    pub fn error(&self, peer: &str, writes: bool) -> Error {
+        let kind = match self {
+            Self::PeerLeft if writes => ErrorKind::BrokenPipe,
+            Self::PeerLeft => ErrorKind::ConnectionReset,
+            Self::Left => ErrorKind::ConnectionAborted,
+            Self::Broken(
+                Cause::NoAnswer { .. } | Cause::NoProgress { .. } | Cause::PeerSilent { .. },
+            ) => ErrorKind::TimedOut,
+            Self::Broken(Cause::TooLong { .. }) | Self::Violated(_) => ErrorKind::InvalidData,
+            Self::Broken(_) => ErrorKind::ConnectionReset,
+        };
+        Error::new(kind, StreamOver { peer: peer.to_owned(), why: self.clone() })
+    }
+}
+
+/// The error of a write behind the end of what this side sends.
+pub(crate) fn shut_down(peer: &str) -> Error {
+    let what = format!("byte stream with {peer}: the writing side of the stream was shut down");
+    Error::new(ErrorKind::BrokenPipe, what)
+}
+
+/// The error of a stream that is not opened.
+pub(crate) fn of_connect(name: &str, why: ConnectError) -> Error {
+    let kind = match &why {
+        ConnectError::Refused { private, .. } => match Refusal::parse(private) {
+            Some(refusal) => return refused(name, refusal),
+            None => ErrorKind::ConnectionRefused,
+        },
+        ConnectError::TimedOut { .. } => ErrorKind::TimedOut,
+        ConnectError::Address(_) => ErrorKind::InvalidInput,
+        ConnectError::LookUp(_) => ErrorKind::NotFound,
+        ConnectError::Reach(_) => ErrorKind::ConnectionRefused,
+        ConnectError::Crowded { .. } | ConnectError::Stale { .. } => ErrorKind::ConnectionReset,
+        ConnectError::PeerLeft { .. } => ErrorKind::ConnectionReset,
+        ConnectError::GivenUp { .. } => ErrorKind::ConnectionAborted,
+        ConnectError::Resource(_) => ErrorKind::ResourceBusy,
+        _ => ErrorKind::Other,
+    };
+    Error::new(kind, why)
+}
+
+fn refused(name: &str, refusal: Refusal) -> Error {
+    let what = format!("the listener at {name} refuses the byte stream: {refusal}");
+    Error::new(ErrorKind::ConnectionRefused, what)
+}
+
+/// The error of a stream to somebody who took the connection up and is no listener of streams.
+pub(crate) fn no_stream(name: &str, why: NoHello) -> Error {
+    let what = format!("what listens at {name} is no listener of this kind: {why}");
+    Error::new(ErrorKind::InvalidData, what)
+}
+
+pub(crate) fn of_nic(why: NicError) -> Error {
+    let kind = match &why {
+        NicError::Config { .. } | NicError::Spec(_) => ErrorKind::InvalidInput,
+        NicError::System { source, .. } => source.kind(),
+        _ => ErrorKind::Other,
+    };
+    Error::new(kind, why)
+}
+
+pub(crate) fn of_listen(why: ListenRefused) -> Error {
+    let kind = match &why {
+        ListenRefused::Taken(_) => ErrorKind::AddrInUse,
+        ListenRefused::Manager(_) => ErrorKind::AddrInUse,
+        ListenRefused::Service(_) => ErrorKind::InvalidInput,
+    };
+    Error::new(kind, why)
+}
+
+pub(crate) fn of_resource(why: ResourceError) -> Error {
+    Error::new(ErrorKind::ResourceBusy, why)
+}

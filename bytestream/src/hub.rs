@@ -1,0 +1,218 @@
+//! The hub of an endpoint: what all its streams share, and who serves them.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::task::Waker;
+
+use doorbell_verbs::floor::{AtHand, CompletionGauge, Look, Precedence};
+use doorbell_verbs::{AsyncEvent, Connection, Domain, Nic, QueuesConfig, Rights, SendQueue, Stand};
+use tokio::runtime::Handle;
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::task::AbortHandle;
+
+use crate::buffers::{Buffers, FOR_SIGNALS, locked};
+use crate::config::Config;
+use crate::error::of_resource;
+use crate::link::{Link, RESERVE};
+use crate::poller::Poller;
+
+/// What the streams of an endpoint share.
+pub(crate) struct Hub {
+    pub nic: Nic,
+    pub domain: Domain,
+    pub config: Config,
+    /// What queue pairs of streams are like.
+    pub queues: QueuesConfig,
+    pub buffers: Buffers,
+    pub runtime: Handle,
+    poller: Mutex<Poller>,
+    /// How many completions came, and how many of them were taken.
+    came: CompletionGauge,
+    taken: AtomicUsize,
+    /// Whether there is more to do than to take completions.
+    stirred: AtomicBool,
+    /// Whom to wake so that somebody looks.
+    driver: Mutex<Option<Waker>>,
+}
+
+/// What ends an endpoint: its last handle, or the last stream of it.
+pub(crate) struct Owner {
+    pub hub: Arc<Hub>,
+    tasks: [AbortHandle; 2],
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+        // Links keep the hub. There are some only if the runtime ended before they did.
+        let links = locked(&self.hub.poller).links();
+        let queues: Vec<Option<SendQueue>> = links.iter().map(|link| link.take_queue()).collect();
+        locked(&self.hub.poller).clear();
+        drop(queues);
+    }
+}
+
+impl Owner {
+    /// The hub of an endpoint on a NIC, served by tasks of the runtime here.
+    pub fn new(nic: &Nic, config: &Config) -> io::Result<Self> {
+        config.check()?;
+        let no_runtime = |_| io::Error::other("byte streams are to be used in a Tokio runtime");
+        let runtime = Handle::try_current().map_err(no_runtime)?;
+        let completions = nic.completion_queue(config.completions).map_err(of_resource)?;
+        let domain = nic.domain();
+        let receives = domain.shared_receives_to(&completions, config.receives);
+        let receives = receives.map_err(of_resource)?;
+        let depth = usize::from(config.credits()) + RESERVE;
+        let queues = QueuesConfig {
+            send_depth: depth,
+            receive_depth: 1,
+            rights: Rights::NONE,
+            ..QueuesConfig::new(&completions).share(&receives)
+        };
+        let (came, taken) = (completions.gauge(), AtomicUsize::new(completions.taken()));
+        let hub = Arc::new(Hub {
+            nic: nic.clone(),
+            domain,
+            config: config.clone(),
+            queues,
+            buffers: Buffers::new(receives, config.segment, config.receives),
+            runtime,
+            poller: Mutex::new(Poller::new(completions)),
+            came,
+            taken,
+            stirred: AtomicBool::new(false),
+            driver: Mutex::default(),
+        });
+        let driven = hub.clone();
+        let drive = hub.runtime.spawn(async move {
+            driven.nic.wait_for(Drive { hub: &driven, woke: false }).await;
+        });
+        let watch = hub.runtime.spawn(watch(hub.clone(), nic.events()));
+        Ok(Self { hub, tasks: [drive.abort_handle(), watch.abort_handle()] })
+    }
+}
+
+impl Hub {
+    /// Makes a link for a connection that is to be made.
+    pub fn enter(self: &Arc<Self>, connection: Connection) -> Arc<Link> {
+        self.buffers.promise(usize::from(self.config.credits()) + FOR_SIGNALS);
+        locked(&self.poller).enter(self, connection)
+    }
+
+    /// Forgets a link of which nothing comes any more, and lets its queue pair go.
+    pub fn forget(&self, link: &Arc<Link>) {
+        if locked(&self.poller).forget(link) {
+            self.buffers.release(link.promised());
+        }
+        drop(link.take_queue());
+    }
+
+    /// Takes what has come, unless somebody else is at it. Whether somebody was woken. Most looks
+    /// find nothing, and see so without a lock.
+    #[inline]
+    pub fn look(&self) -> bool {
+        let still = !self.stirred.load(Ordering::Acquire);
+        if still && self.came.came() == self.taken.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.take()
+    }
+
+    fn take(&self) -> bool {
+        let mut poller = match self.poller.try_lock() {
+            Ok(poller) => poller,
+            Err(TryLockError::WouldBlock) => return false,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        };
+        // Whoever stirs from here on has the poller look again.
+        if self.stirred.load(Ordering::Acquire) {
+            self.stirred.swap(false, Ordering::AcqRel);
+        }
+        let (woke, more) = poller.look(self);
+        self.taken.store(poller.taken(), Ordering::Relaxed);
+        if more {
+            self.stirred.store(true, Ordering::Relaxed);
+        }
+        woke
+    }
+
+    /// Has the poller look, even if nothing comes.
+    fn stir(&self) {
+        self.stirred.store(true, Ordering::Release);
+        if let Some(driver) = locked(&self.driver).take() {
+            driver.wake();
+        }
+    }
+
+    /// Has a waker woken when something comes.
+    fn arm(&self, waker: &Waker) {
+        *locked(&self.driver) = Some(waker.clone());
+        match self.poller.try_lock() {
+            Ok(mut poller) => poller.arm(waker),
+            // Whoever is at it may be done before anything else comes.
+            Err(_) => waker.wake_by_ref(),
+        }
+    }
+
+    /// A link's connection may be over.
+    fn checks(&self, link: &Arc<Link>) {
+        if let Stand::Ended(ending) = link.connection.stand() {
+            link.ended(ending.into());
+            locked(&self.poller).parts(link.clone());
+            self.stir();
+        }
+    }
+
+    fn checks_all(&self) {
+        let links = locked(&self.poller).links();
+        links.iter().for_each(|link| self.checks(link));
+        self.stir();
+    }
+}
+
+/// Serves an endpoint's streams when nobody waits for anything of them.
+struct Drive<'h> {
+    hub: &'h Hub,
+    woke: bool,
+}
+
+impl Look for Drive<'_> {
+    type Found = ();
+
+    #[inline]
+    fn look(&mut self, _: AtHand<'_>) -> Option<()> {
+        self.woke |= self.hub.look();
+        None
+    }
+
+    fn register(&mut self, waker: &Waker) {
+        self.hub.arm(waker);
+    }
+
+    fn precedence(&self) -> Precedence {
+        Precedence::Serves
+    }
+
+    #[inline]
+    fn woke(&mut self) -> bool {
+        std::mem::take(&mut self.woke)
+    }
+}
+
+/// Sees to it that streams end with their connections.
+async fn watch(hub: Arc<Hub>, mut events: broadcast::Receiver<AsyncEvent>) {
+    loop {
+        match events.recv().await {
+            Ok(AsyncEvent::Ended(qpn)) => {
+                let link = locked(&hub.poller).link(qpn.get());
+                link.iter().for_each(|link| hub.checks(link));
+            }
+            // What came by it may be all taken by now.
+            Ok(AsyncEvent::LastReceive(_)) => hub.stir(),
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => hub.checks_all(),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}

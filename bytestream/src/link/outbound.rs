@@ -1,0 +1,310 @@
+//! What is sent of a stream: bytes for which there are credits, and signals.
+
+use std::io::{self, IoSlice};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Waker;
+
+use doorbell_verbs::work::Send;
+use doorbell_verbs::{Buf, Data, Inline, Memory, SendQueue, WorkRequest};
+
+use super::Link;
+use super::inbound::wake;
+use crate::buffers::locked;
+use crate::error::{Over, shut_down};
+use crate::slices::Slices;
+use crate::wire::{Hello, Signal, Violation};
+
+/// What marks the completions of sends: of bytes, of signals, and of the one that ends the stream.
+pub(crate) const DATA: u64 = 0;
+pub(crate) const SIGNAL: u64 = 1;
+pub(crate) const END: u64 = 2;
+
+/// Places of a send queue that are kept for signals.
+pub(crate) const RESERVE: usize = 2;
+
+/// The longest message with which credits go along. An immediate makes the last packet of a message
+/// longer than others, and long messages go in rows of packets of one length.
+const MOST_WITH_CREDITS: usize = 1024;
+
+/// The longest message whose buffer is made for it, and is not one of a segment.
+const MOST_APART: usize = 4096;
+
+/// The most bytes that travel in a request.
+const MOST_INLINE: usize = 64;
+
+/// The sending side of a link.
+#[derive(Default)]
+pub(crate) struct Outbound {
+    /// Counts what may end a writer's waiting: so a look that finds nothing is a load.
+    changes: AtomicU32,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// There while the link is open, and until its queue pair goes.
+    queue: Option<SendQueue>,
+    /// How many messages with bytes the peer takes now, and how many at the most.
+    credits: u32,
+    most: u32,
+    /// The most bytes of a message.
+    segment: usize,
+    /// The least number of messages that are worth being woken for, of a long write.
+    worth: u32,
+    /// How many sends are under way, and whether one of bytes has failed.
+    under_way: u32,
+    failed: bool,
+    finish: Finish,
+    over: Option<Over>,
+    writer: Option<Waker>,
+    /// How many messages the writer waits for.
+    wants: u32,
+}
+
+/// How far the end of the stream has come.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Finish {
+    #[default]
+    Open,
+    /// It is to be sent.
+    Wanted,
+    /// It is under way.
+    Sent,
+    /// The peer has it, and all that was sent before.
+    Arrived,
+}
+
+impl State {
+    /// How many messages with bytes can be sent now.
+    fn room(&self) -> u32 {
+        let places = self.queue.as_ref().map_or(0, SendQueue::room).saturating_sub(RESERVE);
+        self.credits.min(u32::try_from(places).unwrap_or(u32::MAX))
+    }
+
+    /// The writer, if what it waits for is there.
+    fn woken(&mut self) -> Option<Waker> {
+        let settled = self.over.is_some() || self.finish == Finish::Arrived;
+        if settled || (self.wants > 0 && self.room() >= self.wants) {
+            return self.writer.take();
+        }
+        None
+    }
+
+    /// Why nothing can be written any more.
+    fn refusal(&self, peer: &str) -> Option<io::Error> {
+        match &self.over {
+            _ if self.finish != Finish::Open => Some(shut_down(peer)),
+            Some(over) => Some(over.error(peer, true)),
+            None => None,
+        }
+    }
+}
+
+impl Outbound {
+    /// The connection stands, and the peer has said what it takes.
+    pub fn open(&self, queue: SendQueue, segment: usize, hello: Hello) {
+        let state = &mut *locked(&self.state);
+        (state.credits, state.most) = (hello.credits.into(), hello.credits.into());
+        state.segment = segment.min(hello.segment as usize);
+        let places = u32::try_from(queue.room().saturating_sub(RESERVE)).unwrap_or(u32::MAX);
+        state.worth = (state.most.min(places) / 4).max(1);
+        state.queue = Some(queue);
+    }
+
+    /// How often something has changed for which a writer may wait.
+    #[inline]
+    pub fn changes(&self) -> u32 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Has a waker woken when what the writer waits for is there.
+    pub fn wait(&self, waker: &Waker) {
+        let writer = &mut locked(&self.state).writer;
+        writer.get_or_insert_with(|| waker.clone()).clone_from(waker);
+    }
+
+    /// Changes something for which a writer may wait. Whether one was woken.
+    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> (R, bool) {
+        let mut state = locked(&self.state);
+        let result = change(&mut state);
+        let writer = state.woken();
+        self.changes.fetch_add(1, Ordering::Release);
+        drop(state);
+        (result, wake(writer))
+    }
+
+    /// The peer takes more messages.
+    pub fn granted(&self, credits: u16) -> Result<bool, Violation> {
+        let (granted, woke) = self.change(|state| {
+            let most = state.most;
+            let now = state.credits + u32::from(credits);
+            if now > most {
+                let most = u16::try_from(most).unwrap_or(u16::MAX);
+                return Err(Violation::Credits { given: credits, most });
+            }
+            state.credits = now;
+            Ok(())
+        });
+        granted.map(|()| woke)
+    }
+
+    /// A send is complete. Whether somebody was woken.
+    pub fn sent(&self, link: &Link, id: u64, memory: Memory, well: bool) -> bool {
+        if let Memory::Buf(buffer) = memory {
+            link.hub.buffers.give(buffer);
+        }
+        let ((), woke) = self.change(|state| {
+            state.under_way = state.under_way.saturating_sub(1);
+            if id == END && well {
+                state.finish = Finish::Arrived;
+            }
+            state.failed |= !well && id == DATA;
+            state.pump(link);
+        });
+        woke
+    }
+
+    /// Nothing can be sent any more. The first reason stays.
+    pub fn ends(&self, over: Over) -> bool {
+        let ((), woke) = self.change(|state| {
+            state.over.get_or_insert(over);
+        });
+        woke
+    }
+
+    /// Sends what is due beside bytes, if there is room.
+    pub fn pump(&self, link: &Link) {
+        locked(&self.state).pump(link);
+    }
+
+    /// Sends as much as can be sent now, and says how much that was; nothing if that is too little,
+    /// and the writer is to wait.
+    pub fn write(&self, link: &Link, slices: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
+        let state = &mut *locked(&self.state);
+        if let Some(why) = state.refusal(link.peer()) {
+            return Some(Err(why));
+        }
+        let mut slices = Slices::new(slices);
+        let all = slices.len();
+        if all == 0 {
+            return Some(Ok(0));
+        }
+        let (room, messages) = (state.room(), all.div_ceil(state.segment.max(1)));
+        let wants = state.worth.min(u32::try_from(messages).unwrap_or(u32::MAX));
+        if room < wants {
+            state.wants = wants;
+            return None;
+        }
+        state.wants = 0;
+        for _ in 0..room {
+            if slices.len() == 0 || !state.put(link, &mut slices) {
+                break;
+            }
+        }
+        if let Some(queue) = &mut state.queue {
+            queue.ring();
+        }
+        match all - slices.len() {
+            // The queue takes nothing although it has room: the connection has just ended.
+            0 => Some(Err(link.connection_error(true))),
+            sent => Some(Ok(sent)),
+        }
+    }
+
+    /// Has the end of the stream sent, behind all that was written.
+    pub fn finish(&self, link: &Link) {
+        let state = &mut *locked(&self.state);
+        if state.finish == Finish::Open {
+            state.finish = Finish::Wanted;
+            state.pump(link);
+        }
+    }
+
+    /// Whether the peer has all that was written and the end behind that; nothing as long as that
+    /// is not known.
+    pub fn finished(&self, link: &Link) -> Option<io::Result<()>> {
+        let state = locked(&self.state);
+        match &state.over {
+            _ if state.finish == Finish::Arrived => Some(Ok(())),
+            None => None,
+            // What was under way may still complete, and tells whether anything is lost; and so
+            // does what the peer has sent before it left.
+            Some(_) if state.under_way > 0 || !link.is_drained() => None,
+            // A peer that has all bytes, has sent its own, and left, does not miss the end.
+            Some(Over::PeerLeft) if !state.failed && link.inbound.has_ended() => Some(Ok(())),
+            Some(over) => Some(Err(over.error(link.peer(), true))),
+        }
+    }
+
+    pub fn take_queue(&self) -> Option<SendQueue> {
+        locked(&self.state).queue.take()
+    }
+}
+
+/// Sending.
+impl State {
+    /// Puts a message of the next bytes into the queue. Whether it was taken, for which there must
+    /// be a credit and room: only the end of the connection keeps it from that.
+    fn put(&mut self, link: &Link, slices: &mut Slices<'_, '_>) -> bool {
+        let len = slices.len().min(self.segment);
+        let mut send = Send::new(message(link, slices, len)).id(DATA);
+        if len <= MOST_WITH_CREDITS {
+            let credits = link.credits_to_give(1);
+            if credits > 0 {
+                send = send.imm(Signal { credits, end: false }.to_imm());
+            }
+        }
+        let Some(queue) = &mut self.queue else { return false };
+        if queue.put(send).is_err() {
+            return false;
+        }
+        slices.advance(len);
+        self.credits -= 1;
+        self.under_way += 1;
+        true
+    }
+
+    /// Sends credits, if they are many, and the end, if that is wanted.
+    fn pump(&mut self, link: &Link) {
+        let end = self.finish == Finish::Wanted;
+        let Some(queue) = self.queue.as_mut().filter(|_| self.over.is_none()) else { return };
+        if queue.room() == 0 {
+            // What is under way leaves room when it is complete, and then this is tried again.
+            return;
+        }
+        let credits = link.credits_to_give(if end { 1 } else { link.much() });
+        if credits == 0 && !end {
+            return;
+        }
+        let imm = Signal { credits, end }.to_imm();
+        let nothing = Inline::new(&[]).expect("nothing has room in a request");
+        let send = Send::new(nothing).imm(imm).id(if end { END } else { SIGNAL });
+        // The end is waited for, as a rule.
+        let send: WorkRequest = if end { send.awaited().into() } else { send.into() };
+        if queue.post(send).is_ok() {
+            self.under_way += 1;
+            if end {
+                self.finish = Finish::Sent;
+            }
+        }
+    }
+}
+
+/// The next bytes as what a request sends.
+fn message(link: &Link, slices: &Slices<'_, '_>, len: usize) -> Data {
+    if len <= MOST_INLINE {
+        let mut few = [0; MOST_INLINE];
+        slices.copy_to(&mut few[..len]);
+        return Inline::new(&few[..len]).expect("so many have room").into();
+    }
+    if len <= MOST_APART {
+        let mut bytes = vec![0; len];
+        slices.copy_to(&mut bytes);
+        return Buf::from(bytes).into();
+    }
+    let mut buffer = link.hub.buffers.take();
+    buffer.set_len(len).expect("a buffer has room for a segment");
+    slices.copy_to(&mut buffer);
+    buffer.into()
+}
