@@ -1,14 +1,17 @@
 //! Listeners: who takes up streams that peers open.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use doorbell_verbs::{Listener as Asks, Nic, ServiceId};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::buffers::locked;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::error::of_listen;
@@ -21,12 +24,43 @@ pub struct Listener {
     endpoint: Endpoint,
     name: String,
     streams: mpsc::Receiver<Stream>,
-    acceptor: AbortHandle,
+    _acceptor: Acceptor,
+    /// What polls the acceptor.
+    task: AbortHandle,
+}
+
+/// What takes peers up, until either the listener or the task that polls it is gone. When the
+/// listener is dropped, the service goes at once, and not when the task is next run: others may
+/// listen there from then on.
+struct Acceptor(Arc<Mutex<Option<Accepting>>>);
+
+type Accepting = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Acceptor {
+    fn new(accepting: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Some(Box::pin(accepting)))))
+    }
+
+    /// Takes peers up.
+    async fn run(self) {
+        poll_fn(|context| match &mut *locked(&self.0) {
+            Some(accepting) => accepting.as_mut().poll(context),
+            None => Poll::Ready(()),
+        })
+        .await;
+    }
+}
+
+impl Drop for Acceptor {
+    fn drop(&mut self) {
+        let accepting = locked(&self.0).take();
+        drop(accepting);
+    }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.acceptor.abort();
+        self.task.abort();
     }
 }
 
@@ -118,8 +152,9 @@ pub(crate) async fn listen(endpoint: Endpoint, service: ServiceId) -> io::Result
     let asks = endpoint.nic().listen_with(service, backlog).await.map_err(of_listen)?;
     let name = name(endpoint.nic().address(), service);
     let (taken, streams) = mpsc::channel(backlog);
-    let acceptor = endpoint.0.hub.runtime.spawn(accept(endpoint.clone(), asks, taken));
-    Ok(Listener { endpoint, name, streams, acceptor: acceptor.abort_handle() })
+    let acceptor = Acceptor::new(accept(endpoint.clone(), asks, taken));
+    let task = endpoint.0.hub.runtime.spawn(Acceptor(acceptor.0.clone()).run());
+    Ok(Listener { endpoint, name, streams, _acceptor: acceptor, task: task.abort_handle() })
 }
 
 /// Takes up whoever asks, each in a task of its own, as long as there is room for the stream.

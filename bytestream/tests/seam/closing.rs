@@ -1,0 +1,59 @@
+//! How streams end.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use doorbell_bytestream::Config;
+use doorbell_verbs::Nic;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::common::{SERVICE, bytes, connected, endpoints, read_all};
+
+pub async fn a_stream_that_is_dropped_still_sends_what_was_written(nics: [Nic; 2]) {
+    let ends = endpoints(&nics, &Config::default());
+    for len in [0, 1, 30_000, 900_000] {
+        let (mut near, far) = connected(&ends).await;
+        near.write_all(&bytes(0, 0, len)).await.expect("there is room");
+        drop(near);
+        assert_eq!(read_all(far, 0).await, len);
+    }
+}
+
+pub async fn a_peer_that_has_dropped_its_stream_is_an_end_to_readers_and_a_broken_pipe_to_writers(
+    nics: [Nic; 2],
+) {
+    let (near, mut far) = connected(&endpoints(&nics, &Config::default())).await;
+    drop(near);
+    assert_eq!(far.read(&mut [0; 8]).await.expect("it has ended the stream"), 0);
+    let why = loop {
+        // The first may be on their way before this end hears that the peer has gone.
+        if let Err(why) = far.write_all(&[0; 1000]).await {
+            break why;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(why.kind(), ErrorKind::BrokenPipe);
+    assert!(why.to_string().contains("the peer has closed the connection"), "{why}");
+}
+
+pub async fn nothing_is_left_of_streams_that_are_dropped(nics: [Nic; 2]) {
+    let ends = endpoints(&nics, &Config::default());
+    let before = nics.each_ref().map(|nic| nic.statistics().objects);
+    let mut listener = ends[1].listen(SERVICE).await.expect("nobody else listens");
+    let name = listener.local_name().to_owned();
+    let mut streams = Vec::new();
+    for number in 0..30 {
+        let (asked, taken) = tokio::join!(ends[0].connect(&name), listener.accept());
+        let (mut near, far) = (asked.expect("it listens"), taken.expect("a peer asks"));
+        match number % 4 {
+            0 => near.write_all(&[0; 1000]).await.expect("the peer is there"),
+            1 => near.shutdown().await.expect("the peer is there"),
+            2 => streams.push(far),
+            _ => {}
+        }
+    }
+    drop((streams, listener));
+    while nics.each_ref().map(|nic| nic.statistics().objects) != before {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}

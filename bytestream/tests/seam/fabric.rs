@@ -1,0 +1,114 @@
+//! Over a simulated network with faults, where time passes only when everybody sleeps.
+
+use std::future::Future;
+use std::time::Duration;
+
+use doorbell_bytestream::{Config, Endpoint};
+use doorbell_core::encap::Version;
+use doorbell_kit::{Ether, Faults, LinkConfig, Network, Pace, Still, effort};
+use doorbell_verbs::{Config as NicConfig, Nic};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::common::{Runs, connected, inline, run};
+use crate::played::{config, plays};
+
+/// Two NICs at the ends of a cable.
+fn ether(seed: u64, faults: Faults, lossless: bool) -> (Ether, [Nic; 2]) {
+    let mut network = Network::new(seed);
+    let stations = [network.station(), network.station()];
+    let link =
+        LinkConfig { mtu: 4200, latency: Duration::from_micros(20), ..LinkConfig::default() };
+    network.link(stations[0], stations[1], link.with_faults(faults));
+    let ether = Ether::new(network, Version::V2Ipv6, lossless);
+    let nics = [0, 1].map(|end| {
+        let seed = Some(2 * seed + end as u64);
+        let config = NicConfig { seed, spin: Duration::ZERO, ..inline() };
+        Nic::over(ether.station(stations[end]).expect("descriptors"), config).expect("a NIC")
+    });
+    (ether, nics)
+}
+
+/// Lets time pass, a device's next event after the other, until the future is done.
+async fn passing<F: Future>(ether: &Ether, future: F) -> F::Output {
+    let passes = async {
+        loop {
+            let _ = ether.step(Pace::Asleep, ether.now() + Duration::from_secs(3600));
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        output = future => output,
+        () = passes => unreachable!("time does not end"),
+    }
+}
+
+/// Has two ends do what each of some seeds says, over a cable with such faults.
+fn faulty(faults: Faults, lossless: bool) {
+    for seed in 0..effort(6, 60) {
+        run(Runs::CurrentThread, move || async move {
+            let (ether, nics) = ether(seed, faults, lossless);
+            let [near, far] = [0, 1]
+                .map(|end| Endpoint::on(&nics[end], &config(2 * seed + end as u64)).expect("room"));
+            passing(&ether, async {
+                plays(connected(&[near, far]).await, seed).await;
+            })
+            .await;
+        });
+    }
+}
+
+#[test]
+fn streams_are_whole_over_a_perfect_cable() {
+    faulty(Faults::NONE, false);
+}
+
+#[test]
+fn streams_are_whole_over_a_cable_that_is_counted_on_to_lose_nothing() {
+    faulty(Faults::NONE, true);
+}
+
+#[test]
+fn streams_are_whole_whatever_a_cable_loses_repeats_damages_and_reorders() {
+    let faults = Faults {
+        loss: 0.02,
+        duplication: 0.02,
+        corruption: 0.01,
+        reordering: 0.05,
+        ..Faults::NONE
+    };
+    faulty(faults, false);
+}
+
+/// An idle stream costs no processor: nobody is woken but by something that comes.
+#[test]
+fn readers_that_wait_for_an_idle_peer_take_no_turns() {
+    run(Runs::CurrentThread, || async {
+        let (ether, nics) = ether(6, Faults::NONE, false);
+        let ends = [0, 1].map(|end| Endpoint::on(&nics[end], &Config::default()).expect("room"));
+        let (mut near, mut far) = passing(&ether, connected(&ends)).await;
+        let greeted = async {
+            near.write_all(b"hello").await.expect("the peer is there");
+            far.read_exact(&mut [0; 5]).await.expect("the peer is there");
+        };
+        passing(&ether, greeted).await;
+        let waits = [near, far].map(|mut stream| {
+            tokio::spawn(async move { stream.read(&mut [0; 8]).await.map(drop) })
+        });
+        let sleeps = || nics.each_ref().map(|nic| nic.statistics().device.sleeps);
+        let passes = async |time| {
+            let until = ether.now() + time;
+            while ether.step(Pace::Asleep, until) != Err(Still::Nothing) {
+                tokio::task::yield_now().await;
+            }
+        };
+        // The timers of what was done run out.
+        passes(Duration::from_secs(7)).await;
+        let before = sleeps();
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        passes(Duration::from_secs(7)).await;
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        assert_eq!(sleeps(), before);
+        waits.iter().for_each(|task| task.abort());
+    });
+}

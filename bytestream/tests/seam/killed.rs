@@ -1,0 +1,112 @@
+//! A peer's process that is killed, or stopped.
+
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+use doorbell_bytestream::{Config, Endpoint, Stream};
+use doorbell_kit::child::{self, Child};
+use doorbell_verbs::{Config as NicConfig, KeepAlive, Nic};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::common::{Over, Runs, SERVICE, inline, names, run};
+
+fn config() -> NicConfig {
+    let keep_alive = KeepAlive { idle: Duration::from_secs(2), busy: Duration::from_secs(1) };
+    NicConfig { keep_alive, ..inline() }
+}
+
+fn endpoint(device: &str) -> Endpoint {
+    let nic = Nic::open(device, config()).expect("nobody has it");
+    Endpoint::on(&nic, &Config::default()).expect("room")
+}
+
+/// Reads what comes, until it is killed.
+fn serves(device: String) {
+    run(Runs::MultiThread, move || async move {
+        let mut listener = endpoint(&device).listen(SERVICE).await.expect("nobody else listens");
+        child::tell(listener.local_name());
+        loop {
+            let mut stream: Stream = listener.accept().await.expect("a peer asks");
+            tokio::spawn(async move { tokio::io::copy(&mut stream, &mut tokio::io::sink()).await });
+        }
+    });
+}
+
+fn kills(test: &'static str, over: Over) {
+    if let Some(device) = child::part() {
+        return serves(device);
+    }
+    run(Runs::MultiThread, move || async move {
+        let [here, there] = names(over);
+        let near = endpoint(&here);
+        let mut child = Child::start(test, &there, None);
+        let name = child.hear();
+        let connect = || async { near.connect(&name).await.expect("it listens") };
+        let (mut writer, mut reader) = (connect().await, connect().await);
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let writes = tokio::spawn(async move {
+            writer.write_all(&[1; 100_000]).await.expect("it reads");
+            let _ = begun.send(());
+            loop {
+                if let Err(why) = writer.write_all(&[1; 100_000]).await {
+                    return why;
+                }
+            }
+        });
+        let reads = tokio::spawn(async move { reader.read(&mut [0; 8]).await });
+        has_begun.await.expect("it does not fail");
+        assert!(!child.kill().success());
+        let killed = Instant::now();
+        let expected = match over {
+            Over::Shm => ErrorKind::ConnectionReset,
+            _ => ErrorKind::TimedOut,
+        };
+        let why = writes.await.expect("it does not panic");
+        assert_eq!(why.kind(), expected, "{why}");
+        assert!(why.to_string().contains(&name), "{why}");
+        let why = reads.await.expect("it does not panic").expect_err("nobody is there");
+        assert_eq!(why.kind(), expected, "{why}");
+        // Two seconds, and what a busy machine takes besides; half a minute unless configured.
+        assert!(killed.elapsed() < Duration::from_secs(20), "{:?}", killed.elapsed());
+    });
+}
+
+#[test]
+fn over_shared_memory_a_peer_that_is_killed_resets_the_stream() {
+    kills("killed::over_shared_memory_a_peer_that_is_killed_resets_the_stream", Over::Shm);
+}
+
+#[test]
+fn over_udp_a_stream_to_a_peer_that_is_killed_times_out() {
+    kills("killed::over_udp_a_stream_to_a_peer_that_is_killed_times_out", Over::Udp);
+}
+
+/// Who lingers does not wait for the peer for as long as the connection would stand.
+#[test]
+fn a_stream_to_a_peer_that_is_stopped_is_let_go_when_it_has_lingered() {
+    let test = "killed::a_stream_to_a_peer_that_is_stopped_is_let_go_when_it_has_lingered";
+    if let Some(device) = child::part() {
+        return serves(device);
+    }
+    run(Runs::MultiThread, move || async move {
+        let [here, there] = names(Over::Udp);
+        let keep_alive =
+            KeepAlive { idle: Duration::from_secs(600), busy: Duration::from_secs(300) };
+        let connect_timeout = Duration::from_millis(500);
+        let nic = NicConfig { keep_alive, connect_timeout, ..inline() };
+        let nic = Nic::open(&here, nic).expect("any port will do");
+        let config = Config { linger: Duration::from_millis(100), ..Config::default() };
+        let near = Endpoint::on(&nic, &config).expect("room");
+        let before = nic.statistics().objects;
+        let mut child = Child::start(test, &there, None);
+        let name = child.hear();
+        let mut stream = near.connect(&name).await.expect("it listens");
+        child.stop();
+        stream.write_all(b"into the void").await.expect("there is room");
+        drop(stream);
+        // The test is given up long before the connection is.
+        while nic.statistics().objects != before {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+}
