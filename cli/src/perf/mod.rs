@@ -1,6 +1,7 @@
 //! `doorbell perf`: the one way figures are taken.
 
 mod am;
+mod bytestream;
 mod cable;
 mod costs;
 mod frames;
@@ -35,14 +36,14 @@ use plan::{Amount, Carriage, Plan};
 pub use test::NotThere;
 use test::Test;
 
-/// Measures: latencies and streams, of Split-C, of Active Messages, of the NIC, of devices alone
-/// and of the kernel's sockets.
+/// Measures: latencies and streams, of Split-C, of Active Messages, of byte streams, of the NIC, of
+/// devices alone and of the kernel's sockets.
 ///
 /// A latency is half the round trip of a ping-pong, or the whole time of what is awaited; the first
 /// tenth is left out. A stream goes one way, and counts what was received and checked. The contents
-/// and the sequence of every message are checked (of a stream of the NIC, or of Active Messages,
-/// that are longer than 1024 bytes what tells each from others, the contents of each eighth, and
-/// what is in memory at the end): only then the exit status is 0. It is 1 when anything was lost or
+/// and the sequence of every message are checked (of a stream of the NIC, of Active Messages, or of
+/// bytes, that are longer than 1024 bytes what tells each from others, the contents of each eighth,
+/// and what is in memory at the end): only then the exit status is 0. It is 1 when anything was lost or
 /// wrong, and 2 for a test that is not there yet.
 ///
 /// A breakdown of costs, am_costs or splitc_costs, runs both ends on one thread of this process, so
@@ -59,7 +60,8 @@ pub struct Args {
     #[arg(long, value_name = "DEV")]
     device: Option<String>,
 
-    /// Bytes of a message or an access [default: 16, of streams 4096, of Split-C 8]
+    /// Bytes of a message, a write or an access [default: 16, of streams 4096, of am_bulk_bw and
+    /// bytestream_bw 65536, of Split-C 8]
     #[arg(long, value_name = "N")]
     size: Option<usize>,
 
@@ -259,6 +261,7 @@ fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow:
     let figures = match plan.test {
         Test::Verbs(verb) => verbs::run(verb, plan, peer, place),
         Test::Am(test) => am::run(test, plan, peer, place),
+        Test::BytestreamBw => bytestream::run(plan, peer, place),
         Test::SplitC(test) => splitc::run(test, plan, peer, place),
         Test::LogP(layer) => logp::run(layer, plan, peer, place),
         test if test.is_of_the_kernel() => sockets::run(plan, peer, place.here),

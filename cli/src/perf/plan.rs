@@ -159,6 +159,9 @@ impl Plan {
         if let Test::Costs(_) = self.test {
             return self.judge_costs();
         }
+        if self.test == Test::BytestreamBw {
+            return self.judge_streams();
+        }
         if let Test::SplitC(test) = self.test {
             return self.judge_accesses(test);
         }
@@ -196,6 +199,17 @@ impl Plan {
             size if matches!(test, Am::BulkBw | Am::MixedBw) && size < 8 => {
                 bail!("--size {size}: of {} it is 8 or more", self.test.name())
             }
+            _ => Ok(()),
+        }
+    }
+
+    fn judge_streams(&self) -> anyhow::Result<()> {
+        if self.connections > 0 || !self.map {
+            bail!("--connections and --no-map are not for {}", self.test.name());
+        }
+        match self.size {
+            0 => bail!("--size 0 leaves nothing to be written: it is at least 1 here"),
+            size if size > LONGEST => bail!("--size {size} is more than the {LONGEST} of a write"),
             _ => Ok(()),
         }
     }

@@ -24,6 +24,8 @@ pub enum Test {
     Verbs(Verb),
     /// One of Active Messages.
     Am(Am),
+    /// Byte streams over queue pairs: a stream.
+    BytestreamBw,
     /// One of Split-C.
     SplitC(SplitC),
     /// The parameters of LogP.
@@ -95,7 +97,7 @@ pub enum SplitC {
     Gather,
 }
 
-const TODAY: [(Test, &str, &str); 41] = [
+const TODAY: [(Test, &str, &str); 42] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -136,6 +138,11 @@ const TODAY: [(Test, &str, &str); 41] = [
     (Test::Am(Am::Bw), "am_bw", "requests without replies: a stream"),
     (Test::Am(Am::MixedBw), "am_mixed_bw", "the same, of all sizes from 8 bytes up to that"),
     (Test::Am(Am::BulkBw), "am_bulk_bw", "payloads placed in the peer's segment: a stream"),
+    (
+        Test::BytestreamBw,
+        "bytestream_bw",
+        "a byte stream, written and read as one of TCP is: a stream",
+    ),
     (Test::SplitC(SplitC::GetLat), "get_lat", "a read of the other's memory: all of it"),
     (Test::SplitC(SplitC::PutLat), "put_lat", "a write to the other's memory, to its completion"),
     (Test::SplitC(SplitC::GetBw), "get_bw", "split-phase gets: a stream"),
@@ -286,7 +293,7 @@ impl Test {
             Self::Am(Am::MediumLat) => 4096,
             Self::Am(Am::Bw) => 8,
             Self::Am(Am::MixedBw) => 512,
-            Self::Am(Am::BulkBw) => 65536,
+            Self::Am(Am::BulkBw) | Self::BytestreamBw => 65536,
             Self::Costs(Costs::SplitC) => 8,
             Self::SplitC(SplitC::BarrierLat) | Self::LogP(_) => 0,
             Self::SplitC(_) => 8,

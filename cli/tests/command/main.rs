@@ -1,6 +1,7 @@
 //! The command, as a user runs it.
 
 mod active_messages;
+mod byte_streams;
 mod costs;
 mod logp;
 mod logp_compare;
