@@ -7,7 +7,9 @@ use doorbell_bytestream::Config;
 use doorbell_verbs::Nic;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::common::{SERVICE, bytes, connected, endpoints, read_all};
+use crate::common::{
+    Over, Runs, SERVICE, bytes, connected, endpoints, inline, names, read_all, run,
+};
 
 pub async fn a_stream_that_is_dropped_still_sends_what_was_written(nics: [Nic; 2]) {
     let ends = endpoints(&nics, &Config::default());
@@ -56,4 +58,19 @@ pub async fn nothing_is_left_of_streams_that_are_dropped(nics: [Nic; 2]) {
     while nics.each_ref().map(|nic| nic.statistics().objects) != before {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+}
+
+/// Nobody is left then who would send what was written, and nothing waits for that.
+#[test]
+fn streams_that_outlive_their_runtime_are_dropped_and_the_device_is_free() {
+    let [here, there] = names(Over::Shm);
+    let device = here.clone();
+    let streams = run(Runs::MultiThread, move || async move {
+        let ends = [device, there].map(|name| Nic::open(&name, inline()).expect("nobody has it"));
+        let (mut near, far) = connected(&endpoints(&ends, &Config::default())).await;
+        near.write_all(b"too late").await.expect("the peer is there");
+        (near, far)
+    });
+    drop(streams);
+    Nic::open(&here, inline()).expect("nobody has it any more");
 }

@@ -3,7 +3,9 @@
 use std::io::{ErrorKind, IoSlice};
 use std::time::Duration;
 
-use doorbell_bytestream::{Config, Stream};
+use doorbell_bytestream::{
+    Config, Endpoint, Incoming, Listener, OwnedReadHalf, OwnedWriteHalf, Stream,
+};
 use doorbell_verbs::Nic;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
@@ -180,4 +182,16 @@ pub async fn many_streams_of_an_endpoint_do_not_mix(nics: [Nic; 2]) {
         task.await.expect("it does not fail");
     }
     drop(serves.await.expect("it does not fail"));
+}
+
+/// What programs need that give a stream, or a half of one, to a task.
+#[test]
+fn streams_and_their_halves_may_go_to_any_thread() {
+    fn may_go<T: Send + Sync + Unpin + 'static>() {}
+    may_go::<Stream>();
+    may_go::<OwnedReadHalf>();
+    may_go::<OwnedWriteHalf>();
+    may_go::<Listener>();
+    may_go::<Incoming>();
+    may_go::<Endpoint>();
 }
