@@ -124,7 +124,7 @@ impl Writer {
     /// Sends bytes, as many as there is room for; at least some.
     pub fn poll_write(
         &mut self,
-        link: &Link,
+        link: &Arc<Link>,
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {

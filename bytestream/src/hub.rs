@@ -32,6 +32,9 @@ pub(crate) struct Hub {
     taken: AtomicUsize,
     /// Whether there is more to do than to take completions.
     stirred: AtomicBool,
+    /// Links with bytes for which the doorbell is to be rung soon.
+    holding: Mutex<Vec<Arc<Link>>>,
+    any_holding: AtomicBool,
     /// Whom to wake so that somebody looks.
     driver: Mutex<Option<Waker>>,
 }
@@ -49,7 +52,8 @@ impl Drop for Owner {
         let links = locked(&self.hub.poller).links();
         let queues: Vec<Option<SendQueue>> = links.iter().map(|link| link.take_queue()).collect();
         locked(&self.hub.poller).clear();
-        drop(queues);
+        let held = std::mem::take(&mut *locked(&self.hub.holding));
+        drop((queues, held));
     }
 }
 
@@ -82,6 +86,8 @@ impl Owner {
             came,
             taken,
             stirred: AtomicBool::new(false),
+            holding: Mutex::default(),
+            any_holding: AtomicBool::new(false),
             driver: Mutex::default(),
         });
         let driven = hub.clone();
@@ -120,6 +126,14 @@ impl Hub {
     }
 
     fn take(&self) -> bool {
+        let woke = self.poll();
+        if self.any_holding.load(Ordering::Acquire) {
+            self.release();
+        }
+        woke
+    }
+
+    fn poll(&self) -> bool {
         let mut poller = match self.poller.try_lock() {
             Ok(poller) => poller,
             Err(TryLockError::WouldBlock) => return false,
@@ -135,6 +149,23 @@ impl Hub {
             self.stirred.store(true, Ordering::Relaxed);
         }
         woke
+    }
+
+    /// A link has bytes for which the doorbell is to be rung in the next look: when other tasks are
+    /// let run, if nobody looks before.
+    pub fn holds(&self, link: Arc<Link>) {
+        locked(&self.holding).push(link);
+        self.any_holding.store(true, Ordering::Release);
+        self.stir();
+    }
+
+    /// Has the bytes sent that links hold.
+    fn release(&self) {
+        let mut holding = locked(&self.holding);
+        self.any_holding.store(false, Ordering::Relaxed);
+        let links = std::mem::take(&mut *holding);
+        drop(holding);
+        links.iter().for_each(|link| link.outbound.release());
     }
 
     /// Has the poller look, even if nothing comes.

@@ -187,8 +187,11 @@ macro_rules! writes {
                 true
             }
 
-            /// What was written is on its way already.
+            /// Sends at once what waits for company: what was written is on its way then.
             fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                let $of = self.get_mut();
+                let link: &Link = $link;
+                link.outbound.flush();
                 Poll::Ready(Ok(()))
             }
 

@@ -1,8 +1,8 @@
 //! What is sent of a stream: bytes for which there are credits, and signals.
 
 use std::io::{self, IoSlice};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
 use doorbell_verbs::work::Send;
@@ -30,6 +30,12 @@ const MOST_WITH_CREDITS: usize = 1024;
 /// The longest message whose buffer is made for it, and is not one of a segment.
 const MOST_APART: usize = 4096;
 
+/// Writes of less are rung for at once.
+const MUCH: usize = 16 << 10;
+
+/// What is worth a ring of the doorbell by itself: the longer a row of packets, the cheaper.
+const WORTH_A_RING: usize = 256 << 10;
+
 /// The most bytes that travel in a request.
 const MOST_INLINE: usize = 64;
 
@@ -55,6 +61,10 @@ struct State {
     /// How many sends are under way, and whether one of bytes has failed.
     under_way: u32,
     failed: bool,
+    /// How many bytes are in the queue without the doorbell having been rung for them, and whether
+    /// the hub knows that some may be.
+    unrung: usize,
+    held: bool,
     finish: Finish,
     over: Option<Over>,
     writer: Option<Waker>,
@@ -179,8 +189,9 @@ impl Outbound {
     }
 
     /// Sends as much as can be sent now, and says how much that was; nothing if that is too little,
-    /// and the writer is to wait.
-    pub fn write(&self, link: &Link, slices: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
+    /// and the writer is to wait. Much goes soon and not at once, if other sends are under way: by
+    /// the next write, by a [flush](Self::flush), or when the hub is looked at.
+    pub fn write(&self, link: &Arc<Link>, slices: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
         let state = &mut *locked(&self.state);
         if let Some(why) = state.refusal(link.peer()) {
             return Some(Err(why));
@@ -197,19 +208,36 @@ impl Outbound {
             return None;
         }
         state.wants = 0;
+        let alone = state.under_way == 0;
         for _ in 0..room {
             if slices.len() == 0 || !state.put(link, &mut slices) {
                 break;
             }
         }
-        if let Some(queue) = &mut state.queue {
-            queue.ring();
+        let sent = all - slices.len();
+        state.unrung += sent;
+        if alone || sent < MUCH || state.unrung >= WORTH_A_RING {
+            state.ring();
+        } else if !std::mem::replace(&mut state.held, true) {
+            link.hub.holds(link.clone());
         }
-        match all - slices.len() {
+        match sent {
             // The queue takes nothing although it has room: the connection has just ended.
             0 => Some(Err(link.connection_error(true))),
             sent => Some(Ok(sent)),
         }
+    }
+
+    /// Sends at once what was to go soon.
+    pub fn flush(&self) {
+        locked(&self.state).ring();
+    }
+
+    /// The same for the hub, which forgets that there is something.
+    pub fn release(&self) {
+        let mut state = locked(&self.state);
+        state.held = false;
+        state.ring();
     }
 
     /// Has the end of the stream sent, behind all that was written.
@@ -244,6 +272,15 @@ impl Outbound {
 
 /// Sending.
 impl State {
+    /// Rings the doorbell, if it was not rung for all that is in the queue.
+    fn ring(&mut self) {
+        if std::mem::take(&mut self.unrung) > 0
+            && let Some(queue) = &mut self.queue
+        {
+            queue.ring();
+        }
+    }
+
     /// Puts a message of the next bytes into the queue. Whether it was taken, for which there must
     /// be a credit and room: only the end of the connection keeps it from that.
     fn put(&mut self, link: &Link, slices: &mut Slices<'_, '_>) -> bool {
