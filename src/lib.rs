@@ -33,7 +33,24 @@
 //! # }
 //! ```
 //!
-//! [`verbs`] is the floor below Active Messages: memory that peers write and read directly, queue
+//! [`bytestream`] is for what runs over TCP: streams of bytes that are read and written as Tokio's.
+//!
+//! ```
+//! use doorbell::bytestream::{Listener, ServiceId, Stream};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> std::io::Result<()> {
+//! let mut listener = Listener::bind("udp:127.0.0.1:0", ServiceId(7)).await?;
+//! let mut near = Stream::connect(listener.local_name()).await?;
+//! near.write_all(b"hello").await?;
+//! let mut far = listener.accept().await?;
+//! far.read_exact(&mut [0; 5]).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`verbs`] is the floor below both: memory that peers write and read directly, queue
 //! pairs, completions.
 //!
 //! ```no_run
@@ -135,3 +152,8 @@ struct ActiveMessages;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/split-c.md")]
 struct SplitC;
+
+/// The programs of the guide to byte streams are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/byte-streams.md")]
+struct ByteStreams;

@@ -22,6 +22,33 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A [`Stream`] is read and written as a `TcpStream` is, whole or in halves. [`Stream::connect`]
+//! and [`Listener::bind`] open a NIC each; a program with many streams opens an [`Endpoint`] once.
+//!
+//! # How much it holds
+//!
+//! | what | at most |
+//! |---|---|
+//! | received of a stream, and not read | [`window`](Config::window) bytes |
+//! | sent of a stream, and not acknowledged | as many |
+//! | an idle stream | some 12.4 KB with its queue pair, and no buffer |
+//! | buffers for what comes next, of all streams of an endpoint | [`receives`](Config::receives), of a [`segment`](Config::segment) each |
+//! | spare buffers of an endpoint | 64 |
+//! | completions that wait for a turn | [`completions`](Config::completions), 96 bytes each |
+//! | streams that nobody has accepted | [`backlog`](Config::backlog) a listener |
+//!
+//! # What goes wrong
+//!
+//! Errors are of the kinds that TCP gives, and their texts say what happened.
+//!
+//! | kind | when |
+//! |---|---|
+//! | [`ConnectionRefused`](std::io::ErrorKind::ConnectionRefused) | nobody listens there, or the listener refuses, and says why |
+//! | [`TimedOut`](std::io::ErrorKind::TimedOut) | nothing comes back from there, or not any more |
+//! | [`ConnectionReset`](std::io::ErrorKind::ConnectionReset) | the peer has gone without ending its stream |
+//! | [`BrokenPipe`](std::io::ErrorKind::BrokenPipe) | of a write, when the peer has dropped its stream, or this side has ended its own |
+//! | [`InvalidData`](std::io::ErrorKind::InvalidData) | the peer is no end of a byte stream |
 
 #![forbid(unsafe_code)]
 
