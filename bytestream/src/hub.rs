@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::error::of_resource;
 use crate::link::{Link, RESERVE};
 use crate::poller::Poller;
+use crate::questions::Prober;
 
 /// What the streams of an endpoint share.
 pub(crate) struct Hub {
@@ -35,6 +36,8 @@ pub(crate) struct Hub {
     /// Links with bytes for which the doorbell is to be rung soon.
     holding: Mutex<Vec<Arc<Link>>>,
     any_holding: AtomicBool,
+    /// Who probes the peers of those that wait for an answer.
+    pub prober: Prober,
     /// Whom to wake so that somebody looks.
     driver: Mutex<Option<Waker>>,
 }
@@ -49,7 +52,7 @@ impl Drop for Owner {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
         // Links keep the hub. There are some only if the runtime ended before they did.
-        let links = locked(&self.hub.poller).links();
+        let links = self.hub.links();
         let queues: Vec<Option<SendQueue>> = links.iter().map(|link| link.take_queue()).collect();
         locked(&self.hub.poller).clear();
         let held = std::mem::take(&mut *locked(&self.hub.holding));
@@ -88,6 +91,7 @@ impl Owner {
             stirred: AtomicBool::new(false),
             holding: Mutex::default(),
             any_holding: AtomicBool::new(false),
+            prober: Prober::default(),
             driver: Mutex::default(),
         });
         let driven = hub.clone();
@@ -196,9 +200,13 @@ impl Hub {
     }
 
     fn checks_all(&self) {
-        let links = locked(&self.poller).links();
-        links.iter().for_each(|link| self.checks(link));
+        self.links().iter().for_each(|link| self.checks(link));
         self.stir();
+    }
+
+    /// All links.
+    pub fn links(&self) -> Vec<Arc<Link>> {
+        locked(&self.poller).links()
     }
 }
 

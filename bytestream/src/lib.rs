@@ -63,6 +63,7 @@ mod link;
 mod listener;
 mod name;
 mod poller;
+mod questions;
 mod slices;
 mod stream;
 mod wire;

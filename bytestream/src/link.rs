@@ -11,6 +11,7 @@ use doorbell_verbs::{Attachment, Buf, Connection, Queues, SendQueue, Stand};
 
 use crate::error::Over;
 use crate::hub::Hub;
+use crate::questions::Question;
 use crate::wire::{Hello, Signal, Violation};
 
 use inbound::Inbound;
@@ -28,6 +29,8 @@ pub(crate) struct Link {
     peer: OnceLock<String>,
     pub inbound: Inbound,
     pub outbound: Outbound,
+    /// Whether this side has sent something behind what it has received.
+    pub question: Question,
     /// How many messages with bytes the peer may send.
     granted: AtomicU32,
     /// How many messages were read and the peer was not told of.
@@ -46,6 +49,7 @@ impl Link {
             peer: OnceLock::new(),
             inbound: Inbound::default(),
             outbound: Outbound::default(),
+            question: Question::default(),
             granted: AtomicU32::new(hub.config.credits().into()),
             owed: AtomicU32::new(0),
             drained: AtomicBool::new(false),
@@ -91,6 +95,7 @@ impl Link {
             woke |= self.outbound.granted(credits)?;
         }
         if !buffer.is_empty() {
+            self.question.is_answered();
             let less = |granted: u32| granted.checked_sub(1);
             let granted = self.granted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
             granted.map_err(|_| Violation::Overrun)?;
@@ -150,6 +155,15 @@ impl Link {
         self.granted.fetch_add(owed, Ordering::Relaxed);
         // No more than there are credits.
         owed as u16
+    }
+
+    /// Something was sent, for which the peer may have an answer.
+    pub fn asks(&self) {
+        // A device that loses nothing tells by itself when a peer has ended.
+        if !self.hub.nic.capabilities().lossless {
+            self.question.is_asked();
+            self.hub.prober.starts(self);
+        }
     }
 
     /// Why the connection is over, which has just refused something.

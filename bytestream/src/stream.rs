@@ -121,7 +121,7 @@ impl OwnedReadHalf {
             }
             writer => {
                 write.writer = writer;
-                Err(ReuniteError(self, write))
+                Err(ReuniteError(Box::new((self, write))))
             }
         }
     }
@@ -130,7 +130,7 @@ impl OwnedReadHalf {
 /// Two halves that are not of one stream.
 #[derive(Debug, Error)]
 #[error("the two halves are of different byte streams")]
-pub struct ReuniteError(pub OwnedReadHalf, pub OwnedWriteHalf);
+pub struct ReuniteError(pub Box<(OwnedReadHalf, OwnedWriteHalf)>);
 
 impl Drop for OwnedWriteHalf {
     fn drop(&mut self) {

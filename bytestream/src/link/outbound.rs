@@ -215,6 +215,7 @@ impl Outbound {
             }
         }
         let sent = all - slices.len();
+        link.asks();
         state.unrung += sent;
         if alone || sent < MUCH || state.unrung >= WORTH_A_RING {
             state.ring();

@@ -102,6 +102,13 @@ fn readers_that_wait_for_an_idle_peer_take_no_turns() {
                 tokio::task::yield_now().await;
             }
         };
+        // Who spoke last has its peer probed, for a quarter of a minute.
+        tokio::time::pause();
+        for _ in 0..40 {
+            tokio::time::advance(Duration::from_millis(500)).await;
+            passes(Duration::from_millis(1)).await;
+        }
+        tokio::time::resume();
         // The timers of what was done run out.
         passes(Duration::from_secs(7)).await;
         let before = sleeps();

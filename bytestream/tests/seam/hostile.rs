@@ -113,13 +113,18 @@ async fn stream() -> (QueuePair, Stream) {
     accepted(&near, &far, &mut listener).await
 }
 
-/// Sends such messages, each with an immediate or none, to a stream whose program does not read
-/// before. What it reads, and how that ends.
-async fn receives(messages: &[(usize, Option<u32>)]) -> (usize, io::Result<()>) {
+/// How long a message is, and its immediate, if it has one.
+type Sent = (usize, Option<u32>);
+
+/// Sends such messages to a stream whose program does not read before. What it reads, and how that
+/// ends.
+async fn receives(messages: &[Sent]) -> (usize, io::Result<()>) {
     let (pair, mut stream) = stream().await;
     for &(len, imm) in messages {
-        let send = work::Send::new(Buf::from(vec![7; len]));
-        let send = imm.map_or(work::Send::new(Buf::from(vec![7; len])), |imm| send.imm(Imm(imm)));
+        let mut send = work::Send::new(Buf::from(vec![7; len]));
+        if let Some(imm) = imm {
+            send = send.imm(Imm(imm));
+        }
         // The stream may have left before the last of them.
         let _ = pair.perform(send.awaited()).await;
     }
@@ -131,7 +136,7 @@ async fn receives(messages: &[(usize, Option<u32>)]) -> (usize, io::Result<()>) 
 #[test]
 fn garbage_of_a_peer_ends_the_stream_with_an_error_that_says_what_came() {
     run(Runs::CurrentThread, || async {
-        let cases: [(&[(usize, Option<u32>)], usize, &str); 8] = [
+        let cases: [(&[Sent], usize, &str); 8] = [
             (&[(10, None), (0, None)], 10, "a message that says nothing"),
             (&[(10, None), (0, Some(0))], 10, "a message that says nothing"),
             (&[(10, Some(1 << 20))], 0, "unknown bits: 0x00100000"),

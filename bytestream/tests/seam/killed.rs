@@ -110,3 +110,32 @@ fn a_stream_to_a_peer_that_is_stopped_is_let_go_when_it_has_lingered() {
         }
     });
 }
+
+/// Nothing was under way, and so a client that waited for an answer heard of the end of its server
+/// only after the idle time.
+#[test]
+fn who_waits_for_an_answer_of_a_peer_that_is_killed_hears_of_it_before_the_idle_time() {
+    let test =
+        "killed::who_waits_for_an_answer_of_a_peer_that_is_killed_hears_of_it_before_the_idle_time";
+    if let Some(device) = child::part() {
+        return serves(device);
+    }
+    run(Runs::MultiThread, move || async move {
+        let [here, there] = names(Over::Udp);
+        // The test is given up long before that.
+        let keep_alive = KeepAlive { idle: Duration::from_secs(600), ..config().keep_alive };
+        let nic = Nic::open(&here, NicConfig { keep_alive, ..inline() }).expect("any port");
+        let near = Endpoint::on(&nic, &Config::default()).expect("room");
+        let mut child = Child::start(test, &there, None);
+        let name = child.hear();
+        let mut stream = near.connect(&name).await.expect("it listens");
+        stream.write_all(b"a question").await.expect("the peer is there");
+        // All is acknowledged when it is over.
+        while nic.statistics().nic.completed == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(!child.kill().success());
+        let why = stream.read(&mut [0; 8]).await.expect_err("nobody answers");
+        assert_eq!(why.kind(), ErrorKind::TimedOut, "{why}");
+    });
+}

@@ -147,7 +147,8 @@ pub async fn halves_go_to_tasks_of_their_own_and_come_together_again(nics: [Nic;
         drop(writes);
         reads.read_to_end(&mut last).await
     });
-    (written.expect("the peer is there"), read.expect("half of the peer is there"));
+    written.expect("the peer is there");
+    read.expect("half of the peer is there");
     assert_eq!(last, b"the same");
 }
 
