@@ -1,4 +1,4 @@
-//! How a stream ends whose program has dropped it.
+//! The end of a stream that the program has dropped.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -11,11 +11,12 @@ use crate::halves::Writer;
 use crate::hub::Owner;
 use crate::link::Link;
 
-/// The longest that is waited for what has come of a connection that is over: it is there already,
-/// and only has to be taken.
+/// The longest wait for the poller to take the last completions of a connection that is over. They
+/// are in the completion queue already, so the wait is short as a rule.
 const LEFT_OVERS: Duration = Duration::from_secs(5);
 
-/// A link that a program has, and the endpoint that it needs.
+/// The link of a stream that a program holds, with the endpoint that serves the link. Dropping it
+/// closes the stream in the background.
 pub(crate) struct Open {
     pub link: Arc<Link>,
     pub owner: Arc<Owner>,
@@ -29,7 +30,8 @@ impl Drop for Open {
     }
 }
 
-/// Sends what was written and the end of the stream, and ends the connection when the peer has it.
+/// Sends the end of a stream behind what was written, ends the connection when the peer has both,
+/// and drops the queue pair.
 async fn close(link: Arc<Link>, owner: Arc<Owner>) {
     let hub = &owner.hub;
     let mut writer = Writer::new(&link);
@@ -43,7 +45,7 @@ async fn close(link: Arc<Link>, owner: Arc<Owner>) {
     hub.forget(&link);
 }
 
-/// Waits until nothing of a link is in the completion queue any more.
+/// Waits until all completions of a link were handled.
 async fn drained(link: &Link) {
     poll_fn(|context| {
         link.inbound.wait(context.waker());

@@ -20,10 +20,10 @@ use crate::name::parse;
 use crate::stream::Stream;
 use crate::wire::{Hello, Refusal};
 
-/// How long a new stream waits for a queue pair, while there are some whose numbers still rest.
+/// How long a new stream waits for a queue pair while those of closed connections still rest.
 const REST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether one has rested.
+/// How often a new stream asks again for a queue pair.
 const A_LOOK: Duration = Duration::from_millis(5);
 
 /// A NIC's place for byte streams: what all streams that it connects or accepts share.
@@ -75,7 +75,7 @@ impl Endpoint {
         Ok(Self(Arc::new(Owner::new(nic, config)?)))
     }
 
-    /// The NIC.
+    /// Returns the NIC.
     pub fn nic(&self) -> &Nic {
         &self.0.hub.nic
     }
@@ -88,13 +88,12 @@ impl Endpoint {
         listen(self.clone(), service).await
     }
 
-    /// Opens a stream to a listener, by what that says to be its
-    /// [name](crate::Listener::local_name).
+    /// Opens a stream to the listener with a [name](crate::Listener::local_name).
     ///
     /// # Errors
     /// Those of TCP: [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) when nobody listens
     /// there, or the listener is of another version; [`TimedOut`](io::ErrorKind::TimedOut) when
-    /// nothing comes back; [`InvalidInput`](io::ErrorKind::InvalidInput) when it is no name, and
+    /// nothing comes back; [`InvalidInput`](io::ErrorKind::InvalidInput) when `name` is none, and
     /// [`InvalidData`](io::ErrorKind::InvalidData) when who listens there does not speak byte
     /// streams.
     pub async fn connect(&self, name: &str) -> io::Result<Stream> {
@@ -110,7 +109,7 @@ impl Endpoint {
         Ok(self.stream(fresh))
     }
 
-    /// Takes up a stream that a peer asks for.
+    /// Accepts a stream that a peer asks for, or refuses the peer and says why.
     pub(crate) async fn accept(&self, asked: Asked) -> io::Result<Stream> {
         let hub = &self.0.hub;
         let refuse = |asked: Asked, why: Refusal| {
@@ -145,7 +144,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// A link whose connection is just being made. If that does not come about, the link is forgotten.
+/// A link whose connection is being made. The link is forgotten if the connection is not made.
 struct Fresh<'h> {
     hub: &'h Hub,
     link: Option<Arc<Link>>,
@@ -171,8 +170,8 @@ impl Drop for Fresh<'_> {
     }
 }
 
-/// A queue pair. If all are taken, some by connections that are over, this waits until the numbers
-/// of one have rested.
+/// Makes a queue pair. If all of the NIC are taken, and some of them rest after their connections
+/// ended, this waits for one of those.
 async fn queues(hub: &Hub) -> Result<Unconnected<Queues>, ResourceError> {
     let deadline = Instant::now() + REST_PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! What reads and what writes a link: the halves of a stream that each wait for themselves.
+//! The reading and the writing half of a stream, each with a wait of its own.
 
 use std::io::{self, IoSlice};
 use std::pin::pin;
@@ -11,16 +11,17 @@ use tokio::io::ReadBuf;
 
 use crate::link::{Link, Next};
 
-/// Lets other tasks run, if this one has found something for too long.
+/// Returns `Pending`, and wakes the task again, if the task has used up its share of time.
 fn proceed(context: &mut Context<'_>) -> Poll<()> {
     pin!(tokio::task::coop::consume_budget()).poll(context)
 }
 
-/// The reading half: a wait, and the message that is just being read.
+/// The reading half of a stream.
 pub(crate) struct Reader {
     wait: PolledWait,
+    /// The message that is being read.
     message: Option<Buf>,
-    /// How much of it is read.
+    /// How many bytes of the message are read.
     at: usize,
 }
 
@@ -29,7 +30,8 @@ impl Reader {
         Self { wait: PolledWait::new(&link.hub.nic), message: None, at: 0 }
     }
 
-    /// Reads as much as there is and `into` has room for; at the end of the stream nothing.
+    /// Reads as many bytes as have come and `into` has room for. Reads nothing at the end of the
+    /// stream.
     pub fn poll_read(
         &mut self,
         link: &Arc<Link>,
@@ -57,7 +59,7 @@ impl Reader {
         }
     }
 
-    /// Copies what there is of the message that is just being read.
+    /// Copies bytes of the message that is being read.
     fn copy(&mut self, link: &Arc<Link>, into: &mut ReadBuf<'_>) {
         let Some(message) = &self.message else { return };
         let rest = &message[self.at..];
@@ -70,7 +72,7 @@ impl Reader {
     }
 }
 
-/// Looks for what is to be read.
+/// Looks whether a stream has something to be read, and polls for all streams meanwhile.
 struct Reading<'l> {
     link: &'l Link,
     woke: bool,
@@ -95,7 +97,7 @@ impl Look for Reading<'_> {
     }
 }
 
-/// The writing half: a wait.
+/// The writing half of a stream.
 pub(crate) struct Writer {
     wait: PolledWait,
 }
@@ -105,7 +107,7 @@ impl Writer {
         Self { wait: PolledWait::new(&link.hub.nic) }
     }
 
-    /// Waits until `attempt` gives something.
+    /// Makes an attempt after each change that may let it succeed, until it returns something.
     fn poll<R>(
         &mut self,
         link: &Link,
@@ -121,7 +123,8 @@ impl Writer {
         }
     }
 
-    /// Sends bytes, as many as there is room for; at least some.
+    /// Sends as many bytes as the peer and the send queue have room for, and waits if there is too
+    /// little room. Returns how many bytes were sent.
     pub fn poll_write(
         &mut self,
         link: &Arc<Link>,
@@ -132,7 +135,7 @@ impl Writer {
         self.poll(link, context, || link.outbound.write(link, slices))
     }
 
-    /// Ends the stream, and waits until the peer has all that was written.
+    /// Sends the end of the stream, and waits until the peer's NIC has acknowledged it.
     pub fn poll_shutdown(
         &mut self,
         link: &Link,
@@ -143,7 +146,8 @@ impl Writer {
     }
 }
 
-/// Looks for a change for which a writer waits.
+/// Looks whether something has changed that a writer waits for, and polls for all streams
+/// meanwhile.
 struct Writing<'l> {
     link: &'l Link,
     seen: u32,

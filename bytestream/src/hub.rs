@@ -23,26 +23,28 @@ pub(crate) struct Hub {
     pub nic: Nic,
     pub domain: Domain,
     pub config: Config,
-    /// What queue pairs of streams are like.
+    /// The configuration of the streams' queue pairs.
     pub queues: QueuesConfig,
     pub buffers: Buffers,
     pub runtime: Handle,
     poller: Mutex<Poller>,
-    /// How many completions came, and how many of them were taken.
+    /// Tells how many completions have come.
     came: CompletionGauge,
+    /// How many completions the poller has taken.
     taken: AtomicUsize,
-    /// Whether there is more to do than to take completions.
+    /// Whether the poller has work other than new completions.
     stirred: AtomicBool,
-    /// Links with bytes for which the doorbell is to be rung soon.
+    /// Links that have posted bytes and not rung the doorbell for them.
     holding: Mutex<Vec<Arc<Link>>>,
     any_holding: AtomicBool,
-    /// Who probes the peers of those that wait for an answer.
+    /// The task that probes peers that owe an answer.
     pub prober: Prober,
-    /// Whom to wake so that somebody looks.
+    /// The waker of the task that polls when nobody else does.
     driver: Mutex<Option<Waker>>,
 }
 
-/// What ends an endpoint: its last handle, or the last stream of it.
+/// Keeps a hub running. When the last handle, listener and stream of an endpoint are gone, so is
+/// the owner, and the hub's tasks end.
 pub(crate) struct Owner {
     pub hub: Arc<Hub>,
     tasks: [AbortHandle; 2],
@@ -61,7 +63,7 @@ impl Drop for Owner {
 }
 
 impl Owner {
-    /// The hub of an endpoint on a NIC, served by tasks of the runtime here.
+    /// Makes a hub on a NIC, with tasks in the current runtime.
     pub fn new(nic: &Nic, config: &Config) -> io::Result<Self> {
         config.check()?;
         let no_runtime = |_| io::Error::other("byte streams are to be used in a Tokio runtime");
@@ -104,13 +106,14 @@ impl Owner {
 }
 
 impl Hub {
-    /// Makes a link for a connection that is to be made.
+    /// Makes a link for a connection before the connection stands, so that the first messages find
+    /// the link.
     pub fn enter(self: &Arc<Self>, connection: Connection) -> Arc<Link> {
         self.buffers.promise(usize::from(self.config.credits()) + FOR_SIGNALS);
         locked(&self.poller).enter(self, connection)
     }
 
-    /// Forgets a link of which nothing comes any more, and lets its queue pair go.
+    /// Forgets a link that receives nothing any more, and drops its queue pair.
     pub fn forget(&self, link: &Arc<Link>) {
         if locked(&self.poller).forget(link) {
             self.buffers.release(link.promised());
@@ -118,8 +121,8 @@ impl Hub {
         drop(link.take_queue());
     }
 
-    /// Takes what has come, unless somebody else is at it. Whether somebody was woken. Most looks
-    /// find nothing, and see so without a lock.
+    /// Hands out completions to their streams, unless another thread is doing so. Returns whether a
+    /// task was woken. Most calls find nothing to do, and take no lock to see that.
     #[inline]
     pub fn look(&self) -> bool {
         let still = !self.stirred.load(Ordering::Acquire);
@@ -129,6 +132,7 @@ impl Hub {
         self.take()
     }
 
+    /// Hands out completions, and rings doorbells that were to be rung soon.
     fn take(&self) -> bool {
         let woke = self.poll();
         if self.any_holding.load(Ordering::Acquire) {
@@ -137,6 +141,7 @@ impl Hub {
         woke
     }
 
+    /// Runs the poller, unless another thread does. Returns whether a task was woken.
     fn poll(&self) -> bool {
         let mut poller = match self.poller.try_lock() {
             Ok(poller) => poller,
@@ -155,15 +160,15 @@ impl Hub {
         woke
     }
 
-    /// A link has bytes for which the doorbell is to be rung in the next look: when other tasks are
-    /// let run, if nobody looks before.
+    /// Has the doorbell of a link rung at the next [look](Self::look): at the latest when the
+    /// running task lets others run.
     pub fn holds(&self, link: Arc<Link>) {
         locked(&self.holding).push(link);
         self.any_holding.store(true, Ordering::Release);
         self.stir();
     }
 
-    /// Has the bytes sent that links hold.
+    /// Rings the doorbells of links that hold bytes back.
     fn release(&self) {
         let mut holding = locked(&self.holding);
         self.any_holding.store(false, Ordering::Relaxed);
@@ -172,7 +177,7 @@ impl Hub {
         links.iter().for_each(|link| link.outbound.release());
     }
 
-    /// Has the poller look, even if nothing comes.
+    /// Has the poller run, even if no completion comes.
     fn stir(&self) {
         self.stirred.store(true, Ordering::Release);
         if let Some(driver) = locked(&self.driver).take() {
@@ -180,7 +185,7 @@ impl Hub {
         }
     }
 
-    /// Has a waker woken when something comes.
+    /// Has `waker` woken when a completion comes.
     fn arm(&self, waker: &Waker) {
         *locked(&self.driver) = Some(waker.clone());
         match self.poller.try_lock() {
@@ -190,7 +195,7 @@ impl Hub {
         }
     }
 
-    /// A link's connection may be over.
+    /// Tells a link, and the poller, if the link's connection is over.
     fn checks(&self, link: &Arc<Link>) {
         if let Stand::Ended(ending) = link.connection.stand() {
             link.ended(ending.into());
@@ -199,18 +204,19 @@ impl Hub {
         }
     }
 
+    /// Does so for all links.
     fn checks_all(&self) {
         self.links().iter().for_each(|link| self.checks(link));
         self.stir();
     }
 
-    /// All links.
+    /// Returns all links.
     pub fn links(&self) -> Vec<Arc<Link>> {
         locked(&self.poller).links()
     }
 }
 
-/// Serves an endpoint's streams when nobody waits for anything of them.
+/// Polls for all streams of an endpoint while no program waits for one of them.
 struct Drive<'h> {
     hub: &'h Hub,
     woke: bool,
@@ -239,7 +245,7 @@ impl Look for Drive<'_> {
     }
 }
 
-/// Sees to it that streams end with their connections.
+/// Watches the NIC's events, and tells links whose connections are over.
 async fn watch(hub: Arc<Hub>, mut events: broadcast::Receiver<AsyncEvent>) {
     loop {
         match events.recv().await {

@@ -1,4 +1,4 @@
-//! A link: what the two halves of a stream and the poller have in common.
+//! Links: what the two halves of a stream share with the poller.
 
 mod inbound;
 mod outbound;
@@ -19,28 +19,29 @@ pub(crate) use inbound::Next;
 use outbound::Outbound;
 pub(crate) use outbound::RESERVE;
 
-/// A stream, from when its queue pair is made until nothing of it is left.
+/// The shared state of a stream, from the making of its queue pair until the queue pair is dropped.
 pub(crate) struct Link {
     pub hub: Arc<Hub>,
     pub connection: Connection,
-    /// How many completions there were before any of the link's.
+    /// How many completions had ever come when the queue pair was made: none of them is the link's.
     pub since: usize,
-    /// How the peer is called, once that is known.
+    /// The peer's name, for errors. It is set when the connection stands.
     peer: OnceLock<String>,
     pub inbound: Inbound,
     pub outbound: Outbound,
-    /// Whether this side has sent something behind what it has received.
+    /// Whether this side waits for an answer.
     pub question: Question,
-    /// How many messages with bytes the peer may send.
+    /// How many messages with bytes the peer may still send.
     granted: AtomicU32,
-    /// How many messages were read and the peer was not told of.
+    /// How many messages were read whose credits were not given back yet.
     owed: AtomicU32,
-    /// Whether nothing of the connection is in the completion queue any more.
+    /// Whether the connection is over and all its completions were handled.
     drained: AtomicBool,
 }
 
 impl Link {
-    /// A link whose connection is to be made. What this side takes must be promised.
+    /// Makes a link for a connection before the connection stands. Receives for the whole window
+    /// must have been promised.
     pub fn new(hub: &Arc<Hub>, connection: Connection, since: usize) -> Self {
         Self {
             hub: hub.clone(),
@@ -56,12 +57,12 @@ impl Link {
         }
     }
 
-    /// How the peer is called.
+    /// Returns the peer's name.
     pub fn peer(&self) -> &str {
         self.peer.get().map_or("a peer that is just being connected", String::as_str)
     }
 
-    /// The connection with `peer` stands, and the peer has said hello.
+    /// Opens the link when its connection with `peer` stands and the peer has said hello.
     pub fn open(&self, queues: Queues, hello: Hello, peer: String) {
         let _ = self.peer.set(peer);
         let Queues { send, .. } = queues;
@@ -72,7 +73,7 @@ impl Link {
         }
     }
 
-    /// Takes in a message. Whether somebody was woken.
+    /// Takes in a message from the peer. Returns whether a task was woken.
     pub fn received(&self, buffer: Buf, attached: Attachment) -> bool {
         let taken = match attached {
             Attachment::Nothing => self.takes(buffer, None),
@@ -85,6 +86,7 @@ impl Link {
         taken.unwrap_or_else(|violation| self.violates(violation))
     }
 
+    /// Takes in a message and what it signals, if the peer may send both.
     fn takes(&self, buffer: Buf, signal: Option<Signal>) -> Result<bool, Violation> {
         let mut woke = false;
         let Signal { credits, end } = signal.unwrap_or_default();
@@ -113,7 +115,7 @@ impl Link {
         Ok(woke)
     }
 
-    /// The peer is no end of a byte stream, and is left.
+    /// Breaks the stream off, because the peer broke the rules. Returns whether a task was woken.
     #[cold]
     pub fn violates(&self, violation: Violation) -> bool {
         tracing::debug!(peer = self.peer(), %violation, "a peer is left");
@@ -124,8 +126,8 @@ impl Link {
         woke
     }
 
-    /// A message's bytes were read, all of them: the buffer serves again, and the peer may send
-    /// another, of which it is told by and by.
+    /// Takes back the buffer of a message that was read completely. The credit of the message is
+    /// given back to the peer with other credits.
     pub fn has_read(&self, buffer: Buf) {
         let buffers = &self.hub.buffers;
         buffers.give(buffer);
@@ -140,13 +142,13 @@ impl Link {
         }
     }
 
-    /// How many credits are worth a message of their own.
+    /// Returns how many credits are worth a message of their own.
     fn much(&self) -> u32 {
         (u32::from(self.hub.config.credits()) / 2).max(1)
     }
 
-    /// The credits that the peer is to be told of, if they are as many as `least`: from here on
-    /// they count as given.
+    /// Returns all credits that are owed to the peer, for the caller to send, or 0 if they are
+    /// fewer than `least`.
     fn credits_to_give(&self, least: u32) -> u16 {
         if self.owed.load(Ordering::Relaxed) < least.max(1) {
             return 0;
@@ -157,7 +159,7 @@ impl Link {
         owed as u16
     }
 
-    /// Something was sent, for which the peer may have an answer.
+    /// Takes note that bytes were sent, which the peer may answer.
     pub fn asks(&self) {
         // A device that loses nothing tells by itself when a peer has ended.
         if !self.hub.nic.capabilities().lossless {
@@ -166,11 +168,12 @@ impl Link {
         }
     }
 
-    /// Why the connection is over, which has just refused something.
+    /// Returns the error of a request that a connection has refused because it is over.
     pub fn connection_error(&self, writes: bool) -> io::Error {
         self.over().error(self.peer(), writes)
     }
 
+    /// Returns why the connection is over.
     fn over(&self) -> Over {
         match self.connection.stand() {
             Stand::Ended(ending) => ending.into(),
@@ -178,36 +181,38 @@ impl Link {
         }
     }
 
-    /// The connection is over: nothing is sent any more. What has come is still to be read.
+    /// Takes note that the connection is over: nothing can be sent any more. Messages that have
+    /// come can still be read. Returns whether a task was woken.
     pub fn ended(&self, over: Over) -> bool {
         self.outbound.ends(over)
     }
 
-    /// Nothing of the connection is in the completion queue any more.
+    /// Takes note that all completions of the connection were handled, after its end. Returns
+    /// whether a task was woken.
     pub fn drained(&self) -> bool {
         self.drained.store(true, Ordering::Release);
         self.outbound.ends(self.over()) | self.inbound.is_over(self.over())
     }
 
-    /// Whether nothing comes any more.
+    /// Returns whether the connection is over and all its completions were handled.
     pub fn is_drained(&self) -> bool {
         self.drained.load(Ordering::Acquire)
     }
 
-    /// Lets go of all that nobody reads any more.
+    /// Drops what is unread, because the program has dropped the stream.
     pub fn close(&self) {
         for buffer in self.inbound.close() {
             self.hub.buffers.give(buffer);
         }
     }
 
-    /// What is promised for what the peer may still send, and for signals.
+    /// Returns how many receives are promised for what the peer may still send.
     pub fn promised(&self) -> usize {
         let may_come = self.granted.load(Ordering::Relaxed) + self.owed.load(Ordering::Relaxed);
         may_come as usize + crate::buffers::FOR_SIGNALS
     }
 
-    /// Takes the sending queue, with which the queue pair goes.
+    /// Takes the send queue out of the link. When it is dropped, so is the queue pair.
     pub fn take_queue(&self) -> Option<SendQueue> {
         self.outbound.take_queue()
     }

@@ -1,4 +1,4 @@
-//! Listeners: who takes up streams that peers open.
+//! Listeners, which accept the streams that peers open.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -18,20 +18,20 @@ use crate::error::of_listen;
 use crate::name::name;
 use crate::stream::Stream;
 
-/// Takes up the streams that peers open to a service, until it is dropped. Streams that it has
-/// given out stay.
+/// Accepts the streams that peers open to a service, until the listener is dropped. Streams that
+/// were accepted stay open.
 pub struct Listener {
     endpoint: Endpoint,
     name: String,
     streams: mpsc::Receiver<Stream>,
     _acceptor: Acceptor,
-    /// What polls the acceptor.
+    /// The task that polls the acceptor.
     task: AbortHandle,
 }
 
-/// What takes peers up, until either the listener or the task that polls it is gone. When the
-/// listener is dropped, the service goes at once, and not when the task is next run: others may
-/// listen there from then on.
+/// The future that accepts peers, shared by the listener and the task that polls the future. It is
+/// dropped with either of them. So the service is free as soon as the listener is dropped, and not
+/// only when the runtime has dropped the task.
 struct Acceptor(Arc<Mutex<Option<Accepting>>>);
 
 type Accepting = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -41,7 +41,7 @@ impl Acceptor {
         Self(Arc::new(Mutex::new(Some(Box::pin(accepting)))))
     }
 
-    /// Takes peers up.
+    /// Polls the future, as the body of a task.
     async fn run(self) {
         poll_fn(|context| match &mut *locked(&self.0) {
             Some(accepting) => accepting.as_mut().poll(context),
@@ -82,18 +82,18 @@ impl Listener {
         Endpoint::on(nic, &Config::default())?.listen(service).await
     }
 
-    /// What peers [connect](Stream::connect) to: text, which goes wherever it is needed.
+    /// Returns the listener's name, by which peers [connect](Stream::connect): text that may be
+    /// sent to them in any way.
     pub fn local_name(&self) -> &str {
         &self.name
     }
 
-    /// The endpoint.
+    /// Returns the endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// The next stream that a peer has opened. This may be dropped at any time, and no stream is
-    /// lost by it.
+    /// Waits for the next stream that a peer opens. Dropping the future loses no stream.
     ///
     /// # Errors
     /// When the runtime has ended in which the listener was made. A peer that does not get through
@@ -102,7 +102,7 @@ impl Listener {
         self.streams.recv().await.ok_or_else(ended)
     }
 
-    /// The same as a poll.
+    /// Polls for the next stream that a peer opens, as [`accept`](Self::accept) does.
     ///
     /// # Errors
     /// As [`accept`](Self::accept).
@@ -110,7 +110,8 @@ impl Listener {
         Poll::Ready(ready!(self.streams.poll_recv(context)).ok_or_else(ended))
     }
 
-    /// The streams that peers open as a [`Stream`](futures_core::Stream), which does not end.
+    /// Turns the listener into a [`Stream`](futures_core::Stream) of accepted streams that does not
+    /// end, as tonic's `serve_with_incoming` takes it.
     pub fn incoming(self) -> Incoming {
         Incoming(self)
     }
@@ -122,12 +123,12 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// The streams that peers open. See [`Listener::incoming`].
+/// The streams that peers open, as a [`Stream`](futures_core::Stream). See [`Listener::incoming`].
 #[derive(Debug)]
 pub struct Incoming(Listener);
 
 impl Incoming {
-    /// The listener.
+    /// Returns the listener.
     pub fn get_ref(&self) -> &Listener {
         &self.0
     }
@@ -146,7 +147,7 @@ fn ended() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, what)
 }
 
-/// Listens for streams to a service.
+/// Listens to a service, and starts to accept peers.
 pub(crate) async fn listen(endpoint: Endpoint, service: ServiceId) -> io::Result<Listener> {
     let backlog = endpoint.0.hub.config.backlog;
     let asks = endpoint.nic().listen_with(service, backlog).await.map_err(of_listen)?;
@@ -157,7 +158,7 @@ pub(crate) async fn listen(endpoint: Endpoint, service: ServiceId) -> io::Result
     Ok(Listener { endpoint, name, streams, _acceptor: acceptor, task: task.abort_handle() })
 }
 
-/// Takes up whoever asks, each in a task of its own, as long as there is room for the stream.
+/// Accepts peers, each in a task of its own, while the backlog has room.
 async fn accept(endpoint: Endpoint, mut asks: Asks, taken: mpsc::Sender<Stream>) {
     let mut tasks = JoinSet::new();
     loop {

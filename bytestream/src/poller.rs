@@ -1,4 +1,4 @@
-//! The poller: what has come and what was sent reaches its stream.
+//! The poller, which hands completions to the links that they belong to.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,29 +10,29 @@ use crate::buffers::RECEIVE;
 use crate::hub::Hub;
 use crate::link::Link;
 
-/// Completions that are taken at once, before the NIC is to have a turn.
+/// The most completions that are handed out before the NIC takes its next turn.
 const MOST_AT_ONCE: usize = 64;
 
-/// The completion queue of an endpoint, and the links whose completions are in it.
+/// An endpoint's completion queue, and the links whose queue pairs complete there.
 pub(crate) struct Poller {
     completions: CompletionQueue,
-    /// By the numbers of their queue pairs.
+    /// All links, by the numbers of their queue pairs.
     links: HashMap<u32, Arc<Link>>,
-    /// The link that was looked up last: what comes next is its, as a rule.
+    /// The link that was looked up last, which the next completion belongs to as a rule.
     recent: Option<(u32, Arc<Link>)>,
-    /// Links whose connections are over.
+    /// Links whose connections are over, and that may still have completions in the queue.
     parting: Vec<Parting>,
 }
 
-/// A link whose connection is over, and of which something may be in the completion queue.
+/// A link whose connection is over, and that may still have completions in the queue.
 struct Parting {
     link: Arc<Link>,
-    /// How many completions had come when no more could come of the link; not before.
+    /// How many completions had ever come when the link's last had; unknown before that.
     until: Option<usize>,
 }
 
 impl Parting {
-    /// Whether all is taken that is the link's.
+    /// Returns whether all completions of the link were taken.
     fn is_over(&mut self, completions: &CompletionQueue) -> bool {
         if self.until.is_none() && self.link.connection.had_last_receive() {
             self.until = Some(completions.taken().wrapping_add(completions.waiting()));
@@ -41,7 +41,7 @@ impl Parting {
     }
 }
 
-/// Whether a count, modulo the word's size, has come so far.
+/// Returns whether `count` has reached `until`, both modulo the word's size.
 fn is_past(count: usize, until: usize) -> bool {
     count.wrapping_sub(until).cast_signed() >= 0
 }
@@ -51,18 +51,18 @@ impl Poller {
         Self { completions, links: HashMap::new(), recent: None, parting: Vec::new() }
     }
 
-    /// How many completions were ever taken.
+    /// Returns how many completions were ever taken.
     pub fn taken(&self) -> usize {
         self.completions.taken()
     }
 
-    /// Has a waker woken when a completion comes.
+    /// Has `waker` woken when a completion comes.
     pub fn arm(&mut self, waker: &Waker) {
         self.completions.arm(waker);
     }
 
-    /// Makes a link for a connection that is to be made: completions that come from here on are
-    /// the link's.
+    /// Makes a link for a connection before the connection stands. Completions that came before
+    /// are not the link's: its number may have been another queue pair's.
     pub fn enter(&mut self, hub: &Arc<Hub>, connection: Connection) -> Arc<Link> {
         let since = self.completions.taken().wrapping_add(self.completions.waiting());
         let link = Arc::new(Link::new(hub, connection, since));
@@ -71,7 +71,7 @@ impl Poller {
         link
     }
 
-    /// Forgets a link. Whether there was one.
+    /// Forgets a link. Returns whether the poller knew the link.
     pub fn forget(&mut self, link: &Arc<Link>) -> bool {
         self.recent = None;
         self.parting.retain(|parting| !Arc::ptr_eq(&parting.link, link));
@@ -86,24 +86,25 @@ impl Poller {
         self.parting = Vec::new();
     }
 
-    /// All links.
+    /// Returns all links.
     pub fn links(&self) -> Vec<Arc<Link>> {
         self.links.values().cloned().collect()
     }
 
-    /// The link of a queue pair.
+    /// Returns the link whose queue pair has a number.
     pub fn link(&self, number: u32) -> Option<Arc<Link>> {
         self.links.get(&number).cloned()
     }
 
-    /// A link's connection is over: it is told so when all is taken that is the link's.
+    /// Takes note that a link's connection is over. The link is told when all its completions were
+    /// taken.
     pub fn parts(&mut self, link: Arc<Link>) {
         if !self.parting.iter().any(|parting| Arc::ptr_eq(&parting.link, &link)) {
             self.parting.push(Parting { link, until: None });
         }
     }
 
-    /// Takes what is there. Whether somebody was woken, and whether there is more.
+    /// Hands out completions. Returns whether a task was woken, and whether more are waiting.
     pub fn look(&mut self, hub: &Hub) -> (bool, bool) {
         let (mut woke, mut taken) = (false, 0);
         while taken < MOST_AT_ONCE && self.take(hub, &mut woke) {
@@ -119,7 +120,8 @@ impl Poller {
         (woke, taken == MOST_AT_ONCE)
     }
 
-    /// Takes the next completion. Whether there was one.
+    /// Hands out the next completion. Returns whether there was one; `woke` becomes true if a task
+    /// was woken.
     fn take(&mut self, hub: &Hub, woke: &mut bool) -> bool {
         let before = self.completions.taken();
         let Self { completions, links, recent, .. } = self;

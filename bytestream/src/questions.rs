@@ -1,28 +1,29 @@
-//! Questions: streams that have said something and wait for an answer.
+//! Probing the peers of streams that wait for an answer.
 //!
-//! A peer that dies while nothing is under way would be noticed only after the idle time of half a
-//! minute. Whoever has just asked something waits for an answer, as a rule, and is not to wait so
-//! long: the peer is probed half a second after what was sent last, a second after, two, and so on.
-//! A stream that stays idle is left alone after six probes.
+//! The death of a peer is noticed at once while requests are under way, but otherwise only after
+//! the NIC's idle time of half a minute. A program that has just sent a request waits for an answer
+//! as a rule, and should not wait that long. So the peer is probed half a second after the last
+//! write, a second after, two seconds after, and so on. After six probes a stream counts as idle.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::hub::Hub;
 use crate::link::Link;
 
-/// How often it is looked whom to probe.
+/// How often the prober looks for peers to probe.
 const TICK: Duration = Duration::from_millis(500);
 
-/// The last tick at which a peer is probed: after 16 seconds. The numbers of such ticks are powers
-/// of two.
+/// The last tick at which a peer is probed, 16 seconds after the write. Probes go out at ticks
+/// whose number is a power of two.
 const LAST: u32 = 32;
 
-/// That nothing was asked, or the answer has come, or was waited for long enough.
+/// Marks a stream that waits for no answer: it wrote nothing, the answer has come, or the stream
+/// counts as idle.
 const NOTHING: u32 = u32::MAX;
 
-/// For how many ticks a stream has waited for an answer.
+/// The ticks that a stream has waited for an answer.
 pub(crate) struct Question(AtomicU32);
 
 impl Default for Question {
@@ -32,7 +33,7 @@ impl Default for Question {
 }
 
 impl Question {
-    /// Something was sent.
+    /// Takes note that bytes were sent.
     #[inline]
     pub fn is_asked(&self) {
         if self.0.load(Ordering::Relaxed) != 0 {
@@ -40,12 +41,12 @@ impl Question {
         }
     }
 
-    /// Whether an answer is waited for.
+    /// Returns whether the stream waits for an answer.
     fn is_open(&self) -> bool {
         self.0.load(Ordering::SeqCst) != NOTHING
     }
 
-    /// Something has come.
+    /// Takes note that bytes were received.
     #[inline]
     pub fn is_answered(&self) {
         if self.0.load(Ordering::Relaxed) != NOTHING {
@@ -53,7 +54,8 @@ impl Question {
         }
     }
 
-    /// A tick has passed. Whether the peer is to be probed; nothing, if no answer is waited for.
+    /// Counts a tick. Returns whether the peer is to be probed, or `None` if the stream waits for
+    /// no answer.
     fn tick(&self) -> Option<bool> {
         let more = |ticks: u32| match ticks {
             NOTHING => None,
@@ -65,25 +67,26 @@ impl Question {
     }
 }
 
-/// The task that looks whom to probe, while somebody waits for an answer.
+/// Whether the task runs that probes peers. It runs while a stream waits for an answer.
 #[derive(Default)]
 pub(crate) struct Prober(AtomicBool);
 
 impl Prober {
-    /// A stream has asked something.
+    /// Starts the task for a link that waits for an answer, if the task does not run.
     #[inline]
     pub fn starts(&self, link: &Link) {
         if !self.0.load(Ordering::SeqCst) && !self.0.swap(true, Ordering::SeqCst) {
-            let hub = link.hub.clone();
-            link.hub.runtime.spawn(probes(hub));
+            link.hub.runtime.spawn(probes(Arc::downgrade(&link.hub)));
         }
     }
 }
 
-/// Probes peers until nobody waits for an answer any more.
-async fn probes(hub: Arc<Hub>) {
+/// Probes peers until no stream waits for an answer.
+async fn probes(hub: Weak<Hub>) {
     loop {
         tokio::time::sleep(TICK).await;
+        // The NIC is not to stay open for this task.
+        let Some(hub) = hub.upgrade() else { return };
         for link in hub.links() {
             if link.question.tick() == Some(true) {
                 link.connection.probe();
@@ -94,7 +97,7 @@ async fn probes(hub: Arc<Hub>) {
             continue;
         }
         hub.prober.0.store(false, Ordering::SeqCst);
-        // Whoever has asked something meanwhile has seen that this still runs.
+        // A stream that was written to meanwhile has seen that this task still runs.
         if !waits() || hub.prober.0.swap(true, Ordering::SeqCst) {
             return;
         }

@@ -179,18 +179,18 @@ impl<L: Look> Future for WaitFor<'_, L> {
     }
 }
 
-/// The waiting of somebody who is polled by a program, and is no future: the reader of a byte
-/// stream, say. It is kept from one poll to the next, and borrows nothing.
+/// The state of a wait that is made of polls and is no future, as that of a reader of a byte stream.
+/// The state is kept from one poll to the next, and borrows nothing.
 ///
-/// A program that stops polling in the midst of a wait does not tell so. What it had taken upon
-/// itself for others, to take turns with the device, others take over within about a millisecond.
+/// A program may stop polling in the middle of a wait without saying so. If the wait had the duty of
+/// taking turns with the device by then, the watch takes that over within about a millisecond.
 pub struct PolledWait {
     nic: Nic,
     stint: Stint,
 }
 
 impl PolledWait {
-    /// A waiting for something of `nic` that has not begun.
+    /// Makes the state of a wait for something of `nic`.
     pub fn new(nic: &Nic) -> Self {
         Self { nic: nic.clone(), stint: Stint::default() }
     }

@@ -1,4 +1,4 @@
-//! What has come of a stream and is not read.
+//! The receiving direction of a stream: messages that have come and were not read.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use crate::buffers::locked;
 use crate::error::Over;
 use crate::wire::Violation;
 
-/// What a reader finds next.
+/// What comes next in a stream.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// A message, of at least one byte.
@@ -22,10 +22,10 @@ pub(crate) enum Next {
     Over(Over),
 }
 
-/// Messages that were received and are not read: no more than the peer had credits for.
+/// Messages that were received and not read: no more than the peer had credits for.
 #[derive(Default)]
 pub(crate) struct Inbound {
-    /// Whether a reader finds something: so a look that finds nothing is a load.
+    /// Whether there is a message or an end. A reader that finds neither takes no lock.
     ready: AtomicBool,
     state: Mutex<State>,
 }
@@ -35,14 +35,14 @@ struct State {
     unread: VecDeque<Buf>,
     end: bool,
     over: Option<Over>,
-    /// Whether nobody reads any more.
+    /// Whether the program has dropped the stream.
     closed: bool,
     reader: Option<Waker>,
 }
 
 impl Inbound {
-    /// Puts a message behind the others. Whether somebody was woken; or the message, if nobody
-    /// reads any more.
+    /// Puts a message behind the others. Returns whether a reader was woken, or the message if the
+    /// program has dropped the stream.
     pub fn put(&self, message: Buf) -> Result<Result<bool, Buf>, Violation> {
         let mut state = locked(&self.state);
         if state.end {
@@ -58,7 +58,7 @@ impl Inbound {
         Ok(Ok(wake(reader)))
     }
 
-    /// The peer sends no more.
+    /// Takes note that the peer has ended the stream. Returns whether a reader was woken.
     pub fn ends(&self) -> Result<bool, Violation> {
         let mut state = locked(&self.state);
         if std::mem::replace(&mut state.end, true) {
@@ -70,8 +70,8 @@ impl Inbound {
         Ok(wake(reader))
     }
 
-    /// The stream is broken off, unless the peer has ended it before. What has come is still to be
-    /// read.
+    /// Takes note that the stream is broken off. Readers read what has come, and then get the
+    /// error, unless the peer has ended the stream before. Returns whether a reader was woken.
     pub fn is_over(&self, why: Over) -> bool {
         let mut state = locked(&self.state);
         state.over.get_or_insert(why);
@@ -81,7 +81,7 @@ impl Inbound {
         wake(reader)
     }
 
-    /// What is to be read next, if there is anything. An end stays where it is.
+    /// Takes the next message. Behind the last one, returns the end again and again.
     #[inline]
     pub fn next(&self) -> Option<Next> {
         if !self.is_ready() {
@@ -101,24 +101,24 @@ impl Inbound {
         }
     }
 
-    /// Whether there is something to be read, or an end.
+    /// Returns whether [`next`](Self::next) returns something.
     #[inline]
     pub fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// Has a waker woken when there is.
+    /// Has `waker` woken when [`next`](Self::next) returns something.
     pub fn wait(&self, waker: &Waker) {
         let reader = &mut locked(&self.state).reader;
         reader.get_or_insert_with(|| waker.clone()).clone_from(waker);
     }
 
-    /// Whether the peer has ended the stream.
+    /// Returns whether the peer has ended the stream.
     pub fn has_ended(&self) -> bool {
         locked(&self.state).end
     }
 
-    /// Nobody reads any more: what is unread is handed back, and what still comes is, too.
+    /// Takes note that the program has dropped the stream. Returns the unread messages.
     pub fn close(&self) -> VecDeque<Buf> {
         let mut state = locked(&self.state);
         state.closed = true;
@@ -126,12 +126,13 @@ impl Inbound {
         std::mem::take(&mut state.unread)
     }
 
+    /// Returns whether the program has dropped the stream.
     pub fn is_closed(&self) -> bool {
         locked(&self.state).closed
     }
 }
 
-/// Wakes whoever waits. Whether somebody did.
+/// Wakes a task, if one waits. Returns whether one did.
 pub(super) fn wake(waiting: Option<Waker>) -> bool {
     let woke = waiting.is_some();
     waiting.into_iter().for_each(Waker::wake);

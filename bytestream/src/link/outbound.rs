@@ -1,4 +1,4 @@
-//! What is sent of a stream: bytes for which there are credits, and signals.
+//! The sending direction of a stream: bytes, credits for the peer, and the end of the stream.
 
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,55 +15,58 @@ use crate::error::{Over, shut_down};
 use crate::slices::Slices;
 use crate::wire::{Hello, Signal, Violation};
 
-/// What marks the completions of sends: of bytes, of signals, and of the one that ends the stream.
+/// The numbers by which completions of sends are told apart: those of bytes, of credits alone, and
+/// of the end of the stream.
 pub(crate) const DATA: u64 = 0;
 pub(crate) const SIGNAL: u64 = 1;
 pub(crate) const END: u64 = 2;
 
-/// Places of a send queue that are kept for signals.
+/// Places of the send queue that bytes leave free, for credits and the end of the stream.
 pub(crate) const RESERVE: usize = 2;
 
-/// The longest message with which credits go along. An immediate makes the last packet of a message
-/// longer than others, and long messages go in rows of packets of one length.
+/// The longest message that takes credits along, in an immediate. The last packet of a message is
+/// longer with an immediate, and frames hold rows of packets of one length.
 const MOST_WITH_CREDITS: usize = 1024;
 
-/// The longest message whose buffer is made for it, and is not one of a segment.
+/// The longest message that gets a buffer of its own length, not one of a segment.
 const MOST_APART: usize = 4096;
 
-/// Writes of less are rung for at once.
+/// The shortest write that may wait for others before the doorbell is rung.
 const MUCH: usize = 16 << 10;
 
-/// What is worth a ring of the doorbell by itself: the longer a row of packets, the cheaper.
+/// How many bytes may be posted before the doorbell is rung for them.
 const WORTH_A_RING: usize = 256 << 10;
 
 /// The most bytes that travel in a request.
 const MOST_INLINE: usize = 64;
 
-/// The sending side of a link.
+/// The sending direction of a link.
 #[derive(Default)]
 pub(crate) struct Outbound {
-    /// Counts what may end a writer's waiting: so a look that finds nothing is a load.
+    /// Counts changes that a writer may wait for. A writer that sees no change takes no lock.
     changes: AtomicU32,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// There while the link is open, and until its queue pair goes.
+    /// The send queue, from the opening of the link until its queue pair is dropped.
     queue: Option<SendQueue>,
-    /// How many messages with bytes the peer takes now, and how many at the most.
+    /// How many messages with bytes may be sent now.
     credits: u32,
+    /// How many messages the peer takes at the most.
     most: u32,
-    /// The most bytes of a message.
+    /// The most bytes of a message, by what both ends have said.
     segment: usize,
-    /// The least number of messages that are worth being woken for, of a long write.
+    /// How many messages there must be room for before a long write goes on.
     worth: u32,
-    /// How many sends are under way, and whether one of bytes has failed.
+    /// How many sends are under way.
     under_way: u32,
+    /// Whether a send of bytes has failed.
     failed: bool,
-    /// How many bytes are in the queue without the doorbell having been rung for them, and whether
-    /// the hub knows that some may be.
+    /// How many bytes were posted without ringing the doorbell.
     unrung: usize,
+    /// Whether the hub will ring the doorbell.
     held: bool,
     finish: Finish,
     over: Option<Over>,
@@ -77,22 +80,22 @@ struct State {
 enum Finish {
     #[default]
     Open,
-    /// It is to be sent.
+    /// The end is to be sent.
     Wanted,
-    /// It is under way.
+    /// The end is under way.
     Sent,
-    /// The peer has it, and all that was sent before.
+    /// The peer's NIC has acknowledged the end, and so all bytes before.
     Arrived,
 }
 
 impl State {
-    /// How many messages with bytes can be sent now.
+    /// Returns how many messages with bytes can be sent now.
     fn room(&self) -> u32 {
         let places = self.queue.as_ref().map_or(0, SendQueue::room).saturating_sub(RESERVE);
         self.credits.min(u32::try_from(places).unwrap_or(u32::MAX))
     }
 
-    /// The writer, if what it waits for is there.
+    /// Takes the waker of the writer if what the writer waits for has come.
     fn woken(&mut self) -> Option<Waker> {
         let settled = self.over.is_some() || self.finish == Finish::Arrived;
         if settled || (self.wants > 0 && self.room() >= self.wants) {
@@ -101,7 +104,7 @@ impl State {
         None
     }
 
-    /// Why nothing can be written any more.
+    /// Returns the error of a write, if nothing can be written any more.
     fn refusal(&self, peer: &str) -> Option<io::Error> {
         match &self.over {
             _ if self.finish != Finish::Open => Some(shut_down(peer)),
@@ -112,7 +115,7 @@ impl State {
 }
 
 impl Outbound {
-    /// The connection stands, and the peer has said what it takes.
+    /// Opens the direction when the connection stands and the peer has said what it takes.
     pub fn open(&self, queue: SendQueue, segment: usize, hello: Hello) {
         let state = &mut *locked(&self.state);
         (state.credits, state.most) = (hello.credits.into(), hello.credits.into());
@@ -122,19 +125,20 @@ impl Outbound {
         state.queue = Some(queue);
     }
 
-    /// How often something has changed for which a writer may wait.
+    /// Returns how many changes there were that a writer may wait for.
     #[inline]
     pub fn changes(&self) -> u32 {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Has a waker woken when what the writer waits for is there.
+    /// Has `waker` woken when what the writer waits for has come.
     pub fn wait(&self, waker: &Waker) {
         let writer = &mut locked(&self.state).writer;
         writer.get_or_insert_with(|| waker.clone()).clone_from(waker);
     }
 
-    /// Changes something for which a writer may wait. Whether one was woken.
+    /// Makes a change that a writer may wait for. Returns the result, and whether a writer was
+    /// woken.
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> (R, bool) {
         let mut state = locked(&self.state);
         let result = change(&mut state);
@@ -144,7 +148,7 @@ impl Outbound {
         (result, wake(writer))
     }
 
-    /// The peer takes more messages.
+    /// Takes credits from the peer. Returns whether a writer was woken.
     pub fn granted(&self, credits: u16) -> Result<bool, Violation> {
         let (granted, woke) = self.change(|state| {
             let most = state.most;
@@ -159,7 +163,7 @@ impl Outbound {
         granted.map(|()| woke)
     }
 
-    /// A send is complete. Whether somebody was woken.
+    /// Takes the completion of a send. Returns whether a writer was woken.
     pub fn sent(&self, link: &Link, id: u64, memory: Memory, well: bool) -> bool {
         if let Memory::Buf(buffer) = memory {
             link.hub.buffers.give(buffer);
@@ -175,7 +179,8 @@ impl Outbound {
         woke
     }
 
-    /// Nothing can be sent any more. The first reason stays.
+    /// Takes note that nothing can be sent any more, and why, unless an earlier reason is known.
+    /// Returns whether a writer was woken.
     pub fn ends(&self, over: Over) -> bool {
         let ((), woke) = self.change(|state| {
             state.over.get_or_insert(over);
@@ -183,14 +188,15 @@ impl Outbound {
         woke
     }
 
-    /// Sends what is due beside bytes, if there is room.
+    /// Sends credits and the end of the stream, if they are due and there is room.
     pub fn pump(&self, link: &Link) {
         locked(&self.state).pump(link);
     }
 
-    /// Sends as much as can be sent now, and says how much that was; nothing if that is too little,
-    /// and the writer is to wait. Much goes soon and not at once, if other sends are under way: by
-    /// the next write, by a [flush](Self::flush), or when the hub is looked at.
+    /// Posts as many bytes as there is room for, and returns how many, or `None` if there is too
+    /// little room and the writer must wait. The doorbell is rung at once for short writes and
+    /// while nothing else is under way; otherwise by a later write, by a [flush](Self::flush), or
+    /// by the hub.
     pub fn write(&self, link: &Arc<Link>, slices: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
         let state = &mut *locked(&self.state);
         if let Some(why) = state.refusal(link.peer()) {
@@ -229,19 +235,19 @@ impl Outbound {
         }
     }
 
-    /// Sends at once what was to go soon.
+    /// Rings the doorbell for all bytes that were posted.
     pub fn flush(&self) {
         locked(&self.state).ring();
     }
 
-    /// The same for the hub, which forgets that there is something.
+    /// Rings the doorbell for all bytes that were posted, as the hub that was asked to.
     pub fn release(&self) {
         let mut state = locked(&self.state);
         state.held = false;
         state.ring();
     }
 
-    /// Has the end of the stream sent, behind all that was written.
+    /// Sends the end of the stream behind all bytes, as soon as there is room.
     pub fn finish(&self, link: &Link) {
         let state = &mut *locked(&self.state);
         if state.finish == Finish::Open {
@@ -250,8 +256,8 @@ impl Outbound {
         }
     }
 
-    /// Whether the peer has all that was written and the end behind that; nothing as long as that
-    /// is not known.
+    /// Returns success when the peer's NIC has acknowledged all bytes and the end of the stream,
+    /// the error if the connection ended before, and `None` while neither is known.
     pub fn finished(&self, link: &Link) -> Option<io::Result<()>> {
         let state = locked(&self.state);
         match &state.over {
@@ -271,9 +277,9 @@ impl Outbound {
     }
 }
 
-/// Sending.
+/// Posting to the send queue.
 impl State {
-    /// Rings the doorbell, if it was not rung for all that is in the queue.
+    /// Rings the doorbell, if bytes were posted since it was rung last.
     fn ring(&mut self) {
         if std::mem::take(&mut self.unrung) > 0
             && let Some(queue) = &mut self.queue
@@ -282,8 +288,8 @@ impl State {
         }
     }
 
-    /// Puts a message of the next bytes into the queue. Whether it was taken, for which there must
-    /// be a credit and room: only the end of the connection keeps it from that.
+    /// Posts a message of the next bytes, for which there must be a credit and room. Returns
+    /// whether the queue took the message, which it refuses only when the connection is over.
     fn put(&mut self, link: &Link, slices: &mut Slices<'_, '_>) -> bool {
         let len = slices.len().min(self.segment);
         let mut send = Send::new(message(link, slices, len)).id(DATA);
@@ -303,7 +309,7 @@ impl State {
         true
     }
 
-    /// Sends credits, if they are many, and the end, if that is wanted.
+    /// Posts the credits that are owed, if they are many, and the end of the stream, if wanted.
     fn pump(&mut self, link: &Link) {
         let end = self.finish == Finish::Wanted;
         let Some(queue) = self.queue.as_mut().filter(|_| self.over.is_none()) else { return };
@@ -329,7 +335,7 @@ impl State {
     }
 }
 
-/// The next bytes as what a request sends.
+/// Copies the next bytes into what a request sends: the request itself, or a buffer.
 fn message(link: &Link, slices: &Slices<'_, '_>, len: usize) -> Data {
     if len <= MOST_INLINE {
         let mut few = [0; MOST_INLINE];
