@@ -15,6 +15,7 @@ mod pattern;
 mod peer;
 mod plan;
 mod report;
+mod rpc;
 mod sockets;
 mod splitc;
 mod stream;
@@ -36,7 +37,7 @@ use plan::{Amount, Carriage, Plan};
 pub use test::NotThere;
 use test::Test;
 
-/// Measures: latencies and streams, of Split-C, of Active Messages, of byte streams, of the NIC, of
+/// Measures: latencies and streams, of Split-C, of RPC, of Active Messages, of byte streams, of the NIC, of
 /// devices alone and of the kernel's sockets.
 ///
 /// A latency is half the round trip of a ping-pong, or the whole time of what is awaited; the first
@@ -61,7 +62,7 @@ pub struct Args {
     device: Option<String>,
 
     /// Bytes of a message, a write or an access [default: 16, of streams 4096, of am_bulk_bw and
-    /// bytestream_bw 65536, of Split-C 8]
+    /// bytestream_bw 65536, of RPC 64, of Split-C 8]
     #[arg(long, value_name = "N")]
     size: Option<usize>,
 
@@ -119,6 +120,14 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     nic_credits: Option<usize>,
 
+    /// How many calls of rpc_bw are in flight at a time [default: 64]
+    #[arg(long, value_name = "N")]
+    in_flight: Option<usize>,
+
+    /// Run the handlers of RPC as tasks, rather than where their requests are received
+    #[arg(long)]
+    tasks: bool,
+
     /// How Split-C reaches the other's memory: mapped, one-sided, messages, mixed [default: mapped
     /// over shm, otherwise mixed]
     #[arg(long, value_name = "CARRIER")]
@@ -156,6 +165,7 @@ Examples:
   doorbell perf write_bw --pair --device shm --size 65536
   doorbell perf frame_lat --pair                        the device alone, to compare with
   doorbell perf frame_bw --pair --device packet-v2 --size 64
+  doorbell perf rpc_bw --pair --device udp --in-flight 64
   doorbell perf histogram --pair --device shm           random updates of a table that both share
   doorbell perf am_costs                                what a request and its reply spend time on
   doorbell perf tcp_lat --pair                          the kernel's, to compare with
@@ -262,6 +272,7 @@ fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow:
         Test::Verbs(verb) => verbs::run(verb, plan, peer, place),
         Test::Am(test) => am::run(test, plan, peer, place),
         Test::BytestreamBw => bytestream::run(plan, peer, place),
+        Test::Rpc(test) => rpc::run(test, plan, peer, place),
         Test::SplitC(test) => splitc::run(test, plan, peer, place),
         Test::LogP(layer) => logp::run(layer, plan, peer, place),
         test if test.is_of_the_kernel() => sockets::run(plan, peer, place.here),

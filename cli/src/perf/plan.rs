@@ -8,7 +8,7 @@ use doorbell_splitc::Carrier;
 
 use super::Args;
 use super::meter::Meter;
-use super::test::{Am, Costs, Layer, SplitC, Test};
+use super::test::{Am, Costs, Layer, Rpc, SplitC, Test};
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -82,6 +82,10 @@ pub struct Plan {
     pub nic_credits: Option<usize>,
     /// How operations of Split-C are carried, if that was said.
     pub carrier: Option<Carrier>,
+    /// How many calls of RPC are in flight at a time.
+    pub in_flight: usize,
+    /// Whether handlers of RPC run as tasks.
+    pub tasks: bool,
     /// How this end's NIC is run.
     pub nic: Run,
 }
@@ -127,6 +131,8 @@ impl Plan {
             policy: args.policy,
             nic_credits: args.nic_credits,
             carrier: args.carrier.or(test.customary_carrier()),
+            in_flight: args.in_flight.unwrap_or(if test == Test::Rpc(Rpc::Bw) { 64 } else { 1 }),
+            tasks: args.tasks,
             nic,
         };
         plan.judge().map(|()| plan)
@@ -158,6 +164,14 @@ impl Plan {
         }
         if let Test::Costs(_) = self.test {
             return self.judge_costs();
+        }
+        if let Test::Rpc(test) = self.test {
+            return self.judge_calls(test);
+        }
+        if self.in_flight != 1 || self.tasks {
+            bail!(
+                "--in-flight and --tasks are of RPC, and {name} is not: rpc_bw --in-flight 8, say"
+            );
         }
         if self.test == Test::BytestreamBw {
             return self.judge_streams();
@@ -210,6 +224,26 @@ impl Plan {
         match self.size {
             0 => bail!("--size 0 leaves nothing to be written: it is at least 1 here"),
             size if size > LONGEST => bail!("--size {size} is more than the {LONGEST} of a write"),
+            _ => Ok(()),
+        }
+    }
+
+    fn judge_calls(&self, test: Rpc) -> anyhow::Result<()> {
+        /// The most calls in flight, here.
+        const MOST: usize = 4096;
+        let name = self.test.name();
+        if self.connections > 0 || !self.map {
+            bail!("--connections and --no-map are not for {name}");
+        }
+        if test == Rpc::Lat && self.in_flight != 1 {
+            bail!("--in-flight {}: {name} makes one call after the other", self.in_flight);
+        }
+        if !(1..=MOST).contains(&self.in_flight) {
+            bail!("--in-flight {}: it is 1 to {MOST}", self.in_flight);
+        }
+        match self.size {
+            size if size < 8 => bail!("--size {size}: of {name} it is 8 or more"),
+            size if size > LONGEST => bail!("--size {size} is more than the {LONGEST} of a body"),
             _ => Ok(()),
         }
     }

@@ -26,6 +26,8 @@ pub enum Test {
     Am(Am),
     /// Byte streams over queue pairs: a stream.
     BytestreamBw,
+    /// One of RPC.
+    Rpc(Rpc),
     /// One of Split-C.
     SplitC(SplitC),
     /// The parameters of LogP.
@@ -97,7 +99,16 @@ pub enum SplitC {
     Gather,
 }
 
-const TODAY: [(Test, &str, &str); 42] = [
+/// A test of RPC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rpc {
+    /// Calls one after the other.
+    Lat,
+    /// Calls, of which many are in flight.
+    Bw,
+}
+
+const TODAY: [(Test, &str, &str); 44] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -143,6 +154,8 @@ const TODAY: [(Test, &str, &str); 42] = [
         "bytestream_bw",
         "a byte stream, written and read as one of TCP is: a stream",
     ),
+    (Test::Rpc(Rpc::Lat), "rpc_lat", "a call of RPC and its answer: all of it"),
+    (Test::Rpc(Rpc::Bw), "rpc_bw", "calls of RPC, many in flight: a stream of their bodies"),
     (Test::SplitC(SplitC::GetLat), "get_lat", "a read of the other's memory: all of it"),
     (Test::SplitC(SplitC::PutLat), "put_lat", "a write to the other's memory, to its completion"),
     (Test::SplitC(SplitC::GetBw), "get_bw", "split-phase gets: a stream"),
@@ -179,7 +192,8 @@ const TODAY: [(Test, &str, &str); 42] = [
 ];
 
 /// Tests that have their names already, and the layers that they are of.
-const LATER: [(&str, &[&str]); 1] = [("RPC", &["rpc_lat", "rpc_bw"])];
+const LATER: [(&str, &[&str]); 1] =
+    [("messages", &["tag_lat", "tag_bw", "stream_lat", "stream_bw"])];
 
 /// A test of a layer that is not there yet.
 #[derive(Clone, Debug, Error)]
@@ -238,7 +252,7 @@ impl Test {
         use Verb::{CasLat, FaaLat, ReadLat, WriteDoneLat};
         match self {
             Self::Verbs(WriteDoneLat | ReadLat | CasLat | FaaLat) | Self::WakeLat => false,
-            Self::SplitC(_) | Self::LogP(_) | Self::Costs(_) => false,
+            Self::Rpc(_) | Self::SplitC(_) | Self::LogP(_) | Self::Costs(_) => false,
             _ => !self.is_stream(),
         }
     }
@@ -291,6 +305,7 @@ impl Test {
         match self {
             Self::Verbs(verb) if verb.is_of_a_word() => 8,
             Self::Am(Am::MediumLat) => 4096,
+            Self::Rpc(_) => 64,
             Self::Am(Am::Bw) => 8,
             Self::Am(Am::MixedBw) => 512,
             Self::Am(Am::BulkBw) | Self::BytestreamBw => 65536,
