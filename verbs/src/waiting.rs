@@ -179,11 +179,11 @@ impl<L: Look> Future for WaitFor<'_, L> {
     }
 }
 
-/// The state of a wait that is made of polls and is no future, as that of a reader of a byte stream.
-/// The state is kept from one poll to the next, and borrows nothing.
+/// The state of a wait that is made of polls and is no future, as that of a reader of a byte
+/// stream. The state is kept from one poll to the next, and borrows nothing.
 ///
-/// A program may stop polling in the middle of a wait without saying so. If the wait had the duty of
-/// taking turns with the device by then, the watch takes that over within about a millisecond.
+/// A program may stop polling in the middle of a wait without saying so. If the wait had the duty
+/// of taking turns with the device by then, the watch takes that over within about a millisecond.
 pub struct PolledWait {
     nic: Nic,
     stint: Stint,

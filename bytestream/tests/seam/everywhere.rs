@@ -58,6 +58,7 @@ everywhere! {
     streams::megabytes_go_both_ways_at_once
     streams::slices_that_are_written_together_arrive_in_a_row
     streams::a_read_or_write_that_is_given_up_loses_nothing
+    streams::what_is_written_arrives_without_a_flush
     streams::halves_go_to_tasks_of_their_own_and_come_together_again
     streams::many_streams_of_an_endpoint_do_not_mix
     flow::a_writer_waits_for_a_reader_that_does_not_read

@@ -124,6 +124,22 @@ pub async fn a_read_or_write_that_is_given_up_loses_nothing(nics: [Nic; 2]) {
     let (_near, _far) = (near.expect("no failure"), far.expect("no failure"));
 }
 
+/// A long write waits for others if sends are under way, for the NIC goes on to it by itself when
+/// they are done. Here they are done, and only the stream has not heard of that.
+pub async fn what_is_written_arrives_without_a_flush(nics: [Nic; 2]) {
+    let (mut near, mut far) = connected(&endpoints(&nics, &Config::default())).await;
+    let before = nics[0].statistics().nic.completed;
+    near.write_all(&bytes(0, 0, 65_536)).await.expect("the peer is there");
+    // Two messages. No task of this thread runs meanwhile.
+    while nics[0].statistics().nic.completed < before + 2 {
+        nics.each_ref().map(Nic::turn);
+    }
+    near.write_all(&bytes(0, 65_536, 65_536)).await.expect("the peer is there");
+    let mut found = vec![0; 2 * 65_536];
+    far.read_exact(&mut found).await.expect("the peer writes");
+    assert!(found == bytes(0, 0, found.len()));
+}
+
 pub async fn halves_go_to_tasks_of_their_own_and_come_together_again(nics: [Nic; 2]) {
     let (near, mut far) = connected(&endpoints(&nics, &Config::default())).await;
     let (mut reads, mut writes) = near.into_split();
