@@ -7,7 +7,7 @@ use doorbell::rpc::{Channel, Client, Code, Method, Raw, Router, Server};
 use doorbell::verbs::Config;
 
 use super::{Address, Caller, Connection, Place, Serving};
-use crate::args::{Device, End, System};
+use crate::args::{Device, System};
 use crate::ends::Refused;
 
 const ECHO: Method<Bytes, Bytes, Raw> = Method::new("bench/echo");
@@ -61,10 +61,7 @@ fn device(place: &Place) -> String {
         Device::Shm => format!("shm:rpc-bench-{}/{}", place.client, place.end.name()),
         Device::Packet => format!("packet:{}", place.interface()),
         Device::PacketV2 => format!("packet-v2:{}", place.interface()),
-        // A server has the port that RoCE v2 has; a client's port matters to nobody.
-        _ if place.end == End::Server && !place.device.is_loopback() => {
-            format!("udp:{}:4791", place.address())
-        }
+        // Other ports than RoCE's own reach each other and not that.
         _ => format!("udp:{}:0", place.address()),
     }
 }
