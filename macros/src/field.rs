@@ -1,6 +1,6 @@
 //! The fields of a struct, as the derives see them.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Fields, Generics, Index, Member, Path, Type};
 
@@ -48,7 +48,7 @@ impl<'input> Field<'input> {
         let parameters: Vec<_> =
             parameters.chain(generics.const_params().map(|at| &at.ident)).collect();
         !parameters.is_empty()
-            && any_ident(self.ty.to_token_stream(), &|ident| parameters.contains(&ident))
+            && text::any_ident(self.ty.to_token_stream(), &|ident| parameters.contains(&ident))
     }
 }
 
@@ -64,12 +64,4 @@ impl Place {
         let first = spans.next().unwrap_or_else(Span::call_site);
         Self { first, last: spans.last().unwrap_or(first) }
     }
-}
-
-fn any_ident(tokens: TokenStream, found: &impl Fn(&Ident) -> bool) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => found(&ident),
-        TokenTree::Group(group) => any_ident(group.stream(), found),
-        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
-    })
 }

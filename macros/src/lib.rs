@@ -1,5 +1,7 @@
-//! Derives for Doorbell's Active Messages. Programs import them from `doorbell::am`, together with
-//! the traits of the same names.
+//! Macros for Doorbell.
+//!
+//! Derives for Active Messages, which programs import from `doorbell::am` together with the traits of
+//! the same names:
 //!
 //! * [`Arguments`](macro@Arguments) makes a struct what a message carries: words, of which the last
 //!   may be a payload.
@@ -8,11 +10,16 @@
 //! * [`Plain`](macro@Plain) makes a struct of numbers an element of a payload, and a payload by
 //!   itself.
 //!
+//! An attribute for RPC, which programs use as `doorbell::rpc::service`:
+//!
+//! * [`service`](macro@service) makes a trait a service, with a server and a client.
+//!
 //! # Where the traits are
 //!
 //! The code that a derive makes names the traits by the path `::doorbell::am`. A program in which
 //! they are elsewhere, because it depends on `doorbell-am` alone or renames `doorbell`, says so at
-//! the type: `#[doorbell(crate = "doorbell_am")]`.
+//! the type: `#[doorbell(crate = "doorbell_am")]`. For services the path is `::doorbell::rpc`, and
+//! another is said by `#[rpc::service(crate = "doorbell_rpc")]`.
 
 #![forbid(unsafe_code)]
 
@@ -21,11 +28,12 @@ mod attributes;
 mod field;
 mod plain;
 mod refusal;
+mod service;
 mod text;
 mod word;
 
 use proc_macro::TokenStream;
-use syn::{DeriveInput, parse_macro_input};
+use syn::{DeriveInput, ItemTrait, parse_macro_input};
 
 /// Makes a struct what a message carries: implements the trait `Arguments`.
 ///
@@ -182,4 +190,100 @@ pub fn derive_word(input: TokenStream) -> TokenStream {
 pub fn derive_plain(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     plain::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a trait a service of RPC, with a server and a client.
+///
+/// ```
+/// use doorbell::rpc::{self, Channel, Server, Status};
+///
+/// #[rpc::service]
+/// pub trait Calculator {
+///     /// The quotient of two numbers.
+///     #[rpc(idempotent)]
+///     async fn divide(&self, dividend: u64, divisor: u64) -> Result<u64, Status>;
+/// }
+///
+/// struct Exact;
+///
+/// impl Calculator for Exact {
+///     async fn divide(&self, dividend: u64, divisor: u64) -> Result<u64, Status> {
+///         dividend.checked_div(divisor).ok_or_else(|| Status::invalid_argument("by zero"))
+///     }
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() -> anyhow::Result<()> {
+/// let service = CalculatorServer::new(Exact);
+/// let server = Server::builder().add_service(service).open("udp:127.0.0.1:0").await?;
+///
+/// let calculator = CalculatorClient::new(Channel::connect(server.name()).await?);
+/// assert_eq!(calculator.divide(12, 4).await?, 3);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # What a trait `X` becomes
+///
+/// * The trait itself, whose implementors are `Send + Sync + 'static` and whose futures are `Send`.
+///   Programs implement its methods as `async fn`. A method with a body in the trait is a default.
+/// * `XServer<T>`: made from a `T` that implements the trait by `new`, or from an `Arc<T>` by
+///   `from_arc`; it becomes a `Router`, and so goes into `ServerBuilder::add_service`.
+/// * `XClient<S = Channel>`: made from a channel, or from any tower service around one, by `new`. It
+///   has the methods of the trait, with their documentation, and a constant for each, a `Method` named
+///   in capitals: `CalculatorClient::DIVIDE`.
+///
+/// All have the visibility of the trait.
+///
+/// # Methods
+///
+/// A method is an `async fn` of `&self` that answers with a `Result<…, Status>`. Its arguments and its
+/// answer are of types that the codec knows: for the codec `Postcard`, types with serde's `Serialize`
+/// and `Deserialize`. Several arguments travel as a tuple.
+///
+/// | the trait has | the client's method takes, or gives |
+/// |---|---|
+/// | `name: T` | `name: T` |
+/// | `name: Request<T>`, for metadata and deadlines | `name: impl Into<Request<T>>` |
+/// | `name: Streaming<T>` | `name: impl Stream<Item = T> + Send + 'static` |
+/// | `name: Request<Streaming<T>>` | `name: impl IntoStreamingRequest<Message = T>` |
+/// | `Result<T, Status>`, also of `Response<T>`, `Streaming<T>`, `Response<Streaming<T>>` | the same |
+///
+/// Which of these a type is, is told by its last name: `rpc::Streaming<u64>` is a stream as well as
+/// `Streaming<u64>`, and an alias of another name is not.
+///
+/// # Options
+///
+/// Of a service: `#[rpc::service(name = "pkg.Greeter", codec = path::to::Codec, crate = "path")]`.
+///
+/// * `name`: the name on the wire, which is the trait's unless said.
+/// * `codec`: a type with `Codec<T>` for all types of messages, which is `Postcard` unless said.
+/// * `crate`: where the module `rpc` is, which is `::doorbell::rpc` unless said.
+///
+/// Of a method: `#[rpc(idempotent, inline, name = "Hello")]`.
+///
+/// * `idempotent`: a call may run more than once without harm, so it is sent again when its connection
+///   has ended. See `Method::idempotent`.
+/// * `inline`: the handler runs where its request is received, rather than as a task. See
+///   `Router::inline`.
+/// * `name`: the name on the wire, which is that of the function unless said.
+///
+/// # What clients and servers compare
+///
+/// A call names the path of its method, such as `Calculator/divide`, and the types of the signature as
+/// they are written, such as `(u64, u64) -> u64` or `(stream u64) -> u64`. A server refuses calls of
+/// other types with the code `FailedPrecondition`. The fields of structs are not compared, nor are the
+/// names of arguments. So a new version of a program that gives a type other fields should also give it
+/// another name, or the service another name.
+///
+/// # Errors
+///
+/// Traits and methods with parameters, methods without `&self` or `async`, answers that are no `Result`
+/// with a `Status`, and options that there are not, are refused at their places, and the compiler says
+/// what to write instead.
+#[proc_macro_attribute]
+pub fn service(options: TokenStream, item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as ItemTrait);
+    let code = service::expand(options.into(), &item);
+    code.unwrap_or_else(syn::Error::into_compile_error).into()
 }

@@ -40,6 +40,15 @@ impl Brackets {
     }
 }
 
+/// Whether some identifier of the tokens is as wanted.
+pub fn any_ident(tokens: TokenStream, found: &impl Fn(&Ident) -> bool) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => found(&ident),
+        TokenTree::Group(group) => any_ident(group.stream(), found),
+        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+    })
+}
+
 fn append(tokens: TokenStream, text: &mut String) {
     for token in tokens {
         match token {

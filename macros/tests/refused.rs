@@ -5,3 +5,8 @@
 fn types_that_cant_travel_are_refused_in_the_words_of_the_program() {
     trybuild::TestCases::new().compile_fail("tests/refused/*.rs");
 }
+
+#[test]
+fn traits_that_are_no_services_are_refused_with_what_to_write_instead() {
+    trybuild::TestCases::new().compile_fail("tests/refused_services/*.rs");
+}

@@ -2,23 +2,34 @@
 //! Active Messages, on shared memory, UDP or raw Ethernet.
 //!
 //! ```
-//! use doorbell::rpc::{Channel, Client, Method, Router, Server};
+//! use doorbell::rpc::{self, Channel, Server, Status};
 //!
-//! const GREET: Method<String, String> = Method::new("greeter/greet");
+//! #[rpc::service]
+//! trait Greeter {
+//!     async fn hello(&self, name: String) -> Result<String, Status>;
+//! }
+//!
+//! struct English;
+//!
+//! impl Greeter for English {
+//!     async fn hello(&self, name: String) -> Result<String, Status> {
+//!         Ok(format!("Hello, {name}!"))
+//!     }
+//! }
 //!
 //! #[tokio::main]
 //! async fn main() -> anyhow::Result<()> {
-//!     let greeter = Router::new().unary(GREET, |request| async move {
-//!         Ok(format!("Hello, {}!", request.into_inner()))
-//!     });
+//!     let greeter = GreeterServer::new(English);
 //!     let server = Server::builder().add_service(greeter).open("udp:127.0.0.1:0").await?;
 //!
-//!     let client = Client::new(Channel::connect(server.name()).await?);
-//!     let greeting = client.unary(GREET, "Ann".to_owned()).await?.into_inner();
-//!     assert_eq!(greeting, "Hello, Ann!");
+//!     let greeter = GreeterClient::new(Channel::connect(server.name()).await?);
+//!     assert_eq!(greeter.hello("Ann".to_owned()).await?, "Hello, Ann!");
 //!     Ok(())
 //! }
 //! ```
+//!
+//! [`service`] says what a trait may have: streams both ways, metadata and deadlines, other codecs. A
+//! [`Router`] is the way without a trait.
 
 #![forbid(unsafe_code)]
 
@@ -37,7 +48,8 @@ mod wire;
 pub use client::{Backoff, Channel, ChannelBuilder, Client, Sending};
 pub use codec::{Codec, CodecError, Postcard, Raw};
 pub use context::deadline;
-pub use message::{Body, Pieces, Request, Response, Streaming};
+pub use doorbell_macros::service;
+pub use message::{Body, IntoStreamingRequest, Pieces, Request, Response, Streaming};
 pub use metadata::{MOST_METADATA, Metadata, Value};
 pub use method::{Method, MethodId};
 pub use server::{Router, Server, ServerBuilder};
@@ -47,4 +59,11 @@ pub use status::{Code, Status};
 fn random() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id()).max(1)
+}
+
+/// Traits of other crates that the code of [`service`](macro@service) names.
+#[doc(hidden)]
+pub mod generated {
+    pub use futures_core::Stream;
+    pub use tower_service::Service;
 }

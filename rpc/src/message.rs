@@ -196,6 +196,48 @@ impl<T> From<T> for Request<T> {
     }
 }
 
+/// What a client can call a method with that takes a stream: a stream of messages, or a [`Request`]
+/// with one, whose metadata and deadline go with it.
+///
+/// ```
+/// use doorbell::rpc::{IntoStreamingRequest, Request};
+/// use futures_util::stream;
+///
+/// fn takes(_: impl IntoStreamingRequest<Message = u64>) {}
+///
+/// takes(stream::iter([1, 2, 3]));
+/// let mut request = Request::new(stream::iter([1, 2, 3]));
+/// request.metadata_mut().insert("user", "ann");
+/// takes(request);
+/// ```
+pub trait IntoStreamingRequest {
+    /// The messages of the stream.
+    type Message;
+    /// The stream.
+    type Messages: Stream<Item = Self::Message> + Send + 'static;
+
+    /// The request with the stream as its body.
+    fn into_streaming_request(self) -> Request<Self::Messages>;
+}
+
+impl<M: Stream + Send + 'static> IntoStreamingRequest for M {
+    type Message = M::Item;
+    type Messages = M;
+
+    fn into_streaming_request(self) -> Request<M> {
+        Request::new(self)
+    }
+}
+
+impl<M: Stream + Send + 'static> IntoStreamingRequest for Request<M> {
+    type Message = M::Item;
+    type Messages = M;
+
+    fn into_streaming_request(self) -> Self {
+        self
+    }
+}
+
 /// A response: the body and metadata.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Response<T> {

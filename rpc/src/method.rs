@@ -63,6 +63,12 @@ impl MethodId {
         self.number
     }
 
+    /// Whether calls of the method fit a handler of another: both have the same schema, or either none.
+    pub(crate) fn fits(&self, other: &Self) -> bool {
+        let (one, other) = (self.schema_number, other.schema_number);
+        one == 0 || other == 0 || one == other
+    }
+
     pub(crate) const fn schema_number(&self) -> u64 {
         self.schema_number
     }

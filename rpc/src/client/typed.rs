@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use tower_service::Service;
 
 use crate::codec::{Codec, encoded};
-use crate::message::{Body, Request, Response, Streaming};
+use crate::message::{Body, IntoStreamingRequest, Request, Response, Streaming};
 use crate::method::{Method, MethodId};
 use crate::status::Status;
 
@@ -77,17 +77,16 @@ where
     ///
     /// # Errors
     /// The status of the call.
-    pub async fn client_streaming<A, R, C, M>(
+    pub async fn client_streaming<A, R, C>(
         &self,
         method: Method<A, R, C>,
-        request: impl Into<Request<M>>,
+        request: impl IntoStreamingRequest<Message = A>,
     ) -> Result<Response<R>, Status>
     where
         A: 'static,
         C: Codec<A> + Codec<R>,
-        M: Stream<Item = A> + Send + 'static,
     {
-        let request = request.into().map(pieces::<A, C>);
+        let request = request.into_streaming_request().map(pieces::<A, C>);
         let response = self.answer(method.id(), request).await?;
         response.try_map(|body| decode::<R, C>(method.id(), body.whole()?))
     }
@@ -97,18 +96,17 @@ where
     ///
     /// # Errors
     /// The status of the call, if it fails before the stream begins.
-    pub async fn streaming<A, R, C, M>(
+    pub async fn streaming<A, R, C>(
         &self,
         method: Method<A, R, C>,
-        request: impl Into<Request<M>>,
+        request: impl IntoStreamingRequest<Message = A>,
     ) -> Result<Response<Streaming<R>>, Status>
     where
         A: 'static,
         R: Send + 'static,
         C: Codec<A> + Codec<R>,
-        M: Stream<Item = A> + Send + 'static,
     {
-        let request = request.into().map(pieces::<A, C>);
+        let request = request.into_streaming_request().map(pieces::<A, C>);
         let response = self.answer(method.id(), request).await?;
         Ok(response.map(|body| decoded::<R, C>(method.id(), body)))
     }

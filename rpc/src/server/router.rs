@@ -5,6 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use futures_util::StreamExt;
@@ -35,19 +36,49 @@ pub struct Route {
 
 /// The methods of a server and their handlers: async functions, or tower services.
 ///
+/// The attribute [`service`](macro@crate::service) makes a router of a trait's methods. Here one is made
+/// by hand:
+///
 /// ```
-/// use doorbell::rpc::{Method, Router, Status};
+/// use doorbell::rpc::{Channel, Client, Method, Router, Server};
+///
+/// const GREET: Method<String, String> = Method::new("greeter/greet");
+///
+/// # #[tokio::main]
+/// # async fn main() -> anyhow::Result<()> {
+/// let greeter = Router::new().unary(GREET, |request| async move {
+///     Ok(format!("Hello, {}!", request.into_inner()))
+/// });
+/// let server = Server::builder().add_service(greeter).open("udp:127.0.0.1:0").await?;
+///
+/// let client = Client::new(Channel::connect(server.name()).await?);
+/// let greeting = client.unary(GREET, "Ann".to_owned()).await?.into_inner();
+/// assert_eq!(greeting, "Hello, Ann!");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A router is a tower service too, which runs handlers in the task that calls, without a server: for
+/// tests of handlers, and for services within a process.
+///
+/// ```
+/// use doorbell::rpc::{Client, Method, Router, Status};
 ///
 /// const DIVIDE: Method<(u64, u64), u64> = Method::new("calculator/divide");
 ///
+/// # #[tokio::main]
+/// # async fn main() -> anyhow::Result<()> {
 /// let router = Router::new().unary(DIVIDE, async |request| {
 ///     let (a, b): (u64, u64) = request.into_inner();
 ///     a.checked_div(b).ok_or_else(|| Status::invalid_argument("there is no quotient by zero"))
 /// });
+/// assert_eq!(Client::new(router).unary(DIVIDE, (12, 4)).await?.into_inner(), 3);
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone, Default)]
 pub struct Router {
-    routes: HashMap<u64, Route>,
+    routes: Arc<HashMap<u64, Route>>,
 }
 
 impl Router {
@@ -125,7 +156,7 @@ impl Router {
     #[track_caller]
     pub fn inline(mut self, method: impl Into<MethodId>) -> Self {
         let method = method.into();
-        let route = self.routes.get_mut(&method.number());
+        let route = Arc::make_mut(&mut self.routes).get_mut(&method.number());
         route
             .unwrap_or_else(|| panic!("the router has no method `{method}` to run inline"))
             .inline = true;
@@ -139,7 +170,7 @@ impl Router {
     #[must_use]
     #[track_caller]
     pub fn merge(mut self, other: Self) -> Self {
-        for route in other.routes.into_values() {
+        for route in Arc::unwrap_or_clone(other.routes).into_values() {
             self = self.put_route(route);
         }
         self
@@ -158,7 +189,7 @@ impl Router {
     #[track_caller]
     fn put_route(mut self, route: Route) -> Self {
         let method = route.method;
-        let before = self.routes.insert(method.number(), route);
+        let before = Arc::make_mut(&mut self.routes).insert(method.number(), route);
         match before {
             None => self,
             Some(other) if other.method.path() == method.path() => {
@@ -180,6 +211,33 @@ impl Router {
 impl fmt::Debug for Router {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.methods().map(|method| method.path())).finish()
+    }
+}
+
+impl Service<Request<Body>> for Router {
+    type Response = Response<Body>;
+    type Error = Status;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Status>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let method = request.method();
+        match self.route(method.number()) {
+            Some(route) if method.fits(&route.method) => (route.handler)(request),
+            Some(route) => {
+                let schema = route.method.schema_text();
+                let asked = method.schema_text();
+                let why = format!("{method} is called as `{asked}`, and the router has `{schema}`");
+                Box::pin(async { Err(Status::failed_precondition(why)) })
+            }
+            None => {
+                let why = format!("the router has no method {method}; it has {self:?}");
+                Box::pin(async { Err(Status::unimplemented(why)) })
+            }
+        }
     }
 }
 
