@@ -284,6 +284,5 @@ pub fn derive_plain(input: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn service(options: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as ItemTrait);
-    let code = service::expand(options.into(), &item);
-    code.unwrap_or_else(syn::Error::into_compile_error).into()
+    service::expand(options.into(), &item).into()
 }

@@ -1,7 +1,7 @@
 //! The client of a service: a type with the methods of the trait, over any tower service.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 
 use super::Service;
 use super::method::Method;
@@ -88,8 +88,8 @@ fn constant(service: &Service<'_>, method: &Method) -> TokenStream {
 
 /// The client's function that calls a method.
 fn function(service: &Service<'_>, method: &Method) -> TokenStream {
-    let (rpc, vis, client) = (&service.options.rpc, &service.item.vis, service.name("Client"));
-    let (shared, kind, constant) = (method.shared(), method.kind(), method.constant());
+    let (rpc, vis) = (service.rpc_at(method), &service.item.vis);
+    let (shared, kind, constant) = (method.shared(), method.kind(), service.constant(method));
     let (function, answer) = (&method.signature.ident, &method.signature.output);
     let names = method.arguments.iter().map(|argument| &argument.name);
     let (declared, request) = match &method.arguments[..] {
@@ -103,18 +103,17 @@ fn function(service: &Service<'_>, method: &Method) -> TokenStream {
             (quote!(#(, #declared: #types)*), quote!((#(#names),*)))
         }
     };
-    let request = if method.request.wrapped {
-        request
-    } else {
-        quote!(#rpc::Request::new(#request))
-    };
-    let response = quote! {
-        #rpc::Client::#kind(&self.0, <#client<#rpc::Channel>>::#constant, #request).await
+    let request =
+        if method.request.wrapped { request } else { quote!(#rpc::Request::new(#request)) };
+    let response = quote_spanned! {method.place()=>
+        #rpc::Client::#kind(&self.0, #constant, #request).await
     };
     let response = if method.response.wrapped {
         response
     } else {
-        quote!(::core::result::Result::map(#response, #rpc::Response::into_inner))
+        quote_spanned! {method.place()=>
+            ::core::result::Result::map(#response, #rpc::Response::into_inner)
+        }
     };
     let doc = (!method.is_documented()).then(|| {
         let doc = format!("Calls the method `{}`.", service.path(method));

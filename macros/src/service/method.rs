@@ -84,7 +84,8 @@ impl Method {
             };
             sig.output = ReturnType::Type(*arrow, Box::new(future));
         }
-        let default = self.body.as_ref().map(|body| -> Block { parse_quote!({ async move #body }) });
+        let default =
+            self.body.as_ref().map(|body| -> Block { parse_quote!({ async move #body }) });
         let semi_token = default.is_none().then(Default::default);
         TraitItemFn { attrs: self.attributes.clone(), sig, default, semi_token }
     }
@@ -118,6 +119,12 @@ impl Method {
         format!("({request}) -> {}", self.response.text())
     }
 
+    /// The place of the code that calls the method, and of the code that routes its calls. There the
+    /// compiler reports a type that the codec does not know: at the method's name.
+    pub fn place(&self) -> Span {
+        self.signature.ident.span().resolved_at(Span::call_site())
+    }
+
     /// The name of the functions of `Router` and of `Client` for methods of this kind.
     pub fn kind(&self) -> Ident {
         let name = match (self.request.streams, self.response.streams) {
@@ -126,7 +133,7 @@ impl Method {
             (true, false) => "client_streaming",
             (true, true) => "streaming",
         };
-        Ident::new(name, Span::call_site())
+        Ident::new(name, self.place())
     }
 
     /// The attributes by which the method is left out.

@@ -9,12 +9,12 @@ mod server;
 use std::collections::HashSet;
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, format_ident, quote};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Attribute, Error, Ident, ItemTrait, Result, TraitItem, parse_quote};
 
 use self::method::Method;
-use self::options::ServiceOptions;
+use self::options::{ServiceOptions, is_rpc};
 use crate::refusal::refuse;
 use crate::text;
 
@@ -28,12 +28,30 @@ struct Service<'input> {
 }
 
 /// The trait whose futures are `Send`, its server and its client; or the errors of a trait that is
-/// no service.
-pub fn expand(options: TokenStream, item: &ItemTrait) -> Result<TokenStream> {
-    let service = Service::read(options, item)?;
-    let of_trait = service.rewritten_trait();
-    let (server, client) = (server::code(&service), client::code(&service));
-    Ok(quote!(#of_trait #server #client))
+/// no service, beside the trait itself, so that the compiler does not miss the trait too.
+pub fn expand(options: TokenStream, item: &ItemTrait) -> TokenStream {
+    match Service::read(options, item) {
+        Ok(service) => {
+            let of_trait = service.rewritten_trait();
+            let (server, client) = (server::code(&service), client::code(&service));
+            quote!(#of_trait #server #client)
+        }
+        Err(errors) => {
+            let (errors, item) = (errors.into_compile_error(), without_options(item));
+            quote!(#errors #[allow(dead_code, async_fn_in_trait)] #item)
+        }
+    }
+}
+
+/// The trait without the attributes that are for this macro.
+fn without_options(item: &ItemTrait) -> ItemTrait {
+    let mut item = item.clone();
+    for item in &mut item.items {
+        if let TraitItem::Fn(method) = item {
+            method.attrs.retain(|attribute| !is_rpc(attribute));
+        }
+    }
+    item
 }
 
 impl<'input> Service<'input> {
@@ -80,6 +98,26 @@ impl<'input> Service<'input> {
     fn path(&self, method: &Method) -> String {
         let name = self.options.name.clone();
         format!("{}/{}", name.unwrap_or_else(|| text::name(&self.item.ident)), method.wire_name())
+    }
+
+    /// Code for the constant of a method, at the place of the code for this method.
+    fn constant(&self, method: &Method) -> TokenStream {
+        let (place, rpc, constant) = (method.place(), self.rpc_at(method), method.constant());
+        let mut client = self.name("Client");
+        client.set_span(place);
+        quote_spanned!(place=> <#client<#rpc::Channel>>::#constant)
+    }
+
+    /// The module `rpc`, for code at the place of a method: if a token of an expression is elsewhere,
+    /// the compiler marks all that is between as the place of an error.
+    fn rpc_at(&self, method: &Method) -> TokenStream {
+        let place = method.place();
+        let tokens = self.options.rpc.to_token_stream().into_iter();
+        let moved = tokens.map(|mut token| {
+            token.set_span(place);
+            token
+        });
+        moved.collect()
     }
 
     /// A name for a type parameter that no type of the trait has: the usual one if possible.

@@ -1,7 +1,7 @@
 //! The server of a service: a type that holds what implements the trait, and becomes a router.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 
 use super::Service;
 use super::method::Method;
@@ -78,11 +78,10 @@ pub fn code(service: &Service<'_>) -> TokenStream {
 
 /// A statement that adds a method to a router.
 fn route(service: &Service<'_>, method: &Method) -> TokenStream {
-    let (rpc, of_trait) = (&service.options.rpc, &service.item.ident);
+    let (rpc, of_trait) = (service.rpc_at(method), &service.item.ident);
     let (cfgs, kind, function) = (method.cfgs(), method.kind(), &method.signature.ident);
-    let (client, constant) = (service.name("Client"), method.constant());
-    let constant = quote!(<#client<#rpc::Channel>>::#constant);
-    let body = quote!(#rpc::Request::into_inner(request));
+    let constant = service.constant(method);
+    let body = quote_spanned!(method.place()=> #rpc::Request::into_inner(request));
     let arguments = match &method.arguments[..] {
         [] => quote!(),
         [_] if method.request.wrapped => quote!(, request),
@@ -95,7 +94,7 @@ fn route(service: &Service<'_>, method: &Method) -> TokenStream {
     let taken = (method.arguments.len() > 1).then(|| quote!(let arguments = #body;));
     let inline = method.options.inline.map(|()| quote!(.inline(#constant)));
     let unused = method.arguments.is_empty().then(|| quote!(let _ = request;));
-    quote! {
+    quote_spanned! {method.place()=>
         #(#cfgs)*
         let router = {
             let service = ::core::clone::Clone::clone(&service.0);

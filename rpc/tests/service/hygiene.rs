@@ -1,7 +1,10 @@
 //! Generated code among other names, in other places, and without warnings.
 
 #![deny(warnings, unused, missing_docs, missing_debug_implementations, unreachable_pub)]
-#![allow(missing_docs, reason = "of what is written here: generated items are checked in `documented`")]
+#![allow(
+    missing_docs,
+    reason = "of what is written here: generated items are checked in `documented`"
+)]
 
 use doorbell::rpc::{Code, Router, Status};
 
