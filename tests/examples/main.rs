@@ -96,6 +96,24 @@ fn kv_serves_clients_that_are_other_processes() {
 }
 
 #[test]
+fn greeter_serves_clients_that_are_other_processes() {
+    lab::test(|lab| {
+        let all = printed_in("examples/greeter.rs");
+        let [_, serve, call] = &all[..] else { panic!("a server, and a client: {all:?}") };
+        let device = format!("shm:greeter/{}", std::process::id());
+        for (device, name) in
+            [(&serve.arguments[1], &call.arguments[1]), (&device, &format!("{device}#7"))]
+        {
+            let serve = ["serve", device].map(str::to_owned);
+            let mut server = Program::start(&lab.near, root(), "greeter", &serve);
+            assert_eq!(server.hear("serving as "), format!("{device}#0000000000000007"));
+            let call = ["call", name, "Ann"].map(str::to_owned);
+            assert_eq!(run(&lab.near, "greeter", &call), "Hello Ann\n");
+        }
+    });
+}
+
+#[test]
 fn transfer_goes_from_one_process_to_another() {
     lab::test(|lab| {
         let all = printed_in("examples/transfer.rs");

@@ -32,7 +32,6 @@ mod bare {
     trait Future {}
     trait Clone {
         fn clone(&self) {}
-        fn into_inner(&self) {}
         fn deref(&self) {}
     }
     impl<T> Clone for T {}
