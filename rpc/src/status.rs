@@ -156,22 +156,29 @@ impl Status {
     }
 
     /// The status that an error of a middleware is: the status itself if the error is one or was
-    /// caused by one, else [`Code::DeadlineExceeded`], [`Code::ResourceExhausted`] or
-    /// [`Code::Unknown`] by what the error's name says of it.
+    /// caused by one. Else the code is [`Code::DeadlineExceeded`] for an `Elapsed` of tower or Tokio,
+    /// [`Code::ResourceExhausted`] for tower's `Overloaded`, and [`Code::Unknown`] for other errors.
     #[must_use]
     pub fn from_error(error: Box<dyn Error + Send + Sync>) -> Self {
         let error = match error.downcast::<Self>() {
             Ok(status) => return *status,
             Err(other) => other,
         };
+        let mut code = Code::Unknown;
         let mut cause: Option<&(dyn Error + 'static)> = Some(&*error);
         while let Some(found) = cause {
             if let Some(status) = found.downcast_ref::<Self>() {
                 return status.clone();
             }
+            // The types are those of many crates: `Elapsed` of tower and of Tokio, for one.
+            match format!("{found:?}").split(|at: char| !at.is_alphanumeric()).next() {
+                Some("Elapsed") => code = Code::DeadlineExceeded,
+                Some("Overloaded") => code = Code::ResourceExhausted,
+                _ => {}
+            }
             cause = found.source();
         }
-        Self::unknown(error.to_string()).with_source(error)
+        Self::new(code, error.to_string()).with_source(error)
     }
 
     /// The code.

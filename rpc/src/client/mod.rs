@@ -33,7 +33,7 @@ use self::held::Held;
 use crate::context::{Inherited, earlier};
 use crate::message::{Body, Request, Response};
 use crate::status::Status;
-use crate::wire::{CallHead, Content, Flags};
+use crate::wire::{CallHead, Content, Flags, NO_METHOD};
 
 /// A channel to a server: a tower service that sends requests over one connection, which it makes again
 /// when it has ended. Clones share the connection.
@@ -214,7 +214,7 @@ fn remaining(deadline: Option<Instant>) -> Result<u64, Status> {
 /// The status with the path of the method if the server does not have that: it knows the number alone.
 fn unknown_method(status: Status, method: crate::MethodId) -> Status {
     match status.code() {
-        crate::Code::Unimplemented => {
+        crate::Code::Unimplemented if status.message().starts_with(NO_METHOD) => {
             Status::unimplemented(format!("calling {method}: {}", status.message()))
         }
         _ => status,

@@ -20,7 +20,7 @@ use crate::random;
 use crate::status::Status;
 use crate::stream::Streams;
 use crate::wire::{
-    self, CallHead, CallWords, Hello, HelloWords, Received, VERSION, WELCOME, Welcome,
+    self, CallHead, CallWords, Hello, HelloWords, NO_METHOD, Received, VERSION, WELCOME, Welcome,
 };
 
 /// A server's methods and its state, which its Active Messages work on.
@@ -228,10 +228,8 @@ impl Core {
         let mut known: Vec<_> = self.router.methods().map(|method| method.path()).collect();
         known.sort_unstable();
         known.truncate(20);
-        Status::unimplemented(format!(
-            "the server has no such method; it has {}",
-            if known.is_empty() { "none".to_owned() } else { known.join(", ") }
-        ))
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Status::unimplemented(format!("{NO_METHOD}; it has {known}"))
     }
 
     /// Stops what runs for a client whose connection has ended.

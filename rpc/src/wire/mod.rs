@@ -44,3 +44,7 @@ pub const WELCOME: ReplyId<WelcomeWords> = ReplyId::new(0, "rpc welcome");
 pub const ANSWER: ReplyId<[u64; 2]> = ReplyId::new(1, "rpc answer");
 /// As [`GRANT`].
 pub const GRANTED: ReplyId<[u64; 3]> = ReplyId::new(2, "rpc granted");
+
+/// How the message begins with which a server refuses a call of a method that it does not have. The
+/// client adds the path, of which the server has seen the number alone.
+pub const NO_METHOD: &str = "the server has no method of that path";

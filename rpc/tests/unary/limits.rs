@@ -1,0 +1,90 @@
+//! Limits: calls in flight at a client, handlers that run at a server.
+
+use std::sync::atomic::Ordering;
+
+use doorbell::rpc::{Channel, Client, Code, Server};
+
+use crate::{Device, HOLD, Stage, connected, echoes, in_time, over_each_device, waits};
+
+over_each_device! {
+    a_call_beyond_those_in_flight_waits_for_one_to_end,
+    a_call_beyond_those_in_flight_is_shed_if_the_channel_sheds,
+    a_call_that_waits_for_its_turn_may_be_dropped,
+    a_call_beyond_the_handlers_that_may_run_is_refused,
+}
+
+async fn a_call_beyond_those_in_flight_waits_for_one_to_end(device: Device) {
+    let stage = Stage::default();
+    let server = stage.open(device).await;
+    let channel = Channel::builder().in_flight(1).connect(server.name()).await;
+    let channel = channel.expect("a connection");
+    assert_eq!(channel.room(), 1);
+    let client = Client::new(channel.clone());
+    let calls = [1, 2, 3].map(|number| {
+        let client = client.clone();
+        tokio::spawn(async move { client.unary(HOLD, number).await })
+    });
+    stage.has_begun().await;
+    assert_eq!(channel.room(), 0);
+    // Whatever was sent beside the first call is there before the answer to a later one.
+    echoes(&connected(&server).await).await;
+    assert_eq!(stage.begun(), 0);
+    stage.go(3);
+    for (call, number) in calls.into_iter().zip(1..) {
+        let held = in_time(call).await.expect("no panic").expect("an answer");
+        assert_eq!(held.into_inner(), number);
+    }
+    assert_eq!(stage.0.most_running.load(Ordering::SeqCst), 1);
+    assert_eq!(channel.room(), 1);
+}
+
+async fn a_call_beyond_those_in_flight_is_shed_if_the_channel_sheds(device: Device) {
+    let stage = Stage::default();
+    let server = stage.open(device).await;
+    let channel = Channel::builder().in_flight(1).shed().connect(server.name()).await;
+    let client = Client::new(channel.expect("a connection"));
+    let first = client.clone();
+    let first = tokio::spawn(async move { first.unary(HOLD, 1).await });
+    stage.has_begun().await;
+    let status = in_time(client.unary(HOLD, 2)).await.expect_err("one is in flight");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    stage.go(1);
+    in_time(first).await.expect("no panic").expect("an answer");
+    echoes(&client).await;
+    assert_eq!(stage.begun(), 0);
+}
+
+async fn a_call_that_waits_for_its_turn_may_be_dropped(device: Device) {
+    let stage = Stage::default();
+    let server = stage.open(device).await;
+    let channel = Channel::builder().in_flight(1).connect(server.name()).await;
+    let channel = channel.expect("a connection");
+    let client = Client::new(channel.clone());
+    let first = client.clone();
+    let first = tokio::spawn(async move { first.unary(HOLD, 1).await });
+    stage.has_begun().await;
+    let mut second = Box::pin(client.unary(HOLD, 2));
+    assert!(waits(&mut second).await);
+    drop(second);
+    stage.go(1);
+    in_time(first).await.expect("no panic").expect("an answer");
+    echoes(&client).await;
+    assert_eq!((stage.begun(), channel.room()), (0, 1));
+}
+
+async fn a_call_beyond_the_handlers_that_may_run_is_refused(device: Device) {
+    let stage = Stage::default();
+    let server = Server::builder().add_service(stage.router()).most_running(1);
+    let server = server.open(device.any()).await.expect("a server");
+    let client = connected(&server).await;
+    let first = client.clone();
+    let first = tokio::spawn(async move { first.unary(HOLD, 1).await });
+    stage.has_begun().await;
+    assert_eq!(server.running(), 1);
+    let status = in_time(client.unary(HOLD, 2)).await.expect_err("one runs");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    stage.go(1);
+    in_time(first).await.expect("no panic").expect("an answer");
+    echoes(&client).await;
+    assert_eq!(stage.begun(), 0);
+}
