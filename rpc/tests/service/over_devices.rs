@@ -67,7 +67,6 @@ async fn methods_are_called_by_hand_by_their_constants_and_by_their_paths() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "streams are not carried yet"]
 async fn a_server_streams() {
     over_each_device(async |greeter, _server| {
         let counted = all(greeter.count(1000).await.expect("a stream")).await;
@@ -78,7 +77,6 @@ async fn a_server_streams() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "streams are not carried yet"]
 async fn a_client_streams() {
     over_each_device(async |greeter, _server| {
         assert_eq!(greeter.sum(stream::iter(0..=1000)).await.expect("a sum"), 500_500);
@@ -88,7 +86,6 @@ async fn a_client_streams() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "streams are not carried yet"]
 async fn both_sides_stream_with_metadata_and_answer_before_the_request_has_ended() {
     over_each_device(async |greeter, _server| {
         let (words, said) = tokio::sync::mpsc::unbounded_channel::<String>();
