@@ -8,6 +8,7 @@ use doorbell_am::{Bundle, Endpoint, EndpointBuilder, OpenError};
 use super::core::{Core, Limits};
 use super::router::Router;
 use super::{Open, Server};
+use crate::health::Health;
 
 /// How a server is to be, from its methods to its device.
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub struct ServerBuilder {
     router: Router,
     endpoint: EndpointBuilder,
     limits: Limits,
+    health: Option<Health>,
 }
 
 impl Default for ServerBuilder {
@@ -23,6 +25,7 @@ impl Default for ServerBuilder {
         Self {
             router: Router::new(),
             endpoint: Endpoint::builder(),
+            health: None,
             limits: Limits {
                 running: 65_536,
                 longest: 64 << 20,
@@ -45,6 +48,17 @@ impl ServerBuilder {
     #[track_caller]
     pub fn add_service(self, service: impl Into<Router>) -> Self {
         Self { router: self.router.merge(service.into()), ..self }
+    }
+
+    /// Has clients check and watch the health of the server, by the methods `doorbell.health/check` and
+    /// `doorbell.health/watch`. When the server [shuts down](Server::shutdown), everything is
+    /// [`NotServing`](crate::ServingStatus::NotServing).
+    ///
+    /// # Panics
+    /// When the server has a health already.
+    #[track_caller]
+    pub fn health(self, health: &Health) -> Self {
+        Self { health: Some(health.clone()), ..self.add_service(health.router()) }
     }
 
     /// The number by which clients name the server at its device's address: one that nobody can guess
@@ -96,7 +110,7 @@ impl ServerBuilder {
     pub async fn open(self, device: &str) -> Result<Server, OpenError> {
         let core = Core::new(self.router, self.limits);
         let endpoint = settled(self.endpoint).open(device, core.handlers()).await?;
-        Ok(Server(Arc::new(Open::new(endpoint, core).await?)))
+        Ok(Server(Arc::new(Open::new(endpoint, core, self.health).await?)))
     }
 
     /// Opens the server on a bundle, whose NIC it shares with other endpoints.
@@ -106,7 +120,7 @@ impl ServerBuilder {
     pub async fn open_on(self, bundle: &Bundle) -> Result<Server, OpenError> {
         let core = Core::new(self.router, self.limits);
         let endpoint = settled(self.endpoint).open_on(bundle, core.handlers()).await?;
-        Ok(Server(Arc::new(Open::new(endpoint, core).await?)))
+        Ok(Server(Arc::new(Open::new(endpoint, core, self.health).await?)))
     }
 }
 

@@ -20,6 +20,7 @@ pub use builder::ServerBuilder;
 pub use router::Router;
 
 use self::core::Core;
+use crate::health::Health;
 
 /// A server that takes calls.
 ///
@@ -31,6 +32,7 @@ pub struct Server(Arc<Open>);
 struct Open {
     endpoint: Endpoint,
     core: Arc<Core>,
+    health: Option<Health>,
     /// Tasks that take lines for long bodies, and forget clients which have gone.
     tasks: [AbortHandle; 3],
 }
@@ -69,7 +71,11 @@ impl Server {
     /// [`Unavailable`](crate::Code::Unavailable), handlers that run are waited for, and their answers
     /// sent. A handler that never ends holds the end up: bound the wait with `tokio::time::timeout`, and
     /// drop the server.
+    ///
+    /// Before that, the server's [health](ServerBuilder::health) is set to
+    /// [`NotServing`](crate::ServingStatus::NotServing), and those who watch it are told.
     pub async fn shutdown(&self) {
+        self.0.health.iter().for_each(Health::shut_down);
         self.0.core.close().await;
         self.0.endpoint.unmap_all().await;
     }
@@ -88,7 +94,11 @@ impl fmt::Debug for Server {
 const SWEEP: Duration = Duration::from_secs(5);
 
 impl Open {
-    async fn new(endpoint: Endpoint, core: Arc<Core>) -> Result<Self, OpenError> {
+    async fn new(
+        endpoint: Endpoint,
+        core: Arc<Core>,
+        health: Option<Health>,
+    ) -> Result<Self, OpenError> {
         let nic = endpoint.nic().clone();
         let listener = nic.listen(ServiceId(core.number)).await?;
         let lines = {
@@ -100,7 +110,7 @@ impl Open {
         };
         let watches = tokio::spawn(watches(&endpoint, core.clone()));
         let tasks = [tokio::spawn(lines), tokio::spawn(sweeps(core.clone())), watches];
-        Ok(Self { endpoint, core, tasks: tasks.map(|task| task.abort_handle()) })
+        Ok(Self { endpoint, core, health, tasks: tasks.map(|task| task.abort_handle()) })
     }
 }
 
