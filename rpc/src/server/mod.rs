@@ -40,6 +40,7 @@ struct Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
+        self.core.sessions().close();
     }
 }
 

@@ -98,6 +98,13 @@ impl Sessions {
         }
     }
 
+    /// Stops all handlers that wait, forgets all sessions, and opens none any more.
+    pub fn close(&mut self) {
+        self.most = 0;
+        let waiting = self.by_number.drain().flat_map(|(_, session)| session.waiting);
+        waiting.for_each(|(_, (_, stop))| stop.abort());
+    }
+
     /// The connections of sessions that have ended.
     pub fn peers_gone(&self) -> Vec<Peer> {
         let peers = self.by_number.values().map(|session| &session.peer);
