@@ -40,22 +40,28 @@ mod context;
 mod health;
 mod message;
 mod metadata;
+mod meters;
 mod method;
+mod observed;
 mod server;
 mod status;
 mod stream;
+mod trace;
 mod wire;
 
 pub use client::{Backoff, Channel, ChannelBuilder, Client, Sending};
 pub use codec::{Codec, CodecError, Postcard, Raw};
-pub use context::deadline;
+pub use context::{deadline, trace_context};
 pub use doorbell_macros::service;
 pub use health::{Health, HealthClient, ServingStatus};
 pub use message::{Body, IntoStreamingRequest, Pieces, Request, Response, Streaming};
 pub use metadata::{MOST_METADATA, Metadata, Value};
+#[cfg(feature = "metrics")]
+pub use meters::record_nic;
 pub use method::{Method, MethodId};
 pub use server::{Router, Server, ServerBuilder};
 pub use status::{Code, Status};
+pub use trace::{InvalidTraceContext, TraceContext};
 
 /// A number that nobody can guess, and not zero.
 fn random() -> u64 {

@@ -101,7 +101,13 @@ impl Metadata {
 
     /// How many bytes the metadata takes on the wire.
     pub(crate) fn encoded_len(&self) -> usize {
-        self.pairs.iter().map(|(name, value)| 4 + name.len() + value.len()).sum()
+        let lens = self.pairs.iter().map(|(name, value)| (name.len(), value.len()));
+        lens.map(|(name, value)| Self::encoded_pair_len(name, value)).sum()
+    }
+
+    /// How many bytes a name and a value of so many bytes take on the wire.
+    pub(crate) const fn encoded_pair_len(name: usize, value: usize) -> usize {
+        4 + name + value
     }
 
     /// Appends the metadata to a message: for each pair a byte and two with the lengths, the name, and

@@ -45,7 +45,10 @@ pub enum Code {
 }
 
 impl Code {
-    const ALL: [Self; 17] = [
+    /// How many codes there are.
+    pub(crate) const COUNT: usize = 17;
+
+    const ALL: [Self; Self::COUNT] = [
         Self::Ok,
         Self::Cancelled,
         Self::Unknown,

@@ -12,6 +12,7 @@ use doorbell_verbs::{
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::Notify;
 
+use crate::meters;
 use crate::status::Status;
 
 /// How many bytes a write has at most, and how many writes are under way.
@@ -71,7 +72,9 @@ impl Line {
                 })
             }
         });
-        stream::iter(parts).buffered(AT_ONCE).try_collect().await
+        stream::iter(parts).buffered(AT_ONCE).try_collect::<()>().await?;
+        meters::body_sent(body.len());
+        Ok(())
     }
 
     /// Whether the connection has not ended.

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::line::Line;
 use super::pool::Pool;
+use crate::meters;
 use crate::status::Status;
 use crate::stream::Key;
 use crate::wire::{LEND, WRITTEN};
@@ -118,6 +119,7 @@ impl Transfers {
             Ok(false) => return Err(gone(&"its sender has given it up")),
             Err(_) => return Err(gone(&"the connection has ended")),
         }
+        meters::body_received(len);
         // From here on nobody can write there any more.
         let region = registered.revoke_now().map_err(|why| gone(&why))?;
         drop(region);

@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 use super::calls::Calls;
 use super::connector::{Backoff, Connector};
 use super::{Channel, Inner};
+use crate::meters::PermitMeter;
 use crate::status::Status;
 
 /// How a channel is to be, from its limits to its device.
@@ -147,11 +148,13 @@ impl ChannelBuilder {
 
     fn over(self, endpoint: Endpoint, calls: Arc<Calls>, name: Name) -> Channel {
         let watch = watch(&endpoint, calls.clone());
+        let permit_meter = PermitMeter::new(&name, self.in_flight);
         Channel(Arc::new(Inner {
             calls,
             watch,
             connector: Connector::new(endpoint, name, self.backoff, self.patience),
             permits: Semaphore::new(self.in_flight),
+            permit_meter,
             most: self.in_flight,
             sheds: self.sheds,
             timeout: self.timeout,

@@ -4,10 +4,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use doorbell_am::{Endpoint, Name};
+use doorbell_verbs::Nic;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::connection::Connection;
+use crate::meters;
 use crate::status::Status;
 
 /// How long a channel waits between attempts to connect.
@@ -66,6 +68,10 @@ impl Connector {
         &self.name
     }
 
+    pub fn nic(&self) -> &Nic {
+        self.endpoint.nic()
+    }
+
     /// The connection, if there is one.
     pub fn current(&self) -> Option<Arc<Connection>> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
@@ -108,6 +114,9 @@ impl Connector {
         let opened = Connection::open(&self.endpoint, &self.name, self.client, attempts.session);
         match opened.await {
             Ok(connection) => {
+                if attempts.session != 0 {
+                    meters::reconnected(&self.name);
+                }
                 let session = connection.session;
                 *attempts = Attempts { session, ..Attempts::default() };
                 let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);

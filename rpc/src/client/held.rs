@@ -50,6 +50,6 @@ impl Stream for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.channel.permits.add_permits(1);
+        self.channel.give_back();
     }
 }

@@ -7,6 +7,7 @@ mod connector;
 mod held;
 mod typed;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -17,10 +18,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::Name;
+use doorbell_verbs::Nic;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tower_service::Service;
+use tracing::Instrument;
 
 pub use builder::ChannelBuilder;
 pub use connector::Backoff;
@@ -32,7 +35,11 @@ use self::connector::Connector;
 use self::held::Held;
 use crate::context::{Inherited, earlier};
 use crate::message::{Body, Request, Response};
+use crate::metadata::Metadata;
+use crate::meters::{self, Meters, PermitMeter};
+use crate::observed::Observed;
 use crate::status::Status;
+use crate::trace::{self, TraceContext};
 use crate::wire::{CallHead, Content, Flags, NO_METHOD};
 
 /// A channel to a server: a tower service that sends requests over one connection, which it makes again
@@ -49,6 +56,7 @@ struct Inner {
     /// Ends the calls of connections that have ended.
     watch: AbortHandle,
     permits: Semaphore,
+    permit_meter: PermitMeter,
     most: usize,
     /// Whether a call beyond the most in flight fails rather than waits.
     sheds: bool,
@@ -95,16 +103,37 @@ impl Channel {
         self.0.permits.available_permits()
     }
 
+    /// The NIC by which the channel sends and receives, for its statistics.
+    #[must_use]
+    pub fn nic(&self) -> &Nic {
+        self.0.connector.nic()
+    }
+
     /// Sends a request, and waits for the response.
     ///
     /// # Errors
     /// The status that the server has answered with, or why there is no answer.
     pub async fn send(&self, mut request: Request<Body>) -> Result<Response<Body>, Status> {
         let own = self.0.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let deadline = earlier(request.deadline().or(own), Inherited::here().deadline);
+        let inherited = Inherited::here();
+        let deadline = earlier(request.deadline().or(own), inherited.deadline);
         request.set_deadline(deadline);
+        let (span, trace) = trace::call(&request, self.name(), inherited.trace);
+        let observed = Observed::new(span, Meters::of_client(request.method()), deadline);
+        let answer = self.answer(request, trace).instrument(observed.span()).await;
+        observed.answered(answer, Inherited::default())
+    }
+
+    /// Sends a request with the context of a trace, when there is a permit for it, and waits for the
+    /// response.
+    async fn answer(
+        &self,
+        request: Request<Body>,
+        trace: Option<TraceContext>,
+    ) -> Result<Response<Body>, Status> {
+        let deadline = request.deadline();
         let permit = self.0.permit(deadline).await?;
-        let response = self.0.send(request).await?;
+        let response = self.0.send(request, trace).await?;
         let (metadata, body) = response.into_parts();
         let body = match body {
             Body::Whole(bytes) => Body::Whole(bytes),
@@ -123,9 +152,40 @@ impl Drop for Inner {
     }
 }
 
+/// The right of a call to be in flight, until this is dropped.
+struct Permit<'i>(&'i Inner);
+
+impl Permit<'_> {
+    /// Leaves the permit to whoever [gives it back](Inner::give_back).
+    fn forget(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.0.give_back();
+    }
+}
+
 impl Inner {
     /// Waits until a call more may be in flight.
-    async fn permit(&self, deadline: Option<Instant>) -> Result<SemaphorePermit<'_>, Status> {
+    async fn permit(&self, deadline: Option<Instant>) -> Result<Permit<'_>, Status> {
+        self.semaphore_permit(deadline).await?.forget();
+        self.permit_meter.take();
+        Ok(Permit(self))
+    }
+
+    /// Gives a permit back.
+    fn give_back(&self) {
+        self.permit_meter.give_back();
+        self.permits.add_permits(1);
+    }
+
+    async fn semaphore_permit(
+        &self,
+        deadline: Option<Instant>,
+    ) -> Result<SemaphorePermit<'_>, Status> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
         }
@@ -152,7 +212,11 @@ impl Inner {
 
     /// Sends a request over the connection; if that ends, over the next one, unless the call may have
     /// run and must not run twice.
-    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Status> {
+    async fn send(
+        &self,
+        request: Request<Body>,
+        trace: Option<TraceContext>,
+    ) -> Result<Response<Body>, Status> {
         let (method, deadline) = (request.method(), request.deadline());
         let call = self.next.fetch_add(1, Ordering::Relaxed);
         let metadata = request.metadata().clone();
@@ -175,7 +239,9 @@ impl Inner {
                      again"
                 )));
             }
-            let content = Content::new(&metadata, body.clone(), connection.longest_message())?;
+            let most = connection.longest_message();
+            let metadata = with_trace(&metadata, trace.as_ref(), most);
+            let content = Content::new(&metadata, body.clone(), most)?;
             let head = CallHead {
                 session: connection.session,
                 call,
@@ -197,8 +263,21 @@ impl Inner {
                 }
             }
             resends += 1;
+            meters::resent(method);
         }
     }
+}
+
+/// The metadata of a call with the context of its trace, for messages of at most `most` bytes.
+fn with_trace<'m>(
+    metadata: &'m Metadata,
+    trace: Option<&TraceContext>,
+    most: usize,
+) -> Cow<'m, Metadata> {
+    let Some(trace) = trace else { return Cow::Borrowed(metadata) };
+    let mut metadata = metadata.clone();
+    trace.write_within(&mut metadata, Content::most_metadata(most));
+    Cow::Owned(metadata)
 }
 
 /// The microseconds until a deadline, at least one; zero if there is none.

@@ -16,6 +16,7 @@ use super::running::{Room, Running, stoppably};
 use super::sessions::Sessions;
 use crate::bulk::{Lines, Transfers};
 use crate::message::{Body, Request};
+use crate::meters;
 use crate::random;
 use crate::status::Status;
 use crate::stream::Streams;
@@ -111,12 +112,12 @@ impl Core {
         let payload = request.take_payload();
         let (route, room) = match self.admit(&head) {
             Ok(admitted) => admitted,
-            Err(status) => return Encoded::error(&status).answer_here(request, head.call),
+            Err(status) => return refused(&status).answer_here(request, head.call),
         };
         let peer = request.peer();
         let (call, long) = match self.opened(&head, route, payload, &peer) {
             Ok(opened) => opened,
-            Err(status) => return Encoded::error(&status).answer_here(request, head.call),
+            Err(status) => return refused(&status).answer_here(request, head.call),
         };
         if head.flags.streams || long.is_some() {
             // What follows may take long, and is not to hold a credit of Active Messages meanwhile.
@@ -166,7 +167,7 @@ impl Core {
                 let call = call.map(|_| Body::Whole(body));
                 Running::begin(&self, peer, head, &route, call, room).run(way).await;
             }
-            Some(Err(status)) => way.answer(&self, &peer, head, Encoded::error(&status)).await,
+            Some(Err(status)) => way.answer(&self, &peer, head, refused(&status)).await,
             None => {}
         }
     }
@@ -258,4 +259,11 @@ impl Core {
             ended.await;
         }
     }
+}
+
+/// The answer to a call whose handler does not run.
+#[cold]
+fn refused(status: &Status) -> Encoded {
+    meters::refused(status.code());
+    Encoded::error(status)
 }

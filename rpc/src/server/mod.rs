@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_am::{Endpoint, Event, Name, OpenError};
-use doorbell_verbs::ServiceId;
+use doorbell_verbs::{Nic, ServiceId};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
@@ -66,6 +66,12 @@ impl Server {
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.0.core.sessions().len()
+    }
+
+    /// The NIC by which the server receives and sends, for its statistics.
+    #[must_use]
+    pub fn nic(&self) -> &Nic {
+        self.0.endpoint.nic()
     }
 
     /// Ends the server gracefully: from now on calls are refused with

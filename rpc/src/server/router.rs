@@ -13,6 +13,7 @@ use tower_service::Service;
 
 use crate::codec::{Codec, encoded};
 use crate::message::{Body, Request, Response, Streaming};
+use crate::meters::Meters;
 use crate::method::{Method, MethodId};
 use crate::status::Status;
 
@@ -30,6 +31,7 @@ pub type Handler = Arc<dyn Fn(Request<Body>) -> Answering + Send + Sync>;
 pub struct Route {
     pub method: MethodId,
     pub handler: Handler,
+    pub meters: Meters,
     /// Whether the handler may run where its request was received.
     pub inline: bool,
 }
@@ -183,7 +185,8 @@ impl Router {
 
     #[track_caller]
     fn put(self, method: MethodId, handler: Handler) -> Self {
-        self.put_route(Route { method, handler, inline: false })
+        let meters = Meters::of_server(method);
+        self.put_route(Route { method, handler, meters, inline: false })
     }
 
     #[track_caller]

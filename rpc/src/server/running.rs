@@ -10,21 +10,24 @@ use doorbell_am as am;
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable};
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use super::answer::{Encoded, Way};
 use super::core::Core;
 use super::router::{Answered, Answering, Route};
 use crate::context::Inherited;
 use crate::message::{Body, Request};
+use crate::observed::Observed;
 use crate::status::Status;
+use crate::trace;
 use crate::wire::CallHead;
 
 /// How long a handler may hold the credit of Active Messages with which its call was sent. After that
 /// the client is told that the call runs, and gets the credit back.
 const HOLDS_CREDIT: Duration = Duration::from_millis(20);
 
-/// A call whose handler runs: the handler's future, which contains panics and has calls inherit the
-/// deadline, and what the answer needs.
+/// A call whose handler runs: the handler's future, which contains panics, has calls inherit the deadline
+/// and the trace, and tells how the call has ended; and what the answer needs.
 pub struct Running {
     core: Arc<Core>,
     peer: am::Peer,
@@ -49,13 +52,17 @@ impl Running {
     ) -> Self {
         let (deadline, method) = (call.deadline(), route.method.path());
         let handler = route.handler.clone();
-        let inherited = Inherited { deadline };
-        let future = inherited.while_running(async move { handler(call).await });
+        let (span, trace) = trace::handle(&call, &peer);
+        let observed = Observed::new(span, route.meters.clone(), deadline);
+        let span = observed.span();
+        let inherited = Inherited { deadline, trace };
+        let future = inherited.clone().while_running(async move { handler(call).await });
         let contained = AssertUnwindSafe(future).catch_unwind();
-        let future =
-            Box::pin(contained.map(move |outcome| {
-                outcome.unwrap_or_else(|panic| Err(panicked(method, &*panic)))
-            }));
+        let future = contained.map(move |outcome| {
+            let answer = outcome.unwrap_or_else(|panic| Err(panicked(method, &*panic)));
+            observed.answered(answer, inherited)
+        });
+        let future = Box::pin(future.instrument(span));
         let core = core.clone();
         Self { core, peer, head, method, deadline, future, answer: None, room }
     }

@@ -16,6 +16,11 @@ pub struct Content {
 }
 
 impl Content {
+    /// The most bytes of metadata in a message of at most `most` bytes.
+    pub fn most_metadata(most: usize) -> usize {
+        MOST_METADATA.min(most - LENGTH)
+    }
+
     /// Metadata and a body in a message of at most so many bytes, or with the body to follow by RDMA. A
     /// body without metadata is not copied.
     ///
@@ -23,7 +28,7 @@ impl Content {
     /// When the metadata is too long.
     pub fn new(metadata: &Metadata, body: Bytes, most: usize) -> Result<Self, Status> {
         let front = metadata.encoded_len();
-        if front > MOST_METADATA.min(most - LENGTH) {
+        if front > Self::most_metadata(most) {
             return Err(Status::resource_exhausted(format!(
                 "the metadata takes {front} bytes, and {MOST_METADATA} are allowed: put what is longer \
                  into the body"

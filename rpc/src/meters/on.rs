@@ -1,0 +1,228 @@
+//! Meters of calls. The handles to a method's meters are made when it is first called, and kept.
+
+use std::collections::HashMap;
+use std::fmt::{self, Display};
+use std::sync::{Arc, LazyLock, Once, OnceLock, PoisonError, RwLock};
+use std::time::Instant;
+
+use doorbell_verbs::Nic;
+use metrics::{Counter, Gauge, Histogram};
+
+use super::names;
+use crate::method::MethodId;
+use crate::status::Code;
+
+/// The meters of a method at a client or at a server. Clones are handles to the same meters.
+#[derive(Clone)]
+pub struct Meters(Arc<Kept>);
+
+struct Kept {
+    side: &'static Side,
+    method: &'static str,
+    handles: OnceLock<Handles>,
+}
+
+/// What the meters of a side are called.
+struct Side {
+    calls: &'static str,
+    seconds: &'static str,
+    in_flight: &'static str,
+}
+
+static CLIENT: Side = Side {
+    calls: names::CLIENT_CALLS,
+    seconds: names::CLIENT_SECONDS,
+    in_flight: names::CLIENT_IN_FLIGHT,
+};
+
+static SERVER: Side = Side {
+    calls: names::SERVER_CALLS,
+    seconds: names::SERVER_SECONDS,
+    in_flight: names::SERVER_IN_FLIGHT,
+};
+
+struct Handles {
+    /// A counter for each code that a call has ended with.
+    by_code: [OnceLock<Counter>; Code::COUNT],
+    seconds: Histogram,
+    in_flight: Gauge,
+}
+
+/// The meters of all methods that this program calls, by the numbers of the methods' paths. There are as
+/// many as the program has names of methods.
+static OF_CLIENTS: LazyLock<RwLock<HashMap<u64, Meters>>> = LazyLock::new(RwLock::default);
+
+impl Meters {
+    /// Whether anything is counted.
+    pub const ARE_KEPT: bool = true;
+
+    /// The meters of a method that this program calls.
+    pub fn of_client(method: MethodId) -> Self {
+        let number = method.number();
+        let known = OF_CLIENTS.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
+        known.unwrap_or_else(|| {
+            let mut all = OF_CLIENTS.write().unwrap_or_else(PoisonError::into_inner);
+            all.entry(number).or_insert_with(|| Self::new(&CLIENT, method)).clone()
+        })
+    }
+
+    /// The meters of a method that a server has, which the server keeps.
+    pub fn of_server(method: MethodId) -> Self {
+        Self::new(&SERVER, method)
+    }
+
+    fn new(side: &'static Side, method: MethodId) -> Self {
+        Self(Arc::new(Kept { side, method: method.path(), handles: OnceLock::new() }))
+    }
+
+    /// Begins to time a call.
+    pub fn begin(self) -> Timed {
+        self.0.handles().in_flight.increment(1);
+        Timed { meters: self, begun: Instant::now() }
+    }
+}
+
+impl Kept {
+    fn handles(&self) -> &Handles {
+        self.handles.get_or_init(|| {
+            describe();
+            let Self { side, method, .. } = *self;
+            Handles {
+                by_code: [const { OnceLock::new() }; Code::COUNT],
+                seconds: metrics::histogram!(side.seconds, "method" => method),
+                in_flight: metrics::gauge!(side.in_flight, "method" => method),
+            }
+        })
+    }
+
+    fn ended(&self, code: Code) -> &Counter {
+        let counter = &self.handles().by_code[usize::from(code.number())];
+        counter.get_or_init(|| {
+            let Self { side, method, .. } = *self;
+            metrics::counter!(side.calls, "method" => method, "code" => code.to_string())
+        })
+    }
+}
+
+/// A call that is timed. Its end is told once.
+pub struct Timed {
+    meters: Meters,
+    begun: Instant,
+}
+
+impl Timed {
+    pub fn end(&mut self, code: Code) {
+        let kept = &*self.meters.0;
+        let handles = kept.handles();
+        handles.in_flight.decrement(1);
+        handles.seconds.record(self.begun.elapsed());
+        kept.ended(code).increment(1);
+    }
+}
+
+/// The meter of how many calls a channel allows more. Channels to one server add up.
+pub struct PermitMeter {
+    gauge: Gauge,
+    most: usize,
+}
+
+impl PermitMeter {
+    /// The meter of a channel to a server that allows so many calls.
+    pub fn new(server: &impl Display, most: usize) -> Self {
+        describe();
+        let gauge = metrics::gauge!(names::CLIENT_PERMITS, "server" => server.to_string());
+        gauge.increment(most as f64);
+        Self { gauge, most }
+    }
+
+    pub fn take(&self) {
+        self.gauge.decrement(1);
+    }
+
+    pub fn give_back(&self) {
+        self.gauge.increment(1);
+    }
+}
+
+impl Drop for PermitMeter {
+    fn drop(&mut self) {
+        self.gauge.decrement(self.most as f64);
+    }
+}
+
+/// Counts a call that a server has refused before its handler ran.
+pub fn refused(code: Code) {
+    static BY_CODE: [OnceLock<Counter>; Code::COUNT] = [const { OnceLock::new() }; Code::COUNT];
+    let counter = BY_CODE[usize::from(code.number())].get_or_init(|| {
+        describe();
+        metrics::counter!(names::SERVER_REFUSED, "code" => code.to_string())
+    });
+    counter.increment(1);
+}
+
+/// Counts a call that is sent again over another connection.
+pub fn resent(method: MethodId) {
+    metrics::counter!(names::CLIENT_RESENT, "method" => method.path()).increment(1);
+}
+
+/// Counts a connection to a server that was made because the one before had ended.
+pub fn reconnected(server: &impl Display) {
+    metrics::counter!(names::CLIENT_RECONNECTS, "server" => server.to_string()).increment(1);
+}
+
+/// Counts the bytes of a body that was written to the other end's memory.
+pub fn body_sent(len: usize) {
+    static SENT: OnceLock<Counter> = OnceLock::new();
+    count_body(&SENT, "sent", len);
+}
+
+/// Counts the bytes of a body that the other end has written here.
+pub fn body_received(len: usize) {
+    static RECEIVED: OnceLock<Counter> = OnceLock::new();
+    count_body(&RECEIVED, "received", len);
+}
+
+fn count_body(counter: &OnceLock<Counter>, direction: &'static str, len: usize) {
+    let new = || metrics::counter!(names::BODY_BYTES, "direction" => direction);
+    counter.get_or_init(new).increment(len as u64);
+}
+
+/// Sets what a NIC has counted, from packets to retransmissions, in the recorder of the crate `metrics`
+/// that the program has installed, with the NIC's address as the label `nic`. To be called whenever the
+/// metrics are about to be read.
+///
+/// The names are those of
+/// [`Statistics::publish`](doorbell_verbs::Statistics::publish); packets that were sent again are
+/// `doorbell_nic_retransmitted`.
+///
+/// ```
+/// # async fn page(server: doorbell::rpc::Server) {
+/// doorbell::rpc::record_nic(server.nic());
+/// # }
+/// ```
+pub fn record_nic(nic: &Nic) {
+    nic.statistics().publish(&nic.address().to_string());
+}
+
+fn describe() {
+    static DESCRIBED: Once = Once::new();
+    DESCRIBED.call_once(names::describe);
+}
+
+impl fmt::Debug for Meters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Meters").field(&self.0.method).finish()
+    }
+}
+
+impl fmt::Debug for Timed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timed").field("meters", &self.meters).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for PermitMeter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PermitMeter").field("most", &self.most).finish_non_exhaustive()
+    }
+}

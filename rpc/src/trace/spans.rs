@@ -1,0 +1,86 @@
+//! The spans of calls, which `tracing` subscribers see.
+
+use std::fmt::Display;
+
+use tracing::Span;
+use tracing::field::Empty;
+
+use super::TraceContext;
+use crate::message::{Body, Request};
+use crate::status::Code;
+
+/// A span of a call: `call` at a client or `handle` at a server. Where no subscriber is interested it is
+/// disabled, and costs a look at that.
+#[derive(Debug)]
+pub struct CallSpan(pub Span);
+
+/// Makes a span at the level that all spans of calls have.
+macro_rules! span {
+    ($($parent:ident: $none:expr,)? $name:literal, $method:expr, $peer:expr) => {
+        tracing::debug_span!(
+            target: "doorbell_rpc::trace",
+            $($parent: $none,)?
+            $name,
+            method = $method,
+            peer = %$peer,
+            code = Empty,
+            trace_id = Empty,
+            span_id = Empty,
+            parent_id = Empty,
+        )
+    };
+}
+
+/// Begins the span `call` of a request to a server, whose name is `peer`. Returns it with the context that
+/// is to be added to the request's metadata, if any is.
+///
+/// The context in the metadata goes before the one that is inherited. A span that a subscriber is
+/// interested in is a child of either, or the root of a trace; without a subscriber the context is passed
+/// on as it is.
+pub fn call(
+    request: &Request<Body>,
+    peer: &impl Display,
+    inherited: Option<TraceContext>,
+) -> (CallSpan, Option<TraceContext>) {
+    let span = CallSpan(span!("call", request.method().path(), peer));
+    let given = TraceContext::from_metadata(request.metadata());
+    if span.0.is_disabled() {
+        return (span, inherited.filter(|_| given.is_none()));
+    }
+    let context = span.begin(given.or(inherited));
+    (span, Some(context))
+}
+
+/// Begins the span `handle` of a request that came from `peer`. Returns it with the context of the calls
+/// that the handler makes.
+pub fn handle(request: &Request<Body>, peer: &impl Display) -> (CallSpan, Option<TraceContext>) {
+    // Whatever task happens to receive a request has nothing to do with it.
+    let span = CallSpan(span!(parent: None, "handle", request.method().path(), peer));
+    let given = TraceContext::from_metadata(request.metadata());
+    if span.0.is_disabled() {
+        return (span, given);
+    }
+    let context = span.begin(given);
+    (span, Some(context))
+}
+
+impl CallSpan {
+    /// Records the numbers of the span below a parent, or of the root of a trace. Returns the span's
+    /// context.
+    fn begin(&self, parent: Option<TraceContext>) -> TraceContext {
+        let context = parent.as_ref().map_or_else(TraceContext::root, TraceContext::child);
+        self.0.record("trace_id", format_args!("{:032x}", context.trace_id()));
+        self.0.record("span_id", format_args!("{:016x}", context.span_id()));
+        if let Some(parent) = parent {
+            self.0.record("parent_id", format_args!("{:016x}", parent.span_id()));
+        }
+        context
+    }
+
+    /// Records how the call has ended.
+    pub fn end(&self, code: Code) {
+        if !self.0.is_disabled() {
+            self.0.record("code", format_args!("{code}"));
+        }
+    }
+}
