@@ -61,8 +61,9 @@ impl Device {
         }
     }
 
-    /// A device that nobody else has, and that can be opened again: on UDP an address of the loopback
-    /// network that belongs to this process.
+    /// A device that nobody else has, and that can be opened again. On UDP that is an address of the
+    /// loopback network for this process alone, and not the port of RoCE, whose peers have to have that
+    /// port too.
     fn fixed(self) -> String {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -70,7 +71,7 @@ impl Device {
             Self::Shm => format!("shm:rpc-unary/{process}/{number}"),
             Self::Udp => {
                 let [_, a, b, c] = process.to_be_bytes();
-                format!("udp:127.{}.{b}.{c}:{}", a | 0x80, 4791 + number)
+                format!("udp:127.{}.{b}.{c}:{}", a | 0x80, 5000 + number)
             }
         }
     }
