@@ -303,12 +303,16 @@ impl<T> From<T> for Response<T> {
 ///
 /// A handler returns one that it makes of any stream by [`Streaming::new`]. After an error there is
 /// nothing more.
-pub struct Streaming<T>(Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>);
+pub struct Streaming<T> {
+    messages: Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>,
+    /// Whether there was an error, behind which nothing comes.
+    over: bool,
+}
 
 impl<T> Streaming<T> {
     /// A stream of messages and errors. The first error ends it, and is what the other side gets.
     pub fn new(messages: impl Stream<Item = Result<T, Status>> + Send + 'static) -> Self {
-        Self(Box::pin(messages))
+        Self { messages: Box::pin(messages), over: false }
     }
 
     /// The next message; `None` at the end.
@@ -316,7 +320,7 @@ impl<T> Streaming<T> {
     /// # Errors
     /// What the other side has ended the stream with, or what has become of the connection.
     pub async fn message(&mut self) -> Result<Option<T>, Status> {
-        std::future::poll_fn(|context| self.0.as_mut().poll_next(context)).await.transpose()
+        std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
     }
 }
 
@@ -324,11 +328,16 @@ impl<T> Stream for Streaming<T> {
     type Item = Result<T, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.as_mut().poll_next(context)
+        if self.over {
+            return Poll::Ready(None);
+        }
+        let next = self.messages.as_mut().poll_next(context);
+        self.over = matches!(next, Poll::Ready(Some(Err(_))));
+        next
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
+        if self.over { (0, Some(0)) } else { self.messages.size_hint() }
     }
 }
 

@@ -226,3 +226,18 @@ impl From<Box<dyn Error + Send + Sync>> for Status {
         Self::from_error(error)
     }
 }
+
+/// The text of an error with those of its sources behind it.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(next) = source {
+        let more = next.to_string();
+        // Some errors have the text of their source in their own.
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = next.source();
+    }
+    text
+}

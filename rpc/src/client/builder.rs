@@ -13,7 +13,7 @@ use super::calls::Calls;
 use super::connector::{Backoff, Connector};
 use super::{Channel, Inner};
 use crate::meters::PermitMeter;
-use crate::status::Status;
+use crate::status::{Status, chain};
 
 /// How a channel is to be, from its limits to its device.
 #[derive(Clone, Debug)]
@@ -171,13 +171,17 @@ fn parsed(name: impl TryInto<Name, Error: Into<NameError>>) -> Result<Name, Stat
 }
 
 fn unopened(device: &str, why: OpenError) -> Status {
-    Status::unavailable(format!("opening {device} for a channel: {why}")).with_source(why)
+    Status::unavailable(format!("opening {device} for a channel: {}", chain(&why))).with_source(why)
 }
 
 /// The device by which a server of a name can be reached.
 fn device_for(name: &Name) -> Result<String, Status> {
     let address = name.address();
+    let at_4791 = address.ends_with(":4791");
     match address.split(':').next() {
+        // Whoever listens at RoCE's own port is reached from that port alone.
+        Some("udp") if address.starts_with("udp:[") && at_4791 => Ok("udp:[::]:4791".to_owned()),
+        Some("udp") if at_4791 => Ok("udp:0.0.0.0:4791".to_owned()),
         Some("udp") if address.starts_with("udp:[") => Ok("udp:[::]:0".to_owned()),
         Some("udp") => Ok("udp:0.0.0.0:0".to_owned()),
         Some("shm") => Ok("shm".to_owned()),

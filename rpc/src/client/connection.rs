@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::calls::{Answer, Answered, Calls, Outcome};
 use crate::bulk::{Line, Offered};
 use crate::message::{Body, Pieces, Response};
-use crate::status::{Code, Status};
+use crate::status::{Code, Status, chain};
 use crate::stream::{Key, pump};
 use crate::wire::{
     self, CALL, CANCEL, CallHead, Content, HELLO, Hello, Received, VERSION, WELCOME, Welcome,
@@ -55,12 +55,12 @@ impl Connection {
         before: u64,
     ) -> Result<Arc<Self>, Status> {
         let peer = endpoint.connect(name).await.map_err(|why| {
-            Status::unavailable(format!("connecting to {name}: {why}")).with_source(why)
+            Status::unavailable(format!("connecting to {name}: {}", chain(&why))).with_source(why)
         })?;
         let hello = Hello { version: VERSION, client, session: before };
         let reply = peer.call(HELLO, hello.words()).await;
         let reply = reply.map_err(|why| {
-            Status::unavailable(format!("greeting {name}: {why}")).with_source(why)
+            Status::unavailable(format!("greeting {name}: {}", chain(&why))).with_source(why)
         })?;
         let words = reply.arguments(WELCOME).map_err(|why| {
             Status::unavailable(format!("{name} is no RPC server: {why}")).with_source(why)

@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use futures_core::Stream;
 use futures_util::StreamExt;
 use tower_service::Service;
 
@@ -356,26 +355,11 @@ impl Router {
 /// The request with a stream of decoded messages.
 fn streamed<A: Send + 'static, C: Codec<A>>(request: Request<Body>) -> Request<Streaming<A>> {
     let method = request.method();
-    request.map(|body| {
-        Streaming::new(ended_by_errors(
-            body.pieces().map(move |piece| decode::<A, C>(method, piece?)),
-        ))
-    })
+    request
+        .map(|body| Streaming::new(body.pieces().map(move |piece| decode::<A, C>(method, piece?))))
 }
 
 /// The response with a stream of encoded messages.
 fn pieces<R: Send + 'static, C: Codec<R>>(response: Response<Streaming<R>>) -> Response<Body> {
     response.map(|messages| Body::stream(messages.map(|message| encoded::<R, C>(message?))))
-}
-
-/// A stream up to its first error.
-fn ended_by_errors<T>(
-    messages: impl Stream<Item = Result<T, Status>>,
-) -> impl Stream<Item = Result<T, Status>> {
-    let mut over = false;
-    messages.take_while(move |message| {
-        let goes_on = !over;
-        over |= message.is_err();
-        std::future::ready(goes_on)
-    })
 }

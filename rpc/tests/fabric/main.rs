@@ -55,7 +55,8 @@ fn router(handled: &Handled) -> Router {
 fn ends(seed: u64, faults: Faults) -> (Ether, [Bundle; 2]) {
     let mut network = Network::new(seed);
     let stations = [network.station(), network.station()];
-    let link = LinkConfig { mtu: 4200, latency: Duration::from_micros(20), ..LinkConfig::default() };
+    let link =
+        LinkConfig { mtu: 4200, latency: Duration::from_micros(20), ..LinkConfig::default() };
     network.link(stations[0], stations[1], link.with_faults(faults));
     let ether = Ether::new(network, Version::V2Ipv4, false);
     let bundles = [0, 1].map(|end| {
