@@ -41,23 +41,24 @@ impl Inherited {
     }
 }
 
-/// When the caller of the handler that the running task belongs to stops waiting: `None` if it waits for
-/// ever, or if the task works on no call.
+/// When the caller of the handler that the running task belongs to stops waiting: `None` if it
+/// waits for ever, or if the task works on no call.
 #[must_use]
 pub fn deadline() -> Option<Instant> {
     Inherited::here().deadline
 }
 
-/// The trace context of the running task: that of the call whose handler the task belongs to, or the one
-/// within whose [scope](TraceContext::scope) the task runs. Calls that the task makes inherit it.
+/// The trace context of the running task: that of the call whose handler the task belongs to, or
+/// the one within whose [scope](TraceContext::scope) the task runs. Calls that the task makes
+/// inherit it.
 #[must_use]
 pub fn trace_context() -> Option<TraceContext> {
     Inherited::here().trace
 }
 
 impl TraceContext {
-    /// Runs a future, whose calls inherit this context: for programs that begin traces, and for tasks
-    /// that a handler starts, which inherit nothing by themselves.
+    /// Runs a future, whose calls inherit this context: for programs that begin traces, and for
+    /// tasks that a handler starts, which inherit nothing by themselves.
     ///
     /// ```
     /// use doorbell::rpc::{TraceContext, trace_context};

@@ -14,8 +14,8 @@ use crate::meters::{Meters, Timed};
 use crate::status::{Code, Status};
 use crate::trace::CallSpan;
 
-/// A call whose end its span and its method's meters are told. A call that is dropped before is one that
-/// was given up, or whose deadline is over.
+/// A call whose end its span and its method's meters are told. A call that is dropped before is one
+/// that was given up, or whose deadline is over.
 #[derive(Debug)]
 pub struct Observed {
     span: CallSpan,
@@ -47,8 +47,8 @@ impl Observed {
         }
     }
 
-    /// Ends the call with its answer; if that is a stream, when the stream ends. What produces the stream
-    /// inherits what the call's handler does.
+    /// Ends the call with its answer; if that is a stream, when the stream ends. What produces the
+    /// stream inherits what the call's handler does.
     pub fn answered(
         mut self,
         answer: Result<Response<Body>, Status>,

@@ -57,8 +57,8 @@ async fn client(server: &Server) -> Client<Channel> {
     Client::new(channel.connect(server.name()).await.expect("the server is there"))
 }
 
-// Handlers that had waited for longer than they may hold a credit went on when their server was dropped.
-// They kept its NIC, and so its address.
+// Handlers that had waited for longer than they may hold a credit went on when their server was
+// dropped. They kept its NIC, and so its address.
 async fn a_server_that_is_dropped_drops_handlers_that_wait(device: &str) {
     let (server, begun, dropped) = server(device).await;
     let client = client(&server).await;

@@ -87,8 +87,8 @@ async fn allocations_per_call(client: &Client<Channel>) -> u64 {
     (ALLOCATIONS.get() - before) / CALLS
 }
 
-/// How often a call may allocate: the futures of the client, of the handler and of what runs the handler,
-/// and the request as Active Messages keep it.
+/// How often a call may allocate: the futures of the client, of the handler and of what runs the
+/// handler, and the request as Active Messages keep it.
 const MOST: u64 = 4;
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A key–value service by RPC: a server, a client, and a load, in one program.
 //!
-//! `cargo run --release -p doorbell-kv-service` starts a server in shared memory, loads it for a second,
-//! and prints what came of it. As processes of their own, on one machine or several:
+//! `cargo run --release -p doorbell-kv-service` starts a server in shared memory, loads it for a
+//! second, and prints what came of it. As processes of their own, on one machine or several:
 //!
 //! ```text
 //! kv_service serve udp:127.0.0.1:5000 --metrics 127.0.0.1:9100

@@ -11,12 +11,13 @@ use crate::store::{Full, Store};
 
 /// The value of a key; `NotFound` if there is none.
 pub const GET: Method<String, String> = Method::new("kv.Store/get").idempotent();
-/// Stores a value under a key. A put that is repeated could undo what somebody else has put meanwhile, so
-/// the method is not idempotent.
+/// Stores a value under a key. A put that is repeated could undo what somebody else has put
+/// meanwhile, so the method is not idempotent.
 pub const PUT: Method<(String, String), ()> = Method::new("kv.Store/put");
 /// Removes a key. The answer says whether the key was there.
 pub const DELETE: Method<String, bool> = Method::new("kv.Store/delete");
-/// All keys with a prefix and their values, in order. What changes meanwhile may or may not be seen.
+/// All keys with a prefix and their values, in order. What changes meanwhile may or may not be
+/// seen.
 pub const SCAN: Method<String, (String, String)> = Method::new("kv.Store/scan").idempotent();
 /// Each change of a key with a prefix, from now on.
 pub const WATCH: Method<String, Change> = Method::new("kv.Store/watch").idempotent();
@@ -71,7 +72,8 @@ fn scan(store: Arc<Store>, prefix: String) -> Streaming<(String, String)> {
     Streaming::new(entries)
 }
 
-/// The changes of keys with a prefix. A client that reads too slowly to be told all of them is told that.
+/// The changes of keys with a prefix. A client that reads too slowly to be told all of them is told
+/// that.
 fn watch(store: &Store, prefix: String) -> Streaming<Change> {
     let changes = stream::unfold((store.changes(), prefix), |(mut changes, prefix)| async move {
         let next = loop {

@@ -11,8 +11,8 @@ use crate::service::Change;
 /// The most bytes of keys and values that are stored.
 const MOST: usize = 1 << 30;
 
-/// How many changes a watcher may be behind. With the longest request that a server takes, a mebibyte, this
-/// bounds what is kept of them.
+/// How many changes a watcher may be behind. With the longest request that a server takes, a
+/// mebibyte, this bounds what is kept of them.
 const CHANGES: usize = 1024;
 
 /// A store in memory, and who watches it.

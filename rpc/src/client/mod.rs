@@ -124,8 +124,8 @@ impl Channel {
         observed.answered(answer, Inherited::default())
     }
 
-    /// Sends a request with the context of a trace, when there is a permit for it, and waits for the
-    /// response.
+    /// Sends a request with the context of a trace, when there is a permit for it, and waits for
+    /// the response.
     async fn answer(
         &self,
         request: Request<Body>,

@@ -27,19 +27,20 @@ where
     ///
     /// # Errors
     /// [`NotFound`](crate::Code::NotFound) if the server says nothing about such a service,
-    /// [`Unimplemented`](crate::Code::Unimplemented) if it says nothing about its health at all, and
-    /// [`Unavailable`](crate::Code::Unavailable) if it can't be reached or shuts down.
+    /// [`Unimplemented`](crate::Code::Unimplemented) if it says nothing about its health at all,
+    /// and [`Unavailable`](crate::Code::Unavailable) if it can't be reached or shuts down.
     pub async fn check(&self, service: &str) -> Result<ServingStatus, Status> {
         Ok(self.0.unary(CHECK, service.to_owned()).await?.into_inner())
     }
 
-    /// Watches a service: the stream begins with the present status, and goes on with each change. A
-    /// service that the server says nothing about is
-    /// [`ServiceUnknown`](ServingStatus::ServiceUnknown) until the server says something. Of changes
-    /// that follow each other faster than the stream is read, the last is told.
+    /// Watches a service: the stream begins with the present status, and goes on with each change.
+    /// A service that the server says nothing about is
+    /// [`ServiceUnknown`](ServingStatus::ServiceUnknown) until the server says something. Of
+    /// changes that follow each other faster than the stream is read, the last is told.
     ///
-    /// The stream ends after [`NotServing`](ServingStatus::NotServing) when the server shuts down, and
-    /// with an error when the connection ends. As long as it lasts it holds one of the channel's permits.
+    /// The stream ends after [`NotServing`](ServingStatus::NotServing) when the server shuts down,
+    /// and with an error when the connection ends. As long as it lasts it holds one of the
+    /// channel's permits.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::Code::InvalidArgument) for a name of more than 256 bytes, and as

@@ -1,5 +1,5 @@
-//! Health: what a server says of itself to load balancers and supervisors, as gRPC's health checking
-//! has it.
+//! Health: what a server says of itself to load balancers and supervisors, as gRPC's health
+//! checking has it.
 
 mod client;
 mod table;
@@ -21,7 +21,8 @@ use crate::status::Status;
 const CHECK: Method<String, ServingStatus> = Method::new("doorbell.health/check").idempotent();
 const WATCH: Method<String, ServingStatus> = Method::new("doorbell.health/watch").idempotent();
 
-/// The longest name that a client may ask for, in bytes. A watch keeps its name for as long as it lasts.
+/// The longest name that a client may ask for, in bytes. A watch keeps its name for as long as it
+/// lasts.
 const LONGEST_NAME: usize = 256;
 
 /// Whether a service takes calls.
@@ -31,18 +32,18 @@ pub enum ServingStatus {
     Serving,
     /// The service takes no calls now: it starts, ends, or lacks something that it needs.
     NotServing,
-    /// The server says nothing about a service of this name. A watch reports this; a check fails with
-    /// [`NotFound`](crate::Code::NotFound) instead.
+    /// The server says nothing about a service of this name. A watch reports this; a check fails
+    /// with [`NotFound`](crate::Code::NotFound) instead.
     ServiceUnknown,
 }
 
 /// The health of a server and of its services, which clients check and watch: a handle by which the
 /// program sets it.
 ///
-/// Services are told apart by names that the program chooses. The empty name stands for the server as a
-/// whole, which is [`Serving`](ServingStatus::Serving) unless set. Clones are handles to the same health.
-/// A `Health` is for one server, which sets everything to [`NotServing`](ServingStatus::NotServing) when
-/// it [shuts down](crate::Server::shutdown).
+/// Services are told apart by names that the program chooses. The empty name stands for the server
+/// as a whole, which is [`Serving`](ServingStatus::Serving) unless set. Clones are handles to the
+/// same health. A `Health` is for one server, which sets everything to
+/// [`NotServing`](ServingStatus::NotServing) when it [shuts down](crate::Server::shutdown).
 ///
 /// ```
 /// use doorbell::rpc::{Channel, Health, HealthClient, Server, ServingStatus};
@@ -75,15 +76,15 @@ impl Health {
         Self(Arc::new(watch::Sender::new(Table::new())))
     }
 
-    /// Sets the status of a service, or with the empty name that of the whole server. Whoever watches the
-    /// service is told. [`ServiceUnknown`](ServingStatus::ServiceUnknown) removes the service. After
-    /// [`shut_down`](Self::shut_down) nothing changes any more.
+    /// Sets the status of a service, or with the empty name that of the whole server. Whoever
+    /// watches the service is told. [`ServiceUnknown`](ServingStatus::ServiceUnknown) removes the
+    /// service. After [`shut_down`](Self::shut_down) nothing changes any more.
     pub fn set(&self, service: &str, status: ServingStatus) {
         self.0.send_if_modified(|table| table.set(service, status));
     }
 
-    /// Removes a service: checks of it fail with [`NotFound`](crate::Code::NotFound), and whoever watches
-    /// it is told [`ServiceUnknown`](ServingStatus::ServiceUnknown).
+    /// Removes a service: checks of it fail with [`NotFound`](crate::Code::NotFound), and whoever
+    /// watches it is told [`ServiceUnknown`](ServingStatus::ServiceUnknown).
     pub fn remove(&self, service: &str) {
         self.set(service, ServingStatus::ServiceUnknown);
     }
@@ -94,8 +95,8 @@ impl Health {
         self.0.borrow().get(service)
     }
 
-    /// Sets every service to [`NotServing`](ServingStatus::NotServing) for good. Whoever watches one is
-    /// told, and the watch ends. A server with this health does so when it shuts down.
+    /// Sets every service to [`NotServing`](ServingStatus::NotServing) for good. Whoever watches
+    /// one is told, and the watch ends. A server with this health does so when it shuts down.
     pub fn shut_down(&self) {
         self.0.send_if_modified(Table::shut_down);
     }
@@ -150,7 +151,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// The next status that differs from what the client was told; `None` when there will be no other.
+    /// The next status that differs from what the client was told; `None` when there will be no
+    /// other.
     async fn next(&mut self) -> Option<ServingStatus> {
         loop {
             let (status, is_last) = {

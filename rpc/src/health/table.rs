@@ -34,7 +34,8 @@ impl Table {
         true
     }
 
-    /// Sets every service to [`ServingStatus::NotServing`] for good. Returns whether anything has changed.
+    /// Sets every service to [`ServingStatus::NotServing`] for good. Returns whether anything has
+    /// changed.
     pub fn shut_down(&mut self) -> bool {
         self.by_service.values_mut().for_each(|status| *status = ServingStatus::NotServing);
         !std::mem::replace(&mut self.is_shut_down, true)

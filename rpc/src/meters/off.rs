@@ -6,7 +6,7 @@ use crate::method::MethodId;
 use crate::status::Code;
 
 /// The meters of a method, which count nothing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Meters;
 
 /// A call that nobody times.

@@ -48,8 +48,8 @@ struct Handles {
     in_flight: Gauge,
 }
 
-/// The meters of all methods that this program calls, by the numbers of the methods' paths. There are as
-/// many as the program has names of methods.
+/// The meters of all methods that this program calls, by the numbers of the methods' paths. There
+/// are as many as the program has names of methods.
 static OF_CLIENTS: LazyLock<RwLock<HashMap<u64, Meters>>> = LazyLock::new(RwLock::default);
 
 impl Meters {
@@ -187,9 +187,9 @@ fn count_body(counter: &OnceLock<Counter>, direction: &'static str, len: usize) 
     counter.get_or_init(new).increment(len as u64);
 }
 
-/// Sets what a NIC has counted, from packets to retransmissions, in the recorder of the crate `metrics`
-/// that the program has installed, with the NIC's address as the label `nic`. To be called whenever the
-/// metrics are about to be read.
+/// Sets what a NIC has counted, from packets to retransmissions, in the recorder of the crate
+/// `metrics` that the program has installed, with the NIC's address as the label `nic`. To be
+/// called whenever the metrics are about to be read.
 ///
 /// The names are those of
 /// [`Statistics::publish`](doorbell_verbs::Statistics::publish); packets that were sent again are

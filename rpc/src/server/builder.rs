@@ -50,8 +50,8 @@ impl ServerBuilder {
         Self { router: self.router.merge(service.into()), ..self }
     }
 
-    /// Has clients check and watch the health of the server, by the methods `doorbell.health/check` and
-    /// `doorbell.health/watch`. When the server [shuts down](Server::shutdown), everything is
+    /// Has clients check and watch the health of the server, by the methods `doorbell.health/check`
+    /// and `doorbell.health/watch`. When the server [shuts down](Server::shutdown), everything is
     /// [`NotServing`](crate::ServingStatus::NotServing).
     ///
     /// # Panics

@@ -26,8 +26,8 @@ use crate::wire::CallHead;
 /// the client is told that the call runs, and gets the credit back.
 const HOLDS_CREDIT: Duration = Duration::from_millis(20);
 
-/// A call whose handler runs: the handler's future, which contains panics, has calls inherit the deadline
-/// and the trace, and tells how the call has ended; and what the answer needs.
+/// A call whose handler runs: the handler's future, which contains panics, has calls inherit the
+/// deadline and the trace, and tells how the call has ended; and what the answer needs.
 pub struct Running {
     core: Arc<Core>,
     peer: am::Peer,

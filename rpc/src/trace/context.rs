@@ -16,12 +16,13 @@ const SAMPLED: u8 = 1;
 /// The flag that says that the trace's number is random.
 const RANDOM: u8 = 2;
 
-/// The place of a call in a distributed trace, as the W3C recommendation "Trace Context" has it: the
-/// trace, the span within the trace that is under way, whether the trace is recorded, and what tracing
-/// systems pass on beside that.
+/// The place of a call in a distributed trace, as the W3C recommendation "Trace Context" has it:
+/// the trace, the span within the trace that is under way, whether the trace is recorded, and what
+/// tracing systems pass on beside that.
 ///
-/// A call carries its context in the metadata `traceparent` and `tracestate`. A handler finds the context
-/// of its call by [`trace_context`](crate::trace_context), and the calls that it makes inherit it.
+/// A call carries its context in the metadata `traceparent` and `tracestate`. A handler finds the
+/// context of its call by [`trace_context`](crate::trace_context), and the calls that it makes
+/// inherit it.
 ///
 /// ```
 /// use doorbell::rpc::TraceContext;
@@ -43,8 +44,8 @@ pub struct TraceContext {
 /// A text that is not the value of a `traceparent`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "a traceparent is a version, the number of a trace, that of a span and flags, in 2, 32, 16 and 2 \
-     lower-case hexadecimal digits with `-` between them, the numbers not zero"
+    "a traceparent is a version, the number of a trace, that of a span and flags, in 2, 32, 16 and \
+     2 lower-case hexadecimal digits with `-` between them, the numbers not zero"
 )]
 pub struct InvalidTraceContext;
 
@@ -75,8 +76,8 @@ impl TraceContext {
         Self { span_id: random_span(), ..self.clone() }
     }
 
-    /// The context with what tracing systems pass on: the value of a `tracestate`. Text that is none, or
-    /// too much, is left out as the recommendation says.
+    /// The context with what tracing systems pass on: the value of a `tracestate`. Text that is
+    /// none, or too much, is left out as the recommendation says.
     #[must_use]
     pub fn with_state(self, state: &str) -> Self {
         Self { state: state::combined([state.as_bytes()]), ..self }
@@ -106,8 +107,8 @@ impl TraceContext {
         self.state.as_deref()
     }
 
-    /// The context that metadata carries; `None` if the metadata has no `traceparent`, several, or one
-    /// that is malformed. A malformed `tracestate` is left out.
+    /// The context that metadata carries; `None` if the metadata has no `traceparent`, several, or
+    /// one that is malformed. A malformed `tracestate` is left out.
     #[must_use]
     pub fn from_metadata(metadata: &Metadata) -> Option<Self> {
         let mut parents = metadata.all(PARENT);
@@ -120,8 +121,8 @@ impl TraceContext {
         Some(Self { state, ..context })
     }
 
-    /// Puts the context into metadata, in the place of any other. Where metadata has no room for it, it
-    /// goes without `tracestate`, or not at all: a trace makes no call fail.
+    /// Puts the context into metadata, in the place of any other. Where metadata has no room for
+    /// it, it goes without `tracestate`, or not at all: a trace makes no call fail.
     pub fn write_to(&self, metadata: &mut Metadata) {
         self.write_within(metadata, MOST_METADATA);
     }

@@ -9,8 +9,8 @@ use super::TraceContext;
 use crate::message::{Body, Request};
 use crate::status::Code;
 
-/// A span of a call: `call` at a client or `handle` at a server. Where no subscriber is interested it is
-/// disabled, and costs a look at that.
+/// A span of a call: `call` at a client or `handle` at a server. Where no subscriber is interested
+/// it is disabled, and costs a look at that.
 #[derive(Debug)]
 pub struct CallSpan(pub Span);
 
@@ -31,12 +31,12 @@ macro_rules! span {
     };
 }
 
-/// Begins the span `call` of a request to a server, whose name is `peer`. Returns it with the context that
-/// is to be added to the request's metadata, if any is.
+/// Begins the span `call` of a request to a server, whose name is `peer`. Returns it with the
+/// context that is to be added to the request's metadata, if any is.
 ///
 /// The context in the metadata goes before the one that is inherited. A span that a subscriber is
-/// interested in is a child of either, or the root of a trace; without a subscriber the context is passed
-/// on as it is.
+/// interested in is a child of either, or the root of a trace; without a subscriber the context is
+/// passed on as it is.
 pub fn call(
     request: &Request<Body>,
     peer: &impl Display,
@@ -51,8 +51,8 @@ pub fn call(
     (span, Some(context))
 }
 
-/// Begins the span `handle` of a request that came from `peer`. Returns it with the context of the calls
-/// that the handler makes.
+/// Begins the span `handle` of a request that came from `peer`. Returns it with the context of the
+/// calls that the handler makes.
 pub fn handle(request: &Request<Body>, peer: &impl Display) -> (CallSpan, Option<TraceContext>) {
     // Whatever task happens to receive a request has nothing to do with it.
     let span = CallSpan(span!(parent: None, "handle", request.method().path(), peer));
@@ -65,8 +65,8 @@ pub fn handle(request: &Request<Body>, peer: &impl Display) -> (CallSpan, Option
 }
 
 impl CallSpan {
-    /// Records the numbers of the span below a parent, or of the root of a trace. Returns the span's
-    /// context.
+    /// Records the numbers of the span below a parent, or of the root of a trace. Returns the
+    /// span's context.
     fn begin(&self, parent: Option<TraceContext>) -> TraceContext {
         let context = parent.as_ref().map_or_else(TraceContext::root, TraceContext::child);
         self.0.record("trace_id", format_args!("{:032x}", context.trace_id()));

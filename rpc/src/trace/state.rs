@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-/// The most bytes that are passed on. Those who pass a state on are to pass on as many at the least.
+/// The most bytes that are passed on. Those who pass a state on are to pass on as many at the
+/// least.
 const MOST: usize = 512;
 
 /// The most members of a list.
@@ -11,8 +12,8 @@ const MOST_MEMBERS: usize = 32;
 /// Members longer than this are the first to be left out of a list that is too long.
 const LONG: usize = 128;
 
-/// One list of the members of several values; `None` if there is no member, or one that is malformed or
-/// comes twice, or too many of them.
+/// One list of the members of several values; `None` if there is no member, or one that is
+/// malformed or comes twice, or too many of them.
 pub fn combined<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> Option<Arc<str>> {
     let mut members: Vec<&str> = Vec::new();
     for value in values {

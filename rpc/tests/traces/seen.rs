@@ -16,7 +16,8 @@ use tracing_subscriber::registry::LookupSpan;
 pub struct Seen {
     pub name: &'static str,
     pub fields: HashMap<&'static str, String>,
-    /// The name of the span that was current when this one began, or that it was given as its parent.
+    /// The name of the span that was current when this one began, or that it was given as its
+    /// parent.
     pub within: Option<&'static str>,
     /// The text of the events within the span.
     pub events: Vec<String>,
