@@ -4,11 +4,11 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use doorbell::rpc::{Channel, Client, Code};
+use doorbell::rpc::Code;
 use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
 
-use crate::service::{GET, PUT};
+use crate::service::KeyValueClient;
 
 /// How many keys there are.
 const KEYS: u64 = 10_000;
@@ -24,7 +24,7 @@ pub struct Results {
 ///
 /// # Errors
 /// When a call fails.
-pub async fn run(client: Client<Channel>, in_flight: usize, duration: Duration) -> Result<Results> {
+pub async fn run(client: KeyValueClient, in_flight: usize, duration: Duration) -> Result<Results> {
     ensure!(in_flight > 0, "without a call under way there is no load");
     let begun = Instant::now();
     let until = begun + duration;
@@ -40,7 +40,7 @@ pub async fn run(client: Client<Channel>, in_flight: usize, duration: Duration) 
 }
 
 /// Calls one after the other until a moment.
-async fn work(client: Client<Channel>, seed: u64, until: Instant) -> Result<Histogram<u64>> {
+async fn work(client: KeyValueClient, seed: u64, until: Instant) -> Result<Histogram<u64>> {
     let mut nanoseconds = histogram();
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     loop {
@@ -54,8 +54,8 @@ async fn work(client: Client<Channel>, seed: u64, until: Instant) -> Result<Hist
             return Ok(nanoseconds);
         }
         if (random / KEYS).is_multiple_of(10) {
-            client.unary(PUT, (key, format!("value {random}"))).await?;
-        } else if let Err(status) = client.unary(GET, key).await {
+            client.put(key, format!("value {random}")).await?;
+        } else if let Err(status) = client.get(key).await {
             ensure!(status.code() == Code::NotFound, status);
         }
         nanoseconds.saturating_record(begun.elapsed().as_nanos() as u64);

@@ -22,9 +22,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use doorbell::rpc::{Channel, Client, Health, Server};
+use doorbell::rpc::{Channel, Health, Server};
 
-use service::{Change, DELETE, GET, PUT, SCAN, WATCH};
+use service::{Change, InMemory, KeyValueClient, KeyValueServer};
 
 /// The number of the server at its address, which is the end of its name.
 const SERVICE: u64 = 7;
@@ -83,13 +83,13 @@ async fn main() -> Result<()> {
     match Command::parse() {
         Command::Serve { device, metrics } => serve(&device, metrics).await?,
         Command::Get { server, key } => {
-            println!("{}", connect(&server).await?.unary(GET, key).await?.into_inner());
+            println!("{}", connect(&server).await?.get(key).await?);
         }
         Command::Put { server, key, value } => {
-            connect(&server).await?.unary(PUT, (key, value)).await?;
+            connect(&server).await?.put(key, value).await?;
         }
         Command::Delete { server, key } => {
-            let was_there = connect(&server).await?.unary(DELETE, key.clone()).await?.into_inner();
+            let was_there = connect(&server).await?.delete(key.clone()).await?;
             println!("{key} {}", if was_there { "is removed" } else { "was not there" });
         }
         Command::Scan { server, prefix } => scan(&connect(&server).await?, prefix).await?,
@@ -97,20 +97,24 @@ async fn main() -> Result<()> {
         Command::Load { server, in_flight, seconds } => {
             let seconds = Duration::try_from_secs_f64(seconds).context("--seconds")?;
             let channel = Channel::builder().in_flight(in_flight).connect(&*server).await?;
-            println!("{}", load::run(Client::new(channel), in_flight, seconds).await?);
+            println!("{}", load::run(KeyValueClient::new(channel), in_flight, seconds).await?);
         }
     }
     Ok(())
 }
 
-async fn connect(server: &str) -> Result<Client<Channel>> {
-    Ok(Client::new(Channel::connect(server).await?))
+async fn connect(server: &str) -> Result<KeyValueClient> {
+    Ok(KeyValueClient::new(Channel::connect(server).await?))
 }
 
 /// Opens a server that takes calls, and says by which name.
 async fn open(device: &str, health: &Health) -> Result<Server> {
     let server = Server::builder().service(SERVICE).longest_body(LONGEST);
-    let server = server.add_service(service::router()).health(health).open(device).await?;
+    let server = server
+        .add_service(KeyValueServer::new(InMemory::default()))
+        .health(health)
+        .open(device)
+        .await?;
     println!("serving as {}", server.name());
     Ok(server)
 }
@@ -132,16 +136,16 @@ async fn serve(device: &str, metrics: Option<SocketAddr>) -> Result<()> {
     Ok(())
 }
 
-async fn scan(client: &Client<Channel>, prefix: String) -> Result<()> {
-    let mut entries = client.server_streaming(SCAN, prefix).await?.into_inner();
+async fn scan(client: &KeyValueClient, prefix: String) -> Result<()> {
+    let mut entries = client.scan(prefix).await?;
     while let Some((key, value)) = entries.message().await? {
         println!("{key}\t{value}");
     }
     Ok(())
 }
 
-async fn watch(client: &Client<Channel>, prefix: String) -> Result<()> {
-    let mut changes = client.server_streaming(WATCH, prefix).await?.into_inner();
+async fn watch(client: &KeyValueClient, prefix: String) -> Result<()> {
+    let mut changes = client.watch(prefix).await?;
     while let Some(Change { key, value }) = changes.message().await? {
         match value {
             Some(value) => println!("{key}\t{value}"),
@@ -155,7 +159,7 @@ async fn watch(client: &Client<Channel>, prefix: String) -> Result<()> {
 async fn demonstrate() -> Result<()> {
     let server = open("shm", &Health::new()).await?;
     let channel = Channel::connect(server.name()).await?;
-    println!("{}", load::run(Client::new(channel), 64, Duration::from_secs(1)).await?);
+    println!("{}", load::run(KeyValueClient::new(channel), 64, Duration::from_secs(1)).await?);
     server.shutdown().await;
     Ok(())
 }

@@ -16,26 +16,29 @@ const MOST: usize = 1 << 30;
 const CHANGES: usize = 1024;
 
 /// A store in memory, and who watches it.
+#[derive(Debug)]
 pub struct Store {
     table: Mutex<Table>,
     changes: broadcast::Sender<Change>,
 }
 
-#[derive(Default)]
+#[derive(Default, Debug)]
 struct Table {
     entries: BTreeMap<String, String>,
     bytes: usize,
 }
 
 /// The store has no room for a value.
+#[derive(Debug)]
 pub struct Full;
 
-impl Store {
-    /// An empty store.
-    pub fn new() -> Self {
+impl Default for Store {
+    fn default() -> Self {
         Self { table: Mutex::default(), changes: broadcast::Sender::new(CHANGES) }
     }
+}
 
+impl Store {
     pub fn get(&self, key: &str) -> Option<String> {
         self.table().entries.get(key).cloned()
     }
