@@ -75,3 +75,8 @@ pub mod generated {
     pub use futures_core::Stream;
     pub use tower_service::Service;
 }
+
+/// The programs of the guide are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/rpc.md")]
+struct Guide;
