@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use doorbell_am::{Endpoint, Name, Peer, SendError};
+use doorbell_am::{CallError, Endpoint, Name, Peer, SendError, Undeliverable};
 use doorbell_verbs::ServiceId;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
@@ -46,6 +46,21 @@ pub enum Lost {
     Over(Status),
 }
 
+/// The status of a greeting that was not answered. An endpoint that has no handler for greetings will
+/// not have one when asked again.
+#[cold]
+fn ungreeted(name: &Name, why: CallError) -> Status {
+    use Undeliverable::{Arguments, NoHandler};
+    let text = chain(&why);
+    match why {
+        CallError::Undeliverable { why: NoHandler | Arguments, .. } => Status::failed_precondition(
+            format!("{name} is an endpoint of Active Messages, but no RPC server: {text}"),
+        ),
+        _ => Status::unavailable(format!("greeting {name}: {text}")),
+    }
+    .with_source(why)
+}
+
 impl Connection {
     /// Connects, and opens a session or goes on with the one that the client had.
     pub async fn open(
@@ -59,9 +74,7 @@ impl Connection {
         })?;
         let hello = Hello { version: VERSION, client, session: before };
         let reply = peer.call(HELLO, hello.words()).await;
-        let reply = reply.map_err(|why| {
-            Status::unavailable(format!("greeting {name}: {}", chain(&why))).with_source(why)
-        })?;
+        let reply = reply.map_err(|why| ungreeted(name, why))?;
         let words = reply.arguments(WELCOME).map_err(|why| {
             Status::unavailable(format!("{name} is no RPC server: {why}")).with_source(why)
         })?;

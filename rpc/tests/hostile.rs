@@ -1,0 +1,195 @@
+//! Peers that speak to a server as no client would: the server and its other clients go on.
+
+use std::time::Duration;
+
+use doorbell::am::{Endpoint, Handlers, Peer, ReplyId, RequestId};
+use doorbell::rpc::{Channel, Client, Code, Method, Router, Server, Status, Streaming};
+use tokio::time::timeout;
+
+const HELLO: RequestId<[u64; 3]> = RequestId::new(0, "rpc hello");
+const CALL: RequestId<[u64; 6]> = RequestId::new(1, "rpc call");
+const CANCEL: RequestId<[u64; 2]> = RequestId::new(2, "rpc cancel");
+const PIECE: RequestId<[u64; 3]> = RequestId::new(4, "rpc piece");
+const GRANT: RequestId<[u64; 3]> = RequestId::new(5, "rpc grant");
+const LEND: RequestId<[u64; 2]> = RequestId::new(6, "rpc lend");
+const WRITTEN: RequestId<[u64; 3]> = RequestId::new(7, "rpc written");
+const WELCOME: ReplyId<[u64; 5]> = ReplyId::new(0, "rpc welcome");
+const ANSWER: ReplyId<[u64; 2]> = ReplyId::new(1, "rpc answer");
+
+const ADD: Method<(u64, u64), u64> = Method::new("add");
+const SUM: Method<u64, u64> = Method::new("sum");
+
+/// The longest that anything here may take.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Numbers that look like chance, and are the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A number that is often a small one, and sometimes one of `some`.
+    fn word(&mut self, some: &[u64]) -> u64 {
+        match self.next() % 4 {
+            0 => self.next(),
+            1 => self.next() % 8,
+            _ => some[(self.next() % some.len() as u64) as usize],
+        }
+    }
+
+    fn bytes(&mut self) -> Vec<u8> {
+        let len = self.next() % 300;
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+}
+
+fn router() -> Router {
+    Router::new()
+        .unary(ADD, |request| async move {
+            let (a, b) = request.into_inner();
+            Ok(a.wrapping_add(b))
+        })
+        .client_streaming(SUM, |request| async move {
+            let mut numbers: Streaming<u64> = request.into_inner();
+            let mut sum = 0_u64;
+            while let Some(number) = numbers.message().await? {
+                sum = sum.wrapping_add(number);
+            }
+            Ok(sum)
+        })
+}
+
+/// A server, and a peer of it that is no client.
+async fn server_and_stranger(device: &str) -> (Server, Endpoint, Peer) {
+    let server = Server::builder().add_service(router()).most_running(64).body_memory(1 << 20);
+    let server = server.open(device).await.expect("the device opens");
+    let own = if device == "shm" { "shm" } else { "udp:127.0.0.1:0" };
+    let stranger = Endpoint::open(own, Handlers::new()).await.expect("the device opens");
+    let peer = stranger.connect(server.name()).await.expect("the server is there");
+    (server, stranger, peer)
+}
+
+/// A good client is answered.
+async fn is_well(server: &Server) {
+    let channel = Channel::connect(server.name()).await.expect("the server is there");
+    let client = Client::new(channel);
+    let sum = timeout(LONG, client.unary(ADD, (2, 3))).await.expect("in time");
+    assert_eq!(sum.expect("it is answered").into_inner(), 5);
+    let numbers = futures_util::stream::iter(0..100_u64);
+    let sum = timeout(LONG, client.client_streaming(SUM, numbers)).await.expect("in time");
+    assert_eq!(sum.expect("it is answered").into_inner(), 4950);
+}
+
+/// The number that stands for a path or a schema on the wire.
+fn number_of(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+async fn words_and_payloads_without_sense_disturb_nobody(device: &str) {
+    let (server, _stranger, peer) = server_and_stranger(device).await;
+    let peer = peer.within(Duration::from_secs(5));
+    let welcome = peer.call(HELLO, [1, 77, 0]).await.expect("it answers");
+    let [version, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    assert_eq!(version, 1);
+    let mut numbers = Numbers(0x5EED);
+    let known = [session, number_of("add"), number_of("sum"), 0, 1, 1 << 24, 0xff << 24, u64::MAX];
+    for _ in 0..3000 {
+        let words: [u64; 6] = std::array::from_fn(|_| numbers.word(&known));
+        let [a, b, c, ..] = words;
+        let payload = numbers.bytes();
+        // What can't be sent any more was refused by the connection, which is as well.
+        let _ = match numbers.next() % 7 {
+            0 => peer.request_with(HELLO, [a, b, c], payload).await,
+            1 => peer.request_with(CANCEL, [a, b], payload).await,
+            2 => peer.request_with(PIECE, [a, b, c % 5], payload).await,
+            3 => peer.request_with(GRANT, [a, b, c], payload).await,
+            4 => peer.request_with(LEND, [a, b], payload).await,
+            5 => peer.request_with(WRITTEN, [a, b, c], payload).await,
+            _ => peer.request_with(CALL, words, payload).await,
+        };
+    }
+    is_well(&server).await;
+    assert!(server.sessions() <= 3000, "{} sessions", server.sessions());
+}
+
+async fn a_stream_beyond_its_window_ends_and_its_call_fails(device: &str) {
+    let (server, _stranger, peer) = server_and_stranger(device).await;
+    let welcome = peer.call(HELLO, [1, 78, 0]).await.expect("it answers");
+    let [_, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    // Flags: the body is a stream.
+    let streams = 1 << 25;
+    let head = [session, 0, number_of("sum"), 0, 0, streams];
+    let accepted = peer.call_with(CALL, head, []).await.expect("it answers");
+    let [call, flags] = accepted.arguments(ANSWER).expect("it is an answer");
+    assert_eq!((call, flags >> 26 & 1), (0, 1), "the call was accepted");
+    for _ in 0..200 {
+        peer.request_with(PIECE, [session, 0, 0], [0; 1000]).await.expect("it is sent");
+    }
+    is_well(&server).await;
+}
+
+async fn bodies_that_are_promised_and_never_sent_hold_up_no_others(device: &str) {
+    let (server, _stranger, peer) = server_and_stranger(device).await;
+    let welcome = peer.call(HELLO, [1, 79, 0]).await.expect("it answers");
+    let [_, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    let long = 1_u64 << 27;
+    for call in 0..20 {
+        let head = [session, call, number_of("add"), 0, 0, long];
+        peer.request_with(CALL, head, (1_u64 << 19).to_be_bytes()).await.expect("it is sent");
+    }
+    // A length beyond all bounds is refused at once.
+    let head = [session, 20, number_of("add"), 0, 0, long];
+    let refused = peer.call_with(CALL, head, u64::MAX.to_be_bytes()).await.expect("it answers");
+    let [_, flags] = refused.arguments(ANSWER).expect("it is an answer");
+    assert_eq!(flags >> 16 & 0xff, 8, "ResourceExhausted");
+    is_well(&server).await;
+}
+
+async fn another_version_is_told_the_servers_own(device: &str) {
+    let (server, _stranger, peer) = server_and_stranger(device).await;
+    let welcome = peer.call(HELLO, [99, 80, 0]).await.expect("it answers");
+    let [version, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    assert_eq!((version, session), (1, 0));
+    is_well(&server).await;
+}
+
+async fn an_endpoint_that_is_no_server_is_told_from_one(device: &str) {
+    let other = Endpoint::open(device, Handlers::new()).await.expect("the device opens");
+    let refused: Status = Channel::connect(other.name()).await.expect_err("it is no server");
+    assert_eq!(refused.code(), Code::FailedPrecondition);
+    assert!(refused.message().contains("no RPC server"), "{refused}");
+}
+
+/// Runs each test over each device.
+macro_rules! on_each_device {
+    ($($test:ident),*) => {
+        mod over_shared_memory {
+            $(#[tokio::test]
+            async fn $test() {
+                tokio::time::timeout(super::LONG, super::$test("shm")).await.expect("it ends");
+            })*
+        }
+        mod over_sockets {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                let test = super::$test("udp:127.0.0.1:0");
+                tokio::time::timeout(super::LONG, test).await.expect("it ends");
+            })*
+        }
+    };
+}
+
+on_each_device!(
+    words_and_payloads_without_sense_disturb_nobody,
+    a_stream_beyond_its_window_ends_and_its_call_fails,
+    bodies_that_are_promised_and_never_sent_hold_up_no_others,
+    another_version_is_told_the_servers_own,
+    an_endpoint_that_is_no_server_is_told_from_one
+);
