@@ -13,8 +13,8 @@ pub type CodecError = Box<dyn Error + Send + Sync>;
 
 /// How values of a type become the bytes of a body, and bytes values again.
 ///
-/// [`Postcard`] does for all types that serde knows, and [`Raw`] for bytes that stay what they are. A
-/// codec of one's own is a type without values:
+/// [`Postcard`] does for all types that serde knows, and [`Raw`] for bytes that stay what they are.
+/// A codec of one's own is a type without values:
 ///
 /// ```
 /// use bytes::{Bytes, BytesMut};

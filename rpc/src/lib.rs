@@ -28,8 +28,8 @@
 //! }
 //! ```
 //!
-//! [`service`] says what a trait may have: streams both ways, metadata and deadlines, other codecs. A
-//! [`Router`] is the way without a trait.
+//! [`service`] says what a trait may have: streams both ways, metadata and deadlines, other codecs.
+//! A [`Router`] is the way without a trait.
 
 #![forbid(unsafe_code)]
 

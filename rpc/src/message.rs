@@ -128,8 +128,8 @@ impl<T> Request<T> {
         self.deadline
     }
 
-    /// Bounds how long the caller waits, from now on. The server is told, and stops a handler that takes
-    /// longer; so do calls that the handler makes.
+    /// Bounds how long the caller waits, from now on. The server is told, and stops a handler that
+    /// takes longer; so do calls that the handler makes.
     pub fn set_timeout(&mut self, timeout: Duration) {
         self.deadline = Instant::now().checked_add(timeout);
     }
@@ -180,8 +180,8 @@ impl<T> Request<T> {
 }
 
 impl Request<Body> {
-    /// Another request with the same body, for whoever may have to send it again; `None` if the body is
-    /// a stream.
+    /// Another request with the same body, for whoever may have to send it again; `None` if the
+    /// body is a stream.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         let Self { method, metadata, deadline, body } = self;
@@ -299,7 +299,8 @@ impl<T> From<T> for Response<T> {
     }
 }
 
-/// The messages of a stream, as a handler receives them from its client or a client from its server.
+/// The messages of a stream, as a handler receives them from its client or a client from its
+/// server.
 ///
 /// A handler returns one that it makes of any stream by [`Streaming::new`]. After an error there is
 /// nothing more.

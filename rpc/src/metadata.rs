@@ -11,8 +11,8 @@ pub const MOST_METADATA: usize = 2048;
 /// Names and values that travel with a request or a response beside the body: who calls, in which
 /// trace, with which credentials.
 ///
-/// Names are ASCII in lower case, values any bytes. A name may have several values. All together are
-/// at most [`MOST_METADATA`] bytes, with four bytes for each pair; more fail the call with
+/// Names are ASCII in lower case, values any bytes. A name may have several values. All together
+/// are at most [`MOST_METADATA`] bytes, with four bytes for each pair; more fail the call with
 /// [`ResourceExhausted`](crate::Code::ResourceExhausted).
 ///
 /// ```
@@ -73,8 +73,8 @@ impl Metadata {
     /// Puts a value in the place of all that the name has.
     ///
     /// # Panics
-    /// When the name is empty, longer than 255 bytes, or has other characters than lower-case letters,
-    /// digits, `-`, `_` and `.`.
+    /// When the name is empty, longer than 255 bytes, or has other characters than lower-case
+    /// letters, digits, `-`, `_` and `.`.
     pub fn insert(&mut self, name: &str, value: impl Into<Value>) {
         self.remove(name);
         self.append(name, value);
@@ -110,8 +110,8 @@ impl Metadata {
         4 + name + value
     }
 
-    /// Appends the metadata to a message: for each pair a byte and two with the lengths, the name, and
-    /// the value, and a byte that is zero.
+    /// Appends the metadata to a message: for each pair a byte and two with the lengths, the name,
+    /// and the value, and a byte that is zero.
     pub(crate) fn encode(&self, into: &mut BytesMut) {
         for (name, value) in &self.pairs {
             into.put_u8(name.len() as u8);

@@ -27,15 +27,15 @@ impl MethodId {
         Self { path, number: hash(path), schema: "", schema_number: 0, idempotent: false }
     }
 
-    /// The method with a text for its types. A server refuses calls whose text is another than its own,
-    /// before it reads their bodies.
+    /// The method with a text for its types. A server refuses calls whose text is another than its
+    /// own, before it reads their bodies.
     #[must_use]
     pub const fn schema(self, schema: &'static str) -> Self {
         Self { schema, schema_number: hash(schema), ..self }
     }
 
-    /// The method, calls of which may run more than once without harm: so they may be tried again when
-    /// it is not known whether they ran.
+    /// The method, calls of which may run more than once without harm: so they may be tried again
+    /// when it is not known whether they ran.
     #[must_use]
     pub const fn idempotent(self) -> Self {
         Self { idempotent: true, ..self }
@@ -63,7 +63,8 @@ impl MethodId {
         self.number
     }
 
-    /// Whether calls of the method fit a handler of another: both have the same schema, or either none.
+    /// Whether calls of the method fit a handler of another: both have the same schema, or either
+    /// none.
     pub(crate) fn fits(&self, other: &Self) -> bool {
         let (one, other) = (self.schema_number, other.schema_number);
         one == 0 || other == 0 || one == other
@@ -94,8 +95,8 @@ impl fmt::Display for MethodId {
     }
 }
 
-/// A method with the types of its request and its response, and the codec of both: what a router and
-/// a caller that are written by hand share.
+/// A method with the types of its request and its response, and the codec of both: what a router
+/// and a caller that are written by hand share.
 ///
 /// ```
 /// use doorbell::rpc::Method;

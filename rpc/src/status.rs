@@ -159,8 +159,9 @@ impl Status {
     }
 
     /// The status that an error of a middleware is: the status itself if the error is one or was
-    /// caused by one. Else the code is [`Code::DeadlineExceeded`] for an `Elapsed` of tower or Tokio,
-    /// [`Code::ResourceExhausted`] for tower's `Overloaded`, and [`Code::Unknown`] for other errors.
+    /// caused by one. Else the code is [`Code::DeadlineExceeded`] for an `Elapsed` of tower or
+    /// Tokio, [`Code::ResourceExhausted`] for tower's `Overloaded`, and [`Code::Unknown`] for other
+    /// errors.
     #[must_use]
     pub fn from_error(error: Box<dyn Error + Send + Sync>) -> Self {
         let error = match error.downcast::<Self>() {

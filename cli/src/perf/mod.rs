@@ -37,15 +37,15 @@ use plan::{Amount, Carriage, Plan};
 pub use test::NotThere;
 use test::Test;
 
-/// Measures: latencies and streams, of Split-C, of RPC, of Active Messages, of byte streams, of the NIC, of
-/// devices alone and of the kernel's sockets.
+/// Measures: latencies and streams, of Split-C, of RPC, of Active Messages, of byte streams, of the
+/// NIC, of devices alone and of the kernel's sockets.
 ///
 /// A latency is half the round trip of a ping-pong, or the whole time of what is awaited; the first
 /// tenth is left out. A stream goes one way, and counts what was received and checked. The contents
 /// and the sequence of every message are checked (of a stream of the NIC, of Active Messages, or of
 /// bytes, that are longer than 1024 bytes what tells each from others, the contents of each eighth,
-/// and what is in memory at the end): only then the exit status is 0. It is 1 when anything was lost or
-/// wrong, and 2 for a test that is not there yet.
+/// and what is in memory at the end): only then the exit status is 0. It is 1 when anything was
+/// lost or wrong, and 2 for a test that is not there yet.
 ///
 /// A breakdown of costs, am_costs or splitc_costs, runs both ends on one thread of this process, so
 /// all time is the host's. It takes no --pair, --listen or --connect.

@@ -119,7 +119,8 @@ impl Lines {
         }
     }
 
-    /// The line of a session. A client makes it before it speaks of it; it may be accepted a little later.
+    /// The line of a session. A client makes it before it speaks of it; it may be accepted a little
+    /// later.
     ///
     /// # Errors
     /// When the client has made none.

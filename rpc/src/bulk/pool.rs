@@ -9,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// What memory is counted in.
 const UNIT: usize = 64 * 1024;
 
-/// Memory for bodies, of which there is no more than a bound: lent to senders, held by the program as
-/// bodies, or kept to be used again.
+/// Memory for bodies, of which there is no more than a bound: lent to senders, held by the program
+/// as bodies, or kept to be used again.
 #[derive(Clone, Debug)]
 pub struct Pool(Arc<Inner>);
 
@@ -35,8 +35,8 @@ impl Pool {
         Self(Arc::new(Inner { room, units, free: Mutex::default() }))
     }
 
-    /// Memory for a body of a length, when there is room. A body that is longer than all of the pool
-    /// gets it when nothing else is lent.
+    /// Memory for a body of a length, when there is room. A body that is longer than all of the
+    /// pool gets it when nothing else is lent.
     pub async fn take(&self, len: usize) -> Lent {
         let units = len.div_ceil(UNIT).clamp(1, self.0.units);
         let permit = self.0.room.clone().acquire_many_owned(units as u32).await;

@@ -157,8 +157,8 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// Waits until the other end has lent memory, and writes the body there over the line that `line`
-    /// gives.
+    /// Waits until the other end has lent memory, and writes the body there over the line that
+    /// `line` gives.
     ///
     /// # Errors
     /// When the other end goes, or does not lend memory for all of the body.

@@ -50,8 +50,8 @@ impl Default for ChannelBuilder {
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl ChannelBuilder {
-    /// The device that the channel opens: `udp:192.0.2.8:0`, `packet:eth0`, … Unless set, any address of
-    /// this machine for a server on `udp`, and `shm` for one on `shm`.
+    /// The device that the channel opens: `udp:192.0.2.8:0`, `packet:eth0`, … Unless set, any
+    /// address of this machine for a server on `udp`, and `shm` for one on `shm`.
     pub fn device(self, device: impl Into<String>) -> Self {
         Self { device: Some(device.into()), ..self }
     }
@@ -61,14 +61,14 @@ impl ChannelBuilder {
         Self { in_flight: calls.clamp(1, Semaphore::MAX_PERMITS), ..self }
     }
 
-    /// The longest body of a response, and the longest message of a stream, that the channel takes: 64 MiB
-    /// unless set.
+    /// The longest body of a response, and the longest message of a stream, that the channel takes:
+    /// 64 MiB unless set.
     pub fn longest_body(self, bytes: usize) -> Self {
         Self { longest: bytes, ..self }
     }
 
-    /// The most memory for bodies of responses that are too long for messages, 256 MiB unless set: those
-    /// that are being received and those that the program holds. Further ones wait.
+    /// The most memory for bodies of responses that are too long for messages, 256 MiB unless set:
+    /// those that are being received and those that the program holds. Further ones wait.
     pub fn body_memory(self, bytes: usize) -> Self {
         Self { memory: bytes, ..self }
     }
@@ -103,7 +103,8 @@ impl ChannelBuilder {
     /// Connects to a server.
     ///
     /// # Errors
-    /// When the name is none, the device can't be opened, or the server can't be connected to in time.
+    /// When the name is none, the device can't be opened, or the server can't be connected to in
+    /// time.
     pub async fn connect(
         self,
         name: impl TryInto<Name, Error: Into<NameError>>,
@@ -129,8 +130,8 @@ impl ChannelBuilder {
         Ok(self.over(endpoint, calls, name))
     }
 
-    /// A channel on a bundle, whose NIC it shares with other endpoints. It connects when the first call
-    /// is made.
+    /// A channel on a bundle, whose NIC it shares with other endpoints. It connects when the first
+    /// call is made.
     ///
     /// # Errors
     /// When the name is none, or the bundle's NIC has no room for it.

@@ -46,8 +46,8 @@ pub enum Lost {
     Over(Status),
 }
 
-/// The status of a greeting that was not answered. An endpoint that has no handler for greetings will
-/// not have one when asked again.
+/// The status of a greeting that was not answered. An endpoint that has no handler for greetings
+/// will not have one when asked again.
 #[cold]
 fn ungreeted(name: &Name, why: CallError) -> Status {
     use Undeliverable::{Arguments, NoHandler};
@@ -108,9 +108,9 @@ impl Connection {
         !self.broken.load(Ordering::Relaxed) && self.peer.ending().is_none()
     }
 
-    /// Sends a call, with what follows it, and waits for its answer and what belongs to that, until a
-    /// deadline. A call that is dropped meanwhile, or whose deadline is over, is given up, and the server
-    /// told.
+    /// Sends a call, with what follows it, and waits for its answer and what belongs to that, until
+    /// a deadline. A call that is dropped meanwhile, or whose deadline is over, is given up, and
+    /// the server told.
     pub async fn call(
         &self,
         calls: &Calls,
@@ -155,8 +155,8 @@ impl Connection {
         })
     }
 
-    /// Waits for the answer to a call whose body is written meanwhile. The answer may come before that
-    /// is done, if the server does not want the body.
+    /// Waits for the answer to a call whose body is written meanwhile. The answer may come before
+    /// that is done, if the server does not want the body.
     async fn answer_to_long(&self, answered: Answered<'_>, offered: Offered) -> Outcome {
         let mut answered = std::pin::pin!(answered);
         tokio::select! {

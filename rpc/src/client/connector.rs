@@ -78,8 +78,8 @@ impl Connector {
         current.as_ref().filter(|connection| connection.is_up()).cloned()
     }
 
-    /// The connection; if there is none, it is made, with a pause after each attempt that fails, until
-    /// the deadline or, without one, as long as the channel waits for connections.
+    /// The connection; if there is none, it is made, with a pause after each attempt that fails,
+    /// until the deadline or, without one, as long as the channel waits for connections.
     ///
     /// # Errors
     /// Why there is no connection in time.

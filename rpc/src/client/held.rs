@@ -20,8 +20,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// Pieces that hold a permit which was [forgotten](tokio::sync::SemaphorePermit::forget), until a
-    /// deadline.
+    /// Pieces that hold a permit which was [forgotten](tokio::sync::SemaphorePermit::forget), until
+    /// a deadline.
     pub fn new(pieces: Pieces, deadline: Option<Instant>, channel: Arc<Inner>) -> Self {
         let deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
         Self { pieces: Some(pieces), deadline, channel }

@@ -42,11 +42,11 @@ use crate::status::Status;
 use crate::trace::{self, TraceContext};
 use crate::wire::{CallHead, Content, Flags, NO_METHOD};
 
-/// A channel to a server: a tower service that sends requests over one connection, which it makes again
-/// when it has ended. Clones share the connection.
+/// A channel to a server: a tower service that sends requests over one connection, which it makes
+/// again when it has ended. Clones share the connection.
 ///
-/// `poll_ready` is always ready and reserves nothing. A call takes a permit when its future first runs,
-/// and waits while as many calls are in flight as may be; the permit goes with the future.
+/// `poll_ready` is always ready and reserves nothing. A call takes a permit when its future first
+/// runs, and waits while as many calls are in flight as may be; the permit goes with the future.
 #[derive(Clone)]
 pub struct Channel(Arc<Inner>);
 
@@ -210,8 +210,8 @@ impl Inner {
         Ok(permit.expect("the semaphore is never closed"))
     }
 
-    /// Sends a request over the connection; if that ends, over the next one, unless the call may have
-    /// run and must not run twice.
+    /// Sends a request over the connection; if that ends, over the next one, unless the call may
+    /// have run and must not run twice.
     async fn send(
         &self,
         request: Request<Body>,
@@ -290,7 +290,8 @@ fn remaining(deadline: Option<Instant>) -> Result<u64, Status> {
     Ok(u64::try_from(left.as_micros()).unwrap_or(u64::MAX).max(1))
 }
 
-/// The status with the path of the method if the server does not have that: it knows the number alone.
+/// The status with the path of the method if the server does not have that: it knows the number
+/// alone.
 fn unknown_method(status: Status, method: crate::MethodId) -> Status {
     match status.code() {
         crate::Code::Unimplemented if status.message().starts_with(NO_METHOD) => {

@@ -91,8 +91,8 @@ where
         response.try_map(|body| decode::<R, C>(method.id(), body.whole()?))
     }
 
-    /// Calls a method that takes a stream and answers with a stream. The answer may begin before the
-    /// request has ended.
+    /// Calls a method that takes a stream and answers with a stream. The answer may begin before
+    /// the request has ended.
     ///
     /// # Errors
     /// The status of the call, if it fails before the stream begins.

@@ -74,8 +74,8 @@ pub enum Way {
 }
 
 impl Way {
-    /// Replies that the call runs, unless that was said before. So the client gets the credit back with
-    /// which it has sent the call.
+    /// Replies that the call runs, unless that was said before. So the client gets the credit back
+    /// with which it has sent the call.
     pub fn accept(self, call: u64) -> Self {
         if let Self::Reply(kept) = self {
             let flags = Flags { accepted: true, ..Flags::default() };

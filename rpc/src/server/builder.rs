@@ -61,14 +61,14 @@ impl ServerBuilder {
         Self { health: Some(health.clone()), ..self.add_service(health.router()) }
     }
 
-    /// The number by which clients name the server at its device's address: one that nobody can guess
-    /// unless set.
+    /// The number by which clients name the server at its device's address: one that nobody can
+    /// guess unless set.
     pub fn service(self, number: u64) -> Self {
         Self { endpoint: self.endpoint.service(number), ..self }
     }
 
-    /// The most handlers that run at a time, 65,536 unless set: calls beyond are refused at once with
-    /// [`ResourceExhausted`](crate::Code::ResourceExhausted).
+    /// The most handlers that run at a time, 65,536 unless set: calls beyond are refused at once
+    /// with [`ResourceExhausted`](crate::Code::ResourceExhausted).
     pub fn most_running(mut self, handlers: usize) -> Self {
         self.limits.running = handlers;
         self
@@ -80,16 +80,18 @@ impl ServerBuilder {
         self
     }
 
-    /// The most memory for bodies that are too long for messages, 256 MiB unless set, for all clients
-    /// together: those that are being received and those that handlers hold. Further ones wait.
+    /// The most memory for bodies that are too long for messages, 256 MiB unless set, for all
+    /// clients together: those that are being received and those that handlers hold. Further ones
+    /// wait.
     pub fn body_memory(mut self, bytes: usize) -> Self {
         self.limits.memory = bytes;
         self
     }
 
     /// The most clients that the server knows at a time, 65,536 unless set, and for how long it
-    /// remembers the latest calls of a client that has gone, a minute unless set: within that time a
-    /// client that comes again may send calls once more whose answers it has lost, and none runs twice.
+    /// remembers the latest calls of a client that has gone, a minute unless set: within that time
+    /// a client that comes again may send calls once more whose answers it has lost, and none runs
+    /// twice.
     pub fn sessions(mut self, most: usize, remember: Duration) -> Self {
         self.limits.sessions = most;
         self.limits.remember = remember;
@@ -102,8 +104,8 @@ impl ServerBuilder {
         Self { endpoint: configure(self.endpoint), ..self }
     }
 
-    /// Opens the server on a device: `udp:192.0.2.7:5000`, `shm:kv`, `packet:eth0`, … It takes calls from
-    /// now on.
+    /// Opens the server on a device: `udp:192.0.2.7:5000`, `shm:kv`, `packet:eth0`, … It takes
+    /// calls from now on.
     ///
     /// # Errors
     /// When the device can't be opened.
@@ -124,8 +126,8 @@ impl ServerBuilder {
     }
 }
 
-/// The endpoint as every server has it: asynchronous handlers are bounded by the server, and its time is
-/// its callers'.
+/// The endpoint as every server has it: asynchronous handlers are bounded by the server, and its
+/// time is its callers'.
 fn settled(endpoint: EndpointBuilder) -> EndpointBuilder {
     endpoint.tasks(1 << 20).patience(PATIENCE)
 }

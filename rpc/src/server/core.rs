@@ -140,7 +140,8 @@ impl Core {
         request.spawn(|kept| running.run(Way::Reply(kept)));
     }
 
-    /// Runs the handler of a call that was accepted, when a body that is too long for a message is here.
+    /// Runs the handler of a call that was accepted, when a body that is too long for a message is
+    /// here.
     async fn run_later(
         self: Arc<Self>,
         head: CallHead,
@@ -172,8 +173,8 @@ impl Core {
         }
     }
 
-    /// Checks a call before its handler runs: its method, its schema, whether it has begun before, and
-    /// whether another handler may run.
+    /// Checks a call before its handler runs: its method, its schema, whether it has begun before,
+    /// and whether another handler may run.
     fn admit(self: &Arc<Self>, head: &CallHead) -> Result<(&Route, Room), Status> {
         let Some(route) = self.router.route(head.method) else {
             return Err(self.unknown());
@@ -195,7 +196,8 @@ impl Core {
         Ok((route, room))
     }
 
-    /// The request of a call, with its stream open if it has one, and the length of a body that follows.
+    /// The request of a call, with its stream open if it has one, and the length of a body that
+    /// follows.
     fn opened(
         &self,
         head: &CallHead,

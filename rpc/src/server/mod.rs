@@ -24,8 +24,9 @@ use crate::health::Health;
 
 /// A server that takes calls.
 ///
-/// When the last handle is dropped, the server ends at once: handlers that run are dropped, and their
-/// callers told that the server has gone. [`shutdown`](Self::shutdown) ends a server gracefully.
+/// When the last handle is dropped, the server ends at once: handlers that run are dropped, and
+/// their callers told that the server has gone. [`shutdown`](Self::shutdown) ends a server
+/// gracefully.
 #[derive(Clone)]
 pub struct Server(Arc<Open>);
 
@@ -62,7 +63,8 @@ impl Server {
         self.0.core.running.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// How many clients the server knows: those that are connected, and those that it still remembers.
+    /// How many clients the server knows: those that are connected, and those that it still
+    /// remembers.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.0.core.sessions().len()
@@ -75,9 +77,9 @@ impl Server {
     }
 
     /// Ends the server gracefully: from now on calls are refused with
-    /// [`Unavailable`](crate::Code::Unavailable), handlers that run are waited for, and their answers
-    /// sent. A handler that never ends holds the end up: bound the wait with `tokio::time::timeout`, and
-    /// drop the server.
+    /// [`Unavailable`](crate::Code::Unavailable), handlers that run are waited for, and their
+    /// answers sent. A handler that never ends holds the end up: bound the wait with
+    /// `tokio::time::timeout`, and drop the server.
     ///
     /// Before that, the server's [health](ServerBuilder::health) is set to
     /// [`NotServing`](crate::ServingStatus::NotServing), and those who watch it are told.

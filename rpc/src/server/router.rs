@@ -37,8 +37,8 @@ pub struct Route {
 
 /// The methods of a server and their handlers: async functions, or tower services.
 ///
-/// The attribute [`service`](macro@crate::service) makes a router of a trait's methods. Here one is made
-/// by hand:
+/// The attribute [`service`](macro@crate::service) makes a router of a trait's methods. Here one is
+/// made by hand:
 ///
 /// ```
 /// use doorbell::rpc::{Channel, Client, Method, Router, Server};
@@ -59,8 +59,8 @@ pub struct Route {
 /// # }
 /// ```
 ///
-/// A router is a tower service too, which runs handlers in the task that calls, without a server: for
-/// tests of handlers, and for services within a process.
+/// A router is a tower service too, which runs handlers in the task that calls, without a server:
+/// for tests of handlers, and for services within a process.
 ///
 /// ```
 /// use doorbell::rpc::{Client, Method, Router, Status};
@@ -121,8 +121,8 @@ impl Router {
 
     /// Adds a tower service as the handler of a method, with bodies as they are.
     ///
-    /// A clone of the service handles each request, when it is ready. Its errors become statuses: what
-    /// a [`Status`] caused is that status.
+    /// A clone of the service handles each request, when it is ready. Its errors become statuses:
+    /// what a [`Status`] caused is that status.
     ///
     /// # Panics
     /// When the router has the method already.
@@ -148,8 +148,9 @@ impl Router {
     }
 
     /// Has the handler of a method run where its request is received, rather than as a task: for
-    /// handlers that take microseconds and seldom wait, it saves starting a task. While it runs, the
-    /// NIC and all other requests wait. A handler that waits is moved to a task when it first does.
+    /// handlers that take microseconds and seldom wait, it saves starting a task. While it runs,
+    /// the NIC and all other requests wait. A handler that waits is moved to a task when it first
+    /// does.
     ///
     /// # Panics
     /// When the router has no such method.

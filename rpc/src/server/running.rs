@@ -22,8 +22,8 @@ use crate::status::Status;
 use crate::trace;
 use crate::wire::CallHead;
 
-/// How long a handler may hold the credit of Active Messages with which its call was sent. After that
-/// the client is told that the call runs, and gets the credit back.
+/// How long a handler may hold the credit of Active Messages with which its call was sent. After
+/// that the client is told that the call runs, and gets the credit back.
 const HOLDS_CREDIT: Duration = Duration::from_millis(20);
 
 /// A call whose handler runs: the handler's future, which contains panics, has calls inherit the
@@ -67,7 +67,8 @@ impl Running {
         Self { core, peer, head, method, deadline, future, answer: None, room }
     }
 
-    /// The answer, if the handler need not wait for anything and a message is enough for the answer.
+    /// The answer, if the handler need not wait for anything and a message is enough for the
+    /// answer.
     pub fn answer_here(&mut self) -> Option<Encoded> {
         match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Pending => None,
@@ -82,8 +83,8 @@ impl Running {
         }
     }
 
-    /// Runs the handler to its end and answers; unless the caller's time is over before, or the caller
-    /// gives the call up.
+    /// Runs the handler to its end and answers; unless the caller's time is over before, or the
+    /// caller gives the call up.
     pub async fn run(mut self, way: Way) {
         if self.answer.is_none() {
             // Most handlers have their answer at once, and nothing need be prepared for a wait.
@@ -103,8 +104,8 @@ impl Running {
         }
     }
 
-    /// As [`run`](Self::run), of a handler that waits, or of an answer that more follows: the session can
-    /// stop it.
+    /// As [`run`](Self::run), of a handler that waits, or of an answer that more follows: the
+    /// session can stop it.
     async fn run_stoppably(self, way: Way) {
         let Self { core, peer, head, method, deadline, future, answer, room } = self;
         let _room = room;

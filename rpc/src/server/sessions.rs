@@ -39,8 +39,8 @@ impl Sessions {
         Self { by_number: HashMap::new(), most, remember }
     }
 
-    /// Opens a session of the number `fresh` for a client, or goes on with the one that the client had.
-    /// Returns the session's number; `None` if there are as many sessions as may be.
+    /// Opens a session of the number `fresh` for a client, or goes on with the one that the client
+    /// had. Returns the session's number; `None` if there are as many sessions as may be.
     pub fn open(&mut self, client: u64, before: u64, fresh: u64, peer: Peer) -> Option<u64> {
         if let Some(session) = self.by_number.get_mut(&before)
             && session.client == client
@@ -159,8 +159,8 @@ impl Sessions {
     }
 }
 
-/// Which of a client's calls have begun: the latest [`REMEMBERED`] of them exactly. Earlier ones are
-/// taken to have begun.
+/// Which of a client's calls have begun: the latest [`REMEMBERED`] of them exactly. Earlier ones
+/// are taken to have begun.
 #[derive(Default)]
 struct Begun {
     /// The number of the first call of the first word.

@@ -102,7 +102,8 @@ impl Incoming {
         }
     }
 
-    /// Ends the stream behind what has come. Returns whether a task was woken. The first end counts.
+    /// Ends the stream behind what has come. Returns whether a task was woken. The first end
+    /// counts.
     pub fn end(&self, how: Result<(), Status>) -> bool {
         let waker = self.change(|state| {
             if state.ended.is_none() {
@@ -146,8 +147,8 @@ impl Incoming {
     }
 }
 
-/// Reads a stream, and tells its sender what was taken. When it is dropped before the end, the sender is
-/// told to stop.
+/// Reads a stream, and tells its sender what was taken. When it is dropped before the end, the
+/// sender is told to stop.
 pub struct Reader<T: Tell> {
     incoming: Arc<Incoming>,
     /// What was taken and not granted yet.

@@ -1,9 +1,9 @@
-//! Streams: pieces that go one after the other in one direction of a call, with flow control of their
-//! own, so that a slow reader holds up nobody else.
+//! Streams: pieces that go one after the other in one direction of a call, with flow control of
+//! their own, so that a slow reader holds up nobody else.
 //!
 //! Whoever sends may have [`WINDOW`] bytes under way that the reader has not taken yet, with
-//! [`OVERHEAD`] for each piece. A piece longer than a message goes in fragments; those but the last are
-//! granted anew as they come, so a stream's memory is bounded by a window and the longest body.
+//! [`OVERHEAD`] for each piece. A piece longer than a message goes in fragments; those but the last
+//! are granted anew as they come, so a stream's memory is bounded by a window and the longest body.
 
 mod incoming;
 mod pump;

@@ -13,8 +13,8 @@ use crate::message::Pieces;
 use crate::status::Status;
 use crate::wire::{PIECE, PieceKind};
 
-/// Sends a stream to its end, or until the reader wants no more or has gone. Pieces are fetched only
-/// when there is room for them.
+/// Sends a stream to its end, or until the reader wants no more or has gone. Pieces are fetched
+/// only when there is room for them.
 pub async fn pump(
     streams: Arc<Streams>,
     key: Key,

@@ -164,8 +164,8 @@ struct Teller {
     peer: Peer,
 }
 
-/// For how long a message about a stream waits for a credit. A peer that gives none for as long is stuck
-/// with everything.
+/// For how long a message about a stream waits for a credit. A peer that gives none for as long is
+/// stuck with everything.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Teller {

@@ -21,8 +21,8 @@ impl Content {
         MOST_METADATA.min(most - LENGTH)
     }
 
-    /// Metadata and a body in a message of at most so many bytes, or with the body to follow by RDMA. A
-    /// body without metadata is not copied.
+    /// Metadata and a body in a message of at most so many bytes, or with the body to follow by
+    /// RDMA. A body without metadata is not copied.
     ///
     /// # Errors
     /// When the metadata is too long.

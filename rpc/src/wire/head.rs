@@ -35,7 +35,8 @@ pub struct Welcome {
     pub version: u64,
     /// The number of the session, which each call names; zero if the server has no room for one.
     pub session: u64,
-    /// The server's number, drawn at random when it began: another one has forgotten what was called.
+    /// The server's number, drawn at random when it began: another one has forgotten what was
+    /// called.
     pub server: u64,
     /// The longest body that the server takes.
     pub longest: u64,

@@ -110,7 +110,8 @@ fn within_the_process() -> GreeterClient<Router> {
     GreeterClient::new(GreeterServer::new(English).into())
 }
 
-/// Runs a test with a client and the server that it is connected to, over shared memory and over UDP.
+/// Runs a test with a client and the server that it is connected to, over shared memory and over
+/// UDP.
 async fn over_each_device<F: Future<Output = ()>>(test: impl Fn(GreeterClient, Server) -> F) {
     for device in ["shm", "udp:127.0.0.1:0"] {
         let server = Server::builder().add_service(GreeterServer::new(English)).open(device).await;

@@ -1,5 +1,5 @@
-//! Calls with one request and one response, over shared memory and over UDP: codes, deadlines, limits,
-//! servers that end and come again, and the layers of tower around a channel.
+//! Calls with one request and one response, over shared memory and over UDP: codes, deadlines,
+//! limits, servers that end and come again, and the layers of tower around a channel.
 
 mod codes;
 mod deadlines;
@@ -61,9 +61,9 @@ impl Device {
         }
     }
 
-    /// A device that nobody else has, and that can be opened again. On UDP that is an address of the
-    /// loopback network for this process alone, and not the port of RoCE, whose peers have to have that
-    /// port too.
+    /// A device that nobody else has, and that can be opened again. On UDP that is an address of
+    /// the loopback network for this process alone, and not the port of RoCE, whose peers have to
+    /// have that port too.
     fn fixed(self) -> String {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -166,8 +166,8 @@ impl Stage {
     }
 }
 
-/// A server in a runtime of its own. When the server ends, so does all that belongs to it, as when a
-/// process ends: the device can be opened again.
+/// A server in a runtime of its own. When the server ends, so does all that belongs to it, as when
+/// a process ends: the device can be opened again.
 struct Apart {
     server: Server,
     runtime: Runtime,
