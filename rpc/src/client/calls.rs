@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use doorbell_am::{Handlers, Peer};
 
-use super::connection::Lost;
+use super::lost::Lost;
 use crate::bulk::Transfers;
 use crate::message::Body;
 use crate::status::Status;

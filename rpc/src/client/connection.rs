@@ -10,6 +10,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::calls::{Answer, Answered, Calls, Outcome};
+use super::lost::Lost;
 use crate::bulk::{Line, Offered};
 use crate::message::{Body, Pieces, Response};
 use crate::status::{Code, Status, chain};
@@ -34,16 +35,6 @@ pub struct Connection {
     endpoint: Endpoint,
     name: Name,
     broken: AtomicBool,
-}
-
-/// How a call that has no answer ended.
-pub enum Lost {
-    /// The request was never sent.
-    Unsent(Status),
-    /// The connection ended after the request was sent: whether it was handled is not known.
-    Unknown(Status),
-    /// The call is over.
-    Over(Status),
 }
 
 /// The status of a greeting that was not answered. An endpoint that has no handler for greetings

@@ -1,14 +1,12 @@
 //! The stream of a response, which holds the permit of its call and ends with the call's deadline.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use tokio::time::{Instant, Sleep};
 
-use super::Inner;
 use crate::message::Pieces;
 use crate::status::Status;
 
@@ -16,15 +14,19 @@ use crate::status::Status;
 pub struct Held {
     pieces: Option<Pieces>,
     deadline: Option<Pin<Box<Sleep>>>,
-    channel: Arc<Inner>,
+    gives_back: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Held {
-    /// Pieces that hold a permit which was [forgotten](tokio::sync::SemaphorePermit::forget), until
-    /// a deadline.
-    pub fn new(pieces: Pieces, deadline: Option<Instant>, channel: Arc<Inner>) -> Self {
+    /// Pieces, until a deadline, that hold a permit which was
+    /// [forgotten](tokio::sync::SemaphorePermit::forget) and which `gives_back` gives back.
+    pub fn new(
+        pieces: Pieces,
+        deadline: Option<Instant>,
+        gives_back: impl FnOnce() + Send + 'static,
+    ) -> Self {
         let deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
-        Self { pieces: Some(pieces), deadline, channel }
+        Self { pieces: Some(pieces), deadline, gives_back: Some(Box::new(gives_back)) }
     }
 }
 
@@ -50,6 +52,10 @@ impl Stream for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.channel.give_back();
+        // The stream goes first, which may be told of with the call's permit.
+        self.pieces = None;
+        if let Some(give_back) = self.gives_back.take() {
+            give_back();
+        }
     }
 }

@@ -5,6 +5,7 @@ mod calls;
 mod connection;
 mod connector;
 mod held;
+mod lost;
 mod typed;
 
 use std::borrow::Cow;
@@ -30,9 +31,9 @@ pub use connector::Backoff;
 pub use typed::Client;
 
 use self::calls::Calls;
-use self::connection::Lost;
 use self::connector::Connector;
 use self::held::Held;
+use self::lost::Lost;
 use crate::context::{Inherited, earlier};
 use crate::message::{Body, Request, Response};
 use crate::metadata::Metadata;
@@ -139,7 +140,8 @@ impl Channel {
             Body::Whole(bytes) => Body::Whole(bytes),
             Body::Stream(pieces) => {
                 permit.forget();
-                Body::stream(Held::new(pieces, deadline, self.0.clone()))
+                let channel = self.0.clone();
+                Body::stream(Held::new(pieces, deadline, move || channel.give_back()))
             }
         };
         Ok(Response::with_metadata(metadata, body))

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use doorbell_am as am;
 
-use super::core::Core;
 use super::router::Answered;
+use super::state::Core;
 use crate::message::{Body, Pieces};
 use crate::status::Status;
 use crate::stream::pump;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use doorbell_am::{Bundle, Endpoint, EndpointBuilder, OpenError};
 
-use super::core::{Core, Limits};
 use super::router::Router;
+use super::state::{Core, Limits};
 use super::{Open, Server};
 use crate::health::Health;
 

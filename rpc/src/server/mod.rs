@@ -2,10 +2,11 @@
 
 mod answer;
 mod builder;
-mod core;
+mod intake;
 mod router;
 mod running;
 mod sessions;
+mod state;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use tokio::task::AbortHandle;
 pub use builder::ServerBuilder;
 pub use router::Router;
 
-use self::core::Core;
+use self::state::Core;
 use crate::health::Health;
 
 /// A server that takes calls.

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::answer::{Encoded, Way};
-use super::core::Core;
 use super::router::{Answered, Answering, Route};
+use super::state::Core;
 use crate::context::Inherited;
 use crate::message::{Body, Request};
 use crate::observed::Observed;

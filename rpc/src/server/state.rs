@@ -1,0 +1,98 @@
+//! The state of a server: its methods, sessions, streams and bodies, and how many handlers run.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use doorbell_am as am;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use super::router::Router;
+use super::sessions::Sessions;
+use crate::bulk::{Lines, Transfers};
+use crate::random;
+use crate::status::Status;
+use crate::stream::Streams;
+
+/// A server's methods and its state, which its Active Messages work on.
+pub struct Core {
+    pub router: Router,
+    pub streams: Arc<Streams>,
+    pub transfers: Arc<Transfers>,
+    pub lines: Lines,
+    pub limits: Limits,
+    sessions: Mutex<Sessions>,
+    /// The server's number, by which clients know whether it still knows what they called.
+    /// Lines for long bodies are taken by it, too.
+    pub number: u64,
+    /// How many handlers run.
+    pub running: AtomicUsize,
+    pub closing: AtomicBool,
+    /// Told when the last handler ends while the server closes.
+    pub idle: Notify,
+    pub runtime: Handle,
+}
+
+/// The limits of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The most handlers that run at a time; calls beyond are refused.
+    pub running: usize,
+    /// The longest body that is taken.
+    pub longest: usize,
+    /// The most memory for bodies that are too long for messages.
+    pub memory: usize,
+    /// The most sessions, and for how long each outlives its connection.
+    pub sessions: usize,
+    pub remember: Duration,
+}
+
+impl Core {
+    pub fn new(router: Router, limits: Limits) -> Arc<Self> {
+        Arc::new(Self {
+            router,
+            streams: Arc::default(),
+            transfers: Transfers::new(limits.longest, limits.memory),
+            lines: Lines::default(),
+            limits,
+            sessions: Mutex::new(Sessions::new(limits.sessions, limits.remember)),
+            number: random(),
+            running: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+            idle: Notify::new(),
+            runtime: Handle::current(),
+        })
+    }
+
+    pub fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops what runs for a client whose connection has ended.
+    pub fn gone(&self, peer: &am::Peer, why: &str) {
+        self.sessions().gone(peer);
+        let status = Status::unavailable(format!("the connection to the client has ended: {why}"));
+        self.streams.end_all_of(peer, &status);
+        self.transfers.end_all_of(peer);
+    }
+
+    /// Stops what runs for all clients whose connections have ended.
+    pub fn look_for_gone(&self) {
+        let gone = self.sessions().peers_gone();
+        gone.iter().for_each(|peer| self.gone(peer, "it was noticed late"));
+    }
+
+    /// Refuses further calls, and waits until all handlers that run have ended.
+    pub async fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+        loop {
+            let mut ended = std::pin::pin!(self.idle.notified());
+            ended.as_mut().enable();
+            if self.running.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
