@@ -159,12 +159,6 @@ impl Plan {
         if !is_of_messages && !as_usual {
             bail!("--policy and --nic-credits are of Active Messages, and {name} is not");
         }
-        if let Test::Am(test) = self.test {
-            return self.judge_messages(test);
-        }
-        if let Test::Costs(_) = self.test {
-            return self.judge_costs();
-        }
         if let Test::Rpc(test) = self.test {
             return self.judge_calls(test);
         }
@@ -172,6 +166,12 @@ impl Plan {
             bail!(
                 "--in-flight and --tasks are of RPC, and {name} is not: rpc_bw --in-flight 8, say"
             );
+        }
+        if let Test::Am(test) = self.test {
+            return self.judge_messages(test);
+        }
+        if let Test::Costs(_) = self.test {
+            return self.judge_costs();
         }
         if self.test == Test::BytestreamBw {
             return self.judge_streams();

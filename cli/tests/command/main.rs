@@ -11,6 +11,7 @@ mod meter;
 mod ours;
 mod paper;
 mod pingpong;
+mod rpc;
 mod split_c;
 mod verbs;
 
@@ -148,10 +149,10 @@ fn await_listener(process: &Child, address: &str) {
 
 #[test]
 fn a_test_that_is_not_there_yet_says_so_and_exits_with_2() {
-    for test in ["rpc_lat", "rpc_bw"] {
+    for test in ["tag_lat", "stream_bw"] {
         let output = run(&format!("perf {test} --pair"));
         assert_eq!(output.status.code(), Some(2));
-        assert!(said(&output).contains("measures RPC"), "{}", said(&output));
+        assert!(said(&output).contains("measures messages"), "{}", said(&output));
     }
 }
 

@@ -1,0 +1,51 @@
+//! Calls of RPC are measured on every device, one by one and many at a time.
+
+use doorbell_kit::lab;
+
+use super::{figures, run, said};
+
+#[test]
+fn calls_are_measured_over_shared_memory_in_messages_and_by_rdma() {
+    for (size, tasks) in [(8, ""), (64, " --tasks"), (4097, ""), (1 << 20, " --tasks")] {
+        let found =
+            figures(&format!("rpc_lat --pair --device shm --size {size} --iters 50{tasks}"));
+        assert_eq!((&found["test"], &found["size"]), (&"rpc_lat".into(), &size.into()));
+        assert_eq!(found["iters"], 50);
+        assert!(found["p50_us"].as_f64() > Some(0.0), "{found}");
+        let many =
+            format!("rpc_bw --pair --device shm --size {size} --iters 200 --in-flight 7{tasks}");
+        let found = figures(&many);
+        assert!(found["msgs_per_s"].as_f64() > Some(0.0), "{found}");
+        assert!(found["iters"].as_u64() >= Some(200), "{found}");
+    }
+}
+
+#[test]
+fn calls_are_measured_over_sockets_and_raw_ethernet() {
+    lab::test(|_| {
+        for device in ["udp", "packet", "packet-v2"] {
+            for size in [64, 100_000] {
+                let command = format!("rpc_bw --pair --device {device} --size {size} --iters 300");
+                let found = figures(&command);
+                assert_eq!(found["device"], device);
+                assert!(found["gbytes_per_s"].as_f64() > Some(0.0), "{found}");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_not_for_calls_is_refused() {
+    for (command, told) in [
+        ("rpc_lat --pair --in-flight 2", "makes one call after the other"),
+        ("rpc_bw --pair --in-flight 0", "--in-flight 0: it is 1 to 4096"),
+        ("rpc_bw --pair --size 7", "--size 7: of rpc_bw it is 8 or more"),
+        ("rpc_bw --pair --connections 3", "--connections and --no-map are not for rpc_bw"),
+        ("am_lat --pair --tasks", "--in-flight and --tasks are of RPC, and am_lat is not"),
+        ("send_bw --pair --in-flight 8", "--in-flight and --tasks are of RPC, and send_bw is not"),
+    ] {
+        let output = run(&format!("perf {command}"));
+        assert_eq!(output.status.code(), Some(1), "{command}");
+        assert!(said(&output).contains(told), "{command}: {}", said(&output));
+    }
+}
