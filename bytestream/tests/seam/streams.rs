@@ -60,10 +60,6 @@ pub async fn megabytes_go_both_ways_at_once(nics: [Nic; 2]) {
     for reader in tasks {
         assert_eq!(reader.await.expect("it does not fail"), ALL);
     }
-    for nic in &nics {
-        let counted = nic.statistics().nic;
-        assert_eq!(counted.rnr_naks_sent, 0, "each message finds a receive");
-    }
 }
 
 pub async fn slices_that_are_written_together_arrive_in_a_row(nics: [Nic; 2]) {
