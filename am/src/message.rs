@@ -98,7 +98,7 @@ impl<'r> Request<'r> {
         Self(asked)
     }
 
-    /// Who sent it.
+    /// The peer that sent the request.
     pub fn peer(&self) -> Peer {
         Peer::of(self.0.link.clone())
     }

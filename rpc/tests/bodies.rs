@@ -1,5 +1,8 @@
 //! Bodies of all lengths, in messages and by RDMA, over shared memory and sockets.
 
+#[macro_use]
+mod common;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -126,24 +129,6 @@ async fn calls_that_are_given_up_give_the_memory_of_their_bodies_back(device: &s
     let body = pattern(1 << 20);
     assert!(client.unary(ECHO, body.clone()).await.expect("there is memory").into_inner() == body);
     running.shutdown().await;
-}
-
-/// Runs each test over each device.
-macro_rules! on_each_device {
-    ($($test:ident),*) => {
-        mod over_shared_memory {
-            $(#[tokio::test]
-            async fn $test() {
-                tokio::time::timeout(super::LONG, super::$test("shm")).await.expect("it ends");
-            })*
-        }
-        mod over_sockets {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $test() {
-                tokio::time::timeout(super::LONG, super::$test("udp:127.0.0.1:0")).await.expect("it ends");
-            })*
-        }
-    };
 }
 
 on_each_device!(

@@ -1,12 +1,14 @@
 //! Servers that are dropped while handlers run, over shared memory and sockets.
 
+#[macro_use]
+mod common;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell::rpc::{Channel, Client, Code, Method, Router, Server, Status, Streaming};
 use futures_util::stream;
 use tokio::sync::Notify;
-use tokio::time::timeout;
 
 const FOREVER: Method<(), ()> = Method::new("forever");
 const ENDLESS: Method<(), u64> = Method::new("endless");
@@ -81,24 +83,6 @@ async fn a_server_that_is_dropped_drops_streams_that_wait(device: &str) {
     dropped.notified().await;
     let status = endless.message().await.expect_err("the server has gone");
     assert!([Code::Unavailable, Code::Cancelled].contains(&status.code()), "{status}");
-}
-
-/// Runs each test over each device.
-macro_rules! on_each_device {
-    ($($test:ident),* $(,)?) => {
-        mod over_shared_memory {
-            $(#[tokio::test]
-            async fn $test() {
-                super::timeout(super::LONG, super::$test("shm")).await.expect("it ends");
-            })*
-        }
-        mod over_sockets {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $test() {
-                super::timeout(super::LONG, super::$test("udp:127.0.0.1:0")).await.expect("it ends");
-            })*
-        }
-    };
 }
 
 on_each_device!(

@@ -1,9 +1,11 @@
 //! The health of servers, checked and watched over shared memory and sockets.
 
+#[macro_use]
+mod common;
+
 use std::time::Duration;
 
 use doorbell::rpc::{Channel, Code, Health, HealthClient, Server, ServingStatus, Streaming};
-use tokio::time::timeout;
 
 use ServingStatus::{NotServing, ServiceUnknown, Serving};
 
@@ -108,24 +110,6 @@ async fn a_server_without_a_health_does_not_have_the_methods(device: &str) {
     let server = Server::builder().open(device).await.expect("the device opens");
     let refused = client(&server).await.check("").await.expect_err("there is no such method");
     assert_eq!(refused.code(), Code::Unimplemented);
-}
-
-/// Runs each test over each device.
-macro_rules! on_each_device {
-    ($($test:ident),* $(,)?) => {
-        mod over_shared_memory {
-            $(#[tokio::test]
-            async fn $test() {
-                super::timeout(super::LONG, super::$test("shm")).await.expect("it ends");
-            })*
-        }
-        mod over_sockets {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $test() {
-                super::timeout(super::LONG, super::$test("udp:127.0.0.1:0")).await.expect("it ends");
-            })*
-        }
-    };
 }
 
 on_each_device!(

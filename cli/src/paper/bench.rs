@@ -169,7 +169,7 @@ impl Bench {
         notes
     }
 
-    /// What has been measured of the parameters of LogP.
+    /// The lines with parameters of LogP that have been measured so far.
     pub fn lines(&self) -> Vec<Line> {
         self.found.iter().filter_map(|entry| Line::from_json(entry["found"].clone())).collect()
     }

@@ -13,7 +13,7 @@ use crate::service::KeyValueClient;
 /// How many keys there are.
 const KEYS: u64 = 10_000;
 
-/// What came of a load.
+/// The result of a load: how many calls were answered, and how fast.
 pub struct Results {
     elapsed: Duration,
     /// How long each call took, in nanoseconds.

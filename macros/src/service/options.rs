@@ -7,7 +7,7 @@ use syn::{Attribute, LitStr, Path, Result, Type, parse_quote};
 
 use crate::refusal::refuse;
 
-/// What the attribute of a service says.
+/// The options of the attribute `#[rpc::service]` on a trait.
 pub struct ServiceOptions {
     /// The module that has the types of RPC: `::doorbell::rpc` unless said.
     pub rpc: Path,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use doorbell_am::{Handlers, Peer};
+use doorbell_am::{Handlers, Peer, Undeliverable};
 
 use super::lost::Lost;
 use crate::bulk::Transfers;
@@ -75,8 +75,7 @@ impl Calls {
                 }
                 // The second word of a call's head is its number.
                 if let Some(call) = message.words().nth(1) {
-                    let why = Status::internal(format!("the call came back: {}", message.why()));
-                    returned.end(call, Err(Lost::Over(why)));
+                    returned.end(call, Err(came_back(message.why())));
                 }
             });
         self.transfers.add_handlers(self.streams.add_handlers(handlers))
@@ -142,6 +141,19 @@ impl Calls {
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a call ended whose request came back. Of a server that has gone it is not known whether the
+/// handler ran.
+#[cold]
+fn came_back(why: Undeliverable) -> Lost {
+    let text = format!("the call came back: {why}");
+    match why {
+        Undeliverable::PeerGone => Lost::Unknown(Status::unavailable(text)),
+        Undeliverable::Busy => Lost::Over(Status::resource_exhausted(text)),
+        Undeliverable::WrongTag => Lost::Over(Status::permission_denied(text)),
+        _ => Lost::Over(Status::internal(text)),
     }
 }
 

@@ -250,7 +250,7 @@ impl Inner {
                 method: method.number(),
                 schema: method.schema_number(),
                 timeout: remaining(deadline)?,
-                flags: Flags { again: resends > 0, streams, ..content.flags },
+                flags: Flags { streams, ..content.flags },
             };
             match connection.call(&self.calls, head, &content, &mut pieces, deadline).await {
                 Ok(response) => return Ok(response),

@@ -88,8 +88,6 @@ pub struct Flags {
     pub metadata: u16,
     /// The code of a status.
     pub code: u8,
-    /// Whether the call was sent before, on a connection that has ended.
-    pub again: bool,
     /// Whether the body behind is a stream.
     pub streams: bool,
     /// Whether the body is too long for a message: its length is here in its place.
@@ -100,8 +98,8 @@ pub struct Flags {
 
 impl Flags {
     pub fn pack(self) -> u64 {
-        let Self { metadata, code, again, streams, long, accepted } = self;
-        let bits = [again, streams, accepted, long];
+        let Self { metadata, code, streams, long, accepted } = self;
+        let bits = [streams, accepted, long];
         let bits = bits.iter().rev().fold(0, |bits, &bit| bits << 1 | u64::from(bit));
         u64::from(metadata) | u64::from(code) << 16 | bits << 24
     }
@@ -110,10 +108,9 @@ impl Flags {
         Self {
             metadata: word as u16,
             code: (word >> 16) as u8,
-            again: word >> 24 & 1 == 1,
-            streams: word >> 25 & 1 == 1,
-            accepted: word >> 26 & 1 == 1,
-            long: word >> 27 & 1 == 1,
+            streams: word >> 24 & 1 == 1,
+            accepted: word >> 25 & 1 == 1,
+            long: word >> 26 & 1 == 1,
         }
     }
 }
@@ -124,8 +121,7 @@ mod tests {
 
     #[test]
     fn heads_are_the_same_when_their_words_are_read() {
-        let flags =
-            Flags { metadata: 513, code: 14, again: true, accepted: true, ..Flags::default() };
+        let flags = Flags { metadata: 513, code: 14, accepted: true, ..Flags::default() };
         assert_eq!(Flags::unpack(flags.pack()), flags);
         let head = CallHead { session: 1, call: 2, method: 3, schema: 4, timeout: 5, flags };
         assert_eq!(CallHead::from_words(head.words()), head);

@@ -1,5 +1,9 @@
 //! Traces of calls: the spans of both ends, and the context that goes from one to the other.
 
+#[macro_use]
+#[path = "../common/mod.rs"]
+mod common;
+
 mod seen;
 
 use std::time::Duration;
@@ -212,24 +216,6 @@ async fn spans_of_calls_that_take_too_long_end_with_their_deadline(device: &str)
     let handle = handled(&call).await;
     // Whichever is first: the server's own clock, or the word that the caller has given up.
     assert!(["DeadlineExceeded", "Cancelled"].contains(&handle.field("code")), "{handle:?}");
-}
-
-/// Runs each test over each device.
-macro_rules! on_each_device {
-    ($($test:ident),* $(,)?) => {
-        mod over_shared_memory {
-            $(#[tokio::test]
-            async fn $test() {
-                super::timeout(super::LONG, super::$test("shm")).await.expect("it ends");
-            })*
-        }
-        mod over_sockets {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $test() {
-                super::timeout(super::LONG, super::$test("udp:127.0.0.1:0")).await.expect("it ends");
-            })*
-        }
-    };
 }
 
 on_each_device!(

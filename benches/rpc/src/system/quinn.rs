@@ -32,8 +32,9 @@ const SOCKET_BUFFER: usize = 2 << 20;
 /// The bytes in front of a datagram's payload in an IPv4 packet.
 const HEADERS: u16 = 28;
 
-/// The longest datagram. quinn gives the kernel up to ten datagrams in one call where the kernel cuts
-/// them, and takes no notice if they are more together than a UDP packet may be: they are lost.
+/// The longest UDP datagram that quinn may send, in bytes. quinn gives the kernel up to ten
+/// datagrams in one call where the kernel cuts them, and takes no notice if they are more together
+/// than a UDP packet may be: they are lost.
 const LONGEST_DATAGRAM: u16 = (u16::MAX - HEADERS) / 10;
 
 fn transport(place: &Place) -> Arc<TransportConfig> {
