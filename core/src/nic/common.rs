@@ -21,7 +21,7 @@ use super::notices::Notices;
 use super::pair::QueuePair;
 use super::queues::{Completions, Purpose};
 use super::receives::{SharedReceiveQueueId, SharedReceives};
-use super::responder::Due;
+use super::responder::{Due, Responder};
 use super::timers::Timers;
 
 /// Something that a program should hear of without asking each queue.
@@ -148,6 +148,8 @@ pub(super) struct Common {
     /// Of those that owe their peer an answer, each once; and [`LINKS`](super::notices::LINKS) once
     /// if there are notices.
     pub answers: VecDeque<u32>,
+    /// Of those that put an acknowledgement off, or did so lately, each once.
+    pub delaying: Vec<u32>,
     pub notices: Notices,
     /// Whether some of these found no room in the device.
     pub behind: bool,
@@ -187,6 +189,14 @@ impl Common {
             Due::Nak(_) => {}
         }
         self.owe_answer(pair);
+    }
+
+    /// Enters a queue pair among those that put an acknowledgement off.
+    #[inline]
+    pub fn delay(&mut self, responder: &mut Responder, place: u32) {
+        if !std::mem::replace(&mut responder.delaying, true) {
+            self.delaying.push(place);
+        }
     }
 
     /// Counts a queue pair as connected to a peer, which is then expected to be heard of.
@@ -319,6 +329,7 @@ impl Common {
         self.timers.disarm(place);
         self.active.retain(|&other| other != place);
         self.answers.retain(|&other| other != place);
+        self.delaying.retain(|&other| other != place);
         self.starved.retain(|&other| other != place);
         self.flying.retain(|&other| other != place);
     }

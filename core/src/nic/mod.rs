@@ -159,7 +159,7 @@ use numbering::Numbers;
 use pair::{Blamed, QueuePair};
 use random::Random;
 use requester::Turn;
-use responder::Answered;
+use responder::{Answered, Due};
 use ring::Nothing;
 
 /// Packets that a queue pair sends before the next has its turn.
@@ -281,6 +281,26 @@ impl Nic {
         let common = &mut self.common;
         common.leaps.note(common.now, now);
         self.tell(now);
+    }
+
+    /// Has all packets acknowledged at once that were taken and are not yet, for a program that is
+    /// about to sleep. Otherwise the timers of those acknowledgements, a fraction of a millisecond
+    /// later, would wake it, and each acknowledgement would wake its peer.
+    pub fn acknowledge(&mut self) {
+        let Self { common, pairs, .. } = self;
+        while let Some(place) = common.delaying.pop() {
+            let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
+            pair.responder.delaying = false;
+            if pair.responder.ack_at.take().is_some() {
+                common.owe(pair, Due::Ack);
+            }
+            // A timer stays armed when its deadline moves to later, and would go off for nothing.
+            // That of a queue pair with something to do may be for a turn without any deadline.
+            if !pair.active && pair.state != State::Error {
+                common.timers.disarm(place);
+                pair.arm(common);
+            }
+        }
     }
 
     /// Has the peers asked whether they are there that a newcomer at the end of a path can have

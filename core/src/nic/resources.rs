@@ -77,6 +77,7 @@ impl Nic {
                 active: VecDeque::with_capacity(capacity),
                 gone: Vec::new(),
                 starved: Vec::with_capacity(capacity),
+                delaying: Vec::with_capacity(capacity),
                 answers: VecDeque::with_capacity(capacity + 1),
                 notices: Notices::default(),
                 behind: false,

@@ -73,7 +73,15 @@ pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output 
             let _ = ends.read(&mut [0; 64]);
             continue;
         }
-        while shared.patrol(&mut patrol) == Next::Again {
+        loop {
+            match shared.patrol(&mut patrol) {
+                Next::Again => {}
+                Next::HandOver => {
+                    shared.watch.tick();
+                    break;
+                }
+                Next::Rest => break,
+            }
             if bell.rung.load(Ordering::SeqCst) {
                 // The device is not armed, and this thread does not come back, perhaps.
                 shared.watch.tick();

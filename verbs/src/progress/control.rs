@@ -22,6 +22,7 @@ use tokio::sync::broadcast;
 
 use super::errands::{Errand, Errands, Leaving};
 use super::grants::Grants;
+use super::traffic::Traffic;
 use crate::completions::Bell;
 use crate::connect::{Calls, Listeners, Private};
 use crate::events::AsyncEvent;
@@ -45,6 +46,8 @@ pub(crate) struct Control {
     pub connect_timeout: Duration,
     /// Whether programs may want something done.
     pub errands: Arc<Errands>,
+    /// What has come between sleeps.
+    pub traffic: Traffic,
     /// Of all queue pairs whose requests are futures.
     pub completions: (CompletionQueueId, CompletionQueue),
     pub pairs: HashMap<Qpn, Arc<Pair>>,
@@ -134,6 +137,7 @@ impl Control {
             patience,
             connect_timeout,
             errands: Arc::default(),
+            traffic: Traffic::default(),
             completions,
             pairs: HashMap::new(),
             links: HashMap::new(),

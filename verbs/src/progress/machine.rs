@@ -1,6 +1,7 @@
 //! A NIC with its device: what a turn is.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use doorbell_core::encap::PathId;
 use doorbell_core::nic::{Copied, SendQueue, Way};
@@ -61,6 +62,16 @@ pub(crate) trait Machine: Send {
 
     /// The time when the clock was last looked at.
     fn now(&self) -> Time;
+
+    /// Whether whoever waits had better sleep as soon as nothing comes.
+    fn is_sparse(&self) -> bool;
+
+    /// Somebody who spins for `spin` at the most is about to sleep. Where little comes, peers are
+    /// told now what they were to be told later, for which nobody is to be woken.
+    fn rests(&mut self, spin: Duration);
+
+    /// Whether the device is watched.
+    fn is_armed(&self) -> bool;
 
     /// Watches the device, or goes on to, until something comes or is to be done.
     fn arm(&mut self) -> std::io::Result<()>;
@@ -246,6 +257,23 @@ impl<D: Device> Machine for Engine<D> {
 
     fn now(&self) -> Time {
         self.now
+    }
+
+    #[inline]
+    fn is_sparse(&self) -> bool {
+        self.control.traffic.is_sparse()
+    }
+
+    fn rests(&mut self, spin: Duration) {
+        self.control.traffic.sleeps(self.now, self.control.nic.counters(), spin);
+        if self.is_sparse() {
+            self.control.nic.acknowledge();
+        }
+    }
+
+    #[inline]
+    fn is_armed(&self) -> bool {
+        self.armed.is_some()
     }
 
     fn arm(&mut self) -> std::io::Result<()> {

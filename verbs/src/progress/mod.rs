@@ -24,6 +24,7 @@ mod duty;
 mod errands;
 mod grants;
 mod machine;
+mod traffic;
 mod watch;
 
 use std::sync::{Arc, Weak};
@@ -65,6 +66,8 @@ const TURNS_TO_SETTLE: u32 = 16;
 const MOST_TO_DRAIN: u32 = 256;
 /// Turns between looks at the time.
 const TURNS_A_LOOK: u32 = 64;
+/// Turns before sleeping where it is likely that nothing comes.
+const TURNS_TO_SLEEP: u32 = 4;
 
 pub(crate) type Held<'s> = Guard<'s, Box<dyn Machine>>;
 
@@ -75,6 +78,14 @@ pub(crate) struct Pacing {
     pub spin: Duration,
     /// Whether a thread of its own runs it.
     pub dedicated: bool,
+}
+
+/// How somebody spins before sleeping.
+#[derive(Clone, Copy, Debug)]
+struct Spin {
+    /// For how long nothing has to come.
+    time: Duration,
+    turns_a_look: u32,
 }
 
 /// What all that belongs to a NIC shares.
@@ -312,12 +323,14 @@ impl Shared {
         self.attended.store(self.attended.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let who = look.precedence();
         let kept = !stint.has(&self.duty, who) && self.duty.is_kept(who);
-        self.stays_awake(&mut machine);
+        let was_armed = machine.disarm();
+        let spin = self.spin(&machine);
         let (mut start, mut rest, mut owes) = (None, false, true);
         for turn in 1..=TURNS_A_POLL {
             let turned = self.step(&mut machine);
             if let Some(found) = look.look(AtHand::of(self, &mut machine)) {
                 self.end(stint);
+                self.ticks_if(was_armed);
                 return Poll::Ready((found, Some(machine)));
             }
             if turned.found {
@@ -336,17 +349,18 @@ impl Shared {
             if woke || kept || machine.is_wanted() {
                 break;
             }
-            if turn % TURNS_A_LOOK == 0 {
+            if turn % spin.turns_a_look == 0 {
                 let now = machine.now();
-                rest = now.since(*stint.since.get_or_insert(now)) >= self.pacing.spin;
+                rest = now.since(*stint.since.get_or_insert(now)) >= spin.time;
                 if rest || now.since(*start.get_or_insert(now)) >= QUANTUM {
                     break;
                 }
             }
         }
-        if rest {
+        if rest && (is_blocked() || self.is_watched_here()) {
             return self.sleep(machine, context, stint, look);
         }
+        self.ticks_if(was_armed);
         if stint.has(&self.duty, who) || self.duty.keep(who) {
             stint.keeps = Some(who);
             self.release(machine);
@@ -400,7 +414,7 @@ impl Shared {
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
         look.register(context.waker());
-        if !(is_blocked() || self.is_watched_here()) || !self.arm(&mut machine) {
+        if !self.arm(&mut machine) {
             // Nothing would wake us: go on spinning.
             let who = look.precedence();
             let keeps = stint.has(&self.duty, who) || self.duty.keep(who);
@@ -429,6 +443,8 @@ impl Shared {
     /// soon, and nobody takes that back.
     pub fn arm(&self, machine: &mut Held<'_>) -> bool {
         self.watch.quiet();
+        machine.rests(self.pacing.spin);
+        self.settle(machine);
         if machine.arm().is_err() {
             self.watch.tick();
             return false;
@@ -531,8 +547,25 @@ impl Shared {
     /// Somebody takes turns, and need not be woken: the watch looks whether that goes on.
     #[inline]
     fn stays_awake(&self, machine: &mut Held<'_>) {
-        if machine.disarm() {
+        let was_armed = machine.disarm();
+        self.ticks_if(was_armed);
+    }
+
+    /// Has the watch look soon if the device was armed until now.
+    #[inline]
+    fn ticks_if(&self, was_armed: bool) {
+        if was_armed {
             self.watch.tick();
+        }
+    }
+
+    /// How whoever waits now spins before sleeping.
+    #[inline]
+    fn spin(&self, machine: &Held<'_>) -> Spin {
+        if self.pacing.spin.is_zero() || machine.is_sparse() {
+            Spin { time: Duration::ZERO, turns_a_look: TURNS_TO_SLEEP }
+        } else {
+            Spin { time: self.pacing.spin, turns_a_look: TURNS_A_LOOK }
         }
     }
 

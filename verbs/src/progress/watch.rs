@@ -136,6 +136,9 @@ impl Watch {
 pub(super) enum Next {
     /// Lets others run, and looks again.
     Again,
+    /// Lets those run who were woken, and sees that they go on with the NIC, or that it is looked
+    /// at soon.
+    HandOver,
     /// Sleeps until the device or the timer tells.
     Rest,
 }
@@ -146,6 +149,8 @@ pub(super) struct Patrol {
     attended: u64,
     /// Since when nothing has come.
     since: Option<doorbell_core::time::Time>,
+    /// Whether it has let others run, and looks again.
+    again: bool,
 }
 
 impl Shared {
@@ -156,10 +161,17 @@ impl Shared {
         // poll.
         let busy = attended != patrol.attended;
         patrol.attended = attended;
+        // Taken in any case: if it stayed, the device's next call would be passed over.
+        let again = std::mem::take(&mut patrol.again);
         let Some(mut machine) = self.duty.enter() else {
             self.watch.tick();
             return Next::Rest;
         };
+        if again && machine.is_armed() {
+            // One of the others has slept since.
+            self.release(machine);
+            return Next::Rest;
+        }
         let was_armed = machine.disarm();
         if busy && !was_armed {
             self.release(machine);
@@ -168,6 +180,7 @@ impl Shared {
         }
         // Who keeps the duty has not been back since the last look, and is one of many when it is.
         self.duty.relieve();
+        let spin = self.spin(&machine);
         let mut start = None;
         for turn in 1..=TURNS_A_POLL {
             let turned = self.step(&mut machine);
@@ -176,14 +189,12 @@ impl Shared {
                 patrol.since = None;
             }
             if turned.woke || settled.woke || machine.is_wanted() {
-                // They go on, or the next look finds that they do not.
                 self.release(machine);
-                self.watch.tick();
-                return Next::Rest;
+                return Next::HandOver;
             }
-            if turn % TURNS_A_LOOK == 0 {
+            if turn % spin.turns_a_look == 0 {
                 let now = machine.now();
-                let rest = now.since(*patrol.since.get_or_insert(now)) >= self.pacing.spin;
+                let rest = now.since(*patrol.since.get_or_insert(now)) >= spin.time;
                 if rest && self.arm(&mut machine) {
                     patrol.since = None;
                     self.release(machine);
@@ -195,7 +206,21 @@ impl Shared {
             }
         }
         self.release(machine);
+        patrol.again = true;
         Next::Again
+    }
+
+    /// Has the watch look soon, unless the device is armed: whoever was woken may have done all there
+    /// was to do, and sleep again. That spares setting the timer twice.
+    fn hand_over(&self) {
+        let armed = self.duty.enter().is_some_and(|machine| {
+            let armed = machine.is_armed();
+            self.release(machine);
+            armed
+        });
+        if !armed {
+            self.watch.tick();
+        }
     }
 
     /// Has somebody keep the watch: a task of this runtime, or else a thread.
@@ -280,12 +305,18 @@ async fn watch(shared: Weak<Shared>, runtime: runtime::Id, fd: OwnedFd, nudge: A
             () = nudge.notified() => tokio::task::yield_now().await,
         }
         loop {
-            let Some(shared) = Shared::of(&shared) else { return };
-            if shared.patrol(&mut patrol) == Next::Rest {
+            let Some(live) = Shared::of(&shared) else { return };
+            let next = live.patrol(&mut patrol);
+            drop(live);
+            if next == Next::Rest {
                 break;
             }
-            drop(shared);
             tokio::task::yield_now().await;
+            if next == Next::HandOver {
+                let Some(live) = Shared::of(&shared) else { return };
+                live.hand_over();
+                break;
+            }
         }
     }
 }
@@ -296,8 +327,14 @@ fn watch_as_thread(shared: &Weak<Shared>, fd: &OwnedFd, ended: &UnixStream) {
     while wait_either(fd, ended) {
         loop {
             let Some(shared) = Shared::of(shared) else { return };
-            if shared.patrol(&mut patrol) == Next::Rest {
-                break;
+            match shared.patrol(&mut patrol) {
+                Next::Again => {}
+                Next::HandOver => {
+                    // They are of other threads, which take their time.
+                    shared.watch.tick();
+                    break;
+                }
+                Next::Rest => break,
             }
             drop(shared);
             std::thread::yield_now();

@@ -100,6 +100,8 @@ pub(super) struct Responder {
     pub answers: Answers,
     /// Whether it is in the list of those that owe their peer an answer.
     pub listed: bool,
+    /// Whether it is in the list of those that put an acknowledgement off.
+    pub delaying: bool,
     /// Whether the peer is to be asked if it is there.
     pub asks: bool,
 }
@@ -158,6 +160,7 @@ impl Responder {
             metadata: false,
             answers: Answers::default(),
             listed: false,
+            delaying: false,
             asks: false,
         }
     }
@@ -440,6 +443,7 @@ impl QueuePair {
         } else if r.ack_at.is_none() {
             let at = common.now.after(r.between_looks);
             (r.ack_at, r.looked, r.looks) = (Some(at), r.unanswered, 0);
+            common.delay(r, self.shared.place);
             self.arm_by(at, common);
         }
     }
