@@ -145,7 +145,7 @@ impl EndpointBuilder {
     /// When the device can't be opened, or the configuration can't be.
     pub async fn open<S>(self, device: &str, handlers: Handlers<S>) -> Result<Endpoint, OpenError> {
         let Self { endpoint, bundle, nic } = self;
-        let bundle = Bundle::new(&Nic::open_async(device, nic).await?, &bundle)?;
+        let bundle = Bundle::with_nic(&Nic::open_async(device, nic).await?, &bundle)?;
         bundle.endpoint(handlers, endpoint).await
     }
 

@@ -74,6 +74,8 @@ pub struct Statistics {
 /// What ends a bundle.
 pub(crate) struct Owner {
     pub shared: Arc<Shared>,
+    /// Whether the NIC was opened for the bundle, and so ends with it.
+    owns_nic: bool,
 }
 
 pub(crate) struct Shared {
@@ -138,6 +140,16 @@ impl Bundle {
     /// # Errors
     /// When the NIC has no room for its completion queues, or the configuration can't be.
     pub fn new(nic: &Nic, config: &BundleConfig) -> Result<Self, OpenError> {
+        Self::make(nic, config, false)
+    }
+
+    /// A bundle on a NIC that was opened for it: the NIC's device is closed when the last handle to
+    /// the bundle is dropped, and all its endpoints.
+    pub(crate) fn with_nic(nic: &Nic, config: &BundleConfig) -> Result<Self, OpenError> {
+        Self::make(nic, config, true)
+    }
+
+    fn make(nic: &Nic, config: &BundleConfig, owns_nic: bool) -> Result<Self, OpenError> {
         config.check()?;
         let receives = nic.completion_queue(config.receives)?;
         let sends = nic.completion_queue(config.sends)?;
@@ -169,7 +181,7 @@ impl Bundle {
             driven.nic.wait_for(Drive { shared: &driven, woke: false }).await;
         });
         *locked(&shared.driver) = Some(driver.abort_handle());
-        Ok(Self(Arc::new(Owner { shared })))
+        Ok(Self(Arc::new(Owner { shared, owns_nic })))
     }
 
     /// Adds an endpoint.
@@ -520,6 +532,10 @@ impl Drop for Owner {
             if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
             }
+        }
+        // Tasks that are being stopped have handles to the NIC until their runtime drops them.
+        if self.owns_nic {
+            self.shared.nic.close();
         }
     }
 }

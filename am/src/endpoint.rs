@@ -187,8 +187,9 @@ struct Place {
 
 impl Endpoint {
     /// Opens an endpoint of its own: a NIC on a device, and a bundle of that, as
-    /// [configured](Self::builder) by default. All of it is gone when the last handle to the
-    /// endpoint is, and the last [`Peer`] of it.
+    /// [configured](Self::builder) by default. When the last handle to the endpoint and to its
+    /// [bundle](Self::bundle) is dropped, the device is closed, and its address can be opened again
+    /// at once; only a handler, which may have the NIC in hand, leaves that to the runtime.
     ///
     /// The device is `shm` for processes of the same machine, `udp:192.0.2.7` or a host's name for
     /// any network, `packet:eth0` or `packet-v2:eth0` for raw Ethernet: see

@@ -25,8 +25,8 @@ use crate::waiting::{Admission, Awaited, Coming, found, found_since};
 use crate::words::MOST_WORDS;
 
 /// An endpoint's peer, to call and to send to. Clones are handles to the same. It may be used for
-/// as long as the [`Endpoint`](crate::Endpoint) is there; kept for longer, it keeps the endpoint's
-/// NIC open.
+/// as long as the [`Endpoint`](crate::Endpoint) is there; kept for longer, it keeps the memory of
+/// the endpoint's NIC.
 #[derive(Clone)]
 pub struct Peer {
     link: Arc<Link>,

@@ -519,6 +519,18 @@ impl Nic {
         block_on(self.shared(), future)
     }
 
+    /// Ends all connections, of which peers are told, and closes the device: its address can be
+    /// opened again when this returns. Handles that are left reach nobody any more. For layers of
+    /// this workspace that have opened the NIC for themselves, and of which a task may still have
+    /// a handle when they end.
+    ///
+    /// In a handler that runs with the NIC in hand, the device is closed with the last handle
+    /// instead.
+    #[doc(hidden)]
+    pub fn close(&self) {
+        self.shared().close();
+    }
+
     /// What it has counted.
     pub fn statistics(&self) -> Statistics {
         self.shared().with(|machine| {

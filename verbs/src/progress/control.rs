@@ -11,11 +11,11 @@ use doorbell_core::connect::Route;
 use doorbell_core::encap::{Path, PathId};
 use doorbell_core::nic::{
     self, AddressId, Cause, Change, CompletionQueue, CompletionQueueId, Event, Nic, ResourceError,
-    SharedReceiveQueueId,
+    Seed, SharedReceiveQueueId,
 };
 use doorbell_core::time::Time;
 use doorbell_core::wire::cm::RejectReason;
-use doorbell_core::wire::{PathMtu, Qpn, ServiceId};
+use doorbell_core::wire::{CaGuid, PathMtu, Qpn, ServiceId};
 use doorbell_transports::Grant;
 use doorbell_transports::sharing::{self, Membership};
 use tokio::sync::broadcast;
@@ -25,6 +25,7 @@ use super::grants::Grants;
 use super::traffic::Traffic;
 use crate::completions::Bell;
 use crate::connect::{Calls, Listeners, Private};
+use crate::error::NicError;
 use crate::events::AsyncEvent;
 use crate::pair::{Ending, Link, Pair, Stand};
 
@@ -156,6 +157,19 @@ impl Control {
             left: Vec::new(),
             left_shared: Vec::new(),
         }
+    }
+
+    /// A NIC that has no connections, and no room for more than one.
+    pub fn without_connections(mtu: PathMtu) -> Result<Self, NicError> {
+        let seed = || Seed::from_number(0);
+        let config = nic::Config { queue_pairs: 1, registrations: 1, ..nic::Config::default() };
+        let mut nic = Nic::new(config, seed())?;
+        let completions = nic.completion_queue(2)?;
+        let manager = cm::Config { connections: 1, ..cm::Config::new(CaGuid(0)) };
+        let manager = ConnectionManager::new(manager, seed())?;
+        let (patience, connect_timeout) = (Duration::ZERO, Duration::ZERO);
+        let setting = Setting { sharing: None, mtu, patience, connect_timeout };
+        Ok(Self::new(nic, manager, completions, setting))
     }
 
     /// Tells the time, and does what it has come for.
@@ -472,6 +486,18 @@ impl Control {
         self.calls.give_up(&link, &mut self.manager);
         self.pairs.remove(&link.qpn);
         self.leaving.push(link.qpn);
+    }
+
+    /// Ends all connections, of which the peers are told, and those that are being made.
+    #[cold]
+    pub fn end_all(&mut self) {
+        self.parts = true;
+        let links: Vec<_> = self.links.values().cloned().collect();
+        for link in links {
+            let _ = self.nic.change(link.qpn, Change::Error);
+            self.end(&link, Ending::Left { private: Private::default() });
+            self.calls.give_up(&link, &mut self.manager);
+        }
     }
 
     /// Takes down what was let go, as far as nothing of it is left.

@@ -10,7 +10,9 @@ use doorbell_transports::{
     Address, Capabilities, Device, GrantError, ReachError, SharedMemory, Statistics, Trouble,
 };
 
+use super::closed::Closed;
 use super::control::Control;
+use crate::error::NicError;
 
 /// Turns between looks at the clock while nothing arrives, and while there is no end of it.
 const TURNS_A_LOOK: u32 = 64;
@@ -91,6 +93,9 @@ pub(crate) trait Machine: Send {
     fn statistics(&mut self) -> Statistics;
     fn trouble(&mut self) -> Option<Trouble>;
     fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError>;
+
+    /// Gives the NIC to a device that is closed. To drop what is left closes this one.
+    fn close(&mut self) -> Result<Box<dyn Machine>, NicError>;
 }
 
 pub(crate) struct Engine<D> {
@@ -334,5 +339,15 @@ impl<D: Device> Machine for Engine<D> {
 
     fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError> {
         self.device.grant(to, tag, memory)
+    }
+
+    fn close(&mut self) -> Result<Box<dyn Machine>, NicError> {
+        let opening = |source| NicError::System { what: "closing the device", source };
+        let closed = Closed::in_place_of(&mut self.device).map_err(opening)?;
+        let nobodys = Control::without_connections(self.control.mtu)?;
+        let mut control = std::mem::replace(&mut self.control, nobodys);
+        // What the other processes of the interface have granted ends with the device.
+        self.control.sharing = control.sharing.take();
+        Ok(Box::new(Engine::new(control, closed)))
     }
 }

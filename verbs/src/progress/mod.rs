@@ -18,6 +18,7 @@
 //! **Dedicated**, a thread of its own has the duty for good, and others only look at their rings.
 
 mod blocking;
+mod closed;
 mod closing;
 mod control;
 mod duty;
