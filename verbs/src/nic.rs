@@ -210,7 +210,9 @@ impl Nic {
     }
 
     /// Opens a device by name as [`open`](Self::open) does, for asynchronous code: where the name
-    /// has a host name in it, that is looked up on a thread that may block, and this waits for it.
+    /// has a host name in it, that is looked up on a thread that may block, and this waits for it;
+    /// and while the other NICs of an interface are waited for, other tasks run, of which one may
+    /// be what runs such a NIC.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -218,11 +220,17 @@ impl Nic {
     /// # Panics
     /// As [`open`](Self::open).
     pub async fn open_async(spec: &str, config: Config) -> Result<Self, NicError> {
-        let spec = match spec.parse()? {
-            Spec::UdpNamed(host) => Spec::Udp(find_own(host).await?),
-            spec => spec,
-        };
-        Self::open_as(spec, config)
+        match spec.parse()? {
+            Spec::UdpNamed(host) => Self::open_as(Spec::Udp(find_own(host).await?), config),
+            Spec::Packet(interface) => {
+                let mut joining = Joining::new(&interface)?;
+                while !joining.is_welcome()? {
+                    tokio::task::yield_now().await;
+                }
+                Self::over_packet(&interface, joining.sharing, config)
+            }
+            spec => Self::open_as(spec, config),
+        }
     }
 
     fn open_as(spec: Spec, config: Config) -> Result<Self, NicError> {
@@ -239,13 +247,18 @@ impl Nic {
                 Self::build(device, own, None, config)
             }
             Spec::Packet(interface) => {
-                let sharing = share(&interface)?;
-                let numbering = sharing.numbering();
-                let device = Packet::open(&interface, numbering)?;
-                let device = if config.offload { device } else { device.without_offload() };
-                Self::build(device, numbering, Some(sharing), config)
+                let mut joining = Joining::new(&interface)?;
+                while !joining.is_welcome()? {}
+                Self::over_packet(&interface, joining.sharing, config)
             }
         }
+    }
+
+    fn over_packet(interface: &str, sharing: Membership, config: Config) -> Result<Self, NicError> {
+        let numbering = sharing.numbering();
+        let device = Packet::open(interface, numbering)?;
+        let device = if config.offload { device } else { device.without_offload() };
+        Self::build(device, numbering, Some(sharing), config)
     }
 
     fn over_sockets(device: Udp, config: Config) -> Result<Self, NicError> {
@@ -566,22 +579,38 @@ impl std::fmt::Debug for Nic {
     }
 }
 
-/// Joins the processes that use an interface, who give this one its numbers.
-fn share(interface: &str) -> Result<Membership, NicError> {
-    let mut sharing = Membership::of_interface(interface)?;
-    let start = Instant::now();
-    loop {
-        match sharing.turn() {
-            Some(Shares::Welcome) => return Ok(sharing),
-            Some(_) => {}
-            None if start.elapsed() < SHARING => std::thread::sleep(Duration::from_micros(100)),
-            None => {
-                let found = io::Error::from(io::ErrorKind::TimedOut).to_string();
-                return Err(NicError::Alone(sharing.trouble().unwrap_or(Trouble {
-                    what: format!("sharing `{interface}`"),
-                    found,
-                    advice: "look for processes there that have stopped",
-                })));
+/// A NIC that is about to join those that use an interface, who give it its numbers.
+struct Joining {
+    sharing: Membership,
+    since: Instant,
+}
+
+impl Joining {
+    fn new(interface: &str) -> Result<Self, NicError> {
+        Ok(Self { sharing: Membership::of_interface(interface)?, since: Instant::now() })
+    }
+
+    /// Looks whether the others have answered, and pauses for a moment if they have not.
+    ///
+    /// # Errors
+    /// When they have not answered for too long.
+    fn is_welcome(&mut self) -> Result<bool, NicError> {
+        loop {
+            match self.sharing.turn() {
+                Some(Shares::Welcome) => return Ok(true),
+                Some(_) => {}
+                None if self.since.elapsed() < SHARING => {
+                    std::thread::sleep(Duration::from_micros(100));
+                    return Ok(false);
+                }
+                None => {
+                    let found = io::Error::from(io::ErrorKind::TimedOut).to_string();
+                    return Err(NicError::Alone(self.sharing.trouble().unwrap_or(Trouble {
+                        what: "sharing an interface".to_owned(),
+                        found,
+                        advice: "look for processes there that have stopped",
+                    })));
+                }
             }
         }
     }
