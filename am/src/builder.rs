@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorbell_verbs::{Config, Nic};
+use doorbell_verbs::{Config, KeepAlive, Nic};
 
 use crate::bundle::{Bundle, BundleConfig};
 use crate::endpoint::{Endpoint, EndpointConfig, Flow, Policy, SegmentMemory};
@@ -137,6 +137,14 @@ impl EndpointBuilder {
     fn with(mut self, set: impl FnOnce(&mut EndpointConfig)) -> Self {
         set(&mut self.endpoint);
         self
+    }
+
+    /// Sets how long a peer may be silent before the connection to it ends, whether it is waited
+    /// for or not: both times of [`KeepAlive`] of the NIC that [`open`](Self::open) makes. Unless
+    /// set, that is a second for a peer that is waited for, and half a minute for others.
+    pub fn keep_alive(self, time: Duration) -> Self {
+        let keep_alive = KeepAlive { idle: time, busy: time };
+        Self { nic: Config { keep_alive, ..self.nic }, ..self }
     }
 
     /// Opens the endpoint, with a NIC of its own on a [device](Nic::open).

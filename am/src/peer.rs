@@ -286,6 +286,14 @@ impl Peer {
         Watch(self.link.clone())
     }
 
+    /// Demands a sign of life from the peer's NIC, or else the connection ends: for layers of this
+    /// workspace that wait for a peer's messages and do not call it. To be repeated while they
+    /// wait.
+    #[doc(hidden)]
+    pub fn probe(&self) {
+        self.link.connection.probe();
+    }
+
     /// Sends a notice with a payload beside the arguments, of which a copy is sent.
     ///
     /// # Errors

@@ -25,6 +25,7 @@ pub struct ChannelBuilder {
     sheds: bool,
     timeout: Option<Duration>,
     patience: Duration,
+    keep_alive: Option<Duration>,
     backoff: Backoff,
     longest: usize,
     memory: usize,
@@ -39,6 +40,7 @@ impl Default for ChannelBuilder {
             sheds: false,
             timeout: None,
             patience: Duration::from_secs(5),
+            keep_alive: None,
             backoff: Backoff::default(),
             longest: 64 << 20,
             memory: 256 << 20,
@@ -89,6 +91,23 @@ impl ChannelBuilder {
         Self { patience: timeout, ..self }
     }
 
+    /// How long the server may be silent before the connection to it ends, whether calls wait for
+    /// it or not. Its NIC is asked for a sign of life when nothing has come for half of that time.
+    /// The server counts as dead, too, if its process is stopped for as long, or keeps its NIC
+    /// waiting. From 10 ms.
+    ///
+    /// Unless set, a server that calls or streams wait for is dead when it has been silent for a
+    /// second after it was asked, which is done every half second; and any other after half a
+    /// minute.
+    ///
+    /// Over `shm` no time counts: the end of a process is told at once, and a process that is
+    /// stopped is waited for, which deadlines bound. On a [bundle](Self::connect_on) the setting of
+    /// its NIC counts, and this does nothing. What the calls get is in the guide, under "Dead
+    /// peers".
+    pub fn keep_alive(self, time: Duration) -> Self {
+        Self { keep_alive: Some(time), ..self }
+    }
+
     /// The pauses between attempts to connect.
     pub fn backoff(self, backoff: Backoff) -> Self {
         Self { backoff, ..self }
@@ -125,8 +144,13 @@ impl ChannelBuilder {
         let name = parsed(name)?;
         let device = self.device.clone().map_or_else(|| device_for(&name), Ok)?;
         let calls = Arc::new(Calls::new(self.longest, self.memory));
-        let endpoint = self.endpoint.clone().patience(PATIENCE).open(&device, calls.handlers());
-        let endpoint = endpoint.await.map_err(|why| unopened(&device, why))?;
+        let endpoint = self.endpoint.clone().patience(PATIENCE);
+        let endpoint = match self.keep_alive {
+            None => endpoint,
+            Some(time) => endpoint.keep_alive(time),
+        };
+        let endpoint = endpoint.open(&device, calls.handlers()).await;
+        let endpoint = endpoint.map_err(|why| unopened(&device, why))?;
         Ok(self.over(endpoint, calls, name))
     }
 

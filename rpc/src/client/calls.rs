@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use doorbell_am::{Handlers, Peer, Undeliverable};
 
+use super::alive::Prober;
 use super::lost::Lost;
 use crate::bulk::Transfers;
 use crate::message::Body;
@@ -22,6 +23,7 @@ pub struct Calls {
     waiting: Mutex<Table>,
     pub streams: Arc<Streams>,
     pub transfers: Arc<Transfers>,
+    pub prober: Prober,
     /// The longest message of a stream that is taken.
     longest: usize,
 }
@@ -51,8 +53,9 @@ pub struct Answer {
 impl Calls {
     /// No calls yet, whose bodies may have so many bytes each, and so many together.
     pub fn new(longest: usize, memory: usize) -> Self {
-        let (waiting, streams) = (Mutex::default(), Arc::default());
-        Self { waiting, streams, transfers: Transfers::new(longest, memory), longest }
+        let transfers = Transfers::new(longest, memory);
+        let (waiting, streams, prober) = (Mutex::default(), Arc::default(), Prober::default());
+        Self { waiting, streams, transfers, prober, longest }
     }
 
     /// The Active Messages of a client: answers, streams, and requests that came back.
@@ -103,15 +106,28 @@ impl Calls {
     }
 
     /// A future for the answer to a call that is about to be sent over a connection.
-    pub fn expect(&self, (session, call): (u64, u64), peer: Peer) -> Answered<'_> {
-        self.lock().insert(call, Call { peer, session, outcome: None, waker: None });
+    pub fn expect(self: &Arc<Self>, (session, call): (u64, u64), peer: &Peer) -> Answered<'_> {
+        let waits = Call { peer: peer.clone(), session, outcome: None, waker: None };
+        self.lock().insert(call, waits);
+        self.prober.begins(self, peer);
         Answered { calls: self, call }
+    }
+
+    /// The servers that calls or streams wait for, by the connections over which they were called.
+    pub fn peers(&self) -> Vec<Peer> {
+        let mut peers = self.streams.peers();
+        for call in self.lock().values().filter(|call| call.outcome.is_none()) {
+            if !peers.contains(&call.peer) {
+                peers.push(call.peer.clone());
+            }
+        }
+        peers
     }
 
     /// Ends all calls that were sent over a connection which has ended as `ending` says.
     pub fn end_all_of(&self, peer: &Peer, ending: &str) {
         let why = Status::unavailable(format!(
-            "the connection ended before the call was answered: {ending}"
+            "the connection to {peer} ended before the call was answered: {ending}"
         ));
         self.streams.end_all_of(peer, &why);
         self.transfers.end_all_of(peer);

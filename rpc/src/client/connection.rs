@@ -104,14 +104,14 @@ impl Connection {
     /// the server told.
     pub async fn call(
         &self,
-        calls: &Calls,
+        calls: &Arc<Calls>,
         head: CallHead,
         content: &Content,
         pieces: &mut Option<Pieces>,
         deadline: Option<Instant>,
     ) -> Result<Response<Body>, Lost> {
         let key = (head.session, head.call);
-        let answered = calls.expect(key, self.peer.clone());
+        let answered = calls.expect(key, &self.peer);
         let offered = match &content.long {
             None => None,
             Some(body) => {

@@ -1,5 +1,6 @@
 //! Clients: channels to servers, and how they are configured.
 
+mod alive;
 mod builder;
 mod calls;
 mod connection;
@@ -228,18 +229,20 @@ impl Inner {
         };
         let streams = pieces.is_some();
         let (mut sent_by, mut resends): (Option<(u64, u64)>, usize) = (None, 0);
+        let mut lost = None;
         loop {
-            let connection = self.connector.connection(deadline).await?;
+            let connection = self.connector.connection(deadline).await;
+            let connection = connection.map_err(|why| behind(lost.as_ref(), why))?;
             let knows = |before| before == (connection.server, connection.session);
             if let Some(before) = sent_by
                 && !method.is_idempotent()
                 && !knows(before)
             {
-                return Err(Status::unavailable(format!(
-                    "the connection ended before {method} was answered, and the server that is there \
-                     now does not know whether it ran; mark the method idempotent to have it called \
-                     again"
-                )));
+                let why = format!(
+                    "the server that is there now does not know whether {method} ran; mark the method \
+                     idempotent to have it called again"
+                );
+                return Err(behind(lost.as_ref(), Status::unavailable(why)));
             }
             let most = connection.longest_message();
             let metadata = with_trace(&metadata, trace.as_ref(), most);
@@ -259,15 +262,25 @@ impl Inner {
                     return Err(status);
                 }
                 Err(Lost::Unknown(status)) if streams => return Err(status),
-                Err(Lost::Unsent(_)) => {}
-                Err(Lost::Unknown(_)) => {
+                Err(Lost::Unsent(why)) => lost = Some(why),
+                Err(Lost::Unknown(why)) => {
                     sent_by = Some((connection.server, connection.session));
+                    lost = Some(why);
                 }
             }
             resends += 1;
             meters::resent(method);
         }
     }
+}
+
+/// The status of a call that is not sent again for a reason, behind what became of it when it was
+/// sent last, if it was.
+#[cold]
+fn behind(lost: Option<&Status>, why: Status) -> Status {
+    let Some(lost) = lost else { return why };
+    let text = format!("{}; then: {}", lost.message(), why.message());
+    Status::new(why.code(), text).with_source(why)
 }
 
 /// The metadata of a call with the context of its trace, for messages of at most `most` bytes.

@@ -16,6 +16,7 @@ use crate::health::Health;
 pub struct ServerBuilder {
     router: Router,
     endpoint: EndpointBuilder,
+    keep_alive: Option<Duration>,
     limits: Limits,
     health: Option<Health>,
 }
@@ -25,6 +26,7 @@ impl Default for ServerBuilder {
         Self {
             router: Router::new(),
             endpoint: Endpoint::builder(),
+            keep_alive: None,
             health: None,
             limits: Limits {
                 running: 65_536,
@@ -98,6 +100,21 @@ impl ServerBuilder {
         self
     }
 
+    /// How long a client may be silent before the connection to it ends: then the handlers of its
+    /// calls are dropped, and its streams end. Its NIC is asked for a sign of life when nothing has
+    /// come for half of that time. The client counts as dead, too, if its process is stopped for as
+    /// long, or keeps its NIC waiting. From 10 ms.
+    ///
+    /// Unless set, a client that does not acknowledge what it is sent is dead after a second, and
+    /// one that is sent nothing after half a minute.
+    ///
+    /// Over `shm` no time counts: the end of a process is told at once, and a process that is
+    /// stopped is waited for. On a [bundle](Self::open_on) the setting of its NIC counts, and this
+    /// does nothing.
+    pub fn keep_alive(self, time: Duration) -> Self {
+        Self { keep_alive: Some(time), ..self }
+    }
+
     /// The endpoint of Active Messages below: credits, tags, the NIC, and all else that it can be
     /// configured to be.
     pub fn endpoint(self, configure: impl FnOnce(EndpointBuilder) -> EndpointBuilder) -> Self {
@@ -111,7 +128,11 @@ impl ServerBuilder {
     /// When the device can't be opened.
     pub async fn open(self, device: &str) -> Result<Server, OpenError> {
         let core = Core::new(self.router, self.limits);
-        let endpoint = settled(self.endpoint).open(device, core.handlers()).await?;
+        let endpoint = match self.keep_alive {
+            None => self.endpoint,
+            Some(time) => self.endpoint.keep_alive(time),
+        };
+        let endpoint = settled(endpoint).open(device, core.handlers()).await?;
         Ok(Server(Arc::new(Open::new(endpoint, core, self.health).await?)))
     }
 

@@ -101,6 +101,17 @@ impl Streams {
         ended.for_each(|halves| halves.end(status));
     }
 
+    /// The peers that there are streams of.
+    pub fn peers(&self) -> Vec<Peer> {
+        let mut peers = Vec::new();
+        for halves in self.lock().values() {
+            if !peers.contains(&halves.peer) {
+                peers.push(halves.peer.clone());
+            }
+        }
+        peers
+    }
+
     fn halves(&self, key: Key, peer: &Peer, change: impl FnOnce(&mut Halves)) {
         let mut streams = self.lock();
         let new = || Halves { peer: peer.clone(), incoming: None, outgoing: None };

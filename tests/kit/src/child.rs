@@ -114,6 +114,11 @@ impl Child {
         sys::stop(self.process.id()).expect("a child can be stopped");
     }
 
+    /// Has it go on by SIGCONT, after it was stopped.
+    pub fn resume(&mut self) {
+        sys::resume(self.process.id()).expect("a child can go on");
+    }
+
     /// Ends it by SIGKILL, whatever it is doing.
     pub fn kill(&mut self) -> ExitStatus {
         self.process.kill().expect("a child can be killed");

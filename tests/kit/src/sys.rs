@@ -26,6 +26,12 @@ pub(crate) fn stop(child: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Has a child process go on that was stopped.
+pub(crate) fn resume(child: u32) -> io::Result<()> {
+    // SAFETY: a plain system call.
+    check(unsafe { libc::kill(child as libc::pid_t, libc::SIGCONT) }).map(drop)
+}
+
 /// Moves this thread, and no other, into a new network namespace.
 pub(crate) fn leave_network() -> io::Result<()> {
     // SAFETY: a plain system call.
