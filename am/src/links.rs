@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use doorbell_verbs::floor::StopListening;
 use doorbell_verbs::{
     AsyncEvent, Domain, Ending, Listener, Private, Queues, QueuesConfig, Registered, RemoteAddr,
     RemoteMemory, ResourceError, Rights, Rkey, ServiceId, Stand, Unconnected,
@@ -96,6 +97,8 @@ pub(crate) struct Core {
     /// Whom it admits, and the lock under which it is decided whether that is the peer of a link.
     admits: Mutex<Admits>,
     domain: Domain,
+    /// Stops the listener that the task has which takes peers up.
+    listening: StopListening,
     name: Name,
     digest: u64,
     /// What its handlers are whose places the program has chosen, for others to compare.
@@ -147,6 +150,7 @@ impl Core {
             tasks: Tasks::new(shared.runtime.clone(), config.tasks, most_requests(&config)),
             admits: Mutex::new(config.admits),
             domain,
+            listening: listener.stop(),
             name: Name::at(shared.nic.address().to_string(), service),
             digest: handlers.digest(),
             listing: handlers.listing(LISTED),
@@ -476,8 +480,10 @@ impl Core {
         });
     }
 
-    /// The endpoint is closed: all links end, and none is made any more.
+    /// The endpoint is closed: all links end, and none is made any more. Another endpoint may have
+    /// its number.
     pub fn close(&self) {
+        self.listening.stop();
         let links = locked(&self.links).take();
         self.shared.tell(News::EndpointGone(self.number));
         links.into_iter().flatten().for_each(|link| self.ends(&link, left()));

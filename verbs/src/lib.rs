@@ -157,6 +157,7 @@ pub use doorbell_transports::{Address, Capabilities, SharedMemory};
 #[doc(hidden)]
 pub mod floor {
     pub use crate::completions::UntilCompletion;
+    pub use crate::connect::StopListening;
     pub use crate::hand::{AtHand, Hand};
     pub use crate::progress::{Look, Precedence};
     pub use crate::sys::epoch::assume_private_part;

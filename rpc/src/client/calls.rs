@@ -76,7 +76,9 @@ impl Calls {
                 if message.handler() != Some(CALL.index()) {
                     return;
                 }
-                // The second word of a call's head is its number.
+                // Of requests that are lost with a connection it is not known which they were, and
+                // so none comes here: `end_all_of` ends their calls. The second word of a call's
+                // head is its number.
                 if let Some(call) = message.words().nth(1) {
                     returned.end(call, Err(came_back(message.why())));
                 }
@@ -160,13 +162,11 @@ impl Calls {
     }
 }
 
-/// How a call ended whose request came back. Of a server that has gone it is not known whether the
-/// handler ran.
+/// How a call ended whose request came back from a server that is there.
 #[cold]
 fn came_back(why: Undeliverable) -> Lost {
     let text = format!("the call came back: {why}");
     match why {
-        Undeliverable::PeerGone => Lost::Unknown(Status::unavailable(text)),
         Undeliverable::Busy => Lost::Over(Status::resource_exhausted(text)),
         Undeliverable::WrongTag => Lost::Over(Status::permission_denied(text)),
         _ => Lost::Over(Status::internal(text)),

@@ -31,10 +31,10 @@ use crate::health::Health;
 ///
 /// A server that has [opened](ServerBuilder::open) its device has closed it when the last handle is
 /// dropped: another server can be opened under the same name in the next line, in this process or
-/// another one. That holds after a shutdown, too, which leaves the device open until then. There
-/// are two exceptions, in which the name is free a moment later, when the runtime has dropped the
-/// server's tasks: a handle that a handler of the server drops last, and a server
-/// [on a bundle](ServerBuilder::open_on), whose NIC is not the server's.
+/// another one. That holds after a shutdown, too, which leaves the device open until then. Of a
+/// server [on a bundle](ServerBuilder::open_on), whose NIC is not the server's, the
+/// [number](ServerBuilder::service) is free. Where a handler of the server drops the last handle,
+/// that may be a moment later, when the runtime has dropped the server's tasks.
 #[derive(Clone)]
 pub struct Server(Arc<Open>);
 

@@ -1,5 +1,7 @@
 //! Calls of all kinds over a simulated network that loses, repeats, damages and reorders, by seeds:
-//! each is answered rightly, once.
+//! each is answered rightly, once. And over a network that is cut: which calls run again.
+
+mod lost;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -11,7 +13,7 @@ use doorbell::am::{Bundle, BundleConfig};
 use doorbell::rpc::{Channel, Client, Code, Method, Raw, Router, Server, Status, Streaming};
 use doorbell::verbs::{Config, Nic};
 use doorbell_core::encap::Version;
-use doorbell_kit::{Ether, Faults, LinkConfig, Network, Pace, effort};
+use doorbell_kit::{Ether, Faults, LinkConfig, LinkId, Network, Pace, effort};
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 
@@ -52,12 +54,12 @@ fn router(handled: &Handled) -> Router {
 }
 
 /// Two bundles on NICs at the ends of a cable with faults.
-fn ends(seed: u64, faults: Faults) -> (Ether, [Bundle; 2]) {
+fn ends(seed: u64, faults: Faults) -> (Ether, LinkId, [Bundle; 2]) {
     let mut network = Network::new(seed);
     let stations = [network.station(), network.station()];
     let link =
         LinkConfig { mtu: 4200, latency: Duration::from_micros(20), ..LinkConfig::default() };
-    network.link(stations[0], stations[1], link.with_faults(faults));
+    let cable = network.link(stations[0], stations[1], link.with_faults(faults));
     let ether = Ether::new(network, Version::V2Ipv4, false);
     let bundles = [0, 1].map(|end| {
         let seed = Some(2 * seed + end as u64);
@@ -66,7 +68,7 @@ fn ends(seed: u64, faults: Faults) -> (Ether, [Bundle; 2]) {
         let nic = Nic::over(station, config).expect("a NIC");
         Bundle::new(&nic, &BundleConfig::default()).expect("there is room")
     });
-    (ether, bundles)
+    (ether, cable, bundles)
 }
 
 /// Lets time pass, a device's next event after the other, until the future is done.
@@ -125,7 +127,7 @@ fn all_are_answered(faults: Faults) {
     for seed in 0..effort(4, 40) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
-            let (ether, [far, near]) = ends(seed, faults);
+            let (ether, _, [far, near]) = ends(seed, faults);
             let handled = Handled::default();
             let all = async {
                 let server = Server::builder().add_service(router(&handled)).open_on(&far).await;

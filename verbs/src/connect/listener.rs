@@ -32,6 +32,12 @@ pub(crate) struct Asked {
 #[derive(Default)]
 pub(crate) struct Listeners(HashMap<ServiceId, Service>);
 
+/// A listener, for whoever stops it.
+pub(crate) struct Listening {
+    pub service: ServiceId,
+    asked: Arc<Queue>,
+}
+
 /// Those who ask, and who waits for them.
 struct Queue {
     /// No more than the backlog: the manager bounds them, and whoever gives up is taken off.
@@ -87,14 +93,21 @@ impl Listeners {
         }
     }
 
-    /// Nobody decides any more about those who have asked.
-    pub fn stop(&mut self, service: ServiceId, manager: &mut Manager) {
-        let _ = manager.stop(service);
-        let Some(listener) = self.0.remove(&service) else { return };
+    /// Nobody decides any more about those who have asked. Whether nobody listens to the service
+    /// then: if the listener was stopped before, another may by now.
+    pub fn stop(&mut self, which: &Listening, manager: &mut Manager) -> bool {
+        let Listening { service, asked } = which;
+        let is_there =
+            self.0.get(service).is_some_and(|listener| Arc::ptr_eq(&listener.asked, asked));
+        let Some(listener) = is_there.then(|| self.0.remove(service)).flatten() else {
+            return !self.0.contains_key(service);
+        };
+        let _ = manager.stop(*service);
         for asked in locked(&listener.asked.asked).drain(..) {
             // Or they have given up.
             let _ = manager.reject(asked.id, RejectReason::CONSUMER, &[]);
         }
+        true
     }
 }
 
@@ -163,6 +176,12 @@ impl Listener {
         self.service
     }
 
+    /// What stops the listener, for whoever does not have it.
+    #[doc(hidden)]
+    pub fn stop(&self) -> StopListening {
+        StopListening(self.nic.clone(), self.service, self.asked.clone())
+    }
+
     /// The next peer that asks for a connection.
     ///
     /// If this process loses the service to another, which takes two of them stopped and killed in
@@ -176,7 +195,27 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.nic.shared().run(Errand::Stop(self.service));
+        self.stop().stop();
+    }
+}
+
+/// Stops a listener that another task may be waiting with. For layers of this workspace.
+#[doc(hidden)]
+pub struct StopListening(Nic, ServiceId, Arc<Queue>);
+
+impl fmt::Debug for StopListening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StopListening").field(&self.1).finish_non_exhaustive()
+    }
+}
+
+impl StopListening {
+    /// Listens no more: the service is free when this returns, unless another thread has the NIC in
+    /// hand, which then sees to it before it lets the NIC go. The listener's task waits for ever.
+    pub fn stop(&self) {
+        let Self(nic, service, asked) = self;
+        let listening = Listening { service: *service, asked: asked.clone() };
+        nic.shared().run(Errand::Stop(listening));
     }
 }
 

@@ -24,8 +24,8 @@ use tracing::field::{DisplayValue, Empty, display};
 pub(crate) use calls::{Calls, established, replied};
 pub use exchange::Side;
 pub(crate) use exchange::{Told, meet};
-pub(crate) use listener::{Asked, Listeners, listen};
-pub use listener::{Incoming, Listener};
+pub(crate) use listener::{Asked, Listeners, Listening, listen};
+pub use listener::{Incoming, Listener, StopListening};
 pub(crate) use names::{find, find_own};
 pub use private::Private;
 

@@ -15,7 +15,7 @@ use doorbell_core::nic::{
 };
 use doorbell_core::time::Time;
 use doorbell_core::wire::cm::RejectReason;
-use doorbell_core::wire::{CaGuid, PathMtu, Qpn, ServiceId};
+use doorbell_core::wire::{CaGuid, PathMtu, Qpn};
 use doorbell_transports::Grant;
 use doorbell_transports::sharing::{self, Membership};
 use tokio::sync::broadcast;
@@ -24,7 +24,7 @@ use super::errands::{Errand, Errands, Leaving};
 use super::grants::Grants;
 use super::traffic::Traffic;
 use crate::completions::Bell;
-use crate::connect::{Calls, Listeners, Private};
+use crate::connect::{Calls, Listeners, Listening, Private};
 use crate::error::NicError;
 use crate::events::AsyncEvent;
 use crate::pair::{Ending, Link, Pair, Stand};
@@ -453,7 +453,7 @@ impl Control {
                 Errand::Refuse(id) => {
                     let _ = self.manager.reject(id, RejectReason::CONSUMER, &[]);
                 }
-                Errand::Stop(service) => self.stop(service),
+                Errand::Stop(listening) => self.stop(&listening),
             }
         }
         self.clear();
@@ -469,10 +469,10 @@ impl Control {
         }
     }
 
-    fn stop(&mut self, service: ServiceId) {
-        self.listeners.stop(service, &mut self.manager);
-        if let Some(sharing) = &mut self.sharing {
-            sharing.stop(service);
+    fn stop(&mut self, listening: &Listening) {
+        let is_free = self.listeners.stop(listening, &mut self.manager);
+        if is_free && let Some(sharing) = &mut self.sharing {
+            sharing.stop(listening.service);
         }
     }
 

@@ -7,9 +7,9 @@ use doorbell_core::cm::ConnectionId;
 use doorbell_core::nic::{
     AddressId, CompletionQueue, CompletionQueueId, Lkey, MappingId, SharedReceiveQueueId,
 };
-use doorbell_core::wire::ServiceId;
 
 use super::Way;
+use crate::connect::Listening;
 use crate::pair::Link;
 use crate::sync::{AtomicBool, Mutex, Ordering, locked};
 
@@ -33,7 +33,7 @@ pub(crate) enum Errand {
     /// Nobody has decided about a peer's request for a connection, nor will.
     Refuse(ConnectionId),
     /// A listener was dropped.
-    Stop(ServiceId),
+    Stop(Listening),
 }
 
 /// A queue pair whose program has let go of it.
