@@ -58,7 +58,8 @@ pub enum Progress {
 pub struct Config {
     /// Who runs it.
     pub progress: Progress,
-    /// For how long somebody who waits spins on a silent device, before sleeping in the kernel.
+    /// For how long somebody who waits spins on a silent device, before sleeping in the kernel; not
+    /// at all while messages come by themselves, 0.4 ms or eight such times after those before.
     /// That wakes 20 to 30 µs late, and costs nothing while it lasts; spinning costs a core.
     /// [`Duration::MAX`] is for ever.
     pub spin: Duration,
