@@ -107,7 +107,8 @@ impl fmt::Debug for Server {
     }
 }
 
-/// How often sessions are looked through for clients that have gone.
+/// How often sessions are looked through for clients that have gone, unless they are remembered for
+/// a shorter time.
 const SWEEP: Duration = Duration::from_secs(5);
 
 impl Open {
@@ -133,8 +134,9 @@ impl Open {
 
 /// Forgets sessions whose time is over, now and then.
 async fn sweeps(core: Arc<Core>) {
+    let pause = core.limits.remember.clamp(Duration::from_millis(10), SWEEP);
     loop {
-        tokio::time::sleep(SWEEP).await;
+        tokio::time::sleep(pause).await;
         core.sessions().sweep(tokio::time::Instant::now());
     }
 }

@@ -28,7 +28,7 @@ struct Session {
     begun: Begun,
     /// The calls whose handlers wait for something, and can be stopped.
     waiting: HashMap<u64, (Peer, AbortHandle)>,
-    /// Since when the client's connection has been gone, as far as anybody has looked.
+    /// Since when the client's connection has been gone, as far as the server was told.
     gone_since: Option<Instant>,
 }
 
@@ -90,9 +90,13 @@ impl Sessions {
         }
     }
 
-    /// Stops all handlers that wait on behalf of a connection that has ended.
-    pub fn gone(&mut self, peer: &Peer) {
+    /// Stops all handlers that wait on behalf of a connection that has ended, and notes when that
+    /// was.
+    pub fn gone(&mut self, peer: &Peer, now: Instant) {
         for session in self.by_number.values_mut() {
+            if session.peer == *peer {
+                session.gone_since.get_or_insert(now);
+            }
             let over = |_: &u64, (of, _): &mut (Peer, AbortHandle)| *of == *peer;
             session.waiting.extract_if(over).for_each(|(_, (_, stop))| stop.abort());
         }

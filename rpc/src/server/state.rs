@@ -7,6 +7,7 @@ use std::time::Duration;
 use doorbell_am as am;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::router::Router;
 use super::sessions::Sessions;
@@ -71,7 +72,7 @@ impl Core {
 
     /// Stops what runs for a client whose connection has ended.
     pub fn gone(&self, peer: &am::Peer, why: &str) {
-        self.sessions().gone(peer);
+        self.sessions().gone(peer, Instant::now());
         let status = Status::unavailable(format!("the connection to the client has ended: {why}"));
         self.streams.end_all_of(peer, &status);
         self.transfers.end_all_of(peer);

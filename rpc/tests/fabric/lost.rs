@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use doorbell::am::Bundle;
 use doorbell::rpc::{Channel, Client, Code, Method, Response, Router, Server, Status, Streaming};
-use doorbell_kit::{Ether, Faults, LinkId};
+use doorbell_kit::{Ether, Faults, LinkId, PATIENCE};
 use futures_util::{StreamExt, stream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -142,7 +142,7 @@ fn run<F: Future<Output = ()>>(program: impl FnOnce(Pair) -> F) {
     runtime.expect("a runtime").block_on(async {
         let (ether, cable, [far, near]) = ends(1, Faults::NONE);
         let time = ether.clone();
-        passing(&time, async {
+        let all = passing(&time, async {
             let stage = Stage::default();
             let server = stage.open_on(&far).await;
             let channel = Channel::builder().connect_on(&near, server.name()).await;
@@ -150,8 +150,8 @@ fn run<F: Future<Output = ()>>(program: impl FnOnce(Pair) -> F) {
             let client = Client::new(channel.clone());
             client.unary(NOTE, 0).await.expect("an answer");
             program(Pair { ether, cable, far, stage, server, channel, client }).await;
-        })
-        .await;
+        });
+        tokio::time::timeout(PATIENCE, all).await.expect("it does not hang");
     });
 }
 
