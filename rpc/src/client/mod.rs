@@ -239,8 +239,8 @@ impl Inner {
                 && !knows(before)
             {
                 let why = format!(
-                    "the server that is there now does not know whether {method} ran; mark the method \
-                     idempotent to have it called again"
+                    "the server that is there now does not know whether {method} ran; mark the \
+                     method idempotent to have it called again"
                 );
                 return Err(behind(lost.as_ref(), Status::unavailable(why)));
             }
