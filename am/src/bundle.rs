@@ -1,7 +1,7 @@
 //! Bundles: a NIC's endpoints, which one poll serves.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::task::Waker;
 use std::thread::JoinHandle;
@@ -91,6 +91,8 @@ pub(crate) struct Shared {
     stirred: AtomicBool,
     /// Whether a handler has woken tasks since the bundle was looked at.
     woken_by_handlers: AtomicBool,
+    /// How often the bundle was looked at when something had come.
+    looks: AtomicU64,
     inbox: Arc<Inbox>,
     /// Links that hold what goes soon.
     holding: Mutex<Vec<Arc<Link>>>,
@@ -164,6 +166,7 @@ impl Bundle {
             gauges: [Gauge::of(&receives), Gauge::of(&sends)],
             stirred: AtomicBool::new(false),
             woken_by_handlers: AtomicBool::new(false),
+            looks: AtomicU64::new(0),
             poller: Mutex::new(Poller::new([receives, sends], inbox.clone(), counters)),
             inbox,
             holding: Mutex::default(),
@@ -365,6 +368,11 @@ impl Shared {
         self.wake_driver();
     }
 
+    /// The number of the look that goes on.
+    pub fn looks(&self) -> u64 {
+        self.looks.load(Ordering::Relaxed)
+    }
+
     /// How many messages were handled, ever.
     fn handled(&self) -> u64 {
         let Counters { requests, replies, returned, .. } = &*self.counters;
@@ -407,6 +415,8 @@ impl Shared {
         if self.stirred.load(Ordering::Acquire) {
             self.stirred.swap(false, Ordering::AcqRel);
         }
+        // Only whoever has the poller counts.
+        self.looks.store(self.looks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let mut looked = poller.look(requests, looking);
         for (gauge, taken) in self.gauges.iter().zip(poller.taken()) {
             gauge.taken.store(taken, Ordering::Relaxed);

@@ -128,6 +128,14 @@ impl<'r> Request<'r> {
         self.0.link.endpoint.shared.note_woken();
     }
 
+    /// The number of the look at what has come in which the request is handled. Requests of the same
+    /// look had all come when the look began. For layers of this workspace that stand on Active
+    /// Messages.
+    #[doc(hidden)]
+    pub fn look(&self) -> u64 {
+        self.0.link.endpoint.shared.looks()
+    }
+
     /// Takes the payload, which is not copied if it came in a packet of its own and fills a quarter
     /// of its buffer. [`payload`](Self::payload) is empty then.
     pub fn take_payload(&mut self) -> Bytes {

@@ -47,6 +47,7 @@ mod server;
 mod status;
 mod stream;
 mod trace;
+mod usage;
 mod wire;
 
 pub use client::{Backoff, Channel, ChannelBuilder, Client, Sending};
@@ -62,6 +63,7 @@ pub use method::{Method, MethodId};
 pub use server::{Router, Server, ServerBuilder};
 pub use status::{Code, Status};
 pub use trace::{InvalidTraceContext, TraceContext};
+pub use usage::Usage;
 
 /// A number that nobody can guess, and not zero.
 fn random() -> u64 {

@@ -44,6 +44,11 @@ impl Pool {
         let region = self.0.take(len);
         Lent { region, len, permit, pool: self.clone() }
     }
+
+    /// How many bytes are lent or held, in whole units.
+    pub fn used(&self) -> usize {
+        (self.0.units - self.0.room.available_permits()) * UNIT
+    }
 }
 
 impl Inner {

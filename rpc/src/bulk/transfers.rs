@@ -74,6 +74,12 @@ impl Transfers {
             })
     }
 
+    /// How many bodies are on their way, and how many bytes are lent for bodies or held by them.
+    pub fn usage(&self) -> (usize, usize) {
+        let table = self.lock();
+        (table.out.len() + table.coming.len(), self.pool.used())
+    }
+
     /// Whether a body of a length is taken.
     ///
     /// # Errors

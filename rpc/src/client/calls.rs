@@ -86,6 +86,11 @@ impl Calls {
         self.transfers.add_handlers(self.streams.add_handlers(handlers))
     }
 
+    /// How many calls wait for their answers.
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Takes an answer in. Returns whether a task was woken.
     fn answer(&self, call: u64, flags: u64, payload: &[u8]) -> bool {
         let flags = Flags::unpack(flags);

@@ -42,6 +42,7 @@ use crate::meters::{self, Meters, PermitMeter};
 use crate::observed::Observed;
 use crate::status::Status;
 use crate::trace::{self, TraceContext};
+use crate::usage::Usage;
 use crate::wire::{CallHead, Content, Flags, NO_METHOD};
 
 /// A channel to a server: a tower service that sends requests over one connection, which it makes
@@ -103,6 +104,13 @@ impl Channel {
     #[must_use]
     pub fn room(&self) -> usize {
         self.0.permits.available_permits()
+    }
+
+    /// What the channel holds for calls that are under way.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let calls = &self.0.calls;
+        Usage::of(calls.count(), &calls.streams, &calls.transfers)
     }
 
     /// The NIC by which the channel sends and receives, for its statistics.

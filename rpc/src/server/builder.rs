@@ -30,6 +30,7 @@ impl Default for ServerBuilder {
             health: None,
             limits: Limits {
                 running: 65_536,
+                wait: None,
                 longest: 64 << 20,
                 memory: 256 << 20,
                 sessions: 65_536,
@@ -73,6 +74,30 @@ impl ServerBuilder {
     /// with [`ResourceExhausted`](crate::Code::ResourceExhausted).
     pub fn most_running(mut self, handlers: usize) -> Self {
         self.limits.running = handlers;
+        self
+    }
+
+    /// Has calls that would wait for longer than this before their handlers begin refused with
+    /// [`ResourceExhausted`](crate::Code::ResourceExhausted), at once where that can be foreseen.
+    /// Unless set, calls wait for as long as their deadlines allow.
+    ///
+    /// Calls wait when handlers need more processor time than there is. Without a bound, all calls
+    /// wait longer and longer then, until clients have no permits left. With one, the server goes
+    /// on to answer as many as it can, in about this time, and refuses the others. A few times what
+    /// a handler takes, and no less than the pauses of the machine, is a good bound where latency
+    /// matters. It is not for clients that keep more calls in flight than can begin within it: they
+    /// are refused, too.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use doorbell::rpc::{Router, Server};
+    /// # async fn open(router: Router) -> anyhow::Result<Server> {
+    /// let server = Server::builder().add_service(router).shed_after(Duration::from_millis(1));
+    /// Ok(server.open("udp:0.0.0.0:5000").await?)
+    /// # }
+    /// ```
+    pub fn shed_after(mut self, wait: Duration) -> Self {
+        self.limits.wait = Some(wait);
         self
     }
 

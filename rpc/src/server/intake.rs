@@ -9,6 +9,7 @@ use doorbell_am as am;
 use tokio::time::Instant;
 
 use super::answer::{Encoded, Way};
+use super::queue::Waiting;
 use super::router::Route;
 use super::running::{Room, Running, stoppably};
 use super::state::Core;
@@ -53,7 +54,7 @@ impl Core {
     fn call(self: &Arc<Self>, mut request: am::Request<'_>, words: CallWords) {
         let head = CallHead::from_words(words);
         let payload = request.take_payload();
-        let (route, room) = match self.admit(&head) {
+        let (route, room) = match self.admit(&head, &request) {
             Ok(admitted) => admitted,
             Err(status) => return refused(&status).answer_here(request, head.call),
         };
@@ -62,38 +63,43 @@ impl Core {
             Ok(opened) => opened,
             Err(status) => return refused(&status).answer_here(request, head.call),
         };
-        if head.flags.streams || long.is_some() {
-            // What follows may take long, and is not to hold a credit of Active Messages meanwhile.
-            request.note_woken();
-            let way = Way::Reply(request.keep()).accept(head.call);
-            let (core, route) = (self.clone(), route.clone());
-            self.runtime.spawn(async move {
-                core.run_later(head, route, (call, peer), long, room, way).await;
-            });
-            return;
-        }
-        let mut running = Running::begin(self, peer, head, route, call, room);
-        if route.inline {
+        if is_inline(route, &head) {
+            let mut running = Running::begin(self, peer, head, route, call, room);
             let _runtime = self.runtime.enter();
             if let Some(answer) = running.answer_here() {
                 drop(running);
                 return answer.answer_here(request, head.call);
             }
+            return request.spawn(|kept| running.run(Way::Reply(kept)));
         }
-        request.spawn(|kept| running.run(Way::Reply(kept)));
+        let (taken, route) = (Taken { head, call, peer, room }, route.clone());
+        let waiting = Waiting::new(self);
+        if head.flags.streams || long.is_some() {
+            // What follows may take long, and is not to hold a credit of Active Messages meanwhile.
+            request.note_woken();
+            let way = Way::Reply(request.keep()).accept(head.call);
+            self.runtime.spawn(self.clone().run_later(route, taken, long, waiting, way));
+            return;
+        }
+        let core = self.clone();
+        request.spawn(|kept| core.run_later(route, taken, None, waiting, Way::Reply(kept)));
     }
 
-    /// Runs the handler of a call that was accepted, when a body that is too long for a message is
-    /// here.
+    /// Runs the handler of a call that was taken in, when a body that is too long for a message is
+    /// here. The handler does not run if the call has waited for too long.
     async fn run_later(
         self: Arc<Self>,
-        head: CallHead,
         route: Route,
-        (call, peer): (Request<Body>, am::Peer),
+        taken: Taken,
         long: Option<usize>,
-        room: Room,
+        waiting: Waiting,
         way: Way,
     ) {
+        let Taken { head, call, peer, room } = taken;
+        if let Err(status) = waiting.begins(call.deadline()) {
+            drop(room);
+            return way.answer(&self, &peer, head, refused(&status)).await;
+        }
         let Some(len) = long else {
             return Running::begin(&self, peer, head, &route, call, room).run(way).await;
         };
@@ -117,8 +123,12 @@ impl Core {
     }
 
     /// Checks a call before its handler runs: its method, its schema, whether it has begun before,
-    /// and whether another handler may run.
-    fn admit(self: &Arc<Self>, head: &CallHead) -> Result<(&Route, Room), Status> {
+    /// and whether another handler may run, and begin in time.
+    fn admit(
+        self: &Arc<Self>,
+        head: &CallHead,
+        request: &am::Request<'_>,
+    ) -> Result<(&Route, Room), Status> {
         let Some(route) = self.router.route(head.method) else {
             return Err(self.unknown());
         };
@@ -135,6 +145,12 @@ impl Core {
             return Err(Status::unavailable("the server is shutting down: call another one"));
         }
         let room = Room::take(self)?;
+        if let Some(queue) = &self.queue {
+            match is_inline(route, head) {
+                true => queue.may_begin_inline(request.look(), Instant::now())?,
+                false => queue.expects_in_time()?,
+            }
+        }
         self.sessions().begin(head.session, head.call, method.is_idempotent())?;
         Ok((route, room))
     }
@@ -177,6 +193,20 @@ impl Core {
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         Status::unimplemented(format!("{NO_METHOD}; it has {known}"))
     }
+}
+
+/// A call that was taken in.
+struct Taken {
+    head: CallHead,
+    call: Request<Body>,
+    peer: am::Peer,
+    room: Room,
+}
+
+/// Whether the handler of a call runs where the call is received: not if a stream or a body follows,
+/// which has to be waited for.
+fn is_inline(route: &Route, head: &CallHead) -> bool {
+    route.inline && !head.flags.streams && !head.flags.long
 }
 
 /// The answer to a call whose handler does not run.

@@ -3,6 +3,7 @@
 mod answer;
 mod builder;
 mod intake;
+mod queue;
 mod router;
 mod running;
 mod sessions;
@@ -22,6 +23,7 @@ pub use router::Router;
 
 use self::state::Core;
 use crate::health::Health;
+use crate::usage::Usage;
 
 /// A server that takes calls.
 ///
@@ -65,10 +67,28 @@ impl Server {
         self.0.endpoint.name()
     }
 
-    /// How many handlers run now.
+    /// How many handlers run now, with those that wait to begin.
     #[must_use]
     pub fn running(&self) -> usize {
         self.0.core.running.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// What the server holds for calls that are under way.
+    ///
+    /// ```
+    /// use doorbell::rpc::{Router, Server, Usage};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// let server = Server::builder().add_service(Router::new()).open("shm").await?;
+    /// assert_eq!(server.usage(), Usage::default());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let core = &self.0.core;
+        Usage::of(self.running(), &core.streams, &core.transfers)
     }
 
     /// How many clients the server knows: those that are connected, and those that it still

@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::queue::Queue;
 use super::router::Router;
 use super::sessions::Sessions;
 use crate::bulk::{Lines, Transfers};
@@ -29,6 +30,8 @@ pub struct Core {
     pub number: u64,
     /// How many handlers run.
     pub running: AtomicUsize,
+    /// The calls that wait for their handlers to begin, if the server bounds how long.
+    pub queue: Option<Queue>,
     pub closing: AtomicBool,
     /// Told when the last handler ends while the server closes.
     pub idle: Notify,
@@ -40,6 +43,8 @@ pub struct Core {
 pub struct Limits {
     /// The most handlers that run at a time; calls beyond are refused.
     pub running: usize,
+    /// How long a call may wait for its handler to begin, if that is bounded.
+    pub wait: Option<Duration>,
     /// The longest body that is taken.
     pub longest: usize,
     /// The most memory for bodies that are too long for messages.
@@ -60,6 +65,7 @@ impl Core {
             sessions: Mutex::new(Sessions::new(limits.sessions, limits.remember)),
             number: random(),
             running: AtomicUsize::new(0),
+            queue: limits.wait.map(Queue::new),
             closing: AtomicBool::new(false),
             idle: Notify::new(),
             runtime: Handle::current(),

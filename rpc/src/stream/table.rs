@@ -75,6 +75,11 @@ impl Streams {
         Body::stream(Reader::new(incoming, teller))
     }
 
+    /// How many calls have a direction that is open.
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Opens the outgoing direction of a call.
     pub fn open_outgoing(&self, key: Key, peer: &Peer) -> Arc<Window> {
         let window = Arc::new(Window::new());
