@@ -22,9 +22,9 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "CASE", value_parser = Case::named)]
     pub case: Vec<Case>,
 
-    /// Seconds that a case is measured for
-    #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = seconds)]
-    pub seconds: f64,
+    /// Seconds that a case is measured for; 2 unless given, and 60 of an overload
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    seconds: Option<f64>,
 
     /// Print a line of JSON for each system, device and case rather than a table
     #[arg(long)]
@@ -44,6 +44,14 @@ pub struct Args {
     /// the server
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16_000))]
     pub idle: Option<u32>,
+
+    /// Call a Doorbell server twice as often as it can answer, and print what becomes of the calls
+    #[arg(long, conflicts_with = "idle")]
+    pub overload: bool,
+
+    /// Microseconds that the overloaded server has a call wait for its handler to begin
+    #[arg(long, value_name = "US", default_value_t = 100, requires = "overload")]
+    pub shed_after: u32,
 
     /// The end that this process is
     #[arg(long, value_enum, hide = true)]
@@ -71,12 +79,29 @@ fn threads(text: &str) -> Result<usize, String> {
 
 impl Args {
     pub fn time(&self) -> Duration {
-        Duration::from_secs_f64(self.seconds)
+        let usual = if self.overload { MOST_SECONDS } else { 2.0 };
+        Duration::from_secs_f64(self.seconds.unwrap_or(usual))
+    }
+
+    /// How long a server has calls wait that is overloaded, if one is to be.
+    pub fn shed_after(&self) -> Option<Duration> {
+        self.overload.then(|| Duration::from_micros(self.shed_after.into()))
     }
 
     /// The cases that were asked for.
     pub fn cases(&self) -> Vec<Case> {
         if self.case.is_empty() { CASES.to_vec() } else { self.case.clone() }
+    }
+
+    /// The Doorbell systems that were asked for, each on the devices that were asked for: UDP unless
+    /// given.
+    pub fn doorbells(&self) -> Vec<(System, Device)> {
+        let is_doorbell = |system| matches!(system, System::Doorbell | System::DoorbellTask);
+        let mut places = self.places();
+        places.retain(|&(system, device)| {
+            is_doorbell(system) && (!self.device.is_empty() || device == Device::Udp)
+        });
+        places
     }
 
     /// The systems that were asked for, each with a device of its own that was asked for.

@@ -21,7 +21,7 @@ use crate::load;
 use crate::report::Figures;
 use crate::system::{self, Address, Caller, Measure, Place};
 use crate::usage::Usage;
-use crate::{cable, idle, processors};
+use crate::{cable, idle, overload, processors};
 
 /// How long the server may take for what the client asks.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -64,6 +64,9 @@ pub fn client(args: &Args) -> anyhow::Result<()> {
     let runtime = runtime(args)?;
     if args.idle.is_some() {
         return runtime.block_on(idle::client(&place, &server, &mut line));
+    }
+    if args.overload {
+        return runtime.block_on(overload::client(&place, &server, args.time(), &mut line));
     }
     let measured = Measured { case: &case, time: args.time(), line: &mut line };
     match runtime.block_on(system::measure(&place, &server, measured)) {
@@ -130,7 +133,8 @@ fn asked(args: &Args, end: End, client: u32) -> anyhow::Result<(Place, Case)> {
         bail!("a measurement has one system, one device and one case");
     };
     let clients = args.idle.map_or(1, |clients| clients as usize);
-    let place = Place { end, system, device, size: case.size, mtu: args.mtu, client, clients };
+    let (size, mtu, shed_after) = (case.size, args.mtu, args.shed_after());
+    let place = Place { end, system, device, size, mtu, client, clients, shed_after };
     Ok((place, case))
 }
 

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::args::{Args, Device, System};
 use crate::case::{CASES, Case};
 use crate::idle::{self, Idle};
+use crate::overload::{self, Overload};
 use crate::report::{self, Figures};
 
 /// How long a measurement may take beside what it measures: for its processes to start, to connect and
@@ -24,6 +25,9 @@ const CONNECTING: Duration = Duration::from_millis(50);
 pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(clients) = args.idle {
         return run_idle(args, clients);
+    }
+    if args.overload {
+        return run_overload(args);
     }
     let places = args.places();
     if places.is_empty() {
@@ -80,6 +84,28 @@ fn run_idle(args: &Args, clients: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn run_overload(args: &Args) -> anyhow::Result<()> {
+    let places = args.doorbells();
+    if places.is_empty() {
+        bail!("only Doorbell's servers are overloaded, on devices that they have");
+    }
+    let limit = REST + overload::REST + args.time();
+    let mut all: Vec<Overload> = Vec::new();
+    for (system, device) in places {
+        let line = measure(args, system, device, CASES[0], limit);
+        let line = line.with_context(|| format!("{system} over {device}"))?;
+        let line = line.context("there are no figures")?;
+        if args.json {
+            println!("{}", line.trim());
+        }
+        all.push(parsed(&line)?);
+    }
+    if !args.json {
+        report::print_overload(&all);
+    }
+    Ok(())
+}
+
 fn parsed<T: DeserializeOwned>(line: &str) -> anyhow::Result<T> {
     serde_json::from_str(line).with_context(|| format!("the client printed `{}`", line.trim()))
 }
@@ -99,10 +125,12 @@ fn measure(
         .arg(format!("--system={system}"))
         .arg(format!("--device={device}"))
         .arg(format!("--case={}", case.name))
-        .arg(format!("--seconds={}", args.seconds))
+        .arg(format!("--seconds={}", args.time().as_secs_f64()))
         .arg(format!("--threads={}", args.threads))
         .arg(format!("--mtu={}", args.mtu))
         .args(args.idle.map(|clients| format!("--idle={clients}")))
+        .args(args.shed_after().map(|_| "--overload".to_owned()))
+        .args(args.shed_after().map(|wait| format!("--shed-after={}", wait.as_micros())))
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     let mut client = Client(command.spawn().context("starting the client process")?);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::{Device, System};
 use crate::case::Case;
 use crate::load::Seen;
+use crate::overload::Overload;
 
 /// What was measured of a case.
 #[derive(Clone, Serialize, Deserialize, Debug)]
@@ -110,4 +111,36 @@ pub fn print(case: &Case, all: &[Figures]) {
             println!("{:<49} {p50:>10.1} {p99:>10.1}   from the call itself", "");
         }
     }
+}
+
+/// Prints what overloaded servers do as a table: a column of figures for each.
+pub fn print_overload(all: &[Overload]) {
+    let title = |one: &Overload| format!("{} {}", one.system, one.device);
+    let row = |name: &str, figure: &dyn Fn(&Overload) -> String| {
+        print!("{name:<32}");
+        all.iter().for_each(|one| print!(" {:>24}", figure(one)));
+        println!();
+    };
+    let latency = |p50: f64, p99: f64| format!("{p50:.1} / {p99:.1}");
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let grown = |[before, after]: [u64; 2]| format!("{:.1} / {:.1}", mib(before), mib(after));
+    row("overload", &title);
+    row("seconds", &|one| format!("{:.1}", one.seconds));
+    row("handler, longest wait µs", &|one| format!("{} / {}", one.handler_us, one.shed_after_us));
+    row("peak calls/s", &|one| format!("{:.0}", one.peak_per_s));
+    row("offered calls/s", &|one| format!("{:.0}", one.offered_per_s));
+    row("accepted calls/s", &|one| format!("{:.0}", one.accepted_per_s));
+    row("accepted ÷ peak", &|one| format!("{:.3}", one.accepted_per_s / one.peak_per_s));
+    row("refused calls/s", &|one| format!("{:.0}", one.refused_per_s));
+    row("half load p50 / p99 µs", &|one| latency(one.normal.p50_us, one.normal.p99_us));
+    row("accepted p50 / p99 µs", &|one| latency(one.accepted.p50_us, one.accepted.p99_us));
+    row("accepted ÷ half load", &|one| {
+        let [p50, p99] =
+            [one.accepted.p50_us / one.normal.p50_us, one.accepted.p99_us / one.normal.p99_us];
+        format!("{p50:.2} / {p99:.2}")
+    });
+    row("refused p50 / p99 µs", &|one| latency(one.refused.p50_us, one.refused.p99_us));
+    row("most in flight", &|one| one.most_in_flight.to_string());
+    row("client MiB before / after", &|one| grown(one.client_resident));
+    row("server MiB before / after", &|one| grown(one.server_resident));
 }

@@ -1,5 +1,7 @@
 //! Doorbell's RPC.
 
+use std::time::Instant;
+
 use anyhow::Context;
 use bytes::Bytes;
 use doorbell::am::EndpointBuilder;
@@ -9,8 +11,12 @@ use doorbell::verbs::Config;
 use super::{Address, Caller, Connection, Place, Serving};
 use crate::args::{Device, System};
 use crate::ends::Refused;
+use crate::overload;
 
 const ECHO: Method<Bytes, Bytes, Raw> = Method::new("bench/echo");
+
+/// Keeps the processor busy for [`overload::WORK`].
+const WORK: Method<Bytes, Bytes, Raw> = Method::new("bench/work");
 
 /// The longest body that an endpoint takes which is not configured to take longer ones.
 const USUAL: usize = 4096;
@@ -19,12 +25,24 @@ const USUAL: usize = 4096;
 const LONG_RECEIVES: usize = 64;
 
 pub async fn serve(place: &Place) -> anyhow::Result<Serving> {
-    let mut router = Router::new().unary(ECHO, async |request| Ok(request.into_inner()));
+    let mut router = Router::new().unary(ECHO, async |request| Ok(request.into_inner())).unary(
+        WORK,
+        async |request| {
+            let began = Instant::now();
+            while began.elapsed() < overload::WORK {
+                std::hint::spin_loop();
+            }
+            Ok(request.into_inner())
+        },
+    );
     if place.system == System::Doorbell {
-        router = router.inline(ECHO);
+        router = router.inline(ECHO).inline(WORK);
     }
     let device = device(place);
-    let builder = Server::builder().add_service(router);
+    let mut builder = Server::builder().add_service(router);
+    if let Some(wait) = place.shed_after {
+        builder = builder.shed_after(wait);
+    }
     let server = builder.endpoint(|endpoint| configured(endpoint, place)).open(&device).await;
     let server = server.with_context(|| format!("opening {device} for a server"))?;
     Ok(Serving::new(Address::plain(server.name()), server))
@@ -35,6 +53,25 @@ pub async fn connect(place: &Place, server: &Address) -> anyhow::Result<Client<C
     let builder = builder.endpoint(|endpoint| configured(endpoint, place));
     let channel = builder.connect(&*server.at).await;
     Ok(Client::new(channel.with_context(|| format!("connecting to {}", server.at))?))
+}
+
+/// A client whose calls have the server work.
+#[derive(Clone, Debug)]
+pub struct Worker(Client<Channel>);
+
+impl Worker {
+    /// Has the server work. Returns whether the server did, rather than refuse the call.
+    pub async fn work(&self) -> anyhow::Result<bool> {
+        match self.0.unary(WORK, Bytes::new()).await {
+            Ok(_) => Ok(true),
+            Err(why) if why.code() == Code::ResourceExhausted => Ok(false),
+            Err(why) => Err(why.into()),
+        }
+    }
+}
+
+pub async fn connect_worker(place: &Place, server: &Address) -> anyhow::Result<Worker> {
+    connect(place, server).await.map(Worker)
 }
 
 /// A channel on a port of its own, as another client process would have.

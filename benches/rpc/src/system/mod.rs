@@ -6,6 +6,7 @@ mod tarpc;
 mod tonic;
 
 use std::future::Future;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,8 @@ pub struct Place {
     pub client: u32,
     /// How many clients connect.
     pub clients: usize,
+    /// How long the server has calls wait, if that is bounded.
+    pub shed_after: Option<Duration>,
 }
 
 impl Place {
