@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use doorbell_am::{Handlers, Peer};
-use doorbell_verbs::RemoteMemory;
+use doorbell_verbs::{Registered, RemoteMemory};
 use tokio::sync::oneshot;
 
 use super::line::Line;
-use super::pool::Pool;
+use super::pool::{Lent, Pool};
+use super::word::tell_written;
 use crate::meters;
 use crate::status::Status;
 use crate::stream::Key;
@@ -59,12 +60,15 @@ impl Transfers {
         let [lent, written] = [self.clone(), self.clone()];
         handlers
             .request(LEND, move |request, [session, call]| {
-                let memory = RemoteMemory::from_prefix(request.payload());
-                let body = lent.lock().out.remove(&(session, call));
-                if let (Some((_, body)), Some(memory)) = (body, memory) {
-                    let _ = body.send(memory);
-                    request.note_woken();
+                let (key, peer) = ((session, call), request.peer());
+                let Some(memory) = RemoteMemory::from_prefix(request.payload()) else { return };
+                let body = take(&mut lent.lock().out, key, &peer);
+                // A body that was given up is not written, which its receiver is to know.
+                let taken = body.is_some_and(|body| body.send(memory).is_ok());
+                if !taken {
+                    tell_written(&peer, key, false);
                 }
+                request.note_woken();
             })
             .request(WRITTEN, move |request, [session, call, whole]| {
                 if let Some((_, body)) = written.lock().coming.remove(&(session, call)) {
@@ -90,14 +94,23 @@ impl Transfers {
         fits.ok_or(Refused { len, longest })
     }
 
-    /// Prepares a body to be sent: the other end may lend memory for it from now on.
-    pub fn offer(self: &Arc<Self>, key: Key, peer: &Peer, body: Bytes) -> Offered {
+    /// Has a body wait for memory. Returns what the memory comes by that the other end lends.
+    pub fn offer(&self, key: Key, peer: &Peer) -> oneshot::Receiver<RemoteMemory> {
         let (lends, lent) = oneshot::channel();
         self.lock().out.insert(key, (peer.clone(), lends));
-        Offered { transfers: self.clone(), key, peer: peer.clone(), body, lent: Some(lent) }
+        lent
+    }
+
+    /// Takes a body off the table that waits for memory. Returns whether it still did.
+    pub fn withdraw(&self, key: Key, peer: &Peer) -> bool {
+        take(&mut self.lock().out, key, peer).is_some()
     }
 
     /// Receives a body of a length over a line: lends memory, and waits until it is written.
+    ///
+    /// If this is dropped after the memory was lent, the memory stays lent until the sender has
+    /// said that nothing writes there any more. A write into memory that was taken back would end
+    /// the line, and with it the other bodies that are on their way.
     ///
     /// # Errors
     /// When the other end goes, or gives the body up.
@@ -110,9 +123,23 @@ impl Transfers {
     ) -> Result<Bytes, Status> {
         let lent = self.pool.take(len).await;
         let registered = line.lend(lent.region())?;
+        let receives = self.clone().receive_into(lent, registered, (key, peer.clone()), len);
+        let received = peer.runtime().spawn(receives).await;
+        received.unwrap_or_else(|why| {
+            Err(Status::unavailable(format!("receiving a body of {len} bytes: {why}")))
+        })
+    }
+
+    async fn receive_into(
+        self: Arc<Self>,
+        lent: Lent,
+        registered: Registered,
+        (key, peer): (Key, Peer),
+        len: usize,
+    ) -> Result<Bytes, Status> {
         let (writes, written) = oneshot::channel();
         self.lock().coming.insert(key, (peer.clone(), writes));
-        let _forgets = Forgets(self, key);
+        let _forgets = Forgets(&self, key, &peer);
         let gone = |why: &dyn std::fmt::Display| {
             Status::unavailable(format!("receiving a body of {len} bytes: {why}"))
         };
@@ -145,48 +172,18 @@ impl Transfers {
 }
 
 /// Takes a body that is received off the table.
-struct Forgets<'t>(&'t Transfers, Key);
+struct Forgets<'t>(&'t Transfers, Key, &'t Peer);
 
 impl Drop for Forgets<'_> {
     fn drop(&mut self) {
-        self.0.lock().coming.remove(&self.1);
+        let Self(transfers, key, peer) = self;
+        take(&mut transfers.lock().coming, *key, peer);
     }
 }
 
-/// A body that the other end may lend memory for.
-pub struct Offered {
-    transfers: Arc<Transfers>,
-    key: Key,
-    peer: Peer,
-    body: Bytes,
-    lent: Option<oneshot::Receiver<RemoteMemory>>,
-}
-
-impl Offered {
-    /// Waits until the other end has lent memory, and writes the body there over the line that
-    /// `line` gives.
-    ///
-    /// # Errors
-    /// When the other end goes, or does not lend memory for all of the body.
-    pub async fn write<L: std::ops::Deref<Target = Line>>(
-        mut self,
-        line: impl Future<Output = Result<L, Status>>,
-    ) -> Result<(), Status> {
-        let gone =
-            |why: &dyn std::fmt::Display| Status::unavailable(format!("sending a body: {why}"));
-        let lent = self.lent.take().expect("a body is written once");
-        let memory = lent.await.map_err(|_| gone(&"the connection has ended"))?;
-        let line = line.await?;
-        let written = line.write(&self.body, memory).await;
-        let (session, call) = self.key;
-        let words = [session, call, u64::from(written.is_ok())];
-        self.peer.request(WRITTEN, words).await.map_err(|why| gone(&why))?;
-        written
-    }
-}
-
-impl Drop for Offered {
-    fn drop(&mut self) {
-        self.transfers.lock().out.remove(&self.key);
-    }
+/// Takes a body off a table, unless the call was sent again over another connection than that to
+/// `peer`: the body is that of the later call then.
+fn take<T>(table: &mut HashMap<Key, (Peer, T)>, key: Key, peer: &Peer) -> Option<T> {
+    table.get(&key).filter(|(of, _)| of == peer)?;
+    table.remove(&key).map(|(_, body)| body)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorbell_am::{CallError, Endpoint, Name, Peer, SendError, Undeliverable};
 use doorbell_verbs::ServiceId;
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::calls::{Answer, Answered, Calls, Outcome};
@@ -31,7 +31,7 @@ pub struct Connection {
     pub longest: u64,
     /// The service by which the server takes lines for long bodies, and the line if there is one.
     lines: u64,
-    line: OnceCell<Line>,
+    line: Mutex<Option<Arc<Line>>>,
     endpoint: Endpoint,
     name: Name,
     broken: AtomicBool,
@@ -87,7 +87,7 @@ impl Connection {
             server,
             longest,
             lines,
-            line: OnceCell::new(),
+            line: Mutex::default(),
             endpoint: endpoint.clone(),
             name: name.clone(),
             broken: AtomicBool::new(false),
@@ -117,7 +117,7 @@ impl Connection {
             Some(body) => {
                 self.fits(body.len())?;
                 self.line().await.map_err(Lost::Unsent)?;
-                Some(calls.transfers.offer(key, &self.peer, body.clone()))
+                Some(Offered::new(&calls.transfers, key, &self.peer, body.clone()))
             }
         };
         self.send(head, &content.payload, deadline).await.map_err(|why| self.unsent(why))?;
@@ -170,13 +170,15 @@ impl Connection {
         ))))
     }
 
-    /// The line for long bodies, which is made when it is first needed.
-    async fn line(&self) -> Result<&Line, Status> {
-        let connect = || async {
-            let (nic, address) = (self.endpoint.nic(), self.name.address());
-            Line::connect(nic, address, ServiceId(self.lines), self.session).await
-        };
-        self.line.get_or_try_init(connect).await
+    /// The line for long bodies, which is made when it is needed and there is none.
+    async fn line(&self) -> Result<Arc<Line>, Status> {
+        let mut line = self.line.lock().await;
+        if let Some(line) = line.as_ref().filter(|line| line.is_up()) {
+            return Ok(line.clone());
+        }
+        let (nic, address) = (self.endpoint.nic(), self.name.address());
+        let made = Line::connect(nic, address, ServiceId(self.lines), self.session).await?;
+        Ok(line.insert(Arc::new(made)).clone())
     }
 
     /// The response that an answer carries, with a body that follows.
@@ -200,7 +202,7 @@ impl Connection {
             None => body,
             Some(len) => {
                 let len = calls.transfers.check(len).map_err(|why| why.status("the response"))?;
-                calls.transfers.receive(key, &self.peer, self.line().await?, len).await?
+                calls.transfers.receive(key, &self.peer, &*self.line().await?, len).await?
             }
         };
         Ok(Response::with_metadata(metadata, stream.unwrap_or(Body::Whole(body))))

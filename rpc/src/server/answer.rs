@@ -6,7 +6,9 @@ use bytes::Bytes;
 use doorbell_am as am;
 
 use super::router::Answered;
+use super::running::Room;
 use super::state::Core;
+use crate::bulk::Offered;
 use crate::message::{Body, Pieces};
 use crate::status::Status;
 use crate::stream::pump;
@@ -84,18 +86,35 @@ impl Way {
         Self::Message
     }
 
-    /// Sends an answer, and what follows it to its end.
-    pub async fn answer(self, core: &Arc<Core>, peer: &am::Peer, head: CallHead, answer: Encoded) {
+    /// Sends an answer, and what follows it to its end. The place among the handlers that run is
+    /// kept while a credit for the answer is waited for, so that no more answers wait than handlers
+    /// may run, and while something follows.
+    pub async fn answer(
+        self,
+        core: &Arc<Core>,
+        peer: &am::Peer,
+        head: CallHead,
+        answer: Encoded,
+        room: Room,
+    ) {
+        let is_followed = answer.is_followed();
         let Encoded { content, pieces } = answer;
         let key = (head.session, head.call);
         // The client may ask for what follows, or for it to stop, as soon as it has the answer.
-        let offered = content.long.map(|body| core.transfers.offer(key, peer, body));
+        let offered = content.long.map(|body| Offered::new(&core.transfers, key, peer, body));
         let stream = pieces.map(|pieces| (core.streams.open_outgoing(key, peer), pieces));
         let shape = content.flags.pack();
+        let mut room = Some(room);
+        // A client that has its answer may call again at once.
+        let mut gives_back = || drop(room.take_if(|_| !is_followed));
         let sent = match self {
-            Self::Reply(kept) => kept.reply_with(ANSWER, [head.call, shape], &content.payload),
+            Self::Reply(kept) => {
+                gives_back();
+                kept.reply_with(ANSWER, [head.call, shape], &content.payload)
+            }
             Self::Message => match peer.credit().await {
                 Ok(credit) => {
+                    gives_back();
                     let words = [head.session, head.call, shape];
                     credit.request_with(RESPONSE, words, &content.payload)
                 }
@@ -104,7 +123,7 @@ impl Way {
         };
         if let Err(why) = sent {
             tracing::debug!(%why, "an answer was not sent");
-            return core.streams.close_outgoing(key);
+            return core.streams.close_outgoing(key, peer);
         }
         if let Some(offered) = offered
             && let Err(why) = offered.write(core.lines.of(head.session)).await

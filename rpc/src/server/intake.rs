@@ -97,8 +97,7 @@ impl Core {
     ) {
         let Taken { head, call, peer, room } = taken;
         if let Err(status) = waiting.begins(call.deadline()) {
-            drop(room);
-            return way.answer(&self, &peer, head, refused(&status)).await;
+            return way.answer(&self, &peer, head, refused(&status), room).await;
         }
         let Some(len) = long else {
             return Running::begin(&self, peer, head, &route, call, room).run(way).await;
@@ -117,7 +116,7 @@ impl Core {
                 let call = call.map(|_| Body::Whole(body));
                 Running::begin(&self, peer, head, &route, call, room).run(way).await;
             }
-            Some(Err(status)) => way.answer(&self, &peer, head, refused(&status)).await,
+            Some(Err(status)) => way.answer(&self, &peer, head, refused(&status), room).await,
             None => {}
         }
     }

@@ -158,6 +158,7 @@ async fn sweeps(core: Arc<Core>) {
     loop {
         tokio::time::sleep(pause).await;
         core.sessions().sweep(tokio::time::Instant::now());
+        core.sweep_lines();
     }
 }
 

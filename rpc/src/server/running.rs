@@ -97,8 +97,7 @@ impl Running {
         match self.answer.take_if(|answer| !answer.is_followed()) {
             Some(answer) => {
                 let Self { core, peer, head, room, .. } = self;
-                drop(room);
-                way.answer(&core, &peer, head, answer).await;
+                way.answer(&core, &peer, head, answer, room).await;
             }
             None => self.run_stoppably(way).await,
         }
@@ -108,7 +107,6 @@ impl Running {
     /// session can stop it.
     async fn run_stoppably(self, way: Way) {
         let Self { core, peer, head, method, deadline, future, answer, room } = self;
-        let _room = room;
         let work = async {
             let (way, answer) = match answer {
                 Some(answer) => (way, answer),
@@ -117,7 +115,7 @@ impl Running {
                     (way, Encoded::of(answered, peer.longest_payload()))
                 }
             };
-            way.answer(&core, &peer, head, answer).await;
+            way.answer(&core, &peer, head, answer, room).await;
         };
         stoppably(&core, &peer, head, async {
             let Some(deadline) = deadline else { return work.await };
@@ -138,8 +136,8 @@ pub async fn stoppably(
     work: impl Future<Output = ()>,
 ) {
     let (stop, stopped) = AbortHandle::new_pair();
-    core.sessions().waits(head.session, head.call, peer, stop);
-    let _stays = Stays { core, head };
+    let ticket = core.sessions().waits(head.session, head.call, peer, stop);
+    let _stays = Stays { core, head, ticket };
     // Whoever has stopped the work need not be told.
     let _ = Abortable::new(work, stopped).await;
 }
@@ -168,11 +166,12 @@ fn panicked(method: &'static str, panic: &(dyn std::any::Any + Send)) -> Status 
 struct Stays<'c> {
     core: &'c Core,
     head: CallHead,
+    ticket: u64,
 }
 
 impl Drop for Stays<'_> {
     fn drop(&mut self) {
-        self.core.sessions().ends(self.head.session, self.head.call);
+        self.core.sessions().ends(self.head.session, self.head.call, self.ticket);
     }
 }
 

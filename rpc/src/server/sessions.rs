@@ -17,6 +17,8 @@ pub const REMEMBERED: u64 = 4096;
 #[derive(Default)]
 pub struct Sessions {
     by_number: HashMap<u64, Session>,
+    /// How many handlers have ever waited, which is the next one's ticket.
+    tickets: u64,
     most: usize,
     remember: Duration,
 }
@@ -25,18 +27,29 @@ struct Session {
     /// The number that the client has drawn.
     client: u64,
     peer: Peer,
-    begun: Begun,
+    begun: Latest,
+    /// The calls that the client has given up. The word may come before the handler waits.
+    given_up: Latest,
     /// The calls whose handlers wait for something, and can be stopped.
-    waiting: HashMap<u64, (Peer, AbortHandle)>,
+    waiting: HashMap<u64, Waiter>,
     /// Since when the client's connection has been gone, as far as the server was told.
     gone_since: Option<Instant>,
+}
+
+/// A handler that waits for something.
+struct Waiter {
+    /// The connection over which the call came.
+    peer: Peer,
+    stop: AbortHandle,
+    /// Tells the handler from others of the same call, which may have been sent again.
+    ticket: u64,
 }
 
 impl Sessions {
     /// No sessions yet, of which there may be so many; each is remembered for a time after its
     /// connection has gone.
     pub fn new(most: usize, remember: Duration) -> Self {
-        Self { by_number: HashMap::new(), most, remember }
+        Self { most, remember, ..Self::default() }
     }
 
     /// Opens a session of the number `fresh` for a client, or goes on with the one that the client
@@ -55,8 +68,8 @@ impl Sessions {
         if self.by_number.len() >= self.most || fresh == 0 || self.by_number.contains_key(&fresh) {
             return None;
         }
-        let (begun, waiting) = (Begun::default(), HashMap::new());
-        let session = Session { client, peer, begun, waiting, gone_since: None };
+        let ([begun, given_up], waiting) = (Default::default(), HashMap::new());
+        let session = Session { client, peer, begun, given_up, waiting, gone_since: None };
         self.by_number.insert(fresh, session);
         Some(fresh)
     }
@@ -81,13 +94,21 @@ impl Sessions {
         )))
     }
 
-    /// Notes how a call whose handler waits for something can be stopped.
-    pub fn waits(&mut self, number: u64, call: u64, peer: &Peer, stop: AbortHandle) {
+    /// Notes how a call whose handler waits for something can be stopped. A handler of the same
+    /// call that still waits is stopped: the client has sent the call again. Returns a ticket for
+    /// when the wait [ends](Self::ends).
+    pub fn waits(&mut self, number: u64, call: u64, peer: &Peer, stop: AbortHandle) -> u64 {
+        self.tickets += 1;
+        let ticket = self.tickets;
         match self.by_number.get_mut(&number) {
-            Some(_) if peer.ending().is_some() => stop.abort(),
-            Some(session) => _ = session.waiting.insert(call, (peer.clone(), stop)),
-            None => stop.abort(),
+            Some(session) if peer.ending().is_none() && !session.given_up.contains(call) => {
+                let waiter = Waiter { peer: peer.clone(), stop, ticket };
+                let before = session.waiting.insert(call, waiter);
+                before.into_iter().for_each(|other| other.stop.abort());
+            }
+            _ => stop.abort(),
         }
+        ticket
     }
 
     /// Stops all handlers that wait on behalf of a connection that has ended, and notes when that
@@ -97,8 +118,8 @@ impl Sessions {
             if session.peer == *peer {
                 session.gone_since.get_or_insert(now);
             }
-            let over = |_: &u64, (of, _): &mut (Peer, AbortHandle)| *of == *peer;
-            session.waiting.extract_if(over).for_each(|(_, (_, stop))| stop.abort());
+            let over = |_: &u64, waiter: &mut Waiter| waiter.peer == *peer;
+            session.waiting.extract_if(over).for_each(|(_, waiter)| waiter.stop.abort());
         }
     }
 
@@ -106,7 +127,7 @@ impl Sessions {
     pub fn close(&mut self) {
         self.most = 0;
         let waiting = self.by_number.drain().flat_map(|(_, session)| session.waiting);
-        waiting.for_each(|(_, (_, stop))| stop.abort());
+        waiting.for_each(|(_, waiter)| waiter.stop.abort());
     }
 
     /// The connections of sessions that have ended.
@@ -115,18 +136,21 @@ impl Sessions {
         peers.filter(|peer| peer.ending().is_some()).cloned().collect()
     }
 
-    /// Notes that a call is over whose handler has waited.
-    pub fn ends(&mut self, number: u64, call: u64) {
-        if let Some(session) = self.by_number.get_mut(&number) {
+    /// Notes that a call is over whose handler has waited, by the handler's ticket.
+    pub fn ends(&mut self, number: u64, call: u64, ticket: u64) {
+        if let Some(session) = self.by_number.get_mut(&number)
+            && session.waiting.get(&call).is_some_and(|waiter| waiter.ticket == ticket)
+        {
             session.waiting.remove(&call);
         }
     }
 
-    /// Stops the handler of a call that its caller has given up.
+    /// Stops the handler of a call that its caller has given up, now or as soon as it waits.
     pub fn cancel(&mut self, number: u64, call: u64) {
-        let session = self.by_number.get_mut(&number);
-        if let Some((_, stop)) = session.and_then(|session| session.waiting.remove(&call)) {
-            stop.abort();
+        let Some(session) = self.by_number.get_mut(&number) else { return };
+        session.given_up.insert(call);
+        if let Some(waiter) = session.waiting.remove(&call) {
+            waiter.stop.abort();
         }
     }
 
@@ -140,6 +164,12 @@ impl Sessions {
             let since = *session.gone_since.get_or_insert(now);
             now.saturating_duration_since(since) < remember
         });
+    }
+
+    /// Whether there is a session of a number, and its client is connected.
+    pub fn is_connected(&self, number: u64) -> bool {
+        let session = self.by_number.get(&number);
+        session.is_some_and(|session| session.peer.ending().is_none())
     }
 
     /// Whether there is a session of a number.
@@ -163,18 +193,25 @@ impl Sessions {
     }
 }
 
-/// Which of a client's calls have begun: the latest [`REMEMBERED`] of them exactly. Earlier ones
-/// are taken to have begun.
+/// Some of a client's latest calls. Of [`REMEMBERED`] calls, up to the latest that was added, it is
+/// known exactly which were added.
 #[derive(Default)]
-struct Begun {
+struct Latest {
     /// The number of the first call of the first word.
     first: u64,
     /// A bit for each call.
     words: VecDeque<u64>,
 }
 
-impl Begun {
-    /// Adds a call. Returns whether it is new.
+impl Latest {
+    /// Whether a call was added, and is not too long ago to be known.
+    fn contains(&self, call: u64) -> bool {
+        let Some(at) = call.checked_sub(self.first) else { return false };
+        let word = usize::try_from(at / 64).ok().and_then(|word| self.words.get(word));
+        word.is_some_and(|word| word >> (call % 64) & 1 == 1)
+    }
+
+    /// Adds a call. Returns whether it is new. A call that is too long ago to be known is not.
     fn insert(&mut self, call: u64) -> bool {
         if call < self.first {
             return false;
@@ -205,7 +242,7 @@ mod tests {
 
     #[test]
     fn each_call_begins_once_however_calls_overtake_each_other() {
-        let mut begun = Begun::default();
+        let mut begun = Latest::default();
         for call in [3, 1, 2, 70, 64, 0] {
             assert!(begun.insert(call), "{call}");
         }
@@ -217,13 +254,15 @@ mod tests {
 
     #[test]
     fn calls_that_are_too_long_ago_to_be_remembered_do_not_begin() {
-        let mut begun = Begun::default();
+        let mut begun = Latest::default();
         assert!(begun.insert(5));
         assert!(begun.insert(1_000_000_007));
         assert!(!begun.insert(6));
         assert!(begun.insert(1_000_000_006));
         assert!(!begun.insert(1_000_000_007));
         assert!(begun.words.len() as u64 <= REMEMBERED / 64);
+        assert!(begun.contains(1_000_000_007) && !begun.contains(1_000_000_005));
+        assert!(!begun.contains(5) && !begun.contains(u64::MAX));
         assert!(begun.insert(u64::MAX) && !begun.insert(u64::MAX));
     }
 }

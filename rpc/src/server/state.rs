@@ -82,6 +82,12 @@ impl Core {
         let status = Status::unavailable(format!("the connection to the client has ended: {why}"));
         self.streams.end_all_of(peer, &status);
         self.transfers.end_all_of(peer);
+        self.sweep_lines();
+    }
+
+    /// Drops the lines for long bodies of clients that have gone.
+    pub fn sweep_lines(&self) {
+        self.lines.sweep(|session| self.sessions().is_connected(session));
     }
 
     /// Stops what runs for all clients whose connections have ended.

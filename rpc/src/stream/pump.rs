@@ -22,7 +22,7 @@ pub async fn pump(
     window: Arc<Window>,
     pieces: Pieces,
 ) {
-    let _forgets = Forgets { streams: &streams, key };
+    let _forgets = Forgets { streams: &streams, key, peer: &peer };
     // Whoever drops this sender in the middle leaves a stream without an end.
     let mut ends = Ends { peer: &peer, key, armed: true };
     let how = send_all(key, &peer, &window, pieces).await;
@@ -101,11 +101,12 @@ async fn end(peer: &Peer, (session, call): Key, status: Option<&Status>) -> Resu
 struct Forgets<'s> {
     streams: &'s Streams,
     key: Key,
+    peer: &'s Peer,
 }
 
 impl Drop for Forgets<'_> {
     fn drop(&mut self) {
-        self.streams.close_outgoing(self.key);
+        self.streams.close_outgoing(self.key, self.peer);
     }
 }
 

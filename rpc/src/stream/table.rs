@@ -87,9 +87,9 @@ impl Streams {
         window
     }
 
-    /// Forgets the outgoing direction of a call.
-    pub fn close_outgoing(&self, key: Key) {
-        self.forget(key, |halves| halves.outgoing = None);
+    /// Forgets the outgoing direction of a call over the connection to a peer.
+    pub fn close_outgoing(&self, key: Key, peer: &Peer) {
+        self.forget(key, peer, |halves| halves.outgoing = None);
     }
 
     /// Ends both directions of a call that is given up.
@@ -120,12 +120,19 @@ impl Streams {
     fn halves(&self, key: Key, peer: &Peer, change: impl FnOnce(&mut Halves)) {
         let mut streams = self.lock();
         let new = || Halves { peer: peer.clone(), incoming: None, outgoing: None };
-        change(streams.entry(key).or_insert_with(new));
+        let halves = streams.entry(key).or_insert_with(new);
+        if halves.peer != *peer {
+            let again = Status::unavailable("the call was sent again over another connection");
+            std::mem::replace(halves, new()).end(&again);
+        }
+        change(halves);
     }
 
-    fn forget(&self, key: Key, change: impl FnOnce(&mut Halves)) {
+    /// Forgets a part of a call's streams, unless the call was sent again over another connection
+    /// than that to `peer`: the streams are those of the later call then.
+    fn forget(&self, key: Key, peer: &Peer, change: impl FnOnce(&mut Halves)) {
         let mut streams = self.lock();
-        if let Some(halves) = streams.get_mut(&key) {
+        if let Some(halves) = streams.get_mut(&key).filter(|halves| halves.peer == *peer) {
             change(halves);
             if halves.is_empty() {
                 streams.remove(&key);
@@ -223,7 +230,7 @@ impl Tell for Teller {
     }
 
     fn leave(&self, ended: bool) {
-        self.streams.forget(self.key, |halves| halves.incoming = None);
+        self.streams.forget(self.key, &self.peer, |halves| halves.incoming = None);
         if !ended {
             self.say(Message::Stop);
         }

@@ -7,7 +7,7 @@
 //! | `CANCEL` | the client | the session and the number of a call that is given up |
 //! | `RESPONSE` | the server | the answer to a call that was accepted before: as `ANSWER` |
 //! | `PIECE` | both | a piece of a stream, its end, or the word that its reader wants no more: a [`PieceKind`] |
-//! | `LEND`, `WRITTEN` | both | memory for a body that is too long for a message, and that it is there |
+//! | `LEND`, `WRITTEN` | both | memory for a body that is too long for a message, and that nothing writes there any more |
 //! | `GRANT`, `GRANTED` | both | how much more of a stream may be sent |
 
 mod content;
@@ -36,7 +36,8 @@ pub const GRANT: RequestId<[u64; 3]> = RequestId::new(5, "rpc grant");
 
 /// The session and the number of a call; behind them memory that is lent.
 pub const LEND: RequestId<[u64; 2]> = RequestId::new(6, "rpc lend");
-/// The session and the number of a call, and one if all of its body was written.
+/// The session and the number of a call, and one if all of its body was written. Each [`LEND`] is
+/// followed by this word, even if the body is not wanted any more.
 pub const WRITTEN: RequestId<[u64; 3]> = RequestId::new(7, "rpc written");
 
 pub const WELCOME: ReplyId<WelcomeWords> = ReplyId::new(0, "rpc welcome");
