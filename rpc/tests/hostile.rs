@@ -2,12 +2,16 @@
 
 #[macro_use]
 mod common;
+#[path = "common/mixed.rs"]
+mod mixed;
 
 use std::time::Duration;
 
 use doorbell::am::{Endpoint, Handlers, Peer, ReplyId, RequestId};
 use doorbell::rpc::{Channel, Client, Code, Method, Router, Server, Status, Streaming};
 use tokio::time::timeout;
+
+use mixed::{COUNT, Company, ENDLESS, holds_nothing};
 
 const HELLO: RequestId<[u64; 3]> = RequestId::new(0, "rpc hello");
 const CALL: RequestId<[u64; 6]> = RequestId::new(1, "rpc call");
@@ -52,7 +56,7 @@ impl Numbers {
 }
 
 fn router() -> Router {
-    Router::new()
+    mixed::router()
         .unary(ADD, |request| async move {
             let (a, b) = request.into_inner();
             Ok(a.wrapping_add(b))
@@ -69,7 +73,7 @@ fn router() -> Router {
 
 /// A server, and a peer of it that is no client.
 async fn server_and_stranger(device: &str) -> (Server, Endpoint, Peer) {
-    let server = Server::builder().add_service(router()).most_running(64).body_memory(1 << 20);
+    let server = Server::builder().add_service(router()).most_running(4096).body_memory(8 << 20);
     let server = server.open(device).await.expect("the device opens");
     let own = if device == "shm" { "shm" } else { "udp:127.0.0.1:0" };
     let stranger = Endpoint::open(own, Handlers::new()).await.expect("the device opens");
@@ -96,13 +100,17 @@ fn number_of(text: &str) -> u64 {
 }
 
 async fn words_and_payloads_without_sense_disturb_nobody(device: &str) {
-    let (server, _stranger, peer) = server_and_stranger(device).await;
+    let (server, stranger, peer) = server_and_stranger(device).await;
     let peer = peer.within(Duration::from_secs(5));
     let welcome = peer.call(HELLO, [1, 77, 0]).await.expect("it answers");
     let [version, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
     assert_eq!(version, 1);
     let mut numbers = Numbers(0x5EED);
-    let known = [session, number_of("add"), number_of("sum"), 0, 1, 1 << 24, 0xff << 24, u64::MAX];
+    let methods = ["add", "sum", "mixed/echo", "mixed/mirror", "mixed/forever"].map(number_of);
+    let [add, sum, echo, mirror, forever] = methods;
+    let known =
+        [session, add, sum, echo, mirror, forever, 0, 1, 1 << 24, 1 << 26, 0xff << 24, u64::MAX];
+    let company = Company::start(&server, 0..8).await;
     for _ in 0..3000 {
         let words: [u64; 6] = std::array::from_fn(|_| numbers.word(&known));
         let [a, b, c, ..] = words;
@@ -120,6 +128,87 @@ async fn words_and_payloads_without_sense_disturb_nobody(device: &str) {
     }
     is_well(&server).await;
     assert!(server.sessions() <= 3000, "{} sessions", server.sessions());
+    let channel = company.stop().await;
+    drop((peer, stranger));
+    holds_nothing(|| channel.usage()).await;
+    holds_nothing(|| server.usage()).await;
+}
+
+// The handler that had begun first was forgotten, and ran for as long as the server.
+async fn calls_that_are_sent_twice_end_with_their_connection(device: &str) {
+    let (server, stranger, peer) = server_and_stranger(device).await;
+    let welcome = peer.call(HELLO, [1, 81, 0]).await.expect("it answers");
+    let [_, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    for call in [0, 1, 0, 1, 0] {
+        let head = [session, call, number_of("mixed/forever"), 0, 0, 0];
+        peer.request(CALL, head).await.expect("it is sent");
+    }
+    while server.usage().calls != 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    drop((peer, stranger));
+    holds_nothing(|| server.usage()).await;
+}
+
+// The word was lost that came before the handler had begun to wait.
+async fn calls_that_are_given_up_at_once_are_stopped(device: &str) {
+    let (server, _stranger, peer) = server_and_stranger(device).await;
+    let welcome = peer.call(HELLO, [1, 82, 0]).await.expect("it answers");
+    let [_, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    for call in 0..40 {
+        let head = [session, call, number_of("mixed/forever"), 0, 0, 0];
+        peer.request(CALL, head).await.expect("it is sent");
+        peer.request(CANCEL, [session, call]).await.expect("it is sent");
+    }
+    // The server has seen all of that before this.
+    peer.call(HELLO, [1, 82, session]).await.expect("it answers");
+    holds_nothing(|| server.usage()).await;
+}
+
+async fn streams_that_nobody_reads_hold_up_no_other_client(device: &str) {
+    let server = Server::builder().add_service(router()).open(device).await;
+    let server = server.expect("the device opens");
+    let slow = Channel::connect(server.name()).await.expect("the server is there");
+    let client = Client::new(slow.clone());
+    let mut unread = Vec::new();
+    for number in 0..50 {
+        let stream = match number % 2 {
+            0 => client.server_streaming(ENDLESS, ()).await,
+            _ => client.server_streaming(COUNT, u64::MAX).await,
+        };
+        unread.push(stream.expect("it streams").into_inner());
+    }
+    let mut company = Company::start(&server, 0..8).await;
+    company.more(500).await;
+    assert_eq!(slow.usage().streams, 50);
+    assert_eq!(unread[0].message().await.expect("it goes on"), Some(0));
+    let channel = company.stop().await;
+    drop(unread);
+    for channel in [&channel, &slow] {
+        holds_nothing(|| channel.usage()).await;
+    }
+    holds_nothing(|| server.usage()).await;
+}
+
+// What was written into memory that had been taken back ended the connection for all long bodies.
+async fn a_long_body_that_is_given_up_disturbs_no_other(device: &str) {
+    let server = Server::builder().add_service(router()).open(device).await;
+    let server = server.expect("the device opens");
+    let channel = Channel::connect(server.name()).await.expect("the server is there");
+    let client = Client::new(channel.clone());
+    let body = bytes::Bytes::from(vec![7; 2 << 20]);
+    let echo = || client.unary(mixed::ECHO, body.clone());
+    echo().await.expect("it echoes");
+    for step in 0..40 {
+        let kept = async {
+            let echoed = echo().await.expect("it echoes").into_inner();
+            assert!(echoed == body, "another body came back");
+        };
+        let given_up = timeout(Duration::from_micros(100 * step), echo());
+        let _ = tokio::join!(kept, given_up);
+    }
+    holds_nothing(|| server.usage()).await;
+    holds_nothing(|| channel.usage()).await;
 }
 
 async fn a_stream_beyond_its_window_ends_and_its_call_fails(device: &str) {
@@ -174,6 +263,10 @@ on_each_device!(
     words_and_payloads_without_sense_disturb_nobody,
     a_stream_beyond_its_window_ends_and_its_call_fails,
     bodies_that_are_promised_and_never_sent_hold_up_no_others,
+    calls_that_are_sent_twice_end_with_their_connection,
+    calls_that_are_given_up_at_once_are_stopped,
+    streams_that_nobody_reads_hold_up_no_other_client,
+    a_long_body_that_is_given_up_disturbs_no_other,
     another_version_is_told_the_servers_own,
     an_endpoint_that_is_no_server_is_told_from_one
 );

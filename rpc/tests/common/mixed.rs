@@ -1,6 +1,7 @@
 //! Calls of all kinds, each of which checks what it is answered: company for peers that misbehave,
 //! and a load for long runs.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -124,19 +125,18 @@ pub struct Company {
 }
 
 impl Company {
-    /// Starts so many tasks that call a server.
-    pub async fn start(server: &Server, tasks: u64) -> Self {
+    /// Starts tasks that call a server, one for each number with which a task begins.
+    pub async fn start(server: &Server, numbers: Range<u64>) -> Self {
         let channel = Channel::connect(server.name()).await.expect("the server is there");
-        Self::over(channel, tasks)
+        Self::over(channel, numbers)
     }
 
-    /// Starts so many tasks that call over a channel.
-    pub fn over(channel: Channel, tasks: u64) -> Self {
+    /// Starts tasks that call over a channel, one for each number with which a task begins.
+    pub fn over(channel: Channel, numbers: Range<u64>) -> Self {
         let [made, stop] = [0; 2].map(|_| Arc::new(AtomicU64::new(0)));
-        let tasks = (0..tasks).map(|task| {
+        let tasks = numbers.map(|mut number| {
             let (client, made, stop) = (Client::new(channel.clone()), made.clone(), stop.clone());
             tokio::spawn(async move {
-                let mut number = task;
                 while stop.load(Ordering::Relaxed) == 0 {
                     call(&client, number).await;
                     made.fetch_add(1, Ordering::Relaxed);

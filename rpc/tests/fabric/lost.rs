@@ -12,7 +12,7 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::{ends, passing};
+use crate::virtual_time::{ends, passing};
 
 /// Notes its number and answers.
 const NOTE: Method<u64, ()> = Method::new("note");

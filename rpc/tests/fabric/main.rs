@@ -3,19 +3,19 @@
 
 mod lost;
 
+#[path = "../common/virtual_time.rs"]
+mod virtual_time;
+
 use std::collections::HashMap;
-use std::future::Future;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use bytes::Bytes;
-use doorbell::am::{Bundle, BundleConfig};
 use doorbell::rpc::{Channel, Client, Code, Method, Raw, Router, Server, Status, Streaming};
-use doorbell::verbs::{Config, Nic};
-use doorbell_core::encap::Version;
-use doorbell_kit::{Ether, Faults, LinkConfig, LinkId, Network, Pace, effort};
+use doorbell_kit::{Faults, effort};
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
+
+use virtual_time::{ends, passing};
 
 const ADD: Method<(u64, u64), u64> = Method::new("add");
 const ECHO: Method<Bytes, Bytes, Raw> = Method::new("echo");
@@ -51,39 +51,6 @@ fn router(handled: &Handled) -> Router {
         .unary(FAIL, |request| async move {
             Err::<u64, _>(Status::out_of_range(format!("{} is too many", request.into_inner())))
         })
-}
-
-/// Two bundles on NICs at the ends of a cable with faults.
-fn ends(seed: u64, faults: Faults) -> (Ether, LinkId, [Bundle; 2]) {
-    let mut network = Network::new(seed);
-    let stations = [network.station(), network.station()];
-    let link =
-        LinkConfig { mtu: 4200, latency: Duration::from_micros(20), ..LinkConfig::default() };
-    let cable = network.link(stations[0], stations[1], link.with_faults(faults));
-    let ether = Ether::new(network, Version::V2Ipv4, false);
-    let bundles = [0, 1].map(|end| {
-        let seed = Some(2 * seed + end as u64);
-        let config = Config { seed, spin: Duration::ZERO, ..Config::default() };
-        let station = ether.station(stations[end]).expect("descriptors");
-        let nic = Nic::over(station, config).expect("a NIC");
-        Bundle::new(&nic, &BundleConfig::default()).expect("there is room")
-    });
-    (ether, cable, bundles)
-}
-
-/// Lets time pass, a device's next event after the other, until the future is done.
-async fn passing<F: Future>(ether: &Ether, future: F) -> F::Output {
-    let passes = async {
-        loop {
-            let _ = ether.step(Pace::Asleep, ether.now() + Duration::from_secs(3600));
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::select! {
-        biased;
-        output = future => output,
-        () = passes => unreachable!("time does not end"),
-    }
 }
 
 /// Makes the call of a number, of the kind that the number says, and checks the answer.
