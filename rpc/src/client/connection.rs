@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use doorbell_am::{CallError, Endpoint, Name, Peer, SendError, Undeliverable};
 use doorbell_verbs::ServiceId;
+use futures_util::StreamExt;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -14,7 +15,7 @@ use super::lost::Lost;
 use crate::bulk::{Line, Offered};
 use crate::message::{Body, Pieces, Response};
 use crate::status::{Code, Status, chain};
-use crate::stream::{Key, pump};
+use crate::stream::{Key, Streams, pump};
 use crate::wire::{
     self, CALL, CANCEL, CallHead, Content, HELLO, Hello, Received, VERSION, WELCOME, Welcome,
 };
@@ -121,7 +122,8 @@ impl Connection {
             }
         };
         self.send(head, &content.payload, deadline).await.map_err(|why| self.unsent(why))?;
-        let mut given_up = GivenUp { connection: self, calls, key, armed: true };
+        let streams = calls.streams.clone();
+        let mut given_up = GivenUp { peer: self.peer.clone(), streams, key, armed: true };
         if let Some(pieces) = pieces.take() {
             let window = calls.streams.open_outgoing(key, &self.peer);
             let (streams, peer) = (calls.streams.clone(), self.peer.clone());
@@ -138,12 +140,20 @@ impl Connection {
             None => Ok(exchanged.await),
             Some(deadline) => tokio::time::timeout_at(deadline, exchanged).await,
         };
-        given_up.armed = outcome.is_err();
-        outcome.unwrap_or_else(|_| {
-            Err(Lost::Over(Status::deadline_exceeded(
+        let Ok(answered) = outcome else {
+            return Err(Lost::Over(Status::deadline_exceeded(
                 "the server has not answered before the call's time was over",
-            )))
-        })
+            )));
+        };
+        // A call that is over sends nothing more, whether or not the server has said so.
+        given_up.armed = given_up.is_sending();
+        let is_stream = |response: &Response<Body>| matches!(response.get_ref(), Body::Stream(_));
+        match answered {
+            Ok(response) if given_up.armed && is_stream(&response) => {
+                Ok(response.map(|body| given_up.with(body)))
+            }
+            answered => answered,
+        }
     }
 
     /// Waits for the answer to a call whose body is written meanwhile. The answer may come before
@@ -247,10 +257,36 @@ impl Connection {
             }
         }
     }
+}
 
-    /// Tells the server that nobody waits for a call any more.
-    fn cancel(&self, (session, call): Key) {
-        let words = [session, call];
+/// Tells the server when a call is given up that was sent, or is over while its request is still
+/// being sent.
+struct GivenUp {
+    peer: Peer,
+    streams: Arc<Streams>,
+    key: Key,
+    armed: bool,
+}
+
+impl GivenUp {
+    /// Whether the request is a stream that has not ended.
+    fn is_sending(&self) -> bool {
+        self.streams.is_sending(self.key, &self.peer)
+    }
+
+    /// The body of a response, with whose end the stream of the request ends, too.
+    fn with(mut self, body: Body) -> Body {
+        self.armed = false;
+        let ends = EndsSending(self);
+        Body::stream(body.pieces().map(move |piece| {
+            let _kept = &ends;
+            piece
+        }))
+    }
+
+    /// Tells the server that nobody waits for the call any more.
+    fn cancel(&self) {
+        let words = <[u64; 2]>::from(self.key);
         match self.peer.try_credit() {
             Ok(Some(credit)) => _ = credit.request(CANCEL, words),
             Ok(None) => {
@@ -263,19 +299,20 @@ impl Connection {
     }
 }
 
-/// Tells the server when a call is given up that was sent.
-struct GivenUp<'c> {
-    connection: &'c Connection,
-    calls: &'c Calls,
-    key: Key,
-    armed: bool,
-}
-
-impl Drop for GivenUp<'_> {
+impl Drop for GivenUp {
     fn drop(&mut self) {
         if self.armed {
-            self.calls.streams.end(self.key, &Status::cancelled("the call was given up"));
-            self.connection.cancel(self.key);
+            self.streams.end(self.key, &Status::cancelled("the call was given up"));
+            self.cancel();
         }
+    }
+}
+
+/// Gives a call up when this is dropped, if its request is still being sent.
+struct EndsSending(GivenUp);
+
+impl Drop for EndsSending {
+    fn drop(&mut self) {
+        self.0.armed = self.0.is_sending();
     }
 }

@@ -92,6 +92,13 @@ impl Streams {
         self.forget(key, peer, |halves| halves.outgoing = None);
     }
 
+    /// Whether the outgoing direction of a call over the connection to a peer is open.
+    pub fn is_sending(&self, key: Key, peer: &Peer) -> bool {
+        let streams = self.lock();
+        let halves = streams.get(&key).filter(|halves| halves.peer == *peer);
+        halves.is_some_and(|halves| halves.outgoing.is_some())
+    }
+
     /// Ends both directions of a call that is given up.
     pub fn end(&self, key: Key, status: &Status) {
         if let Some(halves) = self.lock().get(&key) {
