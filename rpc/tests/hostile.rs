@@ -110,7 +110,7 @@ async fn words_and_payloads_without_sense_disturb_nobody(device: &str) {
     let [add, sum, echo, mirror, forever] = methods;
     let known =
         [session, add, sum, echo, mirror, forever, 0, 1, 1 << 24, 1 << 26, 0xff << 24, u64::MAX];
-    let company = Company::start(&server, 0..8).await;
+    let company = Company::over(Channel::connect(server.name()).await.expect("it is there"), 0..8);
     for _ in 0..3000 {
         let words: [u64; 6] = std::array::from_fn(|_| numbers.word(&known));
         let [a, b, c, ..] = words;
@@ -178,7 +178,8 @@ async fn streams_that_nobody_reads_hold_up_no_other_client(device: &str) {
         };
         unread.push(stream.expect("it streams").into_inner());
     }
-    let mut company = Company::start(&server, 0..8).await;
+    let mut company =
+        Company::over(Channel::connect(server.name()).await.expect("it is there"), 0..8);
     company.more(500).await;
     assert_eq!(slow.usage().streams, 50);
     assert_eq!(unread[0].message().await.expect("it goes on"), Some(0));

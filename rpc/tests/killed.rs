@@ -80,7 +80,8 @@ fn ends_in_the_middle(test: &str, device: &str, fate: Fate) {
             .add_service(router())
             .endpoint(|endpoint| endpoint.nic(Config { keep_alive, ..Config::default() }));
         let server = builder.open(device).await.expect("the device opens");
-        let mut company = Company::start(&server, 0..4).await;
+        let mut company =
+            Company::over(Channel::connect(server.name()).await.expect("it is there"), 0..4);
         company.more(50).await;
         let mut child = Child::start(test, &server.name().to_string(), None);
         assert_eq!(child.hear(), "in the middle");

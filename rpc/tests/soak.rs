@@ -52,12 +52,13 @@ async fn soak(server: Server, connect: impl AsyncFn() -> Channel) {
     let (mut calls, mut after_warm_up, mut phases) = (0, 0, 0);
     while phases < FEWEST || began.elapsed() < time() {
         let first = 1000 * phases as u64;
-        let company = Company::over(channel, first..first + 48);
-        let guest = Company::over(connect().await, first + 500..first + 516);
+        let mut company = Company::over(channel, first..first + 48);
+        let mut guest = Company::over(connect().await, first + 500..first + 516);
         tokio::time::sleep(PHASE).await;
-        let before = calls;
+        // However slow the machine is, either is answered.
+        company.more(1).await;
+        guest.more(1).await;
         calls += company.made() + guest.made();
-        assert!(calls > before, "no call was answered in phase {phases}");
         channel = company.stop().await;
         let guest = guest.stop().await;
         holds_nothing(|| guest.usage()).await;

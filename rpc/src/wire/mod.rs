@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `HELLO` | the client | version, the client's number; answered by `WELCOME`: the session, limits |
 //! | `CALL` | the client | a [`CallHead`], metadata and body; answered by `ANSWER`: [`Flags`], metadata and body |
-//! | `CANCEL` | the client | the session and the number of a call that is given up |
+//! | `CANCEL` | the client | the session and the number of a call that is given up, or is over while its request still streams |
 //! | `RESPONSE` | the server | the answer to a call that was accepted before: as `ANSWER` |
 //! | `PIECE` | both | a piece of a stream, its end, or the word that its reader wants no more: a [`PieceKind`] |
 //! | `LEND`, `WRITTEN` | both | memory for a body that is too long for a message, and that nothing writes there any more |

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell::rpc::{
-    Channel, Client, Code, Method, Raw, Request, Router, Server, Status, Streaming, Usage,
+    Channel, Client, Code, Method, Raw, Request, Router, Status, Streaming, Usage,
 };
 use futures_util::{StreamExt, stream};
 
@@ -60,7 +60,7 @@ pub fn router() -> Router {
 
 /// Bytes that tell where they are, and of which call.
 fn pattern(number: u64, len: u64) -> Bytes {
-    (0..len).map(|at| (at.wrapping_mul(7) ^ at / 251 ^ number) as u8).collect()
+    (0..len).map(|at| (at.wrapping_mul(7) ^ (at / 251) ^ number) as u8).collect()
 }
 
 /// Makes the call of a number, of the kind that the number says, and checks what is answered.
@@ -125,12 +125,6 @@ pub struct Company {
 }
 
 impl Company {
-    /// Starts tasks that call a server, one for each number with which a task begins.
-    pub async fn start(server: &Server, numbers: Range<u64>) -> Self {
-        let channel = Channel::connect(server.name()).await.expect("the server is there");
-        Self::over(channel, numbers)
-    }
-
     /// Starts tasks that call over a channel, one for each number with which a task begins.
     pub fn over(channel: Channel, numbers: Range<u64>) -> Self {
         let [made, stop] = [0; 2].map(|_| Arc::new(AtomicU64::new(0)));
