@@ -8,11 +8,13 @@ use std::time::Duration;
 use doorbell::rpc::{
     Body, Channel, Client, Code, Method, Request, Response, Router, Server, Status,
 };
+use futures_util::stream;
+use tokio::sync::mpsc;
 use tower::ServiceBuilder;
 use tower::balance::p2c::Balance;
 use tower::buffer::Buffer;
-use tower::discover::ServiceList;
-use tower::load::{CompleteOnResponse, PendingRequests};
+use tower::discover::{Change, ServiceList};
+use tower::load::{CompleteOnResponse, PendingRequests, PendingRequestsDiscover};
 use tower::retry::Policy;
 use tower::util::BoxCloneSyncService;
 
@@ -25,6 +27,7 @@ over_each_device! {
     a_layer_sheds_calls_beyond_its_limit,
     a_buffer_shares_a_channel_and_passes_statuses_on,
     a_balance_gives_a_call_to_the_server_with_fewer_in_flight,
+    a_balance_follows_servers_that_come_and_go,
     a_layer_around_a_method_of_a_server_handles_its_calls,
 }
 
@@ -153,6 +156,39 @@ async fn a_balance_gives_a_call_to_the_server_with_fewer_in_flight(device: Devic
         let held = in_time(call).await.expect("no panic").expect("an answer");
         assert_eq!(held.into_inner(), number);
     }
+}
+
+async fn a_balance_follows_servers_that_come_and_go(device: Device) {
+    let stages = [Stage::default(), Stage::default()];
+    let servers = [stages[0].open(device).await, stages[1].open(device).await];
+    let (changes, mut changed) = mpsc::unbounded_channel();
+    let changed = stream::poll_fn(move |context| changed.poll_recv(context));
+    let loaded = PendingRequestsDiscover::new(changed, CompleteOnResponse::default());
+    let client = Client::new(BoxCloneSyncService::new(Buffer::new(Balance::new(loaded), 8)));
+    let call = |number| {
+        let client = client.clone();
+        tokio::spawn(async move { client.unary(HOLD, number).await })
+    };
+    let change = |change| changes.send(Ok::<_, Status>(change)).expect("the balance listens");
+
+    // There is no server yet, and the call waits for one.
+    let first = call(1);
+    change(Change::Insert("one", channel(&servers[0]).await));
+    stages[0].has_begun().await;
+    // The first server has a call in flight, and goes: further calls go to the second.
+    change(Change::Insert("other", channel(&servers[1]).await));
+    change(Change::Remove("one"));
+    let further = [2, 3, 4].map(call);
+    for _ in &further {
+        stages[1].has_begun().await;
+    }
+    stages[0].go(1);
+    stages[1].go(3);
+    for (call, number) in [first].into_iter().chain(further).zip(1..) {
+        let held = in_time(call).await.expect("no panic").expect("an answer");
+        assert_eq!(held.into_inner(), number);
+    }
+    assert_eq!(stages[0].begun(), 0);
 }
 
 async fn a_layer_around_a_method_of_a_server_handles_its_calls(device: Device) {
