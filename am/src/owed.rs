@@ -97,6 +97,9 @@ impl Kept {
 
     /// Replies. If the reply is more than the peer takes, the peer is told that, as
     /// [`LongReply`](Undeliverable::LongReply).
+    ///
+    /// While other requests of the peer have no answer yet, the reply leaves together with what is
+    /// sent before this task lets other tasks run, at the latest then.
     pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
         let mut room = Room::new();
         self.answer(id.index(), room.content(&arguments));

@@ -1,6 +1,7 @@
 //! Asynchronous handlers: tasks, of which so many run at a time.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
@@ -45,6 +46,8 @@ impl Tasks {
         task: impl Future<Output = ()> + Send + 'static,
         debt: TaskDebt,
     ) -> AbortHandle {
+        // Unboxed, the future would take its size again in each future that holds it until it runs.
+        let task = Box::pin(task);
         let run = async move {
             let Core { tasks, shared, .. } = &*begun.0;
             let _slot = tasks.slots.acquire().await;
@@ -59,8 +62,7 @@ impl Tasks {
 
 /// Runs a task to its end, and drops it. Whether it did not panic: what it panicked with is dropped
 /// here, since that may panic again.
-async fn ends(task: impl Future<Output = ()>) -> bool {
-    let mut task = std::pin::pin!(task);
+async fn ends(mut task: Pin<Box<impl Future<Output = ()>>>) -> bool {
     let ended = poll_fn(|context| match contained(|| task.as_mut().poll(context)) {
         Some(poll) => poll.map(|()| true),
         None => Poll::Ready(false),

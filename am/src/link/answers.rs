@@ -15,7 +15,7 @@ use crate::carried::Carried;
 use crate::content::Content;
 use crate::error::Undeliverable;
 use crate::event::Event;
-use crate::handling::handles_several;
+use crate::handling::{handles, handles_several};
 use crate::kept::{KeptId, Later, Owes, Release};
 use crate::links::{left, room};
 use crate::pack;
@@ -114,9 +114,20 @@ impl Link {
         self.answered.store(before.wrapping_add(answers), Ordering::Relaxed);
         // More credits share a send with an answer, or there would be no receive for them.
         if !self.wants_credits(before) || pack::size(header, content) + pack::HEAD > self.shared() {
-            return self.send(out, header, content, (!handles_several()).then_some(nic));
+            return self.send(out, header, content, self.answers_at_once().then_some(nic));
         }
         self.answer_and_grant(out, header, content, answers as usize);
+    }
+
+    /// Whether an answer leaves at once. The answers to messages that are handled together leave
+    /// together. So do the answers of tasks while more requests of the peer are open: other tasks
+    /// may answer those before the runtime comes back to the endpoint.
+    #[inline]
+    fn answers_at_once(&self) -> bool {
+        if handles() {
+            return !handles_several();
+        }
+        self.came.load(Ordering::Relaxed) == self.answered.load(Ordering::Relaxed)
     }
 
     /// Whether the peer may have more credits, and uses those that it has: more than half of them

@@ -61,9 +61,13 @@ impl Encoded {
     /// Answers a request where it was received. Nothing may follow.
     pub fn answer_here(&self, request: am::Request<'_>, call: u64) {
         let words = [call, self.content.flags.pack()];
-        if let Err(why) = request.reply_with(ANSWER, words, &self.content.payload) {
-            tracing::debug!(%why, "an answer was not sent");
-        }
+        note(request.reply_with(ANSWER, words, &self.content.payload));
+    }
+
+    /// Answers a request that was kept. Nothing may follow.
+    pub fn answer_kept(self, kept: am::Kept, call: u64) {
+        let words = [call, self.content.flags.pack()];
+        note(kept.reply_with(ANSWER, words, &self.content.payload));
     }
 }
 
@@ -121,8 +125,8 @@ impl Way {
                 Err(why) => Err(why),
             },
         };
-        if let Err(why) = sent {
-            tracing::debug!(%why, "an answer was not sent");
+        if sent.is_err() {
+            note(sent);
             return core.streams.close_outgoing(key, peer);
         }
         if let Some(offered) = offered
@@ -133,5 +137,12 @@ impl Way {
         if let Some((window, pieces)) = stream {
             pump(core.streams.clone(), key, peer.clone(), window, pieces).await;
         }
+    }
+}
+
+/// Traces why an answer was not sent, if it was not: its caller has gone, or does not take as much.
+fn note(sent: Result<(), am::SendError>) {
+    if let Err(why) = sent {
+        tracing::debug!(%why, "an answer was not sent");
     }
 }

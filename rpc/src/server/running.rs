@@ -94,12 +94,18 @@ impl Running {
                 self.answer = Some(Encoded::of(answered, self.peer.longest_payload()));
             }
         }
-        match self.answer.take_if(|answer| !answer.is_followed()) {
-            Some(answer) => {
-                let Self { core, peer, head, room, .. } = self;
-                way.answer(&core, &peer, head, answer, room).await;
+        match (way, self.answer.take_if(|answer| !answer.is_followed())) {
+            (Way::Reply(kept), Some(answer)) => {
+                // The caller may call again as soon as it has the answer.
+                drop(self.room);
+                answer.answer_kept(kept, self.head.call);
             }
-            None => self.run_stoppably(way).await,
+            // These futures take kilobytes, which a task whose answer is here need not carry.
+            (way, Some(answer)) => {
+                let Self { core, peer, head, room, .. } = self;
+                Box::pin(way.answer(&core, &peer, head, answer, room)).await;
+            }
+            (way, None) => Box::pin(self.run_stoppably(way)).await,
         }
     }
 
