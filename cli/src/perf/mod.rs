@@ -128,6 +128,10 @@ pub struct Args {
     #[arg(long)]
     tasks: bool,
 
+    /// Have each message of rpc_stream go to the server and come back
+    #[arg(long)]
+    both_ways: bool,
+
     /// How Split-C reaches the other's memory: mapped, one-sided, messages, mixed [default: mapped
     /// over shm, otherwise mixed]
     #[arg(long, value_name = "CARRIER")]
@@ -166,6 +170,7 @@ Examples:
   doorbell perf frame_lat --pair                        the device alone, to compare with
   doorbell perf frame_bw --pair --device packet-v2 --size 64
   doorbell perf rpc_bw --pair --device udp --in-flight 64
+  doorbell perf rpc_stream --pair --device udp --both-ways
   doorbell perf histogram --pair --device shm           random updates of a table that both share
   doorbell perf am_costs                                what a request and its reply spend time on
   doorbell perf tcp_lat --pair                          the kernel's, to compare with

@@ -117,6 +117,7 @@ impl Peer {
             "credits": plan.credits,
             "policy": format!("{:?}", plan.policy),
             "nic_credits": plan.nic_credits,
+            "both_ways": plan.both_ways,
             "carrier": plan.carrier.map(|carrier| carrier.to_string()),
         });
         let theirs = self.swap(&mine)?;

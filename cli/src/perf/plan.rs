@@ -86,6 +86,8 @@ pub struct Plan {
     pub in_flight: usize,
     /// Whether handlers of RPC run as tasks.
     pub tasks: bool,
+    /// Whether messages of streams of RPC go both ways.
+    pub both_ways: bool,
     /// How this end's NIC is run.
     pub nic: Run,
 }
@@ -133,6 +135,7 @@ impl Plan {
             carrier: args.carrier.or(test.customary_carrier()),
             in_flight: args.in_flight.unwrap_or(if test == Test::Rpc(Rpc::Bw) { 64 } else { 1 }),
             tasks: args.tasks,
+            both_ways: args.both_ways,
             nic,
         };
         plan.judge().map(|()| plan)
@@ -158,6 +161,9 @@ impl Plan {
         let as_usual = self.policy == Carriage::Together && self.nic_credits.is_none();
         if !is_of_messages && !as_usual {
             bail!("--policy and --nic-credits are of Active Messages, and {name} is not");
+        }
+        if self.both_ways && self.test != Test::Rpc(Rpc::Stream) {
+            bail!("--both-ways is for rpc_stream, and not for {name}");
         }
         if let Test::Rpc(test) = self.test {
             return self.judge_calls(test);
@@ -237,6 +243,9 @@ impl Plan {
         }
         if test == Rpc::Lat && self.in_flight != 1 {
             bail!("--in-flight {}: {name} makes one call after the other", self.in_flight);
+        }
+        if test == Rpc::Stream && (self.in_flight != 1 || self.tasks) {
+            bail!("--in-flight and --tasks are not for {name}, which makes one call");
         }
         if !(1..=MOST).contains(&self.in_flight) {
             bail!("--in-flight {}: it is 1 to {MOST}", self.in_flight);

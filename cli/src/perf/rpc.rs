@@ -1,6 +1,10 @@
-//! Calls of RPC, as a program on Tokio makes them: one after the other, or many at a time.
+//! Calls of RPC, as a program on Tokio makes them: one after the other, many at a time, or one call
+//! with streams.
 //!
-//! A request carries bytes, and the answer says which bytes came.
+//! A request carries bytes, and the answer says which bytes came. For streams see [`streams`].
+
+mod streams;
+mod words;
 
 use std::cell::Cell;
 use std::process;
@@ -24,6 +28,7 @@ use super::report::{Figures, Found};
 use super::test::Rpc;
 use super::verbs::{Beat, Guard, open};
 use super::{Place, Plan};
+use words::Words;
 
 /// Bytes there, and the number of the words that came back.
 const SEND: Method<Bytes, u64, Body> = Method::new("perf/send");
@@ -92,18 +97,21 @@ async fn play(
     let name = name.as_str().context("the other end's name is no text")?;
     let builder = Channel::builder().in_flight(plan.in_flight.max(1)).longest_body(plan.size);
     let channel = guard.run(async { Ok(builder.connect_on(&bundle, name).await?) }).await?;
-    let caller =
-        Rc::new(Caller { client: Client::new(channel), words: Words::new(plan.size), beat });
+    let words = Arc::new(Words::new(plan.size));
+    let caller = Rc::new(Caller { client: Client::new(channel), words, beat });
     let (iters, found) = guard
         .run(async {
             match test {
                 Rpc::Lat => caller.one_by_one(plan).await,
                 Rpc::Bw => caller.clone().many(plan).await,
+                Rpc::Stream => {
+                    streams::run(&caller.client, caller.words.clone(), plan, &caller.beat).await
+                }
             }
         })
         .await?;
     let handled = guard.run(async { Ok(caller.client.unary(END, ()).await?.into_inner()) }).await?;
-    if handled != iters {
+    if test != Rpc::Stream && handled != iters {
         bail!("{iters} calls were made, and the other end has handled {handled}");
     }
     // The server shuts down when all answers are here.
@@ -130,7 +138,8 @@ async fn serve(plan: &Plan, peer: &mut Peer, guard: &Guard, bundle: &Bundle) -> 
         told.notify_one();
         std::future::ready(Ok(handled.load(Ordering::Relaxed)))
     };
-    let mut router = Router::new().unary(SEND, handler).unary(END, end);
+    let router = Router::new().unary(SEND, handler).unary(END, end);
+    let mut router = streams::serve(router, words, plan.size);
     if !plan.tasks {
         router = router.inline(SEND);
     }
@@ -157,7 +166,7 @@ async fn serve(plan: &Plan, peer: &mut Peer, guard: &Guard, bundle: &Bundle) -> 
 /// The end that calls.
 struct Caller {
     client: Client<Channel>,
-    words: Words,
+    words: Arc<Words>,
     beat: Beat,
 }
 
@@ -211,59 +220,5 @@ impl Caller {
         let calls = begun.get();
         meter.at(calls, since.elapsed());
         Ok((calls, Found::Rate(calls as f64 / since.elapsed().as_secs_f64())))
-    }
-}
-
-/// The bytes of all bodies: words that follow from their places, so that a body's first word tells
-/// where among them it begins.
-struct Words {
-    bytes: Bytes,
-    size: usize,
-}
-
-/// How many places bodies begin at.
-const PLACES: u64 = 256;
-
-/// Odd, so that each word has one place; and its inverse, which tells the place of a word.
-const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-const INVERSE: u64 = inverse(FACTOR);
-
-const fn inverse(odd: u64) -> u64 {
-    // Each step of Newton's method doubles the bits that are right.
-    let (mut found, mut step) = (odd, 0);
-    while step < 6 {
-        found = found.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(found)));
-        step += 1;
-    }
-    found
-}
-
-impl Words {
-    fn new(size: usize) -> Self {
-        let words = size.div_ceil(8) as u64 + PLACES;
-        let bytes = (1..=words).flat_map(|word| word.wrapping_mul(FACTOR).to_le_bytes()).collect();
-        Self { bytes, size }
-    }
-
-    /// The place and the bytes of a call's body.
-    fn body(&self, number: u64) -> (u64, Bytes) {
-        let place = number % PLACES;
-        (place, self.bytes.slice(place as usize * 8..).slice(..self.size))
-    }
-
-    /// The place of a body; `None` if this is no body of the size. It is compared wholly, or at its
-    /// ends.
-    fn place_of(&self, body: &[u8], wholly: bool) -> Option<u64> {
-        const END: usize = 64;
-        let first = u64::from_le_bytes(*body.first_chunk()?);
-        let place = first.wrapping_mul(INVERSE).wrapping_sub(1);
-        let expected = self.bytes.get(usize::try_from(place).ok()?.checked_mul(8)?..)?;
-        let expected = expected.get(..self.size).filter(|_| body.len() == self.size)?;
-        let end = body.len().saturating_sub(END);
-        let is_right = match wholly {
-            true => body == expected,
-            false => body[end..] == expected[end..],
-        };
-        is_right.then_some(place)
     }
 }

@@ -106,9 +106,11 @@ pub enum Rpc {
     Lat,
     /// Calls, of which many are in flight.
     Bw,
+    /// The messages of one call's stream.
+    Stream,
 }
 
-const TODAY: [(Test, &str, &str); 44] = [
+const TODAY: [(Test, &str, &str); 45] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -156,6 +158,11 @@ const TODAY: [(Test, &str, &str); 44] = [
     ),
     (Test::Rpc(Rpc::Lat), "rpc_lat", "a call of RPC and its answer: all of it"),
     (Test::Rpc(Rpc::Bw), "rpc_bw", "calls of RPC, many in flight: a stream of their bodies"),
+    (
+        Test::Rpc(Rpc::Stream),
+        "rpc_stream",
+        "the messages of one stream of RPC: from the server, or both ways",
+    ),
     (Test::SplitC(SplitC::GetLat), "get_lat", "a read of the other's memory: all of it"),
     (Test::SplitC(SplitC::PutLat), "put_lat", "a write to the other's memory, to its completion"),
     (Test::SplitC(SplitC::GetBw), "get_bw", "split-phase gets: a stream"),
@@ -244,7 +251,8 @@ impl Test {
     /// Whether a rate is measured, and not how long something takes.
     pub fn is_stream(self) -> bool {
         let is_of_a_table = matches!(self, Self::SplitC(SplitC::Histogram | SplitC::Gather));
-        is_of_a_table || self.name().ends_with("_bw")
+        let is_of_rpc = self == Self::Rpc(Rpc::Stream);
+        is_of_a_table || is_of_rpc || self.name().ends_with("_bw")
     }
 
     /// Whether half of what is timed is told: the way there, of there and back.

@@ -1,4 +1,4 @@
-//! Calls of RPC are measured on every device, one by one and many at a time.
+//! Calls of RPC and the messages of streams are measured on every device.
 
 use doorbell_kit::lab;
 
@@ -35,12 +35,40 @@ fn calls_are_measured_over_sockets_and_raw_ethernet() {
 }
 
 #[test]
+fn messages_of_a_stream_are_measured_from_the_server_and_both_ways() {
+    for size in [8, 64, 65536] {
+        for ways in ["", " --both-ways"] {
+            let command = format!("rpc_stream --pair --device shm --size {size} --iters 500{ways}");
+            let found = figures(&command);
+            assert_eq!((&found["test"], &found["iters"]), (&"rpc_stream".into(), &500.into()));
+            assert!(found["msgs_per_s"].as_f64() > Some(0.0), "{found}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_is_measured_for_a_time_over_sockets_and_raw_ethernet() {
+    lab::test(|_| {
+        for device in ["udp", "packet", "packet-v2"] {
+            for ways in ["", " --both-ways"] {
+                let command = format!("rpc_stream --pair --device {device} --seconds 0.1{ways}");
+                let found = figures(&command);
+                assert_eq!((&found["device"], &found["size"]), (&device.into(), &64.into()));
+                assert!(found["gbytes_per_s"].as_f64() > Some(0.0), "{found}");
+            }
+        }
+    });
+}
+
+#[test]
 fn what_is_not_for_calls_is_refused() {
     for (command, told) in [
         ("rpc_lat --pair --in-flight 2", "makes one call after the other"),
         ("rpc_bw --pair --in-flight 0", "--in-flight 0: it is 1 to 4096"),
         ("rpc_bw --pair --size 7", "--size 7: of rpc_bw it is 8 or more"),
         ("rpc_bw --pair --connections 3", "--connections and --no-map are not for rpc_bw"),
+        ("rpc_bw --pair --both-ways", "--both-ways is for rpc_stream, and not for rpc_bw"),
+        ("rpc_stream --pair --in-flight 2", "--in-flight and --tasks are not for rpc_stream"),
         ("am_lat --pair --tasks", "--in-flight and --tasks are of RPC, and am_lat is not"),
         ("send_bw --pair --in-flight 8", "--in-flight and --tasks are of RPC, and send_bw is not"),
     ] {
