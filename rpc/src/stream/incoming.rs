@@ -10,6 +10,7 @@ use futures_core::Stream;
 
 use super::{OVERHEAD, WINDOW};
 use crate::status::Status;
+use crate::wire::piece;
 
 /// What has come of a stream, and was not taken yet.
 #[derive(Debug)]
@@ -26,6 +27,10 @@ struct State {
     partial: BytesMut,
     /// What the sender may still send.
     left: usize,
+    /// What the sender is owed for pieces that were taken and for fragments that came: less than
+    /// half a window, since that much is granted. So there is always room for a fragment more once
+    /// the reader has taken all pieces.
+    owed: usize,
     ended: Option<Result<(), Status>>,
     waker: Option<Waker>,
 }
@@ -46,48 +51,58 @@ impl Incoming {
             pieces: VecDeque::new(),
             partial: BytesMut::new(),
             left: WINDOW,
+            owed: 0,
             ended: None,
             waker: None,
         };
         Self { state: Mutex::new(state), longest }
     }
 
-    /// Takes a fragment in; `more` of the same piece follow, or none.
+    /// Takes a fragment in, behind which others of the same piece follow.
     ///
     /// # Errors
     /// When the sender has sent more than it may. The stream has ended with that error, too.
-    pub fn put(&self, fragment: &[u8], more: bool) -> Result<Came, Status> {
-        let cost = fragment.len() + OVERHEAD;
+    pub fn put_fragment(&self, fragment: &[u8]) -> Result<Came, Status> {
+        self.put(|state| {
+            let cost = state.admits(fragment.len(), self.longest)?;
+            state.partial.extend_from_slice(fragment);
+            Ok(state.owes(cost))
+        })
+    }
+
+    /// Takes a piece in, or the last fragment of one.
+    ///
+    /// # Errors
+    /// As [`put_fragment`](Self::put_fragment).
+    pub fn put_piece(&self, piece: Bytes) -> Result<Came, Status> {
+        self.put(|state| state.put_piece(piece, self.longest).map(|()| 0))
+    }
+
+    /// Takes several pieces in, which lie one behind the other.
+    ///
+    /// # Errors
+    /// As [`put_fragment`](Self::put_fragment), and when the bytes are no pieces.
+    pub fn put_several(&self, mut pieces: Bytes) -> Result<Came, Status> {
+        self.put(|state| {
+            while !pieces.is_empty() {
+                let piece = piece::take(&mut pieces).ok_or_else(|| {
+                    Status::internal("the messages of a stream can't be told from each other")
+                })?;
+                state.put_piece(piece, self.longest)?;
+            }
+            Ok(0)
+        })
+    }
+
+    /// Takes something in, unless the stream has ended. `put` returns what is to be granted.
+    fn put(&self, put: impl FnOnce(&mut State) -> Result<usize, Status>) -> Result<Came, Status> {
         let outcome = self.change(|state| {
             if state.ended.is_some() {
                 return Ok((None, 0));
             }
-            let len = state.partial.len() + fragment.len();
-            if state.left < cost {
-                return Err(Status::resource_exhausted(
-                    "the sender of a stream has sent more than the reader's window",
-                ));
-            }
-            if len > self.longest {
-                return Err(Status::resource_exhausted(format!(
-                    "a message of a stream is longer than the {} bytes that this side takes",
-                    self.longest
-                )));
-            }
-            if more {
-                state.partial.extend_from_slice(fragment);
-                return Ok((None, cost));
-            }
-            state.left -= cost;
-            let piece = match state.partial.is_empty() {
-                true => Bytes::copy_from_slice(fragment),
-                false => {
-                    state.partial.extend_from_slice(fragment);
-                    std::mem::take(&mut state.partial).freeze()
-                }
-            };
-            state.pieces.push_back((piece, cost));
-            Ok((state.waker.take(), 0))
+            let grant = put(state)?;
+            let waker = if state.pieces.is_empty() { None } else { state.waker.take() };
+            Ok((waker, grant))
         });
         match outcome {
             Ok((waker, grant)) => {
@@ -96,7 +111,7 @@ impl Incoming {
                 Ok(Came { grant, woke })
             }
             Err(status) => {
-                self.end(Err(status.clone()));
+                self.end(Err(Status::clone(&status)));
                 Err(status)
             }
         }
@@ -121,12 +136,12 @@ impl Incoming {
         self.change(|state| state.ended.is_some())
     }
 
-    /// The next piece, with what it gives back to the window.
+    /// The next piece, and what the sender is to be granted.
     fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<(Bytes, usize), Status>>> {
         self.change(|state| {
             if let Some((piece, cost)) = state.pieces.pop_front() {
                 state.left += cost;
-                return Poll::Ready(Some(Ok((piece, cost))));
+                return Poll::Ready(Some(Ok((piece, state.owes(cost)))));
             }
             match &mut state.ended {
                 Some(Ok(())) => Poll::Ready(None),
@@ -147,12 +162,49 @@ impl Incoming {
     }
 }
 
+impl State {
+    /// Checks that the sender may send as many bytes, and returns what they take of the window.
+    fn admits(&self, len: usize, longest: usize) -> Result<usize, Status> {
+        let cost = len + OVERHEAD;
+        if self.left < cost {
+            return Err(Status::resource_exhausted(
+                "the sender of a stream has sent more than the reader's window",
+            ));
+        }
+        if self.partial.len() + len > longest {
+            return Err(Status::resource_exhausted(format!(
+                "a message of a stream is longer than the {longest} bytes that this side takes"
+            )));
+        }
+        Ok(cost)
+    }
+
+    /// Puts a piece behind the others, or the last fragment of one behind its others.
+    fn put_piece(&mut self, piece: Bytes, longest: usize) -> Result<(), Status> {
+        let cost = self.admits(piece.len(), longest)?;
+        self.left -= cost;
+        let piece = match self.partial.is_empty() {
+            true => piece,
+            false => {
+                self.partial.extend_from_slice(&piece);
+                std::mem::take(&mut self.partial).freeze()
+            }
+        };
+        self.pieces.push_back((piece, cost));
+        Ok(())
+    }
+
+    /// Owes the sender a part of the window, and returns what is to be granted now.
+    fn owes(&mut self, part: usize) -> usize {
+        self.owed += part;
+        if self.owed >= WINDOW / 2 { std::mem::take(&mut self.owed) } else { 0 }
+    }
+}
+
 /// Reads a stream, and tells its sender what was taken. When it is dropped before the end, the
 /// sender is told to stop.
 pub struct Reader<T: Tell> {
     incoming: Arc<Incoming>,
-    /// What was taken and not granted yet.
-    taken: usize,
     tell: T,
 }
 
@@ -166,25 +218,19 @@ pub trait Tell: Send + Unpin {
 
 impl<T: Tell> Reader<T> {
     pub fn new(incoming: Arc<Incoming>, tell: T) -> Self {
-        Self { incoming, taken: 0, tell }
+        Self { incoming, tell }
     }
 }
 
 impl<T: Tell> Stream for Reader<T> {
     type Item = Result<Bytes, Status>;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.incoming.clone().poll(context).map(|next| {
-            next.map(|piece| {
-                piece.map(|(bytes, cost)| {
-                    self.taken += cost;
-                    if self.taken >= WINDOW / 2 {
-                        let taken = std::mem::take(&mut self.taken);
-                        self.tell.grant(taken);
-                    }
-                    bytes
-                })
-            })
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.incoming.poll(context).map_ok(|(piece, grant)| {
+            if grant > 0 {
+                self.tell.grant(grant);
+            }
+            piece
         })
     }
 }
@@ -197,8 +243,8 @@ impl<T: Tell> Drop for Reader<T> {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::StreamExt;
     use futures_util::task::noop_waker_ref;
+    use futures_util::{FutureExt, StreamExt};
 
     use super::*;
 
@@ -212,12 +258,12 @@ mod tests {
     #[test]
     fn a_sender_that_exceeds_the_window_ends_the_stream_with_an_error() {
         let incoming = Arc::new(Incoming::new(1 << 20));
-        let fragment = [7; 1000];
+        let piece = Bytes::from_static(&[7; 1000]);
         let fit = WINDOW / (1000 + OVERHEAD);
         for _ in 0..fit {
-            incoming.put(&fragment, false).expect("the window has room");
+            incoming.put_piece(piece.clone()).expect("the window has room");
         }
-        let refused = incoming.put(&fragment, false).expect_err("the window is used up");
+        let refused = incoming.put_piece(piece).expect_err("the window is used up");
         assert_eq!(refused.code(), crate::Code::ResourceExhausted);
         let mut reader = Reader::new(incoming, Nobody);
         let mut context = Context::from_waker(noop_waker_ref());
@@ -229,27 +275,46 @@ mod tests {
     }
 
     #[test]
-    fn fragments_become_one_piece_and_are_granted_as_they_come() {
-        let incoming = Arc::new(Incoming::new(10_000));
-        let mut granted = 0;
-        for _ in 0..9 {
-            granted += incoming.put(&[1; 1000], true).expect("there is room").grant;
+    fn fragments_become_one_piece_and_are_granted_whenever_half_a_window_came() {
+        let fragments = 2 * WINDOW / 1000;
+        let incoming = Arc::new(Incoming::new(1000 * (fragments + 1)));
+        let mut window = WINDOW;
+        for _ in 0..fragments {
+            window -= 1000 + OVERHEAD;
+            window += incoming.put_fragment(&[1; 1000]).expect("there is room").grant;
+            assert!(window > WINDOW / 2 - 1000 - OVERHEAD && window <= WINDOW, "{window}");
         }
-        assert_eq!(granted, 9 * (1000 + OVERHEAD));
-        assert_eq!(incoming.put(&[2; 1000], false).expect("there is room").grant, 0);
+        let last = incoming.put_piece(Bytes::from_static(&[2; 1000])).expect("there is room");
+        assert!(last.grant == 0 && !last.woke);
         let mut reader = Reader::new(incoming, Nobody);
         let mut context = Context::from_waker(noop_waker_ref());
         match reader.poll_next_unpin(&mut context) {
-            Poll::Ready(Some(Ok(piece))) => assert_eq!((piece.len(), piece[9999]), (10_000, 2)),
+            Poll::Ready(Some(Ok(piece))) => {
+                assert_eq!((piece.len(), piece.last()), (1000 * (fragments + 1), Some(&2)));
+            }
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
+    fn several_pieces_are_read_one_by_one_and_bytes_that_are_none_end_the_stream() {
+        let incoming = Arc::new(Incoming::new(100));
+        let mut several = Vec::new();
+        assert!(piece::put(b"a", 100, &mut several) && piece::put(b"", 100, &mut several));
+        incoming.put_several(several.clone().into()).expect("two pieces");
+        several.push(0);
+        assert!(incoming.put_several(several.into()).is_err());
+        let reader = Reader::new(incoming, Nobody);
+        let read: Vec<_> = reader.map(Result::ok).collect().now_or_never().expect("it is there");
+        let [a, none] = [Bytes::from_static(b"a"), Bytes::new()].map(Some);
+        assert_eq!(read, [a.clone(), none.clone(), a, none, None]);
+    }
+
+    #[test]
     fn a_piece_longer_than_the_longest_ends_the_stream() {
         let incoming = Incoming::new(1500);
-        incoming.put(&[1; 1000], true).expect("there is room");
-        assert!(incoming.put(&[1; 1000], true).is_err());
+        incoming.put_fragment(&[1; 1000]).expect("there is room");
+        assert!(incoming.put_fragment(&[1; 1000]).is_err());
         assert!(incoming.has_ended());
     }
 }

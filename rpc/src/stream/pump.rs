@@ -1,6 +1,8 @@
 //! Sending a stream.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use doorbell_am::{Peer, SendError};
@@ -8,10 +10,10 @@ use futures_util::StreamExt;
 
 use super::OVERHEAD;
 use super::table::{Key, Streams};
-use super::window::Window;
+use super::window::{Closed, Window};
 use crate::message::Pieces;
 use crate::status::Status;
-use crate::wire::{PIECE, PieceKind};
+use crate::wire::{PIECE, PieceKind, piece};
 
 /// Sends a stream to its end, or until the reader wants no more or has gone. Pieces are fetched
 /// only when there is room for them.
@@ -37,7 +39,7 @@ pub async fn pump(
     }
 }
 
-/// Sends all pieces.
+/// Sends all pieces: those that are there at the same time share messages.
 ///
 /// # Errors
 /// What the stream has ended with, or nothing if the reader wants no more.
@@ -47,41 +49,100 @@ async fn send_all(
     window: &Window,
     mut pieces: Pieces,
 ) -> Result<(), Option<Status>> {
+    let most = peer.longest_payload();
+    let (mut ahead, mut several) = (None, Vec::new());
     loop {
-        // A reader that wants no more is noticed while the stream has nothing to send, too.
-        let piece = tokio::select! {
-            biased;
-            piece = pieces.next() => piece,
-            () = window.closed() => return Err(None),
+        let next = match ahead.take() {
+            Some(next) => next,
+            None => tokio::select! {
+                biased;
+                next = pieces.next() => next,
+                // That the reader wants no more is noticed while there is nothing to send, too.
+                () = window.closed() => return Err(None),
+            },
         };
-        match piece {
+        let piece = match next {
             None => return Ok(()),
             Some(Err(status)) => return Err(Some(status)),
-            Some(Ok(piece)) => send(key, peer, window, piece).await?,
+            Some(Ok(piece)) => piece,
+        };
+        if piece.len() > most {
+            send_in_fragments(key, peer, window, piece).await?;
+            continue;
+        }
+        window.take(piece.len() + OVERHEAD).await.map_err(|Closed| None)?;
+        several.clear();
+        let mut count = 0;
+        if piece::put(&piece, most, &mut several) {
+            (count, ahead) = gather(&mut pieces, window, most, &mut several).await;
+        }
+        match count {
+            0 => send(key, peer, PieceKind::Last, &piece).await?,
+            _ => send(key, peer, PieceKind::Several, &several).await?,
         }
     }
 }
 
-/// Sends a piece in as many fragments as it takes.
-async fn send(
+/// Puts pieces that are there already behind a first one, as long as they fit a message and the
+/// window has room. Returns how many those are, and what the stream gave last if that was not put
+/// there.
+async fn gather(
+    pieces: &mut Pieces,
+    window: &Window,
+    most: usize,
+    several: &mut Vec<u8>,
+) -> (usize, Option<Option<Result<Bytes, Status>>>) {
+    let room = window.left();
+    let (mut count, mut taken) = (0, 0);
+    let ahead = poll_fn(|context| {
+        while taken + OVERHEAD <= room {
+            match pieces.poll_next_unpin(context) {
+                Poll::Pending => return Poll::Ready(None),
+                Poll::Ready(Some(Ok(piece)))
+                    if taken + piece.len() + OVERHEAD <= room
+                        && piece::put(&piece, most, several) =>
+                {
+                    taken += piece.len() + OVERHEAD;
+                    count += 1;
+                }
+                Poll::Ready(other) => return Poll::Ready(Some(other)),
+            }
+        }
+        Poll::Ready(None)
+    })
+    .await;
+    window.take_left(taken);
+    (count, ahead)
+}
+
+/// Sends a piece that is longer than a message.
+async fn send_in_fragments(
     key: Key,
     peer: &Peer,
     window: &Window,
     mut piece: Bytes,
 ) -> Result<(), Option<Status>> {
-    let most = peer.longest_payload();
-    let (session, call) = key;
-    loop {
-        let fragment = piece.split_to(piece.len().min(most));
+    while !piece.is_empty() {
+        let fragment = piece.split_to(piece.len().min(peer.longest_payload()));
         let kind = if piece.is_empty() { PieceKind::Last } else { PieceKind::More };
-        window.take(fragment.len() + OVERHEAD).await.map_err(|_| None)?;
-        let credit = peer.credit().await.map_err(|_| None)?;
-        let sent = credit.request_with(PIECE, [session, call, kind.word()], &fragment);
-        sent.map_err(|_| None)?;
-        if piece.is_empty() {
-            return Ok(());
-        }
+        window.take(fragment.len() + OVERHEAD).await.map_err(|Closed| None)?;
+        send(key, peer, kind, &fragment).await?;
     }
+    Ok(())
+}
+
+/// Sends a message about pieces.
+///
+/// # Errors
+/// Nothing, when the peer has gone.
+async fn send(
+    (session, call): Key,
+    peer: &Peer,
+    kind: PieceKind,
+    payload: &[u8],
+) -> Result<(), Option<Status>> {
+    let credit = peer.credit().await.map_err(|_| None)?;
+    credit.request_with(PIECE, [session, call, kind.word()], payload).map_err(|_| None)
 }
 
 /// The most bytes of a status's message that travel.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use doorbell_am::{Handlers, Peer};
+use doorbell_am::{self as am, Handlers, Peer};
 
 use super::incoming::{Came, Incoming, Reader, Tell};
 use super::window::Window;
@@ -48,8 +48,8 @@ impl Streams {
     pub fn add_handlers(self: &Arc<Self>, handlers: Handlers) -> Handlers {
         let [pieces, grants, granted] = [self.clone(), self.clone(), self.clone()];
         handlers
-            .request(PIECE, move |request, [session, call, kind]| {
-                let came = pieces.came((session, call), kind, request.payload());
+            .request(PIECE, move |mut request, [session, call, kind]| {
+                let came = pieces.came((session, call), kind, &mut request);
                 if came.woke {
                     request.note_woken();
                 }
@@ -148,31 +148,35 @@ impl Streams {
     }
 
     /// A piece has come, or the end of a stream, or the word that the reader wants no more.
-    fn came(&self, key: Key, kind: u64, payload: &[u8]) -> Came {
+    fn came(&self, key: Key, kind: u64, request: &mut am::Request<'_>) -> Came {
         let nothing = Came { grant: 0, woke: false };
         let streams = self.lock();
         let Some(halves) = streams.get(&key) else { return nothing };
         let (incoming, outgoing) = (halves.incoming.clone(), halves.outgoing.clone());
         drop(streams);
-        match (PieceKind::from_word(kind), incoming, outgoing) {
-            (Some(PieceKind::Last | PieceKind::More), Some(incoming), _) => {
-                let more = PieceKind::from_word(kind) == Some(PieceKind::More);
-                // The reader is told of the error.
-                incoming.put(payload, more).unwrap_or(Came { grant: 0, woke: true })
+        let came = match (PieceKind::from_word(kind), incoming, outgoing) {
+            (Some(PieceKind::Several), Some(incoming), _) => {
+                incoming.put_several(request.take_payload())
             }
+            (Some(PieceKind::Last), Some(incoming), _) => {
+                incoming.put_piece(request.take_payload())
+            }
+            (Some(PieceKind::More), Some(incoming), _) => incoming.put_fragment(request.payload()),
             (Some(PieceKind::End(code)), Some(incoming), _) => {
                 let how = match code {
                     Code::Ok => Ok(()),
-                    code => Err(Status::new(code, String::from_utf8_lossy(payload))),
+                    code => Err(Status::new(code, String::from_utf8_lossy(request.payload()))),
                 };
-                Came { grant: 0, woke: incoming.end(how) }
+                Ok(Came { grant: 0, woke: incoming.end(how) })
             }
             (Some(PieceKind::Stop), _, Some(window)) => {
                 window.close();
-                Came { grant: 0, woke: true }
+                Ok(Came { grant: 0, woke: true })
             }
-            _ => nothing,
-        }
+            _ => Ok(nothing),
+        };
+        // The reader is told of the error.
+        came.unwrap_or(Came { grant: 0, woke: true })
     }
 
     fn granted(&self, key: Key, part: u64) {

@@ -48,6 +48,16 @@ impl Window {
         .await
     }
 
+    /// How much of the window is left.
+    pub fn left(&self) -> usize {
+        self.change(|state| state.left)
+    }
+
+    /// Takes a part of the window that is [left](Self::left).
+    pub fn take_left(&self, part: usize) {
+        self.change(|state| state.left = state.left.saturating_sub(part));
+    }
+
     /// Waits until the window is closed.
     pub async fn closed(&self) {
         poll_fn(|context| {

@@ -6,13 +6,13 @@
 //! | `CALL` | the client | a [`CallHead`], metadata and body; answered by `ANSWER`: [`Flags`], metadata and body |
 //! | `CANCEL` | the client | the session and the number of a call that is given up, or is over while its request still streams |
 //! | `RESPONSE` | the server | the answer to a call that was accepted before: as `ANSWER` |
-//! | `PIECE` | both | a piece of a stream, its end, or the word that its reader wants no more: a [`PieceKind`] |
+//! | `PIECE` | both | one or several pieces of a stream, its end, or the word that its reader wants no more: a [`PieceKind`] |
 //! | `LEND`, `WRITTEN` | both | memory for a body that is too long for a message, and that nothing writes there any more |
 //! | `GRANT`, `GRANTED` | both | how much more of a stream may be sent |
 
 mod content;
 mod head;
-mod piece;
+pub mod piece;
 
 use doorbell_am::{ReplyId, RequestId};
 
@@ -21,7 +21,7 @@ pub use head::{CallHead, CallWords, Flags, Hello, HelloWords, Welcome, WelcomeWo
 pub use piece::PieceKind;
 
 /// The version of what is said. Ends of different versions refuse each other.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 pub const HELLO: RequestId<HelloWords> = RequestId::new(0, "rpc hello");
 pub const CALL: RequestId<CallWords> = RequestId::new(1, "rpc call");

@@ -1,5 +1,7 @@
 //! What a message about a stream says.
 
+use bytes::Bytes;
+
 use crate::status::Code;
 
 /// The kind of a message that goes from a stream's sender to its reader, or back.
@@ -9,6 +11,8 @@ pub enum PieceKind {
     Last,
     /// A fragment of a piece, of which more follow.
     More,
+    /// Several whole pieces, each behind its length: see [`put`] and [`take`].
+    Several,
     /// The stream has ended: well, or with an error whose message follows.
     End(Code),
     /// The reader wants no more.
@@ -21,6 +25,7 @@ impl PieceKind {
             Self::Last => 0,
             Self::More => 1,
             Self::Stop => 2,
+            Self::Several => 4,
             Self::End(code) => 3 | u64::from(code.number()) << 8,
         }
     }
@@ -31,12 +36,35 @@ impl PieceKind {
             0 => Some(Self::Last),
             1 => Some(Self::More),
             2 => Some(Self::Stop),
+            4 => Some(Self::Several),
             end if end & 0xff == 3 && end >> 16 == 0 => {
                 Some(Self::End(Code::from_number((end >> 8) as u8)))
             }
             _ => None,
         }
     }
+}
+
+/// The bytes of the length in front of each of several pieces.
+const LENGTH: usize = 4;
+
+/// Puts a piece behind others, unless they would be more than `most` bytes together. Returns
+/// whether there was room.
+pub fn put(piece: &[u8], most: usize, pieces: &mut Vec<u8>) -> bool {
+    let fits = pieces.len() + LENGTH + piece.len() <= most;
+    if fits {
+        // A message of Active Messages has no more bytes than this tells.
+        pieces.extend_from_slice(&(piece.len() as u32).to_be_bytes());
+        pieces.extend_from_slice(piece);
+    }
+    fits
+}
+
+/// Takes the first of several pieces; `None` of bytes that are not as [`put`] writes them.
+pub fn take(pieces: &mut Bytes) -> Option<Bytes> {
+    let length = u32::from_be_bytes(*pieces.first_chunk()?) as usize;
+    let end = LENGTH.checked_add(length).filter(|&end| end <= pieces.len())?;
+    Some(pieces.split_to(end).slice(LENGTH..))
 }
 
 #[cfg(test)]
@@ -47,9 +75,30 @@ mod tests {
     fn kinds_are_the_same_when_their_words_are_read() {
         let kinds =
             [PieceKind::Last, PieceKind::More, PieceKind::Stop, PieceKind::End(Code::DataLoss)];
-        for kind in kinds {
+        for kind in kinds.into_iter().chain([PieceKind::Several]) {
             assert_eq!(PieceKind::from_word(kind.word()), Some(kind));
         }
-        assert_eq!(PieceKind::from_word(4), None);
+        assert_eq!(PieceKind::from_word(5), None);
+    }
+
+    #[test]
+    fn several_pieces_come_out_as_they_went_in_and_no_more_than_fit() {
+        let mut several = Vec::new();
+        let pieces: [&[u8]; 3] = [b"one", b"", b"another"];
+        assert!(pieces.iter().all(|piece| put(piece, 22, &mut several)));
+        assert_eq!(several.len(), 22);
+        assert!(!put(b"", 25, &mut several) && put(b"", 26, &mut several));
+        let mut bytes = Bytes::from(several);
+        for piece in pieces.into_iter().chain([b"".as_slice()]) {
+            assert_eq!(take(&mut bytes).as_deref(), Some(piece));
+        }
+        assert_eq!(take(&mut bytes), None);
+    }
+
+    #[test]
+    fn a_length_beyond_the_end_is_of_no_piece() {
+        for bytes in [&[0, 0, 0][..], &[0, 0, 0, 2, 1], &[0xff; 9]] {
+            assert_eq!(take(&mut Bytes::copy_from_slice(bytes)), None);
+        }
     }
 }
