@@ -1,0 +1,152 @@
+//! What a process tells the others of itself.
+
+use std::fmt;
+use std::io::Read;
+
+use sha2::{Digest, Sha256};
+
+use crate::error::JobError;
+
+/// What a process tells the others of itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Card {
+    /// Where the process is reached, as its program has said: addresses of NICs, as text.
+    pub address: String,
+    /// The name of the host.
+    pub host: String,
+    /// What is the same for processes of one host and one network namespace, and for no others.
+    pub machine: String,
+    /// The name of the program's file.
+    pub program: String,
+    /// A hash of the program's file.
+    pub build: String,
+}
+
+impl Card {
+    /// The card of this process, which is reached at an address.
+    pub fn of_process(address: &str) -> Self {
+        let path = std::env::current_exe().ok();
+        let program = path.as_ref().and_then(|path| path.file_name());
+        let program = program.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let host = nix::unistd::gethostname().unwrap_or_default().to_string_lossy().into_owned();
+        Self { address: address.to_owned(), host, machine: machine(), program, build: build() }
+    }
+
+    /// Reads the card of a process.
+    pub(crate) fn parse(rank: usize, text: &str) -> Result<Self, JobError> {
+        let fields: Option<Vec<String>> = text.split(' ').map(unescaped).collect();
+        let card = fields.and_then(|fields| <[String; 5]>::try_from(fields).ok());
+        let [address, host, machine, program, build] =
+            card.ok_or_else(|| JobError::Card { rank, found: text.to_owned() })?;
+        Ok(Self { address, host, machine, program, build })
+    }
+}
+
+/// The five fields with spaces between.
+impl fmt::Display for Card {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, host, machine, program, build } = self;
+        let fields = [address, host, machine, program, build].map(|field| escaped(field));
+        f.write_str(&fields.join(" "))
+    }
+}
+
+/// A field without spaces and line ends, and not empty.
+fn escaped(field: &str) -> String {
+    let mut text = String::from("=");
+    for letter in field.chars() {
+        match letter {
+            '%' => text.push_str("%25"),
+            ' ' => text.push_str("%20"),
+            '\n' => text.push_str("%0a"),
+            '\r' => text.push_str("%0d"),
+            _ => text.push(letter),
+        }
+    }
+    text
+}
+
+fn unescaped(text: &str) -> Option<String> {
+    let mut parts = text.strip_prefix('=')?.split('%');
+    let mut field = parts.next()?.to_owned();
+    for part in parts {
+        let code = u8::from_str_radix(part.get(..2)?, 16).ok()?;
+        field.push(char::from(code));
+        field.push_str(&part[2..]);
+    }
+    Some(field)
+}
+
+/// The host since it was started, and the network namespace of this process.
+fn machine() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
+    format!("{} {}", boot.trim(), namespace.display())
+}
+
+/// A hash of this program's file; empty if that can't be read.
+fn build() -> String {
+    let hash = || {
+        let mut file = std::fs::File::open("/proc/self/exe")?;
+        let (mut hash, mut chunk) = (Sha256::new(), vec![0; 1 << 16]);
+        loop {
+            match file.read(&mut chunk)? {
+                0 => return std::io::Result::Ok(hash.finalize()),
+                count => hash.update(&chunk[..count]),
+            }
+        }
+    };
+    hash().map_or_else(
+        |_| String::new(),
+        |hash| hash[..8].iter().map(|byte| format!("{byte:02x}")).collect(),
+    )
+}
+
+/// Checks that all processes of a program run the same build of it.
+pub(crate) fn check_builds(cards: &[Card]) -> Result<(), JobError> {
+    let mut builds: Vec<(usize, &Card)> = Vec::new();
+    for (rank, card) in cards.iter().enumerate().filter(|(_, card)| !card.build.is_empty()) {
+        match builds.iter().find(|(_, other)| other.program == card.program) {
+            None => builds.push((rank, card)),
+            Some((_, other)) if other.build == card.build => {}
+            Some(&(first, other)) => {
+                let (program, host) = (card.program.clone(), card.host.clone());
+                let (other, other_host) = (first, other.host.clone());
+                return Err(JobError::Build { rank, host, program, other, other_host });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_is_read_as_it_was_written() {
+        let card = Card {
+            address: "udp:10.0.0.1:5000 shm:a%b\n".to_owned(),
+            host: String::new(),
+            program: "my prog".to_owned(),
+            ..Card::of_process("")
+        };
+        let text = card.to_string();
+        assert!(!text.contains('\n'));
+        assert_eq!(Card::parse(0, &text).unwrap(), card);
+        for wrong in ["", "=a =b", "a b c d e", "= = = = =%2", "= = = = =%zz"] {
+            assert!(Card::parse(3, wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn two_builds_of_one_program_are_told_apart_and_two_programs_are_not() {
+        let own = Card::of_process("");
+        assert!(!own.build.is_empty() && !own.program.is_empty());
+        let other = Card { program: "other".into(), build: "0".into(), ..own.clone() };
+        assert!(check_builds(&[own.clone(), other, own.clone()]).is_ok());
+        let newer = Card { build: "0".into(), host: "b".into(), ..own.clone() };
+        let why = check_builds(&[own.clone(), own, newer]).unwrap_err().to_string();
+        assert!(why.contains("process 2 on b") && why.contains("process 0"), "{why}");
+    }
+}

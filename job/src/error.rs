@@ -1,0 +1,138 @@
+//! The errors of finding the other processes of a job.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// The reason why a process could not find the others, or could not end with them.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum JobError {
+    /// An environment variable has a value that makes no sense.
+    #[error("{variable} is `{found}`: {expected}")]
+    Environment {
+        /// The name of the variable.
+        variable: &'static str,
+        /// The value of the variable.
+        found: String,
+        /// What the variable may be.
+        expected: &'static str,
+    },
+    /// An environment variable is not set that belongs to another one.
+    #[error("{beside} is set, and {variable} is not: set both, or neither")]
+    Lacking {
+        /// The variable that is not set.
+        variable: &'static str,
+        /// The variable that is.
+        beside: &'static str,
+    },
+    /// The rank of a process is not below the number of processes.
+    #[error(
+        "{rank_variable} is {rank}, and {size_variable} is {size}: ranks go from 0 to {size}-1"
+    )]
+    Rank {
+        /// The rank.
+        rank: usize,
+        /// How many processes there are.
+        size: usize,
+        /// The variable with the rank.
+        rank_variable: &'static str,
+        /// The variable with the number of processes.
+        size_variable: &'static str,
+    },
+    /// The file with the secret can't be read.
+    #[error("the job's secret in {}: {source}", path.display())]
+    Secret {
+        /// The path of the file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The launcher does not answer as PMI-1 has it.
+    #[error("asking the launcher by PMI-1 `{asked}`: {found}")]
+    Pmi {
+        /// The question.
+        asked: String,
+        /// What came instead of an answer.
+        found: String,
+    },
+    /// The rendezvous was not found in time.
+    #[error(
+        "process {rank} has not found the rendezvous at {} within {within:?}: {why}",
+        places.join(", ")
+    )]
+    NoRendezvous {
+        /// The rank of this process.
+        rank: usize,
+        /// Where it looked.
+        places: Vec<String>,
+        /// How long it looked.
+        within: Duration,
+        /// What it found instead.
+        why: String,
+    },
+    /// The rendezvous has told this process that the job does not begin.
+    #[error("the job does not begin: {why}")]
+    Refused {
+        /// The rank of this process.
+        rank: usize,
+        /// What the rendezvous said.
+        why: String,
+    },
+    /// None of the ports is free on which process 0 would serve the others.
+    #[error(
+        "process 0 can't serve the others at port {first}, or one of the {count} from there: {source}"
+    )]
+    Ports {
+        /// The first of the ports.
+        first: u16,
+        /// How many there are.
+        count: usize,
+        /// The error of the last one.
+        source: io::Error,
+    },
+    /// Two processes of one program run different builds of it.
+    #[error(
+        "process {rank} on {host} runs another build of {program} than process {other} on \
+         {other_host}: install the same build on all hosts"
+    )]
+    Build {
+        /// A process.
+        rank: usize,
+        /// The host of the process.
+        host: String,
+        /// The name of the program.
+        program: String,
+        /// A process with another build.
+        other: usize,
+        /// The host of that process.
+        other_host: String,
+    },
+    /// What a process tells of itself makes no sense.
+    #[error("what process {rank} tells of itself makes no sense: `{found}`")]
+    Card {
+        /// The rank of that process.
+        rank: usize,
+        /// What it told.
+        found: String,
+    },
+    /// A process has ended without saying that it is done.
+    #[error("process {rank} has ended before the job was over")]
+    Ended {
+        /// The rank of that process.
+        rank: usize,
+    },
+    /// The rendezvous, which lasts as long as the job, has ended.
+    #[error("the rendezvous of the job has ended before the job was over")]
+    ServiceEnded,
+    /// The system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The error of the system.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,37 @@
+//! Jobs: how the processes of a program find each other, whoever has started them.
+//!
+//! A program asks for its [`Place`], opens its NIC, and [meets](Place::meet) the others, who tell
+//! each other the addresses of theirs. The same binary is started by `doorbell run` on one machine
+//! or several, and by the launchers that clusters have: Hydra and Slurm by PMI-1, Slurm and Open MPI
+//! by their environment, and anything else, Kubernetes for one, that can set four variables.
+//!
+//! | variable | |
+//! |---|---|
+//! | `DOORBELL_RANK`, `DOORBELL_SIZE` | the number of this process, and how many there are |
+//! | `DOORBELL_RENDEZVOUS` | `HOST:PORT`, where process 0 serves the others |
+//! | `DOORBELL_SECRET`, or `DOORBELL_SECRET_FILE` | what only processes of the job know |
+//! | `DOORBELL_ADDRESSES` | instead of all that but the rank: the addresses of all, with commas |
+//!
+//! The processes meet at a small service over TCP, which process 0 runs until all are done. It
+//! bounds how long all may take to come, and tells everybody who has not come, who has come twice,
+//! and who has ended. The secret is never sent: each side proves that it knows it (HMAC-SHA256).
+//! What is told after that is not encrypted.
+
+#![forbid(unsafe_op_in_unsafe_fn)]
+
+mod card;
+mod error;
+mod members;
+mod nodes;
+mod place;
+mod pmi;
+mod rendezvous;
+mod start;
+mod sys;
+
+pub use card::Card;
+pub use error::JobError;
+pub use members::Members;
+pub use place::Place;
+pub use rendezvous::{Service, Terms};
+pub use start::Environment;

@@ -1,0 +1,253 @@
+//! The place of a process in its job, and how it meets the others.
+
+use std::net::{IpAddr, TcpListener};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::card::{Card, check_builds};
+use crate::error::JobError;
+use crate::members::Members;
+use crate::pmi::Pmi;
+use crate::rendezvous::{Service, Terms, join, nonce};
+use crate::start::{By, Environment, Meeting, Seat, Secret, Start};
+
+/// The key of PMI's table by which process 0 tells where the processes meet.
+const KEY: &str = "doorbell-rendezvous";
+
+/// A process of a job that has not met the others yet.
+///
+/// ```no_run
+/// use doorbell_job::Place;
+///
+/// # fn open_nic() -> String { String::new() }
+/// // None if this program was started by itself.
+/// if let Some(place) = Place::find(std::time::Duration::from_secs(30))? {
+///     println!("process {} of {}, started by {}", place.rank(), place.size(), place.starter());
+///     let members = place.meet(&open_nic())?;
+///     for card in members.cards() {
+///         println!("one is at {}", card.address);
+///     }
+///     members.finish()?;
+/// }
+/// # Ok::<(), doorbell_job::JobError>(())
+/// ```
+#[derive(Debug)]
+pub struct Place {
+    seat: Seat,
+    starter: String,
+    within: Duration,
+    way: Way,
+}
+
+/// How the processes meet.
+#[derive(Debug)]
+enum Way {
+    /// Their addresses are known.
+    Known(Vec<String>),
+    Pmi(Pmi),
+    Meeting(Meeting, Vec<u8>),
+}
+
+impl Place {
+    /// The place that the environment of this process gives it; none if the program was started by
+    /// itself. All processes together may take so long to come.
+    ///
+    /// # Errors
+    /// When variables make no sense, or the launcher does not answer.
+    pub fn find(within: Duration) -> Result<Option<Self>, JobError> {
+        Self::find_in(&Environment::of_process(), within)
+    }
+
+    /// The same by other variables than those of this process.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn find_in(environment: &Environment, within: Duration) -> Result<Option<Self>, JobError> {
+        Ok(Some(match Start::of(environment)? {
+            Start::Alone => return Ok(None),
+            Start::Addresses { seat, addresses } => {
+                let starter = "somebody who has named all addresses".to_owned();
+                Self { seat, starter, within, way: Way::Known(addresses) }
+            }
+            Start::Pmi { fd, seat } => {
+                let way = Way::Pmi(Pmi::over(fd, within)?);
+                Self { seat, starter: "a launcher that speaks PMI-1".to_owned(), within, way }
+            }
+            Start::Rendezvous { seat, at, secret, by } => {
+                let key = key(secret.as_ref(), &at, by)?;
+                let (starter, way) = (by.to_string(), Way::Meeting(at, key));
+                Self { seat, starter, within, way }
+            }
+        }))
+    }
+
+    /// The number of this process, from 0 on.
+    pub fn rank(&self) -> usize {
+        self.seat.rank
+    }
+
+    /// How many processes the job has.
+    pub fn size(&self) -> usize {
+        self.seat.size
+    }
+
+    /// Who has started the process.
+    pub fn starter(&self) -> &str {
+        &self.starter
+    }
+
+    /// Meets the other processes, and tells them an address of this one.
+    ///
+    /// # Errors
+    /// When not all processes come in time, or they do not belong together.
+    pub fn meet(self, address: &str) -> Result<Members, JobError> {
+        self.meet_and_watch(address, |_| {})
+    }
+
+    /// The same. A thread calls `notice` for each process that ends without having
+    /// [finished](Members::finish), and with `None` if the rendezvous does.
+    ///
+    /// # Errors
+    /// As [`meet`](Self::meet).
+    pub fn meet_and_watch(
+        self,
+        address: &str,
+        notice: impl Fn(Option<usize>) + Send + 'static,
+    ) -> Result<Members, JobError> {
+        let Self { seat, within, way, .. } = self;
+        let (meeting, secret, pmi) = match way {
+            Way::Known(addresses) => return Ok(Members::known(seat.rank, addresses, address)),
+            Way::Meeting(meeting, secret) => (At::of(&meeting, seat)?, secret, None),
+            Way::Pmi(pmi) => {
+                let (meeting, secret, pmi) = met_by(pmi, seat)?;
+                (meeting, secret, Some(pmi))
+            }
+        };
+        let terms = Terms { size: seat.size, secret, within };
+        let (service, places) = match meeting {
+            At::Served(listener) => {
+                let system = |source| JobError::System { what: "serving the others", source };
+                let port = listener.local_addr().map_err(system)?.port();
+                let service = Service::start(listener, terms.clone()).map_err(system)?;
+                (Some(service), vec![("127.0.0.1".to_owned(), port)])
+            }
+            At::Places(places) => (None, places),
+        };
+        let card = Card::of_process(address).to_string();
+        let joined = join(seat.rank, &places, &card, &terms, notice)?;
+        let parsed = joined.cards.iter().enumerate().map(|(rank, card)| Card::parse(rank, card));
+        let cards: Vec<Card> = parsed.collect::<Result<_, _>>()?;
+        check_builds(&cards)?;
+        let key = key_of(&terms.secret);
+        Ok(Members { rank: seat.rank, cards, key, joined: Some(joined), pmi, service })
+    }
+}
+
+/// Where this process meets the others.
+enum At {
+    /// It serves them.
+    Served(TcpListener),
+    /// It looks for them at these hosts and ports.
+    Places(Vec<(String, u16)>),
+}
+
+impl At {
+    fn of(meeting: &Meeting, seat: Seat) -> Result<Self, JobError> {
+        let Meeting { host, ports, by_first } = meeting;
+        if !by_first || seat.rank > 0 {
+            return Ok(Self::Places(ports.iter().map(|&port| (host.clone(), port)).collect()));
+        }
+        let mut last = None;
+        for &port in ports {
+            match listen(port) {
+                Ok(listener) => return Ok(Self::Served(listener)),
+                Err(why) => last = Some(why),
+            }
+        }
+        let source = last.unwrap_or_else(|| std::io::ErrorKind::NotFound.into());
+        let first = ports.first().copied().unwrap_or_default();
+        Err(JobError::Ports { first, count: ports.len(), source })
+    }
+}
+
+/// Listens to a port of all addresses of this host: of IPv6 and IPv4 where there are both.
+fn listen(port: u16) -> std::io::Result<TcpListener> {
+    let all = IpAddr::from([0_u16; 8]);
+    TcpListener::bind((all, port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)))
+}
+
+/// Has process 0 tell the others by PMI where it serves them, and what the secret is.
+fn met_by(mut pmi: Pmi, seat: Seat) -> Result<(At, Vec<u8>, Pmi), JobError> {
+    if seat.rank == 0 {
+        let system = |source| JobError::System { what: "serving the other processes", source };
+        let listener = listen(0).map_err(system)?;
+        let port = listener.local_addr().map_err(system)?.port();
+        let secret = nonce();
+        let hosts = own_addresses().map_err(system)?;
+        pmi.put(KEY, &format!("{secret}/{port}/{}", hosts.join(",")))?;
+        pmi.barrier()?;
+        return Ok((At::Served(listener), secret.into_bytes(), pmi));
+    }
+    pmi.barrier()?;
+    let value = pmi.get(KEY)?;
+    let mut parts = value.split('/');
+    let (secret, port, hosts) = (parts.next(), parts.next(), parts.next());
+    let port = port.and_then(|port| port.parse::<u16>().ok());
+    let (Some(secret), Some(port), Some(hosts)) = (secret, port, hosts) else {
+        let asked = format!("cmd=get key={KEY}");
+        return Err(JobError::Pmi { asked, found: format!("`{value}`, which makes no sense") });
+    };
+    let places = hosts.split(',').map(|host| (host.to_owned(), port)).collect();
+    Ok((At::Places(places), secret.as_bytes().to_vec(), pmi))
+}
+
+/// The most addresses of a host that others are told: a launcher takes values of some hundred bytes.
+const MOST_ADDRESSES: usize = 6;
+
+/// The addresses of this host by which others may reach it: those of networks before the loopback's.
+fn own_addresses() -> std::io::Result<Vec<String>> {
+    let mut addresses: Vec<IpAddr> = nix::ifaddrs::getifaddrs()?
+        .filter_map(|interface| {
+            let address = interface.address?;
+            let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+            let v6 = || address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip()));
+            v4.or_else(v6)
+        })
+        // An address of a link has no meaning without the link.
+        .filter(|ip| !matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local()))
+        .collect();
+    addresses.sort_by_key(|ip| (ip.is_loopback(), ip.is_ipv6()));
+    addresses.truncate(MOST_ADDRESSES);
+    Ok(addresses.iter().map(ToString::to_string).collect())
+}
+
+/// What only processes of a job know. Without a secret, the place alone tells the job from others.
+fn key(secret: Option<&Secret>, at: &Meeting, by: By) -> Result<Vec<u8>, JobError> {
+    match secret {
+        Some(Secret::Text(text)) => Ok(text.trim().as_bytes().to_vec()),
+        Some(Secret::File(path)) => {
+            let read = std::fs::read_to_string(path);
+            let read = read.and_then(|text| match text.trim() {
+                "" => Err(std::io::Error::other("the file is empty")),
+                text => Ok(text.as_bytes().to_vec()),
+            });
+            read.map_err(|source| JobError::Secret { path: path.clone(), source })
+        }
+        None => {
+            let Meeting { host, ports, .. } = at;
+            let port = ports.first().copied().unwrap_or_default();
+            tracing::warn!(
+                "this job of {by} has no secret, and whoever reaches {host}:{port} can take part: \
+                 set DOORBELL_SECRET, or DOORBELL_SECRET_FILE"
+            );
+            Ok(format!("none {by} {host} {port}").into_bytes())
+        }
+    }
+}
+
+/// A number that all processes of a job have, and others can't guess unless they know its secret.
+fn key_of(secret: &[u8]) -> u64 {
+    let hash = Sha256::new().chain_update(b"doorbell key ").chain_update(secret).finalize();
+    u64::from_be_bytes(hash[..8].try_into().expect("a hash has more than 8 bytes"))
+}

@@ -1,0 +1,40 @@
+//! Where processes meet: a small service over TCP, by which each tells its card and gets all cards.
+//!
+//! All of it is lines of text. A process and the service prove to each other that they know the
+//! job's secret before either tells anything else; the secret itself never travels.
+//!
+//! | from | line | |
+//! |---|---|---|
+//! | process | `doorbell-job VERSION RANK SIZE NONCE` | |
+//! | service | `nonce NONCE PROOF` | or `refused WHY` |
+//! | process | `card PROOF CARD` | |
+//! | service | `cards COUNT`, and the cards in the order of ranks | when all have come; or `failed WHY` |
+//! | process | `bye` | it is done, and does not mind the end of others |
+//! | service | `over` | all have said so |
+//! | service | `ended RANK` | that process has ended without a `bye` |
+//!
+//! The connections stay until the end of the job, so that each process hears of the end of others.
+//! For a job of n processes 6n lines and the n cards to each of the n go over them.
+
+mod client;
+mod lines;
+mod proof;
+mod server;
+
+pub use client::{Joined, join};
+pub use proof::nonce;
+pub use server::Service;
+
+/// The version of the lines.
+const VERSION: u32 = 1;
+
+/// What all processes of a job know of it.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// How many processes there are.
+    pub size: usize,
+    /// What only processes of the job know, and what tells the job from others.
+    pub secret: Vec<u8>,
+    /// How long all processes together may take to come.
+    pub within: std::time::Duration,
+}

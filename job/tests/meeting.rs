@@ -1,0 +1,325 @@
+//! Processes meet, or learn why they do not. Each is a thread with an environment of its own.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use doorbell_job::{Environment, JobError, Members, Place, Service, Terms};
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(60);
+
+/// The environment of a process, by its rank, of a job that somebody else serves.
+fn environment(rank: usize, size: usize, port: u16, secret: &str) -> Environment {
+    let variables = [
+        ("DOORBELL_RANK", rank.to_string()),
+        ("DOORBELL_SIZE", size.to_string()),
+        ("DOORBELL_RENDEZVOUS", format!("127.0.0.1:{port},served")),
+        ("DOORBELL_SECRET", secret.to_owned()),
+    ];
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn service(size: usize, within: Duration) -> Service {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let secret = b"secret".to_vec();
+    Service::start(listener, Terms { size, secret, within }).expect("threads are to be had")
+}
+
+/// Lets a process meet the others, and reports how that went.
+fn meets(environment: Environment, within: Duration) -> Result<Members, JobError> {
+    let place = Place::find_in(&environment, within)?.expect("it is in a job");
+    let address = format!("address of {}", place.rank());
+    place.meet(&address)
+}
+
+#[test]
+fn all_processes_learn_the_addresses_of_all_and_end_together() {
+    const SIZE: usize = 9;
+    let service = service(SIZE, LONG);
+    let port = service.address().port();
+    let keys: Vec<u64> = thread::scope(|scope| {
+        let all: Vec<_> = (0..SIZE)
+            .map(|rank| {
+                scope.spawn(move || {
+                    let members = meets(environment(rank, SIZE, port, "secret"), LONG);
+                    let members = members.expect("all come");
+                    assert_eq!(members.rank(), rank);
+                    for (of, card) in members.cards().iter().enumerate() {
+                        assert_eq!(card.address, format!("address of {of}"));
+                        assert_eq!(card.machine, members.cards()[0].machine);
+                    }
+                    let key = members.key();
+                    members.finish().expect("all finish");
+                    key
+                })
+            })
+            .collect();
+        all.into_iter().map(|one| one.join().expect("none panics")).collect()
+    });
+    assert!(keys[0] != 0 && keys.iter().all(|&key| key == keys[0]));
+}
+
+#[test]
+fn process_0_serves_the_others_where_nobody_else_does() {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let port = port.expect("a port is free").port();
+    thread::scope(|scope| {
+        // The others come first, and wait for process 0.
+        for rank in [1, 2, 0] {
+            let variables = [
+                ("DOORBELL_RANK", rank.to_string()),
+                ("DOORBELL_SIZE", "3".to_owned()),
+                ("DOORBELL_RENDEZVOUS", format!("localhost:{port}")),
+            ];
+            let own = variables.into_iter().map(|(name, value)| (name.to_owned(), value));
+            let own: Environment = own.collect();
+            scope.spawn(move || {
+                let members = meets(own, LONG).expect("all come");
+                assert_eq!(members.cards().len(), 3);
+                members.finish().expect("all finish");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_process_that_does_not_come_is_named_to_all_others() {
+    const SHORT: Duration = Duration::from_millis(300);
+    let service = service(4, SHORT);
+    let port = service.address().port();
+    thread::scope(|scope| {
+        for rank in [0, 2] {
+            scope.spawn(move || {
+                let why = meets(environment(rank, 4, port, "secret"), SHORT).unwrap_err();
+                let text = why.to_string();
+                assert!(matches!(why, JobError::Refused { .. }), "{text}");
+                assert!(
+                    text.contains("2 of 4 processes have not come within 300ms: 1, 3"),
+                    "{text}"
+                );
+            });
+        }
+    });
+}
+
+#[test]
+fn a_process_with_another_secret_is_refused_and_the_others_hear_of_it() {
+    const SHORT: Duration = Duration::from_millis(500);
+    let service = service(2, SHORT);
+    let port = service.address().port();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let why = meets(environment(0, 2, port, "secret"), SHORT).unwrap_err().to_string();
+            assert!(why.contains("1 of 2 processes have not come"), "{why}");
+        });
+        scope.spawn(move || {
+            let why = meets(environment(1, 2, port, "another"), SHORT).unwrap_err();
+            let text = why.to_string();
+            assert!(matches!(why, JobError::NoRendezvous { .. }), "{text}");
+            assert!(text.contains("secrets differ"), "{text}");
+        });
+    });
+}
+
+#[test]
+fn a_process_that_counts_others_differently_ends_the_job_for_all() {
+    let service = service(3, LONG);
+    let port = service.address().port();
+    thread::scope(|scope| {
+        let whys: Vec<_> = [(0, 3), (1, 5)]
+            .map(|(rank, size)| {
+                scope.spawn(move || {
+                    meets(environment(rank, size, port, "secret"), LONG).unwrap_err().to_string()
+                })
+            })
+            .into_iter()
+            .map(|one| one.join().expect("none panics"))
+            .collect();
+        for why in whys {
+            assert!(why.contains("the job has 5 processes"), "{why}");
+        }
+    });
+}
+
+#[test]
+fn the_second_of_two_processes_with_one_rank_is_refused_and_the_first_goes_on() {
+    let service = service(2, LONG);
+    let port = service.address().port();
+    thread::scope(|scope| {
+        let twice: Vec<_> = (0..2)
+            .map(|_| scope.spawn(move || meets(environment(0, 2, port, "secret"), LONG)))
+            .collect();
+        // One of the two ends before the other process comes.
+        while !twice.iter().any(thread::ScopedJoinHandle::is_finished) {
+            thread::yield_now();
+        }
+        let other = scope.spawn(move || meets(environment(1, 2, port, "secret"), LONG));
+        let mut came = 0;
+        for one in twice {
+            match one.join().expect("none panics") {
+                Ok(_) => came += 1,
+                Err(why) => {
+                    let why = why.to_string();
+                    assert!(why.contains("process 0 has come already, from 127.0.0.1"), "{why}");
+                }
+            }
+        }
+        assert_eq!(came, 1);
+        assert!(other.join().expect("it does not panic").is_ok());
+    });
+}
+
+#[test]
+fn the_end_of_a_process_is_told_to_the_others_at_once() {
+    let service = service(3, LONG);
+    let port = service.address().port();
+    thread::scope(|scope| {
+        for rank in 0..3 {
+            scope.spawn(move || {
+                let (told, hears) = mpsc::channel();
+                let place = Place::find_in(&environment(rank, 3, port, "secret"), LONG);
+                let place = place.expect("it makes sense").expect("it is in a job");
+                let members = place.meet_and_watch("", move |who| _ = told.send(who));
+                let members = members.expect("all come");
+                if rank == 1 {
+                    return; // without a word
+                }
+                assert_eq!(hears.recv_timeout(LONG), Ok(Some(1)));
+                let why = members.finish().unwrap_err();
+                assert!(matches!(why, JobError::Ended { rank: 1 }), "{why}");
+            });
+        }
+    });
+}
+
+#[test]
+fn strangers_who_send_anything_hold_up_nobody() {
+    let service = service(2, LONG);
+    let port = service.address().port();
+    let mut strangers = Vec::new();
+    for words in [
+        &b""[..],
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"doorbell-job 1 0 2 a\ncard wrong =\n",
+        b"doorbell-job 9 0 2 a\n",
+        b"doorbell-job 1 99999999999999999999 2 a\n",
+        &[0xff; 5000],
+    ] {
+        let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
+        stranger.write_all(words).expect("it is taken");
+        strangers.push(stranger);
+    }
+    thread::scope(|scope| {
+        for rank in 0..2 {
+            scope.spawn(move || {
+                let members = meets(environment(rank, 2, port, "secret"), LONG);
+                members.expect("both come").finish().expect("both finish");
+            });
+        }
+    });
+}
+
+/// Answers as a launcher does, with the messages that were recorded: Hydra's, or Slurm's.
+fn launcher(streams: Vec<UnixStream>, slurm: bool) {
+    let size = streams.len();
+    let table = std::sync::Mutex::new(Vec::<(String, String)>::new());
+    let barrier = std::sync::Barrier::new(size);
+    thread::scope(|scope| {
+        for stream in streams {
+            let (table, barrier) = (&table, &barrier);
+            scope.spawn(move || {
+                let mut writer = stream.try_clone().expect("a descriptor");
+                for line in BufReader::new(stream).lines() {
+                    let line = line.expect("text");
+                    let word = |key: &str| {
+                        let all = line.split(' ').filter_map(|word| word.split_once('='));
+                        all.filter(|(name, _)| *name == key).map(|(_, value)| value).next()
+                    };
+                    let answer = match word("cmd").expect("a command") {
+                        "init" if slurm => {
+                            "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1".to_owned()
+                        }
+                        "init" => {
+                            "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0".to_owned()
+                        }
+                        "get_maxes" if slurm => {
+                            "cmd=maxes rc=0 kvsname_max=256 keylen_max=256 vallen_max=256"
+                                .to_owned()
+                        }
+                        "get_maxes" => {
+                            "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024".to_owned()
+                        }
+                        "get_my_kvsname" => "cmd=my_kvsname kvsname=kvs_1_0".to_owned(),
+                        "put" => {
+                            let [key, value] = ["key", "value"].map(|key| word(key).expect("it"));
+                            table.lock().expect("no panic").push((key.into(), value.into()));
+                            "cmd=put_result rc=0 msg=success".to_owned()
+                        }
+                        "barrier_in" => {
+                            barrier.wait();
+                            "cmd=barrier_out".to_owned()
+                        }
+                        "get" => {
+                            let key = word("key").expect("a key");
+                            let table = table.lock().expect("no panic");
+                            let value = table.iter().find(|(name, _)| name == key);
+                            let (_, value) = value.expect("it was put");
+                            format!("cmd=get_result rc=0 msg=success value={value}")
+                        }
+                        "finalize" => "cmd=finalize_ack".to_owned(),
+                        other => panic!("{other}"),
+                    };
+                    writeln!(writer, "{answer}").expect("it is taken");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn processes_that_a_launcher_with_pmi_has_started_meet_by_it() {
+    for slurm in [false, true] {
+        let (ours, theirs): (Vec<_>, Vec<_>) =
+            (0..4).map(|_| UnixStream::pair().expect("descriptors")).unzip();
+        thread::scope(|scope| {
+            scope.spawn(move || launcher(theirs, slurm));
+            for (rank, own) in ours.into_iter().enumerate() {
+                scope.spawn(move || {
+                    let size = if slurm { "SLURM_NTASKS" } else { "PMI_SIZE" };
+                    let variables = [
+                        ("PMI_FD", own.as_raw_fd().to_string()),
+                        ("PMI_RANK", rank.to_string()),
+                        (size, "4".to_owned()),
+                    ];
+                    let owned = variables.into_iter().map(|(name, value)| (name.to_owned(), value));
+                    let members = meets(owned.collect(), LONG).expect("all come");
+                    assert_eq!(members.cards()[2].address, "address of 2");
+                    members.finish().expect("all finish");
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_launcher_that_answers_nonsense_is_quoted() {
+    let (own, mut other) = UnixStream::pair().expect("descriptors");
+    let fd = own.as_raw_fd().to_string();
+    let answers = thread::spawn(move || {
+        let mut line = String::new();
+        BufReader::new(other.try_clone().expect("a descriptor"))
+            .read_line(&mut line)
+            .expect("text");
+        other.write_all(b"cmd=response_to_init rc=1 nonsense=yes\n").expect("it is taken");
+    });
+    let variables = [("PMI_FD", &*fd), ("PMI_RANK", "0"), ("PMI_SIZE", "1")];
+    let own = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let why = meets(own.into_iter().collect(), LONG).unwrap_err().to_string();
+    assert!(why.contains("nonsense=yes") && why.contains("cmd=init"), "{why}");
+    answers.join().expect("it does not panic");
+}
