@@ -12,6 +12,7 @@ mod paper;
 mod perf;
 mod pingpong;
 mod processors;
+mod run;
 mod runs;
 
 use std::process::ExitCode;
@@ -30,6 +31,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Run(run::Args),
+    #[command(name = run::NAME)]
+    RunProcess(run::ExecArgs),
     Logp(logp::Args),
     Paper(paper::Args),
     Doctor(doctor::Args),
@@ -39,6 +43,8 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Run(args) => return run::run(&args).unwrap_or_else(|why| failed(&why)),
+        Command::RunProcess(args) => run::become_process(&args),
         Command::Logp(args) => logp::run(&args),
         Command::Paper(args) => paper::run(&args),
         Command::Doctor(args) => doctor::run(&args),
@@ -47,12 +53,15 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            // In one piece: the two ends of a pair speak at once.
-            eprint!("{}", told(&why));
-            if why.is::<perf::NotThere>() { ExitCode::from(2) } else { ExitCode::FAILURE }
-        }
+        Err(why) => failed(&why),
     }
+}
+
+/// Prints an error. Returns the status of the program.
+fn failed(why: &Error) -> ExitCode {
+    // In one piece: the two ends of a pair speak at once.
+    eprint!("{}", told(why));
+    if why.is::<perf::NotThere>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 /// An error with its causes, but for those that it has named itself.

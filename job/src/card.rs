@@ -8,10 +8,8 @@ use sha2::{Digest, Sha256};
 use crate::error::JobError;
 
 /// What a process tells the others of itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Card {
-    /// Where the process is reached, as its program has said: addresses of NICs, as text.
-    pub address: String,
     /// The name of the host.
     pub host: String,
     /// What is the same for processes of one host and one network namespace, and for no others.
@@ -23,36 +21,36 @@ pub struct Card {
 }
 
 impl Card {
-    /// The card of this process, which is reached at an address.
-    pub fn of_process(address: &str) -> Self {
+    /// The card of this process.
+    pub fn of_process() -> Self {
         let path = std::env::current_exe().ok();
         let program = path.as_ref().and_then(|path| path.file_name());
         let program = program.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let host = nix::unistd::gethostname().unwrap_or_default().to_string_lossy().into_owned();
-        Self { address: address.to_owned(), host, machine: machine(), program, build: build() }
+        Self { host, machine: machine(), program, build: build() }
     }
 
     /// Reads the card of a process.
     pub(crate) fn parse(rank: usize, text: &str) -> Result<Self, JobError> {
         let fields: Option<Vec<String>> = text.split(' ').map(unescaped).collect();
-        let card = fields.and_then(|fields| <[String; 5]>::try_from(fields).ok());
-        let [address, host, machine, program, build] =
+        let card = fields.and_then(|fields| <[String; 4]>::try_from(fields).ok());
+        let [host, machine, program, build] =
             card.ok_or_else(|| JobError::Card { rank, found: text.to_owned() })?;
-        Ok(Self { address, host, machine, program, build })
+        Ok(Self { host, machine, program, build })
     }
 }
 
-/// The five fields with spaces between.
+/// The four fields with spaces between.
 impl fmt::Display for Card {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, host, machine, program, build } = self;
-        let fields = [address, host, machine, program, build].map(|field| escaped(field));
+        let Self { host, machine, program, build } = self;
+        let fields = [host, machine, program, build].map(|field| escaped(field));
         f.write_str(&fields.join(" "))
     }
 }
 
 /// A field without spaces and line ends, and not empty.
-fn escaped(field: &str) -> String {
+pub(crate) fn escaped(field: &str) -> String {
     let mut text = String::from("=");
     for letter in field.chars() {
         match letter {
@@ -66,7 +64,7 @@ fn escaped(field: &str) -> String {
     text
 }
 
-fn unescaped(text: &str) -> Option<String> {
+pub(crate) fn unescaped(text: &str) -> Option<String> {
     let mut parts = text.strip_prefix('=')?.split('%');
     let mut field = parts.next()?.to_owned();
     for part in parts {
@@ -125,23 +123,19 @@ mod tests {
 
     #[test]
     fn a_card_is_read_as_it_was_written() {
-        let card = Card {
-            address: "udp:10.0.0.1:5000 shm:a%b\n".to_owned(),
-            host: String::new(),
-            program: "my prog".to_owned(),
-            ..Card::of_process("")
-        };
+        let card =
+            Card { host: String::new(), program: "my prog a%b\n".to_owned(), ..Card::of_process() };
         let text = card.to_string();
         assert!(!text.contains('\n'));
         assert_eq!(Card::parse(0, &text).unwrap(), card);
-        for wrong in ["", "=a =b", "a b c d e", "= = = = =%2", "= = = = =%zz"] {
+        for wrong in ["", "=a =b", "a b c d", "= = = =%2", "= = = =%zz"] {
             assert!(Card::parse(3, wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn two_builds_of_one_program_are_told_apart_and_two_programs_are_not() {
-        let own = Card::of_process("");
+        let own = Card::of_process();
         assert!(!own.build.is_empty() && !own.program.is_empty());
         let other = Card { program: "other".into(), build: "0".into(), ..own.clone() };
         assert!(check_builds(&[own.clone(), other, own.clone()]).is_ok());

@@ -82,14 +82,10 @@ pub enum JobError {
         why: String,
     },
     /// None of the ports is free on which process 0 would serve the others.
-    #[error(
-        "process 0 can't serve the others at port {first}, or one of the {count} from there: {source}"
-    )]
+    #[error("process 0 can't serve the others at any of these ports: {ports}: {source}")]
     Ports {
-        /// The first of the ports.
-        first: u16,
-        /// How many there are.
-        count: usize,
+        /// The ports.
+        ports: String,
         /// The error of the last one.
         source: io::Error,
     },
@@ -123,6 +119,12 @@ pub enum JobError {
     Ended {
         /// The rank of that process.
         rank: usize,
+    },
+    /// Not all processes have told the others what they were to.
+    #[error("not all processes have told the others their addresses within {within:?}")]
+    Silent {
+        /// How long they were waited for.
+        within: Duration,
     },
     /// The rendezvous, which lasts as long as the job, has ended.
     #[error("the rendezvous of the job has ended before the job was over")]

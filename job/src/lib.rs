@@ -32,6 +32,6 @@ mod sys;
 pub use card::Card;
 pub use error::JobError;
 pub use members::Members;
-pub use place::Place;
-pub use rendezvous::{Service, Terms};
+pub use place::{Place, own_addresses};
+pub use rendezvous::{Service, Terms, nonce as secret};
 pub use start::Environment;

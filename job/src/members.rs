@@ -1,6 +1,8 @@
 //! A job whose processes have met.
 
-use crate::card::Card;
+use std::net::IpAddr;
+
+use crate::card::{Card, escaped, unescaped};
 use crate::error::JobError;
 use crate::pmi::Pmi;
 use crate::rendezvous::{Joined, Service};
@@ -11,28 +13,25 @@ pub struct Members {
     pub(crate) rank: usize,
     pub(crate) cards: Vec<Card>,
     pub(crate) key: u64,
-    pub(crate) joined: Option<Joined>,
+    pub(crate) way: Way,
     pub(crate) pmi: Option<Pmi>,
     /// In process 0, if that serves the others. It ends last.
     pub(crate) service: Option<Service>,
 }
 
+/// How the processes hear of each other.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// Their addresses were known, and nothing else is.
+    Known(Vec<String>),
+    Met(Joined),
+}
+
 impl Members {
-    /// Those of a job whose addresses are known, and of which no more is.
-    pub(crate) fn known(rank: usize, addresses: Vec<String>, own: &str) -> Self {
-        let card = |(of, address): (usize, String)| {
-            let address = if of == rank { own.to_owned() } else { address };
-            let unknown = String::new();
-            Card {
-                address,
-                host: unknown.clone(),
-                machine: unknown.clone(),
-                program: unknown.clone(),
-                build: unknown,
-            }
-        };
-        let cards = addresses.into_iter().enumerate().map(card).collect();
-        Self { rank, cards, key: 0, joined: None, pmi: None, service: None }
+    /// Those of a job whose addresses are known.
+    pub(crate) fn known(rank: usize, addresses: Vec<String>) -> Self {
+        let cards = vec![Card::default(); addresses.len()];
+        Self { rank, cards, key: 0, way: Way::Known(addresses), pmi: None, service: None }
     }
 
     /// The number of this process.
@@ -40,9 +39,16 @@ impl Members {
         self.rank
     }
 
-    /// What each process tells of itself, by their ranks.
+    /// What each process tells of itself, by their ranks. The fields are empty where nothing but
+    /// addresses is known.
     pub fn cards(&self) -> &[Card] {
         &self.cards
+    }
+
+    /// Whether all processes run on one host, and in one network namespace.
+    pub fn are_on_one_machine(&self) -> bool {
+        let first = &self.cards[0].machine;
+        !first.is_empty() && self.cards.iter().all(|card| card.machine == *first)
     }
 
     /// A number that all processes of the job have. Others can't guess it, unless the job has no
@@ -51,14 +57,41 @@ impl Members {
         self.key
     }
 
+    /// An address of this host by which other hosts of the job reach it, if one is known.
+    pub fn own_ip(&self) -> Option<IpAddr> {
+        let Way::Met(joined) = &self.way else { return None };
+        let seen = self.service.as_ref().and_then(Service::seen_as);
+        seen.or_else(|| joined.own_ip().filter(|ip| !ip.is_loopback()))
+    }
+
+    /// Tells all processes a text, for one the addresses of this process, and returns the texts of
+    /// all, by their ranks, when all have told theirs. Where only addresses were known, these are
+    /// what is returned.
+    ///
+    /// # Errors
+    /// When a process ends, or does not tell anything for as long as all may take to come.
+    pub fn exchange(&self, text: &str) -> Result<Vec<String>, JobError> {
+        let joined = match &self.way {
+            Way::Known(addresses) => return Ok(addresses.clone()),
+            Way::Met(joined) => joined,
+        };
+        let told = joined.exchange(&escaped(text))?;
+        let texts = told
+            .into_iter()
+            .enumerate()
+            .map(|(rank, found)| unescaped(&found).ok_or(JobError::Card { rank, found }));
+        texts.collect()
+    }
+
     /// Says that this process is done, and waits until all are.
     ///
     /// # Errors
     /// When another process ends without having said so.
     pub fn finish(mut self) -> Result<(), JobError> {
-        let finished = self.joined.take().map_or(Ok(()), Joined::finish);
         // A launcher takes a process that says nothing for one that has failed, which it has.
-        finished?;
+        if let Way::Met(joined) = self.way {
+            joined.finish()?;
+        }
         let finalized = self.pmi.take().map_or(Ok(()), Pmi::finalize);
         drop(self.service.take());
         finalized

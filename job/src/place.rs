@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::card::{Card, check_builds};
 use crate::error::JobError;
-use crate::members::Members;
+use crate::members::{Members, Way as Met};
 use crate::pmi::Pmi;
 use crate::rendezvous::{Service, Terms, join, nonce};
 use crate::start::{By, Environment, Meeting, Seat, Secret, Start};
@@ -24,10 +24,9 @@ const KEY: &str = "doorbell-rendezvous";
 /// // None if this program was started by itself.
 /// if let Some(place) = Place::find(std::time::Duration::from_secs(30))? {
 ///     println!("process {} of {}, started by {}", place.rank(), place.size(), place.starter());
-///     let members = place.meet(&open_nic())?;
-///     for card in members.cards() {
-///         println!("one is at {}", card.address);
-///     }
+///     let members = place.meet()?;
+///     let addresses = members.exchange(&open_nic())?;
+///     println!("process 0, on {}, is at {}", members.cards()[0].host, addresses[0]);
 ///     members.finish()?;
 /// }
 /// # Ok::<(), doorbell_job::JobError>(())
@@ -82,6 +81,14 @@ impl Place {
         }))
     }
 
+    /// Whether the environment of this process gives it a place in a job.
+    ///
+    /// # Errors
+    /// When variables make no sense.
+    pub fn is_given() -> Result<bool, JobError> {
+        Ok(Start::of(&Environment::of_process())? != Start::Alone)
+    }
+
     /// The number of this process, from 0 on.
     pub fn rank(&self) -> usize {
         self.seat.rank
@@ -97,12 +104,12 @@ impl Place {
         &self.starter
     }
 
-    /// Meets the other processes, and tells them an address of this one.
+    /// Meets the other processes.
     ///
     /// # Errors
     /// When not all processes come in time, or they do not belong together.
-    pub fn meet(self, address: &str) -> Result<Members, JobError> {
-        self.meet_and_watch(address, |_| {})
+    pub fn meet(self) -> Result<Members, JobError> {
+        self.meet_and_watch(|_| {})
     }
 
     /// The same. A thread calls `notice` for each process that ends without having
@@ -112,12 +119,11 @@ impl Place {
     /// As [`meet`](Self::meet).
     pub fn meet_and_watch(
         self,
-        address: &str,
         notice: impl Fn(Option<usize>) + Send + 'static,
     ) -> Result<Members, JobError> {
         let Self { seat, within, way, .. } = self;
         let (meeting, secret, pmi) = match way {
-            Way::Known(addresses) => return Ok(Members::known(seat.rank, addresses, address)),
+            Way::Known(addresses) => return Ok(Members::known(seat.rank, addresses)),
             Way::Meeting(meeting, secret) => (At::of(&meeting, seat)?, secret, None),
             Way::Pmi(pmi) => {
                 let (meeting, secret, pmi) = met_by(pmi, seat)?;
@@ -134,13 +140,14 @@ impl Place {
             }
             At::Places(places) => (None, places),
         };
-        let card = Card::of_process(address).to_string();
+        let card = Card::of_process().to_string();
         let joined = join(seat.rank, &places, &card, &terms, notice)?;
         let parsed = joined.cards.iter().enumerate().map(|(rank, card)| Card::parse(rank, card));
         let cards: Vec<Card> = parsed.collect::<Result<_, _>>()?;
         check_builds(&cards)?;
         let key = key_of(&terms.secret);
-        Ok(Members { rank: seat.rank, cards, key, joined: Some(joined), pmi, service })
+        let way = Met::Met(joined);
+        Ok(Members { rank: seat.rank, cards, key, way, pmi, service })
     }
 }
 
@@ -154,20 +161,19 @@ enum At {
 
 impl At {
     fn of(meeting: &Meeting, seat: Seat) -> Result<Self, JobError> {
-        let Meeting { host, ports, by_first } = meeting;
-        if !by_first || seat.rank > 0 {
-            return Ok(Self::Places(ports.iter().map(|&port| (host.clone(), port)).collect()));
+        if !meeting.by_first || seat.rank > 0 {
+            return Ok(Self::Places(meeting.places.clone()));
         }
         let mut last = None;
-        for &port in ports {
+        for &(_, port) in &meeting.places {
             match listen(port) {
                 Ok(listener) => return Ok(Self::Served(listener)),
                 Err(why) => last = Some(why),
             }
         }
         let source = last.unwrap_or_else(|| std::io::ErrorKind::NotFound.into());
-        let first = ports.first().copied().unwrap_or_default();
-        Err(JobError::Ports { first, count: ports.len(), source })
+        let ports: Vec<_> = meeting.places.iter().map(|(_, port)| port.to_string()).collect();
+        Err(JobError::Ports { ports: ports.join(", "), source })
     }
 }
 
@@ -185,6 +191,7 @@ fn met_by(mut pmi: Pmi, seat: Seat) -> Result<(At, Vec<u8>, Pmi), JobError> {
         let port = listener.local_addr().map_err(system)?.port();
         let secret = nonce();
         let hosts = own_addresses().map_err(system)?;
+        let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
         pmi.put(KEY, &format!("{secret}/{port}/{}", hosts.join(",")))?;
         pmi.barrier()?;
         return Ok((At::Served(listener), secret.into_bytes(), pmi));
@@ -206,7 +213,10 @@ fn met_by(mut pmi: Pmi, seat: Seat) -> Result<(At, Vec<u8>, Pmi), JobError> {
 const MOST_ADDRESSES: usize = 6;
 
 /// The addresses of this host by which others may reach it: those of networks before the loopback's.
-fn own_addresses() -> std::io::Result<Vec<String>> {
+///
+/// # Errors
+/// When the system does not tell.
+pub fn own_addresses() -> std::io::Result<Vec<IpAddr>> {
     let mut addresses: Vec<IpAddr> = nix::ifaddrs::getifaddrs()?
         .filter_map(|interface| {
             let address = interface.address?;
@@ -219,7 +229,7 @@ fn own_addresses() -> std::io::Result<Vec<String>> {
         .collect();
     addresses.sort_by_key(|ip| (ip.is_loopback(), ip.is_ipv6()));
     addresses.truncate(MOST_ADDRESSES);
-    Ok(addresses.iter().map(ToString::to_string).collect())
+    Ok(addresses)
 }
 
 /// What only processes of a job know. Without a secret, the place alone tells the job from others.
@@ -235,8 +245,7 @@ fn key(secret: Option<&Secret>, at: &Meeting, by: By) -> Result<Vec<u8>, JobErro
             read.map_err(|source| JobError::Secret { path: path.clone(), source })
         }
         None => {
-            let Meeting { host, ports, .. } = at;
-            let port = ports.first().copied().unwrap_or_default();
+            let (host, port) = at.places.first().cloned().unwrap_or_default();
             tracing::warn!(
                 "this job of {by} has no secret, and whoever reaches {host}:{port} can take part: \
                  set DOORBELL_SECRET, or DOORBELL_SECRET_FILE"

@@ -96,12 +96,26 @@ pub enum Start {
 /// Where processes meet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Meeting {
-    /// The host of the process that serves the others.
-    pub host: String,
-    /// The ports that it may listen to, the first one that is free.
-    pub ports: Vec<u16>,
+    /// Hosts and ports of the process that serves the others. It listens to the first port that is
+    /// free.
+    pub places: Vec<(String, u16)>,
     /// Whether process 0 serves the others. If not, somebody else does.
     pub by_first: bool,
+}
+
+impl Meeting {
+    /// A meeting at process 0, on a host, at one of the ports that belong to a name: jobs of other
+    /// names most likely use other ports.
+    fn at_one_of(host: &str, name: &str) -> Self {
+        // FNV-1a, which gives the same in every process.
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let blocks = u64::from((LAST_PORT - FIRST_PORT) / PORTS);
+        let first = FIRST_PORT + (hash % blocks) as u16 * PORTS;
+        let places = (first..first + PORTS).map(|port| (host.to_owned(), port)).collect();
+        Self { places, by_first: true }
+    }
 }
 
 /// Where the secret of a job comes from.
@@ -227,7 +241,7 @@ impl Start {
                 })?;
                 let numbers = ["SLURM_JOB_ID", "SLURM_STEP_ID"]
                     .map(|name| environment.get(name).unwrap_or_default());
-                Meeting { host, ports: ports_of(&numbers.join(".")), by_first: true }
+                Meeting::at_one_of(&host, &numbers.join("."))
             }
         };
         Ok(Self::Rendezvous { seat, at, secret: secret(environment), by: By::Slurm })
@@ -246,8 +260,7 @@ impl Start {
                 // Each run of `mpiexec` has a name space of its own.
                 let name = ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMIX_SERVER_URI2"];
                 let name = name.iter().find_map(|name| environment.get(name)).unwrap_or_default();
-                let host = "127.0.0.1".to_owned();
-                Meeting { host, ports: ports_of(name), by_first: true }
+                Meeting::at_one_of("127.0.0.1", name)
             }
             None => {
                 let (variable, beside) = ("DOORBELL_RENDEZVOUS", "OMPI_COMM_WORLD_RANK");
@@ -264,8 +277,9 @@ fn is_batch(environment: &Environment) -> bool {
     matches!(environment.get("SLURM_STEP_ID"), Some("4294967291" | "batch"))
 }
 
-/// The meeting that `DOORBELL_RENDEZVOUS` names: `HOST:PORT`, served by process 0 unless it is
-/// followed by `,served`.
+/// The meeting that `DOORBELL_RENDEZVOUS` names: `HOST:PORT`, or several with commas between that
+/// are tried in turn. Process 0 serves the others there, unless `served` follows, which says that
+/// somebody else does.
 fn rendezvous(environment: &Environment) -> Result<Option<Meeting>, JobError> {
     let variable = "DOORBELL_RENDEZVOUS";
     let Some(found) = environment.get(variable) else { return Ok(None) };
@@ -273,29 +287,23 @@ fn rendezvous(environment: &Environment) -> Result<Option<Meeting>, JobError> {
         Some(at) => (at, false),
         None => (found, true),
     };
-    let parts = at.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-    let Some((host, port)) = parts.filter(|(host, port)| !host.is_empty() && *port != 0) else {
-        let expected = "HOST:PORT, where process 0 listens";
-        return Err(JobError::Environment { variable, found: found.to_owned(), expected });
-    };
-    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    Ok(Some(Meeting { host, ports: vec![port], by_first }))
+    let places: Option<Vec<_>> = at.split(',').map(place).collect();
+    let expected = "HOST:PORT, where process 0 listens";
+    let wrong = || JobError::Environment { variable, found: found.to_owned(), expected };
+    Ok(Some(Meeting { places: places.ok_or_else(wrong)?, by_first }))
+}
+
+/// A host and a port; none if that is no such text.
+fn place(text: &str) -> Option<(String, u16)> {
+    let (host, port) = text.trim().rsplit_once(':')?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let port = port.parse().ok().filter(|&port| port != 0)?;
+    (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
 fn secret(environment: &Environment) -> Option<Secret> {
     let text = environment.get("DOORBELL_SECRET").map(|text| Secret::Text(text.to_owned()));
     text.or_else(|| environment.get("DOORBELL_SECRET_FILE").map(|path| Secret::File(path.into())))
-}
-
-/// The ports that a job of a name may use: jobs of other names most likely use others.
-fn ports_of(name: &str) -> Vec<u16> {
-    // FNV-1a, which gives the same in every process.
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let blocks = u64::from((LAST_PORT - FIRST_PORT) / PORTS);
-    let first = FIRST_PORT + (hash % blocks) as u16 * PORTS;
-    (first..first + PORTS).collect()
 }
 
 #[cfg(test)]
@@ -324,12 +332,12 @@ mod tests {
     fn a_process_of_slurm_without_pmi_meets_the_others_at_the_first_node() {
         let Ok(Start::Rendezvous { seat, at, by, secret }) = of(&SLURM) else { panic!() };
         assert_eq!((seat.rank, seat.size, by, secret), (2, 4, By::Slurm, None));
-        assert_eq!((&*at.host, at.by_first), ("gpu07", true));
-        assert_eq!(at.ports.len(), usize::from(PORTS));
+        assert_eq!((&*at.places[0].0, at.by_first), ("gpu07", true));
+        assert_eq!(at.places.len(), usize::from(PORTS));
         let mut next = SLURM;
         next[3].1 = "1";
         let Ok(Start::Rendezvous { at: other, .. }) = of(&next) else { panic!() };
-        assert_ne!(at.ports, other.ports, "another step");
+        assert_ne!(at, other, "another step");
     }
 
     #[test]
@@ -363,7 +371,7 @@ mod tests {
             ("OMPI_COMM_WORLD_LOCAL_SIZE", "2"),
         ];
         let Ok(Start::Rendezvous { at, by, .. }) = of(&here) else { panic!() };
-        assert_eq!((&*at.host, by), ("127.0.0.1", By::OpenMpi));
+        assert_eq!((&*at.places[0].0, by), ("127.0.0.1", By::OpenMpi));
         let mut apart = here;
         apart[2].1 = "1";
         let why = of(&apart).unwrap_err();

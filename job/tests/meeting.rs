@@ -33,8 +33,7 @@ fn service(size: usize, within: Duration) -> Service {
 /// Lets a process meet the others, and reports how that went.
 fn meets(environment: Environment, within: Duration) -> Result<Members, JobError> {
     let place = Place::find_in(&environment, within)?.expect("it is in a job");
-    let address = format!("address of {}", place.rank());
-    place.meet(&address)
+    place.meet()
 }
 
 #[test]
@@ -49,9 +48,12 @@ fn all_processes_learn_the_addresses_of_all_and_end_together() {
                     let members = meets(environment(rank, SIZE, port, "secret"), LONG);
                     let members = members.expect("all come");
                     assert_eq!(members.rank(), rank);
-                    for (of, card) in members.cards().iter().enumerate() {
-                        assert_eq!(card.address, format!("address of {of}"));
-                        assert_eq!(card.machine, members.cards()[0].machine);
+                    assert!(members.are_on_one_machine());
+                    for round in 0..3 {
+                        let all = members.exchange(&format!("{rank} in {round}"));
+                        let expected: Vec<_> =
+                            (0..SIZE).map(|of| format!("{of} in {round}")).collect();
+                        assert_eq!(all.expect("all tell"), expected);
                     }
                     let key = members.key();
                     members.finish().expect("all finish");
@@ -184,12 +186,14 @@ fn the_end_of_a_process_is_told_to_the_others_at_once() {
                 let (told, hears) = mpsc::channel();
                 let place = Place::find_in(&environment(rank, 3, port, "secret"), LONG);
                 let place = place.expect("it makes sense").expect("it is in a job");
-                let members = place.meet_and_watch("", move |who| _ = told.send(who));
+                let members = place.meet_and_watch(move |who| _ = told.send(who));
                 let members = members.expect("all come");
                 if rank == 1 {
                     return; // without a word
                 }
                 assert_eq!(hears.recv_timeout(LONG), Ok(Some(1)));
+                let why = members.exchange("").unwrap_err();
+                assert!(matches!(why, JobError::Ended { rank: 1 }), "{why}");
                 let why = members.finish().unwrap_err();
                 assert!(matches!(why, JobError::Ended { rank: 1 }), "{why}");
             });
@@ -298,7 +302,8 @@ fn processes_that_a_launcher_with_pmi_has_started_meet_by_it() {
                     ];
                     let owned = variables.into_iter().map(|(name, value)| (name.to_owned(), value));
                     let members = meets(owned.collect(), LONG).expect("all come");
-                    assert_eq!(members.cards()[2].address, "address of 2");
+                    let all = members.exchange(&rank.to_string()).expect("all tell");
+                    assert_eq!(all, ["0", "1", "2", "3"]);
                     members.finish().expect("all finish");
                 });
             }

@@ -1,8 +1,9 @@
 //! A process's side of the rendezvous.
 
-use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::lines::Lines;
@@ -20,6 +21,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Joined {
     /// The cards of all processes, by their ranks.
     pub cards: Vec<String>,
+    within: Duration,
     lines: TcpStream,
     heard: Arc<Heard>,
 }
@@ -31,8 +33,10 @@ struct Heard {
     changed: Condvar,
 }
 
-#[derive(Clone, Default, Debug)]
+#[derive(Default, Debug)]
 struct News {
+    /// What all have told, each time that they did.
+    told: VecDeque<Vec<String>>,
     /// The processes that have ended without being done.
     ended: Vec<usize>,
     /// Whether all are done.
@@ -71,7 +75,9 @@ pub fn join(
     loop {
         for place in places {
             match attempt(rank, place, card, terms, deadline) {
-                Ok(Attempt::Joined(lines, cards)) => return Joined::new(lines, cards, notice),
+                Ok(Attempt::Joined(lines, cards)) => {
+                    return Joined::new(lines, cards, terms.within, notice);
+                }
                 Ok(Attempt::Refused(why)) => return Err(JobError::Refused { rank, why }),
                 Ok(Attempt::Elsewhere(why)) => last = why,
                 // That nobody listens there says less than what somebody has said.
@@ -147,33 +153,19 @@ impl Joined {
     fn new(
         mut lines: Lines,
         cards: Vec<String>,
+        within: Duration,
         notice: impl Fn(Option<usize>) + Send + 'static,
     ) -> Result<Self, JobError> {
+        let size = cards.len();
         let system = |source| JobError::System { what: "watching the other processes", source };
         let stream = lines.stream().try_clone().map_err(system)?;
         let heard = Arc::new(Heard::default());
         let hears = heard.clone();
         let body = move || {
             loop {
-                let line = lines.read(None);
-                let mut news = hears.news.lock().unwrap_or_else(PoisonError::into_inner);
-                let told = match line.as_deref() {
-                    Ok("over") => {
-                        news.over = true;
-                        None
-                    }
-                    Ok(line) => match line.strip_prefix("ended ").map(str::parse) {
-                        Some(Ok(rank)) => {
-                            news.ended.push(rank);
-                            Some(Some(rank))
-                        }
-                        _ => None,
-                    },
-                    Err(_) => {
-                        news.lost = true;
-                        (!news.over).then_some(None)
-                    }
-                };
+                let heard = hear(&mut lines, size);
+                let mut news = hears.lock();
+                let told = news.add(heard);
                 let lost = news.lost;
                 drop(news);
                 hears.changed.notify_all();
@@ -187,30 +179,109 @@ impl Joined {
         };
         let thread = std::thread::Builder::new().name("job-watch".to_owned());
         thread.spawn(body).map_err(system)?;
-        Ok(Self { cards, lines: stream, heard })
+        Ok(Self { cards, within, lines: stream, heard })
     }
 
-    /// Says that this process is done, and waits until all are, or one has ended without being so.
+    /// The address of this host by which it reaches the service.
+    pub fn own_ip(&self) -> Option<IpAddr> {
+        self.lines.local_addr().ok().map(|address| address.ip().to_canonical())
+    }
+
+    /// Tells all others a line of text, and returns what all have told, when all have.
+    ///
+    /// # Errors
+    /// When a process has ended, or the service has, or not all have told something in time.
+    pub fn exchange(&self, text: &str) -> Result<Vec<String>, JobError> {
+        let written = (&self.lines).write_all(format!("tell {text}\n").as_bytes());
+        written.map_err(|_| JobError::ServiceEnded)?;
+        let waits = |news: &mut News| news.told.is_empty() && !news.is_broken();
+        let waited = self.heard.changed.wait_timeout_while(self.heard.lock(), self.within, waits);
+        let (mut news, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if let Some(told) = news.told.pop_front() {
+            return Ok(told);
+        }
+        news.broken()?;
+        Err(JobError::Silent { within: self.within })
+    }
+
+    /// Says that this process is done, and waits until all are.
     ///
     /// # Errors
     /// When a process has ended, or the service has.
     pub fn finish(self) -> Result<(), JobError> {
-        use std::io::Write;
         let _ = (&self.lines).write_all(b"bye\n");
-        let news = self.heard.news.lock().unwrap_or_else(PoisonError::into_inner);
-        let goes_on = |news: &mut News| !news.over && !news.lost && news.ended.is_empty();
-        let news = self.heard.changed.wait_while(news, goes_on);
-        let news = news.unwrap_or_else(PoisonError::into_inner).clone();
-        match (news.over, news.ended.first()) {
-            (_, Some(&rank)) => Err(JobError::Ended { rank }),
-            (true, None) => Ok(()),
-            (false, None) => Err(JobError::ServiceEnded),
-        }
+        let waits = |news: &mut News| !news.over && !news.is_broken();
+        let waited = self.heard.changed.wait_while(self.heard.lock(), waits);
+        waited.unwrap_or_else(PoisonError::into_inner).broken()
     }
 }
 
 impl Drop for Joined {
     fn drop(&mut self) {
         let _ = self.lines.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+/// Something that the service says once all have met.
+enum Said {
+    Told(Vec<String>),
+    Ended(usize),
+    Over,
+    Nonsense,
+    /// The service has ended.
+    Nothing,
+}
+
+fn hear(lines: &mut Lines, size: usize) -> Said {
+    let Ok(line) = lines.read(None) else { return Said::Nothing };
+    if line == "over" {
+        return Said::Over;
+    }
+    if let Some(Ok(rank)) = line.strip_prefix("ended ").map(str::parse) {
+        return Said::Ended(rank);
+    }
+    if line != format!("told {size}") {
+        return Said::Nonsense;
+    }
+    let all: io::Result<_> = (0..size).map(|_| lines.read(None)).collect();
+    all.map_or(Said::Nothing, Said::Told)
+}
+
+impl Heard {
+    fn lock(&self) -> MutexGuard<'_, News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl News {
+    /// Adds something. Returns whose end it is, if it is one: that of the service for `None`.
+    fn add(&mut self, said: Said) -> Option<Option<usize>> {
+        match said {
+            Said::Told(all) => self.told.push_back(all),
+            Said::Over => self.over = true,
+            Said::Nonsense => {}
+            Said::Ended(rank) => {
+                self.ended.push(rank);
+                return Some(Some(rank));
+            }
+            Said::Nothing => {
+                self.lost = true;
+                return (!self.over).then_some(None);
+            }
+        }
+        None
+    }
+
+    fn is_broken(&self) -> bool {
+        self.lost || !self.ended.is_empty()
+    }
+
+    /// Who has ended, as an error.
+    fn broken(&self) -> Result<(), JobError> {
+        match self.ended.first() {
+            Some(&rank) => Err(JobError::Ended { rank }),
+            None if self.lost && !self.over => Err(JobError::ServiceEnded),
+            None => Ok(()),
+        }
     }
 }

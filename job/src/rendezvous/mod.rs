@@ -9,12 +9,15 @@
 //! | service | `nonce NONCE PROOF` | or `refused WHY` |
 //! | process | `card PROOF CARD` | |
 //! | service | `cards COUNT`, and the cards in the order of ranks | when all have come; or `failed WHY` |
+//! | process | `tell TEXT` | as often as it likes, and all equally often |
+//! | service | `told COUNT`, and the texts in the order of ranks | when all have told one |
 //! | process | `bye` | it is done, and does not mind the end of others |
 //! | service | `over` | all have said so |
 //! | service | `ended RANK` | that process has ended without a `bye` |
 //!
 //! The connections stay until the end of the job, so that each process hears of the end of others.
-//! For a job of n processes 6n lines and the n cards to each of the n go over them.
+//! In a job of n processes the service takes 3n lines to begin with and n each time that all tell
+//! something, and sends as many, of which n have the n cards or texts.
 
 mod client;
 mod lines;

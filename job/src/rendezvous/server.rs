@@ -1,7 +1,7 @@
 //! The service that processes meet at. Process 0 runs it, or whoever starts the processes.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -51,6 +51,8 @@ struct State {
 #[derive(Debug)]
 struct Member {
     card: String,
+    /// What it tells all others, until all have told something.
+    tells: Option<String>,
     stream: TcpStream,
     from: SocketAddr,
     /// Whether the process is done, or its connection has ended.
@@ -83,6 +85,14 @@ impl Service {
     /// The address that it listens to.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address of this host by which a process of another host has come, if one has.
+    pub fn seen_as(&self) -> Option<IpAddr> {
+        let state = self.shared.lock();
+        let streams = state.members.iter().flatten().map(|member| &member.stream);
+        let addresses = streams.filter_map(|stream| stream.local_addr().ok());
+        addresses.map(|address| address.ip().to_canonical()).find(|ip| !ip.is_loopback())
     }
 
     /// Has all processes that have come, and that come yet, end with an error.
@@ -211,16 +221,40 @@ impl Shared {
         if let Err(why) = self.enter(rank, size, card, &lines, from)? {
             return lines.write(&format!("refused {why}"), within());
         }
-        // From here on the process says no more than that it is done.
-        let said = lines.read(None);
-        let done = matches!(said.as_deref(), Ok("bye"));
-        self.leave(rank, done);
-        if done {
-            // The connection stays until the other side ends it.
-            let _ = lines.read(None);
-            self.leave(rank, false);
+        loop {
+            match lines.read(None).as_deref() {
+                Ok("bye") => break self.leave(rank, true),
+                Ok(line) if line.starts_with("tell ") => self.take(rank, &line["tell ".len()..]),
+                _ => return Ok(self.leave(rank, false)),
+            }
         }
+        // The connection stays until the other side ends it.
+        let _ = lines.read(None);
+        self.leave(rank, false);
         Ok(())
+    }
+
+    /// Takes what a process tells all others, and passes it on when all have told something.
+    fn take(&self, rank: usize, text: &str) {
+        let mut state = self.lock();
+        if !state.complete {
+            return;
+        }
+        if let Some(member) = &mut state.members[rank] {
+            member.tells = Some(text.to_owned());
+        }
+        if state.members.iter().flatten().any(|member| member.tells.is_none()) {
+            return;
+        }
+        let mut all = format!("told {}", self.terms.size);
+        for member in state.members.iter_mut().flatten() {
+            all.push('\n');
+            all.push_str(&member.tells.take().unwrap_or_default());
+        }
+        let streams = streams(&state);
+        let _telling = self.telling();
+        drop(state);
+        tell(&streams, &all);
     }
 
     /// Enters a process, and tells all their cards when it is the last one. The inner error is for
@@ -251,8 +285,8 @@ impl Shared {
             let before = before.from;
             return Ok(Err(format!("process {rank} has come already, from {before}")));
         }
-        state.members[rank] =
-            Some(Member { card: card.to_owned(), stream, from, done: false, ended: false });
+        let (card, tells) = (card.to_owned(), None);
+        state.members[rank] = Some(Member { card, tells, stream, from, done: false, ended: false });
         if state.members.iter().any(Option::is_none) {
             return Ok(Ok(()));
         }

@@ -15,6 +15,9 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
+    /// The process could not find the others of its job, or not end with them.
+    #[error(transparent)]
+    Job(#[from] doorbell_job::JobError),
     /// A process could not become part of the world.
     #[error("process {rank} could not join: {why}")]
     Join {
@@ -95,6 +98,7 @@ impl RunError {
                 why.is_some_and(|why| why.gone().is_some())
             }
             Self::Join { why, .. } => matches!(why, JoinError::Missing { .. }),
+            Self::Job(why) => matches!(why, doorbell_job::JobError::Ended { .. }),
             _ => false,
         }
     }

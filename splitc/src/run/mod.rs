@@ -2,12 +2,14 @@
 //! others started.
 
 mod error;
+mod launched;
 mod member;
 mod processes;
 mod threads;
 
 use std::time::Duration;
 
+use doorbell_job::Place;
 pub use error::{BoxError, RunError};
 
 use crate::config::{Carrier, Config};
@@ -38,6 +40,7 @@ enum Mode {
     Threads(usize),
     Processes(usize),
     Member(Membership),
+    Launched,
 }
 
 /// Runs a program in every process of a world that environment variables describe: see
@@ -91,10 +94,13 @@ impl Job {
     /// | variable | |
     /// |---|---|
     /// | `DOORBELL_RANK`, `DOORBELL_ADDRESSES` | the rank of this process, and the addresses of all, with commas between: a [member](Self::member) |
+    /// | `DOORBELL_RANK`, `DOORBELL_SIZE`, `DOORBELL_RENDEZVOUS`, `DOORBELL_SECRET`; or those of a launcher | a process of a job: see [`doorbell_job`] |
     /// | `DOORBELL_PROCESSES` | how many [processes](Self::processes) |
     /// | `DOORBELL_THREADS` | how many [threads](Self::threads); as many as there are processors, if nothing is said |
-    /// | `DOORBELL_DEVICE` | the [device](Self::device) |
+    /// | `DOORBELL_DEVICE` | the [device](Self::device); for processes that a launcher has started, shared memory if they are on one machine, and UDP if not |
     /// | `DOORBELL_KEY` | the [key](Config::key) of members, a hexadecimal number |
+    /// | `DOORBELL_SPIN` | for how many microseconds a process that waits [spins](Config::spin) |
+    /// | `DOORBELL_WITHIN` | how many seconds all processes together may take to [start](Config::start) |
     /// | `DOORBELL_CARRIER` | the [carrier](crate::Carrier): mapped, one-sided, messages, mixed |
     ///
     /// # Errors
@@ -107,13 +113,8 @@ impl Job {
                 let variable = "DOORBELL_ADDRESSES";
                 return Err(RunError::Environment { variable, found, expected });
             }
-            (Some(rank), None) => {
-                let expected =
-                    "DOORBELL_ADDRESSES must say where all processes are, this one among them";
-                let (variable, found) = ("DOORBELL_RANK", rank.to_string());
-                return Err(RunError::Environment { variable, found, expected });
-            }
-            (None, None) => match (count("DOORBELL_PROCESSES")?, count("DOORBELL_THREADS")?) {
+            _ if Place::is_given()? => Self::new(Mode::Launched),
+            _ => match (count("DOORBELL_PROCESSES")?, count("DOORBELL_THREADS")?) {
                 (Some(count), _) => Self::processes(count),
                 (None, Some(count)) => Self::threads(count),
                 (None, None) => Self::threads(processors()),
@@ -126,6 +127,12 @@ impl Job {
             let key = u64::from_str_radix(&found, 16);
             let wrong = |_| environment("DOORBELL_KEY", found, "a hexadecimal number of 64 bits");
             job.config.key = key.map_err(wrong)?;
+        }
+        if let Some(micros) = number("DOORBELL_SPIN")? {
+            job.config.spin = Duration::from_micros(micros as u64);
+        }
+        if let Some(seconds) = number("DOORBELL_WITHIN")? {
+            job.config.start = Duration::from_secs(seconds as u64);
         }
         if let Some(found) = text("DOORBELL_CARRIER") {
             let carrier = found.parse();
@@ -190,6 +197,11 @@ impl Job {
                 let membership = Membership { device: self.device, ..membership };
                 member::run(&membership, &self.config, &program)
             }
+            Mode::Launched => match Place::find(self.config.start)? {
+                Some(place) => launched::run(place, self.device.as_deref(), self.config, &program),
+                // The variables are gone that said so.
+                None => threads::run(1, self.device.as_deref(), self.config, &program),
+            },
         }
     }
 }

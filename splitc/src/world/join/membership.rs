@@ -46,6 +46,9 @@ pub enum JoinError {
         /// The error of the last attempt.
         why: String,
     },
+    /// The processes of a job that a launcher has started could not tell each other their addresses.
+    #[error(transparent)]
+    Job(doorbell_job::JobError),
     /// Another process ended before it had joined.
     #[error("process {rank} ended with {status} before it had joined")]
     Ended {

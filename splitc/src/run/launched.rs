@@ -1,0 +1,85 @@
+//! Jobs whose processes a launcher has started: `doorbell run`, Hydra, Slurm, Open MPI's `mpiexec`,
+//! or whoever sets the variables that [`doorbell_job`] reads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use doorbell_job::{Members, Place};
+
+use super::member::{joined, on_thread, open, play};
+use super::{BoxError, RunError};
+use crate::config::Config;
+use crate::world::{JoinError, World};
+
+/// How long a process may go on after another has ended without being done. In this time it learns
+/// so from its own operations, and ends with their errors.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The exit code of a process that ends because another has: `EX_UNAVAILABLE` of `sysexits.h`.
+const SECONDARY: i32 = 69;
+
+/// Runs a program in the process of a job that is at a place.
+pub(super) fn run<T, F>(
+    place: Place,
+    device: Option<&str>,
+    mut config: Config,
+    program: &F,
+) -> Result<T, RunError>
+where
+    T: Send,
+    F: AsyncFn(World) -> Result<T, BoxError> + Sync,
+{
+    let (rank, size) = (place.rank(), place.size());
+    let over = Arc::new(AtomicBool::new(false));
+    let seen = over.clone();
+    let members = place.meet_and_watch(move |who| end_after(who, (rank, seen.clone())))?;
+    if members.key() != 0 {
+        config.key = members.key();
+    }
+    let device = chosen(device, &members);
+    tracing::debug!(rank, size, device, "the processes of the job have met");
+    let (config, shown) = (&config, &members);
+    let played = std::thread::scope(|scope| {
+        on_thread(scope, rank, move || {
+            let join = async || {
+                let nic = open(rank, &device, (config, size)).await?;
+                let all = shown.exchange(&nic.address().to_string()).map_err(JoinError::Job)?;
+                World::join_on(&nic, rank, &all, config).await
+            };
+            play(rank, join, program)
+        })
+        .and_then(|thread| joined(rank, thread.join()))
+    });
+    over.store(true, Ordering::Relaxed);
+    let value = played?;
+    members.finish()?;
+    Ok(value)
+}
+
+/// The device that a process opens: the one that was named; shared memory where all processes are
+/// on one machine; and UDP where they are not, at the address by which the others reach this host.
+fn chosen(device: Option<&str>, members: &Members) -> String {
+    match (device, members.own_ip()) {
+        (Some(device), _) => device.to_owned(),
+        (None, _) if members.are_on_one_machine() => "shm".to_owned(),
+        (None, Some(ip)) if ip.is_ipv6() => format!("udp:[{ip}]:0"),
+        (None, Some(ip)) => format!("udp:{ip}:0"),
+        (None, None) => "udp:127.0.0.1:0".to_owned(),
+    }
+}
+
+/// Ends this process some time after another, or the rendezvous, has ended, unless it is done by
+/// then: it may compute for hours before it needs the other one.
+fn end_after(who: Option<usize>, (rank, over): (usize, Arc<AtomicBool>)) {
+    let ends = move || {
+        std::thread::sleep(GRACE);
+        if !over.load(Ordering::Relaxed) {
+            let who = who.map_or("the rendezvous".to_owned(), |who| format!("process {who}"));
+            eprintln!("process {rank} ends, since {who} has ended before the job was over");
+            std::process::exit(SECONDARY);
+        }
+    };
+    // Without a thread, the process ends when it notices by itself.
+    let _ = std::thread::Builder::new().name("job-end".to_owned()).spawn(ends);
+}
