@@ -31,8 +31,13 @@ pub fn there(
         "IFS= read -r DOORBELL_SECRET && export DOORBELL_SECRET && cd {here} || exit 127; "
     );
     let script = if is_first {
-        // Process 0 has the rest of the input.
-        format!("{begin}exec env {set} {run}")
+        // Process 0 has the rest of the input, whose end says nothing of the launcher's. When that
+        // has gone, so has the server of ssh that has started the shell.
+        format!(
+            "{begin}exec 3<&0; env {set} {run} <&3 3<&- & p=$!; \
+             {{ while kill -0 $PPID; do sleep 1; done; kill -TERM $p; }} >/dev/null 2>&1 & w=$!; \
+             wait $p; s=$?; kill $w 2>/dev/null; exit $s"
+        )
     } else {
         // The input of the others ends with the launcher, and they with that.
         format!(

@@ -1,0 +1,197 @@
+//! A program of Split-C is started by `doorbell run`, by Hydra and over ssh; and what is told when a
+//! process fails, does not come, or is ended.
+//!
+//! The program is this file's own: each test starts it again, and the processes of the job run
+//! [`part_of_a_job`] in it.
+
+mod program;
+mod ssh;
+
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
+
+use doorbell_kit::judges::Judge;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use program::{Started, gone, program};
+
+/// Runs what a process of a job does, which the variable `PART` names.
+#[test]
+#[ignore = "it is what the processes run that the other tests start"]
+fn part_of_a_job() {
+    program::play();
+}
+
+/// The command `doorbell run` with options, behind which programs follow.
+fn doorbell_run(options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_doorbell"));
+    command.arg("run").args(options);
+    command
+}
+
+fn finished(command: &mut Command) -> (Output, String) {
+    let output = command.output().expect("the command runs");
+    let said = [&output.stdout[..], &output.stderr[..]].concat();
+    (output, String::from_utf8(said).expect("text"))
+}
+
+/// The lines that processes have printed of themselves, sorted.
+fn lines(said: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = said.lines().filter(|line| line.contains("process ")).collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn doorbell_run_starts_the_processes_of_a_split_c_program() {
+    for device in [&[][..], &["--device", "udp:127.0.0.1:0"]] {
+        let options = [&["-n", "3"], device].concat();
+        let (output, said) = finished(doorbell_run(&options).args(program("sum")));
+        assert!(output.status.success(), "{said}");
+        let expected = ["process 0 of 3: sum 3", "process 1 of 3: sum 3", "process 2 of 3: sum 3"];
+        assert_eq!(lines(&said), expected, "{said}");
+    }
+}
+
+#[test]
+fn each_line_of_output_begins_with_its_process_on_request() {
+    let (output, said) = finished(doorbell_run(&["-n", "2", "--prefix"]).args(program("sum")));
+    assert!(output.status.success(), "{said}");
+    assert_eq!(lines(&said), ["0: process 0 of 2: sum 1", "1: process 1 of 2: sum 1"], "{said}");
+}
+
+#[test]
+fn several_programs_are_one_job() {
+    let mut command = doorbell_run(&["-n", "1"]);
+    command.args(program("sum")).args([":", "-n", "2"]).args(program("sum"));
+    let (output, said) = finished(&mut command);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(lines(&said).len(), 3, "{said}");
+}
+
+#[test]
+fn standard_input_goes_to_process_0() {
+    let mut command = doorbell_run(&["-n", "2", "--prefix", "sh", "-c", "cat; echo end"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut input = child.stdin.take().expect("a pipe");
+    input.write_all(b"a line\n").expect("it is taken");
+    drop(input);
+    let output = child.wait_with_output().expect("it ends");
+    let mut said: Vec<_> = std::str::from_utf8(&output.stdout).expect("text").lines().collect();
+    said.sort_unstable();
+    assert_eq!(said, ["0: a line", "0: end", "1: end"]);
+}
+
+#[test]
+fn the_failure_of_one_process_ends_the_job_with_its_status() {
+    let script = ["sh", "-c", "exit 7"];
+    let mut command = doorbell_run(&["-n", "1"]);
+    command.args(["sleep", "1000", ":"]).args(script);
+    let (output, said) = finished(&mut command);
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    let expected = "process 1 (sh) ended with exit status: 7; the others are ended";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn a_panic_of_one_process_is_told_and_ends_the_others() {
+    let (output, said) = finished(doorbell_run(&["-n", "3"]).args(program("panics")));
+    assert_eq!(output.status.code(), Some(101), "{said}");
+    assert!(said.contains("process 1 panics here"), "{said}");
+    assert!(said.contains("doorbell: process 1 ("), "{said}");
+}
+
+#[test]
+fn a_process_that_does_not_come_is_named() {
+    let mut command = doorbell_run(&["-n", "2", "--within", "1"]);
+    command.args(program("sum")).args([":", "true"]);
+    let (output, said) = finished(&mut command);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("1 of 3 processes have not come within 1s: 2"), "{said}");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let (output, said) = finished(doorbell_run(&["-n", "2", "./not-there"]).arg("x"));
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("executing ./not-there: No such file"), "{said}");
+}
+
+#[test]
+fn signals_are_passed_on_and_end_the_job() {
+    let mut command = doorbell_run(&["-n", "2"]);
+    let mut started = Started::start(command.args(program("waits")));
+    let pids = started.pids(2);
+    kill(Pid::from_raw(started.id()), Signal::SIGTERM).expect("it runs");
+    let ended = started.wait();
+    assert_eq!(ended.code(), Some(128 + 15));
+    pids.into_iter().for_each(gone);
+}
+
+#[test]
+fn nothing_is_left_behind_when_the_launcher_is_killed() {
+    let mut command = doorbell_run(&["-n", "2"]);
+    let mut started = Started::start(command.args(program("waits")));
+    let pids = started.pids(2);
+    kill(Pid::from_raw(started.id()), Signal::SIGKILL).expect("it runs");
+    assert_eq!(started.wait().signal(), Some(9));
+    pids.into_iter().for_each(gone);
+}
+
+#[test]
+fn variables_without_sense_are_named() {
+    for (name, value, expected) in [
+        ("DOORBELL_SIZE", "none", "DOORBELL_SIZE is `none`: a decimal number"),
+        ("DOORBELL_RENDEZVOUS", "here", "DOORBELL_RENDEZVOUS is `here`: HOST:PORT"),
+        ("DOORBELL_RANK", "2", "ranks go from 0 to 2-1"),
+    ] {
+        let [own, arguments @ ..] = &program("sum")[..] else { panic!("it has a name") };
+        let mut command = Command::new(own);
+        command.args(arguments);
+        for (known, usual) in
+            [("DOORBELL_RANK", "0"), ("DOORBELL_SIZE", "2"), ("DOORBELL_RENDEZVOUS", "127.0.0.1:1")]
+        {
+            command.env(known, if known == name { value } else { usual });
+        }
+        let (output, said) = finished(&mut command);
+        assert!(!output.status.success(), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+/// MPICH's launcher, which speaks PMI-1.
+const HYDRA: Judge = Judge {
+    name: "mpiexec.hydra",
+    install: "apt-get install mpich",
+    probe: &["mpiexec.hydra", "--version"],
+};
+
+#[test]
+fn hydra_starts_the_same_program() {
+    if !HYDRA.is_here() {
+        return;
+    }
+    for count in [2, 5] {
+        let mut command = Command::new("mpiexec.hydra");
+        command.args(["-n", &count.to_string()]).args(program("sum"));
+        let (output, said) = finished(&mut command);
+        assert!(output.status.success(), "{said}");
+        let sum: i32 = (0..count).sum();
+        let expected: Vec<_> =
+            (0..count).map(|rank| format!("process {rank} of {count}: sum {sum}")).collect();
+        assert_eq!(lines(&said), expected, "{said}");
+    }
+}
+
+#[test]
+fn hydra_ends_a_job_of_which_one_process_fails() {
+    if !HYDRA.is_here() {
+        return;
+    }
+    let mut command = Command::new("mpiexec.hydra");
+    let (output, said) = finished(command.args(["-n", "3"]).args(program("panics")));
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("process 1 panics here"), "{said}");
+}

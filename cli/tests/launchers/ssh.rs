@@ -1,0 +1,130 @@
+//! Processes that `doorbell run` starts over ssh: this machine's, by a server of its own on the
+//! loopback.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use doorbell_kit::judges::{Judge, Scratch};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::program::{Started, gone, program};
+use super::{doorbell_run, finished, lines};
+
+const SSH: Judge = Judge {
+    name: "sshd",
+    install: "apt-get install openssh-server openssh-client",
+    probe: &["sh", "-c", "test -x /usr/sbin/sshd && ssh -V"],
+};
+
+/// A server of ssh, and the command that runs others by it.
+struct Server {
+    child: Child,
+    ssh: String,
+    _files: Scratch,
+}
+
+impl Server {
+    /// Starts one, whose only key is new.
+    fn start() -> Self {
+        let files = Scratch::new();
+        let folder = files.path();
+        for key in ["host", "user"] {
+            let path = folder.join(key);
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&path);
+            assert!(keygen.status().expect("it comes with ssh").success());
+        }
+        fs::copy(folder.join("user.pub"), folder.join("authorized")).expect("both are there");
+        // sshd wants it, and makes it only where it is started by the system.
+        fs::create_dir_all("/run/sshd").expect("tests are run by root");
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+        let port = port.expect("a port is free").port();
+        let option = |name: &str, file: &str| format!("{name}={}", folder.join(file).display());
+        let child = Command::new("/usr/sbin/sshd")
+            .args(["-D", "-e", "-f", "/dev/null", "-p", &port.to_string()])
+            .args(["-o", "ListenAddress=127.0.0.1", "-o", "UsePAM=no", "-o", "StrictModes=no"])
+            .args(["-o", "PermitRootLogin=yes", "-o", "PidFile=none"])
+            .args(["-o", &option("HostKey", "host")])
+            .args(["-o", &option("AuthorizedKeysFile", "authorized")])
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it is installed");
+        let ssh = format!(
+            "ssh -F none -p {port} -i {} -o BatchMode=yes -o StrictHostKeyChecking=no -o \
+             UserKnownHostsFile=/dev/null -o LogLevel=ERROR",
+            folder.join("user").display()
+        );
+        let server = Self { child, ssh, _files: files };
+        server.wait_until_it_listens(port);
+        server
+    }
+
+    fn wait_until_it_listens(&self, port: u16) {
+        let until = Instant::now() + doorbell_kit::PATIENCE;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < until, "sshd does not listen");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+}
+
+#[test]
+fn processes_on_other_hosts_are_started_by_ssh() {
+    if !SSH.is_here() {
+        return;
+    }
+    let server = Server::start();
+    for hosts in ["127.0.0.1", "localhost:1,127.0.0.1:2", "127.0.0.1:2,localhost:1"] {
+        let options = ["-n", "3", "--hosts", hosts, "--ssh", &server.ssh];
+        let (output, said) = finished(doorbell_run(&options).args(program("sum")));
+        assert!(output.status.success(), "{hosts}: {said}");
+        assert_eq!(lines(&said).len(), 3, "{hosts}: {said}");
+        assert!(lines(&said).iter().all(|line| line.ends_with("of 3: sum 3")), "{hosts}: {said}");
+    }
+}
+
+#[test]
+fn standard_input_goes_to_process_0_on_another_host_and_the_secret_is_no_part_of_it() {
+    if !SSH.is_here() {
+        return;
+    }
+    let server = Server::start();
+    let script = r#"cat; test -n "$DOORBELL_SECRET" && echo "end of $DOORBELL_RANK it's""#;
+    let options = ["-n", "2", "--hosts", "127.0.0.1", "--ssh", &server.ssh, "sh", "-c", script];
+    let mut command = doorbell_run(&options);
+    let input = Scratch::new();
+    let path = input.path().join("input");
+    fs::write(&path, "a line\n").expect("there is room");
+    command.stdin(fs::File::open(Path::new(&path)).expect("it is there"));
+    let (output, said) = finished(&mut command);
+    assert!(output.status.success(), "{said}");
+    let mut all: Vec<_> = said.lines().collect();
+    all.sort_unstable();
+    assert_eq!(all, ["a line", "end of 0 it's", "end of 1 it's"]);
+}
+
+#[test]
+fn nothing_is_left_on_other_hosts_when_the_launcher_is_killed() {
+    if !SSH.is_here() {
+        return;
+    }
+    let server = Server::start();
+    let mut command = doorbell_run(&["-n", "2", "--hosts", "127.0.0.1", "--ssh", &server.ssh]);
+    let mut started = Started::start(command.args(program("waits")));
+    let pids = started.pids(2);
+    assert_eq!(pids.len(), 2);
+    kill(Pid::from_raw(started.id()), Signal::SIGKILL).expect("it runs");
+    started.wait();
+    pids.into_iter().for_each(gone);
+}
