@@ -154,6 +154,11 @@ struct ActiveMessages;
 #[doc = include_str!("../docs/split-c.md")]
 struct SplitC;
 
+/// The program of the guide to jobs is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/jobs.md")]
+struct Jobs;
+
 /// The programs of the guide to byte streams are compiled and run with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/byte-streams.md")]
