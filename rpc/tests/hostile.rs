@@ -140,8 +140,9 @@ async fn words_and_payloads_without_sense_disturb_nobody(device: &str) {
 // The handler that had begun first was forgotten, and ran for as long as the server.
 async fn calls_that_are_sent_twice_end_with_their_connection(device: &str) {
     let (server, stranger, peer) = server_and_stranger(device).await;
-    let welcome = peer.call(HELLO, [1, 81, 0]).await.expect("it answers");
-    let [_, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    let welcome = peer.call(HELLO, [VERSION, 81, 0]).await.expect("it answers");
+    let [version, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    assert_eq!(version, VERSION);
     for call in [0, 1, 0, 1, 0] {
         let head = [session, call, number_of("mixed/forever"), 0, 0, 0];
         peer.request(CALL, head).await.expect("it is sent");
@@ -156,15 +157,16 @@ async fn calls_that_are_sent_twice_end_with_their_connection(device: &str) {
 // The word was lost that came before the handler had begun to wait.
 async fn calls_that_are_given_up_at_once_are_stopped(device: &str) {
     let (server, _stranger, peer) = server_and_stranger(device).await;
-    let welcome = peer.call(HELLO, [1, 82, 0]).await.expect("it answers");
-    let [_, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    let welcome = peer.call(HELLO, [VERSION, 82, 0]).await.expect("it answers");
+    let [version, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    assert_eq!(version, VERSION);
     for call in 0..40 {
         let head = [session, call, number_of("mixed/forever"), 0, 0, 0];
         peer.request(CALL, head).await.expect("it is sent");
         peer.request(CANCEL, [session, call]).await.expect("it is sent");
     }
     // The server has seen all of that before this.
-    peer.call(HELLO, [1, 82, session]).await.expect("it answers");
+    peer.call(HELLO, [VERSION, 82, session]).await.expect("it answers");
     holds_nothing(|| server.usage()).await;
 }
 
@@ -218,7 +220,8 @@ async fn a_long_body_that_is_given_up_disturbs_no_other(device: &str) {
 async fn a_stream_beyond_its_window_ends_and_its_call_fails(device: &str) {
     let (server, _stranger, peer) = server_and_stranger(device).await;
     let welcome = peer.call(HELLO, [VERSION, 78, 0]).await.expect("it answers");
-    let [_, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    let [version, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    assert_eq!(version, VERSION);
     // Flags: the body is a stream.
     let streams = 1 << 24;
     let head = [session, 0, number_of("sum"), 0, 0, streams];
@@ -234,7 +237,8 @@ async fn a_stream_beyond_its_window_ends_and_its_call_fails(device: &str) {
 async fn bodies_that_are_promised_and_never_sent_hold_up_no_others(device: &str) {
     let (server, _stranger, peer) = server_and_stranger(device).await;
     let welcome = peer.call(HELLO, [VERSION, 79, 0]).await.expect("it answers");
-    let [_, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    let [version, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    assert_eq!(version, VERSION);
     let long = 1_u64 << 26;
     for call in 0..20 {
         let head = [session, call, number_of("add"), 0, 0, long];

@@ -68,7 +68,8 @@ impl ToServer {
         let stranger = Endpoint::open("shm", Handlers::new()).await.expect("shared memory");
         let peer = stranger.connect(self.server.name()).await.expect("the server is there");
         let welcome = peer.call(HELLO, [VERSION, 7, 0]).await.expect("it answers");
-        let [_, session, ..] = welcome.arguments(WELCOME).expect("a welcome");
+        let [version, session, ..] = welcome.arguments(WELCOME).expect("a welcome");
+        assert_eq!(version, VERSION);
         let paths =
             [ECHO.id(), ECHO_INLINE.id(), ADD.id(), MIRROR.id(), ENDLESS.id(), FOREVER.id()];
         let methods = paths.map(|method| number_of(method.path()));
