@@ -31,7 +31,7 @@ const FEWEST: usize = WARM_UP + 4;
 
 /// The most bytes that may be allocated when all calls are over, beyond those after the warm-up.
 /// Kept for later use are memory for bodies, and tables as long as they have ever been.
-const MOST_GROWN: isize = 4 << 20;
+const MOST_GROWN: isize = 16 << 20;
 
 fn time() -> Duration {
     let asked = std::env::var("DOORBELL_SOAK").ok();
