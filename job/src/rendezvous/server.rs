@@ -225,7 +225,10 @@ impl Shared {
             match lines.read(None).as_deref() {
                 Ok("bye") => break self.leave(rank, true),
                 Ok(line) if line.starts_with("tell ") => self.take(rank, &line["tell ".len()..]),
-                _ => return Ok(self.leave(rank, false)),
+                _ => {
+                    self.leave(rank, false);
+                    return Ok(());
+                }
             }
         }
         // The connection stays until the other side ends it.
