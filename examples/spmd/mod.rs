@@ -1,8 +1,10 @@
 //! The common parts of the examples in Split-C: the flags that choose the processes, a stopwatch
 //! that tells computation from communication, the table that is printed, and random numbers.
 
+#[allow(dead_code, reason = "some examples draw no random numbers, or not in every way")]
 mod random;
 
+#[allow(unused_imports, reason = "some examples draw no random numbers")]
 pub use random::Random;
 
 use std::time::{Duration, Instant};
