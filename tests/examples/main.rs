@@ -3,6 +3,7 @@
 //! They are those that `cargo test` has built; `cargo test --test examples` takes what is there.
 //! None needs privileges, and so none has any: if this is root, an ordinary user runs them.
 
+mod jobs;
 mod printed;
 mod program;
 

@@ -1,5 +1,6 @@
 //! An example under way.
 
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Deref;
 use std::os::unix::fs::chown;
@@ -53,6 +54,32 @@ impl Drop for Folder {
     }
 }
 
+/// What starts an example: itself, or a launcher with a number of processes.
+#[derive(Clone, Copy, Debug)]
+pub enum Starter {
+    Itself,
+    DoorbellRun(usize),
+    Hydra(usize),
+}
+
+impl Starter {
+    /// The command that starts a program. `built` is the folder of the programs that Cargo builds,
+    /// and `own` a folder to which they are copied first, if there is one.
+    fn command(self, program: PathBuf, built: &Path, own: Option<&Path>) -> Vec<OsString> {
+        let (launcher, count) = match self {
+            Self::Itself => return vec![program.into()],
+            Self::DoorbellRun(count) => {
+                let path = built.join("doorbell");
+                assert!(path.exists(), "{} is built by -p doorbell-cli", path.display());
+                let path = own.map_or_else(|| path.clone(), |own| copied(&path, own));
+                (vec![path.into(), "run".into()], count)
+            }
+            Self::Hydra(count) => (vec!["mpiexec.hydra".into()], count),
+        };
+        [launcher, vec!["-n".into(), count.to_string().into(), program.into()]].concat()
+    }
+}
+
 /// A process of an example, and those that it starts. They are killed when this is dropped.
 pub struct Program {
     what: String,
@@ -67,10 +94,21 @@ pub struct Program {
 impl Program {
     /// Starts an example in a folder. What it says anywhere is its output.
     pub fn start(place: &Namespace, folder: &Path, example: &str, arguments: &[String]) -> Self {
+        Self::start_by(Starter::Itself, place, folder, example, arguments)
+    }
+
+    /// Starts an example in a folder, by itself or by a launcher.
+    pub fn start_by(
+        starter: Starter,
+        place: &Namespace,
+        folder: &Path,
+        example: &str,
+        arguments: &[String],
+    ) -> Self {
         let what = [&[example.to_owned()], arguments].concat().join(" ");
         // This program is in `deps`, beside which Cargo puts them.
-        let own = std::env::current_exe().expect("a test is a program");
-        let built = own.parent().and_then(Path::parent).expect("it is in a folder of Cargo's");
+        let test = std::env::current_exe().expect("a test is a program");
+        let built = test.parent().and_then(Path::parent).expect("it is in a folder of Cargo's");
         let path = built.join("examples").join(example);
         assert!(path.exists(), "{} is built by `cargo test`, or --examples", path.display());
 
@@ -78,7 +116,9 @@ impl Program {
         let user = ordinary_user();
         let own = user.map(|_| Folder::new());
         let path = own.as_deref().map_or_else(|| path.clone(), |own| copied(&path, own));
-        let mut command = place.command(path);
+        let words = starter.command(path, built, own.as_deref());
+        let mut command = place.command(&words[0]);
+        command.args(&words[1..]);
         let errors = writer.try_clone().expect("there is a descriptor left");
         let temporary = own.as_deref().unwrap_or(Path::new(env!("CARGO_TARGET_TMPDIR")));
         command.args(arguments).current_dir(folder).env("TMPDIR", temporary);
@@ -129,10 +169,20 @@ impl Program {
     }
 
     /// Waits for its end, which must be a good one. All that it has said.
-    pub fn end(mut self) -> String {
+    pub fn end(self) -> String {
+        self.end_as(true)
+    }
+
+    /// Waits for its end, which must be a failure. All that it has said.
+    pub fn fail(self) -> String {
+        self.end_as(false)
+    }
+
+    fn end_as(mut self, success: bool) -> String {
         while self.next_line().is_some() {}
         let status = self.child.wait().expect("it is a child");
-        assert!(status.success(), "`{}`: {status}. It said:\n{}", self.what, self.said);
+        let as_expected = status.success() == success;
+        assert!(as_expected, "`{}`: {status}. It said:\n{}", self.what, self.said);
         std::mem::take(&mut self.said)
     }
 }
