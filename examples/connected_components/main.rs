@@ -20,8 +20,8 @@
 //!
 //! ```text
 //! cargo run --release --example connected_components
-//! cargo run --release --example connected_components -- --processes 2 --dimensions 3 --side 100 --percent 40
-//! cargo run --release --example connected_components -- --quick --threads 3 --device udp:127.0.0.1:0
+//! cargo run --release --example connected_components -- --processes 2 --dimensions 3 --side 100
+//! cargo run --release --example connected_components -- --quick --device udp:127.0.0.1:0
 //! ```
 
 mod alone;

@@ -20,6 +20,8 @@
 //! cargo run --release --example is -- --class S --threads 3 --device udp:127.0.0.1:0
 //! ```
 
+mod by_counts;
+mod by_keys;
 #[path = "../nas/mod.rs"]
 mod nas;
 mod problem;

@@ -4,17 +4,17 @@
 //! 1. Each process counts how many of its keys have each value of the digit.
 //! 2. A scan over the processes tells each how many such keys the processes before it have, and a
 //!    reduction how many there are. So each process knows the place of each of its keys.
-//! 3. Each process stores its keys to their places in another array: all keys with the same digit at
-//!    once, since their places are side by side.
+//! 3. Each process stores its keys to their places in another array: all keys with the same digit
+//!    at once, since their places are side by side.
 //!
 //! The algorithm is that of A. C. Dusseau, D. E. Culler, K. E. Schauser and R. P. Martin: "Fast
 //! Parallel Sorting Under LogP: Experience with the CM-5", IEEE Transactions on Parallel and
-//! Distributed Systems 7 (1996), where it is written in Split-C. It is compared with a radix sort of
-//! one process, and the result with that of `sort_unstable` on all keys.
+//! Distributed Systems 7 (1996), where it is written in Split-C. The time is compared with that of
+//! a radix sort of one process, and the result with that of `sort_unstable` on all keys.
 //!
 //! Three lines to read first are in `sort.rs`: `world.exclusive_scan(…)`, by which a process learns
-//! where its keys go, `world.span(…).store(…)`, by which they go there, and `from.private()`, behind
-//! which all stored keys are in, and this process's keys are a slice.
+//! where its keys go, `world.span(…).store(…)`, by which they go there, and `from.private()`,
+//! behind which all stored keys are in, and this process's keys are a slice.
 //!
 //! ```text
 //! cargo run --release --example radix_sort

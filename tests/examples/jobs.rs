@@ -120,8 +120,8 @@ fn connected_components_are_those_of_a_union_find_in_each_way_of_starting() {
             let first = format!("{processes} processes find components of 900 nodes in 2 dim");
             assert!(said.starts_with(&first), "{said}");
         }
-        // A single node; parts that are narrower than an edge is long; a path, of which each process
-        // has a piece; nodes without edges, and all edges.
+        // A single node; parts that are narrower than an edge is long; a path, of which each
+        // process has a piece; nodes without edges, and all edges.
         for arguments in [
             "--side 1 --threads 3",
             "--dimensions 3 --side 3 --threads 7",
