@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::buffers::locked;
+use crate::companions::Companions;
 use crate::costs::{Cost, span};
 use crate::endpoint::{Endpoint, EndpointConfig};
 use crate::error::OpenError;
@@ -94,6 +95,7 @@ pub(crate) struct Shared {
     /// How often the bundle was looked at when something had come.
     looks: AtomicU64,
     inbox: Arc<Inbox>,
+    companions: Companions,
     /// Links that hold what goes soon.
     holding: Mutex<Vec<Arc<Link>>>,
     any_holding: AtomicBool,
@@ -169,6 +171,7 @@ impl Bundle {
             looks: AtomicU64::new(0),
             poller: Mutex::new(Poller::new([receives, sends], inbox.clone(), counters)),
             inbox,
+            companions: Companions::default(),
             holding: Mutex::default(),
             any_holding: AtomicBool::new(false),
             drive: Mutex::default(),
@@ -185,6 +188,42 @@ impl Bundle {
         });
         *locked(&shared.driver) = Some(driver.abort_handle());
         Ok(Self(Arc::new(Owner { shared, owns_nic })))
+    }
+
+    /// Has each of several bundles, on different NICs of one process, served whenever one of the
+    /// others is: by whoever polls or waits for something of it, or by its task. A program that
+    /// reaches some peers over shared memory and others over a network waits at one bundle for
+    /// messages of all. The bundles stay united for as long as they live.
+    ///
+    /// ```
+    /// use doorbell::am::{Bundle, BundleConfig};
+    /// use doorbell::verbs::Nic;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let near = Bundle::new(&Nic::open("shm")?, &BundleConfig::default())?;
+    /// let far = Bundle::new(&Nic::open("udp:127.0.0.1:0")?, &BundleConfig::default())?;
+    /// Bundle::unite(&[near.clone(), far.clone()]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// When one of the bundles is united with others already, or is given twice.
+    pub fn unite(bundles: &[Self]) {
+        if bundles.len() < 2 {
+            return;
+        }
+        for (at, bundle) in bundles.iter().enumerate() {
+            let others = bundles.iter().enumerate().filter(|(other, _)| *other != at);
+            let others = others.map(|(_, other)| other.0.shared.clone());
+            assert!(
+                !others.clone().any(|other| Arc::ptr_eq(&other, &bundle.0.shared)),
+                "a bundle can't be united with itself"
+            );
+            let united = bundle.0.shared.companions.set(others);
+            assert!(united, "{bundle:?} is united with other bundles already");
+        }
     }
 
     /// Adds an endpoint.
@@ -373,8 +412,13 @@ impl Shared {
         self.looks.load(Ordering::Relaxed)
     }
 
-    /// How many messages were handled, ever.
+    /// How many messages were handled, ever, by this bundle and those that it is united with.
     fn handled(&self) -> u64 {
+        self.handled_alone() + self.companions.handled()
+    }
+
+    /// How many messages this bundle has handled, ever.
+    pub fn handled_alone(&self) -> u64 {
         let Counters { requests, replies, returned, .. } = &*self.counters;
         [requests, replies, returned].iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
     }
@@ -384,8 +428,7 @@ impl Shared {
         self.woken_by_handlers.store(true, Ordering::Relaxed);
     }
 
-    /// Handles what is there, unless somebody else is at it. Most looks find nothing, and so it is
-    /// seen without a lock that there is nothing.
+    /// Handles what has come to this bundle, and to those that it is united with.
     #[inline]
     pub fn look<'r>(
         &self,
@@ -393,7 +436,29 @@ impl Shared {
         nic: AtHand<'r>,
         awaits: Option<Awaiting<'r>>,
     ) -> Looked {
-        let still = !self.stirred.load(Ordering::Acquire);
+        let looked = self.look_alone(requests, nic, awaits);
+        if !self.companions.are_there() {
+            return looked;
+        }
+        let beyond = self.companions.look(requests);
+        Looked { handled: looked.handled + beyond.handled, woke: looked.woke | beyond.woke }
+    }
+
+    /// Whether there is anything to do but to handle what has come.
+    pub fn is_stirred(&self) -> bool {
+        self.stirred.load(Ordering::Acquire)
+    }
+
+    /// Handles what has come to this bundle, unless another thread does so. Most looks find
+    /// nothing, and so it is seen without a lock that there is nothing.
+    #[inline]
+    pub fn look_alone<'r>(
+        &self,
+        requests: bool,
+        nic: AtHand<'r>,
+        awaits: Option<Awaiting<'r>>,
+    ) -> Looked {
+        let still = !self.is_stirred();
         if still && self.gauges.iter().all(Gauge::is_empty) {
             return Looked::default();
         }
@@ -502,6 +567,15 @@ impl Shared {
         drop(self.inbox.take());
     }
 
+    /// Has the waker woken when a message was handled.
+    pub fn wake_behind_handlers(&self, waker: &Waker) {
+        let mut waiting = locked(&self.waiting);
+        if !waiting.iter().any(|there| there.will_wake(waker)) {
+            waiting.push(waker.clone());
+        }
+        self.any_waiting.store(true, Ordering::Release);
+    }
+
     /// Has all who [wait](Bundle::wait_until) try their conditions again, of which something has
     /// changed that is not a handler's doing.
     pub fn wake_waiting(&self) {
@@ -598,12 +672,8 @@ impl<T, C: FnMut() -> Option<T>, A: FnMut(&Waker)> Look for Handled<'_, C, A> {
     }
 
     fn register(&mut self, waker: &Waker) {
-        let mut waiting = locked(&self.shared.waiting);
-        if !waiting.iter().any(|there| there.will_wake(waker)) {
-            waiting.push(waker.clone());
-        }
-        self.shared.any_waiting.store(true, Ordering::Release);
-        drop(waiting);
+        self.shared.wake_behind_handlers(waker);
+        self.shared.companions.register(waker);
         (self.arm)(waker);
     }
 

@@ -64,6 +64,7 @@ mod builder;
 mod bundle;
 mod carried;
 mod checks;
+mod companions;
 mod contained;
 mod content;
 // Public for the layer above, whose spans are of the same kind.
@@ -103,6 +104,8 @@ mod refusal;
 mod reply;
 mod room;
 mod sizes;
+#[doc(hidden)]
+pub mod stall;
 mod tag;
 mod tasks;
 mod telling;

@@ -114,6 +114,39 @@ pub enum JobError {
         /// What it told.
         found: String,
     },
+    /// Two processes were told to use different devices.
+    #[error(
+        "process {rank} was told to use the devices {found}, and process {own_rank} {own}: set \
+         DOORBELL_DEVICE to the same for all processes"
+    )]
+    Devices {
+        /// The other process.
+        rank: usize,
+        /// The devices of the other process.
+        found: String,
+        /// This process.
+        own_rank: usize,
+        /// The devices of this process.
+        own: String,
+    },
+    /// A process could open none of the devices that it was to.
+    #[error("process {rank} could open no device: {reasons}")]
+    NothingOpened {
+        /// The process.
+        rank: usize,
+        /// Why each device could not be opened.
+        reasons: String,
+    },
+    /// There is no device by which two processes reach each other.
+    #[error("processes {rank} and {other} reach each other by no device: {reasons}")]
+    NoDevice {
+        /// This process.
+        rank: usize,
+        /// The other process.
+        other: usize,
+        /// Why each device does not reach the other process.
+        reasons: String,
+    },
     /// A process has ended without saying that it is done.
     #[error("process {rank} has ended before the job was over")]
     Ended {

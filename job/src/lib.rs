@@ -10,6 +10,8 @@
 //! | `DOORBELL_RANK`, `DOORBELL_SIZE` | the number of this process, and how many there are |
 //! | `DOORBELL_RENDEZVOUS` | `HOST:PORT`, where process 0 serves the others |
 //! | `DOORBELL_SECRET`, or `DOORBELL_SECRET_FILE` | what only processes of the job know |
+//! | `DOORBELL_DEVICE` | the [devices](Devices) by which processes may reach each other, as `shm,udp` |
+//! | `DOORBELL_INTERFACE` | the network interface of devices that are named without one |
 //! | `DOORBELL_ADDRESSES` | instead of all that but the rank: the addresses of all, with commas |
 //!
 //! The processes meet at a small service over TCP, which process 0 runs until all are done. It
@@ -20,18 +22,22 @@
 #![forbid(unsafe_op_in_unsafe_fn)]
 
 mod card;
+mod devices;
 mod error;
 mod members;
 mod nodes;
 mod place;
 mod pmi;
 mod rendezvous;
+mod routes;
 mod start;
 mod sys;
 
 pub use card::Card;
+pub use devices::{Candidate, Devices};
 pub use error::JobError;
 pub use members::Members;
 pub use place::{Place, own_addresses};
 pub use rendezvous::{Service, Terms, nonce as secret};
+pub use routes::{Route, Routes, open};
 pub use start::Environment;

@@ -217,7 +217,22 @@ const MOST_ADDRESSES: usize = 6;
 /// # Errors
 /// When the system does not tell.
 pub fn own_addresses() -> std::io::Result<Vec<IpAddr>> {
-    let mut addresses: Vec<IpAddr> = nix::ifaddrs::getifaddrs()?
+    let mut addresses = addresses_where(|_| true)?;
+    addresses.sort_by_key(|ip| (ip.is_loopback(), ip.is_ipv6()));
+    addresses.truncate(MOST_ADDRESSES);
+    Ok(addresses)
+}
+
+/// The addresses of a network interface, those of IPv4 first.
+pub(crate) fn addresses_of(interface: &str) -> std::io::Result<Vec<IpAddr>> {
+    let mut addresses = addresses_where(|name| name == interface)?;
+    addresses.sort_by_key(IpAddr::is_ipv6);
+    Ok(addresses)
+}
+
+fn addresses_where(wanted: impl Fn(&str) -> bool) -> std::io::Result<Vec<IpAddr>> {
+    let addresses = nix::ifaddrs::getifaddrs()?
+        .filter(|interface| wanted(&interface.interface_name))
         .filter_map(|interface| {
             let address = interface.address?;
             let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
@@ -225,11 +240,8 @@ pub fn own_addresses() -> std::io::Result<Vec<IpAddr>> {
             v4.or_else(v6)
         })
         // An address of a link has no meaning without the link.
-        .filter(|ip| !matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local()))
-        .collect();
-    addresses.sort_by_key(|ip| (ip.is_loopback(), ip.is_ipv6()));
-    addresses.truncate(MOST_ADDRESSES);
-    Ok(addresses)
+        .filter(|ip| !matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local()));
+    Ok(addresses.collect())
 }
 
 /// What only processes of a job know. Without a secret, the place alone tells the job from others.

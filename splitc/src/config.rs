@@ -74,6 +74,11 @@ pub struct Config {
     /// How long a process may be silent before others take it for dead: 5 seconds by default. Over
     /// shared memory the death of a process is noticed at once, whatever `patience` is.
     pub patience: Duration,
+    /// How long a process waits, in a collective or for operations, before it reports what it waits
+    /// for and for whom: a minute by default, and then after twice as long each time; never if this
+    /// is [`Duration::MAX`]. The report is a warning of `tracing`; in a program that has no
+    /// subscriber it goes to standard error.
+    pub stall: Duration,
     /// The threads that drive the NIC and run the handlers. With [`Progress::Inline`], the default,
     /// a process serves its peers whenever it waits for something of the world, and not, or over a
     /// network only now and then, while it computes. With [`Progress::Dedicated`], threads of the library's own serve the peers,
@@ -96,6 +101,7 @@ impl Default for Config {
             credits: 64,
             start: Duration::from_secs(30),
             patience: Duration::from_secs(5),
+            stall: doorbell_am::stall::USUAL,
             progress: Progress::Inline,
             spin: Duration::from_micros(50),
             key: 0,

@@ -174,6 +174,7 @@ pub use arrays::{Matrix, Private, Spread};
 pub use atomics::Atomic;
 pub use collectives::{Awaited, Begun, Collective, Team, operators};
 pub use config::{Carrier, Config};
+pub use doorbell_job::Route;
 pub use element::Element;
 pub use error::{AccessError, CastError, Error, ErrorKind, Gone, HeapError};
 pub use functions::Apply;

@@ -39,6 +39,10 @@ pub(crate) struct Far {
     pub requests: RefCell<SendQueue>,
     pub _receives: ReceiveQueue,
     pub connection: Connection,
+    /// The place of the NIC that reaches the peer among the NICs of this process.
+    pub port: usize,
+    /// The address of the peer's NIC.
+    pub address: String,
     /// The peer's heap as remote memory, with its key, for one-sided requests.
     pub heap: RemoteMemory,
     /// The mapping of the peer's heap; the NIC uses it, too, for as long as it is held here.

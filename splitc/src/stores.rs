@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Gone};
 use crate::heap::STORED;
-use crate::world::{Core, World};
+use crate::world::{Core, Waits, World};
 
 impl World {
     /// Waits until `bytes` more bytes have been stored in this process's memory, by whichever
@@ -22,7 +22,11 @@ impl World {
         let core = &*self.0;
         core.flush().await?;
         let wanted = core.consumed.get() + bytes;
-        core.until(|core| {
+        let waits = |core: &Core| {
+            let come = core.stored_here().saturating_sub(core.consumed.get());
+            Waits::Stores { wanted: bytes, come }
+        };
+        core.until(waits, |core| {
             let nobody = core.nobody_writes();
             if core.stored_here() >= wanted {
                 return Some(Ok::<_, Error>(()));
@@ -66,7 +70,8 @@ impl Core {
         self.flush().await?;
         self.confirm().await?;
         if self.outstanding.get() > 0 {
-            self.until(|core| (core.outstanding.get() == 0).then_some(())).await;
+            self.until(|_| Waits::Operations, |core| (core.outstanding.get() == 0).then_some(()))
+                .await;
         }
         match self.fates.any() {
             true => self.failure.take().map_or(Ok(()), Err),

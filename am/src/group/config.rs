@@ -23,6 +23,10 @@ pub struct GroupConfig {
     pub tag: Option<Tag>,
     /// How long attempts to connect to a member are repeated before a collective fails.
     pub patience: Duration,
+    /// How long a member waits for another in a collective before it reports that, as a warning of
+    /// `tracing`, or on standard error in a program that has no subscriber; never if this is
+    /// [`Duration::MAX`]. The report says which collective it is, and who is waited for.
+    pub stall: Duration,
     /// The most bytes that a member sends to another at a time: the length of what is broadcast or,
     /// in a gather, of what all members have together. All members must have the same value.
     pub longest: u64,
@@ -41,7 +45,7 @@ pub struct GroupConfig {
 
 impl Default for GroupConfig {
     /// The default configuration: no members, which must be given; no tag, half a minute of
-    /// patience, 1 GiB at a time, and an endpoint as endpoints are by default.
+    /// patience, reports of waits after a minute, 1 GiB at a time, and an endpoint as endpoints are by default.
     fn default() -> Self {
         let endpoint = EndpointConfig::default();
         Self {
@@ -49,6 +53,7 @@ impl Default for GroupConfig {
             members: Vec::new(),
             tag: None,
             patience: Duration::from_secs(30),
+            stall: crate::stall::USUAL,
             longest: 1 << 30,
             payload: endpoint.payload,
             credits: endpoint.credits,

@@ -26,25 +26,36 @@ use crate::peer::Peer;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The endpoint and the mailbox of one member of a group, shared by all teams of that member.
+/// The endpoints and the mailbox of one member of a group, shared by all teams of that member.
 pub(super) struct Core {
+    /// The first of the united bundles that the endpoints are in: a wait at it serves all.
     pub bundle: Bundle,
     pub mailbox: Arc<Mailbox>,
-    pub endpoint: Endpoint,
+    /// An endpoint in each bundle.
+    endpoints: Vec<Endpoint>,
+    /// The place among the endpoints of the one by which each member is reached.
+    ways: Box<[usize]>,
     patience: Duration,
+    pub stall: Duration,
     /// A lock for each member that was ever to be connected to, so that tasks which need the same
     /// member make one connection.
     turns: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<()>>>>,
     digest: u64,
-    watcher: AbortHandle,
+    watchers: Vec<AbortHandle>,
 }
 
 impl Core {
-    /// Opens the endpoint of a group, and makes the team of the whole group.
-    pub async fn open(bundle: &Bundle, config: GroupConfig) -> Result<Arc<Self>, GroupError> {
+    /// Opens the endpoints of a group, one in each bundle, and makes the team of the whole group.
+    /// The member of rank `r` is connected to through the bundle `ways[r]`.
+    pub async fn open(
+        bundles: &[Bundle],
+        ways: Box<[usize]>,
+        config: GroupConfig,
+    ) -> Result<Arc<Self>, GroupError> {
         config.check()?;
+        let bundle = &bundles[0];
         let own = config.endpoint();
-        let GroupConfig { rank, members, patience, longest, tag, .. } = config;
+        let GroupConfig { rank, members, patience, stall, longest, tag, .. } = config;
         let digest = members
             .iter()
             .fold(members.len() as u64, |digest, name| mixed(digest ^ name.service().0));
@@ -56,15 +67,37 @@ impl Core {
             names: mailbox.names.clone(),
             members: None,
         }));
-        let endpoint = bundle
-            .endpoint(handlers(mailbox.clone(), digest, tag.is_some()), own)
-            .await
-            .map_err(|why| GroupError::Open(Arc::new(why)))?;
-        let watcher = bundle.runtime().spawn(watch(mailbox.clone(), endpoint.events()));
-        let watcher = watcher.abort_handle();
+        let mut endpoints = Vec::new();
+        for bundle in bundles {
+            let opened = bundle
+                .endpoint(handlers(mailbox.clone(), digest, tag.is_some()), own.clone())
+                .await;
+            endpoints.push(opened.map_err(|why| GroupError::Open(Arc::new(why)))?);
+        }
+        let watchers = endpoints.iter().map(|endpoint| {
+            let watch = watch(mailbox.clone(), endpoint.events());
+            bundle.runtime().spawn(watch).abort_handle()
+        });
+        let watchers = watchers.collect();
         let bundle = bundle.clone();
         let turns = Mutex::default();
-        Ok(Arc::new(Self { bundle, mailbox, endpoint, patience, turns, digest, watcher }))
+        Ok(Arc::new(Self {
+            bundle,
+            mailbox,
+            endpoints,
+            ways,
+            patience,
+            stall,
+            turns,
+            digest,
+            watchers,
+        }))
+    }
+
+    /// Makes a new connection to a member.
+    pub async fn dial(&self, whole: u32) -> Result<Peer, MapError> {
+        let endpoint = &self.endpoints[self.ways[whole as usize]];
+        endpoint.connect(&self.mailbox.names[whole as usize]).await
     }
 
     /// Returns the connection to a member, after making one if there is none.
@@ -120,8 +153,7 @@ impl Core {
 
     /// Connects to a member once.
     async fn connect(&self, whole: u32) -> Result<Verdict, Refused> {
-        let name = &self.mailbox.names[whole as usize];
-        let peer = self.endpoint.connect(name).await?;
+        let peer = self.dial(whole).await?;
         let hello = (self.mailbox.own, self.mailbox.size() as u32, self.digest);
         let verdict = peer.call(HELLO, hello).await;
         let verdict = verdict
@@ -136,7 +168,7 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        self.watcher.abort();
+        self.watchers.iter().for_each(AbortHandle::abort);
     }
 }
 

@@ -37,7 +37,51 @@ impl Group {
     /// # Errors
     /// When the configuration is invalid, or the endpoint can't be opened.
     pub async fn join(bundle: &Bundle, config: GroupConfig) -> Result<Self, GroupError> {
-        let core = Core::open(bundle, config).await?;
+        let ways = vec![0; config.members.len()].into();
+        Self::open(std::slice::from_ref(bundle), ways, config).await
+    }
+
+    /// Joins a group whose members are reached by different NICs of this process: the member of
+    /// rank `r` by the bundle `bundles[ways[r]]`, at the name that `config.members[r]` is here.
+    /// The bundles must be [united](Bundle::unite), and all members must have the same service
+    /// numbers in their lists of members; addresses may differ.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join), and when the ways are not one for each member, or lead beyond the
+    /// bundles.
+    pub async fn join_by(
+        bundles: &[Bundle],
+        ways: &[usize],
+        config: GroupConfig,
+    ) -> Result<Self, GroupError> {
+        let members = config.members.len();
+        let wrong = |field, found: usize, expected: String| GroupError::Config {
+            field,
+            found: found.to_string(),
+            expected,
+        };
+        if ways.len() != members {
+            let expected = format!("{members}, one for each member");
+            return Err(wrong("the number of ways to members", ways.len(), expected));
+        }
+        if let Some(&beyond) = ways.iter().find(|way| **way >= bundles.len()) {
+            let expected = format!("below {}, the number of bundles", bundles.len());
+            return Err(wrong("the way to a member", beyond, expected));
+        }
+        Self::open(bundles, ways.into(), config).await
+    }
+
+    async fn open(
+        bundles: &[Bundle],
+        ways: Box<[usize]>,
+        config: GroupConfig,
+    ) -> Result<Self, GroupError> {
+        if bundles.is_empty() {
+            let (field, found) = ("the number of bundles", "0".to_owned());
+            let expected = "at least one".to_owned();
+            return Err(GroupError::Config { field, found, expected });
+        }
+        let core = Core::open(bundles, ways, config).await?;
         let team = core.mailbox.whole();
         Ok(Self(Membership::new(core, team)))
     }

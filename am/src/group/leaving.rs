@@ -84,9 +84,8 @@ async fn tell(core: Arc<Core>, whole: u32, leaves: (u64, u32, u64)) {
     let peer = match core.mailbox.peer(whole) {
         Some(peer) => peer.clone(),
         None => {
-            let name = &core.mailbox.names[whole as usize];
             // The other member may be leaving, too. It needs no `HELLO` to be told.
-            match timeout(FLUSHES_WITHIN, core.endpoint.connect(name)).await {
+            match timeout(FLUSHES_WITHIN, core.dial(whole)).await {
                 Ok(Ok(peer)) => peer,
                 _ => return,
             }

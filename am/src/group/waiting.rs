@@ -10,6 +10,7 @@ use super::context::Context;
 use super::failure::Failure;
 use super::run::Run;
 use super::wire::WAITS;
+use crate::stall::Stall;
 
 /// How long a member waits for another before it checks that the other is alive. After each further
 /// `QUIET`, it tells the other again what it waits for.
@@ -74,11 +75,19 @@ impl Run {
         .await
     }
 
+    /// The words that say that this member waits for another.
+    fn wait_for(&self, whole: u32) -> String {
+        let (own, sequence) = (self.core.mailbox.own, self.sequence);
+        let what = self.collective;
+        format!("process {own} waits for process {whole} in collective {sequence}, {what}")
+    }
+
     /// Checks on a member for as long as this one waits for it: connects to that member if there is
     /// no connection, has the connection probed for signs of life, and tells the member what this
     /// one waits for. A failure ends the collective, and with it the vigil.
     async fn keep_vigil(&self, from: usize, round: u32) -> Infallible {
         let runtime = self.core.bundle.runtime();
+        let mut stall = Stall::after(self.core.stall);
         let sleep = || {
             let _here = runtime.enter();
             tokio::time::sleep(QUIET)
@@ -99,6 +108,7 @@ impl Run {
                 // The end of the connection ends the collective.
                 return pending().await;
             }
+            stall.report(|| self.wait_for(whole));
             sleep().await;
         }
     }

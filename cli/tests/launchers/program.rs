@@ -28,6 +28,13 @@ pub fn play() {
             }
             "panics" if rank == 1 => panic!("process 1 panics here"),
             "panics" => world.barrier().await?,
+            "dies" => {
+                world.barrier().await?;
+                if std::env::var_os("DIES").is_some() {
+                    std::process::abort();
+                }
+                world.barrier().await?;
+            }
             "waits" => {
                 println!("pid {}", std::process::id());
                 loop {

@@ -67,7 +67,10 @@ impl Core {
                 let tally = Rc::new(Tally::default());
                 for (from, to, len) in pieces((from, to, len), MOST_AT_ONCE) {
                     tally.one_more();
-                    let data = self.registered.slice(from..from + len).expect("it was checked");
+                    let data = self.ports[far.port]
+                        .registered
+                        .slice(from..from + len)
+                        .expect("it was checked");
                     self.post_write((peer.rank, far), to, data, Landing::Tally(tally.clone()))?;
                 }
                 Ok(By::Tally(tally))
@@ -104,7 +107,10 @@ impl Core {
                 let tally = Rc::new(Tally::default());
                 for (from, to, len) in pieces((from, to, len), MOST_AT_ONCE) {
                     tally.one_more();
-                    let into = self.registered.slice(to..to + len).expect("it was checked");
+                    let into = self.ports[far.port]
+                        .registered
+                        .slice(to..to + len)
+                        .expect("it was checked");
                     let landing = Landing::Tally(tally.clone());
                     self.post_read((peer.rank, far), (from, len), into, landing)?;
                 }

@@ -10,7 +10,7 @@ use doorbell_am::costs::{Cost, span};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind};
 use crate::landing::{Slot, Values};
-use crate::world::{Core, World};
+use crate::world::{Core, Waits, World};
 
 /// A handle to a value that is being fetched: see [`Place::get`](crate::Place::get).
 ///
@@ -51,7 +51,7 @@ impl<T: Element> Get<T> {
                 State::Here(_) => unreachable!("it is done"),
             };
             world.0.flush().await?;
-            world.0.until(|_| self.is_done().then_some(())).await;
+            world.0.until(|_| Waits::Operations, |_| self.is_done().then_some(())).await;
         }
         self.value()
     }
@@ -123,7 +123,7 @@ impl<T: Element> GetAll<T> {
         if !self.is_done() {
             let core = &*self.world.0;
             core.flush().await?;
-            core.until(|_| self.is_done().then_some(())).await;
+            core.until(|_| Waits::Operations, |_| self.is_done().then_some(())).await;
         }
         self.values()
     }
@@ -217,7 +217,7 @@ impl Done {
         if !self.is_done() {
             let core = &*self.world.0;
             core.flush().await?;
-            core.until(|_| self.is_done().then_some(())).await;
+            core.until(|_| Waits::Operations, |_| self.is_done().then_some(())).await;
         }
         self.by.outcome(&self.world.0)
     }

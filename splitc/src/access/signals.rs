@@ -10,7 +10,7 @@ use crate::element::Element;
 use crate::error::{AccessError, Error};
 use crate::messages::{Entry, Operation, Target};
 use crate::peers::{Route, Shape};
-use crate::world::Landing;
+use crate::world::{Landing, Waits};
 
 impl<T: Element> Span<'_, T> {
     /// Begins to write the elements, and then to add `value` to a number in the memory of the same
@@ -114,18 +114,21 @@ impl<T: Element> Place<'_, T> {
         }
         core.flush().await?;
         let memory = core.heap.region();
-        core.until(|core| {
-            let nobody = core.nobody_writes();
-            let value = load(memory, offset);
-            match condition(value) {
-                true => {
-                    // The load of a value that is not a whole word is not an acquire.
-                    fence(Ordering::Acquire);
-                    Some(Ok(value))
+        core.until(
+            |_| Waits::Change { offset },
+            |core| {
+                let nobody = core.nobody_writes();
+                let value = load(memory, offset);
+                match condition(value) {
+                    true => {
+                        // The load of a value that is not a whole word is not an acquire.
+                        fence(Ordering::Acquire);
+                        Some(Ok(value))
+                    }
+                    false => nobody.map(|gone| Err(gone.into())),
                 }
-                false => nobody.map(|gone| Err(gone.into())),
-            }
-        })
+            },
+        )
         .await
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use doorbell_job::{Members, Place};
+use doorbell_job::{Devices, Place, Routes};
 
 use super::member::{joined, on_thread, open, play};
 use super::{BoxError, RunError};
@@ -37,15 +37,22 @@ where
     if members.key() != 0 {
         config.key = members.key();
     }
-    let device = chosen(device, &members);
-    tracing::debug!(rank, size, device, "the processes of the job have met");
+    let devices = match device {
+        Some(named) => named.parse()?,
+        None => Devices::of_process()?,
+    };
     let (config, shown) = (&config, &members);
     let played = std::thread::scope(|scope| {
         on_thread(scope, rank, move || {
             let join = async || {
-                let nic = open(rank, &device, (config, size)).await?;
-                let all = shown.exchange(&nic.address().to_string()).map_err(JoinError::Job)?;
-                World::join_on(&nic, rank, &all, config).await
+                let opened = doorbell_job::open(&devices, shown, async |device| {
+                    let nic = open(rank, device, (config, size)).await?;
+                    let address = nic.address().to_string();
+                    Ok::<_, JoinError>((nic, address))
+                });
+                let (nics, routes) = opened.await.map_err(JoinError::Job)?;
+                show(&routes);
+                World::join_by(&nics, routes.all(), rank, config).await
             };
             play(rank, join, program)
         })
@@ -57,15 +64,11 @@ where
     Ok(value)
 }
 
-/// The device that a process opens: the one that was named; shared memory where all processes are
-/// on one machine; and UDP where they are not, at the address by which the others reach this host.
-fn chosen(device: Option<&str>, members: &Members) -> String {
-    match (device, members.own_ip()) {
-        (Some(device), _) => device.to_owned(),
-        (None, _) if members.are_on_one_machine() => "shm".to_owned(),
-        (None, Some(ip)) if ip.is_ipv6() => format!("udp:[{ip}]:0"),
-        (None, Some(ip)) => format!("udp:{ip}:0"),
-        (None, None) => "udp:127.0.0.1:0".to_owned(),
+/// Tells how this process reaches the others: on standard error where `DOORBELL_ROUTES` is set.
+fn show(routes: &Routes) {
+    tracing::debug!(%routes, "the processes of the job have met");
+    if std::env::var_os("DOORBELL_ROUTES").is_some_and(|value| !value.is_empty()) {
+        eprint!("{routes}");
     }
 }
 

@@ -101,6 +101,7 @@ impl Job {
     /// | `DOORBELL_KEY` | the [key](Config::key) of members, a hexadecimal number |
     /// | `DOORBELL_SPIN` | for how many microseconds a process that waits [spins](Config::spin) |
     /// | `DOORBELL_WITHIN` | how many seconds all processes together may take to [start](Config::start) |
+    /// | `DOORBELL_STALL` | after how many seconds a process that waits [reports](Config::stall) for whom |
     /// | `DOORBELL_CARRIER` | the [carrier](crate::Carrier): mapped, one-sided, messages, mixed |
     ///
     /// # Errors
@@ -133,6 +134,9 @@ impl Job {
         }
         if let Some(seconds) = number("DOORBELL_WITHIN")? {
             job.config.start = Duration::from_secs(seconds as u64);
+        }
+        if let Some(seconds) = number("DOORBELL_STALL")? {
+            job.config.stall = Duration::from_secs(seconds as u64);
         }
         if let Some(found) = text("DOORBELL_CARRIER") {
             let carrier = found.parse();

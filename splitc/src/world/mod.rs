@@ -4,18 +4,20 @@ mod deferred;
 mod join;
 mod keeper;
 mod one_sided;
+mod port;
 mod progress;
 mod sending;
 mod serving;
+mod stall;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorbell_am::group::Group;
 use doorbell_am::{Bundle, Endpoint};
-use doorbell_verbs::{CompletionQueue, Nic, Registered};
 use slab::Slab;
 use tokio::task::AbortHandle;
 
@@ -33,8 +35,10 @@ pub use join::{JoinError, Membership};
 pub(crate) use join::{LONGEST, nic_config};
 pub(crate) use one_sided::{Flight, Landing};
 pub(crate) use sending::What;
+pub(crate) use stall::Waits;
 
 use keeper::Keeper;
+use port::Port;
 
 /// A process's view of all processes of a program: who they are, the memory that they share, and
 /// how they work together.
@@ -48,17 +52,15 @@ pub struct World(pub(crate) Rc<Core>);
 /// The state of a world, which all handles to it share.
 pub(crate) struct Core {
     pub rank: usize,
-    pub nic: Nic,
+    /// The bundle of the first port. A wait at it serves all ports.
     pub bundle: Bundle,
-    pub _endpoint: Endpoint,
+    pub ports: Box<[Port]>,
+    pub _endpoints: Vec<Endpoint>,
     pub group: Group,
     pub heap: Heap,
-    pub registered: Registered,
     pub peers: Box<[Peer]>,
     pub served: Arc<Served>,
     pub fates: Arc<Fates>,
-    /// The completion queue of all one-sided requests.
-    pub completions: RefCell<CompletionQueue>,
     pub flights: RefCell<Slab<Flight>>,
     /// How many messages of operations and one-sided requests are under way.
     pub outstanding: Cell<usize>,
@@ -79,13 +81,15 @@ pub(crate) struct Core {
     /// The turn, 0 or 1, in which stores are counted: see [`stores`](crate::stores).
     pub turn: Cell<u64>,
     pub functions: RefCell<Vec<Defined>>,
-    watch: AbortHandle,
+    /// How long a wait takes before it is reported.
+    pub stall: Duration,
+    watches: Vec<AbortHandle>,
     _keeper: Option<Keeper>,
 }
 
 impl Drop for Core {
     fn drop(&mut self) {
-        self.watch.abort();
+        self.watches.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -134,9 +138,20 @@ impl World {
         self.0.served.refused()
     }
 
-    /// The address of this process's NIC, as the others know it.
+    /// The address of this process's NIC, as the others know it; of the first NIC, if the process
+    /// has several.
     pub fn address(&self) -> String {
-        self.0.nic.address().to_string()
+        self.0.ports[0].nic.address().to_string()
+    }
+
+    /// The address of process `rank` by which this process reaches it, which begins with the name
+    /// of the device, such as `shm` or `udp`. Of this process itself, the address of its first NIC.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub fn route(&self, rank: usize) -> Result<String, Error> {
+        let far = self.0.peer(rank)?.far.as_ref();
+        Ok(far.map_or_else(|| self.address(), |far| far.address.clone()))
     }
 
     /// Allocates `len` elements, all zeros, in this process's own heap. Other processes reach them

@@ -1,12 +1,14 @@
 //! One-sided requests that are under way, and where their results land.
 
 use std::rc::Rc;
+use std::task::Waker;
 
 use doorbell_am::costs::{Cost, span};
 use doorbell_verbs::work::{CompareSwap, FetchAdd, Read, Write};
 use doorbell_verbs::{Data, Done, Failure, Memory, PostError, WorkRequest};
 
 use super::Core;
+use super::port::Port;
 use crate::access::Tally;
 use crate::error::Error;
 use crate::landing::Slot;
@@ -127,9 +129,18 @@ impl Core {
 
     /// Takes the completions of one-sided requests, and lands their results.
     pub(super) fn settle_flights(&self) {
+        self.ports.iter().for_each(|port| self.settle_flights_of(port));
+    }
+
+    /// Has the waker woken when a one-sided request is done.
+    pub(super) fn arm(&self, waker: &Waker) {
+        self.ports.iter().for_each(|port| port.completions.borrow_mut().arm(waker));
+    }
+
+    fn settle_flights_of(&self, port: &Port) {
         loop {
             let (id, outcome, memory) = {
-                let mut completions = self.completions.borrow_mut();
+                let mut completions = port.completions.borrow_mut();
                 let Some(mut done) = completions.look() else { return };
                 (done.id, done.outcome, std::mem::take(&mut done.memory))
             };

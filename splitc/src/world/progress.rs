@@ -4,7 +4,9 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use doorbell_am::costs::{Cost, span};
+use doorbell_am::stall::Stall;
 
+use super::stall::Waits;
 use super::{Core, World};
 use crate::error::{Error, ErrorKind};
 use crate::heap::SLEEPS;
@@ -39,7 +41,8 @@ impl World {
             core.settle();
         }
         if core.outstanding.get() > 0 {
-            core.until(|core| (core.outstanding.get() == 0).then_some(())).await;
+            core.until(|_| Waits::Operations, |core| (core.outstanding.get() == 0).then_some(()))
+                .await;
         }
         core.count_one();
         let breathed = core.breathe().await;
@@ -88,17 +91,23 @@ impl World {
 
 impl Core {
     /// Waits until `condition` returns a value, and serves peers meanwhile. The condition may
-    /// depend on anything that this process waits for, and on its heap.
-    pub async fn until<T>(&self, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
+    /// depend on anything that this process waits for, and on its heap. A wait that takes long is
+    /// reported as `waits` says.
+    pub async fn until<T>(
+        &self,
+        waits: impl Fn(&Self) -> Waits,
+        mut condition: impl FnMut(&Self) -> Option<T>,
+    ) -> T {
         let mut nap = NAP;
         let mut asleep = None;
+        let mut stall = None;
         loop {
             let waited = self.bundle.wait_until_woken(
                 || {
                     self.settle();
                     condition(self)
                 },
-                |waker| self.completions.borrow_mut().arm(waker),
+                |waker| self.arm(waker),
             );
             if let Ok(found) = tokio::time::timeout(nap, waited).await {
                 return found;
@@ -107,6 +116,8 @@ impl Core {
             // process, which checks the condition once more before it sleeps.
             asleep.get_or_insert_with(|| Asleep::new(self));
             nap = (nap * 2).min(LONGEST_NAP);
+            let stall = stall.get_or_insert_with(|| Stall::after(self.stall));
+            stall.report(|| self.words(waits(self)));
         }
     }
 

@@ -7,7 +7,7 @@ use doorbell_am::costs::{Cost, span};
 use doorbell_am::{Credit, SendError};
 use doorbell_verbs::Stand;
 
-use super::{Core, Landing};
+use super::{Core, Landing, Waits};
 use crate::error::Error;
 use crate::heap::SLEEPS;
 use crate::messages::{ENDED, OPERATIONS, STORES, WAKE};
@@ -77,7 +77,7 @@ impl Core {
         let credit = match self.credit_now((rank, far))? {
             Some(credit) => credit,
             None => {
-                let credit = far.messages.credit().await;
+                let credit = self.reported(Waits::Credit { rank }, far.messages.credit()).await;
                 credit.map_err(|why| self.unsent((rank, far), why))?
             }
         };
@@ -219,7 +219,7 @@ impl Core {
                 continue;
             };
             let rank = peer.rank;
-            let credit = far.messages.credit().await;
+            let credit = self.reported(Waits::Credit { rank }, far.messages.credit()).await;
             let credit = credit.map_err(|why| self.unsent((rank, far), why))?;
             far.unconfirmed.set(false);
             self.send_by(credit, (rank, far), What::Operations)?;
@@ -233,7 +233,7 @@ impl Core {
         for (rank, far) in
             self.peers.iter().filter_map(|peer| Some((peer.rank, peer.far.as_ref()?)))
         {
-            let credit = far.messages.credit().await;
+            let credit = self.reported(Waits::Credit { rank }, far.messages.credit()).await;
             let credit = credit.map_err(|why| self.unsent((rank, far), why))?;
             credit.request(ENDED, 0).map_err(|why| self.unsent((rank, far), why))?;
         }

@@ -12,10 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_am::group::{Group, GroupConfig};
-use doorbell_am::{self as am, Bundle, BundleConfig, Endpoint, Name, Tag};
-use doorbell_verbs::{
-    CompletionQueue, Domain, KeepAlive, Nic, Progress, Queues, Registered, Rights, ServiceId,
-};
+use doorbell_am::{self as am, Bundle, Endpoint, Name, Tag};
+use doorbell_job::Route;
+use doorbell_verbs::{KeepAlive, Nic, Progress, Queues, ServiceId};
 use futures_util::future::try_join_all;
 use slab::Slab;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -26,6 +25,7 @@ use pairs::Pair;
 use watch::watch;
 
 use super::keeper::Keeper;
+use super::port::Port;
 use super::{Core, World};
 use crate::config::{Carrier, Config};
 use crate::fates::Fates;
@@ -47,8 +47,6 @@ const FEW: usize = 16;
 /// The most receive buffers of the endpoint for messages, of a little more than [`PAYLOAD`] each:
 /// 270 MB, if a process has that many peers that all send at the same time.
 const MOST_RECEIVES: usize = 1 << 16;
-/// The most one-sided requests under way to each process.
-const REQUESTS: usize = 128;
 
 impl World {
     /// Makes this process part of a world: opens its NIC, and connects to all other processes. The
@@ -87,7 +85,24 @@ impl World {
         addresses: &[String],
         config: &Config,
     ) -> Result<Self, JoinError> {
-        let joining = Joining::new(nic, rank, addresses, config)?;
+        let all = addresses.iter();
+        let routes: Vec<_> = all.map(|address| Route::by_first(address.as_str())).collect();
+        Self::join_by(std::slice::from_ref(nic), &routes, rank, config).await
+    }
+
+    /// Makes this process part of a world whose processes it reaches by several NICs: each process
+    /// by one of them, as `routes` say in the order of ranks. The two processes of a pair must use
+    /// the same kind of device for each other.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub async fn join_by(
+        nics: &[Nic],
+        routes: &[Route],
+        rank: usize,
+        config: &Config,
+    ) -> Result<Self, JoinError> {
+        let joining = Joining::new(nics, routes, rank, config)?;
         joining.join().await
     }
 }
@@ -112,30 +127,33 @@ pub(crate) fn nic_config(config: &Config, size: usize) -> doorbell_verbs::Config
 
 /// A process that is joining a world, with what it has opened so far.
 struct Joining<'j> {
-    nic: &'j Nic,
     rank: usize,
-    addresses: &'j [String],
+    /// How each process is reached.
+    routes: &'j [Route],
     config: &'j Config,
     deadline: Instant,
-    bundle: Bundle,
+    ports: Vec<Port>,
     heap: Heap,
-    domain: Domain,
-    registered: Registered,
     served: Arc<Served>,
-    completions: CompletionQueue,
 }
 
 impl<'j> Joining<'j> {
     fn new(
-        nic: &'j Nic,
+        nics: &[Nic],
+        routes: &'j [Route],
         rank: usize,
-        addresses: &'j [String],
         config: &'j Config,
     ) -> Result<Self, JoinError> {
         let wrong = |why: String| JoinError::Config(why);
-        let size = addresses.len();
-        if let Some(empty) = addresses.iter().position(String::is_empty) {
+        let size = routes.len();
+        if let Some(empty) = routes.iter().position(|route| route.address.is_empty()) {
             return Err(wrong(format!("the address of process {empty}, of {size}, is empty")));
+        }
+        if let Some(beyond) = routes.iter().position(|route| route.device >= nics.len()) {
+            let (nic, count) = (routes[beyond].device, nics.len());
+            return Err(wrong(format!(
+                "process {beyond} is to be reached by NIC {nic} of {count}"
+            )));
         }
         if rank >= size || u32::try_from(size).is_err() {
             return Err(wrong(format!("rank {rank} is not among {size} addresses")));
@@ -143,77 +161,62 @@ impl<'j> Joining<'j> {
         if config.heap as u64 >= LONGEST_HEAP {
             return Err(wrong(format!("a heap of {} bytes: 16 TiB is the most", config.heap)));
         }
-        let device = |why: Box<dyn std::error::Error + Send + Sync>| JoinError::Device {
-            rank,
-            device: nic.address().to_string(),
-            why,
-        };
-        let heap = Heap::new(config.heap).map_err(|why| device(why.into()))?;
-        let domain = nic.domain();
-        // The right to write locally, for what this process fetches by one-sided requests lands in
-        // its own heap.
-        let rights = Rights::REMOTE | Rights::LOCAL_WRITE;
-        let registered = domain.register_shared(heap.memory.clone(), rights);
-        let registered = registered.map_err(|why| device(why.into()))?;
-        let depth = (2 * REQUESTS).max(size);
-        let completions = nic.completion_queue(depth).map_err(|why| device(why.into()))?;
+        let failed =
+            |nic: &Nic, why| JoinError::Device { rank, device: nic.address().to_string(), why };
+        let heap = Heap::new(config.heap).map_err(|why| failed(&nics[0], why.into()))?;
+        let ports = nics
+            .iter()
+            .map(|nic| Port::open(nic, &heap, (config, size)).map_err(|why| failed(nic, why)));
+        let ports: Vec<_> = ports.collect::<Result<_, _>>()?;
+        let bundles: Vec<Bundle> = ports.iter().map(|port| port.bundle.clone()).collect();
+        Bundle::unite(&bundles);
         let served = Served::new(heap.region().clone());
-        let bundle = bundle(nic, config, size).map_err(|why| device(why.into()))?;
         let deadline = Instant::now() + config.start.min(LONGEST);
-        Ok(Self {
-            nic,
-            rank,
-            addresses,
-            config,
-            deadline,
-            bundle,
-            heap,
-            domain,
-            registered,
-            served,
-            completions,
-        })
+        Ok(Self { rank, routes, config, deadline, ports, heap, served })
     }
 
     async fn join(self) -> Result<World, JoinError> {
-        let listener = self.nic.listen(ServiceId(ONE_SIDED)).await;
-        let listener = listener.map_err(|why| self.device(why.into()))?;
-        let endpoint = self.endpoint().await?;
+        let (mut listeners, mut endpoints) = (Vec::new(), Vec::new());
+        for port in &self.ports {
+            let listener = port.nic.listen(ServiceId(ONE_SIDED)).await;
+            listeners.push(listener.map_err(|why| self.device(port, why.into()))?);
+            endpoints.push(self.endpoint(port).await?);
+        }
         let group = self.group().await?;
         let (messages, mut pairs) = tokio::try_join!(
-            try_join_all(self.others().map(|rank| self.connect(&endpoint, rank))),
-            self.pairs(listener)
+            try_join_all(self.others().map(|rank| self.connect(&endpoints, rank))),
+            self.pairs(listeners)
         )?;
         // Behind this barrier each process has connections of the group, by which it learns of the
         // end of any other process, even before the first collective of the program.
         let met = group.barrier().await;
         met.map_err(|why| match why.gone() {
             Some(rank) => self.missing(rank, why.to_string()),
-            None => self.device(why.into()),
+            None => self.device(&self.ports[0], why.into()),
         })?;
         let mut messages: HashMap<_, _> = self.others().zip(messages).collect();
         let fates = Arc::new(Fates::new(self.size()));
-        let watch = watch(&endpoint, &messages, fates.clone());
-        let watch = tokio::spawn(watch).abort_handle();
+        let watches = endpoints
+            .iter()
+            .map(|endpoint| tokio::spawn(watch(endpoint, &messages, fates.clone())).abort_handle());
+        let watches = watches.collect();
         let mut peers = Vec::new();
         for rank in 0..self.size() {
             let far = messages.remove(&rank).zip(pairs.remove(&rank));
             peers.push(self.peer(rank, far)?);
         }
         let keeper = self.keeper()?;
-        let Self { nic, rank, bundle, heap, registered, served, completions, .. } = self;
+        let Self { rank, ports, heap, served, .. } = self;
         let world = World(Rc::new(Core {
             rank,
-            nic: nic.clone(),
-            bundle,
-            _endpoint: endpoint,
+            bundle: ports[0].bundle.clone(),
+            ports: ports.into(),
+            _endpoints: endpoints,
             group,
             heap,
-            registered,
             peers: peers.into(),
             served,
             fates,
-            completions: RefCell::new(completions),
             flights: RefCell::new(Slab::new()),
             outstanding: Cell::new(0),
             slots: RefCell::new(Slab::new()),
@@ -225,7 +228,8 @@ impl<'j> Joining<'j> {
             breathed: Cell::new(0),
             turn: Cell::new(0),
             functions: RefCell::default(),
-            watch,
+            stall: self.config.stall,
+            watches,
             _keeper: keeper,
         }));
         Ok(world)
@@ -234,16 +238,17 @@ impl<'j> Joining<'j> {
     /// Starts the thread that answers for this process while it computes, where a device can't tell
     /// a process that computes from one that has died, and no other thread answers.
     fn keeper(&self) -> Result<Option<Keeper>, JoinError> {
-        let lossless = self.nic.capabilities().lossless;
-        if lossless || self.size() == 1 || self.config.progress != Progress::Inline {
+        let lossy = self.ports.iter().find(|port| !port.nic.capabilities().lossless);
+        let Some(port) = lossy else { return Ok(None) };
+        if self.size() == 1 || self.config.progress != Progress::Inline {
             return Ok(None);
         }
-        let keeper = Keeper::start(&self.bundle, self.config.patience);
-        keeper.map(Some).map_err(|why| self.device(why.into()))
+        let keeper = Keeper::start(&port.bundle, self.config.patience);
+        keeper.map(Some).map_err(|why| self.device(port, why.into()))
     }
 
     fn size(&self) -> usize {
-        self.addresses.len()
+        self.routes.len()
     }
 
     fn others(&self) -> impl Iterator<Item = usize> + use<> {
@@ -251,15 +256,25 @@ impl<'j> Joining<'j> {
         (0..self.size()).filter(move |&other| other != rank)
     }
 
-    fn device(&self, why: Box<dyn std::error::Error + Send + Sync>) -> JoinError {
-        JoinError::Device { rank: self.rank, device: self.nic.address().to_string(), why }
+    fn device(&self, port: &Port, why: Box<dyn std::error::Error + Send + Sync>) -> JoinError {
+        JoinError::Device { rank: self.rank, device: port.nic.address().to_string(), why }
+    }
+
+    /// The address of another process, as this one reaches it.
+    fn address(&self, rank: usize) -> &str {
+        &self.routes[rank].address
+    }
+
+    /// The port by which this process reaches another.
+    fn port(&self, rank: usize) -> &Port {
+        &self.ports[self.routes[rank].device]
     }
 
     fn tag(&self) -> Tag {
         Tag(self.config.key)
     }
 
-    async fn endpoint(&self) -> Result<Endpoint, JoinError> {
+    async fn endpoint(&self, port: &Port) -> Result<Endpoint, JoinError> {
         let opened = Endpoint::builder()
             .service(MESSAGES)
             .tag(self.tag())
@@ -267,9 +282,9 @@ impl<'j> Joining<'j> {
             .payload(PAYLOAD)
             .places(self.size())
             .receives(self.receives())
-            .open_on(&self.bundle, self.served.handlers())
+            .open_on(&port.bundle, self.served.handlers())
             .await;
-        opened.map_err(|why| self.device(why.into()))
+        opened.map_err(|why| self.device(port, why.into()))
     }
 
     /// Returns the most receive buffers of the endpoint. Each pair of processes has two
@@ -282,23 +297,28 @@ impl<'j> Joining<'j> {
     }
 
     async fn group(&self) -> Result<Group, JoinError> {
-        let members = self.addresses.iter();
+        let members = self.routes.iter();
         let config = GroupConfig {
             rank: self.rank,
-            members: members.map(|address| Name::at(address.as_str(), COLLECTIVES)).collect(),
+            members: members.map(|at| Name::at(at.address.as_str(), COLLECTIVES)).collect(),
             tag: Some(self.tag()),
             patience: self.config.start.min(LONGEST),
+            stall: self.config.stall,
             // Credits come back once for a quarter of those that a member has at first, by a
             // message of their own, which a barrier should not wait for.
             first_credits: if self.size() <= FEW { 64 } else { 8 },
             ..GroupConfig::default()
         };
-        Group::join(&self.bundle, config).await.map_err(|why| self.device(why.into()))
+        let bundles: Vec<Bundle> = self.ports.iter().map(|port| port.bundle.clone()).collect();
+        let ways: Vec<usize> = self.routes.iter().map(|route| route.device).collect();
+        let joined = Group::join_by(&bundles, &ways, config).await;
+        joined.map_err(|why| self.device(&self.ports[0], why.into()))
     }
 
     /// Connects to another process for messages; repeats the attempt until the process is up.
-    async fn connect(&self, endpoint: &Endpoint, rank: usize) -> Result<am::Peer, JoinError> {
-        let name = Name::at(self.addresses[rank].as_str(), MESSAGES);
+    async fn connect(&self, endpoints: &[Endpoint], rank: usize) -> Result<am::Peer, JoinError> {
+        let Route { device, address, .. } = &self.routes[rank];
+        let (endpoint, name) = (&endpoints[*device], Name::at(address.as_str(), MESSAGES));
         self.again(rank, async || {
             let connected = endpoint.connect(name.clone()).await;
             connected.map_err(|why| match why {
@@ -337,7 +357,7 @@ impl<'j> Joining<'j> {
     }
 
     fn missing(&self, rank: usize, why: String) -> JoinError {
-        let (address, within) = (self.addresses[rank].clone(), self.config.start);
+        let (address, within) = (self.address(rank).to_owned(), self.config.start);
         JoinError::Missing { rank, address, within, why }
     }
 
@@ -376,25 +396,13 @@ impl<'j> Joining<'j> {
                 requests: RefCell::new(send),
                 _receives: receive,
                 connection,
+                port: self.routes[rank].device,
+                address: self.routes[rank].address.clone(),
                 heap,
                 _mapped: mapped,
             }),
             untold: Cell::new(0),
             dirty: Cell::new(false),
         })
-    }
-}
-
-/// The bundle of a process. In dedicated mode a thread of the bundle's own serves it.
-fn bundle(nic: &Nic, config: &Config, size: usize) -> Result<Bundle, am::OpenError> {
-    let room = config.credits.saturating_mul(2 * size).clamp(4096, 1 << 17);
-    let bundle = BundleConfig { receives: room, sends: room };
-    match config.progress {
-        Progress::Inline => Bundle::new(nic, &bundle),
-        Progress::Dedicated { .. } => {
-            // A bundle that is made on a thread without a runtime starts a thread that serves it.
-            std::thread::scope(|scope| scope.spawn(|| Bundle::new(nic, &bundle)).join())
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        }
     }
 }

@@ -4,8 +4,10 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use doorbell_job::Route;
 use doorbell_verbs::{
-    ConnectError, Connection, Listener, Mapped, Queues, QueuesConfig, RemoteMemory, ServiceId,
+    ConnectError, Connection, Listener, Mapped, Queues, QueuesConfig, RemoteMemory, ResourceError,
+    ServiceId, Unconnected,
 };
 use futures_util::future::{join_all, try_join_all};
 use tokio::sync::Notify;
@@ -13,7 +15,8 @@ use tokio::time::{sleep, timeout_at};
 
 use super::membership::Attempt;
 use super::told::{MAGIC, Told};
-use super::{JoinError, Joining, ONE_SIDED, REQUESTS};
+use super::{JoinError, Joining, ONE_SIDED};
+use crate::world::port::REQUESTS;
 
 /// The queue pair between this process and another, and access to the other's heap.
 pub(super) struct Pair {
@@ -59,13 +62,15 @@ impl Joining<'_> {
     /// rank, and the processes of higher rank ask this one.
     pub(super) async fn pairs(
         &self,
-        listener: Listener,
+        listeners: Vec<Listener>,
     ) -> Result<HashMap<usize, Pair>, JoinError> {
         let met = &Met::default();
         let below = join_all((0..self.rank).map(|rank| async move {
             met.note(rank, self.ask(rank).await);
         }));
-        let all = async { tokio::join!(below, self.answer(listener, met)) };
+        let above = listeners.into_iter().enumerate();
+        let above = join_all(above.map(|(nic, listener)| self.answer(nic, listener, met)));
+        let all = async { tokio::join!(below, above) };
         let parts = async {
             met.failed.notified().await;
             sleep(PARTING).await;
@@ -85,18 +90,19 @@ impl Joining<'_> {
         Ok(try_join_all(opened).await?.into_iter().collect())
     }
 
-    /// Accepts or refuses the processes that ask this one, until every process of higher rank has
-    /// asked.
-    async fn answer(&self, mut listener: Listener, met: &Met) {
+    /// Accepts or refuses the processes that ask this one at one of its NICs, until every process
+    /// of higher rank that is reached by that NIC has asked.
+    async fn answer(&self, nic: usize, mut listener: Listener, met: &Met) {
         let mut above = self.rank + 1..self.size();
-        while let Some(missing) = above.clone().find(|rank| !met.knows(*rank)) {
+        let awaited = |rank: &usize| self.routes[*rank].device == nic && !met.knows(*rank);
+        while let Some(missing) = above.clone().find(awaited) {
             above.start = missing;
             let Ok(incoming) = timeout_at(self.deadline, listener.accept()).await else {
                 let why = self.missing(missing, "it did not come".to_owned());
                 return met.note(missing, Err(why));
             };
             let Some(told) = Told::read(incoming.private()) else { continue };
-            let (rank, own) = (told.rank as usize, self.told());
+            let (rank, own) = (told.rank as usize, self.told(nic));
             if let Some(why) = own.differs(&told) {
                 tracing::warn!(rank, why, "a process was refused");
                 // It may have gone meanwhile.
@@ -110,7 +116,13 @@ impl Joining<'_> {
             if rank <= self.rank || rank >= self.size() || met.knows(rank) {
                 continue;
             }
-            let Ok(queues) = self.domain.queues(&self.queues_config()) else {
+            if self.routes[rank].device != nic {
+                let why = "it and this process have chosen different devices for each other";
+                let _ = incoming.reject(&refusal(why));
+                met.note(rank, Err(self.stranger(rank, why.to_owned())));
+                continue;
+            }
+            let Ok(queues) = self.queues(nic) else {
                 let why = self.missing(rank, "this NIC has no queue pair left".to_owned());
                 met.note(rank, Err(why));
                 continue;
@@ -124,13 +136,14 @@ impl Joining<'_> {
 
     /// Asks a process for a queue pair. Returns the queues, and that process's heap.
     async fn ask(&self, rank: usize) -> Result<(Queues, RemoteMemory), JoinError> {
-        let told = self.told().to_bytes();
+        let Route { device: nic, address, .. } = &self.routes[rank];
+        let own = self.told(*nic);
+        let told = own.to_bytes();
         let (queues, answer) = self
             .again(rank, async || {
-                let queues = self.domain.queues(&self.queues_config());
+                let queues = self.queues(*nic);
                 let queues = queues.map_err(|why| Attempt::Again(why.to_string()))?;
-                let connected =
-                    queues.connect(&self.addresses[rank], ServiceId(ONE_SIDED), &told).await;
+                let connected = queues.connect(address, ServiceId(ONE_SIDED), &told).await;
                 connected.map_err(|why| match why {
                     ConnectError::Refused { ref private, .. } => match refused(private) {
                         Some(text) => Attempt::Stranger(text),
@@ -141,7 +154,7 @@ impl Joining<'_> {
             })
             .await?;
         let differs = match Told::read(&answer) {
-            Some(told) if told.rank as usize == rank => match self.told().differs(&told) {
+            Some(told) if told.rank as usize == rank => match own.differs(&told) {
                 None => return Ok((queues, told.heap())),
                 Some(why) => why,
             },
@@ -152,23 +165,26 @@ impl Joining<'_> {
     }
 
     pub(super) fn stranger(&self, rank: usize, why: String) -> JoinError {
-        let address = self.addresses.get(rank).cloned();
+        let address = self.routes.get(rank).map(|route| route.address.clone());
         let address = address.unwrap_or_else(|| "an address that is not in the list".to_owned());
         JoinError::Stranger { rank, address, why }
     }
 
-    fn queues_config(&self) -> QueuesConfig {
-        QueuesConfig {
+    /// Makes the queues for one-sided requests by a NIC.
+    fn queues(&self, nic: usize) -> Result<Unconnected<Queues>, ResourceError> {
+        let port = &self.ports[nic];
+        port.domain.queues(&QueuesConfig {
             send_depth: REQUESTS,
             receive_depth: 1,
-            ..QueuesConfig::new(&self.completions)
-        }
+            ..QueuesConfig::new(&port.completions.borrow())
+        })
     }
 
-    /// The data about this process that others get when they connect.
-    fn told(&self) -> Told {
+    /// The data about this process that others get when they connect to one of its NICs.
+    fn told(&self, nic: usize) -> Told {
         let (rank, size) = (self.rank as u32, self.size() as u32);
-        Told { rank, size, key: self.config.key, heap: self.registered.remote().to_bytes() }
+        let heap = self.ports[nic].registered.remote().to_bytes();
+        Told { rank, size, key: self.config.key, heap }
     }
 
     /// Maps the heap of another process, and grants it the mapping of this process's heap; `None`
@@ -179,11 +195,12 @@ impl Joining<'_> {
         connection: &Connection,
         heap: RemoteMemory,
     ) -> Result<Option<Mapped>, JoinError> {
-        if !self.nic.capabilities().mapping {
+        let port = self.port(rank);
+        if !port.nic.capabilities().mapping {
             return Ok(None);
         }
         let failed = |why: String| self.missing(rank, format!("its memory can't be mapped: {why}"));
-        connection.grant(&self.registered).map_err(|why| failed(why.to_string()))?;
+        connection.grant(&port.registered).map_err(|why| failed(why.to_string()))?;
         match timeout_at(self.deadline, connection.map(heap)).await {
             Ok(Ok(mapped)) => Ok(Some(mapped)),
             Ok(Err(ending)) => Err(failed(ending.to_string())),
