@@ -65,14 +65,16 @@ impl fmt::Display for Devices {
 }
 
 impl Devices {
-    /// The devices that the environment of this process names: `DOORBELL_DEVICE` has their names,
-    /// and `DOORBELL_INTERFACE` the network interface of those that are named without one.
+    /// The devices that a program names, with commas between them; if it names none, those of the
+    /// variable `DOORBELL_DEVICE`; and otherwise the usual ones. The variable
+    /// `DOORBELL_INTERFACE` has the network interface of those that are named without one.
     ///
     /// # Errors
     /// When a name is empty.
-    pub fn of_process() -> Result<Self, JobError> {
+    pub fn of_process(named: Option<&str>) -> Result<Self, JobError> {
         let environment = Environment::of_process();
-        let devices = environment.get("DOORBELL_DEVICE").map_or(Ok(Self::default()), str::parse)?;
+        let named = named.or(environment.get("DOORBELL_DEVICE"));
+        let devices = named.map_or(Ok(Self::default()), str::parse)?;
         let interface = environment.get("DOORBELL_INTERFACE").map(str::to_owned);
         Ok(Self { interface, ..devices })
     }

@@ -37,10 +37,7 @@ where
     if members.key() != 0 {
         config.key = members.key();
     }
-    let devices = match device {
-        Some(named) => named.parse()?,
-        None => Devices::of_process()?,
-    };
+    let devices = Devices::of_process(device)?;
     let (config, shown) = (&config, &members);
     let played = std::thread::scope(|scope| {
         on_thread(scope, rank, move || {
