@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::Read;
 
+use object::{Object, ReadCache};
 use sha2::{Digest, Sha256};
 
 use crate::error::JobError;
@@ -16,7 +17,8 @@ pub struct Card {
     pub machine: String,
     /// The name of the program's file.
     pub program: String,
-    /// A hash of the program's file.
+    /// What tells this build of the program from others: the linker's identifier of the file, or a
+    /// hash of it.
     pub build: String,
 }
 
@@ -82,22 +84,30 @@ fn machine() -> String {
     format!("{} {}", boot.trim(), namespace.display())
 }
 
-/// A hash of this program's file; empty if that can't be read.
+/// What tells this build of the program from others: the identifier that the linker has put into
+/// the file, or else a hash of the file; empty if the file can't be read.
 fn build() -> String {
-    let hash = || {
-        let mut file = std::fs::File::open("/proc/self/exe")?;
-        let (mut hash, mut chunk) = (Sha256::new(), vec![0; 1 << 16]);
-        loop {
-            match file.read(&mut chunk)? {
-                0 => return std::io::Result::Ok(hash.finalize()),
-                count => hash.update(&chunk[..count]),
-            }
+    let file = std::fs::File::open("/proc/self/exe").ok();
+    let found = file.and_then(|file| linked(&file).or_else(|| hash(file).ok()));
+    let found = found.unwrap_or_default();
+    found.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The identifier that the linker has derived from what it has linked.
+fn linked(file: &std::fs::File) -> Option<Vec<u8>> {
+    let cache = ReadCache::new(file);
+    let file = object::File::parse(&cache).ok()?;
+    Some(file.build_id().ok()??.to_vec())
+}
+
+fn hash(mut file: std::fs::File) -> std::io::Result<Vec<u8>> {
+    let (mut hash, mut chunk) = (Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut chunk)? {
+            0 => return Ok(hash.finalize().to_vec()),
+            count => hash.update(&chunk[..count]),
         }
-    };
-    hash().map_or_else(
-        |_| String::new(),
-        |hash| hash[..8].iter().map(|byte| format!("{byte:02x}")).collect(),
-    )
+    }
 }
 
 /// Checks that all processes of a program run the same build of it.

@@ -178,6 +178,9 @@ fn variables(
         ("DOORBELL_WITHIN", args.within.to_string()),
     ];
     variables.extend(args.device.iter().map(|device| ("DOORBELL_DEVICE", device.clone())));
+    variables.extend(args.interface.iter().map(|name| ("DOORBELL_INTERFACE", name.clone())));
+    variables.extend(args.routes.then(|| ("DOORBELL_ROUTES", "1".to_owned())));
+    variables.extend(args.stall.map(|seconds| ("DOORBELL_STALL", seconds.to_string())));
     variables
 }
 

@@ -46,9 +46,19 @@ pub struct Args {
     /// An address of this machine that the hosts reach [default: all that it has]
     #[arg(long, value_name = "IP")]
     address: Option<IpAddr>,
-    /// The device that the processes open [default: shm on one machine, udp between several]
-    #[arg(long, value_name = "DEVICE")]
+    /// The devices that the processes may open, by preference: each pair uses the first that
+    /// reaches the one from the other [default: shm,udp]
+    #[arg(long, value_name = "DEVICE,…")]
     device: Option<String>,
+    /// The network interface of devices that are named without one
+    #[arg(long, value_name = "INTERFACE")]
+    interface: Option<String>,
+    /// Have each process print by which device it reaches the others, and why not by another
+    #[arg(long)]
+    routes: bool,
+    /// After how many seconds a process that waits says for whom [default: 60]
+    #[arg(long, value_name = "SECONDS")]
+    stall: Option<u64>,
     /// Do not bind the processes to processors
     #[arg(long)]
     no_pin: bool,

@@ -97,7 +97,8 @@ impl Job {
     /// | `DOORBELL_RANK`, `DOORBELL_SIZE`, `DOORBELL_RENDEZVOUS`, `DOORBELL_SECRET`; or those of a launcher | a process of a job: see [`doorbell_job`] |
     /// | `DOORBELL_PROCESSES` | how many [processes](Self::processes) |
     /// | `DOORBELL_THREADS` | how many [threads](Self::threads); as many as there are processors, if nothing is said |
-    /// | `DOORBELL_DEVICE` | the [device](Self::device); for processes that a launcher has started, shared memory if they are on one machine, and UDP if not |
+    /// | `DOORBELL_DEVICE` | the [device](Self::device); for processes that a launcher has started, several with commas between, by preference: `shm,udp` if nothing is said |
+    /// | `DOORBELL_INTERFACE`, `DOORBELL_ROUTES` | the interface of [devices](doorbell_job::Devices) that are named without one; whether each process prints by which device it reaches the others |
     /// | `DOORBELL_KEY` | the [key](Config::key) of members, a hexadecimal number |
     /// | `DOORBELL_SPIN` | for how many microseconds a process that waits [spins](Config::spin) |
     /// | `DOORBELL_WITHIN` | how many seconds all processes together may take to [start](Config::start) |
@@ -147,7 +148,8 @@ impl Job {
         Ok(job)
     }
 
-    /// Sets the device that each process opens. Threads and processes open `shm` by default, and
+    /// Sets the device that each process opens, or several [devices](doorbell_job::Devices) for
+    /// processes that a launcher has started. Threads and processes open `shm` by default, and
     /// can use `udp:127.0.0.1:0` as well. A member opens what its address says.
     pub fn device(self, device: impl Into<String>) -> Self {
         Self { device: Some(device.into()), ..self }

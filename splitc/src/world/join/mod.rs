@@ -41,8 +41,8 @@ const ONE_SIDED: u64 = MESSAGES + 2;
 
 /// The most bytes of a message of operations or stores: one packet.
 const PAYLOAD: usize = 4096;
-/// Up to this many processes, the members of the world's group have many credits for each other
-/// from the start.
+/// Up to this many processes, the processes of a world have many credits for each other from the
+/// start. In larger worlds, the receives of connections that are seldom used would fill memory.
 const FEW: usize = 16;
 /// The most receive buffers of the endpoint for messages, of a little more than [`PAYLOAD`] each:
 /// 270 MB, if a process has that many peers that all send at the same time.
@@ -107,6 +107,10 @@ impl World {
     }
 }
 
+/// How long two processes that connect wait for each other's answers: when many processes start on
+/// few processors, each of them runs now and then only.
+const LONGEST_HANDSHAKE: Duration = Duration::from_secs(10);
+
 /// The longest time that a configuration is taken to mean: about a year, which can be added to any
 /// instant.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1 << 25);
@@ -120,6 +124,7 @@ pub(crate) fn nic_config(config: &Config, size: usize) -> doorbell_verbs::Config
         // Three connections to each other process, and room for some that are ending.
         queue_pairs: (4 * size + 64).clamp(64, 16_384),
         completions: default.completions.max(4 * size + 65),
+        connect_timeout: config.start.min(LONGEST_HANDSHAKE).max(default.connect_timeout),
         keep_alive: KeepAlive { idle: config.patience, busy: config.patience },
         ..default
     }
@@ -279,6 +284,7 @@ impl<'j> Joining<'j> {
             .service(MESSAGES)
             .tag(self.tag())
             .credits(self.config.credits)
+            .first_credits(self.first_credits().min(self.config.credits))
             .payload(PAYLOAD)
             .places(self.size())
             .receives(self.receives())
@@ -296,6 +302,12 @@ impl<'j> Joining<'j> {
         self.config.credits.saturating_mul(8 * others).clamp(64, MOST_RECEIVES)
     }
 
+    /// Returns how many credits other processes have for this one at first; they get more as they
+    /// use them.
+    fn first_credits(&self) -> usize {
+        if self.size() <= FEW { 64 } else { 8 }
+    }
+
     async fn group(&self) -> Result<Group, JoinError> {
         let members = self.routes.iter();
         let config = GroupConfig {
@@ -306,7 +318,7 @@ impl<'j> Joining<'j> {
             stall: self.config.stall,
             // Credits come back once for a quarter of those that a member has at first, by a
             // message of their own, which a barrier should not wait for.
-            first_credits: if self.size() <= FEW { 64 } else { 8 },
+            first_credits: self.first_credits(),
             ..GroupConfig::default()
         };
         let bundles: Vec<Bundle> = self.ports.iter().map(|port| port.bundle.clone()).collect();
