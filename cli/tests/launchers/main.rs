@@ -57,6 +57,14 @@ fn doorbell_run_starts_the_processes_of_a_split_c_program() {
 }
 
 #[test]
+fn many_processes_on_few_processors_meet() {
+    let (output, said) = finished(doorbell_run(&["-n", "64"]).args(program("sum")));
+    assert!(output.status.success(), "{said}");
+    let sums = lines(&said).into_iter().filter(|line| line.ends_with("of 64: sum 2016"));
+    assert_eq!(sums.count(), 64, "{said}");
+}
+
+#[test]
 fn each_line_of_output_begins_with_its_process_on_request() {
     let (output, said) = finished(doorbell_run(&["-n", "2", "--prefix"]).args(program("sum")));
     assert!(output.status.success(), "{said}");

@@ -121,8 +121,9 @@ pub(crate) fn nic_config(config: &Config, size: usize) -> doorbell_verbs::Config
     doorbell_verbs::Config {
         progress: config.progress,
         spin: config.spin,
-        // Three connections to each other process, and room for some that are ending.
-        queue_pairs: (4 * size + 64).clamp(64, 16_384),
+        // Three connections to each other process. A NIC lets a quarter of its queue pairs be
+        // connected at the same time, and here all processes may connect at the same time.
+        queue_pairs: (16 * size).clamp(64, 16_384),
         completions: default.completions.max(4 * size + 65),
         connect_timeout: config.start.min(LONGEST_HANDSHAKE).max(default.connect_timeout),
         keep_alive: KeepAlive { idle: config.patience, busy: config.patience },
