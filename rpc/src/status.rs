@@ -242,3 +242,9 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     }
     text
 }
+
+/// What a panic says, if that is text.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> Option<&str> {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+}

@@ -166,6 +166,12 @@ impl Transfers {
         table.coming.retain(|_, (of, _)| of != peer);
     }
 
+    /// Ends all transfers, because this end of all connections is over.
+    pub fn end_all(&self) {
+        let table = std::mem::take(&mut *self.lock());
+        drop(table);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }

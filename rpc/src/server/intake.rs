@@ -13,6 +13,7 @@ use super::queue::Waiting;
 use super::router::Route;
 use super::running::{Room, Running, stoppably};
 use super::state::Core;
+use crate::context::deadline_after;
 use crate::message::{Body, Request};
 use crate::meters;
 use crate::random;
@@ -170,9 +171,8 @@ impl Core {
             })?;
         let long = long.map(|len| self.transfers.check(len)).transpose();
         let long = long.map_err(|refused| refused.status(&format!("the request of {method}")))?;
-        let deadline = (head.timeout != 0)
-            .then(|| Instant::now().checked_add(Duration::from_micros(head.timeout)))
-            .flatten();
+        let timeout = (head.timeout != 0).then(|| Duration::from_micros(head.timeout));
+        let deadline = timeout.map(deadline_after);
         let body = match head.flags.streams {
             false => Body::Whole(body),
             true => {
