@@ -7,6 +7,7 @@ mod connection;
 mod connector;
 mod held;
 mod lost;
+mod stage;
 mod typed;
 
 use std::borrow::Cow;

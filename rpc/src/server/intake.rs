@@ -107,7 +107,8 @@ impl Core {
         stoppably(&self, &peer, head, async {
             let body = async {
                 let line = self.lines.of(head.session).await?;
-                self.transfers.receive((head.session, head.call), &peer, &line, len).await
+                let memory = self.transfers.memory(len).await;
+                self.transfers.receive((head.session, head.call), &peer, &line, memory).await
             };
             received = Some(body.await);
         })
