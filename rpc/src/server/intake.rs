@@ -98,27 +98,30 @@ impl Core {
     ) {
         let Taken { head, call, peer, room } = taken;
         if let Err(status) = waiting.begins(call.deadline()) {
-            return way.answer(&self, &peer, head, refused(&status), room).await;
+            return Box::pin(way.answer(&self, &peer, head, refused(&status), room)).await;
         }
         let Some(len) = long else {
             return Running::begin(&self, peer, head, &route, call, room).run(way).await;
         };
         let mut received = None;
-        stoppably(&self, &peer, head, async {
+        // These futures take kilobytes, which a task without a long body need not carry.
+        Box::pin(stoppably(&self, &peer, head, async {
             let body = async {
                 let line = self.lines.of(head.session).await?;
                 let memory = self.transfers.memory(len).await;
                 self.transfers.receive((head.session, head.call), &peer, &line, memory).await
             };
             received = Some(body.await);
-        })
+        }))
         .await;
         match received {
             Some(Ok(body)) => {
                 let call = call.map(|_| Body::Whole(body));
                 Running::begin(&self, peer, head, &route, call, room).run(way).await;
             }
-            Some(Err(status)) => way.answer(&self, &peer, head, refused(&status), room).await,
+            Some(Err(status)) => {
+                Box::pin(way.answer(&self, &peer, head, refused(&status), room)).await;
+            }
             None => {}
         }
     }
