@@ -168,7 +168,7 @@ const LONGEST_MESSAGE: usize = 1024;
 async fn end(peer: &Peer, (session, call): Key, status: Option<&Status>) -> Result<(), SendError> {
     let (code, message) = match status {
         None => (crate::Code::Ok, ""),
-        Some(status) => (status.code(), status.message()),
+        Some(status) => (status.error_code(), status.message()),
     };
     let message = &message.as_bytes()[..message.floor_char_boundary(LONGEST_MESSAGE)];
     let words = [session, call, PieceKind::End(code).word()];

@@ -101,7 +101,27 @@ async fn a_request_stream_that_panics_ends_as_internal_at_its_handler(device: &s
     holds_nothing(|| server.usage()).await;
 }
 
+// The answer of such a handler could not be decoded, and such a stream seemed to be whole.
+async fn errors_whose_code_is_ok_are_errors_all_the_same(device: &str) {
+    const FAIL: Method<(), u64> = Method::new("fail");
+    const STREAM: Method<(), u64> = Method::new("stream");
+    let odd = || Status::new(Code::Ok, "all is well, and not");
+    let router = Router::new()
+        .unary(FAIL, move |_| async move { Err::<u64, _>(odd()) })
+        .server_streaming(STREAM, move |_| async move {
+            Ok(Streaming::new(stream::iter([Ok(1), Err(odd())])))
+        });
+    let server = Server::builder().add_service(router).open(device).await.expect("it opens");
+    let client = Client::new(Channel::connect(server.name()).await.expect("it is there"));
+    let numbers = client.server_streaming(STREAM, ()).await.expect("it streams").into_inner();
+    for status in [client.unary(FAIL, ()).await.expect_err("it fails"), reads(numbers, 1).await] {
+        assert_eq!(status.code(), Code::Internal, "{status}");
+        assert!(status.message().contains("all is well, and not"), "{status}");
+    }
+}
+
 on_each_device!(
+    errors_whose_code_is_ok_are_errors_all_the_same,
     a_stream_that_panics_ends_as_internal_at_its_caller_and_at_no_other,
     handlers_that_panic_while_they_read_a_stream_end_as_internal,
     a_request_stream_that_panics_ends_as_internal_at_its_handler,
