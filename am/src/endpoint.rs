@@ -173,6 +173,8 @@ impl Default for EndpointConfig {
 /// Clones are handles to the same. When the last is dropped, it is closed, and its peers are told.
 /// What was sent and is not answered is lost then, if it was no farther:
 /// [`unmap_all`](Self::unmap_all) waits for it.
+///
+/// An endpoint is closed, too, when the runtime ends in which its bundle was made.
 #[derive(Clone)]
 pub struct Endpoint(Arc<Place>);
 

@@ -584,6 +584,12 @@ pub enum OpenError {
     /// The endpoint is closed.
     #[error("the endpoint is closed")]
     Closed,
+    /// The runtime has ended in which the endpoint was opened.
+    #[error(
+        "the runtime in which the endpoint was opened has ended, and closed the endpoint: open endpoints \
+         in a runtime that lasts for as long as they are used"
+    )]
+    RuntimeEnded,
     /// There is no runtime here, and none could be made.
     #[error("starting a thread with a runtime for the bundle, where there is no runtime")]
     Runtime(#[from] io::Error),

@@ -119,6 +119,8 @@ pub(crate) struct Core {
     pub events: broadcast::Sender<Event>,
     /// Whether credits are just being recalled.
     recalling: AtomicBool,
+    /// Whether the endpoint is closed because its runtime has ended.
+    runtime_ended: AtomicBool,
 }
 
 impl Core {
@@ -163,6 +165,7 @@ impl Core {
             any_starving: AtomicBool::new(false),
             events: broadcast::Sender::new(EVENTS),
             recalling: AtomicBool::new(false),
+            runtime_ended: AtomicBool::new(false),
             shared,
             config,
         };
@@ -291,7 +294,7 @@ impl Core {
             Arc::new(Link::new(self.clone(), unconnected.connection().clone(), own, receives));
         let fresh = Fresh { link: link.clone(), stays: false };
         let mut links = locked(&self.links);
-        links.as_mut().ok_or(OpenError::Closed)?.push(link.clone());
+        links.as_mut().ok_or_else(|| self.closed())?.push(link.clone());
         // Before anybody can say that it, or the endpoint, is gone.
         self.shared.tell_of(link);
         drop(links);
@@ -480,6 +483,15 @@ impl Core {
         });
     }
 
+    /// Why the endpoint, which is closed, takes no links.
+    #[cold]
+    fn closed(&self) -> OpenError {
+        match self.runtime_ended.load(Ordering::Acquire) {
+            true => OpenError::RuntimeEnded,
+            false => OpenError::Closed,
+        }
+    }
+
     /// The endpoint is closed: all links end, and none is made any more. Another endpoint may have
     /// its number.
     pub fn close(&self) {
@@ -538,23 +550,45 @@ fn unguessable() -> u64 {
     RandomState::new().hash_one(0)
 }
 
+/// Closes an endpoint when the runtime ends that has run the endpoint's tasks: nobody would notice
+/// any more that a peer has gone, and requests would run no asynchronous handlers.
+struct ClosesWithRuntime(Arc<Core>);
+
+impl Drop for ClosesWithRuntime {
+    fn drop(&mut self) {
+        let core = &self.0;
+        if locked(&core.links).is_some() {
+            core.runtime_ended.store(true, Ordering::Release);
+            core.close();
+        }
+    }
+}
+
 /// Sees to it that links end with their connections.
-pub(crate) async fn watch(core: Arc<Core>, mut events: broadcast::Receiver<AsyncEvent>) {
-    loop {
-        match events.recv().await {
-            Ok(AsyncEvent::Ended(qpn)) => {
-                let is = |link: &&Arc<Link>| link.qpn() == qpn;
-                let found = locked(&core.links).iter().flatten().find(is).cloned();
-                found.iter().for_each(|link| core.checks(link));
+pub(crate) fn watch(
+    core: Arc<Core>,
+    mut events: broadcast::Receiver<AsyncEvent>,
+) -> impl Future<Output = ()> {
+    // Made here, so that it is there for a task that never runs, too.
+    let closes = ClosesWithRuntime(core);
+    async move {
+        let core = &closes.0;
+        loop {
+            match events.recv().await {
+                Ok(AsyncEvent::Ended(qpn)) => {
+                    let is = |link: &&Arc<Link>| link.qpn() == qpn;
+                    let found = locked(&core.links).iter().flatten().find(is).cloned();
+                    found.iter().for_each(|link| core.checks(link));
+                }
+                // What came by it may be all handled by now.
+                Ok(AsyncEvent::LastReceive(_)) => core.shared.stir(),
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => {
+                    core.all().iter().for_each(|link| core.checks(link));
+                    core.shared.stir();
+                }
+                Err(RecvError::Closed) => return,
             }
-            // What came by it may be all handled by now.
-            Ok(AsyncEvent::LastReceive(_)) => core.shared.stir(),
-            Ok(_) => {}
-            Err(RecvError::Lagged(_)) => {
-                core.all().iter().for_each(|link| core.checks(link));
-                core.shared.stir();
-            }
-            Err(RecvError::Closed) => return,
         }
     }
 }

@@ -29,7 +29,8 @@ const A_LOOK: Duration = Duration::from_millis(5);
 /// A NIC's place for byte streams: what all streams that it connects or accepts share.
 ///
 /// Clones are handles to the same endpoint, which is gone when the last of them is, and the last
-/// listener and stream. It is served by tasks of the runtime in which it was opened.
+/// listener and stream. It is served by tasks of the runtime in which it was opened: when that
+/// runtime ends, streams fail, and their peers are told.
 ///
 /// ```
 /// use doorbell::bytestream::{Endpoint, ServiceId};
@@ -101,11 +102,14 @@ impl Endpoint {
         let hub = &self.0.hub;
         let unconnected = queues(hub).await.map_err(of_resource)?;
         let fresh = Fresh::new(hub, unconnected.connection());
+        hub.check_runtime(name)?;
         let hello = hub.config.hello().to_bytes();
         let connected = unconnected.connect(address, service, &hello).await;
         let (queues, private) = connected.map_err(|why| of_connect(name, why))?;
         let hello = Hello::parse(&private).map_err(|why| no_stream(name, why))?;
         fresh.link().open(queues, hello, name.to_owned());
+        // The link may have missed the end of the runtime while it had no queue.
+        hub.check_runtime(name)?;
         Ok(self.stream(fresh))
     }
 

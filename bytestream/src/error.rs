@@ -17,6 +17,12 @@ pub(crate) enum Over {
     /// This side has ended the connection.
     #[error("this side has closed the connection")]
     Left,
+    /// Nobody serves the endpoint any more.
+    #[error(
+        "the runtime has ended in which the endpoint of the stream was opened: open endpoints in a \
+         runtime that lasts for as long as their streams are used"
+    )]
+    RuntimeEnded,
     #[error("{0}")]
     Broken(Cause),
     #[error("the peer sent what no end of a byte stream sends: {0}")]
@@ -47,7 +53,7 @@ impl Over {
         let kind = match self {
             Self::PeerLeft if writes => ErrorKind::BrokenPipe,
             Self::PeerLeft => ErrorKind::ConnectionReset,
-            Self::Left => ErrorKind::ConnectionAborted,
+            Self::Left | Self::RuntimeEnded => ErrorKind::ConnectionAborted,
             Self::Broken(
                 Cause::NoAnswer { .. } | Cause::NoProgress { .. } | Cause::PeerSilent { .. },
             ) => ErrorKind::TimedOut,

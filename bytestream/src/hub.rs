@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 
 use crate::buffers::{Buffers, FOR_SIGNALS, locked};
 use crate::config::Config;
-use crate::error::of_resource;
+use crate::error::{Over, of_resource};
 use crate::link::{Link, RESERVE};
 use crate::poller::Poller;
 use crate::questions::Prober;
@@ -41,6 +41,8 @@ pub(crate) struct Hub {
     pub prober: Prober,
     /// The waker of the task that polls when nobody else does.
     driver: Mutex<Option<Waker>>,
+    /// Whether the runtime of the hub's tasks has ended, and the streams with it.
+    runtime_ended: AtomicBool,
 }
 
 /// Keeps a hub running. When the last handle, listener and stream of an endpoint are gone, so is
@@ -95,6 +97,7 @@ impl Owner {
             any_holding: AtomicBool::new(false),
             prober: Prober::default(),
             driver: Mutex::default(),
+            runtime_ended: AtomicBool::new(false),
         });
         let driven = hub.clone();
         let drive = hub.runtime.spawn(async move {
@@ -210,6 +213,14 @@ impl Hub {
         self.stir();
     }
 
+    /// Returns an error if the runtime of the hub's tasks has ended, so that nobody serves streams.
+    pub fn check_runtime(&self, peer: &str) -> io::Result<()> {
+        match self.runtime_ended.load(Ordering::SeqCst) {
+            true => Err(Over::RuntimeEnded.error(peer, false)),
+            false => Ok(()),
+        }
+    }
+
     /// Returns all links.
     pub fn links(&self) -> Vec<Arc<Link>> {
         locked(&self.poller).links()
@@ -245,19 +256,43 @@ impl Look for Drive<'_> {
     }
 }
 
+/// Ends the streams of a hub when the runtime ends that has run the hub's tasks: nobody would
+/// notice any more that a peer has gone.
+struct EndsWithRuntime(Arc<Hub>);
+
+impl Drop for EndsWithRuntime {
+    fn drop(&mut self) {
+        let hub = &self.0;
+        hub.runtime_ended.store(true, Ordering::SeqCst);
+        for link in hub.links() {
+            link.runtime_ended();
+            drop(link.take_queue());
+        }
+        locked(&hub.poller).clear();
+    }
+}
+
 /// Watches the NIC's events, and tells links whose connections are over.
-async fn watch(hub: Arc<Hub>, mut events: broadcast::Receiver<AsyncEvent>) {
-    loop {
-        match events.recv().await {
-            Ok(AsyncEvent::Ended(qpn)) => {
-                let link = locked(&hub.poller).link(qpn.get());
-                link.iter().for_each(|link| hub.checks(link));
+fn watch(
+    hub: Arc<Hub>,
+    mut events: broadcast::Receiver<AsyncEvent>,
+) -> impl Future<Output = ()> + Send {
+    // Made here, so that it is there for a task that never runs, too.
+    let ends = EndsWithRuntime(hub);
+    async move {
+        let hub = &ends.0;
+        loop {
+            match events.recv().await {
+                Ok(AsyncEvent::Ended(qpn)) => {
+                    let link = locked(&hub.poller).link(qpn.get());
+                    link.iter().for_each(|link| hub.checks(link));
+                }
+                // What came by it may be all taken by now.
+                Ok(AsyncEvent::LastReceive(_)) => hub.stir(),
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => hub.checks_all(),
+                Err(RecvError::Closed) => return,
             }
-            // What came by it may be all taken by now.
-            Ok(AsyncEvent::LastReceive(_)) => hub.stir(),
-            Ok(_) => {}
-            Err(RecvError::Lagged(_)) => hub.checks_all(),
-            Err(RecvError::Closed) => return,
         }
     }
 }

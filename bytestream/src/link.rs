@@ -187,6 +187,14 @@ impl Link {
         self.outbound.ends(over)
     }
 
+    /// Ends both directions of the stream, because nobody serves the endpoint any more.
+    #[cold]
+    pub fn runtime_ended(&self) {
+        self.outbound.ends(Over::RuntimeEnded);
+        self.inbound.is_over(Over::RuntimeEnded);
+        self.drained.store(true, Ordering::Release);
+    }
+
     /// Takes note that all completions of the connection were handled, after its end. Returns
     /// whether a task was woken.
     pub fn drained(&self) -> bool {

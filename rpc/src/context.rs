@@ -1,6 +1,7 @@
 //! The context of a call that a handler works on, from which calls that the handler makes inherit.
 
 use std::future::Future;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -74,6 +75,14 @@ impl TraceContext {
     pub async fn scope<F: Future>(self, future: F) -> F::Output {
         Inherited { trace: Some(self), ..Inherited::here() }.while_running(future).await
     }
+}
+
+/// The longest time that a deadline can be away, which stands for longer ones.
+const LONGEST: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
+/// The deadline of what begins now and has a time.
+pub(crate) fn deadline_after(time: Duration) -> Instant {
+    Instant::now() + time.min(LONGEST)
 }
 
 /// The earlier of two deadlines.

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use tokio::time::Instant;
 
+use crate::context::deadline_after;
 use crate::metadata::Metadata;
 use crate::method::MethodId;
 use crate::status::Status;
@@ -131,7 +132,7 @@ impl<T> Request<T> {
     /// Bounds how long the caller waits, from now on. The server is told, and stops a handler that
     /// takes longer; so do calls that the handler makes.
     pub fn set_timeout(&mut self, timeout: Duration) {
-        self.deadline = Instant::now().checked_add(timeout);
+        self.deadline = Some(deadline_after(timeout));
     }
 
     /// Sets when the caller stops waiting.
@@ -268,6 +269,11 @@ impl<T> Response<T> {
     /// The body.
     pub fn get_ref(&self) -> &T {
         &self.body
+    }
+
+    /// The body, to change, or to read if it is a stream.
+    pub fn get_mut(&mut self) -> &mut T {
+        &mut self.body
     }
 
     /// The body alone.

@@ -70,24 +70,44 @@ impl Metadata {
         self.pairs.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// Puts a value in the place of all that the name has.
+    /// Puts a value in the place of all that the name has: text, or bytes in any form.
+    ///
+    /// ```
+    /// use doorbell::rpc::Metadata;
+    ///
+    /// let (user, key) = (String::from("ann"), [7_u8; 32]);
+    /// let mut metadata = Metadata::new();
+    /// metadata.insert("user", &user[..2]);
+    /// metadata.insert("key", key.to_vec());
+    /// assert_eq!(metadata.get("key").map(|key| key.len()), Some(32));
+    /// ```
     ///
     /// # Panics
-    /// When the name is empty, longer than 255 bytes, or has other characters than lower-case
+    /// When the name [can't be one](Self::is_name): when it is empty, longer than 255 bytes, or has other characters than lower-case
     /// letters, digits, `-`, `_` and `.`.
+    #[track_caller]
     pub fn insert(&mut self, name: &str, value: impl Into<Value>) {
         self.remove(name);
         self.append(name, value);
+    }
+
+    /// Whether text can be a name: for programs that make names of what others say.
+    #[must_use]
+    pub fn is_name(text: &str) -> bool {
+        is_name(text)
     }
 
     /// Adds a value to those that the name has.
     ///
     /// # Panics
     /// As [`insert`](Self::insert).
+    #[track_caller]
     pub fn append(&mut self, name: &str, value: impl Into<Value>) {
         assert!(
             is_name(name),
-            "`{name}` is no name of metadata: lower-case letters, digits, - _ ."
+            "`{}` is no name of metadata, which has from 1 to 255 lower-case letters, digits, `-`, `_` and \
+             `.`",
+            &name[..name.floor_char_boundary(255)]
         );
         self.pairs.push((name.to_owned(), value.into().0));
     }
@@ -161,9 +181,39 @@ impl fmt::Debug for Metadata {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Value(Bytes);
 
-impl From<&'static str> for Value {
-    fn from(text: &'static str) -> Self {
-        Self(Bytes::from_static(text.as_bytes()))
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self(Bytes::copy_from_slice(text.as_bytes()))
+    }
+}
+
+impl From<&String> for Value {
+    fn from(text: &String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl From<&[u8]> for Value {
+    fn from(bytes: &[u8]) -> Self {
+        Self(Bytes::copy_from_slice(bytes))
+    }
+}
+
+impl<const N: usize> From<&[u8; N]> for Value {
+    fn from(bytes: &[u8; N]) -> Self {
+        Self(Bytes::copy_from_slice(bytes))
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl From<BytesMut> for Value {
+    fn from(bytes: BytesMut) -> Self {
+        Self(bytes.freeze())
     }
 }
 
@@ -195,6 +245,29 @@ mod tests {
         let decoded = Metadata::decode(bytes.freeze()).expect("it was encoded");
         assert_eq!(decoded, metadata);
         assert_eq!(decoded.all("role").count(), 2);
+    }
+
+    #[test]
+    fn values_are_made_of_text_and_of_bytes_in_every_form() {
+        let (text, bytes) = (String::from("ann"), b"ann".to_vec());
+        let values: [Value; 8] = [
+            "ann".into(),
+            text.as_str().into(),
+            (&text).into(),
+            bytes.as_slice().into(),
+            b"ann".into(),
+            BytesMut::from(&b"ann"[..]).into(),
+            Bytes::from(bytes.clone()).into(),
+            bytes.into(),
+        ];
+        assert!(values.iter().all(|value| *value == Value::from(text.clone())));
+    }
+
+    #[test]
+    #[should_panic(expected = "`User` is no name of metadata, which has from 1 to 255 lower-case")]
+    fn a_name_that_is_none_panics_and_says_what_names_are() {
+        assert!(Metadata::is_name("user") && !Metadata::is_name("User") && !Metadata::is_name(""));
+        Metadata::new().insert("User", "ann");
     }
 
     #[test]

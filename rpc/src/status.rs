@@ -242,3 +242,20 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     }
     text
 }
+
+impl Status {
+    /// The code of the status as an error that travels. An error whose code is [`Code::Ok`] would
+    /// be taken for an answer, or for the end of a stream: it is [`Code::Internal`].
+    pub(crate) fn error_code(&self) -> Code {
+        match self.code() {
+            Code::Ok => Code::Internal,
+            code => code,
+        }
+    }
+}
+
+/// What a panic says, if that is text.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> Option<&str> {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+}

@@ -18,6 +18,9 @@ const NONE: Method<(), ()> = Method::new("none");
 const ZEROS: Method<u64, Vec<u8>> = Method::new("zeros");
 const FOREVER: Method<Bytes, (), Raw2> = Method::new("forever");
 
+/// Keeps its bytes, and never answers.
+const HOLDS: Method<Bytes, (), Raw2> = Method::new("holds");
+
 /// Bytes there, and nothing back.
 enum Raw2 {}
 
@@ -55,6 +58,10 @@ fn server() -> ServerBuilder {
         })
         .unary(NONE, |_| async { Ok(()) })
         .unary(ZEROS, |request| async move { Ok(vec![0; request.into_inner() as usize]) })
+        .unary(HOLDS, |request| async move {
+            let _held: Request<Bytes> = request;
+            std::future::pending::<Result<(), Status>>().await
+        })
         .unary(FOREVER, |_| async { std::future::pending::<Result<(), Status>>().await });
     Server::builder().add_service(
         router.unary(LENGTH_OF, |request| async move { Ok(request.into_inner().len() as u64) }),
@@ -131,7 +138,43 @@ async fn calls_that_are_given_up_give_the_memory_of_their_bodies_back(device: &s
     running.shutdown().await;
 }
 
+/// Calls with ever more time, until the status of a call that is late is about `body_memory`: a
+/// slow machine has other reasons at first.
+async fn is_late_for_memory(client: &Client<Channel>, of: &str) {
+    for time in (1..).map(|tries| Duration::from_millis(50 * tries)) {
+        let mut request = Request::new(pattern(1 << 20));
+        request.set_timeout(time);
+        let late = client.unary(ECHO, request).await.expect_err("there is no memory");
+        assert_eq!(late.code(), Code::DeadlineExceeded, "{late}");
+        if late.message().contains(of) && late.message().contains("body_memory") {
+            return;
+        }
+    }
+}
+
+async fn a_call_that_waits_for_memory_until_its_time_is_over_says_so(device: &str) {
+    let small = server().body_memory(1 << 20);
+    let (running, client) = pair(device, small, Channel::builder()).await;
+    let holds = tokio::spawn({
+        let client = client.clone();
+        async move { client.unary(HOLDS, pattern(1 << 20)).await }
+    });
+    while running.usage().body_memory == 0 {
+        tokio::task::yield_now().await;
+    }
+    is_late_for_memory(&client, "the request").await;
+    holds.abort();
+
+    let small = Channel::builder().body_memory(1 << 20);
+    let (_server, client) = pair(device, server(), small).await;
+    let held = client.unary(ECHO, pattern(1 << 20)).await.expect("there is memory").into_inner();
+    is_late_for_memory(&client, "the response").await;
+    drop(held);
+    client.unary(ECHO, pattern(1 << 20)).await.expect("there is memory again");
+}
+
 on_each_device!(
+    a_call_that_waits_for_memory_until_its_time_is_over_says_so,
     bodies_of_all_lengths_come_back_as_they_were,
     bodies_longer_than_a_side_takes_are_refused_with_both_lengths,
     bodies_share_bounded_memory_and_wait_for_each_other,

@@ -106,7 +106,10 @@ fn over_a_cable_with_faults_memory_is_flat_at_full_load() {
             let server = builder().open_on(&far).await.expect("there is room");
             let name = server.name().clone();
             let connect = async || {
-                let channel = Channel::builder().connect_on(&near, &name).await;
+                // A lost packet is repeated when time has passed on the cable, which is slow at full
+                // load on a busy machine.
+                let patient = Channel::builder().connect_timeout(Duration::from_secs(60));
+                let channel = patient.connect_on(&near, &name).await;
                 channel.expect("there is room")
             };
             soak(server, connect).await;

@@ -26,6 +26,9 @@ use crate::peer::Peer;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
+/// The longest patience that a clock can count, which stands for longer ones.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
 /// The endpoints and the mailbox of one member of a group, shared by all teams of that member.
 pub(super) struct Core {
     /// The first of the united bundles that the endpoints are in: a wait at it serves all.
@@ -126,7 +129,8 @@ impl Core {
         if let Some(peer) = self.mailbox.peer(whole) {
             return Ok(peer.clone());
         }
-        let (until, mut pause) = (Instant::now() + self.patience, FIRST_PAUSE);
+        let (until, mut pause) =
+            (Instant::now() + self.patience.min(LONGEST_PATIENCE), FIRST_PAUSE);
         loop {
             let connected = timeout_at(until, self.connect(whole)).await;
             // The member may have connected to this one meanwhile.

@@ -263,6 +263,7 @@ impl Outbound {
         match &state.over {
             _ if state.finish == Finish::Arrived => Some(Ok(())),
             None => None,
+            Some(over @ Over::RuntimeEnded) => Some(Err(over.error(link.peer(), true))),
             // What was under way may still complete, and tells whether anything is lost; and so
             // does what the peer has sent before it left.
             Some(_) if state.under_way > 0 || !link.is_drained() => None,

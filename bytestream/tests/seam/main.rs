@@ -10,4 +10,5 @@ mod flow;
 mod hostile;
 mod killed;
 mod played;
+mod runtimes;
 mod streams;

@@ -6,7 +6,7 @@ mod method;
 mod options;
 mod server;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -154,20 +154,37 @@ fn check_head(item: &ItemTrait) -> Result<()> {
     errors.0.map_or(Ok(()), Err)
 }
 
-/// Refuses methods that a client can't have, and a second method of the same name on the wire.
-/// Methods with a `cfg` are left out, because only the compiler knows which of them there are.
+/// Refuses methods that a client can't have, a second method of the same name on the wire, and one
+/// whose constant in the client would have the name of another's. Methods with a `cfg` are left
+/// out, because only the compiler knows which of them there are.
 fn check_names(methods: &[Method]) -> Result<()> {
     let mut errors = Errors(None);
-    let mut names = HashSet::new();
+    let (mut names, mut constants) = (HashSet::new(), HashMap::new());
     for method in methods {
-        if method.signature.ident == "new" {
-            errors.take(refuse::<()>(&method.signature.ident, NAME_OF_THE_CLIENT));
+        let ident = &method.signature.ident;
+        if ident == "new" {
+            errors.take(refuse::<()>(ident, NAME_OF_THE_CLIENT));
+        }
+        if method.cfgs().next().is_some() {
+            continue;
         }
         let name = method.wire_name();
-        if method.cfgs().next().is_none() && !names.insert(name.clone()) {
+        if !names.insert(name.clone()) {
             errors.take(refuse::<()>(
                 method.place_of_name(),
                 format!("another method of the service is `{name}` on the wire: rename either"),
+            ));
+        }
+        let other = constants.insert(method.constant().to_string(), ident);
+        if let Some(other) = other.filter(|other| *other != ident) {
+            errors.take(refuse::<()>(
+                ident,
+                format!(
+                    "the names of this method and of `{other}` differ in capitals alone, and the client has a \
+                     constant `{}` for either: rename one, and keep its name on the wire by `#[rpc(name = \
+                     \"…\")]`",
+                    method.constant()
+                ),
             ));
         }
     }

@@ -34,6 +34,15 @@ trait Names {
 }
 
 #[rpc::service]
+trait Capitals {
+    async fn user_id(&self) -> Result<u64, Status>;
+    #[allow(non_snake_case)]
+    async fn user_Id(&self) -> Result<u64, Status>;
+    async fn set(&self) -> Result<u64, Status>;
+    async fn set(&self) -> Result<u64, Status>;
+}
+
+#[rpc::service]
 struct NoTrait;
 
 fn main() {}

@@ -31,6 +31,11 @@ impl Offered {
         Self { transfers: transfers.clone(), key, peer: peer.clone(), body, lent }
     }
 
+    /// The length of the body.
+    pub fn len(&self) -> usize {
+        self.body.len()
+    }
+
     /// Waits until the other end has lent memory, and writes the body there over the line that
     /// `line` gives. If this is dropped meanwhile, what is being written is still written, and no
     /// more.

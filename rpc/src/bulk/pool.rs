@@ -84,6 +84,11 @@ pub struct Lent {
 }
 
 impl Lent {
+    /// The length of the body that the memory is for.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
     /// The memory, to be registered. It has to be revoked before the body is taken.
     pub fn region(&self) -> Region {
         self.region.clone()

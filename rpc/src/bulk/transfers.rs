@@ -106,7 +106,12 @@ impl Transfers {
         take(&mut self.lock().out, key, peer).is_some()
     }
 
-    /// Receives a body of a length over a line: lends memory, and waits until it is written.
+    /// Memory for a body of a length, when there is room.
+    pub async fn memory(&self, len: usize) -> Lent {
+        self.pool.take(len).await
+    }
+
+    /// Receives a body over a line: lends memory, and waits until it is written.
     ///
     /// If this is dropped after the memory was lent, the memory stays lent until the sender has
     /// said that nothing writes there any more. A write into memory that was taken back would end
@@ -119,9 +124,9 @@ impl Transfers {
         key: Key,
         peer: &Peer,
         line: &Line,
-        len: usize,
+        lent: Lent,
     ) -> Result<Bytes, Status> {
-        let lent = self.pool.take(len).await;
+        let len = lent.len();
         let registered = line.lend(lent.region())?;
         let receives = self.clone().receive_into(lent, registered, (key, peer.clone()), len);
         let received = peer.runtime().spawn(receives).await;
@@ -164,6 +169,12 @@ impl Transfers {
         let mut table = self.lock();
         table.out.retain(|_, (of, _)| of != peer);
         table.coming.retain(|_, (of, _)| of != peer);
+    }
+
+    /// Ends all transfers, because this end of all connections is over.
+    pub fn end_all(&self) {
+        let table = std::mem::take(&mut *self.lock());
+        drop(table);
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {

@@ -10,7 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
 use super::calls::Calls;
-use super::connector::{Backoff, Connector};
+use super::connector::{Backoff, Connector, runtime_ended};
 use super::{Channel, Inner};
 use crate::meters::PermitMeter;
 use crate::status::{Status, chain};
@@ -172,7 +172,7 @@ impl ChannelBuilder {
     }
 
     fn over(self, endpoint: Endpoint, calls: Arc<Calls>, name: Name) -> Channel {
-        let watch = watch(&endpoint, calls.clone());
+        let watch = watch(&endpoint, calls.clone(), &name);
         let permit_meter = PermitMeter::new(&name, self.in_flight);
         Channel(Arc::new(Inner {
             calls,
@@ -217,10 +217,13 @@ fn device_for(name: &Name) -> Result<String, Status> {
     }
 }
 
-/// Ends the calls of connections that have ended, until the task is aborted.
-fn watch(endpoint: &Endpoint, calls: Arc<Calls>) -> AbortHandle {
+/// Ends the calls of connections that have ended, until the task is aborted; and all calls when the
+/// runtime ends.
+fn watch(endpoint: &Endpoint, calls: Arc<Calls>, name: &Name) -> AbortHandle {
     let mut events = endpoint.events();
+    let closes = ClosesWithRuntime { calls, name: name.clone() };
     let watch = async move {
+        let calls = &closes.calls;
         loop {
             match events.recv().await {
                 Ok(Event::Gone(peer, ending)) => calls.end_all_of(&peer, &ending.to_string()),
@@ -230,5 +233,18 @@ fn watch(endpoint: &Endpoint, calls: Arc<Calls>) -> AbortHandle {
             }
         }
     };
-    tokio::spawn(watch).abort_handle()
+    endpoint.bundle().runtime().spawn(watch).abort_handle()
+}
+
+/// Ends all calls of a channel when the runtime ends that serves the channel. It does so, too, when
+/// the last handle to the channel was dropped, and no call is left.
+struct ClosesWithRuntime {
+    calls: Arc<Calls>,
+    name: Name,
+}
+
+impl Drop for ClosesWithRuntime {
+    fn drop(&mut self) {
+        self.calls.close(runtime_ended(&self.name));
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -26,6 +26,8 @@ pub struct Calls {
     pub prober: Prober,
     /// The longest message of a stream that is taken.
     longest: usize,
+    /// What all calls end with, once the channel is over.
+    over: OnceLock<Status>,
 }
 
 type Table = HashMap<u64, Call, BuildHasherDefault<Spread>>;
@@ -55,7 +57,7 @@ impl Calls {
     pub fn new(longest: usize, memory: usize) -> Self {
         let transfers = Transfers::new(longest, memory);
         let (waiting, streams, prober) = (Mutex::default(), Arc::default(), Prober::default());
-        Self { waiting, streams, transfers, prober, longest }
+        Self { waiting, streams, transfers, prober, longest, over: OnceLock::new() }
     }
 
     /// The Active Messages of a client: answers, streams, and requests that came back.
@@ -114,8 +116,10 @@ impl Calls {
 
     /// A future for the answer to a call that is about to be sent over a connection.
     pub fn expect(self: &Arc<Self>, (session, call): (u64, u64), peer: &Peer) -> Answered<'_> {
-        let waits = Call { peer: peer.clone(), session, outcome: None, waker: None };
-        self.lock().insert(call, waits);
+        let mut calls = self.lock();
+        let outcome = self.over.get().map(|why| Err(Lost::Over(why.clone())));
+        calls.insert(call, Call { peer: peer.clone(), session, outcome, waker: None });
+        drop(calls);
         self.prober.begins(self, peer);
         Answered { calls: self, call }
     }
@@ -144,6 +148,19 @@ impl Calls {
                 call.outcome = Some(Err(Lost::Unknown(why.clone())));
                 wakers.extend(call.waker.take());
             }
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ends all calls, and those that will be made, because the channel is over.
+    pub fn close(&self, why: Status) {
+        self.streams.end_all(&why);
+        self.transfers.end_all();
+        let why = self.over.get_or_init(|| why);
+        let mut wakers = Vec::new();
+        for call in self.lock().values_mut().filter(|call| call.outcome.is_none()) {
+            call.outcome = Some(Err(Lost::Over(why.clone())));
+            wakers.extend(call.waker.take());
         }
         wakers.into_iter().for_each(Waker::wake);
     }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::calls::{Answer, Answered, Calls, Outcome};
 use super::lost::Lost;
+use super::stage::{Progress, Stage};
 use crate::bulk::{Line, Offered};
 use crate::message::{Body, Pieces, Response};
 use crate::status::{Code, Status, chain};
@@ -129,21 +130,20 @@ impl Connection {
             let (streams, peer) = (calls.streams.clone(), self.peer.clone());
             self.peer.runtime().spawn(pump(streams, key, peer, window, pieces));
         }
+        let progress = Progress::new();
         let exchanged = async {
             let answer = match offered {
                 None => answered.await?,
-                Some(offered) => self.answer_to_long(answered, offered).await?,
+                Some(offered) => self.answer_to_long(answered, offered, &progress).await?,
             };
-            self.response(calls, key, answer).await.map_err(Lost::Over)
+            self.response(calls, key, answer, &progress).await.map_err(Lost::Over)
         };
         let outcome = match deadline {
             None => Ok(exchanged.await),
             Some(deadline) => tokio::time::timeout_at(deadline, exchanged).await,
         };
         let Ok(answered) = outcome else {
-            return Err(Lost::Over(Status::deadline_exceeded(
-                "the server has not answered before the call's time was over",
-            )));
+            return Err(Lost::Over(progress.too_late()));
         };
         // A call that is over sends nothing more, whether or not the server has said so.
         given_up.armed = given_up.is_sending();
@@ -158,13 +158,25 @@ impl Connection {
 
     /// Waits for the answer to a call whose body is written meanwhile. The answer may come before
     /// that is done, if the server does not want the body.
-    async fn answer_to_long(&self, answered: Answered<'_>, offered: Offered) -> Outcome {
+    async fn answer_to_long(
+        &self,
+        answered: Answered<'_>,
+        offered: Offered,
+        progress: &Progress,
+    ) -> Outcome {
+        let len = offered.len();
+        progress.reaches(Stage::MemoryThere, len);
+        let line = async {
+            progress.reaches(Stage::Written, len);
+            self.line().await
+        };
         let mut answered = std::pin::pin!(answered);
         tokio::select! {
             biased;
             answer = &mut answered => return answer,
-            written = offered.write(self.line()) => written.map_err(Lost::Unknown)?,
+            written = offered.write(line) => written.map_err(Lost::Unknown)?,
         }
+        progress.reaches(Stage::Answer, 0);
         answered.await
     }
 
@@ -200,6 +212,7 @@ impl Connection {
         calls: &Calls,
         key: Key,
         answer: Answer,
+        progress: &Progress,
     ) -> Result<Response<Body>, Status> {
         let Answer { flags, payload, stream } = answer;
         if flags.code != Code::Ok.number() {
@@ -212,7 +225,11 @@ impl Connection {
             None => body,
             Some(len) => {
                 let len = calls.transfers.check(len).map_err(|why| why.status("the response"))?;
-                calls.transfers.receive(key, &self.peer, &*self.line().await?, len).await?
+                let line = self.line().await?;
+                progress.reaches(Stage::MemoryHere, len);
+                let memory = calls.transfers.memory(len).await;
+                progress.reaches(Stage::Received, len);
+                calls.transfers.receive(key, &self.peer, &line, memory).await?
             }
         };
         Ok(Response::with_metadata(metadata, stream.unwrap_or(Body::Whole(body))))

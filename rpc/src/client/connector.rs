@@ -1,16 +1,20 @@
 //! Reconnecting: the connection that a channel has, and the next one when it has ended.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use doorbell_am::{Endpoint, Name};
 use doorbell_verbs::Nic;
-use tokio::sync::Mutex;
+use futures_util::FutureExt;
+use futures_util::future::{self, BoxFuture};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::connection::Connection;
+use crate::context::deadline_after;
 use crate::meters;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// How long a channel waits between attempts to connect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,8 +32,15 @@ impl Default for Backoff {
 }
 
 /// Keeps a connection to a server, and makes another one when it has ended.
+///
+/// An attempt to connect is a task, which is the channel's and not that of the call which begins
+/// it: the end of a call whose time is over leaves the attempt to the calls that follow.
 #[derive(Debug)]
-pub struct Connector {
+pub struct Connector(Arc<Shared>);
+
+/// What a connector shares with the task that connects.
+#[derive(Debug)]
+struct Shared {
     endpoint: Endpoint,
     name: Name,
     /// The client's number, drawn at random.
@@ -38,7 +49,6 @@ pub struct Connector {
     /// How long a call without a deadline waits for a connection.
     patience: Duration,
     current: RwLock<Option<Arc<Connection>>>,
-    /// Held by whoever connects.
     attempts: Mutex<Attempts>,
 }
 
@@ -49,11 +59,25 @@ struct Attempts {
     failed: u32,
     next: Option<Instant>,
     last: Option<Status>,
+    under_way: Option<UnderWay>,
 }
+
+/// What an attempt comes to: `None` if its task was dropped, because the runtime has ended.
+type Attempted = Option<Result<Arc<Connection>, Status>>;
+
+/// An attempt that is under way.
+struct UnderWay {
+    outcome: future::Shared<BoxFuture<'static, Attempted>>,
+    task: AbortHandle,
+}
+
+/// The least and the most time that an attempt has, whatever the channel's patience is.
+const LEAST_TIME: Duration = Duration::from_secs(5);
+const LONGEST_TIME: Duration = Duration::from_secs(60);
 
 impl Connector {
     pub fn new(endpoint: Endpoint, name: Name, backoff: Backoff, patience: Duration) -> Self {
-        Self {
+        Self(Arc::new(Shared {
             endpoint,
             name,
             client: crate::random(),
@@ -61,20 +85,20 @@ impl Connector {
             patience,
             current: RwLock::new(None),
             attempts: Mutex::default(),
-        }
+        }))
     }
 
     pub fn name(&self) -> &Name {
-        &self.name
+        &self.0.name
     }
 
     pub fn nic(&self) -> &Nic {
-        self.endpoint.nic()
+        self.0.endpoint.nic()
     }
 
     /// The connection, if there is one.
     pub fn current(&self) -> Option<Arc<Connection>> {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.0.current.read().unwrap_or_else(PoisonError::into_inner);
         current.as_ref().filter(|connection| connection.is_up()).cloned()
     }
 
@@ -87,32 +111,78 @@ impl Connector {
         if let Some(connection) = self.current() {
             return Ok(connection);
         }
-        let until = Instant::now() + self.patience;
+        let until = deadline_after(self.0.patience);
         let until = deadline.map_or(until, |deadline| deadline.min(until));
         loop {
-            let attempt = tokio::time::timeout_at(until, self.attempt());
-            match attempt.await {
-                Ok(Ok(connection)) => return Ok(connection),
-                Ok(Err(refused)) if refused.code() != crate::Code::Unavailable => {
+            match tokio::time::timeout_at(until, self.attempt()).await {
+                Ok(Some(Ok(connection))) => return Ok(connection),
+                Ok(Some(Err(refused))) if refused.code() != Code::Unavailable => {
                     return Err(refused);
                 }
-                Ok(Err(_)) => {}
+                Ok(Some(Err(_))) => {}
+                Ok(None) => return Err(runtime_ended(&self.0.name)),
                 Err(_) => return Err(self.no_connection(deadline == Some(until))),
             }
         }
     }
 
-    /// Waits until an attempt is due, unless somebody else connects meanwhile, and makes it.
-    async fn attempt(&self) -> Result<Arc<Connection>, Status> {
-        let mut attempts = self.attempts.lock().await;
-        if let Some(connection) = self.current() {
-            return Ok(connection);
+    /// Waits for the attempt that is under way, or for one that is begun here.
+    async fn attempt(&self) -> Attempted {
+        let outcome = {
+            let mut attempts = self.0.attempts();
+            if let Some(connection) = self.current() {
+                return Some(Ok(connection));
+            }
+            attempts.under_way.get_or_insert_with(|| self.begin()).outcome.clone()
+        };
+        outcome.await
+    }
+
+    fn begin(&self) -> UnderWay {
+        let runtime = self.0.endpoint.bundle().runtime().clone();
+        let task = runtime.spawn(self.0.clone().attempt());
+        let abort = task.abort_handle();
+        UnderWay { outcome: task.map(Result::ok).boxed().shared(), task: abort }
+    }
+
+    /// Why there is no connection when the time for one is over.
+    fn no_connection(&self, by_deadline: bool) -> Status {
+        let last = self.0.attempts().last.clone();
+        let why = last.as_ref().map_or("no attempt has ended yet", Status::message);
+        let text = format!("there is no connection to {} in time: {why}", self.0.name);
+        let status =
+            if by_deadline { Status::deadline_exceeded(text) } else { Status::unavailable(text) };
+        match last {
+            Some(last) => status.with_source(last),
+            None => status,
         }
-        if let Some(next) = attempts.next {
+    }
+}
+
+impl Drop for Connector {
+    fn drop(&mut self) {
+        self.0.attempts().under_way.iter().for_each(|attempt| attempt.task.abort());
+    }
+}
+
+impl Shared {
+    /// Waits until an attempt is due, and makes it.
+    async fn attempt(self: Arc<Self>) -> Result<Arc<Connection>, Status> {
+        let (next, session) = {
+            let attempts = self.attempts();
+            (attempts.next, attempts.session)
+        };
+        if let Some(next) = next {
             tokio::time::sleep_until(next).await;
         }
-        let opened = Connection::open(&self.endpoint, &self.name, self.client, attempts.session);
-        match opened.await {
+        let longest = self.patience.clamp(LEAST_TIME, LONGEST_TIME);
+        let opening = Connection::open(&self.endpoint, &self.name, self.client, session);
+        let opened = tokio::time::timeout(longest, opening).await.unwrap_or_else(|_| {
+            Err(Status::unavailable(format!("{} has not answered within {longest:?}", self.name)))
+        });
+        let mut attempts = self.attempts();
+        attempts.under_way = None;
+        match opened {
             Ok(connection) => {
                 if attempts.session != 0 {
                     meters::reconnected(&self.name);
@@ -125,24 +195,30 @@ impl Connector {
             }
             Err(why) => {
                 let doubled = self.backoff.first.saturating_mul(1 << attempts.failed.min(20));
-                attempts.failed += 1;
-                attempts.next = Some(Instant::now() + doubled.min(self.backoff.most));
+                attempts.failed = attempts.failed.saturating_add(1);
+                attempts.next = Some(deadline_after(doubled.min(self.backoff.most)));
                 attempts.last = Some(why.clone());
                 Err(why)
             }
         }
     }
 
-    /// Why there is no connection when the time for one is over.
-    fn no_connection(&self, by_deadline: bool) -> Status {
-        let last = self.attempts.try_lock().ok().and_then(|attempts| attempts.last.clone());
-        let why = last.as_ref().map_or("no attempt has ended yet", Status::message);
-        let text = format!("there is no connection to {} in time: {why}", self.name);
-        let status =
-            if by_deadline { Status::deadline_exceeded(text) } else { Status::unavailable(text) };
-        match last {
-            Some(last) => status.with_source(last),
-            None => status,
-        }
+    fn attempts(&self) -> MutexGuard<'_, Attempts> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl fmt::Debug for UnderWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnderWay").finish_non_exhaustive()
+    }
+}
+
+/// The status of calls of a channel whose runtime has ended.
+#[cold]
+pub fn runtime_ended(name: &Name) -> Status {
+    Status::unavailable(format!(
+        "the runtime has ended in which the channel to {name} was made, and the channel with it: make \
+         channels in a runtime that lasts for as long as they are used"
+    ))
 }

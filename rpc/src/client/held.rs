@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep};
 use crate::message::Pieces;
 use crate::status::Status;
 
-/// The pieces of a response. Its permit comes back when this is dropped.
+/// The pieces of a response. The call's permit comes back when the pieces have ended, or are dropped.
 pub struct Held {
     pieces: Option<Pieces>,
     deadline: Option<Pin<Box<Sleep>>>,
@@ -30,6 +30,19 @@ impl Held {
     }
 }
 
+impl Held {
+    /// Lets go of the call: the permit comes back, and the stream of the request ends if the server
+    /// has not read that to its end.
+    fn end(&mut self) {
+        // The stream goes first, which may be told of with the call's permit.
+        self.pieces = None;
+        self.deadline = None;
+        if let Some(give_back) = self.gives_back.take() {
+            give_back();
+        }
+    }
+}
+
 impl Stream for Held {
     type Item = Result<Bytes, Status>;
 
@@ -37,11 +50,15 @@ impl Stream for Held {
         let this = &mut *self;
         let Some(pieces) = &mut this.pieces else { return Poll::Ready(None) };
         if let Poll::Ready(piece) = pieces.as_mut().poll_next(context) {
+            // The call is over, however long the program keeps its stream.
+            if !matches!(piece, Some(Ok(_))) {
+                this.end();
+            }
             return Poll::Ready(piece);
         }
         match this.deadline.as_mut().map(|deadline| deadline.as_mut().poll(context)) {
             Some(Poll::Ready(())) => {
-                this.pieces = None;
+                this.end();
                 let late = "the stream had not ended when the call's time was over";
                 Poll::Ready(Some(Err(Status::deadline_exceeded(late))))
             }
@@ -52,10 +69,6 @@ impl Stream for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // The stream goes first, which may be told of with the call's permit.
-        self.pieces = None;
-        if let Some(give_back) = self.gives_back.take() {
-            give_back();
-        }
+        self.end();
     }
 }

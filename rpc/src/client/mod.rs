@@ -7,6 +7,7 @@ mod connection;
 mod connector;
 mod held;
 mod lost;
+mod stage;
 mod typed;
 
 use std::borrow::Cow;
@@ -35,7 +36,7 @@ use self::calls::Calls;
 use self::connector::Connector;
 use self::held::Held;
 use self::lost::Lost;
-use crate::context::{Inherited, earlier};
+use crate::context::{Inherited, deadline_after, earlier};
 use crate::message::{Body, Request, Response};
 use crate::metadata::Metadata;
 use crate::meters::{self, Meters, PermitMeter};
@@ -47,6 +48,10 @@ use crate::wire::{CallHead, Content, Flags, NO_METHOD};
 
 /// A channel to a server: a tower service that sends requests over one connection, which it makes
 /// again when it has ended. Clones share the connection.
+///
+/// A channel is served by the runtime in which it was made, or in which its bundle was made, and
+/// that has to run while calls wait, wherever they are made. When that runtime has ended, calls fail
+/// with [`Unavailable`](crate::Code::Unavailable).
 ///
 /// `poll_ready` is always ready and reserves nothing. A call takes a permit when its future first
 /// runs, and waits while as many calls are in flight as may be; the permit goes with the future.
@@ -124,7 +129,7 @@ impl Channel {
     /// # Errors
     /// The status that the server has answered with, or why there is no answer.
     pub async fn send(&self, mut request: Request<Body>) -> Result<Response<Body>, Status> {
-        let own = self.0.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let own = self.0.timeout.map(deadline_after);
         let inherited = Inherited::here();
         let deadline = earlier(request.deadline().or(own), inherited.deadline);
         request.set_deadline(deadline);

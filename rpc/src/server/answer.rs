@@ -47,7 +47,7 @@ impl Encoded {
     /// An error.
     #[cold]
     pub fn error(status: &Status) -> Self {
-        let flags = Flags { code: status.code().number(), ..Flags::default() };
+        let flags = Flags { code: status.error_code().number(), ..Flags::default() };
         let message = status.message();
         let message = message[..message.floor_char_boundary(LONGEST_MESSAGE)].to_owned();
         Self { content: Content { flags, payload: message.into(), long: None }, pieces: None }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_am::{Bundle, Endpoint, EndpointBuilder, OpenError};
+use tokio::runtime::Handle;
 
 use super::router::Router;
 use super::state::{Core, Limits};
@@ -152,7 +153,7 @@ impl ServerBuilder {
     /// # Errors
     /// When the device can't be opened.
     pub async fn open(self, device: &str) -> Result<Server, OpenError> {
-        let core = Core::new(self.router, self.limits);
+        let core = Core::new(self.router, self.limits, Handle::current());
         let endpoint = match self.keep_alive {
             None => self.endpoint,
             Some(time) => self.endpoint.keep_alive(time),
@@ -166,7 +167,7 @@ impl ServerBuilder {
     /// # Errors
     /// When the bundle's NIC has no room for it.
     pub async fn open_on(self, bundle: &Bundle) -> Result<Server, OpenError> {
-        let core = Core::new(self.router, self.limits);
+        let core = Core::new(self.router, self.limits, bundle.runtime().clone());
         let endpoint = settled(self.endpoint).open_on(bundle, core.handlers()).await?;
         Ok(Server(Arc::new(Open::new(endpoint, core, self.health).await?)))
     }

@@ -13,6 +13,7 @@ use super::queue::Waiting;
 use super::router::Route;
 use super::running::{Room, Running, stoppably};
 use super::state::Core;
+use crate::context::deadline_after;
 use crate::message::{Body, Request};
 use crate::meters;
 use crate::random;
@@ -97,26 +98,30 @@ impl Core {
     ) {
         let Taken { head, call, peer, room } = taken;
         if let Err(status) = waiting.begins(call.deadline()) {
-            return way.answer(&self, &peer, head, refused(&status), room).await;
+            return Box::pin(way.answer(&self, &peer, head, refused(&status), room)).await;
         }
         let Some(len) = long else {
             return Running::begin(&self, peer, head, &route, call, room).run(way).await;
         };
         let mut received = None;
-        stoppably(&self, &peer, head, async {
+        // These futures take kilobytes, which a task without a long body need not carry.
+        Box::pin(stoppably(&self, &peer, head, async {
             let body = async {
                 let line = self.lines.of(head.session).await?;
-                self.transfers.receive((head.session, head.call), &peer, &line, len).await
+                let memory = self.transfers.memory(len).await;
+                self.transfers.receive((head.session, head.call), &peer, &line, memory).await
             };
             received = Some(body.await);
-        })
+        }))
         .await;
         match received {
             Some(Ok(body)) => {
                 let call = call.map(|_| Body::Whole(body));
                 Running::begin(&self, peer, head, &route, call, room).run(way).await;
             }
-            Some(Err(status)) => way.answer(&self, &peer, head, refused(&status), room).await,
+            Some(Err(status)) => {
+                Box::pin(way.answer(&self, &peer, head, refused(&status), room)).await;
+            }
             None => {}
         }
     }
@@ -170,9 +175,8 @@ impl Core {
             })?;
         let long = long.map(|len| self.transfers.check(len)).transpose();
         let long = long.map_err(|refused| refused.status(&format!("the request of {method}")))?;
-        let deadline = (head.timeout != 0)
-            .then(|| Instant::now().checked_add(Duration::from_micros(head.timeout)))
-            .flatten();
+        let timeout = (head.timeout != 0).then(|| Duration::from_micros(head.timeout));
+        let deadline = timeout.map(deadline_after);
         let body = match head.flags.streams {
             false => Body::Whole(body),
             true => {

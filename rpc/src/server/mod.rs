@@ -27,6 +27,9 @@ use crate::usage::Usage;
 
 /// A server that takes calls.
 ///
+/// A server is run by the runtime in which it was opened, or in which its bundle was made: when that
+/// runtime ends, the server ends with it, and its callers are told.
+///
 /// When the last handle is dropped, the server ends at once: handlers that run are dropped, and
 /// their callers told that the server has gone. [`shutdown`](Self::shutdown) ends a server
 /// gracefully.
@@ -51,7 +54,7 @@ struct Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
-        self.core.sessions().close();
+        self.core.end();
     }
 }
 
@@ -146,8 +149,9 @@ impl Open {
                 core.lines.serve(nic, listener, is_session).await;
             }
         };
-        let watches = tokio::spawn(watches(&endpoint, core.clone()));
-        let tasks = [tokio::spawn(lines), tokio::spawn(sweeps(core.clone())), watches];
+        let runtime = &core.runtime;
+        let watches = runtime.spawn(watches(&endpoint, core.clone()));
+        let tasks = [runtime.spawn(lines), runtime.spawn(sweeps(core.clone())), watches];
         Ok(Self { endpoint, core, health, tasks: tasks.map(|task| task.abort_handle()) })
     }
 }
@@ -162,10 +166,12 @@ async fn sweeps(core: Arc<Core>) {
     }
 }
 
-/// Stops what runs for clients whose connections end.
+/// Stops what runs for clients whose connections end; and for all when the task is dropped.
 fn watches(endpoint: &Endpoint, core: Arc<Core>) -> impl Future<Output = ()> + use<> {
     let mut events = endpoint.events();
+    let ends = EndsWithRuntime(core);
     async move {
+        let core = &ends.0;
         loop {
             match events.recv().await {
                 Ok(Event::Gone(peer, ending)) => core.gone(&peer, &ending.to_string()),
@@ -175,5 +181,15 @@ fn watches(endpoint: &Endpoint, core: Arc<Core>) -> impl Future<Output = ()> + u
                 Err(RecvError::Closed) => return,
             }
         }
+    }
+}
+
+/// Stops what runs for all clients when the server is dropped, or its runtime ends: handlers may
+/// have given their streams to somebody who waits elsewhere.
+struct EndsWithRuntime(Arc<Core>);
+
+impl Drop for EndsWithRuntime {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }

@@ -18,7 +18,7 @@ use super::state::Core;
 use crate::context::Inherited;
 use crate::message::{Body, Request};
 use crate::observed::Observed;
-use crate::status::Status;
+use crate::status::{Status, panic_text};
 use crate::trace;
 use crate::wire::CallHead;
 
@@ -162,9 +162,7 @@ async fn waited_for(mut future: Answering, way: Way, call: u64) -> (Way, Answere
 /// The status for a caller whose handler panicked.
 #[cold]
 fn panicked(method: &'static str, panic: &(dyn std::any::Any + Send)) -> Status {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    tracing::error!(method, text, "a handler panicked");
+    tracing::error!(method, text = panic_text(panic), "a handler panicked");
     Status::internal(format!("the handler of {method} panicked"))
 }
 

@@ -55,7 +55,7 @@ pub struct Limits {
 }
 
 impl Core {
-    pub fn new(router: Router, limits: Limits) -> Arc<Self> {
+    pub fn new(router: Router, limits: Limits, runtime: Handle) -> Arc<Self> {
         Arc::new(Self {
             router,
             streams: Arc::default(),
@@ -68,7 +68,7 @@ impl Core {
             queue: limits.wait.map(Queue::new),
             closing: AtomicBool::new(false),
             idle: Notify::new(),
-            runtime: Handle::current(),
+            runtime,
         })
     }
 
@@ -82,6 +82,16 @@ impl Core {
         let status = Status::unavailable(format!("the connection to the client has ended: {why}"));
         self.streams.end_all_of(peer, &status);
         self.transfers.end_all_of(peer);
+        self.sweep_lines();
+    }
+
+    /// Stops what runs for all clients, because the server is over.
+    pub fn end(&self) {
+        self.sessions().close();
+        let over =
+            "the server has ended: it was dropped, or the runtime in which it was opened has ended";
+        self.streams.end_all(&Status::unavailable(over));
+        self.transfers.end_all();
         self.sweep_lines();
     }
 

@@ -1,42 +1,59 @@
 //! Sending a stream.
 
+use std::any::Any;
 use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
 use doorbell_am::{Peer, SendError};
+use futures_core::Stream;
 use futures_util::StreamExt;
 
 use super::OVERHEAD;
 use super::table::{Key, Streams};
 use super::window::{Closed, Window};
 use crate::message::Pieces;
-use crate::status::Status;
+use crate::status::{Status, panic_text};
 use crate::wire::{PIECE, PieceKind, piece};
 
 /// Sends a stream to its end, or until the reader wants no more or has gone. Pieces are fetched
-/// only when there is room for them.
-pub async fn pump(
+/// only when there is room for them. A stream that panics ends with an error for its reader.
+pub fn pump(
     streams: Arc<Streams>,
     key: Key,
     peer: Peer,
     window: Arc<Window>,
     pieces: Pieces,
-) {
-    let _forgets = Forgets { streams: &streams, key, peer: &peer };
-    // Whoever drops this sender in the middle leaves a stream without an end.
-    let mut ends = Ends { peer: &peer, key, armed: true };
-    let how = send_all(key, &peer, &window, pieces).await;
-    ends.armed = false;
-    let sent = match how {
-        Ok(()) => end(&peer, key, None).await,
-        Err(Some(status)) => end(&peer, key, Some(&status)).await,
-        Err(None) => return,
-    };
-    if let Err(why) = sent {
-        tracing::debug!(%why, "the end of a stream was not sent");
+) -> impl Future<Output = ()> + Send {
+    // Made here, so that a task that is dropped before it runs forgets the stream, too.
+    let forgets = Forgets { streams, key, peer };
+    async move {
+        let peer = &forgets.peer;
+        // Whoever drops this sender in the middle leaves a stream without an end.
+        let mut ends = Ends { peer, key, armed: true };
+        // A panic is an error behind the pieces that came before.
+        let pieces = AssertUnwindSafe(pieces).catch_unwind();
+        let pieces = pieces.map(|piece| piece.unwrap_or_else(|panic| Err(panicked(&*panic))));
+        let how = send_all(key, peer, &window, pieces).await;
+        ends.armed = false;
+        let sent = match how {
+            Ok(()) => end(peer, key, None).await,
+            Err(Some(status)) => end(peer, key, Some(&status)).await,
+            Err(None) => return,
+        };
+        if let Err(why) = sent {
+            tracing::debug!(%why, "the end of a stream was not sent");
+        }
     }
+}
+
+/// The status for the reader of a stream that has panicked.
+#[cold]
+fn panicked(panic: &(dyn Any + Send)) -> Status {
+    tracing::error!(text = panic_text(panic), "a stream panicked");
+    Status::internal("the stream panicked where its messages are made")
 }
 
 /// Sends all pieces: those that are there at the same time share messages.
@@ -47,7 +64,7 @@ async fn send_all(
     key: Key,
     peer: &Peer,
     window: &Window,
-    mut pieces: Pieces,
+    mut pieces: impl Stream<Item = Result<Bytes, Status>> + Unpin,
 ) -> Result<(), Option<Status>> {
     let most = peer.longest_payload();
     let (mut ahead, mut several) = (None, Vec::new());
@@ -87,7 +104,7 @@ async fn send_all(
 /// window has room. Returns how many those are, and what the stream gave last if that was not put
 /// there.
 async fn gather(
-    pieces: &mut Pieces,
+    pieces: &mut (impl Stream<Item = Result<Bytes, Status>> + Unpin),
     window: &Window,
     most: usize,
     several: &mut Vec<u8>,
@@ -151,7 +168,7 @@ const LONGEST_MESSAGE: usize = 1024;
 async fn end(peer: &Peer, (session, call): Key, status: Option<&Status>) -> Result<(), SendError> {
     let (code, message) = match status {
         None => (crate::Code::Ok, ""),
-        Some(status) => (status.code(), status.message()),
+        Some(status) => (status.error_code(), status.message()),
     };
     let message = &message.as_bytes()[..message.floor_char_boundary(LONGEST_MESSAGE)];
     let words = [session, call, PieceKind::End(code).word()];
@@ -159,15 +176,15 @@ async fn end(peer: &Peer, (session, call): Key, status: Option<&Status>) -> Resu
 }
 
 /// Forgets the outgoing direction when its sender ends, however that comes.
-struct Forgets<'s> {
-    streams: &'s Streams,
+struct Forgets {
+    streams: Arc<Streams>,
     key: Key,
-    peer: &'s Peer,
+    peer: Peer,
 }
 
-impl Drop for Forgets<'_> {
+impl Drop for Forgets {
     fn drop(&mut self) {
-        self.streams.close_outgoing(self.key, self.peer);
+        self.streams.close_outgoing(self.key, &self.peer);
     }
 }
 

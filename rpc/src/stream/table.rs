@@ -113,6 +113,11 @@ impl Streams {
         ended.for_each(|halves| halves.end(status));
     }
 
+    /// Ends all streams, because this end of all connections is over.
+    pub fn end_all(&self, status: &Status) {
+        self.lock().values().for_each(|halves| halves.end(status));
+    }
+
     /// The peers that there are streams of.
     pub fn peers(&self) -> Vec<Peer> {
         let mut peers = Vec::new();

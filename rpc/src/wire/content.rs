@@ -18,7 +18,7 @@ pub struct Content {
 impl Content {
     /// The most bytes of metadata in a message of at most `most` bytes.
     pub fn most_metadata(most: usize) -> usize {
-        MOST_METADATA.min(most - LENGTH)
+        MOST_METADATA.min(most.saturating_sub(LENGTH))
     }
 
     /// Metadata and a body in a message of at most so many bytes, or with the body to follow by
@@ -27,11 +27,11 @@ impl Content {
     /// # Errors
     /// When the metadata is too long.
     pub fn new(metadata: &Metadata, body: Bytes, most: usize) -> Result<Self, Status> {
-        let front = metadata.encoded_len();
-        if front > Self::most_metadata(most) {
+        let (front, allowed) = (metadata.encoded_len(), Self::most_metadata(most));
+        if front > allowed {
             return Err(Status::resource_exhausted(format!(
-                "the metadata takes {front} bytes, and {MOST_METADATA} are allowed: put what is longer \
-                 into the body"
+                "the metadata takes {front} bytes, with 4 for each pair, and {allowed} are allowed: put what \
+                 is longer into the body"
             )));
         }
         let long = front + body.len() > most;

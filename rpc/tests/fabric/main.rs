@@ -2,6 +2,7 @@
 //! each is answered rightly, once. And over a network that is cut: which calls run again.
 
 mod lost;
+mod slow;
 
 #[path = "../common/virtual_time.rs"]
 mod virtual_time;

@@ -1,0 +1,65 @@
+//! What a call waits for, so that a call whose time is over can say so.
+
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+use crate::status::Status;
+
+/// What a call that was sent waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Stage {
+    /// The answer of the server.
+    Answer,
+    /// Memory of the server for the body of the request.
+    MemoryThere,
+    /// The end of writing the body of the request.
+    Written,
+    /// Memory of the channel for the body of the response.
+    MemoryHere,
+    /// The body of the response.
+    Received,
+}
+
+/// The stage that a call is at, and the length of the body that the stage is about.
+pub struct Progress {
+    stage: AtomicU8,
+    len: AtomicUsize,
+}
+
+impl Progress {
+    /// The progress of a call that waits for its answer.
+    pub fn new() -> Self {
+        Self { stage: AtomicU8::new(Stage::Answer as u8), len: AtomicUsize::new(0) }
+    }
+
+    /// Takes note that the call is at a stage, which is about a body of `len` bytes.
+    pub fn reaches(&self, stage: Stage, len: usize) {
+        self.len.store(len, Ordering::Relaxed);
+        self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    /// The status of a call whose time is over at this stage.
+    #[cold]
+    pub fn too_late(&self) -> Status {
+        let (stage, len) = (self.stage.load(Ordering::Relaxed), self.len.load(Ordering::Relaxed));
+        let late = "before the call's time was over";
+        let is = |at: Stage| at as u8 == stage;
+        Status::deadline_exceeded(if is(Stage::MemoryThere) {
+            format!(
+                "the server has lent no memory for the {len} bytes of the request {late}: other bodies use up \
+                 its `body_memory`, or it is overloaded"
+            )
+        } else if is(Stage::Written) {
+            format!("the {len} bytes of the request were not all sent {late}")
+        } else if is(Stage::MemoryHere) {
+            format!(
+                "there was no memory for the {len} bytes of the response {late}: other responses use up the \
+                 channel's `body_memory`, until the program drops them"
+            )
+        } else if is(Stage::Received) {
+            format!("the {len} bytes of the response had not all come {late}")
+        } else {
+            format!("the server has not answered {late}")
+        })
+    }
+}
