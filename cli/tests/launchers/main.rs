@@ -4,6 +4,7 @@
 //! The program is this file's own: each test starts it again, and the processes of the job run
 //! [`part_of_a_job`] in it.
 
+mod clusters;
 mod hosts;
 mod program;
 mod ssh;
