@@ -9,7 +9,7 @@ use crate::card::{Card, check_builds};
 use crate::error::JobError;
 use crate::members::{Members, Way as Met};
 use crate::pmi::Pmi;
-use crate::rendezvous::{Service, Terms, join, nonce};
+use crate::rendezvous::{LONGEST, Service, Terms, join, nonce};
 use crate::start::{By, Environment, Meeting, Seat, Secret, Start};
 
 /// The key of PMI's table by which process 0 tells where the processes meet.
@@ -63,6 +63,7 @@ impl Place {
     /// # Errors
     /// As [`find`](Self::find).
     pub fn find_in(environment: &Environment, within: Duration) -> Result<Option<Self>, JobError> {
+        let within = within.min(LONGEST);
         Ok(Some(match Start::of(environment)? {
             Start::Alone => return Ok(None),
             Start::Addresses { seat, addresses } => {

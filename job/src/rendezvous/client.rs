@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::lines::Lines;
 use super::proof::{About, Side, holds, nonce, prove};
-use super::{Terms, VERSION};
+use super::{LONGEST, Terms, VERSION};
 use crate::error::JobError;
 
 /// How long a host may take to answer that is asked for a connection.
@@ -69,7 +69,7 @@ pub fn join(
     notice: impl Fn(Option<usize>) + Send + 'static,
 ) -> Result<Joined, JobError> {
     // The service itself waits for so long, and says then who has not come.
-    let deadline = Instant::now() + terms.within + Duration::from_secs(2);
+    let deadline = Instant::now() + terms.within.min(LONGEST) + Duration::from_secs(2);
     let mut last = String::new();
     let named: Vec<_> = places.iter().map(|(host, port)| format!("{host}:{port}")).collect();
     loop {

@@ -31,6 +31,10 @@ pub use server::Service;
 /// The version of the lines.
 const VERSION: u32 = 1;
 
+/// The longest time that processes wait for each other: about a year, which can be added to any
+/// instant.
+pub const LONGEST: std::time::Duration = std::time::Duration::from_secs(1 << 25);
+
 /// What all processes of a job know of it.
 #[derive(Clone, Debug)]
 pub struct Terms {

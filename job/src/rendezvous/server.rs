@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::lines::Lines;
 use super::proof::{About, Side, holds, nonce, prove};
-use super::{Terms, VERSION};
+use super::{LONGEST, Terms, VERSION};
 
 /// How long somebody who has connected may take for each line of the greeting.
 const GREETING: Duration = Duration::from_secs(10);
@@ -171,7 +171,7 @@ impl Shared {
 
     /// Waits until all have come, and fails if they do not in time.
     fn wait_for_all(&self) {
-        let until = Instant::now() + self.terms.within;
+        let until = Instant::now() + self.terms.within.min(LONGEST);
         let mut state = self.lock();
         while !state.complete && state.failed.is_none() && !self.is_stopped() {
             let left = until.saturating_duration_since(Instant::now());
