@@ -21,6 +21,7 @@
 
 #![forbid(unsafe_op_in_unsafe_fn)]
 
+mod aside;
 mod card;
 mod devices;
 mod error;

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use crate::aside::aside;
 use crate::card::{Card, escaped, unescaped};
 use crate::devices::{Candidate, Devices, kind};
 use crate::error::JobError;
@@ -124,13 +126,15 @@ impl Members {
 }
 
 /// Opens the devices by which a process reaches the others, and agrees with them on one for each
-/// pair: `open` opens a device, and returns what was opened and its address.
+/// pair: `open` opens a device, and returns what was opened and its address. The processes tell each
+/// other of their devices on a thread, for a NIC that is open may have to serve another process of
+/// this machine that shares its interface.
 ///
 /// # Errors
 /// As [`Devices::candidates`] and [`Members::routes`].
 pub async fn open<N, E: fmt::Display>(
     devices: &Devices,
-    members: &Members,
+    members: &Arc<Members>,
     mut open: impl AsyncFnMut(&str) -> Result<(N, String), E>,
 ) -> Result<(Vec<N>, Routes), JobError> {
     let candidates = devices.candidates(members)?;
@@ -147,8 +151,13 @@ pub async fn open<N, E: fmt::Display>(
             },
         });
     }
-    let routes = members.routes(&candidates, &offers)?;
-    Ok((all, routes))
+    let told = members.clone();
+    let routes = aside(move || told.routes(&candidates, &offers)).await;
+    let routes = routes.map_err(|source| {
+        let what = "starting a thread that tells the others of this process's devices";
+        JobError::System { what, source }
+    })?;
+    Ok((all, routes?))
 }
 
 /// The device of each process, as the process `rank` sees them.

@@ -138,8 +138,10 @@ fn a_host_that_dies_in_the_midst_ends_the_other_one() {
         for (rank, (output, said)) in job.iter().enumerate() {
             assert!(!output.status.success(), "process {rank} ended well: {said}");
         }
-        let (_, said) = &job[0];
-        assert!(said.contains("process 2") || said.contains("process 3"), "{said}");
+        // A process may hear first that its neighbour has ended for the same reason.
+        let said: String = job[..2].iter().map(|(_, said)| &**said).collect();
+        let named = |rank| said.contains(&format!("process {rank} has gone"));
+        assert!(named(2) || named(3), "{said}");
     });
 }
 

@@ -19,7 +19,8 @@ pub fn draw(bars: &Bars, width: usize) -> Option<String> {
         .filter(|line| !line.parts.is_empty())
         .collect();
     let names = lines.iter().map(|line| line.name.chars().count()).max()?;
-    let room = width.saturating_sub(names + 14).clamp(SHORTEST, LONGEST);
+    let brackets = 2 * lines.iter().map(Line::below_zero).max()?;
+    let room = width.saturating_sub(names + 12 + brackets).clamp(SHORTEST, LONGEST);
     let range =
         (!stacked).then(|| bars.axis.clone()).filter(|axis| axis.scale != crate::Scale::Linear);
     let logarithmic =
@@ -97,10 +98,20 @@ impl<'a> Line<'a> {
         self.values().map(f64::abs).sum()
     }
 
+    /// How many parts are below zero, each of which is drawn in brackets.
+    fn below_zero(&self) -> usize {
+        self.values().filter(|value| *value < 0.0).count()
+    }
+
+    /// The bar, in which the parts together are as long as the whole: each of them begins where
+    /// those before it end, and is rounded there.
     fn drawn(&self, most: f64, room: usize) -> String {
+        let place = |length: f64| (length / most * room as f64).round() as usize;
+        let mut before = 0.0;
         let bar = |(part, value): &(usize, f64)| {
-            let length = (value.abs() / most * room as f64).round() as usize;
-            let bar = symbol(*part).to_string().repeat(length);
+            let begins = place(before);
+            before += value.abs();
+            let bar = symbol(*part).to_string().repeat(place(before) - begins);
             if *value < 0.0 { format!("({bar})") } else { bar }
         };
         self.parts.iter().map(bar).collect()
@@ -133,6 +144,19 @@ mod tests {
             rows[2],
             "  █ o_s, ░ L, ▓ o_r, the number is RTT/2; below zero, a part is in brackets"
         );
+    }
+
+    #[test]
+    fn no_line_of_a_stack_is_wider_than_the_text() {
+        for parts in [[0.491, -0.302, 1.24], [-0.333, -0.333, 0.334], [0.5, 0.5, 0.5]] {
+            let bars = Bars::stacked(Axis::linear("Half a round trip", "µs"), ["o_s", "L", "o_r"])
+                .bar(Bar::new("Split-C, one-sided", parts.map(Value::exact)));
+            for width in 50..70 {
+                let text = draw(&bars, width).expect("there are numbers");
+                let widest = text.lines().map(|line| line.chars().count()).max();
+                assert!(widest <= Some(width), "{width}: {text}");
+            }
+        }
     }
 
     #[test]

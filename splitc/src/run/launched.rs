@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use doorbell_job::{Devices, Place, Routes};
+use doorbell_job::{Devices, Members, Place, Routes};
 
 use super::member::{joined, on_thread, open, play};
 use super::{BoxError, RunError};
@@ -38,6 +38,7 @@ where
         config.key = members.key();
     }
     let devices = Devices::of_process(device)?;
+    let members = Arc::new(members);
     let (config, shown) = (&config, &members);
     let played = std::thread::scope(|scope| {
         on_thread(scope, rank, move || {
@@ -57,7 +58,8 @@ where
     });
     over.store(true, Ordering::Relaxed);
     let value = played?;
-    members.finish()?;
+    // The thread that told the others of this process's devices has let go before the world was made.
+    Arc::into_inner(members).map_or(Ok(()), Members::finish)?;
     Ok(value)
 }
 
