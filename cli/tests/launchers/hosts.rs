@@ -91,12 +91,12 @@ fn a_host_that_cannot_open_a_device_is_reached_by_the_next() {
         let cable = lab.cable("a0", "b0", 1500).expect("a cable");
         let devices = ("DOORBELL_DEVICE", "shm,packet,udp:[::]:0");
         let near = [devices, ("DOORBELL_INTERFACE", "a0")];
-        let far = [devices, ("DOORBELL_INTERFACE", "lo")];
+        let far = [devices, ("DOORBELL_INTERFACE", "none0")];
         let job = job(lab, ("sum", &cable.near.ipv4.to_string()), [&near, &far]);
         for (rank, (output, said)) in job.iter().enumerate() {
             assert!(output.status.success() && said.contains(&sum(rank)), "{said}");
             assert!(
-                said.contains(" by udp; not by shm: ") && said.contains("is no Ethernet"),
+                said.contains(" by udp; not by shm: ") && said.contains("no interface `none0`"),
                 "{said}"
             );
         }
