@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout_at};
 
 use super::membership::Attempt;
 use super::told::{MAGIC, Told};
-use super::{JoinError, Joining, Purpose, service};
+use super::{JoinError, Joining, ONE_SIDED};
 use crate::world::port::REQUESTS;
 
 /// The queue pair between this process and another, and access to the other's heap.
@@ -137,13 +137,13 @@ impl Joining<'_> {
     /// Asks a process for a queue pair. Returns the queues, and that process's heap.
     async fn ask(&self, rank: usize) -> Result<(Queues, RemoteMemory), JoinError> {
         let Route { device: nic, address, .. } = &self.routes[rank];
-        let (own, asked) = (self.told(*nic), ServiceId(service(rank, Purpose::OneSided)));
+        let own = self.told(*nic);
         let told = own.to_bytes();
         let (queues, answer) = self
             .again(rank, async || {
                 let queues = self.queues(*nic);
                 let queues = queues.map_err(|why| Attempt::Again(why.to_string()))?;
-                let connected = queues.connect(address, asked, &told).await;
+                let connected = queues.connect(address, ServiceId(ONE_SIDED), &told).await;
                 connected.map_err(|why| match why {
                     ConnectError::Refused { ref private, .. } => match refused(private) {
                         Some(text) => Attempt::Stranger(text),
