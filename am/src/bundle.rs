@@ -197,12 +197,12 @@ impl Bundle {
     ///
     /// ```
     /// use doorbell::am::{Bundle, BundleConfig};
-    /// use doorbell::verbs::Nic;
+    /// use doorbell::verbs::{Config, Nic};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let near = Bundle::new(&Nic::open("shm")?, &BundleConfig::default())?;
-    /// let far = Bundle::new(&Nic::open("udp:127.0.0.1:0")?, &BundleConfig::default())?;
+    /// let near = Bundle::new(&Nic::open("shm", Config::default())?, &BundleConfig::default())?;
+    /// let far = Bundle::new(&Nic::open("udp:127.0.0.1:0", Config::default())?, &BundleConfig::default())?;
     /// Bundle::unite(&[near.clone(), far.clone()]);
     /// # Ok(())
     /// # }
