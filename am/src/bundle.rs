@@ -201,8 +201,10 @@ impl Bundle {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let near = Bundle::new(&Nic::open("shm", Config::default())?, &BundleConfig::default())?;
-    /// let far = Bundle::new(&Nic::open("udp:127.0.0.1:0", Config::default())?, &BundleConfig::default())?;
+    /// let near = Nic::open("shm", Config::default())?;
+    /// let far = Nic::open("udp:127.0.0.1:0", Config::default())?;
+    /// let near = Bundle::new(&near, &BundleConfig::default())?;
+    /// let far = Bundle::new(&far, &BundleConfig::default())?;
     /// Bundle::unite(&[near.clone(), far.clone()]);
     /// # Ok(())
     /// # }
