@@ -101,7 +101,7 @@ pub(crate) struct Shared {
     any_holding: AtomicBool,
     /// Whom to wake so that it does.
     drive: Mutex<Option<Waker>>,
-    /// Who waits until anything is handled.
+    /// The wakers of tasks that wait until a message was handled.
     waiting: Mutex<Vec<Waker>>,
     any_waiting: AtomicBool,
     endpoints: AtomicUsize,

@@ -181,7 +181,7 @@ pub struct Endpoint(Arc<Place>);
 /// What closes an endpoint.
 struct Place {
     core: Arc<Core>,
-    /// What goes with it.
+    /// The tasks that end with the endpoint.
     _tasks: JoinSet<()>,
     /// Behind the endpoint, the bundle may go.
     bundle: Arc<Owner>,

@@ -81,8 +81,8 @@ pub struct Config {
     pub stall: Duration,
     /// The threads that drive the NIC and run the handlers. With [`Progress::Inline`], the default,
     /// a process serves its peers whenever it waits for something of the world, and not, or over a
-    /// network only now and then, while it computes. With [`Progress::Dedicated`], threads of the library's own serve the peers,
-    /// whatever the process does.
+    /// network only now and then, while it computes. With [`Progress::Dedicated`], threads of the
+    /// library's own serve the peers, whatever the process does.
     pub progress: Progress,
     /// How long a waiting process polls before it sleeps: 50 µs by default.
     pub spin: Duration,

@@ -45,7 +45,8 @@ pub struct GroupConfig {
 
 impl Default for GroupConfig {
     /// The default configuration: no members, which must be given; no tag, half a minute of
-    /// patience, reports of waits after a minute, 1 GiB at a time, and an endpoint as endpoints are by default.
+    /// patience, reports of waits after a minute, 1 GiB at a time, and an endpoint as endpoints are
+    /// by default.
     fn default() -> Self {
         let endpoint = EndpointConfig::default();
         Self {
