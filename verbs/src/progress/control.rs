@@ -91,16 +91,30 @@ struct Paths {
     /// The number of each way, and how many queue pairs go it.
     known: HashMap<Way, (PathId, usize)>,
     last: u32,
+    /// The number of the path of the last lone datagram.
+    alone: u32,
 }
 
 impl Paths {
+    /// The numbers of queue pairs' paths are below this one, which is a lone datagram's, as is the
+    /// next.
+    const LAST: u32 = u32::MAX - 1;
+
     fn take(&mut self, way: &Way) -> Path {
         let (id, users) = self.known.entry(way.clone()).or_insert_with(|| {
-            self.last = self.last.wrapping_add(1);
+            self.last = (self.last + 1) % Self::LAST;
             (PathId(self.last), 0)
         });
         *users += 1;
         way.path(*id)
+    }
+
+    /// Returns the path of a datagram that shares no frame with the packet sent before it: its
+    /// number is no queue pair's, and not that of the last lone datagram, which may have gone to
+    /// another host.
+    fn alone(&mut self, way: &Way) -> Path {
+        self.alone ^= 1;
+        way.path(PathId(Self::LAST + self.alone))
     }
 
     fn give_back(&mut self, way: &Way) {
@@ -305,8 +319,7 @@ impl Control {
             self.managed(event);
         }
         while let Some(datagram) = self.waits.take().or_else(|| self.manager.transmit()) {
-            // It shares no frame with anything.
-            let path = datagram.way.path(PathId(0));
+            let path = self.paths.alone(&datagram.way);
             if self.nic.manage(path, datagram.bytes).is_err() {
                 self.waits = Some(datagram);
                 break;
