@@ -460,9 +460,10 @@ impl Nic {
         }
     }
 
-    /// Each that owes its peer something has one turn, so that a long answer keeps nobody waiting.
+    /// Sends what queue pairs owe their peers. Each has one turn, so that a long answer keeps
+    /// nobody waiting.
     #[inline]
-    fn answer<O: Outbox>(&mut self, outbox: &mut O) {
+    pub fn answer<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;
         common.behind = false;
         for _ in 0..common.answers.len() {

@@ -18,6 +18,9 @@ use crate::error::NicError;
 const TURNS_A_LOOK: u32 = 64;
 const BUSY_TURNS: u32 = 16;
 
+/// The most bursts that are received before a connection ends, of peers that never stop sending.
+const MOST_BURSTS: u32 = 256;
+
 /// Turns between looks at what was delivered, while there is no end of what arrives.
 const TURNS_TO_COLLECT: u32 = 4;
 
@@ -168,9 +171,26 @@ impl<D: Device> Engine<D> {
     /// device does so when it looks and finds nothing. Whether it found something before.
     #[cold]
     fn tell_delivered(&mut self) -> bool {
+        self.control.nic.answer(&mut self.device);
         self.device.settle(self.control.nic.owes());
-        let mut found = || self.device.receive(&mut self.control.nic) > 0;
-        (0..BUSY_TURNS).take_while(|_| found()).count() > 0
+        self.hear_delivered()
+    }
+
+    /// Receives as much as peers had sent when they last told what they have taken, and completes
+    /// what they have taken: what a peer tells counts when all that it had sent before has come,
+    /// since a refusal may be among that. Returns whether anything arrived.
+    #[cold]
+    fn hear_delivered(&mut self) -> bool {
+        let mut heard = false;
+        for _ in 0..MOST_BURSTS {
+            let found = self.device.receive(&mut self.control.nic) > 0;
+            self.control.nic.collect(&mut self.device);
+            heard |= found;
+            if !found {
+                break;
+            }
+        }
+        heard
     }
 }
 
@@ -207,7 +227,7 @@ impl<D: Device> Machine for Engine<D> {
         loop {
             if self.lossless && self.control.nic.has_management() {
                 // If it ends a connection, what was delivered before is not to be flushed.
-                self.control.nic.collect(&mut self.device);
+                heard |= self.hear_delivered();
             }
             self.control.attend();
             if self.lossless && std::mem::take(&mut self.control.parts) {
