@@ -76,24 +76,34 @@ async fn leave(core: Arc<Core>, team: Arc<Team>) {
     mailbox.unmake(context);
 }
 
-/// Tells another member that this one leaves, if the other is still there. If the other member has
-/// connected to this one, but was never sent anything, this one connects to it for the notice:
-/// otherwise the other member would see only the end of its connection, and take this one to have
-/// died.
+/// Tells another member that this one leaves, unless the other has left, or leaves meanwhile: then
+/// it may be gone before it answers. If the other member has connected to this one, but was never
+/// sent anything, this one connects to it for the notice: otherwise the other member would see only
+/// the end of its connection, and take this one to have died.
 async fn tell(core: Arc<Core>, whole: u32, leaves: (u64, u32, u64)) {
-    let peer = match core.mailbox.peer(whole) {
-        Some(peer) => peer.clone(),
-        None => {
-            // The other member may be leaving, too. It needs no `HELLO` to be told.
-            match timeout(FLUSHES_WITHIN, core.dial(whole)).await {
+    let (context, ..) = leaves;
+    let has_left = || {
+        let left = core.mailbox.with(context, |context| context.has_left(whole));
+        left.unwrap_or(true).then_some(())
+    };
+    let told = async {
+        let peer = match core.mailbox.peer(whole) {
+            Some(peer) => peer.clone(),
+            // It needs no `HELLO` to be told.
+            None => match timeout(FLUSHES_WITHIN, core.dial(whole)).await {
                 Ok(Ok(peer)) => peer,
                 _ => return,
-            }
+            },
+        };
+        if peer.ending().is_none() {
+            // The answer to a call comes behind everything that was sent before.
+            let _ = peer.within(FLUSHES_WITHIN).call(LEAVE, leaves).await;
         }
     };
-    if peer.ending().is_none() {
-        // The answer to a call comes behind everything that was sent before.
-        let _ = peer.within(FLUSHES_WITHIN).call(LEAVE, leaves).await;
+    tokio::select! {
+        biased;
+        () = core.bundle.wait_until(has_left) => {}
+        () = told => {}
     }
 }
 
