@@ -34,7 +34,11 @@ impl Stall {
         // nothing goes on.
         match tracing::dispatcher::has_been_set() {
             true => tracing::warn!("{text}"),
-            false => eprintln!("doorbell: {text}"),
+            false => {
+                // In one write, which the lines of other processes don't break up.
+                let line = format!("doorbell: {text}\n");
+                eprint!("{line}");
+            }
         }
     }
 }

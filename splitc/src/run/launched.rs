@@ -67,7 +67,7 @@ where
 fn show(routes: &Routes) {
     tracing::debug!(%routes, "the processes of the job have met");
     if std::env::var_os("DOORBELL_ROUTES").is_some_and(|value| !value.is_empty()) {
-        eprint!("{routes}");
+        doorbell_job::report(&routes.to_string());
     }
 }
 
@@ -78,7 +78,9 @@ fn end_after(who: Option<usize>, (rank, over): (usize, Arc<AtomicBool>)) {
         std::thread::sleep(GRACE);
         if !over.load(Ordering::Relaxed) {
             let who = who.map_or("the rendezvous".to_owned(), |who| format!("process {who}"));
-            eprintln!("process {rank} ends, since {who} has ended before the job was over");
+            doorbell_job::report(&format!(
+                "process {rank} ends, since {who} has ended before the job was over\n"
+            ));
             std::process::exit(SECONDARY);
         }
     };

@@ -59,7 +59,7 @@ where
     if let Some(job) = text(JOB) {
         let ended = started(&job, count, device, config, program);
         if let Err(why) = &ended {
-            eprintln!("{why}");
+            doorbell_job::report(&format!("{why}\n"));
         }
         std::process::exit(match &ended {
             Ok(()) => 0,
@@ -168,7 +168,7 @@ fn report(job: &str, rank: usize, own: &str) -> io::Result<Vec<String>> {
     let watch = move || {
         let mut rest = String::new();
         let _ = reader.read_line(&mut rest);
-        eprintln!("process {rank} ends, since process 0 has ended");
+        doorbell_job::report(&format!("process {rank} ends, since process 0 has ended\n"));
         std::process::exit(SECONDARY);
     };
     std::thread::Builder::new().name("job".to_owned()).spawn(watch)?;
