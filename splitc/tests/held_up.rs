@@ -86,7 +86,7 @@ fn whoever_sends_more_than_a_peer_takes_is_held_up_in_bounded_memory() {
                 let what = format!("{device}, {carrier}, {sends:?}");
                 let total = match carrier {
                     Carrier::OneSided => effort(30_000, 300_000),
-                    _ => effort(300_000, 10_000_000),
+                    _ => effort(300_000, 2_000_000),
                 };
                 let (count, begins) =
                     (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));

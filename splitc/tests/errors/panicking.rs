@@ -75,7 +75,7 @@ fn whichever_functions_of_a_message_panic_exactly_those_fail() {
         let other = 1 - world.rank();
         let mut luck = Luck::stream(5, world.rank() as u32);
         let (mut sum, mut panics) = (0, 0);
-        for _ in 0..effort(20, 500) {
+        for _ in 0..effort(20, 100) {
             // As many as go in a message, and now and then in two.
             let count = 1 + luck.below(300);
             let mut begun = Vec::new();

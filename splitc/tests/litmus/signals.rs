@@ -56,7 +56,7 @@ async fn pass<S: Atomic + PartialOrd>(
 #[test]
 fn a_process_that_sees_a_signal_of_any_type_sees_the_data_behind_which_it_was_sent() {
     for (device, config) in ways() {
-        let rounds = if device == "shm" { effort(4, 2000) } else { effort(2, 300) };
+        let rounds = if device == "shm" { effort(4, 250) } else { effort(2, 50) };
         run(2, device, config, async move |world| {
             pass(&world, rounds, u64::from).await?;
             pass(&world, rounds, i64::from).await?;

@@ -58,10 +58,10 @@ fn play_all(device: &'static str, sizes: std::ops::RangeInclusive<u64>, seeds: u
 
 #[test]
 fn in_shared_memory_random_programs_do_what_the_model_does_by_each_carrier() {
-    play_all("shm", 1..=5, effort(10, 300), 12);
+    play_all("shm", 1..=5, effort(10, 150), 12);
 }
 
 #[test]
 fn by_udp_random_programs_do_what_the_model_does_by_each_carrier() {
-    play_all("udp", 2..=3, effort(2, 50), 8);
+    play_all("udp", 2..=3, effort(2, 25), 8);
 }

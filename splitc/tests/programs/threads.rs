@@ -99,7 +99,7 @@ fn by_udp_with_faults_random_programs_do_what_the_model_does_by_each_carrier() {
         ..Faults::NONE
     };
     let reordered = Faults { loss: 0.001, duplication: 0.1, reordering: 0.3, ..some };
-    play_all(effort(3, 40), 6, |seed| {
+    play_all(effort(3, 20), 6, |seed| {
         let faults = [some, reordered][seed as usize / 10 % 2];
         let size = 2 + seed / 10 % 3;
         (0..size).map(|rank| faulty(faults, seed * 10 + rank)).collect()
