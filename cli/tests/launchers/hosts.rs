@@ -69,6 +69,41 @@ fn neighbours_share_memory_and_others_are_reached_by_udp() {
 }
 
 #[test]
+fn an_ethernet_is_used_where_it_is_preferred_to_udp() {
+    lab::test(|lab| {
+        let cable = lab.cable("a0", "b0", 1500).expect("a cable");
+        let devices = ("DOORBELL_DEVICE", "shm,packet,udp");
+        let [near, far] =
+            [[devices, ("DOORBELL_INTERFACE", "a0")], [devices, ("DOORBELL_INTERFACE", "b0")]];
+        let job = job(lab, ("sum", &cable.near.ipv4.to_string()), [&near, &far]);
+        for (rank, (output, said)) in job.iter().enumerate() {
+            assert!(output.status.success() && said.contains(&sum(rank)), "{said}");
+            let others = if NEAR.contains(&rank) { "2-3" } else { "0-1" };
+            let expected = format!("process {rank} reaches {others} by packet; not by shm");
+            assert!(said.contains(&expected), "{said}");
+        }
+    });
+}
+
+#[test]
+fn a_host_that_cannot_open_a_device_is_reached_by_the_next() {
+    lab::test(|lab| {
+        let cable = lab.cable("a0", "b0", 1500).expect("a cable");
+        let devices = ("DOORBELL_DEVICE", "shm,packet,udp:[::]:0");
+        let near = [devices, ("DOORBELL_INTERFACE", "a0")];
+        let far = [devices, ("DOORBELL_INTERFACE", "none0")];
+        let job = job(lab, ("sum", &cable.near.ipv4.to_string()), [&near, &far]);
+        for (rank, (output, said)) in job.iter().enumerate() {
+            assert!(output.status.success() && said.contains(&sum(rank)), "{said}");
+            assert!(
+                said.contains(" by udp; not by shm: ") && said.contains("packet:none0"),
+                "{said}"
+            );
+        }
+    });
+}
+
+#[test]
 fn a_device_that_cannot_reach_the_other_host_ends_all_processes_with_the_reason() {
     lab::test(|lab| {
         let cable = lab.cable("a0", "b0", 1500).expect("a cable");

@@ -12,7 +12,7 @@ use doorbell_verbs::Nic;
 use crate::common::{config, in_time};
 
 /// What worlds serve each other by: see `world/join.rs` and `messages/served.rs`.
-const SERVICE: u64 = 0x0053_706c_6974_4301;
+const SERVICE: u64 = 0x5343_0000_0000_0001;
 const OPERATIONS: RequestId<u64> = RequestId::new(0, "operations");
 const STORES: RequestId<(u64, u64)> = RequestId::new(1, "stores");
 const WAKE: RequestId<u64> = RequestId::new(2, "wake");

@@ -33,11 +33,22 @@ use crate::heap::Heap;
 use crate::messages::{LONGEST_HEAP, Outbox, Served};
 use crate::peers::{Far, Peer};
 
-/// The service numbers of a process at its NIC: for operations by messages, for collectives, and
-/// for one-sided requests.
-const MESSAGES: u64 = 0x0053_706c_6974_4301;
-const COLLECTIVES: u64 = MESSAGES + 1;
-const ONE_SIDED: u64 = MESSAGES + 2;
+/// The services of a process at its NIC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Purpose {
+    /// Operations by messages.
+    Messages = 1,
+    /// Collectives.
+    Collectives = 2,
+    /// One-sided requests.
+    OneSided = 3,
+}
+
+/// The number of a service of a process: the letters SC, the rank, and the purpose. Processes that
+/// share a network interface share its service numbers, too.
+fn service(rank: usize, purpose: Purpose) -> u64 {
+    0x5343 << 48 | (rank as u64) << 8 | purpose as u64
+}
 
 /// The most bytes of a message of operations or stores: one packet.
 const PAYLOAD: usize = 4096;
@@ -184,7 +195,7 @@ impl<'j> Joining<'j> {
     async fn join(self) -> Result<World, JoinError> {
         let (mut listeners, mut endpoints) = (Vec::new(), Vec::new());
         for port in &self.ports {
-            let listener = port.nic.listen(ServiceId(ONE_SIDED)).await;
+            let listener = port.nic.listen(ServiceId(service(self.rank, Purpose::OneSided))).await;
             listeners.push(listener.map_err(|why| self.device(port, why.into()))?);
             endpoints.push(self.endpoint(port).await?);
         }
@@ -282,7 +293,7 @@ impl<'j> Joining<'j> {
 
     async fn endpoint(&self, port: &Port) -> Result<Endpoint, JoinError> {
         let opened = Endpoint::builder()
-            .service(MESSAGES)
+            .service(service(self.rank, Purpose::Messages))
             .tag(self.tag())
             .credits(self.config.credits)
             .first_credits(self.first_credits().min(self.config.credits))
@@ -310,10 +321,13 @@ impl<'j> Joining<'j> {
     }
 
     async fn group(&self) -> Result<Group, JoinError> {
-        let members = self.routes.iter();
+        let members = self.routes.iter().enumerate();
+        let name = |(rank, at): (usize, &Route)| {
+            Name::at(at.address.as_str(), service(rank, Purpose::Collectives))
+        };
         let config = GroupConfig {
             rank: self.rank,
-            members: members.map(|at| Name::at(at.address.as_str(), COLLECTIVES)).collect(),
+            members: members.map(name).collect(),
             tag: Some(self.tag()),
             patience: self.config.start.min(LONGEST),
             stall: self.config.stall,
@@ -331,7 +345,8 @@ impl<'j> Joining<'j> {
     /// Connects to another process for messages; repeats the attempt until the process is up.
     async fn connect(&self, endpoints: &[Endpoint], rank: usize) -> Result<am::Peer, JoinError> {
         let Route { device, address, .. } = &self.routes[rank];
-        let (endpoint, name) = (&endpoints[*device], Name::at(address.as_str(), MESSAGES));
+        let (endpoint, name) =
+            (&endpoints[*device], Name::at(address.as_str(), service(rank, Purpose::Messages)));
         self.again(rank, async || {
             let connected = endpoint.connect(name.clone()).await;
             connected.map_err(|why| match why {

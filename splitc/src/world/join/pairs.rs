@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout_at};
 
 use super::membership::Attempt;
 use super::told::{MAGIC, Told};
-use super::{JoinError, Joining, ONE_SIDED};
+use super::{JoinError, Joining, Purpose, service};
 use crate::world::port::REQUESTS;
 
 /// The queue pair between this process and another, and access to the other's heap.
@@ -54,8 +54,9 @@ impl Met {
 }
 
 /// How long a process that has found another one not to be of its world still meets the rest: they
-/// are to learn of that one, too, rather than to miss this process.
-const PARTING: Duration = Duration::from_secs(1);
+/// are to learn of that one, too, rather than to miss this process. A process that asked before this
+/// one was there asks again after a second.
+const PARTING: Duration = Duration::from_millis(2500);
 
 impl Joining<'_> {
     /// Connects a queue pair with each other process: this process asks the processes of lower
@@ -137,13 +138,13 @@ impl Joining<'_> {
     /// Asks a process for a queue pair. Returns the queues, and that process's heap.
     async fn ask(&self, rank: usize) -> Result<(Queues, RemoteMemory), JoinError> {
         let Route { device: nic, address, .. } = &self.routes[rank];
-        let own = self.told(*nic);
+        let (own, asked) = (self.told(*nic), ServiceId(service(rank, Purpose::OneSided)));
         let told = own.to_bytes();
         let (queues, answer) = self
             .again(rank, async || {
                 let queues = self.queues(*nic);
                 let queues = queues.map_err(|why| Attempt::Again(why.to_string()))?;
-                let connected = queues.connect(address, ServiceId(ONE_SIDED), &told).await;
+                let connected = queues.connect(address, asked, &told).await;
                 connected.map_err(|why| match why {
                     ConnectError::Refused { ref private, .. } => match refused(private) {
                         Some(text) => Attempt::Stranger(text),
