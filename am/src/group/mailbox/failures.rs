@@ -70,8 +70,9 @@ impl Mailbox {
         }
     }
 
-    /// Fails the collectives of all teams with a member that has gone, except teams that the member
-    /// has left in order, and tells all members.
+    /// Fails the collectives of all teams with a member that has gone, and tells all members, except
+    /// teams that the member or this one has left in order: a member that leaves need not tell one
+    /// that has left before.
     pub fn is_gone(&self, whole: u32, why: Arc<str>) {
         let failure = Failure { whole, after: 0, cause: Cause::Gone(why) };
         let is_news = self.change(|state| {
@@ -80,7 +81,9 @@ impl Mailbox {
             }
             let mut is_needed = false;
             for context in &mut state.contexts {
-                if context.team.rank_of(whole).is_some() && !context.has_left(whole) {
+                let is_over = context.is_leaving() && context.is_idle();
+                let is_member = context.team.rank_of(whole).is_some();
+                if is_member && !context.has_left(whole) && !is_over {
                     is_needed = true;
                     context.fail(&failure);
                 }
