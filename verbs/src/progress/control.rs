@@ -310,7 +310,7 @@ impl Control {
 impl Control {
     /// Carries datagrams between the manager and the NIC, and does what the manager's events say.
     #[inline]
-    fn manage(&mut self) {
+    pub fn manage(&mut self) {
         while let Some(received) = self.nic.management() {
             let way = self.way(Route::back(&received));
             self.manager.receive(&way, &received.bytes);

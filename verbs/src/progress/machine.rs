@@ -228,6 +228,8 @@ impl<D: Device> Machine for Engine<D> {
             if self.lossless && self.control.nic.has_management() {
                 // If it ends a connection, what was delivered before is not to be flushed.
                 heard |= self.hear_delivered();
+                // A peer that says that it leaves does so before its NIC refuses what comes later.
+                self.control.manage();
             }
             self.control.attend();
             if self.lossless && std::mem::take(&mut self.control.parts) {
