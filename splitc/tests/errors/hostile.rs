@@ -11,7 +11,8 @@ use doorbell_verbs::Nic;
 
 use crate::common::{config, in_time};
 
-/// What worlds serve each other by: see `world/join.rs` and `messages/served.rs`.
+/// The service by which process 0 of a world takes operations in messages, as `world/join/mod.rs`
+/// numbers it.
 const SERVICE: u64 = 0x5343_0000_0000_0001;
 const OPERATIONS: RequestId<u64> = RequestId::new(0, "operations");
 const STORES: RequestId<(u64, u64)> = RequestId::new(1, "stores");

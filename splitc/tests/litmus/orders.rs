@@ -173,7 +173,7 @@ fn of_two_that_write_and_sync_and_then_read_one_sees_the_other() {
     for (device, config) in ways() {
         let rounds = match (device, config.carrier) {
             (_, Some(Carrier::Mapped)) => effort(10_000, 50_000),
-            ("shm", _) => effort(1000, 3000),
+            ("shm", _) => effort(1000, 5000),
             _ => effort(40, 400),
         };
         let config = Config { heap: 256 << 20, ..config };

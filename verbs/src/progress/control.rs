@@ -91,18 +91,18 @@ struct Paths {
     /// The number of each way, and how many queue pairs go it.
     known: HashMap<Way, (PathId, usize)>,
     last: u32,
-    /// The number of the path of the last lone datagram.
+    /// Which of the two numbers for lone datagrams the last one took: 0 or 1.
     alone: u32,
 }
 
 impl Paths {
-    /// The numbers of queue pairs' paths are below this one, which is a lone datagram's, as is the
-    /// next.
-    const LAST: u32 = u32::MAX - 1;
+    /// The first of the two numbers that paths of lone datagrams take in turn. The paths of queue
+    /// pairs have the numbers below.
+    const FIRST_ALONE: u32 = u32::MAX - 1;
 
     fn take(&mut self, way: &Way) -> Path {
         let (id, users) = self.known.entry(way.clone()).or_insert_with(|| {
-            self.last = (self.last + 1) % Self::LAST;
+            self.last = (self.last + 1) % Self::FIRST_ALONE;
             (PathId(self.last), 0)
         });
         *users += 1;
@@ -114,7 +114,7 @@ impl Paths {
     /// another host.
     fn alone(&mut self, way: &Way) -> Path {
         self.alone ^= 1;
-        way.path(PathId(Self::LAST + self.alone))
+        way.path(PathId(Self::FIRST_ALONE + self.alone))
     }
 
     fn give_back(&mut self, way: &Way) {

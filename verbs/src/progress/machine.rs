@@ -168,7 +168,8 @@ impl<D: Device> Engine<D> {
     }
 
     /// Tells peers what was taken so far, before one of them hears that a connection is over: a
-    /// device does so when it looks and finds nothing. Whether it found something before.
+    /// device does so when it looks and finds nothing. Refusals go first, since a device tells
+    /// nothing to a peer that is still owed one. Returns whether anything arrived.
     #[cold]
     fn tell_delivered(&mut self) -> bool {
         self.control.nic.answer(&mut self.device);

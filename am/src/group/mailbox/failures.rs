@@ -70,9 +70,9 @@ impl Mailbox {
         }
     }
 
-    /// Fails the collectives of all teams with a member that has gone, and tells all members, except
-    /// teams that the member or this one has left in order: a member that leaves need not tell one
-    /// that has left before.
+    /// Fails the collectives of all teams with a member that has gone, and tells all members. Teams
+    /// that the member or this one has left in order are excepted: a member that leaves need not
+    /// tell one that has left before.
     pub fn is_gone(&self, whole: u32, why: Arc<str>) {
         let failure = Failure { whole, after: 0, cause: Cause::Gone(why) };
         let is_news = self.change(|state| {

@@ -54,8 +54,8 @@ impl Met {
 }
 
 /// How long a process that has found another one not to be of its world still meets the rest: they
-/// are to learn of that one, too, rather than to miss this process. A process that asked before this
-/// one was there asks again after a second.
+/// are to learn of that one, too, rather than to miss this process. A process that asked before
+/// this one was there asks again after a second.
 const PARTING: Duration = Duration::from_millis(2500);
 
 impl Joining<'_> {
