@@ -130,7 +130,7 @@ impl Devices {
 
     /// The address of this host by which the other processes reach it.
     fn own_ip(&self, members: &Members) -> Result<IpAddr, JobError> {
-        let system = |source| JobError::System { what: "asking for this host's addresses", source };
+        let system = |why| JobError::System { what: "asking for this host's addresses", why };
         let localhost = IpAddr::from([127, 0, 0, 1]);
         let Some(interface) = &self.interface else {
             if members.are_on_one_machine() {

@@ -43,12 +43,12 @@ pub enum JobError {
         size_variable: &'static str,
     },
     /// The file with the secret can't be read.
-    #[error("the job's secret in {}: {source}", path.display())]
+    #[error("the job's secret in {}: {why}", path.display())]
     Secret {
         /// The path of the file.
         path: PathBuf,
         /// The error of the system.
-        source: io::Error,
+        why: io::Error,
     },
     /// The launcher does not answer as PMI-1 has it.
     #[error("asking the launcher by PMI-1 `{asked}`: {found}")]
@@ -82,12 +82,15 @@ pub enum JobError {
         why: String,
     },
     /// None of the ports is free on which process 0 would serve the others.
-    #[error("process 0 can't serve the others at any of these ports: {ports}: {source}")]
+    #[error(
+        "process 0 can't serve the others at any of these ports: {ports}: {why}. If the port is in \
+         use, another job has it, or a second process says that it is process 0"
+    )]
     Ports {
         /// The ports.
         ports: String,
         /// The error of the last one.
-        source: io::Error,
+        why: io::Error,
     },
     /// Two processes of one program run different builds of it.
     #[error(
@@ -153,6 +156,14 @@ pub enum JobError {
         /// The rank of that process.
         rank: usize,
     },
+    /// A text is too long for all processes to be told it at once.
+    #[error("a text of {len} bytes for all processes: the rendezvous takes {most} at the most")]
+    TooLong {
+        /// How many bytes the text has.
+        len: usize,
+        /// How many it may have.
+        most: usize,
+    },
     /// Not all processes have told the others what they were to.
     #[error("not all processes have told the others their addresses within {within:?}")]
     Silent {
@@ -163,11 +174,11 @@ pub enum JobError {
     #[error("the rendezvous of the job has ended before the job was over")]
     ServiceEnded,
     /// The system refused something.
-    #[error("{what}: {source}")]
+    #[error("{what}: {why}")]
     System {
         /// What was tried.
         what: &'static str,
         /// The error of the system.
-        source: io::Error,
+        why: io::Error,
     },
 }

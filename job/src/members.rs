@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::card::{Card, escaped, unescaped};
 use crate::error::JobError;
 use crate::pmi::Pmi;
-use crate::rendezvous::{Joined, Service};
+use crate::rendezvous::{Joined, MOST_TEXT, Service};
 
 /// A process of a job that has met all others.
 #[derive(Debug)]
@@ -68,9 +68,15 @@ impl Members {
     /// all, by their ranks, when all have told theirs. Where only addresses were known, these are
     /// what is returned.
     ///
+    /// The text has at most [`MOST_TEXT`] bytes.
+    ///
     /// # Errors
-    /// When a process ends, or does not tell anything for as long as all may take to come.
+    /// When the text is too long, and when a process ends, or does not tell anything for as long as
+    /// all may take to come.
     pub fn exchange(&self, text: &str) -> Result<Vec<String>, JobError> {
+        if text.len() > MOST_TEXT {
+            return Err(JobError::TooLong { len: text.len(), most: MOST_TEXT });
+        }
         let joined = match &self.way {
             Way::Known(addresses) => return Ok(addresses.clone()),
             Way::Met(joined) => joined,
@@ -81,6 +87,14 @@ impl Members {
             .enumerate()
             .map(|(rank, found)| unescaped(&found).ok_or(JobError::Card { rank, found }));
         texts.collect()
+    }
+
+    /// Says that this process ends only because another one has ended. Whoever has started the job
+    /// learns so which process failed first.
+    pub fn ends_after(&self, other: usize) {
+        if let Way::Met(joined) = &self.way {
+            joined.ends_after(other);
+        }
     }
 
     /// Says that this process is done, and waits until all are.

@@ -1,5 +1,6 @@
 //! The place of a process in its job, and how it meets the others.
 
+use std::io;
 use std::net::{IpAddr, TcpListener};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use crate::error::JobError;
 use crate::members::{Members, Way as Met};
 use crate::pmi::Pmi;
 use crate::rendezvous::{LONGEST, Service, Terms, join, nonce};
+use crate::report::warn;
 use crate::start::{By, Environment, Meeting, Seat, Secret, Start};
 
 /// The key of PMI's table by which process 0 tells where the processes meet.
@@ -75,7 +77,7 @@ impl Place {
                 Self { seat, starter: "a launcher that speaks PMI-1".to_owned(), within, way }
             }
             Start::Rendezvous { seat, at, secret, by } => {
-                let key = key(secret.as_ref(), &at, by)?;
+                let key = key(seat, secret.as_ref(), &at, by)?;
                 let (starter, way) = (by.to_string(), Way::Meeting(at, key));
                 Self { seat, starter, within, way }
             }
@@ -134,10 +136,15 @@ impl Place {
         let terms = Terms { size: seat.size, secret, within };
         let (service, places) = match meeting {
             At::Served(listener) => {
-                let system = |source| JobError::System { what: "serving the others", source };
-                let port = listener.local_addr().map_err(system)?.port();
+                let system = |why| JobError::System { what: "serving the others", why };
+                let own = listener.local_addr().map_err(system)?;
                 let service = Service::start(listener, terms.clone()).map_err(system)?;
-                (Some(service), vec![("127.0.0.1".to_owned(), port)])
+                let host = if own.ip().is_unspecified() {
+                    "127.0.0.1".to_owned()
+                } else {
+                    own.ip().to_string()
+                };
+                (Some(service), vec![(host, own.port())])
             }
             At::Places(places) => (None, places),
         };
@@ -166,29 +173,48 @@ impl At {
             return Ok(Self::Places(meeting.places.clone()));
         }
         let mut last = None;
-        for &(_, port) in &meeting.places {
-            match listen(port) {
+        for (host, port) in &meeting.places {
+            match listen(host, *port) {
                 Ok(listener) => return Ok(Self::Served(listener)),
                 Err(why) => last = Some(why),
             }
         }
-        let source = last.unwrap_or_else(|| std::io::ErrorKind::NotFound.into());
+        let why = last.unwrap_or_else(|| io::ErrorKind::NotFound.into());
         let ports: Vec<_> = meeting.places.iter().map(|(_, port)| port.to_string()).collect();
-        Err(JobError::Ports { ports: ports.join(", "), source })
+        Err(JobError::Ports { ports: ports.join(", "), why })
     }
 }
 
+/// Listens to a port: of the loopback or another address of this host if that is what is named, and
+/// otherwise of all addresses, for a name may stand for one that this host does not know of.
+fn listen(host: &str, port: u16) -> io::Result<TcpListener> {
+    let named = match host {
+        "localhost" => Some(IpAddr::from([127, 0, 0, 1])),
+        _ => host.parse().ok(),
+    };
+    if let Some(ip) = named {
+        match TcpListener::bind((ip, port)) {
+            Err(why) if why.kind() == io::ErrorKind::AddrNotAvailable => {}
+            listening => return listening,
+        }
+    }
+    listen_to_all(port)
+}
+
 /// Listens to a port of all addresses of this host: of IPv6 and IPv4 where there are both.
-fn listen(port: u16) -> std::io::Result<TcpListener> {
+fn listen_to_all(port: u16) -> io::Result<TcpListener> {
     let all = IpAddr::from([0_u16; 8]);
-    TcpListener::bind((all, port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)))
+    match TcpListener::bind((all, port)) {
+        Err(why) if why.kind() != io::ErrorKind::AddrInUse => TcpListener::bind(("0.0.0.0", port)),
+        listening => listening,
+    }
 }
 
 /// Has process 0 tell the others by PMI where it serves them, and what the secret is.
 fn met_by(mut pmi: Pmi, seat: Seat) -> Result<(At, Vec<u8>, Pmi), JobError> {
     if seat.rank == 0 {
-        let system = |source| JobError::System { what: "serving the other processes", source };
-        let listener = listen(0).map_err(system)?;
+        let system = |why| JobError::System { what: "serving the other processes", why };
+        let listener = listen_to_all(0).map_err(system)?;
         let port = listener.local_addr().map_err(system)?.port();
         let secret = nonce();
         let hosts = own_addresses().map_err(system)?;
@@ -217,7 +243,7 @@ const MOST_ADDRESSES: usize = 6;
 ///
 /// # Errors
 /// When the system does not tell.
-pub fn own_addresses() -> std::io::Result<Vec<IpAddr>> {
+pub fn own_addresses() -> io::Result<Vec<IpAddr>> {
     let mut addresses = addresses_where(|_| true)?;
     addresses.sort_by_key(|ip| (ip.is_loopback(), ip.is_ipv6()));
     addresses.truncate(MOST_ADDRESSES);
@@ -225,13 +251,13 @@ pub fn own_addresses() -> std::io::Result<Vec<IpAddr>> {
 }
 
 /// The addresses of a network interface, those of IPv4 first.
-pub(crate) fn addresses_of(interface: &str) -> std::io::Result<Vec<IpAddr>> {
+pub(crate) fn addresses_of(interface: &str) -> io::Result<Vec<IpAddr>> {
     let mut addresses = addresses_where(|name| name == interface)?;
     addresses.sort_by_key(IpAddr::is_ipv6);
     Ok(addresses)
 }
 
-fn addresses_where(wanted: impl Fn(&str) -> bool) -> std::io::Result<Vec<IpAddr>> {
+fn addresses_where(wanted: impl Fn(&str) -> bool) -> io::Result<Vec<IpAddr>> {
     let addresses = nix::ifaddrs::getifaddrs()?
         .filter(|interface| wanted(&interface.interface_name))
         .filter_map(|interface| {
@@ -246,23 +272,30 @@ fn addresses_where(wanted: impl Fn(&str) -> bool) -> std::io::Result<Vec<IpAddr>
 }
 
 /// What only processes of a job know. Without a secret, the place alone tells the job from others.
-fn key(secret: Option<&Secret>, at: &Meeting, by: By) -> Result<Vec<u8>, JobError> {
+fn key(seat: Seat, secret: Option<&Secret>, at: &Meeting, by: By) -> Result<Vec<u8>, JobError> {
     match secret {
+        Some(Secret::Text(text)) if text.trim().is_empty() => Err(JobError::Environment {
+            variable: "DOORBELL_SECRET",
+            found: text.clone(),
+            expected: "a text that is not blank",
+        }),
         Some(Secret::Text(text)) => Ok(text.trim().as_bytes().to_vec()),
         Some(Secret::File(path)) => {
             let read = std::fs::read_to_string(path);
             let read = read.and_then(|text| match text.trim() {
-                "" => Err(std::io::Error::other("the file is empty")),
+                "" => Err(io::Error::other("the file is empty")),
                 text => Ok(text.as_bytes().to_vec()),
             });
-            read.map_err(|source| JobError::Secret { path: path.clone(), source })
+            read.map_err(|why| JobError::Secret { path: path.clone(), why })
         }
         None => {
             let (host, port) = at.places.first().cloned().unwrap_or_default();
-            tracing::warn!(
-                "this job of {by} has no secret, and whoever reaches {host}:{port} can take part: \
-                 set DOORBELL_SECRET, or DOORBELL_SECRET_FILE"
-            );
+            if seat.rank == 0 {
+                warn(&format!(
+                    "this job of {by} has no secret, and whoever reaches {host}:{port} can take \
+                     part: set DOORBELL_SECRET, or DOORBELL_SECRET_FILE"
+                ));
+            }
             Ok(format!("none {by} {host} {port}").into_bytes())
         }
     }

@@ -8,3 +8,17 @@ pub fn report(lines: &str) {
     // Whoever has closed it does not want to read it.
     let _ = std::io::stderr().write_all(lines.as_bytes());
 }
+
+/// Warns of something: by `tracing` if the program subscribes to that, and otherwise on standard
+/// error.
+pub(crate) fn warn(text: &str) {
+    if tracing::dispatcher::has_been_set() {
+        tracing::warn!("{text}");
+    } else {
+        report(&format!("doorbell: {text}\n"));
+    }
+}
+
+/// The exit status of a process that ends only because another has ended, and can't return an error
+/// that says so: `EX_UNAVAILABLE` of `sysexits.h`.
+pub const SECONDARY: i32 = 69;

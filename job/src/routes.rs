@@ -153,9 +153,9 @@ pub async fn open<N, E: fmt::Display>(
     }
     let told = members.clone();
     let routes = aside(move || told.routes(&candidates, &offers)).await;
-    let routes = routes.map_err(|source| {
+    let routes = routes.map_err(|why| {
         let what = "starting a thread that tells the others of this process's devices";
-        JobError::System { what, source }
+        JobError::System { what, why }
     })?;
     Ok((all, routes?))
 }

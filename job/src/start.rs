@@ -178,9 +178,10 @@ impl Start {
         if environment.get("DOORBELL_RANK").is_some() {
             return Self::of_doorbell(environment);
         }
-        if environment.get("DOORBELL_ADDRESSES").is_some() {
-            let (variable, beside) = ("DOORBELL_RANK", "DOORBELL_ADDRESSES");
-            return Err(JobError::Lacking { variable, beside });
+        for beside in ["DOORBELL_ADDRESSES", "DOORBELL_SIZE"] {
+            if environment.get(beside).is_some() {
+                return Err(JobError::Lacking { variable: "DOORBELL_RANK", beside });
+            }
         }
         if let Some(fd) = environment.number("PMI_FD", "the number of a descriptor")? {
             let rank = environment.needed("PMI_RANK", "PMI_FD")?;
@@ -200,6 +201,10 @@ impl Start {
         }
         if environment.get("OMPI_COMM_WORLD_RANK").is_some() {
             return Self::of_open_mpi(environment);
+        }
+        if environment.get("DOORBELL_RENDEZVOUS").is_some() {
+            let (variable, beside) = ("DOORBELL_RANK", "DOORBELL_RENDEZVOUS");
+            return Err(JobError::Lacking { variable, beside });
         }
         Ok(Self::Alone)
     }
@@ -288,7 +293,7 @@ fn rendezvous(environment: &Environment) -> Result<Option<Meeting>, JobError> {
         None => (found, true),
     };
     let places: Option<Vec<_>> = at.split(',').map(place).collect();
-    let expected = "HOST:PORT, where process 0 listens";
+    let expected = "HOST:PORT, where process 0 listens, with a port from 1 to 65535";
     let wrong = || JobError::Environment { variable, found: found.to_owned(), expected };
     Ok(Some(Meeting { places: places.ok_or_else(wrong)?, by_first }))
 }
@@ -380,8 +385,16 @@ mod tests {
 
     #[test]
     fn values_that_make_no_sense_are_named_with_what_is_expected() {
-        let lacking = of(&[("DOORBELL_RANK", "0")]).unwrap_err().to_string();
-        assert!(lacking.contains("DOORBELL_SIZE"), "{lacking}");
+        for (set, lacks) in [
+            (("DOORBELL_RANK", "0"), "DOORBELL_SIZE is not"),
+            (("DOORBELL_SIZE", "2"), "DOORBELL_RANK is not"),
+            (("DOORBELL_RENDEZVOUS", "head:7000"), "DOORBELL_RANK is not"),
+            (("DOORBELL_ADDRESSES", "shm:a"), "DOORBELL_RANK is not"),
+        ] {
+            // A variable without a value counts as not set.
+            let lacking = of(&[set, ("PMI_FD", "")]).unwrap_err().to_string();
+            assert!(lacking.contains(set.0) && lacking.contains(lacks), "{lacking}");
+        }
         let beyond =
             [("DOORBELL_RANK", "4"), ("DOORBELL_SIZE", "4"), ("DOORBELL_RENDEZVOUS", "head:7000")];
         let why = of(&beyond).unwrap_err().to_string();

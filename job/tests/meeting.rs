@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use doorbell_job::{Environment, JobError, Members, Place, Service, Terms};
+use doorbell_job::{Environment, JobError, MOST_TEXT, Members, Place, Service, Standing, Terms};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -118,6 +118,8 @@ fn a_process_with_another_secret_is_refused_and_the_others_hear_of_it() {
         scope.spawn(move || {
             let why = meets(environment(0, 2, port, "secret"), SHORT).unwrap_err().to_string();
             assert!(why.contains("1 of 2 processes have not come"), "{why}");
+            assert!(why.contains("process 1 at 127.0.0.1:"), "{why}");
+            assert!(why.contains("came with another secret"), "{why}");
         });
         scope.spawn(move || {
             let why = meets(environment(1, 2, port, "another"), SHORT).unwrap_err();
@@ -209,9 +211,9 @@ fn strangers_who_send_anything_hold_up_nobody() {
     for words in [
         &b""[..],
         b"GET / HTTP/1.1\r\n\r\n",
-        b"doorbell-job 1 0 2 a\ncard wrong =\n",
+        b"doorbell-job 2 0 2 a\ncard wrong =\n",
         b"doorbell-job 9 0 2 a\n",
-        b"doorbell-job 1 99999999999999999999 2 a\n",
+        b"doorbell-job 2 99999999999999999999 2 a\n",
         &[0xff; 5000],
     ] {
         let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
@@ -226,6 +228,85 @@ fn strangers_who_send_anything_hold_up_nobody() {
             });
         }
     });
+}
+
+#[test]
+fn hundreds_of_connections_that_say_nothing_hold_up_nobody() {
+    let service = service(2, LONG);
+    let port = service.address().port();
+    let connect = |_| TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
+    let _silent: Vec<_> = (0..300).map(connect).collect();
+    thread::scope(|scope| {
+        for rank in 0..2 {
+            scope.spawn(move || {
+                let members = meets(environment(rank, 2, port, "secret"), LONG);
+                members.expect("both come").finish().expect("both finish");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_text_may_be_as_long_as_is_said_and_no_longer() {
+    let service = service(2, LONG);
+    let port = service.address().port();
+    thread::scope(|scope| {
+        for rank in 0..2 {
+            scope.spawn(move || {
+                let members = meets(environment(rank, 2, port, "secret"), LONG);
+                let members = members.expect("both come");
+                let longest = "%".repeat(MOST_TEXT);
+                let why = members.exchange(&format!("{longest}%")).unwrap_err();
+                assert!(matches!(why, JobError::TooLong { .. }), "{why}");
+                assert_eq!(members.exchange(&longest).expect("both tell"), [&*longest, &*longest]);
+                members.finish().expect("both finish");
+            });
+        }
+    });
+}
+
+#[test]
+fn whoever_starts_a_job_learns_which_process_failed_first() {
+    let service = service(4, LONG);
+    let port = service.address().port();
+    assert_eq!(service.standing(0), Standing::Absent);
+    thread::scope(|scope| {
+        for rank in 0..4 {
+            scope.spawn(move || {
+                let members = meets(environment(rank, 4, port, "secret"), LONG);
+                let members = members.expect("all come");
+                match rank {
+                    0 => assert!(matches!(members.finish(), Err(JobError::Ended { rank: 2 }))),
+                    1 => {
+                        let why = members.exchange("").unwrap_err();
+                        assert!(matches!(why, JobError::Ended { rank: 2 }), "{why}");
+                        members.ends_after(2);
+                    }
+                    2 => {} // without a word
+                    _ => {
+                        members.exchange("").unwrap_err();
+                        // That process 9 has ended can't be: there is none.
+                        members.ends_after(9);
+                    }
+                }
+            });
+        }
+    });
+    // The service hears of the last ends after the processes themselves have ended.
+    let after = |rank| loop {
+        if let Standing::Ended { after } = service.standing(rank) {
+            break after;
+        }
+        thread::yield_now();
+    };
+    assert_eq!([0, 1, 2, 3].map(after), [Some(2), Some(2), None, None]);
+    assert_eq!(service.first_ended(), Some(2));
+}
+
+#[test]
+fn a_blank_secret_is_none() {
+    let why = meets(environment(0, 2, 1, " "), LONG).unwrap_err().to_string();
+    assert!(why.contains("DOORBELL_SECRET is ` `: a text that is not blank"), "{why}");
 }
 
 /// Answers as a launcher does, with the messages that were recorded: Hydra's, or Slurm's.

@@ -24,6 +24,8 @@ pub struct Pmi<S = UnixStream> {
     /// The name of the launcher's table of keys and values.
     table: String,
     longest_value: usize,
+    /// How long the launcher may take for an answer.
+    within: Duration,
 }
 
 impl Pmi {
@@ -32,18 +34,19 @@ impl Pmi {
     /// # Errors
     /// When nobody is there, or does not speak PMI-1.
     pub fn over(fd: i32, within: Duration) -> Result<Self, JobError> {
-        let system = |source| JobError::System { what: "using the descriptor in PMI_FD", source };
+        let system = |why| JobError::System { what: "using the descriptor in PMI_FD", why };
         let stream = crate::sys::inherited(fd).map_err(system)?;
         stream.set_read_timeout(Some(within)).map_err(system)?;
         let writer = stream.try_clone().map_err(system)?;
-        Self::new(stream, writer)
+        Self::new(stream, writer, within)
     }
 }
 
 impl<S: Read + Write> Pmi<S> {
-    fn new(reader: S, writer: S) -> Result<Self, JobError> {
+    fn new(reader: S, writer: S, within: Duration) -> Result<Self, JobError> {
         let (table, longest_value) = (String::new(), 0);
-        let mut pmi = Self { reader: BufReader::new(reader), writer, table, longest_value };
+        let reader = BufReader::new(reader);
+        let mut pmi = Self { reader, writer, table, longest_value, within };
         let init = pmi.ask("init", &[("pmi_version", "1"), ("pmi_subversion", "1")])?;
         if init.get("pmi_version") != Some("1") {
             let found = format!("version {}", init.get("pmi_version").unwrap_or("unknown"));
@@ -118,11 +121,11 @@ impl<S: Read + Write> Pmi<S> {
             Ok(0) => return Err(wrong("the launcher has ended the connection".to_owned())),
             Ok(_) => {}
             Err(why) if why.kind() == std::io::ErrorKind::WouldBlock => {
-                let found = match command {
-                    "barrier_in" => "other processes have not come in time",
-                    _ => "no answer in time",
-                };
-                return Err(wrong(found.to_owned()));
+                let within = self.within;
+                return Err(wrong(match command {
+                    "barrier_in" => format!("not all processes have come within {within:?}"),
+                    _ => format!("no answer within {within:?}"),
+                }));
             }
             Err(why) => return Err(wrong(why.to_string())),
         }

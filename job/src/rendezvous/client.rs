@@ -3,16 +3,23 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use super::lines::Lines;
+use super::lines::{Lines, left};
 use super::proof::{About, Side, holds, nonce, prove};
 use super::{LONGEST, Terms, VERSION};
 use crate::error::JobError;
 
-/// How long a host may take to answer that is asked for a connection.
-const CONNECTING: Duration = Duration::from_secs(2);
+/// How long a host may take to answer that is asked for a connection, the first time; twice as long
+/// each further time, up to the most.
+const CONNECTING: Duration = Duration::from_millis(250);
+const CONNECTING_AT_MOST: Duration = Duration::from_secs(2);
+/// How long whoever answers at a place may take for the first line.
+const ANSWERING: Duration = Duration::from_secs(2);
+/// How long a process waits, beyond the time in which all have to come, for the service to say who
+/// has not.
+const VERDICT: Duration = Duration::from_secs(2);
 /// The pause before all places are tried again.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -68,13 +75,14 @@ pub fn join(
     terms: &Terms,
     notice: impl Fn(Option<usize>) + Send + 'static,
 ) -> Result<Joined, JobError> {
-    // The service itself waits for so long, and says then who has not come.
-    let deadline = Instant::now() + terms.within.min(LONGEST) + Duration::from_secs(2);
+    let until = Instant::now() + terms.within.min(LONGEST);
     let mut last = String::new();
-    let named: Vec<_> = places.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+    let named: Vec<_> = places.iter().map(|(host, port)| at(host, *port)).collect();
+    let mut patience = CONNECTING;
     loop {
         for place in places {
-            match attempt(rank, place, card, terms, deadline) {
+            let soon = until.min(Instant::now() + patience);
+            match attempt(rank, place, card, terms, (soon, until)) {
                 Ok(Attempt::Joined(lines, cards)) => {
                     return Joined::new(lines, cards, terms.within, notice);
                 }
@@ -84,33 +92,43 @@ pub fn join(
                 Err(why) if last.is_empty() => last = why.to_string(),
                 Err(_) => {}
             }
+            if Instant::now() + PAUSE >= until {
+                let within = terms.within;
+                return Err(JobError::NoRendezvous { rank, places: named, within, why: last });
+            }
         }
-        if Instant::now() + PAUSE >= deadline {
-            let within = terms.within;
-            return Err(JobError::NoRendezvous { rank, places: named, within, why: last });
-        }
+        patience = (2 * patience).min(CONNECTING_AT_MOST);
         std::thread::sleep(PAUSE);
     }
 }
 
+/// A host and a port, as one writes them.
+fn at(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+/// Tries to join at one place: to connect soon, and to be done with the rest until all have to have
+/// come.
 fn attempt(
     rank: usize,
     place: &(String, u16),
     card: &str,
     terms: &Terms,
-    deadline: Instant,
+    (soon, until): (Instant, Instant),
 ) -> io::Result<Attempt> {
     let (host, port) = place;
-    let stream = connect(host, *port)?;
+    let stream = connect(host, *port, soon)?;
     let mut lines = Lines::new(stream)?;
     let own = nonce();
     let size = terms.size;
     // A service of something else may answer nothing at all.
-    let soon = deadline.min(Instant::now() + CONNECTING);
+    let soon = until.min(Instant::now() + ANSWERING);
     lines.write(&format!("doorbell-job {VERSION} {rank} {size} {own}"), soon)?;
     let answer = lines.read(Some(soon))?;
-    let at = format!("{host}:{port}");
+    let at = at(host, *port);
     if let Some(why) = answer.strip_prefix("refused ") {
+        // Nobody has proved anything yet, and a terminal may take its text for commands.
+        let why = why.replace(|letter: char| letter.is_control(), "?");
         return Ok(Attempt::Elsewhere(format!("at {at}: {why}")));
     }
     let words = answer.strip_prefix("nonce ").and_then(|rest| rest.split_once(' '));
@@ -125,6 +143,8 @@ fn attempt(
              secrets differ"
         )));
     }
+    lines.trust();
+    let deadline = until + VERDICT;
     let proof = prove(&terms.secret, Side::Process, about);
     lines.write(&format!("card {proof} {card}"), deadline)?;
     let answer = lines.read(Some(deadline))?;
@@ -138,15 +158,33 @@ fn attempt(
     Ok(Attempt::Joined(lines, cards))
 }
 
-fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+fn connect(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address"));
-    for address in (host, port).to_socket_addrs()?.collect::<Vec<SocketAddr>>() {
-        match TcpStream::connect_timeout(&address, CONNECTING) {
+    for address in addresses(host, port, until)? {
+        match TcpStream::connect_timeout(&address, left(until)) {
             Ok(stream) => return Ok(stream),
             Err(why) => last = io::Error::new(why.kind(), format!("{address}: {why}")),
         }
     }
     Err(last)
+}
+
+/// The addresses of a host. The system may take its time to look up a name: then the thread that
+/// asks it is left behind.
+fn addresses(host: &str, port: u16, until: Instant) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok(vec![(ip, port).into()]);
+    }
+    let (tells, told) = mpsc::channel();
+    let name = (host.to_owned(), port);
+    let looks_up = move || {
+        let found = name.to_socket_addrs().map(Vec::from_iter);
+        // Nobody may wait for it any more.
+        let _ = tells.send(found);
+    };
+    std::thread::Builder::new().name("job-lookup".to_owned()).spawn(looks_up)?;
+    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("{host} is still looked up"));
+    told.recv_timeout(left(until)).map_err(|_| late())?
 }
 
 impl Joined {
@@ -157,7 +195,7 @@ impl Joined {
         notice: impl Fn(Option<usize>) + Send + 'static,
     ) -> Result<Self, JobError> {
         let size = cards.len();
-        let system = |source| JobError::System { what: "watching the other processes", source };
+        let system = |why| JobError::System { what: "watching the other processes", why };
         let stream = lines.stream().try_clone().map_err(system)?;
         let heard = Arc::new(Heard::default());
         let hears = heard.clone();
@@ -204,6 +242,12 @@ impl Joined {
         Err(JobError::Silent { within: self.within })
     }
 
+    /// Says that this process ends because another has ended.
+    pub fn ends_after(&self, other: usize) {
+        // The service may have ended, too, and then nobody wants to know.
+        let _ = (&self.lines).write_all(format!("after {other}\n").as_bytes());
+    }
+
     /// Says that this process is done, and waits until all are.
     ///
     /// # Errors
@@ -212,7 +256,11 @@ impl Joined {
         let _ = (&self.lines).write_all(b"bye\n");
         let waits = |news: &mut News| !news.over && !news.is_broken();
         let waited = self.heard.changed.wait_while(self.heard.lock(), waits);
-        waited.unwrap_or_else(PoisonError::into_inner).broken()
+        let broken = waited.unwrap_or_else(PoisonError::into_inner).broken();
+        if let Err(JobError::Ended { rank }) = broken {
+            self.ends_after(rank);
+        }
+        broken
     }
 }
 

@@ -12,6 +12,7 @@
 //! | process | `tell TEXT` | as often as it likes, and all equally often |
 //! | service | `told COUNT`, and the texts in the order of ranks | when all have told one |
 //! | process | `bye` | it is done, and does not mind the end of others |
+//! | process | `after RANK` | it ends because that process has ended |
 //! | service | `over` | all have said so |
 //! | service | `ended RANK` | that process has ended without a `bye` |
 //!
@@ -26,14 +27,18 @@ mod server;
 
 pub use client::{Joined, join};
 pub use proof::nonce;
-pub use server::Service;
+pub use server::{Service, Standing};
 
 /// The version of the lines.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The longest time that processes wait for each other: about a year, which can be added to any
 /// instant.
 pub const LONGEST: std::time::Duration = std::time::Duration::from_secs(1 << 25);
+
+/// The longest text that a process can tell all others at once, in bytes. Escaped it has at most
+/// three times as many, and fits a line.
+pub const MOST_TEXT: usize = 16 << 10;
 
 /// What all processes of a job know of it.
 #[derive(Clone, Debug)]

@@ -47,13 +47,9 @@ pub fn holds(proof: &str, secret: &[u8], side: Side, about: About<'_>) -> bool {
 
 /// A random number that nobody can guess, as text.
 pub fn nonce() -> String {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    let draw = || {
-        // The state of the hasher comes from the system's randomness once for each thread, and
-        // differs from one to the next.
-        RandomState::new().build_hasher().finish()
-    };
-    format!("{:016x}{:016x}", draw(), draw())
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("Linux has random numbers once it has started");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

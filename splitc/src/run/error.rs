@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitStatus;
 
+use doorbell_job::JobError;
 use thiserror::Error;
 
 use crate::world::JoinError;
@@ -17,14 +18,13 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub enum RunError {
     /// The process could not find the others of its job, or not end with them.
     #[error(transparent)]
-    Job(#[from] doorbell_job::JobError),
+    Job(#[from] JobError),
     /// A process could not become part of the world.
     #[error("process {rank} could not join: {why}")]
     Join {
         /// The rank of the process.
         rank: usize,
         /// The error of joining the world.
-        #[source]
         why: JoinError,
     },
     /// The program of a process returned an error.
@@ -53,15 +53,14 @@ pub enum RunError {
         status: ExitStatus,
     },
     /// Processes could not be started, or did not report.
-    #[error("starting {size} processes: {what}")]
+    #[error("starting {size} processes: {what}: {why}")]
     Start {
         /// How many processes the job was to have.
         size: usize,
         /// The step of the start that failed.
         what: String,
         /// The error that the system returned.
-        #[source]
-        source: io::Error,
+        why: io::Error,
     },
     /// The job has no processes, or more than a machine should run.
     #[error("a job of {count} processes: there must be at least 1, and {most} at most")]
@@ -90,16 +89,28 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether the error only tells of the end of another process.
-    pub(super) fn is_secondary(&self) -> bool {
+    /// The rank of the process that has gone, if that is why this one has failed.
+    pub fn gone(&self) -> Option<usize> {
         match self {
-            Self::Failed { why, .. } => {
-                let why = why.downcast_ref::<crate::Error>();
-                why.is_some_and(|why| why.gone().is_some())
-            }
-            Self::Join { why, .. } => matches!(why, JoinError::Missing { .. }),
-            Self::Job(why) => matches!(why, doorbell_job::JobError::Ended { .. }),
-            _ => false,
+            Self::Failed { why, .. } => gone(&**why),
+            Self::Join { why: JoinError::Missing { rank, .. }, .. } => Some(*rank),
+            Self::Join { why: JoinError::Job(why), .. } | Self::Job(why) => match why {
+                JobError::Ended { rank } => Some(*rank),
+                _ => None,
+            },
+            _ => None,
         }
     }
+
+    /// Whether the error only tells of the end of another process.
+    pub(super) fn is_secondary(&self) -> bool {
+        self.gone().is_some()
+    }
+}
+
+/// The rank of the process that has gone, if that is at the root of an error, to which a program may
+/// have added what it was about.
+fn gone(why: &(dyn std::error::Error + 'static)) -> Option<usize> {
+    let mut causes = std::iter::successors(Some(why), |why| why.source());
+    causes.find_map(|why| why.downcast_ref::<crate::Error>()?.gone())
 }

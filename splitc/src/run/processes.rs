@@ -12,6 +12,8 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use doorbell_job::SECONDARY;
+
 use super::member::{joined, on_thread, open, play};
 use super::{BoxError, RunError, secret, text};
 use crate::config::Config;
@@ -27,10 +29,6 @@ const KEY: &str = "DOORBELL_JOB_KEY";
 
 /// Whether a job of processes has been run in this program.
 static RAN: AtomicBool = AtomicBool::new(false);
-
-/// The exit code of a process whose only failure is that another process has ended:
-/// `EX_UNAVAILABLE` of `sysexits.h`.
-const SECONDARY: i32 = 69;
 
 /// How often process 0 looks, while it joins the world, whether another process has ended and, as
 /// `AFTERMATH` says, how long it still tries to join when one has.
@@ -59,7 +57,7 @@ where
     if let Some(job) = text(JOB) {
         let ended = started(&job, count, device, config, program);
         if let Err(why) = &ended {
-            doorbell_job::report(&format!("{why}\n"));
+            doorbell_job::report(&format!("doorbell: {why}\n"));
         }
         std::process::exit(match &ended {
             Ok(()) => 0,
@@ -71,7 +69,7 @@ where
     let job = format!("doorbell-job-{}-{:016x}", std::process::id(), secret());
     let failed = |what: &str| {
         let what = what.to_owned();
-        move |source| RunError::Start { size: count, what, source }
+        move |why| RunError::Start { size: count, what, why }
     };
     let listener = address(&job).and_then(|address| UnixListener::bind_addr(&address));
     let listener = listener.map_err(failed("listening to a socket"))?;
@@ -168,7 +166,9 @@ fn report(job: &str, rank: usize, own: &str) -> io::Result<Vec<String>> {
     let watch = move || {
         let mut rest = String::new();
         let _ = reader.read_line(&mut rest);
-        doorbell_job::report(&format!("process {rank} ends, since process 0 has ended\n"));
+        doorbell_job::report(&format!(
+            "doorbell: process {rank} ends, since process 0 has ended\n"
+        ));
         std::process::exit(SECONDARY);
     };
     std::thread::Builder::new().name("job".to_owned()).spawn(watch)?;

@@ -122,7 +122,6 @@ const TESTS: &[(&str, fn())] = &[
     ("nonsense_in_the_environment_is_named", || {
         let nonsense = [
             [("DOORBELL_RANK", "first"), ("DOORBELL_ADDRESSES", "shm:a/0")],
-            [("DOORBELL_RANK", "0"), ("", "")],
             [("DOORBELL_ADDRESSES", "shm:a/0"), ("", "")],
             [("DOORBELL_PROCESSES", "many"), ("", "")],
             [("DOORBELL_PROCESSES", "-1"), ("", "")],
@@ -144,6 +143,9 @@ const TESTS: &[(&str, fn())] = &[
             assert!(said.contains(&format!("{name} is `{value}`")), "{variables:?}: {said}");
         }
         for (variables, expected) in [
+            ([("DOORBELL_RANK", "0"), ("DOORBELL_THREADS", "2")], "DOORBELL_SIZE is not"),
+            ([("DOORBELL_SIZE", "2"), ("DOORBELL_THREADS", "2")], "DOORBELL_RANK is not"),
+            ([("DOORBELL_RANK", ""), ("DOORBELL_RENDEZVOUS", "a:1")], "DOORBELL_RANK is not"),
             ([("DOORBELL_RANK", "2"), ("DOORBELL_ADDRESSES", "shm:a/0,shm:a/1")], "rank 2 is not"),
             ([("DOORBELL_RANK", "0"), ("DOORBELL_ADDRESSES", "carrier:pigeon")], "can't open"),
             (
@@ -159,6 +161,16 @@ const TESTS: &[(&str, fn())] = &[
             let said = ends_well(case("environment").envs(variables));
             assert!(said.contains(expected), "{variables:?}: {said}");
         }
+    }),
+    ("a_job_without_a_secret_is_warned_of_on_standard_error", || {
+        let port = free_addresses(1);
+        let (_, port) = port.rsplit_once(':').expect("an address has a port");
+        let mut alone = case("environment");
+        alone.env("DOORBELL_RANK", "0").env("DOORBELL_SIZE", "1");
+        let said = ends_well(alone.env("DOORBELL_RENDEZVOUS", format!("127.0.0.1:{port}")));
+        assert!(said.contains("doorbell: this job of Doorbell has no secret"), "{said}");
+        let said = ends_well(alone.env("DOORBELL_SECRET", "some"));
+        assert!(!said.contains("secret") && said.contains("rank of 1"), "{said}");
     }),
     ("members_meet_over_udp_by_their_addresses", || {
         let addresses = free_addresses(3);

@@ -1,0 +1,213 @@
+//! Which processes of a job have come, are done, or have ended.
+//!
+//! Each change returns what all connected processes are to be told of it; the service sends that.
+
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How a process of the job stands with the rendezvous.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// It has not come.
+    Absent,
+    /// It has come, and is connected.
+    Here,
+    /// It has said that it is done.
+    Done,
+    /// Its connection has ended, and it had not said that it was done.
+    Ended {
+        /// The process whose end it has named as the reason of its own.
+        after: Option<usize>,
+    },
+}
+
+/// The processes of a job, by their ranks.
+#[derive(Debug)]
+pub struct Roll {
+    members: Vec<Option<Member>>,
+    /// Whether all have come.
+    pub complete: bool,
+    /// Why not all can come any more.
+    pub failed: Option<String>,
+    /// Somebody who came without the secret.
+    pub stranger: Option<String>,
+    /// The process whose connection was the first to end without a word.
+    pub first_ended: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Member {
+    card: String,
+    /// What it tells all others, until all have told something.
+    tells: Option<String>,
+    stream: TcpStream,
+    from: SocketAddr,
+    standing: Standing,
+    /// The process whose end it has named as the reason of its own.
+    after: Option<usize>,
+}
+
+/// What a process says of itself when it comes.
+pub struct Arrival<'a> {
+    pub rank: usize,
+    /// How many processes the job has.
+    pub size: usize,
+    pub card: &'a str,
+    pub from: SocketAddr,
+}
+
+/// Why a process may not take part.
+pub struct Refusal {
+    pub why: String,
+    /// Whether the job can't begin without it.
+    pub ends_job: bool,
+}
+
+impl Roll {
+    pub fn new(size: usize) -> Self {
+        let members = (0..size).map(|_| None).collect();
+        Self { members, complete: false, failed: None, stranger: None, first_ended: None }
+    }
+
+    pub fn standing(&self, rank: usize) -> Standing {
+        let member = self.members.get(rank).and_then(Option::as_ref);
+        member.map_or(Standing::Absent, |member| member.standing)
+    }
+
+    /// The connections of all processes that are there.
+    pub fn streams(&self) -> Vec<TcpStream> {
+        let ended = |member: &&Member| !matches!(member.standing, Standing::Ended { .. });
+        let there = self.members.iter().flatten().filter(ended);
+        there.filter_map(|member| member.stream.try_clone().ok()).collect()
+    }
+
+    /// The address of this host by which a process of another host has come, if one has.
+    pub fn seen_as(&self) -> Option<IpAddr> {
+        let streams = self.members.iter().flatten().map(|member| &member.stream);
+        let addresses = streams.filter_map(|stream| stream.local_addr().ok());
+        addresses.map(|address| address.ip().to_canonical()).find(|ip| !ip.is_loopback())
+    }
+
+    /// Enters a process. Returns the cards of all if it is the last one to come.
+    pub fn enter(
+        &mut self,
+        arrival: &Arrival<'_>,
+        stream: TcpStream,
+    ) -> Result<Option<String>, Refusal> {
+        let Arrival { rank, size, card, from } = *arrival;
+        let refused = |why, ends_job| Err(Refusal { why, ends_job });
+        if let Some(why) = &self.failed {
+            return refused(why.clone(), false);
+        }
+        let own = self.members.len();
+        if size != own || rank >= size {
+            let why = format!(
+                "process {rank} at {from} says that the job has {size} processes, and the \
+                 rendezvous that it has {own}"
+            );
+            return refused(why, true);
+        }
+        if let Some(before) = &self.members[rank] {
+            let before = before.from;
+            return refused(format!("process {rank} has come already, from {before}"), false);
+        }
+        self.members[rank] = Some(Member {
+            card: card.to_owned(),
+            tells: None,
+            stream,
+            from,
+            standing: Standing::Here,
+            after: None,
+        });
+        self.complete = self.members.iter().all(Option::is_some);
+        let all = self.complete.then(|| {
+            let cards = self.members.iter().flatten().map(|member| &*member.card);
+            listed("cards", own, cards)
+        });
+        Ok(all)
+    }
+
+    /// Takes what a process tells all others. Returns the texts of all if it is the last one.
+    pub fn take(&mut self, rank: usize, text: &str) -> Option<String> {
+        let member = self.members[rank].as_mut().filter(|_| self.complete)?;
+        member.tells = Some(text.to_owned());
+        if self.members.iter().flatten().any(|member| member.tells.is_none()) {
+            return None;
+        }
+        let texts = self.members.iter_mut().flatten().filter_map(|member| member.tells.take());
+        let texts: Vec<_> = texts.collect();
+        Some(listed("told", texts.len(), texts.iter().map(String::as_str)))
+    }
+
+    /// Notes that a process ends because another one has ended.
+    pub fn ends_after(&mut self, rank: usize, other: usize) {
+        let is_other = other != rank && other < self.members.len();
+        if let Some(member) = self.members[rank].as_mut().filter(|_| is_other) {
+            member.after.get_or_insert(other);
+        }
+    }
+
+    /// Notes that a process is done.
+    pub fn is_done(&mut self, rank: usize) -> Vec<String> {
+        let Some(member) = &mut self.members[rank] else { return Vec::new() };
+        member.standing = Standing::Done;
+        self.over()
+    }
+
+    /// Notes that the connection of a process has ended.
+    pub fn has_ended(&mut self, rank: usize) -> Vec<String> {
+        let Some(member) = &mut self.members[rank] else { return Vec::new() };
+        if !self.complete {
+            // It has not seen the others yet, and may come again.
+            self.members[rank] = None;
+            return Vec::new();
+        }
+        let after = member.after;
+        if member.standing != Standing::Here {
+            if after.is_some() {
+                // It waited for the others, and then heard that one had ended.
+                member.standing = Standing::Ended { after };
+            }
+            return Vec::new();
+        }
+        member.standing = Standing::Ended { after };
+        if after.is_none() {
+            self.first_ended.get_or_insert(rank);
+        }
+        let mut lines = vec![format!("ended {rank}")];
+        lines.extend(self.over());
+        lines
+    }
+
+    fn over(&self) -> Vec<String> {
+        let is_here = |member: &Member| member.standing == Standing::Here;
+        let over = self.complete && !self.members.iter().flatten().any(is_here);
+        over.then(|| "over".to_owned()).into_iter().collect()
+    }
+
+    /// Which processes have not come.
+    pub fn missing(&self, within: Duration) -> String {
+        let of = self.members.len();
+        let missing: Vec<_> = (0..of).filter(|&rank| self.members[rank].is_none()).collect();
+        let named: Vec<_> = missing.iter().take(8).map(ToString::to_string).collect();
+        let more = if missing.len() > named.len() { " and others" } else { "" };
+        let stranger = self.stranger.as_ref();
+        let stranger =
+            stranger.map_or_else(String::new, |who| format!("; {who} came with another secret"));
+        format!(
+            "{} of {of} processes have not come within {within:?}: {}{more}{stranger}",
+            missing.len(),
+            named.join(", ")
+        )
+    }
+}
+
+/// A line that says how many texts follow, and the texts.
+fn listed<'a>(word: &str, count: usize, texts: impl Iterator<Item = &'a str>) -> String {
+    let mut all = format!("{word} {count}");
+    for text in texts {
+        all.push('\n');
+        all.push_str(text);
+    }
+    all
+}
