@@ -169,7 +169,7 @@ const TESTS: &[(&str, fn())] = &[
         alone.env("DOORBELL_RANK", "0").env("DOORBELL_SIZE", "1");
         alone.env("DOORBELL_RENDEZVOUS", format!("127.0.0.1:{port}"));
         let said = |command: &mut Command| {
-            let output = command.output().expect("the program runs");
+            let output = command.stderr(Stdio::piped()).output().expect("the program runs");
             assert!(output.status.success(), "{output:?}");
             String::from_utf8(output.stderr).expect("text")
         };
