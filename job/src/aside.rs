@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread;
 
-/// What a thread has come to, and who waits for that.
+/// The result of a thread, and the task that waits for it.
 struct Outcome<T> {
     result: Option<thread::Result<T>>,
     waker: Option<Waker>,

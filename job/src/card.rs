@@ -1,4 +1,4 @@
-//! What a process tells the others of itself.
+//! The description of itself that each process sends to the others.
 
 use std::fmt;
 use std::io::Read;
@@ -8,17 +8,18 @@ use sha2::{Digest, Sha256};
 
 use crate::error::JobError;
 
-/// What a process tells the others of itself.
+/// A process's description of itself, which it sends to the others.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Card {
     /// The name of the host.
     pub host: String,
-    /// What is the same for processes of one host and one network namespace, and for no others.
+    /// An identifier that processes share exactly if they are on one host, in one network
+    /// namespace.
     pub machine: String,
     /// The name of the program's file.
     pub program: String,
-    /// What tells this build of the program from others: the linker's identifier of the file, or a
-    /// hash of it.
+    /// An identifier of the program's build: the linker's build id in the file, or a hash of the
+    /// file.
     pub build: String,
 }
 
@@ -84,8 +85,8 @@ fn machine() -> String {
     format!("{} {}", boot.trim(), namespace.display())
 }
 
-/// What tells this build of the program from others: the identifier that the linker has put into
-/// the file, or else a hash of the file; empty if the file can't be read.
+/// Returns an identifier of this program's build: the linker's build id in the file, or else a hash
+/// of the file; empty if the file can't be read.
 fn build() -> String {
     let file = std::fs::File::open("/proc/self/exe").ok();
     let found = file.and_then(|file| linked(&file).or_else(|| hash(file).ok()));

@@ -17,7 +17,7 @@ pub enum JobError {
         variable: &'static str,
         /// The value of the variable.
         found: String,
-        /// What the variable may be.
+        /// The values that the variable may have.
         expected: &'static str,
     },
     /// An environment variable is not set that belongs to another one.
@@ -33,7 +33,7 @@ pub enum JobError {
         "{rank_variable} is {rank}, and {size_variable} is {size}: ranks go from 0 to {size}-1"
     )]
     Rank {
-        /// The rank.
+        /// The rank of the process.
         rank: usize,
         /// How many processes there are.
         size: usize,
@@ -53,9 +53,9 @@ pub enum JobError {
     /// The launcher does not answer as PMI-1 has it.
     #[error("asking the launcher by PMI-1 `{asked}`: {found}")]
     Pmi {
-        /// The question.
+        /// The question to the launcher.
         asked: String,
-        /// What came instead of an answer.
+        /// The text that came instead of an answer.
         found: String,
     },
     /// The rendezvous was not found in time.
@@ -66,11 +66,11 @@ pub enum JobError {
     NoRendezvous {
         /// The rank of this process.
         rank: usize,
-        /// Where it looked.
+        /// The hosts and ports at which it looked.
         places: Vec<String>,
         /// How long it looked.
         within: Duration,
-        /// What it found instead.
+        /// The reply, or the error, that it met instead.
         why: String,
     },
     /// The rendezvous has told this process that the job does not begin.
@@ -78,16 +78,16 @@ pub enum JobError {
     Refused {
         /// The rank of this process.
         rank: usize,
-        /// What the rendezvous said.
+        /// The reason that the rendezvous gave.
         why: String,
     },
-    /// None of the ports is free on which process 0 would serve the others.
+    /// Process 0 could not listen to any of the ports on which it may serve the others.
     #[error(
         "process 0 can't serve the others at any of these ports: {ports}: {why}. If the port is in \
          use, another job has it, or a second process says that it is process 0"
     )]
     Ports {
-        /// The ports.
+        /// The ports that were tried.
         ports: String,
         /// The error of the last one.
         why: io::Error,
@@ -98,7 +98,7 @@ pub enum JobError {
          {other_host}: install the same build on all hosts"
     )]
     Build {
-        /// A process.
+        /// The process whose build differs.
         rank: usize,
         /// The host of the process.
         host: String,
@@ -109,12 +109,12 @@ pub enum JobError {
         /// The host of that process.
         other_host: String,
     },
-    /// What a process tells of itself makes no sense.
+    /// A process's description of itself can't be parsed.
     #[error("what process {rank} tells of itself makes no sense: `{found}`")]
     Card {
         /// The rank of that process.
         rank: usize,
-        /// What it told.
+        /// The text that it sent.
         found: String,
     },
     /// Two processes were told to use different devices.
@@ -123,11 +123,11 @@ pub enum JobError {
          DOORBELL_DEVICE to the same for all processes"
     )]
     Devices {
-        /// The other process.
+        /// The rank of the other process.
         rank: usize,
         /// The devices of the other process.
         found: String,
-        /// This process.
+        /// The devices of this process.
         own_rank: usize,
         /// The devices of this process.
         own: String,
@@ -135,17 +135,17 @@ pub enum JobError {
     /// A process could open none of the devices that it was to.
     #[error("process {rank} could open no device: {reasons}")]
     NothingOpened {
-        /// The process.
+        /// The rank of this process.
         rank: usize,
         /// Why each device could not be opened.
         reasons: String,
     },
-    /// There is no device by which two processes reach each other.
+    /// Two processes have no device in common by which they reach each other.
     #[error("processes {rank} and {other} reach each other by no device: {reasons}")]
     NoDevice {
-        /// This process.
+        /// The rank of this process.
         rank: usize,
-        /// The other process.
+        /// The rank of the other process.
         other: usize,
         /// Why each device does not reach the other process.
         reasons: String,
@@ -176,7 +176,7 @@ pub enum JobError {
     /// The system refused something.
     #[error("{what}: {why}")]
     System {
-        /// What was tried.
+        /// The step that the system refused.
         what: &'static str,
         /// The error of the system.
         why: io::Error,

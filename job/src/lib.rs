@@ -2,8 +2,8 @@
 //!
 //! A program asks for its [`Place`], opens its NIC, and [meets](Place::meet) the others, who tell
 //! each other the addresses of theirs. The same binary is started by `doorbell run` on one machine
-//! or several, and by the launchers that clusters have: Hydra and Slurm by PMI-1, Slurm and Open MPI
-//! by their environment, and anything else, Kubernetes for one, that can set four variables.
+//! or several, and by the launchers that clusters have: Hydra and Slurm by PMI-1, Slurm and Open
+//! MPI by their environment, and anything else, Kubernetes for one, that can set four variables.
 //!
 //! | variable | |
 //! |---|---|
@@ -45,3 +45,6 @@ pub use rendezvous::{MOST_TEXT, Service, Standing, Terms, nonce as secret};
 pub use report::{SECONDARY, report};
 pub use routes::{Route, Routes, open};
 pub use start::Environment;
+
+/// The most processes of a job.
+pub const MOST_PROCESSES: usize = 65_536;

@@ -28,7 +28,7 @@ pub(crate) enum Way {
 }
 
 impl Members {
-    /// Those of a job whose addresses are known.
+    /// Creates the members of a job whose addresses are known in advance.
     pub(crate) fn known(rank: usize, addresses: Vec<String>) -> Self {
         let cards = vec![Card::default(); addresses.len()];
         Self { rank, cards, key: 0, way: Way::Known(addresses), pmi: None, service: None }
@@ -39,13 +39,13 @@ impl Members {
         self.rank
     }
 
-    /// What each process tells of itself, by their ranks. The fields are empty where nothing but
-    /// addresses is known.
+    /// Returns each process's description of itself, by their ranks. The fields are empty where
+    /// nothing but addresses is known.
     pub fn cards(&self) -> &[Card] {
         &self.cards
     }
 
-    /// Whether all processes run on one host, and in one network namespace.
+    /// Returns whether all processes run on one host, and in one network namespace.
     pub fn are_on_one_machine(&self) -> bool {
         let first = &self.cards[0].machine;
         !first.is_empty() && self.cards.iter().all(|card| card.machine == *first)
@@ -89,15 +89,15 @@ impl Members {
         texts.collect()
     }
 
-    /// Says that this process ends only because another one has ended. Whoever has started the job
-    /// learns so which process failed first.
+    /// Reports to the rendezvous that this process ends only because another one has ended. A
+    /// launcher learns from that which process failed first.
     pub fn ends_after(&self, other: usize) {
         if let Way::Met(joined) = &self.way {
             joined.ends_after(other);
         }
     }
 
-    /// Says that this process is done, and waits until all are.
+    /// Reports to the rendezvous that this process is done, and waits until all processes are.
     ///
     /// # Errors
     /// When another process ends without having said so.

@@ -1,5 +1,8 @@
 //! Lists of nodes as Slurm writes them: `gpu[07-09,12],login`.
 
+/// The most nodes that a list may name, which is the most processes of a job.
+const MOST: usize = crate::MOST_PROCESSES;
+
 /// The first node of a list; none if the list makes no sense.
 pub fn first(list: &str) -> Option<String> {
     all(list)?.into_iter().next()
@@ -52,7 +55,7 @@ fn expand(entry: &str, nodes: &mut Vec<String>) -> Option<()> {
 
 fn push(node: String, nodes: &mut Vec<String>) -> Option<()> {
     nodes.push(node);
-    (nodes.len() <= crate::start::MOST).then_some(())
+    (nodes.len() <= MOST).then_some(())
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ impl Place {
         Self::find_in(&Environment::of_process(), within)
     }
 
-    /// The same by other variables than those of this process.
+    /// Finds the place by other variables than those of this process's environment.
     ///
     /// # Errors
     /// As [`find`](Self::find).
@@ -103,7 +103,7 @@ impl Place {
         self.seat.size
     }
 
-    /// Who has started the process.
+    /// Returns the name of the launcher that has started the process.
     pub fn starter(&self) -> &str {
         &self.starter
     }
@@ -116,8 +116,9 @@ impl Place {
         self.meet_and_watch(|_| {})
     }
 
-    /// The same. A thread calls `notice` for each process that ends without having
-    /// [finished](Members::finish), and with `None` if the rendezvous does.
+    /// Meets the other processes, and watches them from then on. A thread calls `notice` for each
+    /// process that ends without having [finished](Members::finish), and with `None` if the
+    /// rendezvous does.
     ///
     /// # Errors
     /// As [`meet`](Self::meet).
@@ -162,9 +163,9 @@ impl Place {
 
 /// Where this process meets the others.
 enum At {
-    /// It serves them.
+    /// This process serves the others by a listener.
     Served(TcpListener),
-    /// It looks for them at these hosts and ports.
+    /// This process looks for the service at hosts and ports.
     Places(Vec<(String, u16)>),
 }
 
@@ -237,10 +238,12 @@ fn met_by(mut pmi: Pmi, seat: Seat) -> Result<(At, Vec<u8>, Pmi), JobError> {
     Ok((At::Places(places), secret.as_bytes().to_vec(), pmi))
 }
 
-/// The most addresses of a host that others are told: a launcher takes values of some hundred bytes.
+/// The most addresses of a host that others are told: a launcher takes values of some hundred
+/// bytes.
 const MOST_ADDRESSES: usize = 6;
 
-/// The addresses of this host by which others may reach it: those of networks before the loopback's.
+/// The addresses of this host by which others may reach it: those of networks before the
+/// loopback's.
 ///
 /// # Errors
 /// When the system does not tell.
@@ -272,7 +275,8 @@ fn addresses_where(wanted: impl Fn(&str) -> bool) -> io::Result<Vec<IpAddr>> {
     Ok(addresses.collect())
 }
 
-/// What only processes of a job know. Without a secret, the place alone tells the job from others.
+/// Derives the job's key from its secret. Without a secret, the place alone tells the job from
+/// others.
 fn key(seat: Seat, secret: Option<&Secret>, at: &Meeting, by: By) -> Result<Vec<u8>, JobError> {
     match secret {
         Some(Secret::Text(text)) if text.trim().is_empty() => Err(JobError::Environment {

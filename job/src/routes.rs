@@ -86,7 +86,7 @@ fn ranges(numbers: impl Iterator<Item = usize>) -> String {
     text.collect::<Vec<_>>().join(",")
 }
 
-/// What a process offers for a device: the address by which it is reached, or the reason why it has
+/// A process's offer for a device: the address by which it is reached, or the reason why it has
 /// not opened the device.
 type Offer = Result<String, String>;
 
@@ -126,9 +126,9 @@ impl Members {
 }
 
 /// Opens the devices by which a process reaches the others, and agrees with them on one for each
-/// pair: `open` opens a device, and returns what was opened and its address. The processes tell each
-/// other of their devices on a thread, for a NIC that is open may have to serve another process of
-/// this machine that shares its interface.
+/// pair: `open` opens a device, and returns what was opened and its address. The processes tell
+/// each other of their devices on a thread, for a NIC that is open may have to serve another
+/// process of this machine that shares its interface.
 ///
 /// # Errors
 /// As [`Devices::candidates`] and [`Members::routes`].

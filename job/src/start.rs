@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::MOST_PROCESSES;
 use crate::error::JobError;
 use crate::nodes;
-
-/// The most processes of a job.
-pub const MOST: usize = 65_536;
 
 /// The environment variables of a process.
 #[derive(Clone, Default, Debug)]
@@ -75,7 +73,7 @@ impl Seat {
         (rank, size): (usize, usize),
         (rank_variable, size_variable): (&'static str, &'static str),
     ) -> Result<Self, JobError> {
-        if !(1..=MOST).contains(&size) {
+        if !(1..=MOST_PROCESSES).contains(&size) {
             let expected = "a job has at least 1 process, and 65,536 at most";
             let (variable, found) = (size_variable, size.to_string());
             return Err(JobError::Environment { variable, found, expected });
@@ -87,12 +85,12 @@ impl Seat {
     }
 }
 
-/// Who started this process, as far as its environment tells.
+/// The way in which this process was started, by its environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Start {
-    /// Nobody: the process runs by itself.
+    /// The process was started by itself, and is not part of a job.
     Alone,
-    /// Somebody who says where all processes are.
+    /// The addresses of all processes are given.
     Addresses { seat: Seat, addresses: Vec<String> },
     /// A launcher that speaks PMI-1 over a descriptor: Hydra, or Slurm.
     Pmi { fd: i32, seat: Seat },
@@ -100,7 +98,7 @@ pub enum Start {
     Rendezvous { seat: Seat, at: Meeting, secret: Option<Secret>, by: By },
 }
 
-/// Where processes meet.
+/// The place of the rendezvous.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Meeting {
     /// Hosts and ports of the process that serves the others. It listens to the first port that is
@@ -130,7 +128,7 @@ impl Meeting {
 pub enum Secret {
     /// A variable, by this value.
     Text(String),
-    /// A file.
+    /// The path of a file.
     File(PathBuf),
 }
 
@@ -148,9 +146,9 @@ impl std::fmt::Debug for Secret {
 pub enum By {
     /// Doorbell's own, which `doorbell run` sets, too.
     Doorbell,
-    /// Slurm's `srun`.
+    /// The launcher `srun` of Slurm.
     Slurm,
-    /// Open MPI's `mpiexec`.
+    /// The launcher `mpiexec` of Open MPI.
     OpenMpi,
 }
 
@@ -171,7 +169,7 @@ const FIRST_PORT: u16 = 20_000;
 const LAST_PORT: u16 = 30_000;
 
 impl Start {
-    /// What an environment says. The first of these counts:
+    /// Parses an environment. The first of these counts:
     ///
     /// 1. `DOORBELL_RANK` with `DOORBELL_ADDRESSES`, or with `DOORBELL_SIZE` and
     ///    `DOORBELL_RENDEZVOUS`;
@@ -283,7 +281,7 @@ impl Start {
     }
 }
 
-/// Whether this is the script of a batch job, rather than a task of a step.
+/// Returns whether the process is the script of a Slurm batch job, rather than a task of a step.
 fn is_batch(environment: &Environment) -> bool {
     // A script has the number 0xfffffffb of steps, or the name "batch".
     matches!(environment.get("SLURM_STEP_ID"), Some("4294967291" | "batch"))

@@ -1,8 +1,8 @@
 //! PMI-1, the protocol by which launchers of MPI programs let processes exchange a few words.
 //!
-//! Hydra, which MPICH brings, and Slurm with `--mpi=pmi2` start processes with a socket in `PMI_FD`.
-//! Questions and answers are lines of `key=value`. All that is asked here is the job's name, and
-//! that one value of process 0 gets to all others: where they meet, and the secret.
+//! Hydra, which MPICH brings, and Slurm with `--mpi=pmi2` start processes with a socket in
+//! `PMI_FD`. Questions and answers are lines of `key=value`. All that is asked here is the job's
+//! name, and that one value of process 0 gets to all others: where they meet, and the secret.
 
 mod line;
 
@@ -98,8 +98,8 @@ impl<S: Read + Write> Pmi<S> {
         self.ask("barrier_in", &[]).map(drop)
     }
 
-    /// Says that this process will end by itself. A launcher takes one that ends without saying so
-    /// for one that has failed.
+    /// Tells the launcher that this process will end by itself. A launcher takes one that ends
+    /// without saying so for one that has failed.
     ///
     /// # Errors
     /// When the launcher does not answer.

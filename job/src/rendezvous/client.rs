@@ -33,7 +33,7 @@ pub struct Joined {
     heard: Arc<Heard>,
 }
 
-/// What the service has told since all have met.
+/// The messages of the service since all processes have met.
 #[derive(Default, Debug)]
 struct Heard {
     news: Mutex<News>,
@@ -42,23 +42,23 @@ struct Heard {
 
 #[derive(Default, Debug)]
 struct News {
-    /// What all have told, each time that they did.
+    /// The texts of all processes, for each exchange that is complete and not taken yet.
     told: VecDeque<Vec<String>>,
     /// The processes that have ended without being done.
     ended: Vec<usize>,
-    /// Whether all are done.
+    /// Whether all processes are done.
     over: bool,
     /// Whether the service has ended.
     lost: bool,
 }
 
-/// What came of an attempt to join.
+/// The outcome of an attempt to join.
 enum Attempt {
-    /// All have come.
+    /// The process has joined, and all others have come.
     Joined(Lines, Vec<String>),
-    /// There may be another service at another place, or later.
+    /// The place has no service of this job; another place may have one, or this one later.
     Elsewhere(String),
-    /// For good.
+    /// The service of the job refuses this process for good.
     Refused(String),
 }
 
@@ -242,13 +242,13 @@ impl Joined {
         Err(JobError::Silent { within: self.within })
     }
 
-    /// Says that this process ends because another has ended.
+    /// Sends that this process ends because another has ended.
     pub fn ends_after(&self, other: usize) {
         // The service may have ended, too, and then nobody wants to know.
         let _ = (&self.lines).write_all(format!("after {other}\n").as_bytes());
     }
 
-    /// Says that this process is done, and waits until all are.
+    /// Sends that this process is done, and waits until all processes are.
     ///
     /// # Errors
     /// When a process has ended, or the service has.
@@ -302,7 +302,8 @@ impl Heard {
 }
 
 impl News {
-    /// Adds something. Returns whose end it is, if it is one: that of the service for `None`.
+    /// Adds a message of the service. Returns who has ended, if the message says so: a process, or
+    /// the service for `Some(None)`.
     fn add(&mut self, said: Said) -> Option<Option<usize>> {
         match said {
             Said::Told(all) => self.told.push_back(all),
@@ -324,7 +325,7 @@ impl News {
         self.lost || !self.ended.is_empty()
     }
 
-    /// Who has ended, as an error.
+    /// Returns an error that names who has ended, if anybody has.
     fn broken(&self) -> Result<(), JobError> {
         match self.ended.first() {
             Some(&rank) => Err(JobError::Ended { rank }),

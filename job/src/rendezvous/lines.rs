@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use socket2::{SockRef, TcpKeepalive};
 
-/// The longest line of somebody who has not proved that it belongs to the job, and of a process that
-/// has.
+/// The longest line of somebody who has not proved that it belongs to the job, and of a process
+/// that has.
 const LONGEST: usize = 4096;
 const LONGEST_PROVED: usize = 64 << 10;
 
-/// After what time without a sign of the other side's host the connection ends: the host has gone, or
-/// the network to it.
+/// After what time without a sign of the other side's host the connection ends: the host has gone,
+/// or the network to it.
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// A connection, read line by line.

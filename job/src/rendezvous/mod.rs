@@ -17,8 +17,8 @@
 //! | service | `ended RANK` | that process has ended without a `bye` |
 //!
 //! The connections stay until the end of the job, so that each process hears of the end of others.
-//! To meet, to tell each other one text, and to end takes eight messages for each process. Those with
-//! the cards or texts of all are as long as there are processes.
+//! To meet, to tell each other one text, and to end takes eight messages for each process. Those
+//! with the cards or texts of all are as long as there are processes.
 
 mod client;
 mod lines;
@@ -40,12 +40,12 @@ pub const LONGEST: std::time::Duration = std::time::Duration::from_secs(1 << 25)
 /// three times as many, and fits a line.
 pub const MOST_TEXT: usize = 16 << 10;
 
-/// What all processes of a job know of it.
+/// The facts of a job that all its processes know.
 #[derive(Clone, Debug)]
 pub struct Terms {
     /// How many processes there are.
     pub size: usize,
-    /// What only processes of the job know, and what tells the job from others.
+    /// The secret that only processes of the job know, and that tells the job from others.
     pub secret: Vec<u8>,
     /// How long all processes together may take to come.
     pub within: std::time::Duration,

@@ -3,14 +3,14 @@
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// Who proves something: a proof of one side is none of the other.
+/// The side that proves its knowledge: a proof of one side is none of the other.
 #[derive(Clone, Copy, Debug)]
 pub enum Side {
     Process,
     Service,
 }
 
-/// What a proof is about: the connection, and who the process says that it is.
+/// The statement that a proof is bound to: the connection, and the rank that the process claims.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
     pub rank: usize,

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A bounded number of connections that have not proved anything. Whoever comes when there are too
-/// many takes the place of the oldest connection of the host that has most, so that neither one host
-/// nor connections that never say anything keep the processes of the job from coming.
+/// many takes the place of the oldest connection of the host that has most, so that neither one
+/// host nor connections that never say anything keep the processes of the job from coming.
 #[derive(Debug)]
 pub struct Guests {
     most: usize,

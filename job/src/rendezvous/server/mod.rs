@@ -82,8 +82,8 @@ impl Service {
         self.shared.lock().seen_as()
     }
 
-    /// How many messages the service has taken from processes and sent to them. One with the cards or
-    /// texts of all counts once.
+    /// How many messages the service has taken from processes and sent to them. One with the cards
+    /// or texts of all counts once.
     pub fn messages(&self) -> u64 {
         self.shared.messages.load(Ordering::Relaxed)
     }
@@ -172,8 +172,8 @@ impl Shared {
         }
     }
 
-    /// Starts the thread of a connection. Without one, the connection ends, and a process of the job
-    /// tries again.
+    /// Starts the thread of a connection. Without one, the connection ends, and a process of the
+    /// job tries again.
     fn serve(self: &Arc<Self>, number: u64, stream: TcpStream, from: SocketAddr) {
         // The thread of a connection that has made room for another ends soon, but not at once.
         let most = 2 * (self.terms.size + STRANGERS);
@@ -337,7 +337,7 @@ impl Shared {
     }
 }
 
-/// What a process says of itself first: its rank, how many there are, and a random number.
+/// Parses the first line of a process: its rank, how many there are, and a random number.
 fn greeting(hello: &str) -> Result<(usize, usize, &str), String> {
     let mut words = hello.split(' ');
     if words.next() != Some("doorbell-job") {

@@ -8,13 +8,13 @@ use std::time::Duration;
 /// How a process of the job stands with the rendezvous.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// It has not come.
+    /// The process has not come.
     Absent,
-    /// It has come, and is connected.
+    /// The process has come, and is connected.
     Here,
-    /// It has said that it is done.
+    /// The process has said that it is done.
     Done,
-    /// Its connection has ended, and it had not said that it was done.
+    /// The process's connection has ended, before it said that it was done.
     Ended {
         /// The process whose end it has named as the reason of its own.
         after: Option<usize>,
@@ -25,7 +25,7 @@ pub enum Standing {
 #[derive(Debug)]
 pub struct Roll {
     members: Vec<Option<Member>>,
-    /// Whether all have come.
+    /// Whether all processes have come.
     pub complete: bool,
     /// Why not all can come any more.
     pub failed: Option<String>,
@@ -38,7 +38,7 @@ pub struct Roll {
 #[derive(Debug)]
 struct Member {
     card: String,
-    /// What it tells all others, until all have told something.
+    /// The text for all others, until all processes have sent theirs.
     tells: Option<String>,
     stream: TcpStream,
     from: SocketAddr,
@@ -47,7 +47,7 @@ struct Member {
     after: Option<usize>,
 }
 
-/// What a process says of itself when it comes.
+/// A process that comes, with what it says of itself.
 pub struct Arrival<'a> {
     pub rank: usize,
     /// How many processes the job has.
@@ -88,7 +88,7 @@ impl Roll {
         addresses.map(|address| address.ip().to_canonical()).find(|ip| !ip.is_loopback())
     }
 
-    /// Enters a process. Returns the cards of all if it is the last one to come.
+    /// Enters a process into the roll. Returns the cards of all if it is the last one to come.
     pub fn enter(
         &mut self,
         arrival: &Arrival<'_>,
@@ -185,7 +185,7 @@ impl Roll {
         over.then(|| "over".to_owned()).into_iter().collect()
     }
 
-    /// Which processes have not come.
+    /// Returns a text that names the processes which have not come.
     pub fn missing(&self, within: Duration) -> String {
         let of = self.members.len();
         let missing: Vec<_> = (0..of).filter(|&rank| self.members[rank].is_none()).collect();
