@@ -99,7 +99,10 @@ fn hosts(words: &[String]) -> anyhow::Result<Hosts> {
                     format!("`{word}`: the number of processes must follow the colon")
                 })?;
                 ensure!(count >= 1, "`{word}`: a host has at least one process");
-                ensure!(count <= MOST, "`{word}`: `doorbell run` starts {MOST} processes at the most");
+                ensure!(
+                    count <= MOST,
+                    "`{word}`: `doorbell run` starts {MOST} processes at the most"
+                );
                 (name.trim_matches(['[', ']']), Some(count))
             }
             _ => (word.trim_matches(['[', ']']), None),

@@ -26,6 +26,15 @@ pub fn play() {
                 // A line in one piece, whatever others print.
                 println!("process {rank} of {size}: sum {sum}");
             }
+            "exits 0" | "exits 3" | "fails" | "aborts" => {
+                world.barrier().await?;
+                match &*part {
+                    _ if rank != 1 => world.barrier().await?,
+                    "fails" => return Err("process 1 fails here".into()),
+                    "aborts" => std::process::abort(),
+                    part => std::process::exit(i32::from(part.ends_with('3')) * 3),
+                }
+            }
             "panics" if rank == 1 => panic!("process 1 panics here"),
             "panics" => world.barrier().await?,
             "dies" => {
