@@ -59,7 +59,7 @@ const OTHER: &str = concat!(
 /// Waits for the process. What it has started ends with it if it fails.
 const END: &str = concat!(
     "wait $p; s=$?; kill $w 2>/dev/null; ",
-    "if [ $s != 0 ] && kill -0 -- -$p 2>/dev/null; then force >/dev/null 2>&1 3<&- & fi; exit $s"
+    "if [ $s != 0 ] && kill -s 0 -- -$p 2>/dev/null; then { force; } >/dev/null 2>&1 3<&- & fi; exit $s"
 );
 
 /// The command that starts a process on another host.

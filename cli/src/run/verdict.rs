@@ -121,3 +121,79 @@ impl Scene {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    const ALONE: Standing = Standing::Ended { after: None };
+
+    fn after(other: usize) -> Standing {
+        Standing::Ended { after: Some(other) }
+    }
+
+    /// A job of processes each of which has ended with a status, or runs, and stands somehow with the
+    /// rendezvous. They have ended in the order of their ranks.
+    fn scene(processes: &[(Option<i32>, Standing)], is_old: bool, first: Option<usize>) -> Scene {
+        let at = Instant::now();
+        let seen = |code: i32| Seen { status: ExitStatus::from_raw(code << 8), at, is_old };
+        Scene {
+            ends: processes.iter().map(|(code, _)| code.map(seen)).collect(),
+            standings: processes.iter().map(|(_, standing)| *standing).collect(),
+            first_ended: first,
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn the_process_that_failed_first_is_blamed() {
+        use Standing::{Absent, Done, Here};
+        let failed = |rank| Verdict::Failed(Blame::Process(rank));
+        let lost = |rank, other| Verdict::Failed(Blame::Lost { rank, other });
+        let cases: &[(&[_], Option<usize>, [Verdict; 2])] = &[
+            (&[(None, Absent), (None, Here)], None, [Verdict::Fine, Verdict::Fine]),
+            (&[(Some(0), Absent), (None, Absent)], None, [Verdict::Fine, Verdict::Fine]),
+            (&[(Some(0), Absent), (None, Here)], None, [failed(0), failed(0)]),
+            (&[(Some(7), Absent), (None, Here)], None, [failed(0), failed(0)]),
+            (&[(Some(0), Done), (Some(0), Done)], None, [Verdict::Fine, Verdict::Fine]),
+            // It may be that its word that it is done has not been heard yet.
+            (&[(Some(0), Here), (None, Here)], None, [Verdict::Open, Verdict::Fine]),
+            (&[(Some(0), ALONE), (None, Here)], Some(0), [failed(0), failed(0)]),
+            (&[(Some(3), Done), (None, Here)], None, [failed(0), failed(0)]),
+            (&[(Some(3), Here), (None, Here)], None, [Verdict::Open, failed(0)]),
+            // Others are seen to end before the one that failed.
+            (&[(Some(1), after(1)), (None, Here)], None, [Verdict::Open, lost(0, 1)]),
+            (&[(Some(1), after(1)), (Some(3), Here)], None, [Verdict::Open, failed(1)]),
+            (&[(Some(1), after(1)), (Some(3), ALONE)], Some(1), [failed(1), failed(1)]),
+            (&[(Some(1), after(1)), (Some(0), ALONE)], Some(1), [failed(1), failed(1)]),
+            (
+                &[(Some(1), after(1)), (Some(1), after(2)), (Some(3), ALONE)],
+                Some(2),
+                [failed(2), failed(2)],
+            ),
+            // A process that does not say why it ends, as another one has.
+            (&[(Some(1), ALONE), (Some(3), ALONE)], Some(1), [failed(1), failed(1)]),
+            (&[(Some(1), Done), (Some(3), ALONE)], Some(1), [failed(1), failed(1)]),
+            (&[(Some(1), ALONE), (None, ALONE)], Some(1), [Verdict::Open, lost(0, 1)]),
+            // What processes say makes no sense.
+            (&[(Some(1), after(1)), (Some(1), after(0))], None, [failed(0), failed(0)]),
+            (&[(Some(1), after(1)), (Some(0), Done)], None, [failed(0), failed(0)]),
+        ];
+        for (processes, first, expected) in cases {
+            for (is_old, expected) in [false, true].into_iter().zip(expected) {
+                let verdict = scene(processes, is_old, *first).verdict();
+                assert_eq!(verdict, *expected, "{processes:?}, old: {is_old}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_reason_of_the_rendezvous_goes_before_the_process_that_ended_of_it() {
+        let mut scene = scene(&[(Some(1), Standing::Absent), (None, Standing::Here)], false, None);
+        let why = "1 of 2 processes have not come".to_owned();
+        scene.failure = Some(why.clone());
+        assert_eq!(scene.verdict(), Verdict::Failed(Blame::NotBegun { why, rank: 0 }));
+    }
+}

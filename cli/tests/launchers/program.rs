@@ -1,6 +1,6 @@
 //! The program of Split-C that launchers start, and how a test watches it.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -85,6 +85,12 @@ impl Started {
             pid.trim().parse().ok()
         };
         lines.filter_map(pid).take(count).collect()
+    }
+
+    /// Writes to the launcher's standard input, which must be a pipe.
+    pub fn tell(&mut self, text: &str) {
+        let input = self.child.stdin.as_mut().expect("a pipe");
+        input.write_all(text.as_bytes()).expect("somebody reads it");
     }
 
     pub fn wait(mut self) -> ExitStatus {
