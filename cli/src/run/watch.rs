@@ -152,7 +152,7 @@ impl Watch<'_> {
             }
             Blame::Lost { rank, other } => {
                 let told = format!(
-                    "{} ended{}, since {} did not go on",
+                    "{} ended{}, since it lost {}, which still runs",
                     named(*rank),
                     how(*rank),
                     named(*other)
